@@ -1,0 +1,62 @@
+# Two commands matter: `make demo` and `make test`. Both set up .venv by themselves.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml
+
+# Noise of BLAS threads on small problems costs more than it gains in tests.
+export OPENBLAS_NUM_THREADS ?= 2
+
+INPUT ?=
+TEXT ?=
+EPSILON ?=
+DELTA ?=
+TOPICS ?=
+OUTPUT ?=
+
+.PHONY: demo test test-slow bench lint types docs-check clean help
+
+help:
+	@echo "make demo [INPUT=texts.csv TEXT=column EPSILON=2 TOPICS=10 OUTPUT=folder]"
+	@echo "make test | test-slow | bench | lint | types | clean"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(BIN)/python $(SOURCES)
+	@echo "Installing sktensor_dp and what the demo needs into $(VENV) ..."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/python $(SOURCES)
+	@echo "Installing sktensor_dp and what its tests need into $(VENV) ..."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,tests,lint]'
+	@touch $@
+
+demo: $(VENV)/.demo
+	@$(BIN)/python examples/topics.py \
+		$(if $(INPUT),--input "$(INPUT)") $(if $(TEXT),--text "$(TEXT)") \
+		$(if $(EPSILON),--epsilon "$(EPSILON)") $(if $(DELTA),--delta "$(DELTA)") \
+		$(if $(TOPICS),--topics "$(TOPICS)") $(if $(OUTPUT),--output "$(OUTPUT)")
+
+test: $(VENV)/.dev
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+test-slow: $(VENV)/.dev
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m slow
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) build dist demo-output .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,20 @@
+"""Differentially private tensor methods as scikit-learn estimators."""
+
+from sktensor_dp.exceptions import BudgetError, NotEnoughDataWarning, PrivacyLeakWarning
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.noise import config_context, unsafe_seeded_noise
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.text import PrivateCountVectorizer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BudgetAccountant",
+    "BudgetError",
+    "NotEnoughDataWarning",
+    "PrivacyLeakWarning",
+    "PrivacyReport",
+    "PrivateCountVectorizer",
+    "config_context",
+    "unsafe_seeded_noise",
+]

@@ -1,0 +1,65 @@
+"""What all private estimators share: parameters of the guarantee, charging, the report."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sktensor_dp._parameters import Constraint, InstanceOf, Number, OneOf, check_parameters
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.statistics.query import Chunks
+
+__all__ = ["PrivateEstimatorMixin"]
+
+NONE = OneOf(None)
+
+
+class PrivateEstimatorMixin:
+    """Parameters ``epsilon, delta, accountant, random_state, verbose`` and the report.
+
+    A subclass lists its other parameters in ``_own_constraints`` and names
+    its unit of privacy in ``_unit``.
+    """
+
+    _unit: ClassVar[str] = "sample"
+    _privacy_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
+        "epsilon": [Number(0, math.inf, closed="right")],
+        "delta": [Number(0, 1, closed="left")],
+        "accountant": [InstanceOf(BudgetAccountant), NONE],
+        "random_state": [
+            Number(0, 2**32 - 1, integer=True),
+            InstanceOf(np.random.RandomState),
+            NONE,
+        ],
+        "verbose": [Number(0, math.inf, integer=True), InstanceOf(bool)],
+    }
+    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {}
+
+    privacy_report_: PrivacyReport
+
+    def _check_parameters(self) -> None:
+        check_parameters(self, {**self._own_constraints, **self._privacy_constraints})
+
+    def _open_curator(
+        self, chunks: Chunks, plan: ReleasePlan, *, charge: bool = True
+    ) -> DataCurator:
+        """Charge the plan and hand over the data; nothing has been read before."""
+        return DataCurator(
+            chunks,
+            plan,
+            spender=type(self).__name__,
+            unit=self._unit,
+            accountant=self.accountant,  # type: ignore[attr-defined]
+            charge=charge,
+            verbose=int(self.verbose),  # type: ignore[attr-defined]
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        # Noise is drawn afresh at every fit, whatever random_state is.
+        tags.non_deterministic = True
+        return tags

@@ -1,0 +1,100 @@
+"""Declarative validation of constructor parameters, with one grammar of errors."""
+
+import math
+import numbers
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+__all__ = ["Constraint", "InstanceOf", "Number", "OneOf", "check_parameters"]
+
+
+class Constraint(Protocol):
+    """A condition on a parameter, which can also say itself in words."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value satisfies the condition."""
+
+    def __str__(self) -> str:
+        """Say what would be right."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A real number (or integer) in an interval; booleans and NaN are refused."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    closed: str = "both"
+    integer: bool = False
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value is a number of the kind in the interval."""
+        kind = numbers.Integral if self.integer else numbers.Real
+        if not isinstance(value, kind) or isinstance(value, bool):
+            return False
+        above = value > self.low or (value == self.low and self.closed in ("both", "left"))
+        below = value < self.high or (value == self.high and self.closed in ("both", "right"))
+        return above and below
+
+    def __str__(self) -> str:
+        left = "[" if self.closed in ("both", "left") and math.isfinite(self.low) else "("
+        right = "]" if self.closed in ("both", "right") else ")"
+        kind = "an int" if self.integer else "a number"
+        return f"{kind} in {left}{self.low:g}, {self.high:g}{right}"
+
+
+class OneOf:
+    """One of a few values, ``None`` among them where that is a choice."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values = values
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value equals one of the choices."""
+        return any(value is choice or (isinstance(value, str) and value == choice)
+                   for choice in self.values)
+
+    def __str__(self) -> str:
+        return " or ".join(repr(value) for value in self.values)
+
+
+class InstanceOf:
+    """An instance of one of some classes."""
+
+    def __init__(self, *classes: type) -> None:
+        self.classes = classes
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value is such an instance."""
+        return isinstance(value, self.classes)
+
+    def __str__(self) -> str:
+        return "an instance of " + " or ".join(cls.__name__ for cls in self.classes)
+
+
+def check_parameters(
+    estimator: Any, constraints: Mapping[str, Iterable[Constraint]]
+) -> None:
+    """Raise unless every named attribute satisfies one of its constraints.
+
+    Parameters
+    ----------
+    estimator : object
+        Its attributes of those names are the parameters.
+    constraints : mapping of str to iterable of Constraint
+        Alternatives for each parameter.
+
+    Raises
+    ------
+    ValueError
+        Naming the first parameter that is wrong, and what would be right.
+    """
+    for name, alternatives in constraints.items():
+        value = getattr(estimator, name)
+        if not any(constraint.accepts(value) for constraint in alternatives):
+            wanted = " or ".join(str(constraint) for constraint in alternatives)
+            raise ValueError(
+                f"The {name!r} parameter of {type(estimator).__name__} must be {wanted}. "
+                f"Got {value!r} instead."
+            )

@@ -1,0 +1,190 @@
+"""What a topic model will release and how it will use it, from public numbers only."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.privacy.plan import ReleasePlan
+
+__all__ = ["TopicPlan", "plan_topics"]
+
+# Up to here all moments are fitted jointly (a d x d problem), which extracts more
+# than clipping and EM do; documents then repeat words, so clips have to be rare.
+SMALL_VOCABULARY = 256
+# Most words whose pairs are released: beyond, rare words add noise and no signal.
+MAX_WORDS = 1500
+# Noise edge against the largest eigenvalues of text: words = n mu / this.
+WORDS_DIVISOR = 12.0
+# The third moment resolves k topics from about n mu = this times k^2.
+TRIPLES_FROM = 50.0
+# Below it the unigram itself is noisy, and gets what the third moment would have.
+REFINEMENTS = 6
+EXACT_REFINEMENTS = 10
+PURE_REFINEMENTS = 2
+
+SHARES = {
+    "small": {"norm_histogram": 0.02, "word_frequencies": 0.03, "pairs": 0.82, "triples": 0.13},
+    "large": {"norm_histogram": 0.02, "word_frequencies": 0.10, "pairs": 0.30, "triples": 0.05},
+    "moment": {"norm_histogram": 0.02, "word_frequencies": 0.08, "pairs": 0.45, "triples": 0.45},
+}
+# What refinements take when they are made beside a full set of moments.
+REFINEMENT_SHARE = 0.53
+
+
+@dataclass(frozen=True)
+class TopicPlan:
+    """Decisions that may depend on public numbers only.
+
+    Attributes
+    ----------
+    n_components : int
+        Topics, capped by the number of words.
+    n_words : int
+        Words whose pairs are released: all, or the most frequent ones by the
+        released frequencies.
+    all_words : bool
+        Whether that is all; then every document has one weight in all moments.
+    triples : {"whitened_triple_moments", "triple_moments"} or None
+        Which third moment is released.
+    match_moments : bool
+        Whether topics are fitted to all moments jointly.
+    n_refinements : int
+        Number of EM steps.
+    clip_quantile : float
+        Share of documents left unclipped.
+    releases : ReleasePlan
+        The budget.
+    """
+
+    n_components: int
+    n_words: int
+    all_words: bool
+    triples: str | None
+    match_moments: bool
+    n_refinements: int
+    clip_quantile: float
+    releases: ReleasePlan
+
+    # The third moment is clipped last and rarely: clipping it alone breaks the
+    # identities that the common weight keeps.
+    triple_quantile: float = 0.95
+
+
+def signal(n_samples: int, epsilon: float, delta: float) -> float:
+    """Number of documents in units of the noise that one of them needs."""
+    if math.isinf(epsilon):
+        return math.inf
+    return n_samples * (gaussian_mu(epsilon, delta) if delta > 0 else epsilon / 4)
+
+
+def plan_topics(
+    n_samples: int,
+    n_features: int,
+    n_components: int,
+    *,
+    epsilon: float,
+    delta: float,
+    perturbation: str,
+    n_refinements: int | None,
+    limits: Mapping[str, float],
+) -> TopicPlan:
+    """Choose releases and split the budget.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_components : int
+        Size of the problem; public.
+    epsilon, delta : float
+        Budget.
+    perturbation : {"whitened_tensor", "moment_tensor"}
+        Where the third moment is noised.
+    n_refinements : int or None
+        EM steps; None chooses.
+    limits : mapping
+        Public clip limits, which need no histogram.
+
+    Returns
+    -------
+    TopicPlan
+    """
+    strength = signal(n_samples, epsilon, delta)
+    small = n_features <= SMALL_VOCABULARY
+    moment = perturbation == "moment_tensor"
+    if n_refinements is None:
+        n_refinements = _default_refinements(strength, delta, small or moment)
+    shares = dict(SHARES["moment" if moment else "small" if small else "large"])
+    with_triples = small or moment or n_refinements == 0
+    with_triples = with_triples or strength >= TRIPLES_FROM * n_components**2
+    if not with_triples:
+        shares["word_frequencies"] += 2 * shares.pop("triples")
+    shares = _with_refinements(shares, n_refinements, whole=small or moment)
+    n_words = _n_words(strength, shares["pairs"], n_features, n_components, small)
+    if n_refinements > 0 and math.isfinite(strength):
+        n_words = min(n_words, MAX_WORDS)
+    triples = "triple_moments" if moment else "whitened_triple_moments"
+    return TopicPlan(
+        n_components=min(n_components, n_features),
+        n_words=n_words,
+        all_words=n_words == n_features,
+        triples=triples if with_triples else None,
+        match_moments=small and not math.isinf(strength),
+        n_refinements=n_refinements,
+        clip_quantile=0.95 if small else 0.1,
+        releases=_release_plan(
+            epsilon, delta, shares, triples, n_refinements, limits, with_triples
+        ),
+    )
+
+
+def _default_refinements(strength: float, delta: float, by_moments: bool) -> int:
+    if math.isinf(strength):
+        return EXACT_REFINEMENTS
+    if by_moments:
+        return 0
+    return REFINEMENTS if delta > 0 else PURE_REFINEMENTS
+
+
+def _n_words(
+    strength: float, share: float, n_features: int, n_components: int, small: bool
+) -> int:
+    if small or math.isinf(strength):
+        return n_features
+    wanted = int(strength * math.sqrt(share) / WORDS_DIVISOR)
+    return min(max(wanted, 10 * n_components), n_features)
+
+
+def _with_refinements(
+    shares: dict[str, float], n_refinements: int, whole: bool
+) -> dict[str, float]:
+    """Give EM steps what the large-vocabulary shares leave, or half of a whole split."""
+    if n_refinements == 0:
+        used = sum(shares.values())
+        return {name: share / used for name, share in shares.items()}
+    if whole:
+        shares = {name: share * (1 - REFINEMENT_SHARE) for name, share in shares.items()}
+    shares["expected_counts"] = 1 - sum(shares.values())
+    return shares
+
+
+def _release_plan(
+    epsilon: float,
+    delta: float,
+    shares: Mapping[str, float],
+    triples: str,
+    n_refinements: int,
+    limits: Mapping[str, float],
+    with_triples: bool,
+) -> ReleasePlan:
+    names = {"pairs": "pair_moments", "triples": triples}
+    shares = {names.get(name, name): share for name, share in shares.items()}
+    pure = delta == 0
+    # With pure noise the number of tokens bounds pairs and triples in word space too.
+    clipped = {"counts"} | ({"pairs"} if not pure else set())
+    if with_triples and not (pure and triples == "triple_moments"):
+        clipped.add("triples")
+    n_histograms = 0 if math.isinf(epsilon) else len(clipped - set(limits))
+    if n_histograms == 0:
+        shares.pop("norm_histogram")
+    uses = {"norm_histogram": n_histograms, "expected_counts": n_refinements}
+    return ReleasePlan.split(epsilon, delta, shares, uses)

@@ -1,0 +1,147 @@
+r"""Between (epsilon, delta) and the parameter mu of Gaussian differential privacy.
+
+A query of L2 sensitivity ``D`` answered with Gaussian noise of standard
+deviation ``sigma`` is ``mu``-GDP with ``mu = D / sigma``; adaptive queries with
+``mu_i`` fixed in advance compose to exactly ``mu = sqrt(sum mu_i ** 2)`` (Dong,
+Roth & Su, 2019, corollary 2). Budgets are therefore split as shares of
+``mu ** 2``, and converted once.
+"""
+
+import math
+
+from scipy.optimize import brentq
+from scipy.special import erf, erfcx, log_ndtr
+
+__all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_mu"]
+
+SQRT_HALF = math.sqrt(0.5)
+# Below this mu, differences over an interval of length mu are taken as derivatives.
+SMALL = 1e-5
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    r"""Smallest delta for which a ``mu``-GDP mechanism is (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    mu : float
+        Sensitivity divided by the noise's standard deviation, >= 0.
+    epsilon : float
+        Privacy parameter, >= 0.
+
+    Returns
+    -------
+    float
+        ``Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu)``
+        (Balle & Wang, 2018, theorem 8).
+
+    Examples
+    --------
+    >>> round(gaussian_delta(1 / 4.2246788893, 1.0) * 1e6, 4)
+    1.0
+    """
+    if mu == 0 or math.isinf(epsilon):
+        return 0.0
+    if math.isinf(mu):
+        return 1.0
+    near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    if mu < SMALL:
+        # The difference below, to a relative mu**2, by the slope at its middle.
+        middle = epsilon / mu * SQRT_HALF
+        slope = 2 / math.sqrt(math.pi) - 2 * middle * erfcx(middle)
+        return float(0.5 * math.exp(-(near**2) / 2) * mu * SQRT_HALF * max(slope, 0.0))
+    if near > 0:
+        # exp(epsilon) = exp((far**2 - near**2) / 2) leaves a difference of Mills ratios,
+        # where a difference of logarithms would cancel at small epsilon and delta.
+        ratios = erfcx(near * SQRT_HALF) - erfcx(far * SQRT_HALF)
+        return float(0.5 * math.exp(-(near**2) / 2) * max(ratios, 0.0))
+    between = 0.5 * (erf(far * SQRT_HALF) - erf(near * SQRT_HALF))
+    beyond = -math.expm1(-epsilon) * math.exp(epsilon + log_ndtr(-far))
+    return float(max(between - beyond, 0.0))
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Largest mu for which ``mu``-GDP implies (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy parameter, > 0; infinity gives infinity.
+    delta : float
+        Privacy parameter, in (0, 1).
+
+    Returns
+    -------
+    float
+        The root of :func:`gaussian_delta` in ``mu``, rounded down.
+
+    Raises
+    ------
+    ValueError
+        If ``delta`` is 0 (no Gaussian noise gives pure differential privacy) or
+        a parameter is outside its range.
+
+    Examples
+    --------
+    Noise per unit of sensitivity at (1, 1e-6):
+
+    >>> round(1 / gaussian_mu(1.0, 1e-6), 4)
+    4.2247
+    """
+    if not epsilon > 0:
+        raise ValueError(f"epsilon must be > 0, got {epsilon!r}.")
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must lie in (0, 1) for Gaussian noise, got {delta!r}.")
+    if math.isinf(epsilon):
+        return math.inf
+    # delta grows with mu: bracket the root. mu <= sqrt(2 epsilon) + 2 z with
+    # Phi(-z) = 1 - delta never falls short because gaussian_delta -> 1.
+    high = 1.0
+    while gaussian_delta(high, epsilon) < delta:
+        high *= 2
+    low = high
+    while gaussian_delta(low, epsilon) > delta:
+        low /= 2
+    if low == high:
+        return high
+    root = float(brentq(lambda mu: gaussian_delta(mu, epsilon) - delta, low, high, xtol=1e-300, maxiter=1000))
+    # brentq may end on either side; the guarantee needs the lower one.
+    while gaussian_delta(root, epsilon) > delta:
+        root = root * (1 - 1e-14)
+    return root
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Smallest epsilon for which a ``mu``-GDP mechanism is (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    mu : float
+        Parameter of Gaussian differential privacy, >= 0.
+    delta : float
+        Privacy parameter, in [0, 1]; 0 gives infinity unless ``mu`` is 0.
+
+    Returns
+    -------
+    float
+        Epsilon, rounded up; 0 where ``delta`` alone suffices.
+
+    Examples
+    --------
+    >>> round(gaussian_epsilon(gaussian_mu(2.0, 1e-6), 1e-6), 9)
+    2.0
+    """
+    if mu == 0 or delta >= gaussian_delta(mu, 0.0):
+        return 0.0
+    if math.isinf(mu) or delta <= 0:
+        return math.inf
+    high = 1.0
+    while gaussian_delta(mu, high) > delta:
+        high *= 2
+    low = high
+    while gaussian_delta(mu, low) <= delta:
+        low /= 2
+    root = float(brentq(lambda eps: gaussian_delta(mu, eps) - delta, low, high, xtol=1e-300, maxiter=1000))
+    while gaussian_delta(mu, root) > delta:
+        root = root * (1 + 1e-14)
+    return root

@@ -1,0 +1,245 @@
+"""The custodian of raw data."""
+
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant, charges_of
+from sktensor_dp.privacy.mechanisms import Mechanism
+from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.partition_selection import PartitionQuery, PartitionSelection
+from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.releases import CATALOGUE, Release
+from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
+from sktensor_dp.statistics.query import Chunks, Query
+
+__all__ = ["DataCurator"]
+
+Floats = NDArray[np.float64]
+Law = TypeVar("Law", Mechanism, PartitionSelection)
+
+
+class DataCurator:
+    """Holds the raw data of one fit and answers planned releases, with noise.
+
+    Opening it checks and charges the whole plan, before anything is read;
+    leaving its ``with`` block drops the data. Between the two, its ``release``
+    methods are the only way from raw to public.
+
+    Parameters
+    ----------
+    chunks : Chunks
+        The raw data, validated.
+    plan : ReleasePlan
+        What will be released at what cost; anything else is refused.
+    spender : str
+        Name of the estimator, for ledger, report and progress.
+    unit : str
+        Unit of privacy.
+    accountant : BudgetAccountant or None
+        Whom to charge beside the report; ``None`` means that of the surrounding
+        ``with BudgetAccountant(...)`` block, if there is one.
+    charge : bool, default=True
+        False for a batch disjoint from one that was charged at least as much:
+        each unit then is in one batch only and its cost is covered (parallel
+        composition).
+    verbose : int, default=0
+        Whether to say on standard error which release is being made.
+
+    Raises
+    ------
+    BudgetError
+        If the accountant has too little left. Nothing has been read then.
+    """
+
+    def __init__(
+        self,
+        chunks: Chunks,
+        plan: ReleasePlan,
+        *,
+        spender: str,
+        unit: str,
+        accountant: BudgetAccountant | None,
+        charge: bool = True,
+        verbose: int = 0,
+    ) -> None:
+        accountant = active_accountant() if accountant is None else accountant
+        if accountant is not None and charge:
+            accountant.charge(charges_of(plan, spender))
+        self.n_units = chunks.n_units
+        self._chunks: Chunks | None = chunks
+        self._plan = plan
+        self._left = {planned.name: planned.uses for planned in plan.releases}
+        self._records: list[ReleaseRecord] = []
+        self._noise = NoiseSource()
+        self._spender = spender
+        self._unit = unit
+        self._verbose = verbose
+        self._started = time.monotonic()
+
+    def __enter__(self) -> "DataCurator":
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        self._chunks = None
+
+    def release(self, name: str, query: Query) -> Floats:
+        """Answer a query: its mean over units, with the noise the plan paid for.
+
+        Parameters
+        ----------
+        name : str
+            A release of the catalogue and of the plan.
+        query : Query
+            Public parameters of the query, of the type the catalogue names.
+
+        Returns
+        -------
+        ndarray
+            The noisy mean; public.
+
+        Raises
+        ------
+        RuntimeError
+            If the release was not planned, is used up, or has no such query.
+        """
+        mechanism, cost = self._admit(name, query, Mechanism)
+        return self._answer(mechanism, query, cost)
+
+    def exact_product(self, name: str, query: Any) -> Callable[[Floats], Floats]:
+        """Answer a query for a symmetric matrix without noise, as ``V -> matrix @ V``.
+
+        Only under ``epsilon=inf``: the products are computed from the data, which is
+        faster than forming the matrix, and only while the curator is open.
+
+        Raises
+        ------
+        RuntimeError
+            If the plan gives the release a finite cost, or does not have it.
+        """
+        mechanism, cost = self._admit(name, query, Mechanism)
+        if not math.isinf(mechanism.strength(cost)):
+            raise RuntimeError(f"release {name!r} has a finite cost and needs noise.")
+        return lambda V: self._mean(lambda chunk: query.product(chunk, V))
+
+    def release_partitions(self, name: str, query: PartitionQuery) -> tuple[list[str], Floats]:
+        """Answer a query for totals whose keys are private too.
+
+        Parameters
+        ----------
+        name : str
+            A release of the catalogue and of the plan.
+        query : PartitionQuery
+            Public parameters of the query, of the type the catalogue names.
+
+        Returns
+        -------
+        keys : list of str
+            Those whose noisy total cleared the threshold, in alphabetical order; public.
+        totals : ndarray of shape (n_keys,)
+            Their noisy totals; public.
+
+        Raises
+        ------
+        RuntimeError
+            If the release was not planned, is used up, or has no such query.
+        """
+        mechanism, cost = self._admit(name, query, PartitionSelection)
+        totals: Counter[str] = Counter()
+        for chunk in self._read():
+            totals.update(query.total(chunk))
+        return mechanism.release(totals, cost, self._noise, query)
+
+    def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
+        """Return the report on what was released under the whole plan's cost."""
+        total = self._plan.cost
+        return PrivacyReport(
+            epsilon=total.epsilon_at(self._plan.delta),
+            delta=self._plan.delta,
+            unit=self._unit,
+            neighbours="replace_one",
+            n_units=self.n_units,
+            sampler=self._noise.sampler,
+            seeded=self._noise.seeded,
+            rows=tuple(self._records),
+            notes=notes,
+        )
+
+    def _admit(self, name: str, query: Any, law: type[Law]) -> tuple[Law, PrivacyCost]:
+        entry = CATALOGUE[name]
+        if not isinstance(query, entry.query):
+            raise RuntimeError(f"release {name!r} takes a {entry.query.__name__}.")
+        if self._left.get(name, 0) < 1:
+            raise RuntimeError(f"release {name!r} is not in the plan, or used up.")
+        cost = self._plan.cost_of(name)
+        mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
+        if not isinstance(mechanism, law):
+            raise RuntimeError(f"release {name!r} is not made by a {law.__name__}.")
+        self._left[name] -= 1
+        self._record(entry, mechanism, _sensitivity(mechanism, query, self.n_units), cost)
+        return mechanism, cost
+
+    def _answer(self, mechanism: Mechanism, query: Query, cost: PrivacyCost) -> Floats:
+        """Compute on raw data and add noise; nothing else reads the data."""
+        value = self._mean(query.total)
+        if math.isinf(mechanism.strength(cost)):
+            return value
+        sensitivity = _sensitivity(mechanism, query, self.n_units)
+        return mechanism.release(value, sensitivity, cost, self._noise, query)
+
+    def _read(self) -> Iterator[Any]:
+        if self._chunks is None:
+            raise RuntimeError("the curator is closed: its data has been dropped.")
+        return iter(self._chunks)
+
+    def _mean(self, total: Callable[[Any], Floats]) -> Floats:
+        result: Floats | None = None
+        for chunk in self._read():
+            part = total(chunk)
+            # The first part is the curator's own: adding in place saves a copy.
+            result = part if result is None else np.add(result, part, out=result)
+        if result is None:
+            raise ValueError("the source of chunks yielded none.")
+        result /= self.n_units
+        return result
+
+    def _record(
+        self,
+        entry: Release,
+        mechanism: Mechanism | PartitionSelection,
+        sensitivity: float,
+        cost: PrivacyCost,
+    ) -> None:
+        row = ReleaseRecord(
+            name=entry.name,
+            description=entry.description,
+            sensitivity=sensitivity,
+            sigma=mechanism.sigma(sensitivity, cost),
+            mu=cost.mu,
+            epsilon=cost.epsilon,
+            delta=cost.delta,
+            uses=1,
+            mechanism=mechanism.name,
+        )
+        if self._verbose:
+            seconds = time.monotonic() - self._started
+            count = sum(planned.uses for planned in self._plan.releases)
+            done = count - sum(self._left.values())
+            print(
+                f"[{self._spender}] release {done} of {count}: {entry.name} ({seconds:.1f} s)",
+                file=sys.stderr,
+                flush=True,
+            )
+        self._records.append(row)
+
+
+def _sensitivity(mechanism: Mechanism | PartitionSelection, query: Any, n_units: int) -> float:
+    """Sensitivity of what is released: a mean over units, or totals of partitions."""
+    of_sum: float = query.l2_sensitivity if mechanism.norm == "l2" else query.l1_sensitivity
+    return of_sum if isinstance(mechanism, PartitionSelection) else of_sum / n_units

@@ -1,0 +1,211 @@
+"""What may be asked of documents: the curator's questions in the words of topic models.
+
+Every method makes one planned release (two, where a clip is chosen first) and
+returns public values together with the noise level they were given.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.mechanisms import Mechanism
+from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.statistics.expected_counts import ExpectedCounts
+from sktensor_dp.statistics.moments import (
+    NormHistogram,
+    PairMoments,
+    TripleMoments,
+    WhitenedTripleMoments,
+    WordFrequencies,
+)
+from sktensor_dp.statistics.norms import (
+    MIN_TOKENS,
+    Clip,
+    CountNorm,
+    Norm,
+    PairNorm,
+    TripleNorm,
+    WhitenedTripleNorm,
+)
+
+__all__ = ["CLIPPED_NORMS", "DocumentCurator", "Noisy", "NoisyPairs"]
+
+Floats = NDArray[np.float64]
+Words = NDArray[np.intp] | None
+
+# Norms a caller may limit publicly, with the range searched for a limit otherwise:
+# documents of one token up to about a million.
+CLIPPED_NORMS: dict[str, tuple[float, float, int]] = {
+    "counts": (1.0, 1e3, 40),
+    "pairs": (0.02, 1e3, 64),
+    "triples": (1e-2, 1e5, 96),
+}
+# Range for the number of tokens, which bounds everything when epsilon is pure.
+TOKENS = (1.0, 1e5, 70)
+# Documents that repeat a word have the largest pair masses; counting the diagonal
+# half in squares lets them weigh less in the sensitivity than they gain in noise.
+DIAGONAL_WEIGHT = math.sqrt(0.5)
+
+
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """A released array and the standard deviation of the noise along a coordinate."""
+
+    value: Floats
+    sigma: float
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyPairs:
+    """A released second moment.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (n_words, n_words) or None
+        The moment; None without noise.
+    product : callable
+        ``V -> matrix @ V``.
+    sigma : float
+        Standard deviation of the noise off the diagonal.
+    diagonal_sigma : float
+        Standard deviation of the noise on the diagonal.
+    """
+
+    matrix: Floats | None
+    product: Callable[[Floats], Floats]
+    sigma: float
+    diagonal_sigma: float
+
+
+class DocumentCurator(DataCurator):
+    """A :class:`DataCurator` of counts of words in documents.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        As for :class:`DataCurator`.
+    limits : mapping of str to float
+        Public limits by the names of ``CLIPPED_NORMS``; others are chosen from
+        noisy histograms.
+    pure : bool
+        Whether all noise has pure epsilon: then the number of tokens is the norm
+        that is clipped, since it bounds all others in L1 and L2.
+
+    Attributes
+    ----------
+    limits : dict of str to float
+        Limits in force so far, public or released.
+    """
+
+    def __init__(self, *args: Any, limits: Mapping[str, float], pure: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._limits = dict(limits)
+        self.pure = pure
+        self._noiseless = math.isinf(self._plan.epsilon)
+        self.limits: dict[str, float] = {}
+
+    def count_clip(self, quantile: float) -> Clip:
+        """Clip on the counts (their number, if pure) at a quantile over documents."""
+        norm = CountNorm(1 if self.pure else 2)
+        return self._clip("counts", norm, quantile, search=TOKENS if self.pure else None)
+
+    def pair_clip(
+        self, quantile: float, words: Words = None, diagonal_weight: float = DIAGONAL_WEIGHT
+    ) -> Clip:
+        """Clip on the masses of pairs of words, at a quantile over documents."""
+        norm = PairNorm(diagonal_weight, words)
+        return self._clip("pairs", norm, quantile, min_tokens=2)
+
+    def whitened_triple_clip(
+        self, quantile: float, basis: Floats, words: Words, clips: Sequence[Clip]
+    ) -> Clip:
+        """Clip on triples in a whitened space, after other clips."""
+        norm = WhitenedTripleNorm(basis, words)
+        return self._clip("triples", norm, quantile, tuple(clips), MIN_TOKENS)
+
+    def triple_clip(self, quantile: float, histogram: bool) -> Clip:
+        """Clip on triples in word space."""
+        return self._clip("triples", TripleNorm(histogram), quantile, min_tokens=MIN_TOKENS)
+
+    def word_frequencies(self, clip: Clip, clips: Sequence[Clip], min_tokens: int) -> Noisy:
+        """Weighted mean counts; they sum to the mean weight in tokens."""
+        query = WordFrequencies(clip, tuple(clips), min_tokens)
+        return self._noisy("word_frequencies", query)
+
+    def pair_moments(
+        self,
+        clip: Clip,
+        clips: Sequence[Clip],
+        min_tokens: int,
+        words: Words = None,
+        diagonal_weight: float = DIAGONAL_WEIGHT,
+    ) -> NoisyPairs:
+        """Weighted mean second moment on some words."""
+        query = PairMoments(clip, diagonal_weight, tuple(clips), words, min_tokens)
+        if self._noiseless:
+            return NoisyPairs(None, self.exact_product("pair_moments", query), 0.0, 0.0)
+        sigma = self._sigma("pair_moments", query)
+        matrix = self.release("pair_moments", query)
+        return NoisyPairs(matrix, matrix.__matmul__, sigma / 2, sigma / diagonal_weight)
+
+    def whitened_triples(
+        self, basis: Floats, clip: Clip, clips: Sequence[Clip], words: Words
+    ) -> Noisy:
+        """Weighted mean third moment in a whitened space."""
+        query = WhitenedTripleMoments(basis, (clip, *clips), words)
+        return self._noisy("whitened_triple_moments", query)
+
+    def triples(self, basis: Floats, clip: Clip, clips: Sequence[Clip], words: Words) -> Noisy:
+        """Weighted mean third moment in an orthonormal basis, noised in word space."""
+        query = TripleMoments(basis, (clip, *clips), words)
+        noisy = self._noisy("triple_moments", query)
+        # Off the diagonal of the histogram a Frobenius coordinate has 1 / sqrt(6) of the noise.
+        return Noisy(noisy.value, noisy.sigma / math.sqrt(6)) if query.histogram else noisy
+
+    def expected_counts(self, topics: Floats, prior: Floats, single: bool, clip: Clip) -> Noisy:
+        """Mean expected counts per topic, clipped like the counts."""
+        assert isinstance(clip.norm, CountNorm)
+        query = ExpectedCounts(topics, prior, single, clip.limit, clip.norm.order)
+        return self._noisy("expected_counts", query)
+
+    def _noisy(self, name: str, query: Any) -> Noisy:
+        sigma = self._sigma(name, query)
+        return Noisy(self.release(name, query), sigma)
+
+    def _sigma(self, name: str, query: Any) -> float:
+        if self._noiseless:
+            return 0.0
+        entry = CATALOGUE[name]
+        mechanism = entry.pure if self.pure else entry.gaussian
+        assert isinstance(mechanism, Mechanism)
+        of_sum = query.l2_sensitivity if mechanism.norm == "l2" else query.l1_sensitivity
+        return mechanism.sigma(of_sum / self.n_units, self._plan.cost_of(name))
+
+    def _clip(
+        self,
+        name: str,
+        norm: Norm,
+        quantile: float,
+        clips: tuple[Clip, ...] = (),
+        min_tokens: int = 0,
+        search: tuple[float, float, int] | None = None,
+    ) -> Clip:
+        """Choose a limit: the public one, none without noise, or a noisy quantile."""
+        if name in self._limits:
+            limit = float(self._limits[name])
+        elif self._noiseless:
+            limit = math.inf
+        else:
+            low, high, n_bins = search or CLIPPED_NORMS[name]
+            edges = np.geomspace(low, high, n_bins + 1)
+            query = NormHistogram(norm, edges, clips, min_tokens)
+            share = np.maximum(self.release("norm_histogram", query), 0.0)
+            reached = np.cumsum(share) >= quantile * share.sum()
+            limit = float(edges[1 + int(np.argmax(reached))])
+        self.limits[name] = limit
+        return Clip(norm, limit)

@@ -1,0 +1,234 @@
+"""Mechanisms: (value, sensitivity, cost) -> noisy value.
+
+Each maps its statistic to coordinates in an orthonormal basis of the statistic's
+space, in which sensitivity and noise are measured in the same norm, hands them to
+:class:`~sktensor_dp.privacy.noise.NoiseSource`, and maps back; the way back is
+linear post-processing. Two norms are in use for symmetric arrays:
+
+``frobenius``
+    Unique entries times the root of their multiplicity. Noise is invariant under
+    rotations, so a projection of it can be drawn in the subspace alone.
+``histogram``
+    Unique entries times their multiplicity: the mass of each multiset of words.
+    The sensitivity of one document is the same there, and noise off the diagonal
+    is smaller (by 2 in a matrix, by up to 6 in a third-order tensor).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, symmetric_to_coordinates
+
+__all__ = [
+    "Mechanism",
+    "gaussian_pair_masses",
+    "gaussian_symmetric",
+    "gaussian_triple_histogram",
+    "gaussian_vector",
+    "laplace_pair_masses",
+    "laplace_vector",
+    "spherical_laplace_symmetric",
+]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A law of noise with the norm in which it needs the sensitivity.
+
+    Attributes
+    ----------
+    name : str
+        As shown in reports.
+    norm : {"l2", "l1"}
+        Norm of the sensitivity it is calibrated to.
+    apply : callable
+        ``(value, sensitivity, strength, noise, query) -> noisy value``, where
+        strength is mu for Gaussian laws and epsilon for the others; laws that
+        act in a subspace take its basis or dimension from the query.
+    pure : bool
+        Whether the strength is a pure epsilon.
+    """
+
+    name: str
+    norm: Literal["l1", "l2"]
+    apply: Callable[[Floats, float, float, NoiseSource, Any], Floats]
+    pure: bool = False
+
+    def release(
+        self, value: Floats, sensitivity: float, cost: PrivacyCost, noise: NoiseSource, query: Any
+    ) -> Floats:
+        """Return the value with noise of this law at the given cost."""
+        return self.apply(value, sensitivity, self.strength(cost), noise, query)
+
+    def strength(self, cost: PrivacyCost) -> float:
+        """Return the part of a cost that this law spends: mu, or a pure epsilon."""
+        return cost.epsilon if self.pure else cost.mu
+
+    def sigma(self, sensitivity: float, cost: PrivacyCost) -> float:
+        """Standard deviation of a coordinate's noise (for spherical noise: mean radius
+        per dimension)."""
+        scale = sensitivity / self.strength(cost)
+        return scale * math.sqrt(2) if self.norm == "l1" else scale
+
+
+def _add_to_unique(
+    value: Floats, sensitivity: float, add: Callable[[Floats], Floats]
+) -> Floats:
+    """Let ``add`` work on the orthonormal coordinates of a symmetric array."""
+    coordinates = symmetric_to_coordinates(value)
+    coordinates /= sensitivity
+    coordinates = add(coordinates)
+    coordinates *= sensitivity
+    return coordinates_to_symmetric(coordinates, value.shape[0], value.ndim)
+
+
+def _add_to_pair_masses(
+    value: Floats, diagonal_weight: float, sensitivity: float, add: Callable[[Floats], Floats]
+) -> Floats:
+    """Let ``add`` work on twice the entries off the diagonal, and the weighted diagonal."""
+    # Frobenius coordinates already hold sqrt(2) times the entries off the diagonal.
+    value = _scaled(value, math.sqrt(2), diagonal_weight)
+    return _scaled(
+        _add_to_unique(value, sensitivity, add), math.sqrt(0.5), 1 / diagonal_weight
+    )
+
+
+def _scaled(matrix: Floats, off_diagonal: float, diagonal: float) -> Floats:
+    kept = np.diagonal(matrix) * diagonal
+    scaled = matrix * off_diagonal
+    np.fill_diagonal(scaled, kept)
+    return scaled
+
+
+def gaussian_vector(value: Floats, sensitivity: float, mu: float, noise: NoiseSource) -> Floats:
+    """Gaussian mechanism on an array of any shape, entry by entry."""
+    coordinates = noise.gaussian(np.ravel(value) / sensitivity, mu)
+    return (coordinates * sensitivity).reshape(np.shape(value))
+
+
+def laplace_vector(value: Floats, sensitivity: float, epsilon: float, noise: NoiseSource) -> Floats:
+    """Laplace mechanism on an array of any shape; ``sensitivity`` is in L1."""
+    coordinates = noise.laplace(np.ravel(value) / sensitivity, epsilon)
+    return (coordinates * sensitivity).reshape(np.shape(value))
+
+
+def gaussian_symmetric(value: Floats, sensitivity: float, mu: float, noise: NoiseSource) -> Floats:
+    """Isotropic Gaussian noise on a symmetric matrix or third-order tensor.
+
+    The sensitivity is in the Frobenius norm. Applied to a projection
+    ``E(U, U, U)`` with orthonormal ``U`` it has exactly the law of projecting
+    isotropic noise on the whole space.
+    """
+    return _add_to_unique(value, sensitivity, lambda x: noise.gaussian(x, mu))
+
+
+def gaussian_pair_masses(
+    value: Floats,
+    sensitivity: float,
+    mu: float,
+    noise: NoiseSource,
+    diagonal_weight: float = 1.0,
+) -> Floats:
+    """Independent Gaussian noise on the mass of every word pair of a symmetric matrix.
+
+    The coordinates are ``2 M_ij`` for i < j and ``diagonal_weight M_ii``: weight 1
+    is the histogram of pairs, sqrt(2) isotropic noise, and less than 1 lets
+    documents that repeat a word weigh less in the sensitivity.
+    """
+    return _add_to_pair_masses(
+        value, diagonal_weight, sensitivity, lambda x: noise.gaussian(x, mu)
+    )
+
+
+def laplace_pair_masses(
+    value: Floats,
+    sensitivity: float,
+    epsilon: float,
+    noise: NoiseSource,
+    diagonal_weight: float = 1.0,
+) -> Floats:
+    """Independent Laplace noise on the mass of every word pair; ``sensitivity`` in L1."""
+    return _add_to_pair_masses(
+        value, diagonal_weight, sensitivity, lambda x: noise.laplace(x, epsilon)
+    )
+
+
+def spherical_laplace_symmetric(
+    value: Floats,
+    sensitivity: float,
+    epsilon: float,
+    noise: NoiseSource,
+    ambient_dimension: int | None = None,
+) -> Floats:
+    """Noise of density exp(-epsilon |E|_F / sensitivity) on symmetric arrays (AVN).
+
+    ``ambient_dimension`` is the dimension of the space of which ``value`` is an
+    orthonormal projection, if it is one.
+    """
+    return _add_to_unique(
+        value, sensitivity, lambda x: noise.spherical_laplace(x, epsilon, ambient_dimension)
+    )
+
+
+def gaussian_triple_histogram(
+    value: Floats, basis: Floats, sensitivity: float, mu: float, noise: NoiseSource
+) -> Floats:
+    """Projection of independent Gaussian noise on the mass of every word triple.
+
+    Noise of standard deviation ``tau`` on the masses has entry variances
+    ``tau**2`` times 1 (iii), 1/9 (iij) and 1/36 (ijk): that is isotropic noise at
+    ``tau / sqrt(6)`` plus independent extras of variance ``tau**2 / 18`` on iij and
+    ``5 tau**2 / 6`` on iii, whose projections are sampled in O(d**2 k).
+
+    Parameters
+    ----------
+    value : ndarray of shape (k, k, k)
+        ``E3(U, U, U)``.
+    basis : ndarray of shape (d, k)
+        ``U``, orthonormal columns.
+    sensitivity : float
+        In the L2 norm of the histogram.
+    mu : float
+        Cost.
+    noise : NoiseSource
+        Source of the noise.
+    """
+    if math.isinf(mu):
+        return value
+    n_words, k = basis.shape
+    floor = 1 / (mu * math.sqrt(6))
+
+    def add(coordinates: Floats) -> Floats:
+        step, radius = noise.grid(floor, coordinates.size)
+        # Rounding apart by `radius` costs at most radius / floor beside the histogram's 1 / mu'.
+        tau = (1 + radius * math.sqrt(6)) / mu
+        shaped = noise.standard_normal(coordinates.size) * (tau / math.sqrt(6))
+        shaped += symmetric_to_coordinates(_repeated_word_noise(basis, tau, noise))
+        return noise.add(coordinates, shaped, step)
+
+    return _add_to_unique(value, sensitivity, add)
+
+
+def _repeated_word_noise(basis: Floats, tau: float, noise: NoiseSource) -> Floats:
+    """Extras of :func:`gaussian_triple_histogram` on triples with a repeated word."""
+    n_words, k = basis.shape
+    total = np.zeros((k, k, k))
+    rows = max(1, 4_000_000 // n_words)
+    for start in range(0, n_words, rows):
+        own = basis[start : start + rows]
+        # Entry (i, j), j != i, of the extra on iij; it stands in three places.
+        extra = noise.standard_normal(own.shape[0] * n_words).reshape(own.shape[0], n_words)
+        extra *= tau / math.sqrt(18)
+        diagonal = noise.standard_normal(own.shape[0]) * (tau * math.sqrt(5 / 6) / 3)
+        extra[np.arange(own.shape[0]), np.arange(start, start + own.shape[0])] = diagonal
+        total += np.einsum("ia,ib,ic->abc", own, own, extra @ basis, optimize=True)
+    return total + total.transpose(0, 2, 1) + total.transpose(2, 1, 0)

@@ -1,0 +1,162 @@
+"""Partition selection: noisy totals of the partitions that clear a threshold.
+
+Where the keys of a histogram (words, say) come from the data, even the list of
+keys is private. Gaussian noise is added to the total of every key that is present,
+and only keys whose noisy total reaches a threshold leave; the threshold is so high
+that keys contributed by one unit alone fail to reach it, all of them at once, but
+with probability delta.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from sktensor_dp.privacy.noise import RADIUS, NoiseSource
+from sktensor_dp.privacy.plan import PrivacyCost
+
+__all__ = [
+    "PartitionQuery",
+    "PartitionSelection",
+    "gaussian_partition_selection",
+    "selection_threshold",
+]
+
+Floats = NDArray[np.float64]
+
+
+class PartitionQuery(Protocol):
+    """A sum over units of at most ``max_partitions`` ones, by key."""
+
+    def total(self, chunk: Any) -> Mapping[str, int]:
+        """Sum of the contributions of the units in a chunk; other keys are absent."""
+
+    @property
+    def max_partitions(self) -> int:
+        """Largest number of keys to which a unit contributes."""
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """L2 norm of the largest change of the sum when one unit is replaced."""
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """L1 norm of the largest change of the sum when one unit is replaced."""
+
+
+@dataclass(frozen=True)
+class PartitionSelection:
+    """The law under which totals of private keys leave; stands where a Mechanism does.
+
+    Attributes
+    ----------
+    name : str
+        As shown in reports.
+    norm : {"l2"}
+        Norm of the sensitivity it is calibrated to.
+    """
+
+    name: str
+    norm: Literal["l2"] = "l2"
+
+    def release(
+        self,
+        totals: Mapping[str, int],
+        cost: PrivacyCost,
+        noise: NoiseSource,
+        query: PartitionQuery,
+    ) -> tuple[list[str], Floats]:
+        """Return the keys that were selected, and their noisy totals."""
+        sigma = self.sigma(query.l2_sensitivity, cost)
+        threshold = selection_threshold(query, cost)
+        return gaussian_partition_selection(totals, sigma, threshold, noise)
+
+    def strength(self, cost: PrivacyCost) -> float:
+        """Return the Gaussian part of a cost."""
+        return cost.mu
+
+    def sigma(self, sensitivity: float, cost: PrivacyCost) -> float:
+        """Standard deviation of the noise on each total."""
+        return sensitivity / cost.mu
+
+
+def selection_threshold(query: PartitionQuery, cost: PrivacyCost) -> float:
+    r"""Noisy total from which a key may leave; a public number.
+
+    A key that one unit alone contributes has a total of 1. As many as
+    ``query.max_partitions`` such keys stay below
+    ``1 + sigma * Phi^-1((1 - delta) ** (1 / max_partitions))`` together with
+    probability ``1 - delta``.
+
+    Parameters
+    ----------
+    query : PartitionQuery
+        Says how many keys a unit contributes to.
+    cost : PrivacyCost
+        ``mu`` sets the noise and ``delta`` the failure probability, > 0 unless
+        ``mu`` is infinite.
+
+    Returns
+    -------
+    float
+        In units of the total; 1 without noise.
+
+    Raises
+    ------
+    ValueError
+        If ``cost.delta`` is 0: no threshold is high enough then.
+
+    Examples
+    --------
+    >>> from sktensor_dp.statistics.text import DocumentFrequencies
+    >>> cost = PrivacyCost(mu=0.2, delta=5e-7)
+    >>> round(selection_threshold(DocumentFrequencies(100), cost), 1)
+    406.2
+    """
+    if math.isinf(cost.mu):
+        return 1.0
+    if not cost.delta > 0:
+        raise ValueError(f"partition selection needs delta > 0, got {cost.delta!r}.")
+    failure = -math.expm1(math.log1p(-cost.delta) / query.max_partitions)
+    quantile = -float(ndtri(failure))
+    # Rounding to the grid may lift a total by half a step, and steps are at most RADIUS.
+    return 1 + query.l2_sensitivity / cost.mu * quantile + RADIUS
+
+
+def gaussian_partition_selection(
+    totals: Mapping[str, int], sigma: float, threshold: float, noise: NoiseSource
+) -> tuple[list[str], Floats]:
+    """Add Gaussian noise to totals and drop those below a threshold.
+
+    Parameters
+    ----------
+    totals : mapping of str to int
+        Total of every key that is present.
+    sigma : float
+        Standard deviation of the noise; 0 for none.
+    threshold : float
+        Smallest noisy total that leaves.
+    noise : NoiseSource
+        Source of the noise.
+
+    Returns
+    -------
+    keys : list of str
+        Those that cleared the threshold, in alphabetical order: the order of the
+        mapping could tell who came first.
+    noisy : ndarray of shape (n_keys,)
+        Their noisy totals.
+    """
+    keys = sorted(totals)
+    values = np.fromiter(map(totals.__getitem__, keys), np.float64, len(keys))
+    if sigma > 0:
+        # Integers lie on the grid, whose step divides 1: rounding moves no total, and
+        # the step need not depend on how many keys there are, which is private.
+        step, _ = noise.grid(sigma, 1)
+        values = noise.add(values, noise.standard_normal(values.size) * sigma, step)
+    kept = np.flatnonzero(values >= threshold)
+    return [keys[place] for place in kept], values[kept]

@@ -1,0 +1,157 @@
+"""What a fit is going to release, and what each release costs: public numbers only."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
+
+__all__ = ["ROUNDING", "PlannedRelease", "PrivacyCost", "ReleasePlan"]
+
+# Splitting a budget and adding it up again rounds; nothing else is forgiven.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class PrivacyCost:
+    """Cost of one or several releases.
+
+    Gaussian parts compose by adding ``mu ** 2``, pure parts by adding epsilon,
+    and failure probabilities by adding delta; the three then add up (basic
+    composition between kinds).
+
+    Attributes
+    ----------
+    mu : float
+        Gaussian differential privacy parameter.
+    epsilon : float
+        Pure differential privacy parameter.
+    delta : float
+        Probability set aside for events other than Gaussian tails.
+    """
+
+    mu: float = 0.0
+    epsilon: float = 0.0
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        # A negative cost would hand budget back, and NaN would pass every comparison.
+        for name, value in (("mu", self.mu), ("epsilon", self.epsilon), ("delta", self.delta)):
+            if not value >= 0:
+                raise ValueError(f"{name} must be >= 0, got {value!r}.")
+
+    def __add__(self, other: "PrivacyCost") -> "PrivacyCost":
+        return PrivacyCost(
+            math.hypot(self.mu, other.mu),
+            self.epsilon + other.epsilon,
+            self.delta + other.delta,
+        )
+
+    @classmethod
+    def total(cls, costs: Iterable["PrivacyCost"]) -> "PrivacyCost":
+        """Compose costs; ``mu`` is summed exactly rounded, so that splits add up."""
+        costs = list(costs)
+        return cls(
+            math.sqrt(math.fsum(cost.mu**2 for cost in costs)),
+            math.fsum(cost.epsilon for cost in costs),
+            math.fsum(cost.delta for cost in costs),
+        )
+
+    def epsilon_at(self, delta: float) -> float:
+        """Smallest epsilon so that all of it is (epsilon, delta)-DP; may be infinite."""
+        if self.delta > delta * (1 + ROUNDING):
+            return math.inf
+        return self.epsilon + gaussian_epsilon(self.mu, max(delta - self.delta, 0.0))
+
+
+@dataclass(frozen=True)
+class PlannedRelease:
+    """A release of the plan, made ``uses`` times at ``cost`` each."""
+
+    name: str
+    cost: PrivacyCost
+    uses: int = 1
+
+
+@dataclass(frozen=True)
+class ReleasePlan:
+    """All releases of one fit, fixed before the data is touched.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The guarantee asked for.
+    releases : tuple of PlannedRelease
+        Their costs compose to at most that guarantee.
+    """
+
+    epsilon: float
+    delta: float
+    releases: tuple[PlannedRelease, ...]
+
+    @classmethod
+    def split(
+        cls,
+        epsilon: float,
+        delta: float,
+        shares: Mapping[str, float],
+        uses: Mapping[str, int] | None = None,
+        reserved_delta: Mapping[str, float] | None = None,
+    ) -> "ReleasePlan":
+        """Divide a budget among releases.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The guarantee for everything together. ``delta = 0`` splits epsilon
+            among pure releases, anything else splits ``mu ** 2`` among Gaussian
+            ones.
+        shares : mapping of str to float
+            Relative share of each release, all its uses together; releases with
+            share 0 are left out.
+        uses : mapping of str to int, optional
+            How often each release is made; 1 where not named.
+        reserved_delta : mapping of str to float, optional
+            Failure probability that each use of a release needs beside its
+            Gaussian noise.
+
+        Returns
+        -------
+        ReleasePlan
+            The costs compose to exactly (epsilon, delta).
+
+        Examples
+        --------
+        >>> plan = ReleasePlan.split(1.0, 1e-6, {"mean": 1, "moment": 3}, {"moment": 2})
+        >>> [(r.name, round(r.cost.mu, 4), r.uses) for r in plan.releases]
+        [('mean', 0.1184, 1), ('moment', 0.145, 2)]
+        >>> round(plan.cost.epsilon_at(1e-6), 9)
+        1.0
+        """
+        uses, reserved = dict(uses or {}), dict(reserved_delta or {})
+        shares = {name: share for name, share in shares.items() if share > 0}
+        whole = math.fsum(shares.values())
+        set_aside = math.fsum(reserved.get(name, 0.0) * uses.get(name, 1) for name in shares)
+        mu = gaussian_mu(epsilon, delta - set_aside) if delta > 0 else 0.0
+        releases = []
+        for name, share in shares.items():
+            times = uses.get(name, 1)
+            part = share / whole / times
+            cost = (
+                PrivacyCost(mu=mu * math.sqrt(part), delta=reserved.get(name, 0.0))
+                if delta > 0
+                else PrivacyCost(epsilon=epsilon * part)
+            )
+            releases.append(PlannedRelease(name, cost, times))
+        return cls(epsilon, delta, tuple(releases))
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """What the whole plan costs."""
+        return PrivacyCost.total(
+            planned.cost for planned in self.releases for _ in range(planned.uses)
+        )
+
+    def cost_of(self, name: str) -> PrivacyCost:
+        """Cost of one use of the release called ``name``."""
+        return next(planned.cost for planned in self.releases if planned.name == name)

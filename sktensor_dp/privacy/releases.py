@@ -1,0 +1,161 @@
+"""The boundary: every step at which raw data becomes public, and nothing else.
+
+Each entry names the query that computes the statistic and bounds what one unit
+can change, the laws of noise it may be released with, and the page that proves
+the bound. Estimators ask the curator for entries by name; the curator refuses
+anything that is not listed here.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sktensor_dp.privacy import mechanisms
+from sktensor_dp.privacy.mechanisms import Floats, Mechanism
+from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.partition_selection import PartitionSelection
+from sktensor_dp.statistics.expected_counts import ExpectedCounts
+from sktensor_dp.statistics.moments import (
+    NormHistogram,
+    PairMoments,
+    TripleMoments,
+    WhitenedTripleMoments,
+    WordFrequencies,
+)
+from sktensor_dp.statistics.text import DocumentFrequencies
+from sktensor_dp.tensor.symmetric import n_unique
+
+__all__ = ["CATALOGUE", "Release"]
+
+
+def _vector(x: Floats, s: float, mu: float, noise: NoiseSource, _: Any) -> Floats:
+    return mechanisms.gaussian_vector(x, s, mu, noise)
+
+
+def _laplace(x: Floats, s: float, epsilon: float, noise: NoiseSource, _: Any) -> Floats:
+    return mechanisms.laplace_vector(x, s, epsilon, noise)
+
+
+def _pairs(x: Floats, s: float, mu: float, noise: NoiseSource, query: PairMoments) -> Floats:
+    return mechanisms.gaussian_pair_masses(x, s, mu, noise, query.diagonal_weight)
+
+
+def _laplace_pairs(
+    x: Floats, s: float, epsilon: float, noise: NoiseSource, query: PairMoments
+) -> Floats:
+    return mechanisms.laplace_pair_masses(x, s, epsilon, noise, query.diagonal_weight)
+
+
+def _symmetric(x: Floats, s: float, mu: float, noise: NoiseSource, _: Any) -> Floats:
+    return mechanisms.gaussian_symmetric(x, s, mu, noise)
+
+
+def _spherical(x: Floats, s: float, epsilon: float, noise: NoiseSource, _: Any) -> Floats:
+    return mechanisms.spherical_laplace_symmetric(x, s, epsilon, noise)
+
+
+def _triples(x: Floats, s: float, mu: float, noise: NoiseSource, query: TripleMoments) -> Floats:
+    if query.histogram:
+        return mechanisms.gaussian_triple_histogram(x, query.basis, s, mu, noise)
+    return mechanisms.gaussian_symmetric(x, s, mu, noise)
+
+
+def _spherical_triples(
+    x: Floats, s: float, epsilon: float, noise: NoiseSource, query: TripleMoments
+) -> Floats:
+    ambient = n_unique(query.basis.shape[0], 3)
+    return mechanisms.spherical_laplace_symmetric(x, s, epsilon, noise, ambient)
+
+
+GAUSSIAN = Mechanism("gaussian", "l2", _vector)
+LAPLACE = Mechanism("laplace", "l1", _laplace, pure=True)
+
+
+@dataclass(frozen=True)
+class Release:
+    """One kind of release.
+
+    Attributes
+    ----------
+    name : str
+        As used in plans and reports.
+    description : str
+        The statistic in words; a mean over units, or under PartitionSelection a sum.
+    query : type
+        Type of the query, whose sensitivities are proved on the page.
+    gaussian : Mechanism or PartitionSelection
+        Law of the noise when delta > 0.
+    pure : Mechanism or None
+        Law of the noise when delta = 0; ``None`` where the statistic has none.
+    proof : str
+        Page under ``docs/proofs``.
+    """
+
+    name: str
+    description: str
+    query: type
+    gaussian: Mechanism | PartitionSelection
+    pure: Mechanism | None
+    proof: str
+
+
+CATALOGUE: dict[str, Release] = {
+    entry.name: entry
+    for entry in (
+        Release(
+            "document_frequencies",
+            "words that enough documents contain, each with the number of those documents",
+            DocumentFrequencies,
+            PartitionSelection("gaussian, thresholded"),
+            None,
+            "document_frequencies.md",
+        ),
+        Release(
+            "norm_histogram",
+            "share of documents in each bin of a norm, from which a clip is chosen",
+            NormHistogram,
+            GAUSSIAN,
+            LAPLACE,
+            "norm_histogram.md",
+        ),
+        Release(
+            "word_frequencies",
+            "weighted mean counts of every word",
+            WordFrequencies,
+            GAUSSIAN,
+            LAPLACE,
+            "word_frequencies.md",
+        ),
+        Release(
+            "pair_moments",
+            "weighted mean second moment of counts",
+            PairMoments,
+            Mechanism("gaussian, symmetric", "l2", _pairs),
+            Mechanism("laplace, symmetric", "l1", _laplace_pairs, pure=True),
+            "pair_moments.md",
+        ),
+        Release(
+            "whitened_triple_moments",
+            "weighted mean third moment of counts in the released whitened space",
+            WhitenedTripleMoments,
+            Mechanism("gaussian, symmetric", "l2", _symmetric),
+            Mechanism("spherical laplace", "l2", _spherical, pure=True),
+            "whitened_triple_moments.md",
+        ),
+        Release(
+            "triple_moments",
+            "weighted mean third moment of counts, noised in word space, seen in a subspace",
+            TripleMoments,
+            Mechanism("gaussian, symmetric", "l2", _triples),
+            Mechanism("spherical laplace", "l2", _spherical_triples, pure=True),
+            "triple_moments.md",
+        ),
+        Release(
+            "expected_counts",
+            "mean expected counts of every word in every topic, given the released topics",
+            ExpectedCounts,
+            GAUSSIAN,
+            LAPLACE,
+            "expected_counts.md",
+        ),
+    )
+}

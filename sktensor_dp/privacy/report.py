@@ -1,0 +1,176 @@
+"""What a fit released and what it cost, for people and for programs."""
+
+import html
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["PrivacyReport", "ReleaseRecord"]
+
+
+@dataclass(frozen=True)
+class ReleaseRecord:
+    """One release of a fit.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the catalogue of releases.
+    description : str
+        What was released, in words.
+    sensitivity : float
+        How far one unit can move the statistic, in the mechanism's norm.
+    sigma : float
+        Standard deviation of the noise along an orthonormal coordinate; 0
+        without noise.
+    mu, epsilon, delta : float
+        Cost of each use.
+    uses : int
+        How often it was made.
+    mechanism : str
+        Law of the noise.
+    """
+
+    name: str
+    description: str
+    sensitivity: float
+    sigma: float
+    mu: float
+    epsilon: float
+    delta: float
+    uses: int
+    mechanism: str
+
+
+@dataclass(frozen=True)
+class PrivacyReport:
+    """The guarantee of a fitted estimator, and each release behind it.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        What everything the estimator exposes satisfies; ``inf`` without noise.
+    unit : str
+        Whose replacement the guarantee hides, such as ``"document"``.
+    neighbours : str
+        ``"replace_one"``: data sets that differ in one unit, equally many units.
+    n_units : int
+        Number of units; public.
+    sampler : str
+        How noise was drawn: ``"grid"`` or ``"float"``.
+    seeded : bool
+        True if the noise was seeded: then nothing is protected.
+    rows : tuple of ReleaseRecord
+        One row per release.
+    notes : tuple of str
+        What else the guarantee rests on.
+
+    Examples
+    --------
+    >>> row = ReleaseRecord("mean", "a mean", 0.1, 0.5, 0.2, 0.0, 0.0, 1, "gaussian")
+    >>> report = PrivacyReport(1.0, 1e-6, "document", "replace_one", 20, "grid", False, (row,))
+    >>> print(report)
+    (epsilon = 1, delta = 1e-06)-differential privacy for replacing one document of 20
+    release  mechanism  sensitivity     sigma        mu  epsilon  uses
+    mean     gaussian           0.1       0.5       0.2        0     1
+    """
+
+    epsilon: float
+    delta: float
+    unit: str
+    neighbours: str
+    n_units: int
+    sampler: str
+    seeded: bool
+    rows: tuple[ReleaseRecord, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee in one sentence."""
+        if self.seeded:
+            return "NOT PRIVATE: the noise was seeded (unsafe_seeded_noise)"
+        if math.isinf(self.epsilon):
+            return "epsilon: inf (no noise, not private)"
+        text = (
+            f"(epsilon = {self.epsilon:.6g}, delta = {self.delta:g})-differential privacy "
+            f"for replacing one {self.unit} of {self.n_units}"
+        )
+        if self.sampler == "float":
+            text += "; floating-point noise: open to attacks on low-order digits"
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain Python objects."""
+        fields = asdict(self)
+        fields["rows"] = [asdict(row) for row in self.rows]
+        fields["notes"] = list(self.notes)
+        return fields
+
+    def to_json(self) -> str:
+        """Return the report as JSON; infinity is written as the string ``"inf"``."""
+
+        def finite(value: Any) -> Any:
+            if isinstance(value, float) and not math.isfinite(value):
+                return str(value)
+            if isinstance(value, dict):
+                return {key: finite(item) for key, item in value.items()}
+            return [finite(item) for item in value] if isinstance(value, list) else value
+
+        return json.dumps(finite(self.to_dict()), indent=2)
+
+    def to_frame(self) -> Any:
+        """Return the rows as a pandas DataFrame.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                "to_frame needs pandas; install it with: pip install 'sktensor-dp[frames]'"
+            ) from error
+        return pd.DataFrame([asdict(row) for row in self.rows])
+
+    def _table(self) -> list[list[str]]:
+        head = ["release", "mechanism", "sensitivity", "sigma", "mu", "epsilon", "uses"]
+        return [head] + [
+            [
+                row.name,
+                row.mechanism,
+                *(f"{x:.4g}" for x in (row.sensitivity, row.sigma, row.mu, row.epsilon)),
+                str(row.uses),
+            ]
+            for row in self.rows
+        ]
+
+    def __str__(self) -> str:
+        table = self._table()
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        widths[3:6] = [max(width, 8) for width in widths[3:6]]
+        lines = [
+            "  ".join(
+                cell.ljust(width) if column < 2 else cell.rjust(width)
+                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in table
+        ]
+        return "\n".join([self.guarantee, *lines, *self.notes])
+
+    def _repr_html_(self) -> str:
+        head, *body = self._table()
+
+        def cells(row: list[str], tag: str) -> str:
+            return "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
+
+        rows = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in body)
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        return (
+            f"<div><p><strong>{html.escape(self.guarantee)}</strong></p>"
+            f"<table><thead><tr>{cells(head, 'th')}</tr></thead><tbody>{rows}</tbody></table>"
+            f"{notes}</div>"
+        )

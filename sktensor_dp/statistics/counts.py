@@ -1,0 +1,134 @@
+"""Counts of words in documents, as the custodian holds them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+__all__ = ["CountChunk", "CountChunks", "as_counts"]
+
+Floats = NDArray[np.float64]
+
+
+def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
+    """Validated, floored counts in float64 compressed rows.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix or array of shape (n_documents, n_features)
+        Finite numbers >= 0 of any numeric type. Fractions are floored: the
+        moments' bounds hold for integer counts only.
+    name : str, default="X"
+        What error messages call it.
+
+    Returns
+    -------
+    csr_matrix
+        A copy wherever `X` would have to be changed.
+
+    Raises
+    ------
+    ValueError
+        If an entry is negative, NaN or infinite. The message speaks to the
+        holder of the data and shows none of it.
+    """
+    counts = sp.csr_matrix(X, dtype=np.float64)
+    if not np.isfinite(counts.data).all():
+        raise ValueError(f"{name} contains NaN or infinity; counts must be finite numbers >= 0.")
+    if counts.data.size and counts.data.min() < 0:
+        raise ValueError(f"Negative values in data passed as {name}; counts must be >= 0.")
+    if not counts.has_canonical_format:
+        counts = counts.copy()
+        counts.sum_duplicates()
+    floored = np.floor(counts.data)
+    if not np.array_equal(floored, counts.data) or not counts.data.all():
+        counts = sp.csr_matrix((floored, counts.indices.copy(), counts.indptr.copy()), counts.shape)
+        counts.eliminate_zeros()
+    return counts
+
+
+class CountChunk:
+    """Some documents with their power sums, computed once.
+
+    Attributes
+    ----------
+    X : csr_matrix of shape (n_documents, n_features)
+        Integer counts as float64.
+    """
+
+    def __init__(self, X: sp.csr_matrix) -> None:
+        self.X = X
+        self._columns: tuple[NDArray[np.intp] | None, CountChunk] | None = None
+
+    @cached_property
+    def rows(self) -> NDArray[np.intp]:
+        """Row of every non-zero."""
+        return np.repeat(np.arange(self.X.shape[0]), np.diff(self.X.indptr))
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """Number of tokens of each document."""
+        return self.sum_over_words(lambda c: c)
+
+    def sum_over_words(self, function: Callable[[Floats], Floats]) -> Floats:
+        """Sum of a function of the counts that is 0 at 0, document by document."""
+        values = function(self.X.data)
+        return np.bincount(self.rows, weights=values, minlength=self.X.shape[0])
+
+    def restricted(self, words: NDArray[np.intp] | None) -> "CountChunk":
+        """The same documents with their counts of some words only.
+
+        Lengths stay those of the whole documents: the restriction is a
+        restriction of the moments.
+        """
+        if words is None:
+            return self
+        if self._columns is None or not np.array_equal(self._columns[0], words):
+            part = CountChunk(self.X[:, words].tocsr())
+            part.__dict__["lengths"] = self.lengths
+            self._columns = (words, part)
+        return self._columns[1]
+
+
+class CountChunks:
+    """Counts to be read several times, a chunk of documents at a time.
+
+    Parameters
+    ----------
+    source : csr_matrix or iterable of array-likes
+        All documents, or a source that can be iterated over repeatedly.
+    n_documents : int
+        Number of documents; public.
+    n_features : int
+        Number of words; public.
+    """
+
+    def __init__(
+        self, source: sp.csr_matrix | Iterable[Any], n_documents: int, n_features: int
+    ) -> None:
+        self.n_units = n_documents
+        self.n_features = n_features
+        self._whole = CountChunk(source) if sp.issparse(source) else None
+        self._source = None if self._whole is not None else source
+
+    def __iter__(self) -> Iterator[CountChunk]:
+        if self._whole is not None:
+            yield self._whole
+            return
+        seen = 0
+        assert self._source is not None
+        for part in self._source:
+            counts = as_counts(part, "a chunk")
+            if counts.shape[1] != self.n_features:
+                raise ValueError(
+                    f"A chunk has {counts.shape[1]} features; n_features is {self.n_features}."
+                )
+            seen += counts.shape[0]
+            yield CountChunk(counts)
+        if seen != self.n_units:
+            raise ValueError(
+                f"The chunks have {seen} documents in all; n_samples is {self.n_units}."
+            )

@@ -1,0 +1,257 @@
+"""Queries on counts: norms, word frequencies, pair and triple moments."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sktensor_dp.statistics.counts import CountChunk
+from sktensor_dp.statistics.norms import (
+    MIN_TOKENS,
+    Clip,
+    CountNorm,
+    Norm,
+    PairNorm,
+    TripleNorm,
+    WhitenedTripleNorm,
+    weights,
+)
+
+__all__ = [
+    "NormHistogram",
+    "PairMoments",
+    "TripleMoments",
+    "WhitenedTripleMoments",
+    "WordFrequencies",
+]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NormHistogram:
+    """How many documents have a norm in each bin; too small and too large ones go to the ends.
+
+    Parameters
+    ----------
+    norm : Norm
+        What is measured.
+    edges : ndarray of shape (n_bins + 1,)
+        Increasing; public.
+    clips : tuple of Clip, default=()
+        Norms are those left after these clips.
+    min_tokens : int, default=0
+        Shorter documents are not counted.
+    """
+
+    norm: Norm
+    edges: Floats
+    clips: tuple[Clip, ...] = ()
+    min_tokens: int = 0
+
+    l2_sensitivity = math.sqrt(2)
+    l1_sensitivity = 2.0
+
+    def total(self, chunk: CountChunk) -> Floats:
+        """Counts per bin."""
+        norms = self.norm.of(chunk) * weights(chunk, self.clips)
+        norms = norms[chunk.lengths >= self.min_tokens]
+        n_bins = len(self.edges) - 1
+        bins = np.searchsorted(self.edges, norms, side="left") - 1
+        return np.bincount(np.clip(bins, 0, n_bins - 1), minlength=n_bins).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class WordFrequencies:
+    """Weighted sum of the counts.
+
+    Parameters
+    ----------
+    clip : Clip
+        Of a :class:`CountNorm`; its limit bounds what one document adds.
+    clips : tuple of Clip, default=()
+        Further clips, which only make weights smaller.
+    min_tokens : int, default=0
+        Shorter documents get weight 0.
+    """
+
+    clip: Clip
+    clips: tuple[Clip, ...] = ()
+    min_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.clip.norm, CountNorm):
+            raise TypeError("word frequencies are bounded by a CountNorm.")
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Contributions are non-negative, so two differ by sqrt(2) times the limit at most."""
+        return math.sqrt(2) * self.clip.limit
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """Twice the limit, if it is one on the number of tokens."""
+        assert isinstance(self.clip.norm, CountNorm)
+        return 2 * self.clip.limit if self.clip.norm.order == 1 else math.inf
+
+    def total(self, chunk: CountChunk) -> Floats:
+        """Sum of w c."""
+        weight = weights(chunk, (self.clip, *self.clips), self.min_tokens)
+        return np.asarray(chunk.X.T @ weight)
+
+
+@dataclass(frozen=True, eq=False)
+class PairMoments:
+    """Weighted sum of ``l M2 = (c c' - diag(c)) / (l - 1)`` over pairs of some words.
+
+    Parameters
+    ----------
+    clip : Clip
+        Of a :class:`PairNorm` (L2), or of a :class:`CountNorm` of order 1 (L1 and L2).
+    diagonal_weight : float
+        Of the coordinates in which noise is added.
+    clips : tuple of Clip, default=()
+        Further clips.
+    words : ndarray of int, optional
+        Words whose pairs are released; all by default.
+    min_tokens : int, default=2
+        Shorter documents get weight 0.
+    """
+
+    clip: Clip
+    diagonal_weight: float
+    clips: tuple[Clip, ...] = ()
+    words: NDArray[np.intp] | None = field(default=None)
+    min_tokens: int = 2
+
+    def __post_init__(self) -> None:
+        norm = self.clip.norm
+        if isinstance(norm, PairNorm):
+            if norm.diagonal_weight < self.diagonal_weight or norm.words is not self.words:
+                raise ValueError("the clipped norm must be that of the noise, on the same words.")
+        elif not (isinstance(norm, CountNorm) and norm.order == 1 and self.diagonal_weight <= 1):
+            raise TypeError("pair moments are bounded by a PairNorm or by the number of tokens.")
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Coordinates are non-negative: sqrt(2) times the limit."""
+        return math.sqrt(2) * self.clip.limit
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """All masses of ``l M2`` sum to the number of tokens."""
+        return 2 * self.clip.limit if isinstance(self.clip.norm, CountNorm) else math.inf
+
+    def _weighted(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
+        weight = weights(chunk, (self.clip, *self.clips), max(self.min_tokens, 2))
+        weight /= np.maximum(chunk.lengths - 1, 1)
+        return chunk.restricted(self.words).X, weight
+
+    def total(self, chunk: CountChunk) -> Floats:
+        """Dense symmetric matrix over the words."""
+        X, weight = self._weighted(chunk)
+        scaled = sp.csr_matrix((X.data * np.repeat(weight, np.diff(X.indptr)), X.indices, X.indptr),
+                               X.shape)
+        result = (X.T @ scaled).toarray()
+        result[np.diag_indices_from(result)] -= X.T @ weight
+        return result
+
+    def product(self, chunk: CountChunk, V: Floats) -> Floats:
+        """``total(chunk) @ V`` without forming the matrix."""
+        X, weight = self._weighted(chunk)
+        return np.asarray(X.T @ (weight[:, None] * (X @ V))) - (X.T @ weight)[:, None] * V
+
+
+@dataclass(frozen=True, eq=False)
+class _Triples:
+    """Weighted sum of ``l M3(B, B, B)`` for a public matrix B, in factored form."""
+
+    basis: Floats
+    clips: tuple[Clip, ...]
+    words: NDArray[np.intp] | None = None
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """No bound is proved."""
+        return math.inf
+
+    def total(self, chunk: CountChunk) -> Floats:
+        """Symmetric tensor of the basis' dimension; work in non-zeros and in d k^3."""
+        X, B, k = chunk.restricted(self.words).X, self.basis, self.basis.shape[1]
+        lengths = chunk.lengths
+        weight = weights(chunk, self.clips, MIN_TOKENS)
+        weight /= np.maximum((lengths - 1) * (lengths - 2), 1)
+        projected = X @ B
+        weighted = projected * weight[:, None]
+        cubes = _row_products(projected).T @ weighted
+        row_pairs = _row_products(B)
+        once = row_pairs.T @ (B * np.asarray(X.T @ weight)[:, None])
+        twice = (row_pairs.T @ np.asarray(X.T @ weighted)).reshape(k, k, k)
+        result = (cubes + 2 * once).reshape(k, k, k) - twice
+        return result - twice.transpose(0, 2, 1) - twice.transpose(2, 1, 0)
+
+
+def _row_products(A: Floats) -> Floats:
+    """All products of two entries of each row, of shape (n, k * k)."""
+    return (A[:, :, None] * A[:, None, :]).reshape(len(A), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedTripleMoments(_Triples):
+    """``l M3(W, W, W)`` for a public whitener W, clipped in the whitened space.
+
+    Parameters
+    ----------
+    basis : ndarray of shape (n_words, k)
+        W.
+    clips : tuple of Clip
+        The first one of a :class:`WhitenedTripleNorm` of the same W.
+    words : ndarray of int, optional
+        Words of the rows of W.
+    """
+
+    def __post_init__(self) -> None:
+        norm = self.clips[0].norm
+        if not isinstance(norm, WhitenedTripleNorm) or norm.whitener is not self.basis:
+            raise ValueError("whitened triples are bounded by the norm of the same whitener.")
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Contributions have any sign: twice the limit."""
+        return 2 * self.clips[0].limit
+
+
+@dataclass(frozen=True, eq=False)
+class TripleMoments(_Triples):
+    """``l M3(U, U, U)`` for orthonormal U, bounded in word space (AGN, AVN).
+
+    Parameters
+    ----------
+    basis : ndarray of shape (n_words, k)
+        U, orthonormal columns.
+    clips : tuple of Clip
+        The first one of a :class:`TripleNorm`, whose kind chooses the noise, or
+        of a :class:`CountNorm` of order 1, which bounds every norm of it.
+    words : ndarray of int, optional
+        Words of the rows of U; the bound on the whole tensor covers its part.
+    """
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.clips[0].norm, TripleNorm) and self.clips[0].norm != CountNorm(1):
+            raise TypeError("triple moments are bounded by a TripleNorm or by the tokens.")
+        gram = self.basis.T @ self.basis
+        if not np.allclose(gram, np.eye(len(gram)), atol=1e-8):
+            raise ValueError("the basis must have orthonormal columns.")
+
+    @property
+    def histogram(self) -> bool:
+        """Whether the norm, and so the noise, is that of the histogram of triples."""
+        norm = self.clips[0].norm
+        return isinstance(norm, TripleNorm) and norm.histogram
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Entries are non-negative: sqrt(2) times the limit."""
+        return math.sqrt(2) * self.clips[0].limit

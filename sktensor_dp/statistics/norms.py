@@ -1,0 +1,147 @@
+"""Norms of what one document contributes, and the weights that bound them.
+
+All statistics are in the scale of counts: a document of l tokens contributes its
+counts c, l times its moments, or its expected counts per topic, so long documents
+weigh more until a norm is clipped. Every norm here is exact or an upper bound;
+``SLACK`` covers rounding.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.statistics.counts import CountChunk
+
+__all__ = ["Clip", "CountNorm", "Norm", "PairNorm", "TripleNorm", "WhitenedTripleNorm", "weights"]
+
+Floats = NDArray[np.float64]
+
+# Relative error of single precision and of long sums, with room to spare.
+SLACK = 1 + 1e-4
+# Fewest tokens for which all three moments are defined.
+MIN_TOKENS = 3
+
+
+class Norm(Protocol):
+    """A norm of one document's contribution."""
+
+    def of(self, chunk: CountChunk) -> Floats:
+        """Upper bounds on the norm, document by document."""
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A norm and the public limit that contributions are scaled down to."""
+
+    norm: Norm
+    limit: float
+
+
+@dataclass(frozen=True)
+class CountNorm:
+    """Norm of the counts themselves: their number (order 1) or Euclidean norm (2)."""
+
+    order: int = 2
+
+    def of(self, chunk: CountChunk) -> Floats:
+        """Norm of the counts."""
+        if self.order == 1:
+            return chunk.lengths
+        return SLACK * np.sqrt(chunk.sum_over_words(np.square))
+
+
+@dataclass(frozen=True)
+class PairNorm:
+    """Norm of the pair masses ``l (2 M2_ij for i < j, diagonal_weight M2_ii)``.
+
+    ``diagonal_weight`` sqrt(2) is sqrt(2) times the Frobenius norm, 1 the norm of
+    the histogram of word pairs.
+    """
+
+    diagonal_weight: float
+    words: NDArray[np.intp] | None = field(default=None, compare=False)
+
+    def of(self, chunk: CountChunk) -> Floats:
+        """Exact norm, from power sums of the counts."""
+        part = chunk.restricted(self.words)
+        squares = part.sum_over_words(np.square)
+        # sum over i < j of (2 c_i c_j)^2, and over i of (c_i (c_i - 1))^2
+        distinct = 2 * (squares**2 - part.sum_over_words(lambda c: c**4))
+        repeated = part.sum_over_words(lambda c: (c * (c - 1)) ** 2)
+        total = np.maximum(distinct, 0) + self.diagonal_weight**2 * repeated
+        return SLACK * np.sqrt(total) / np.maximum(chunk.lengths - 1, 1)
+
+
+@dataclass(frozen=True)
+class TripleNorm:
+    """Norm of ``l M3`` in word space: Frobenius, or of the histogram of word triples."""
+
+    histogram: bool = False
+
+    def of(self, chunk: CountChunk) -> Floats:
+        """Exact norm, from power sums of the counts."""
+        p2, p4, p6 = (chunk.sum_over_words(lambda c, p=p: c**p) for p in (2, 4, 6))
+        pairs = chunk.sum_over_words(lambda c: (c * (c - 1)) ** 2)
+        own = chunk.sum_over_words(lambda c: (c**2 * (c - 1)) ** 2)
+        same = chunk.sum_over_words(lambda c: (c * (c - 1) * (c - 2)) ** 2)
+        # Squares of the entries over ordered distinct (i, j, k), over (i, i, j), and over i.
+        distinct = np.maximum(p2**3 - 3 * p2 * p4 + 2 * p6, 0)
+        repeated = np.maximum(pairs * p2 - own, 0)
+        total = 6 * distinct + 9 * repeated if self.histogram else distinct + 3 * repeated
+        lengths = chunk.lengths
+        return SLACK * np.sqrt(total + same) / np.maximum((lengths - 1) * (lengths - 2), 1)
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedTripleNorm:
+    """Upper bound on the Frobenius norm of ``l M3(W, W, W)``.
+
+    The smaller of the triangle inequality on its three terms and of the mean of
+    |w_a| |w_b| |w_c| over ordered draws of three different tokens.
+    """
+
+    whitener: Floats
+    words: NDArray[np.intp] | None = None
+
+    def of(self, chunk: CountChunk) -> Floats:
+        """Bound from power sums of the whitener's row norms."""
+        X = chunk.restricted(self.words).X
+        row_norms = np.linalg.norm(self.whitener, axis=1)
+        p1, p2, p3 = (X @ row_norms**p for p in (1, 2, 3))
+        projected = np.linalg.norm(X @ self.whitener, axis=1)
+        triangle = projected**3 + 2 * p3 + 3 * p2 * projected
+        # The elementary symmetric polynomial cancels: what rounding may hide is added.
+        distinct = np.maximum(p1**3 - 3 * p1 * p2 + 2 * p3, 0) + 1e-12 * p1**3
+        lengths = chunk.lengths
+        return SLACK * np.minimum(triangle, distinct) / np.maximum(
+            (lengths - 1) * (lengths - 2), 1
+        )
+
+
+def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:
+    """One weight in [0, 1] per document that keeps every norm within its limit.
+
+    Parameters
+    ----------
+    chunk : CountChunk
+        Documents.
+    clips : sequence of Clip
+        Norms with their limits; infinite limits leave weights at 1.
+    min_tokens : int, default=0
+        Shorter documents get weight 0.
+
+    Returns
+    -------
+    ndarray of shape (n_documents,)
+        The same weight scales all moments of a document, so that their
+        identities survive clipping.
+    """
+    weight = (chunk.lengths >= min_tokens).astype(np.float64)
+    for clip in clips:
+        if np.isfinite(clip.limit):
+            norm = clip.norm.of(chunk)
+            np.minimum(weight, clip.limit / np.maximum(norm, clip.limit), out=weight)
+    return weight

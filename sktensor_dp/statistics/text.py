@@ -1,0 +1,156 @@
+"""Document frequencies of words, with a bounded contribution of each document."""
+
+import itertools
+import math
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from operator import methodcaller
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DocumentFrequencies", "TextChunks"]
+
+Integers = NDArray[np.intp]
+
+CHUNK_SIZE = 2000
+
+
+class TextChunks:
+    """Documents as lists of words, a chunk of documents at a time.
+
+    Parameters
+    ----------
+    documents : iterable
+        One item per document, in the form ``analyze`` takes.
+    analyze : callable
+        Maps a document to the iterable of its words.
+
+    Attributes
+    ----------
+    n_units : int
+        Number of documents.
+    documents : list of list of str
+        Their words, in order and with repetitions.
+
+    Raises
+    ------
+    TypeError
+        If ``analyze`` returns something other than strings.
+
+    Examples
+    --------
+    >>> chunks = TextChunks(["to be or", "not to be"], str.split)
+    >>> list(chunks)
+    [[['to', 'be', 'or'], ['not', 'to', 'be']]]
+    """
+
+    def __init__(
+        self, documents: Iterable[Any], analyze: Callable[[Any], Iterable[str]]
+    ) -> None:
+        known: dict[str, str] = {}
+
+        def words(document: Any) -> list[str]:
+            found = list(analyze(document))
+            # One object per distinct word, however often it occurs.
+            return list(map(known.setdefault, found, found))
+
+        self.documents = list(map(words, documents))
+        self.n_units = len(self.documents)
+        kinds = {kind for kind in map(type, known) if not issubclass(kind, str)}
+        if kinds:
+            names = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise TypeError(f"The analyzer must return strings, got objects of type {names}.")
+
+    def __iter__(self) -> Iterator[list[list[str]]]:
+        for start in range(0, self.n_units, CHUNK_SIZE):
+            yield self.documents[start : start + CHUNK_SIZE]
+
+
+@dataclass(frozen=True)
+class DocumentFrequencies:
+    """In how many documents each word of the corpus occurs.
+
+    A document counts towards the ``max_words_per_document`` words it uses most. Ties
+    go by a fixed checksum of the word, which every document ranks alike: their
+    votes then meet on the same words instead of scattering. The choice looks at
+    nothing but the document.
+
+    Parameters
+    ----------
+    max_words_per_document : int
+        How many distinct words of a document count, >= 1.
+
+    Examples
+    --------
+    >>> query = DocumentFrequencies(max_words_per_document=2)
+    >>> totals = query.total([["a", "b", "a", "b", "c"], ["b"]])
+    >>> sorted(totals.items())
+    [('a', 1), ('b', 2)]
+    >>> query.l2_sensitivity
+    2.0
+    """
+
+    max_words_per_document: int
+
+    @property
+    def max_partitions(self) -> int:
+        """Largest number of words to which one document contributes 1."""
+        return self.max_words_per_document
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """L2 norm of the largest change: that many words lose 1, as many others gain 1."""
+        return math.sqrt(2 * self.max_words_per_document)
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """L1 norm of the largest change."""
+        return 2.0 * self.max_words_per_document
+
+    def total(self, chunk: list[list[str]]) -> Counter[str]:
+        """Count, for each word, the documents of a chunk that contribute it.
+
+        Parameters
+        ----------
+        chunk : list of list of str
+            Words of each document.
+
+        Returns
+        -------
+        Counter
+            Number of documents by word; words that none contributes are absent.
+        """
+        ranked, words = _rank_words(chunk)
+        lengths = np.fromiter(map(len, chunk), np.intp, len(chunk))
+        owners = np.repeat(np.arange(len(chunk)), lengths)
+        pairs, counts = np.unique(owners * len(ranked) + words, return_counts=True)
+        documents, words = np.divmod(pairs, max(len(ranked), 1))
+        order = np.lexsort((words, -counts, documents))
+        first = np.searchsorted(documents, documents)
+        kept = words[order][np.arange(order.size) - first < self.max_words_per_document]
+        found, frequencies = np.unique(kept, return_counts=True)
+        names = map(ranked.__getitem__, found.tolist())
+        return Counter(dict(zip(names, frequencies.tolist(), strict=True)))
+
+
+def _rank_words(chunk: list[list[str]]) -> tuple[list[str], Integers]:
+    """Distinct words of a chunk in an order of their own, and every word's place in it.
+
+    Two words compare alike in every corpus; the order in which a chunk happens to
+    show them would let one document steer the ties of others.
+    """
+    places: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+    stream = itertools.chain.from_iterable(chunk)
+    words = np.fromiter(map(places.__getitem__, stream), np.intp)
+    appeared = list(places)
+    encoded = map(methodcaller("encode", "utf-8", "surrogatepass"), appeared)
+    keys = list(zip(map(zlib.crc32, encoded), appeared, strict=True))
+    order = sorted(range(len(appeared)), key=keys.__getitem__)
+    ranks = np.empty(len(order), np.intp)
+    ranks[order] = np.arange(len(order))
+    return [appeared[place] for place in order], ranks[words]
+

@@ -1,0 +1,102 @@
+"""How the entries of symmetric matrices and tensors are laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# Rows of a matrix that are packed at a time: the mask of one block of a
+# 5000 x 5000 matrix then takes 0.6 MB, and stays in the cache.
+_BLOCK_ROWS = 128
+
+
+def as_float(values: ArrayLike) -> NDArray[Any]:
+    array = np.asarray(values)
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
+
+def as_cube(values: ArrayLike, name: str, orders: tuple[int, ...]) -> NDArray[Any]:
+    array = as_float(values)
+    if array.ndim not in orders or len(set(array.shape)) > 1:
+        allowed = " or ".join(str(order) for order in orders)
+        raise ValueError(
+            f"{name} must have {allowed} modes of equal length; got shape {array.shape}."
+        )
+    return array
+
+
+def mirror_sorted(tensor: NDArray[Any]) -> NDArray[Any]:
+    """Copy every entry from the one whose indices are sorted."""
+    k = tensor.shape[0]
+    if tensor.ndim == 2:
+        return tensor  # a + b and b + a are the same number
+    if tensor.ndim == 3:
+        entries, _, positions = sorted_triples(k)
+        return tensor.reshape(-1)[entries][positions].reshape(k, k, k)
+    return tensor[tuple(np.sort(np.indices(tensor.shape), axis=0))]
+
+
+def diagonal_positions(k: int) -> NDArray[np.int64]:
+    """Where the diagonal is in the packed upper triangle."""
+    rows = np.arange(k, dtype=np.int64)
+    return rows * k - rows * (rows - 1) // 2
+
+
+def _packed_blocks(k: int) -> Iterator[tuple[slice, slice, NDArray[np.bool_]]]:
+    """Row blocks of the upper triangle: rows, packed positions, mask.
+
+    A mask of one block at a time replaces index arrays, which at 16 bytes a
+    coordinate would be larger than the matrix.
+    """
+    start = 0
+    for first in range(0, k, _BLOCK_ROWS):
+        last = min(first + _BLOCK_ROWS, k)
+        mask = np.arange(first, k) >= np.arange(first, last)[:, None]
+        size = (last - first) * (2 * k - first - last + 1) // 2
+        yield slice(first, last), slice(start, start + size), mask
+        start += size
+
+
+def pack(matrix: NDArray[Any]) -> NDArray[Any]:
+    """Upper triangle, row by row."""
+    k = matrix.shape[0]
+    packed = np.empty(k * (k + 1) // 2, dtype=matrix.dtype)
+    for rows, positions, mask in _packed_blocks(k):
+        packed[positions] = matrix[rows, rows.start :][mask]
+    return packed
+
+
+def unpack(packed: NDArray[Any], k: int) -> NDArray[Any]:
+    """Symmetric matrix with the given upper triangle."""
+    matrix = np.empty((k, k), dtype=packed.dtype)
+    for rows, positions, mask in _packed_blocks(k):
+        matrix[rows, rows.start :][mask] = packed[positions]
+        corner = matrix[rows, rows]
+        corner[:] = np.triu(corner) + np.triu(corner, 1).T
+        matrix[rows.stop :, rows] = matrix[rows, rows.stop :].T
+    return matrix
+
+
+@lru_cache(maxsize=8)
+def sorted_triples(
+    k: int,
+) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]:
+    """Flat positions of i <= j <= l, root multiplicities, and the way back."""
+    axis = np.arange(k, dtype=np.intp)
+    ordered = (axis[:, None, None] <= axis[:, None]) & (axis[:, None] <= axis)
+    first, second, third = np.nonzero(ordered)
+    n_equal = (first == second).astype(np.intp) + (second == third)
+    multiplicity_roots = np.sqrt(np.array([6.0, 3.0, 1.0]))[n_equal]
+    positions = np.empty((k, k, k), dtype=np.intp)
+    for a, b, c in permutations((first, second, third)):
+        positions[a, b, c] = np.arange(first.size)
+    entries = (first * k + second) * k + third
+    cached = (entries, multiplicity_roots, positions.reshape(-1))
+    for array in cached:
+        array.flags.writeable = False
+    return cached

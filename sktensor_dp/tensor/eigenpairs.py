@@ -1,0 +1,184 @@
+"""Leading eigenpairs of a symmetric matrix, dense or known by its products."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike
+from scipy.sparse.linalg import ArpackError, eigsh
+
+from sktensor_dp.tensor._random import RandomState, as_generator
+from sktensor_dp.tensor.oracle import Floats
+
+__all__ = ["Operator", "top_eigenpairs"]
+
+Operator = Callable[[Floats], Floats]
+
+# Up to this size a full reduction is as fast as any iteration.
+_DENSE_SIZE = 600
+
+# On an invariant subspace ARPACK restarts from a random vector. Where that one
+# cannot be seeded, the block iteration is used instead.
+_ARPACK_IS_SEEDABLE = "rng" in inspect.signature(eigsh).parameters
+
+# The Krylov basis is compressed when it holds this many blocks.
+_BASIS_BLOCKS = 8
+
+
+def top_eigenpairs(
+    operator: ArrayLike | Operator,
+    n_components: int,
+    *,
+    dim: int | None = None,
+    n_iter: int = 60,
+    oversample: int = 10,
+    tol: float = 1e-8,
+    random_state: RandomState = None,
+) -> tuple[Floats, Floats]:
+    """Eigenpairs of a symmetric matrix with the largest eigenvalues.
+
+    Largest by algebraic value, not by magnitude: negative eigenvalues, such as
+    those of noise, are never preferred however large they are.
+
+    Parameters
+    ----------
+    operator : array-like of shape (d, d), or callable
+        Symmetric matrix, or a function that maps a (d, b) array to the product
+        of the matrix with it. A function is called with whole blocks, because
+        regenerating the matrix may cost more than multiplying by it.
+    n_components : int
+        Number of eigenpairs, at most d.
+    dim : int, optional
+        Size d; required with a function, else read from the array.
+    n_iter : int, default=60
+        Most blocks multiplied, when `operator` is a function and d > 600.
+    oversample : int, default=10
+        Columns of a block beyond `n_components`.
+    tol : float, default=1e-8
+        Largest residual |A u - x u| accepted, relative to the largest
+        eigenvalue returned. The error of an eigenvalue is of the order of its
+        square.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the starting vectors.
+
+    Returns
+    -------
+    eigenvalues : ndarray of shape (n_components,)
+        Decreasing; may be negative.
+    eigenvectors : ndarray of shape (d, n_components)
+        Orthonormal columns; the entry of largest magnitude of each is positive.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the shape of `operator` is invalid, or it is an array
+        with NaN or infinity.
+
+    Notes
+    -----
+    Up to d = 600, and whenever the block would be a quarter of the matrix, LAPACK
+    reduces the matrix. Beyond, an array is given to ARPACK (implicitly restarted
+    Lanczos; from SciPy 1.17, where it can be seeded) and a function to a
+    restarted block Krylov iteration with Rayleigh-Ritz projection. Krylov spaces
+    do not depend on a shift of the matrix, so both tell large negative
+    eigenvalues from positive ones.
+
+    Measured with d = 5000, k = 20 on one core: a signal of rank 20 and noise with
+    eigenvalues in [-2, 2]. Signal eigenvalues 4 to 20: ARPACK 0.5 s and 53 products
+    with a vector, block iteration 1.5 s and 16 products with a block (0.9 s and 9
+    at ``tol=1e-4``). 1.5 to 6: 1.2 s and 104, 4.4 s and 44 (2.3 s and 23). 0.5 to 3,
+    half of it beneath the noise: 3.8 s and 319, 6 s and all 60. So ARPACK is faster
+    on an array; where a product costs the same for one column as for thirty, the
+    block iteration is.
+
+    References
+    ----------
+    C. Musco, C. Musco, "Randomized block Krylov methods for stronger and faster
+    approximate singular value decomposition", NIPS 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.tensor.eigenpairs import top_eigenpairs
+    >>> values, vectors = top_eigenpairs(np.diag([1.0, -9.0, 3.0]), 2)
+    >>> values, vectors
+    (array([3., 1.]), array([[0., 1.],
+           [0., 0.],
+           [1., 0.]]))
+    """
+    multiply, matrix, d = _resolve(operator, dim)
+    if not 1 <= n_components <= d:
+        raise ValueError(f"n_components must be between 1 and {d}; got {n_components}.")
+    if n_iter < 1 or oversample < 0:
+        raise ValueError(f"n_iter must be >= 1 and oversample >= 0; got {n_iter} and {oversample}.")
+    block_size = n_components + oversample
+    rng = as_generator(random_state)
+    start = rng.standard_normal((d, min(block_size, d)))
+    if d <= _DENSE_SIZE or 4 * block_size > d:
+        matrix = multiply(np.eye(d)) if matrix is None else matrix
+        values, vectors = scipy.linalg.eigh(matrix, subset_by_index=[d - n_components, d - 1])
+        return _oriented(values[::-1], vectors[:, ::-1])
+    if matrix is not None and _ARPACK_IS_SEEDABLE:
+        try:
+            values, vectors = eigsh(
+                matrix, k=n_components, which="LA", v0=start[:, 0], tol=tol, rng=rng
+            )
+            order = np.argsort(-values, kind="stable")
+            return _oriented(values[order], vectors[:, order])
+        except ArpackError:  # no convergence, or a zero matrix
+            pass
+    return _oriented(*_block_krylov(multiply, start, n_components, n_iter, tol))
+
+
+def _resolve(
+    operator: ArrayLike | Operator, dim: int | None
+) -> tuple[Operator, Floats | None, int]:
+    if callable(operator):
+        if dim is None:
+            raise ValueError("dim, the size of the matrix, is required with a function.")
+        return operator, None, int(dim)
+    matrix = np.asarray(operator, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"operator must have shape (d, d); got shape {matrix.shape}.")
+    if dim not in (None, matrix.shape[0]):
+        raise ValueError(f"dim must be {matrix.shape[0]}, the size of the matrix; got {dim}.")
+    if not np.isfinite(matrix).all():
+        raise ValueError("operator must be finite; it holds NaN or infinity.")
+    return matrix.__matmul__, matrix, matrix.shape[0]
+
+
+def _oriented(values: Floats, vectors: Floats) -> tuple[Floats, Floats]:
+    """Fix the signs, which solvers leave to rounding."""
+    largest = np.argmax(np.abs(vectors), axis=0)
+    signs = np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+    return np.array(values), vectors * signs
+
+
+def _block_krylov(
+    multiply: Operator, start: Floats, n_components: int, n_iter: int, tol: float
+) -> tuple[Floats, Floats]:
+    """Rayleigh-Ritz pairs of a restarted block Krylov space."""
+    width = start.shape[1]
+    basis = np.linalg.qr(start)[0]
+    image = multiply(basis)
+    for step in range(n_iter):
+        projected = basis.T @ image
+        ritz, rotation = np.linalg.eigh((projected + projected.T) / 2.0)
+        values, rotation = ritz[::-1][:width], rotation[:, ::-1][:, :width]
+        vectors, vectors_image = basis @ rotation, image @ rotation
+        residuals = vectors_image - vectors * values
+        error = np.linalg.norm(residuals[:, :n_components], axis=0).max()
+        rounding = np.finfo(float).eps * start.shape[0] * np.abs(ritz).max()
+        if step == n_iter - 1 or error <= max(tol * np.abs(values[:n_components]).max(), rounding):
+            break
+        if basis.shape[1] >= _BASIS_BLOCKS * width:
+            basis, image = vectors, vectors_image
+        block = residuals
+        for _ in range(2):  # once is not enough in floating point
+            block = np.linalg.qr(block - basis @ (basis.T @ block))[0]
+        basis = np.hstack([basis, block])
+        image = np.hstack([image, multiply(block)])
+    return values[:n_components], vectors[:, :n_components]

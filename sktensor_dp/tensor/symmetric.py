@@ -1,0 +1,317 @@
+"""Symmetric matrices and tensors: symmetrisation, coordinates, products."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sktensor_dp.tensor._layout import (
+    as_cube,
+    as_float,
+    diagonal_positions,
+    mirror_sorted,
+    pack,
+    sorted_triples,
+    unpack,
+)
+
+__all__ = [
+    "coordinates_to_symmetric",
+    "multilinear",
+    "n_unique",
+    "outer3_sum",
+    "symmetric_product",
+    "symmetric_to_coordinates",
+    "symmetrize",
+]
+
+# Largest Khatri-Rao product formed at once, in numbers (32 MB of float64).
+_BLOCK_NUMBERS = 2**22
+
+
+def symmetrize(T: ArrayLike) -> NDArray[Any]:
+    """Average of a tensor over all permutations of its modes.
+
+    It is the orthogonal projection (in the Frobenius norm) on the symmetric
+    tensors.
+
+    Parameters
+    ----------
+    T : array-like of shape (k, k), (k, k, k) or (k, k, k, k)
+        Dense tensor with modes of equal length.
+
+    Returns
+    -------
+    ndarray of the shape of `T`
+        Symmetric to the last bit. float32 stays float32, integers become
+        float64.
+
+    Raises
+    ------
+    ValueError
+        If the order is not 2, 3 or 4, or the modes differ in length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.tensor.symmetric import symmetrize
+    >>> symmetrize([[1.0, 4.0], [0.0, 3.0]])
+    array([[1., 2.],
+           [2., 3.]])
+    """
+    tensor = as_cube(T, "T", orders=(2, 3, 4))
+    total = np.zeros_like(tensor)
+    for axes in permutations(range(tensor.ndim)):
+        total += tensor.transpose(axes)
+    total /= math.factorial(tensor.ndim)
+    # Sums of the same numbers in another order differ in their last bits.
+    return mirror_sorted(total)
+
+
+def n_unique(k: int, order: int) -> int:
+    """Dimension of the space of symmetric tensors, C(k + order - 1, order).
+
+    Parameters
+    ----------
+    k : int
+        Length of each mode, at least 1.
+    order : int
+        Number of modes, at least 1.
+
+    Returns
+    -------
+    int
+        Number of entries that determine a symmetric tensor.
+
+    Examples
+    --------
+    >>> from sktensor_dp.tensor.symmetric import n_unique
+    >>> n_unique(10, 2), n_unique(10, 3)
+    (55, 220)
+    """
+    return math.comb(k + order - 1, order)
+
+
+def symmetric_to_coordinates(T: ArrayLike) -> NDArray[Any]:
+    """Orthonormal coordinates of a symmetric matrix or third-order tensor.
+
+    They are the unique entries, in lexicographic order of their sorted
+    indices, times the square root of how often each occurs: sqrt 2 off the
+    diagonal of a matrix; sqrt 3 (two equal indices) and sqrt 6 (none) in a
+    tensor. Hence the Euclidean norm of the coordinates is the Frobenius norm
+    of `T`, and i.i.d. Gaussian coordinates are an isotropic symmetric tensor.
+
+    Parameters
+    ----------
+    T : array-like of shape (k, k) or (k, k, k)
+        Symmetric. Only entries with sorted indices are read.
+
+    Returns
+    -------
+    ndarray of shape (n_unique(k, order),)
+        float32 stays float32, integers become float64.
+
+    Raises
+    ------
+    ValueError
+        If the order is not 2 or 3, or the modes differ in length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
+    >>> A = np.array([[3.0, 2.0], [2.0, 0.0]])
+    >>> c = symmetric_to_coordinates(A)
+    >>> c.round(3)
+    array([3.   , 2.828, 0.   ])
+    >>> bool(np.isclose(np.linalg.norm(c), np.linalg.norm(A)))
+    True
+    """
+    tensor = as_cube(T, "T", orders=(2, 3))
+    k = tensor.shape[0]
+    if tensor.ndim == 2:
+        coordinates = pack(tensor)
+        coordinates *= math.sqrt(2.0)
+        coordinates[diagonal_positions(k)] = np.diagonal(tensor)
+        return coordinates
+    entries, multiplicity_roots, _ = sorted_triples(k)
+    coordinates = tensor.reshape(-1)[entries]
+    coordinates *= multiplicity_roots
+    return coordinates
+
+
+def coordinates_to_symmetric(c: ArrayLike, k: int, order: int) -> NDArray[Any]:
+    """Symmetric matrix or tensor with the given orthonormal coordinates.
+
+    The inverse of `symmetric_to_coordinates`.
+
+    Parameters
+    ----------
+    c : array-like of shape (n_unique(k, order),)
+        Coordinates.
+    k : int
+        Length of each mode.
+    order : {2, 3}
+        Number of modes.
+
+    Returns
+    -------
+    ndarray of shape (k, k) or (k, k, k)
+        Symmetric to the last bit. float32 stays float32, integers become
+        float64.
+
+    Raises
+    ------
+    ValueError
+        If `order` is neither 2 nor 3, or `c` has another length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.tensor.symmetric import coordinates_to_symmetric
+    >>> coordinates_to_symmetric([3.0, 2.0 * np.sqrt(2.0), 0.0], 2, 2)
+    array([[3., 2.],
+           [2., 0.]])
+    """
+    if order not in (2, 3):
+        raise ValueError(f"order must be 2 or 3; got {order}.")
+    coordinates = as_float(c)
+    if coordinates.shape != (n_unique(k, order),):
+        raise ValueError(
+            f"c must have shape ({n_unique(k, order)},) for k={k} and order={order}; "
+            f"got shape {coordinates.shape}."
+        )
+    if order == 2:
+        matrix = unpack(coordinates, k)
+        matrix /= math.sqrt(2.0)
+        np.fill_diagonal(matrix, coordinates[diagonal_positions(k)])
+        return matrix
+    _, multiplicity_roots, positions = sorted_triples(k)
+    values = coordinates / multiplicity_roots
+    return values.astype(coordinates.dtype, copy=False)[positions].reshape(k, k, k)
+
+
+def multilinear(T: ArrayLike, A: ArrayLike) -> NDArray[Any]:
+    """Multilinear form T(A, A, A) of a symmetric third-order tensor.
+
+    Its entry (a, b, c) is the sum over i, j, l of
+    T[i, j, l] A[i, a] A[j, b] A[l, c].
+
+    Parameters
+    ----------
+    T : array-like of shape (k, k, k)
+        Symmetric tensor.
+    A : array-like of shape (k, m)
+        The same matrix for every mode.
+
+    Returns
+    -------
+    ndarray of shape (m, m, m)
+        Symmetric up to rounding.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.tensor.symmetric import multilinear
+    >>> float(multilinear(np.ones((2, 2, 2)), np.ones((2, 1)))[0, 0, 0])
+    8.0
+    """
+    tensor = as_cube(T, "T", orders=(3,))
+    matrix = as_float(A)
+    k = tensor.shape[0]
+    if matrix.ndim != 2 or matrix.shape[0] != k:
+        raise ValueError(f"A must have shape ({k}, m); got shape {matrix.shape}.")
+    first = matrix.T @ tensor.reshape(k, k * k)
+    product: NDArray[Any] = matrix.T @ (first.reshape(-1, k, k) @ matrix)
+    return product
+
+
+def outer3_sum(weights: ArrayLike, V: ArrayLike) -> NDArray[Any]:
+    """Symmetric tensor sum_j weights[j] v_j (x) v_j (x) v_j.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n,)
+        Weights, of any sign.
+    V : array-like of shape (n, k)
+        The vectors v_j as rows.
+
+    Returns
+    -------
+    ndarray of shape (k, k, k)
+        Symmetric up to rounding.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.tensor.symmetric import outer3_sum
+    >>> T = outer3_sum([2.0, 5.0], np.eye(2))
+    >>> float(T[0, 0, 0]), float(T[1, 1, 1]), float(T[0, 1, 1])
+    (2.0, 5.0, 0.0)
+    """
+    w, vectors = as_float(weights), as_float(V)
+    if vectors.ndim != 2 or w.shape != vectors.shape[:1]:
+        raise ValueError(
+            f"weights and V must have shapes (n,) and (n, k); got {w.shape} and {vectors.shape}."
+        )
+    n, k = vectors.shape
+    total = np.zeros((k, k * k), dtype=np.result_type(w, vectors))
+    step = max(1, _BLOCK_NUMBERS // max(1, k * k))
+    for start in range(0, n, step):
+        block = vectors[start : start + step]
+        pairs = (block[:, :, None] * block[:, None, :]).reshape(-1, k * k)
+        total += (block * w[start : start + step, None]).T @ pairs
+    return total.reshape(k, k, k)
+
+
+def symmetric_product(A: ArrayLike, v: ArrayLike) -> NDArray[Any]:
+    """Sum of the three placements of a vector beside a symmetric matrix.
+
+    S3(A, v)[i, j, l] = A[i, j] v[l] + A[i, l] v[j] + A[j, l] v[i]: the term
+    by which the third moments of latent Dirichlet allocation are corrected.
+
+    Parameters
+    ----------
+    A : array-like of shape (k, k)
+        Symmetric matrix.
+    v : array-like of shape (k,)
+        Vector.
+
+    Returns
+    -------
+    ndarray of shape (k, k, k)
+        Symmetric up to rounding.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.tensor.symmetric import symmetric_product
+    >>> float(symmetric_product(np.eye(2), [1.0, 0.0])[0, 0, 0])
+    3.0
+    """
+    matrix, vector = as_cube(A, "A", orders=(2,)), as_float(v)
+    if vector.shape != matrix.shape[:1]:
+        raise ValueError(f"v must have shape {matrix.shape[:1]}; got shape {vector.shape}.")
+    product = matrix[:, :, None] * vector
+    product = product + matrix[:, None, :] * vector[:, None]
+    product += vector[:, None, None] * matrix
+    return product

@@ -1,0 +1,157 @@
+"""Topics that fit all released moments at once, each weighted by its known noise.
+
+The spectral solution reads the topics off a few numbers of the third moment and
+uses the second only through its leading eigenvectors. Fitting weights and topics
+to everything that was released, under the constraint that they are probabilities,
+costs no privacy and removes most of the noise where the vocabulary is small.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+__all__ = ["ReleasedMoments", "match_moments"]
+
+Floats = NDArray[np.float64]
+
+# Share of a structureless model in the variances: a start that misses a word
+# pair must not make its released mass infinitely certain.
+FLOOR = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedMoments:
+    """Noisy moments of the single topic model (or corrected to it).
+
+    Attributes
+    ----------
+    frequencies : ndarray of shape (d,)
+        First moment, sum_j w_j mu_j.
+    frequencies_sigma : float
+        Standard deviation of its noise.
+    pairs : ndarray of shape (d, d)
+        Second moment, sum_j w_j mu_j mu_j'.
+    pairs_sigma : float
+        Standard deviation of the noise off the diagonal.
+    diagonal_sigma : float
+        Standard deviation of the noise on the diagonal.
+    basis : ndarray of shape (d, m)
+        B, in which the third moment was released.
+    triples : ndarray of shape (m, m, m)
+        sum_j w_j (B' mu_j)^(x)3.
+    triples_sigma : float
+        Standard deviation of its noise in orthonormal coordinates.
+    n_documents : int
+        Number of documents.
+    spread : float
+        Mean squared norm of the pair masses of one document, which scales the
+        sampling variance.
+    """
+
+    frequencies: Floats
+    frequencies_sigma: float
+    pairs: Floats
+    pairs_sigma: float
+    diagonal_sigma: float
+    basis: Floats
+    triples: Floats
+    triples_sigma: float
+    n_documents: int
+    spread: float
+
+
+def match_moments(
+    topics: Floats, weights: Floats, moments: ReleasedMoments, max_iter: int = 300
+) -> tuple[Floats, Floats]:
+    """Refine topics and weights by generalised least squares on released moments.
+
+    Parameters
+    ----------
+    topics : ndarray of shape (k, d)
+        Start; rows are distributions.
+    weights : ndarray of shape (k,)
+        Start; sums to 1.
+    moments : ReleasedMoments
+        What to fit.
+    max_iter : int, default=300
+        L-BFGS steps, O(d**2 k) each.
+
+    Returns
+    -------
+    topics : ndarray of shape (k, d)
+        Rows are distributions.
+    weights : ndarray of shape (k,)
+        Sum to 1.
+    """
+    objective = _Objective(topics, weights, moments)
+    start = np.sqrt(weights[:, None] * (0.98 * topics + 0.02 / topics.shape[1]))
+    found = minimize(
+        objective, start.ravel(), jac=True, method="L-BFGS-B",
+        options={"maxiter": max_iter, "maxcor": 20},
+    )  # fmt: skip
+    joint = found.x.reshape(topics.shape) ** 2
+    joint /= joint.sum()
+    shares = np.maximum(joint.sum(axis=1), 1e-12)
+    return joint / shares[:, None], shares / shares.sum()
+
+
+class _Objective:
+    """Half the weighted squares and their gradient, in ``S`` with ``w_j mu_j ~ S_j ** 2``."""
+
+    def __init__(self, topics: Floats, weights: Floats, moments: ReleasedMoments) -> None:
+        self._m = moments
+        self._shape = topics.shape
+        d, n = topics.shape[1], moments.n_documents
+        first = weights @ topics
+        second = topics.T @ (weights[:, None] * topics)
+        second = (1 - FLOOR) * second + FLOOR * np.outer(first, first) + 1e-3 / d**2
+        # Sampling variance of a pair's mass is spread * mass / n; an entry off the
+        # diagonal is half of it and is counted twice in the sum over the matrix.
+        precision = 0.5 / (moments.pairs_sigma**2 + moments.spread * second / (2 * n))
+        diagonal = np.diagonal(second)
+        np.fill_diagonal(
+            precision, 1 / (moments.diagonal_sigma**2 + moments.spread * diagonal / n)
+        )
+        self._pair_precision = precision
+        self._word_precision = 1 / (moments.frequencies_sigma**2 + (first + 1e-3 / d) / n)
+        size = moments.triples.shape[0]
+        coordinates = size * (size + 1) * (size + 2) / 6
+        self._triple_precision = 1 / (moments.triples_sigma**2 + 0.25 / (n * coordinates))
+
+    def __call__(self, x: Floats) -> tuple[float, Floats]:
+        root = x.reshape(self._shape)
+        total = float((root**2).sum())
+        joint = root**2 / total
+        weights = joint.sum(axis=1) + 1e-12
+        topics = joint / weights[:, None]
+        value, gradient = self._words(joint)
+        for part in (self._pairs, self._triples):
+            extra, slope = part(joint, topics, weights)
+            value += extra
+            gradient = gradient + slope
+        gradient = root * (gradient - (gradient * joint).sum()) / total
+        return value / 2, gradient.ravel()
+
+    def _words(self, joint: Floats) -> tuple[float, Floats]:
+        error = joint.sum(axis=0) - self._m.frequencies
+        weighted = self._word_precision * error
+        return float(weighted @ error), 2 * weighted[None, :]
+
+    def _pairs(self, joint: Floats, topics: Floats, weights: Floats) -> tuple[float, Floats]:
+        error = topics.T @ joint - self._m.pairs
+        weighted = self._pair_precision * error
+        slope = topics @ weighted
+        through_weights = (slope * topics).sum(axis=1)
+        return float((weighted * error).sum()), 4 * slope - 2 * through_weights[:, None]
+
+    def _triples(self, joint: Floats, topics: Floats, weights: Floats) -> tuple[float, Floats]:
+        seen = topics @ self._m.basis
+        model = np.einsum("ja,jb,jc->abc", weights[:, None] * seen, seen, seen, optimize=True)
+        error = model - self._m.triples
+        slope = np.einsum("abc,jb,jc->ja", error, seen, seen, optimize=True)
+        slope *= self._triple_precision
+        through_weights = (slope * seen).sum(axis=1)
+        value = self._triple_precision * float((error**2).sum())
+        return value, 6 * slope @ self._m.basis.T - 4 * through_weights[:, None]

@@ -1,0 +1,25 @@
+"""Seeds for randomised tests: any seed from 0 to 99 has to pass.
+
+``SKTENSOR_DP_TEST_SEEDS`` chooses them: unset runs seed 0 alone, ``any`` one
+seed drawn at random (and shown in the test's name), ``all`` the whole range,
+and a comma-separated list those it names.
+"""
+
+import os
+import random
+
+import pytest
+
+
+def _seeds() -> list[int]:
+    choice = os.environ.get("SKTENSOR_DP_TEST_SEEDS", "0")
+    if choice == "any":
+        return [random.SystemRandom().randrange(100)]
+    if choice == "all":
+        return list(range(100))
+    return [int(part) for part in choice.split(",")]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", _seeds())

@@ -1,0 +1,155 @@
+"""Symmetric matrices and tensors: coordinates, products, symmetrisation."""
+
+import tracemalloc
+from itertools import permutations, product
+from math import comb
+
+import numpy as np
+import pytest
+
+from sktensor_dp.tensor import (
+    coordinates_to_symmetric,
+    multilinear,
+    n_unique,
+    outer3_sum,
+    symmetric_product,
+    symmetric_to_coordinates,
+    symmetrize,
+)
+
+# Sums of at most 5^3 products of numbers of order 1: rounding is below 1e-13.
+ROUNDING = 1e-13
+
+
+def all_transposes(T):
+    return [T.transpose(axes) for axes in permutations(range(T.ndim))]
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_symmetrize_is_the_orthogonal_projection(order, seed):
+    T = np.random.default_rng(seed).standard_normal((4,) * order)
+    S = symmetrize(T)
+    assert all(np.array_equal(S, other) for other in all_transposes(S))
+    np.testing.assert_allclose(S, np.mean(all_transposes(T), axis=0), atol=ROUNDING)
+    np.testing.assert_allclose(symmetrize(S), S, atol=ROUNDING)
+    assert abs(np.sum(S * (T - S))) < ROUNDING * 4**order
+    assert np.linalg.norm(S) > 0.1
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_n_unique_counts_sorted_indices(order):
+    k = 5
+    n_sorted = sum(list(i) == sorted(i) for i in product(range(k), repeat=order))
+    assert n_unique(k, order) == n_sorted == comb(k + order - 1, order)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_coordinates_follow_the_definition(order, k, seed):
+    T = symmetrize(np.random.default_rng(seed).standard_normal((k,) * order))
+    expected = []
+    for index in product(range(k), repeat=order):
+        if list(index) == sorted(index):
+            expected.append(np.sqrt(len(set(permutations(index)))) * T[index])
+    np.testing.assert_allclose(symmetric_to_coordinates(T), expected, rtol=1e-14)
+
+
+# 300 rows: more than two blocks of the packing, the last one incomplete.
+@pytest.mark.parametrize(("order", "k"), [(2, 1), (2, 128), (2, 300), (3, 1), (3, 12)])
+def test_coordinates_are_orthonormal(order, k, seed):
+    rng = np.random.default_rng(seed)
+    c = rng.standard_normal(n_unique(k, order))
+    T = coordinates_to_symmetric(c, k, order)
+    assert all(np.array_equal(T, other) for other in all_transposes(T))
+    np.testing.assert_allclose(np.linalg.norm(T), np.linalg.norm(c), rtol=1e-13)
+    np.testing.assert_allclose(symmetric_to_coordinates(T), c, rtol=1e-14)
+    other = coordinates_to_symmetric(c[::-1], k, order)
+    np.testing.assert_allclose(np.sum(T * other), c @ c[::-1], atol=1e-12 * c.size)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_coordinates_keep_single_precision(order):
+    T = symmetrize(np.arange(3**order, dtype=np.float32).reshape((3,) * order))
+    c = symmetric_to_coordinates(T)
+    assert T.dtype == c.dtype == coordinates_to_symmetric(c, 3, order).dtype == np.float32
+    integers = np.ones((3,) * order, dtype=np.int64)
+    assert symmetric_to_coordinates(integers).dtype == np.float64
+
+
+def test_only_sorted_entries_are_read_and_nothing_is_changed():
+    T = np.full((3, 3), np.nan)
+    T[np.triu_indices(3)] = np.arange(6.0)
+    before = T.copy()
+    assert np.isfinite(symmetric_to_coordinates(T)).all()
+    np.testing.assert_array_equal(T, before)
+
+
+def test_packing_a_large_matrix_needs_little_beside_the_result():
+    matrix = np.ones((1500, 1500))
+    results = 8 * n_unique(1500, 2), matrix.nbytes
+    tracemalloc.start()
+    try:
+        c = symmetric_to_coordinates(matrix)
+        peaks = [tracemalloc.get_traced_memory()[1]]
+        tracemalloc.reset_peak()
+        coordinates_to_symmetric(c, 1500, 2)
+        peaks.append(tracemalloc.get_traced_memory()[1] - c.nbytes)
+    finally:
+        tracemalloc.stop()
+    # One block of 128 rows: its entries and its mask take 1.1 + 0.2 of 9 MB.
+    # A pair of index arrays alone would take twice the result.
+    assert peaks[0] < 1.3 * results[0]
+    assert peaks[1] < 1.3 * results[1]
+
+
+def test_multilinear_matches_the_sum(seed):
+    rng = np.random.default_rng(seed)
+    T, A = symmetrize(rng.standard_normal((4, 4, 4))), rng.standard_normal((4, 3))
+    expected = np.zeros((3, 3, 3))
+    for a, b, c in product(range(3), repeat=3):
+        for i, j, l in product(range(4), repeat=3):  # noqa: E741
+            expected[a, b, c] += T[i, j, l] * A[i, a] * A[j, b] * A[l, c]
+    np.testing.assert_allclose(multilinear(T, A), expected, atol=1e-12)
+
+
+def test_outer3_sum_matches_the_sum(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    weights, V = rng.standard_normal(5), rng.standard_normal((5, 3))
+    expected = np.zeros((3, 3, 3))
+    for w, v in zip(weights, V, strict=True):
+        expected += w * np.multiply.outer(np.multiply.outer(v, v), v)
+    np.testing.assert_allclose(outer3_sum(weights, V), expected, atol=ROUNDING)
+    monkeypatch.setattr("sktensor_dp.tensor.symmetric._BLOCK_NUMBERS", 18)  # two rows a block
+    np.testing.assert_allclose(outer3_sum(weights, V), expected, atol=ROUNDING)
+
+
+def test_outer3_sum_of_nothing_is_zero():
+    np.testing.assert_array_equal(outer3_sum([], np.empty((0, 2))), np.zeros((2, 2, 2)))
+
+
+def test_symmetric_product_matches_the_sum(seed):
+    rng = np.random.default_rng(seed)
+    A, v = symmetrize(rng.standard_normal((4, 4))), rng.standard_normal(4)
+    S = symmetric_product(A, v)
+    for i, j, k in product(range(4), repeat=3):
+        expected = A[i, j] * v[k] + A[i, k] * v[j] + A[j, k] * v[i]
+        assert abs(S[i, j, k] - expected) < ROUNDING
+    np.testing.assert_allclose(S, 3 * symmetrize(np.multiply.outer(A, v)), atol=ROUNDING)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: symmetrize(np.ones((2, 3))), r"T must have .* \(2, 3\)"),
+        (lambda: symmetrize(np.ones(3)), r"T must have .* \(3,\)"),
+        (lambda: symmetric_to_coordinates(np.ones((2,) * 4)), "T must have 2 or 3 modes"),
+        (lambda: coordinates_to_symmetric(np.ones(3), 2, 4), "order must be 2 or 3; got 4"),
+        (lambda: coordinates_to_symmetric(np.ones(4), 2, 2), r"c must have shape \(3,\)"),
+        (lambda: multilinear(np.ones((2, 2, 2)), np.ones((3, 2))), r"A must have shape \(2, m\)"),
+        (lambda: outer3_sum(np.ones(2), np.ones((3, 2))), "weights and V"),
+        (lambda: symmetric_product(np.eye(2), np.ones(3)), r"v must have shape \(2,\)"),
+    ],
+)
+def test_wrong_shapes_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,314 @@
+import csv
+import importlib.util
+import io
+import math
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+
+import sktensor_dp
+from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
+
+SCRIPT = Path(__file__).parents[1] / "examples" / "topics.py"
+SECRET = "unmistakable"
+
+
+def fake_report(step, n_samples):
+    row = ReleaseRecord(step + "_release", "a statistic", 0.1, 0.5, 0.2, 0.0, 0.0, 1, "gaussian")
+    return PrivacyReport(
+        1.0,
+        1e-6,
+        "document",
+        "replace_one",
+        n_samples,
+        "grid",
+        False,
+        (row,),
+    )
+
+
+class FakeCounts(TransformerMixin, BaseEstimator):
+    def __init__(
+        self, stop_words=None, max_features=None, *, epsilon=1.0, delta=1e-6, accountant=None
+    ):
+        self.stop_words = stop_words
+        self.max_features = max_features
+        self.epsilon = epsilon
+        self.delta = delta
+        self.accountant = accountant
+
+    def fit(self, texts, y=None):
+        self.accountant.spend(self.epsilon / 10, 0)
+        self.privacy_report_ = fake_report("counts", len(texts))
+        return self
+
+    def transform(self, texts):
+        return sparse.csr_array(np.ones((len(texts), 12), dtype=np.int64))
+
+    def get_feature_names_out(self, input_features=None):
+        return np.array([f"word{i}" for i in range(11)] + ["<script>"], dtype=object)
+
+
+class FakeTopics(BaseEstimator):
+    interrupt = False
+    warns = False
+    error = None
+
+    def __init__(
+        self, n_components=10, *, epsilon=1.0, delta=1e-6, accountant=None, random_state=None
+    ):
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        if self.interrupt:
+            raise KeyboardInterrupt
+        if self.error:
+            raise self.error
+        if self.warns:
+            warnings.warn("a warning of the fit", UserWarning, stacklevel=2)
+        self.accountant.spend(self.epsilon / 10, 0)
+        rng = np.random.default_rng(0)
+        self.n_components_ = min(self.n_components, 3)
+        self.components_ = rng.dirichlet(np.ones(X.shape[1]), size=self.n_components_)
+        self.topic_prior_ = np.arange(1.0, self.n_components_ + 1)
+        self.privacy_report_ = fake_report("topics", X.shape[0])
+        return self
+
+    def top_words(self, n_words, feature_names=None):
+        top = np.argsort(-self.components_, axis=1, kind="stable")[:, :n_words]
+        return [[feature_names[i] for i in row] for row in top]
+
+
+@pytest.fixture(scope="module")
+def demo():
+    spec = importlib.util.spec_from_file_location("demo_topics", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    monkeypatch.setattr(sktensor_dp, "PrivateCountVectorizer", FakeCounts, raising=False)
+    monkeypatch.setattr(sktensor_dp, "PrivateSpectralLDA", FakeTopics, raising=False)
+    monkeypatch.setattr(sktensor_dp, "__version__", "0.0", raising=False)
+
+
+@pytest.fixture
+def texts(tmp_path):
+    path = tmp_path / "reviews.csv"
+    rows = "".join(f"{i},{SECRET} number {i}\n" for i in range(50))
+    path.write_text("stars,review\n" + rows, encoding="utf-8")
+    return path
+
+
+def run(demo, tmp_path, *arguments):
+    return demo.main([*map(str, arguments), "--output", str(tmp_path / "out")])
+
+
+@pytest.mark.usefixtures("fakes")
+@pytest.mark.filterwarnings("default:a warning of the fit")
+def test_warnings_of_a_fit_are_lines(demo, texts, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(FakeTopics, "warns", True)
+    assert run(demo, tmp_path, "--input", texts, "--text", "review") == 0
+    assert "      warning: a warning of the fit\n" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("fakes")
+def test_results_are_printed_and_written(demo, texts, tmp_path, capsys):
+    pytest.importorskip("matplotlib", reason="matplotlib is optional")
+    assert run(demo, tmp_path, "--input", texts, "--text", "review", "--epsilon", 2) == 0
+    out, err = capsys.readouterr()
+    assert "Topic  Weight  Most probable words" in out
+    assert out.index("    3  50.0%") < out.index("    2  33.3%") < out.index("    1  16.7%")
+    assert out.count("-differential privacy for replacing one document of 50") == 2
+    assert "counts_release" in out
+    assert "Total: epsilon = " in out
+    assert "[1/4] reading texts" in err
+    assert "[4/4] writing files: " in err
+    assert "50 documents" in err
+    files = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert set(files) == {"topics.html", "topics.csv", "topics.png"}
+    assert all(f"{tmp_path / 'out' / name}" in out for name in files)
+    assert files["topics.png"].startswith(b"\x89PNG")
+    page = files["topics.html"].decode()
+    assert "&lt;script&gt;" in page
+    assert "<script" not in page
+    assert "data:image/png" in page
+    for text in (out, err, page, files["topics.csv"].decode()):
+        assert SECRET not in text
+    assert "reviews.csv" not in page
+
+
+@pytest.mark.usefixtures("fakes")
+def test_csv_holds_the_released_probabilities(demo, texts, tmp_path):
+    assert run(demo, tmp_path, "--input", texts, "--text", "review") == 0
+    with (tmp_path / "out" / "topics.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 3 * 10
+    components = np.random.default_rng(0).dirichlet(np.ones(12), size=3)
+    heaviest = [float(row["probability"]) for row in rows if row["topic"] == "3"]
+    # Six significant digits are written.
+    np.testing.assert_allclose(heaviest, np.sort(components[2])[::-1][:10], rtol=1e-5)
+    assert [row["rank"] for row in rows[:10]] == [str(i) for i in range(1, 11)]
+
+
+@pytest.mark.usefixtures("fakes")
+def test_the_whole_budget_goes_to_the_two_steps(demo):
+    options = demo.parse_arguments(
+        ["--epsilon", "2", "--topics", "4", "--max-features", "300", "--seed", "7"]
+    )
+    accountant, pipeline = demo.build(options)
+    counts, topics = pipeline["counts"], pipeline["topics"]
+    assert counts.accountant is topics.accountant is accountant
+    assert (accountant.epsilon, accountant.delta) == (2.0, 1e-6)
+    assert (counts.max_features, topics.n_components, topics.random_state) == (300, 4, 7)
+    assert counts.stop_words == "english"
+    assert 0 < counts.epsilon < topics.epsilon < 2
+    assert 0 < counts.delta < 1e-6
+    assert 0 < topics.delta < 1e-6
+
+
+@pytest.mark.usefixtures("fakes")
+def test_stop_words_can_be_kept(demo):
+    _, pipeline = demo.build(demo.parse_arguments(["--stop-words", "none"]))
+    assert pipeline["counts"].stop_words is None
+
+
+@pytest.mark.usefixtures("fakes")
+def test_without_matplotlib_the_page_is_still_written(demo, texts, tmp_path, capsys, monkeypatch):
+    stale = tmp_path / "out" / "topics.png"
+    stale.parent.mkdir()
+    stale.write_bytes(b"an earlier run's")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert run(demo, tmp_path, "--input", texts, "--text", "review") == 0
+    out = capsys.readouterr().out
+    assert "No figure: matplotlib is not installed" in out
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"topics.html", "topics.csv"}
+    assert "<img" not in (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("fakes")
+def test_default_texts_are_docstrings(demo, tmp_path, monkeypatch):
+    monkeypatch.setattr("sktensor_dp.datasets.load_docstrings", lambda: ["a text"] * 5)
+    assert run(demo, tmp_path) == 0
+    page = (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
+    assert "5 documents" in page
+    assert "load_docstrings()" in page
+
+
+@pytest.mark.usefixtures("fakes")
+@pytest.mark.parametrize("private", [False, True])
+@pytest.mark.parametrize("epsilon", ["4", "inf"])
+def test_snippet_runs(demo, private, epsilon, texts, monkeypatch):
+    arguments = ["--input", str(texts), "--text", "review"] if private else []
+    code = demo.snippet(demo.parse_arguments([*arguments, "--epsilon", epsilon]))
+    assert ("reviews" in code) is False
+    monkeypatch.setattr("sktensor_dp.datasets.load_docstrings", lambda: ["a text"] * 5)
+    exec(compile(code.replace("path/to/your/texts", str(texts)), "snippet", "exec"), {})
+
+
+@pytest.mark.usefixtures("fakes")
+@pytest.mark.parametrize(("delta", "warned"), [("0.03", True), ("0.01", False)])
+def test_large_delta_is_warned_of(demo, texts, tmp_path, capsys, delta, warned):
+    run(demo, tmp_path, "--input", texts, "--text", "review", "--delta", delta)
+    assert ("is above 1/n = 0.02" in capsys.readouterr().err) is warned
+
+
+@pytest.mark.usefixtures("fakes")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--input", "nowhere.csv"], "nothing is at 'nowhere.csv'"),
+        (["--input", "{texts}", "--text", "body"], "'reviews.csv' has 'stars', 'review'"),
+        (["--input", "{texts}"], "column must be given: 'reviews.csv' has 'stars', 'review'"),
+        (["--epsilon", "0"], "--epsilon: must be a number > 0"),
+        (["--epsilon", "-1"], "--epsilon: must be a number > 0"),
+        (["--epsilon", "nan"], "--epsilon: must be a number > 0"),
+        (["--epsilon", "much"], "--epsilon: must be a number > 0"),
+        (["--delta", "0"], "--delta: must be a number between 0 and 1"),
+        (["--delta", "1"], "--delta: must be a number between 0 and 1"),
+        (["--topics", "0"], "--topics: must be a whole number >= 1"),
+        (["--topics", "2.5"], "--topics: must be a whole number >= 1"),
+        (["--topics", "30", "--max-features", "20"], "--topics must not exceed --max-features"),
+        (["--text", "review"], "--text needs --input"),
+    ],
+)
+def test_bad_input_ends_in_one_line_and_status_2(demo, texts, tmp_path, capsys, arguments, message):
+    try:
+        status = run(demo, tmp_path, *(text.format(texts=texts) for text in arguments))
+    except SystemExit as stop:  # argparse leaves by itself
+        status = stop.code
+    out, err = capsys.readouterr()
+    assert status == 2
+    assert out == ""
+    assert message in err.splitlines()[-1]
+    assert "Traceback" not in err
+    assert SECRET not in err
+
+
+@pytest.mark.usefixtures("fakes")
+def test_errors_of_a_fit_are_one_line(demo, texts, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(FakeTopics, "error", ValueError("X must\nhave more"))
+    assert run(demo, tmp_path, "--input", texts, "--text", "review") == 2
+    assert capsys.readouterr().err.endswith("\nerror: X must have more\n")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.usefixtures("fakes")
+def test_an_output_that_cannot_be_written_costs_nothing(demo, texts, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(FakeCounts, "fit", lambda *_: pytest.fail("data was used"))
+    (tmp_path / "out").write_text("a file is in the way")
+    assert run(demo, tmp_path, "--input", texts, "--text", "review") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("fakes")
+def test_interruption_is_polite(demo, texts, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(FakeTopics, "interrupt", True)
+    assert run(demo, tmp_path, "--input", texts, "--text", "review") == 130
+    err = capsys.readouterr().err
+    assert "Stopped." in err
+    assert "Traceback" not in err
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_progress_says_what_runs(demo, stream):
+    stream = stream()
+    progress = demo.Progress(2, stream, seconds_between=0.01)
+    with progress.step("first", lambda: "inner part"):
+        deadline = time.monotonic() + 30  # far beyond what a loaded machine needs
+        while "inner part" not in stream.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.005)
+    shown = stream.getvalue()
+    assert "[1/2] inner part ... 0 s" in shown
+    assert shown.endswith(" s\n")
+    assert "[1/2] first: " in shown
+    assert ("\r" in shown) is stream.isatty()
+
+
+def test_step_in_progress_is_told_from_what_is_fitted(demo):
+    steps = {"counts": FakeCounts(), "topics": FakeTopics()}
+    assert demo.current_step(steps) == "choosing the word list"
+    steps["counts"].privacy_report_ = None
+    assert demo.current_step(steps) == "learning topics"
+
+
+def test_infinite_epsilon_is_allowed_for_the_baseline(demo):
+    assert math.isinf(demo.parse_arguments(["--epsilon", "inf"]).epsilon)
