@@ -4,6 +4,7 @@ from sktensor_dp.exceptions import BudgetError, NotEnoughDataWarning, PrivacyLea
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise import config_context, unsafe_seeded_noise
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.text import PrivateCountVectorizer
 
 __version__ = "0.1.0"
@@ -15,6 +16,7 @@ __all__ = [
     "PrivacyLeakWarning",
     "PrivacyReport",
     "PrivateCountVectorizer",
+    "PrivateSpectralLDA",
     "config_context",
     "unsafe_seeded_noise",
 ]

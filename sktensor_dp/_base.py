@@ -45,10 +45,16 @@ class PrivateEstimatorMixin:
         check_parameters(self, {**self._own_constraints, **self._privacy_constraints})
 
     def _open_curator(
-        self, chunks: Chunks, plan: ReleasePlan, *, charge: bool = True
+        self,
+        chunks: Chunks,
+        plan: ReleasePlan,
+        *,
+        charge: bool = True,
+        kind: type[DataCurator] = DataCurator,
+        **options: Any,
     ) -> DataCurator:
         """Charge the plan and hand over the data; nothing has been read before."""
-        return DataCurator(
+        return kind(
             chunks,
             plan,
             spender=type(self).__name__,
@@ -56,6 +62,7 @@ class PrivateEstimatorMixin:
             accountant=self.accountant,  # type: ignore[attr-defined]
             charge=charge,
             verbose=int(self.verbose),  # type: ignore[attr-defined]
+            **options,
         )
 
     def __sklearn_tags__(self) -> Any:

@@ -130,7 +130,7 @@ def plan_topics(
         triples=triples if with_triples else None,
         match_moments=small and not math.isinf(strength),
         n_refinements=n_refinements,
-        clip_quantile=0.95 if small else 0.1,
+        clip_quantile=_clip_quantile(strength, small),
         releases=_release_plan(
             epsilon, delta, shares, triples, n_refinements, limits, with_triples
         ),
@@ -143,6 +143,15 @@ def _default_refinements(strength: float, delta: float, by_moments: bool) -> int
     if by_moments:
         return 0
     return REFINEMENTS if delta > 0 else PURE_REFINEMENTS
+
+
+def _clip_quantile(strength: float, small: bool) -> float:
+    """Clip most documents where noise dominates, and fewer the less it does.
+
+    With few words, topics are accurate enough for the bias of clipping to show:
+    it is kept in step with the noise.
+    """
+    return 1 - min(0.05, 500 / strength) if small else 0.1
 
 
 def _n_words(

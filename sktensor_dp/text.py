@@ -3,10 +3,8 @@
 import copy
 import math
 import numbers
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import NoneType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp._base import NONE, PrivateEstimatorMixin
+from sktensor_dp._documents import decode_documents, list_documents
 from sktensor_dp._parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.partition_selection import selection_threshold
@@ -45,7 +44,7 @@ class IntegerRange:
 
 
 class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
-    """Word counts over a vocabulary that is learned with differential privacy.
+    r"""Word counts over a vocabulary that is learned with differential privacy.
 
     A drop-in for :class:`sklearn.feature_extraction.text.CountVectorizer`, whose
     vocabulary lists every word that anyone wrote: names, addresses, passwords.
@@ -71,7 +70,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     stop_words : {"english"}, list of str or None, default=None
         Words to leave out before they are counted. Worth setting: they take
         places from the ``max_words_per_document`` that count.
-    token_pattern : str or None, default=r"(?u)\\b\\w\\w+\\b"
+    token_pattern : str or None, default=r"(?u)\b\w\w+\b"
         Regular expression of a word; at most one group.
     ngram_range : tuple of two int, default=(1, 1)
         Shortest and longest n-grams.
@@ -169,7 +168,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     >>> counts.shape
     (1001, 4)
     >>> round(vectorizer.threshold_, 1)
-    65.7
+    64.7
     """
 
     _unit = "document"
@@ -289,27 +288,98 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         content = copy.copy(self)
         content.input = "content"
         analyze = content.build_analyzer()
-        chunks = TextChunks(self._read(raw_documents), analyze)
-        given = self.vocabulary is not None
-        if given:
-            vocabulary = self._counting(self.vocabulary).fit(chunks.documents[:1]).vocabulary_
-            plan, threshold = ReleasePlan(self.epsilon, self.delta, ()), 0.0
+        # A caller's function may take records or lists of words.
+        text_only = self.preprocessor is None and not callable(self.analyzer)
+        # All that may fail on a document does so here, before anything is charged.
+        documents = list_documents(raw_documents, self.input, text_only=text_only)
+        chunks = TextChunks(decode_documents(documents, self.decode, self.encoding), analyze)
+        if self.vocabulary is None:
+            self._select_vocabulary(chunks)
         else:
-            plan, threshold = self._plan(chunks.n_units)
-        with self._open_curator(chunks, plan) as curator:
-            if not given:
-                query = DocumentFrequencies(self.max_words_per_document)
-                words, frequencies = curator.release_partitions(RELEASE, query)
-            report = curator.report(() if given else (_describe(threshold),))
-        if not given:
-            frequencies = np.minimum(frequencies, chunks.n_units)
-            kept = self._prune(frequencies, chunks.n_units)
-            if kept.size == 0:
-                raise ValueError(self._nothing_left(len(words), threshold))
-            vocabulary = {words[place]: column for column, place in enumerate(kept)}
-            self.document_frequencies_ = frequencies[kept]
-            self.threshold_ = threshold
-        self.vocabulary_ = vocabulary
-        self.fixed_vocabulary_ = given
-        self.privacy_report_ = report
+            self._take_vocabulary(chunks)
         return chunks.documents
+
+    def _take_vocabulary(self, chunks: TextChunks) -> None:
+        """Use the given vocabulary: no release."""
+        counting = self._counting(self.vocabulary).fit(chunks.documents[:1])
+        with self._open_curator(chunks, ReleasePlan(self.epsilon, 0.0, ())) as curator:
+            self.privacy_report_ = curator.report(("The vocabulary was given; it is public.",))
+        self.vocabulary_: dict[str, int] = counting.vocabulary_
+        self.fixed_vocabulary_ = True
+        for name in ("document_frequencies_", "threshold_"):
+            self.__dict__.pop(name, None)
+
+    def _select_vocabulary(self, chunks: TextChunks) -> None:
+        """Ask for the words that enough documents contain, and prune them."""
+        low, high = self._limits(chunks.n_units)
+        query = DocumentFrequencies(self.max_words_per_document)
+        plan = self._plan()
+        threshold = selection_threshold(query, plan.cost_of(RELEASE))
+        self._check_threshold(threshold, chunks.n_units)
+        with self._open_curator(chunks, plan) as curator:
+            words, frequencies = curator.release_partitions(RELEASE, query)
+            report = curator.report(
+                (f"Words are kept from a noisy frequency of {threshold:.6g} documents on.",)
+            )
+        frequencies = np.minimum(frequencies, chunks.n_units)
+        kept = np.flatnonzero((frequencies >= low) & (frequencies <= high))
+        if self.max_features is not None:
+            most = np.argsort(-frequencies[kept], kind="stable")[: self.max_features]
+            kept = np.sort(kept[most])
+        if kept.size == 0:
+            raise ValueError(
+                f"No word remains: of {len(words)} whose noisy document frequency reached the "
+                f"threshold of {threshold:.6g} documents, none lies between min_df and max_df "
+                f"({low:g} to {high:g} documents). Raise epsilon, fit more documents, or pass "
+                "a vocabulary."
+            )
+        self.vocabulary_ = {words[place]: column for column, place in enumerate(kept.tolist())}
+        self.document_frequencies_ = frequencies[kept]
+        self.threshold_ = threshold
+        self.fixed_vocabulary_ = False
+        self.privacy_report_ = report
+
+    def _limits(self, n_documents: int) -> tuple[float, float]:
+        """``min_df`` and ``max_df`` in documents."""
+        low, high = (
+            limit if isinstance(limit, numbers.Integral) else limit * n_documents
+            for limit in (self.min_df, self.max_df)
+        )
+        if low > high:
+            raise ValueError(
+                f"min_df={self.min_df!r} asks for more documents than max_df={self.max_df!r} "
+                f"allows, with {n_documents} documents."
+            )
+        return float(low), float(high)
+
+    def _plan(self) -> ReleasePlan:
+        if math.isinf(self.epsilon):
+            free = PlannedRelease(RELEASE, PrivacyCost(mu=math.inf))
+            return ReleasePlan(self.epsilon, self.delta, (free,))
+        if self.delta == 0:
+            raise ValueError(
+                "delta=0 cannot protect a vocabulary that is learned from the documents: give "
+                "delta > 0, or pass a public vocabulary."
+            )
+        return ReleasePlan.split(
+            self.epsilon, self.delta, {RELEASE: 1.0}, reserved_delta={RELEASE: self.delta / 2}
+        )
+
+    def _check_threshold(self, threshold: float, n_documents: int) -> None:
+        if threshold > n_documents:
+            raise ValueError(
+                f"With epsilon={self.epsilon:g}, delta={self.delta:g} and max_words_per_document="
+                f"{self.max_words_per_document}, a word must be in about {threshold:.0f} "
+                f"documents to be kept, but there are {n_documents}. Nothing was charged. Lower "
+                "max_words_per_document, raise epsilon, fit more documents, or pass a vocabulary."
+            )
+
+    def _counting(self, vocabulary: Mapping[str, int] | Iterable[str]) -> CountVectorizer:
+        """Return a vectorizer of documents that are lists of words already."""
+        return CountVectorizer(
+            analyzer=list,
+            vocabulary=vocabulary,
+            lowercase=self.lowercase,
+            binary=self.binary,
+            dtype=self.dtype,
+        )

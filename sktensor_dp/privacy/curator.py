@@ -4,6 +4,7 @@ import math
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -236,6 +237,8 @@ class DataCurator:
                 file=sys.stderr,
                 flush=True,
             )
+        if self._records and replace(self._records[-1], uses=1) == row:
+            row = replace(row, uses=self._records.pop().uses + 1)
         self._records.append(row)
 
 

@@ -114,6 +114,10 @@ class DocumentCurator(DataCurator):
         norm = CountNorm(1 if self.pure else 2)
         return self._clip("counts", norm, quantile, search=TOKENS if self.pure else None)
 
+    def given_count_clip(self, limit: float) -> Clip:
+        """Clip on the counts at a limit that is public already."""
+        return Clip(CountNorm(1 if self.pure else 2), limit)
+
     def pair_clip(
         self, quantile: float, words: Words = None, diagonal_weight: float = DIAGONAL_WEIGHT
     ) -> Clip:
@@ -204,8 +208,21 @@ class DocumentCurator(DataCurator):
             low, high, n_bins = search or CLIPPED_NORMS[name]
             edges = np.geomspace(low, high, n_bins + 1)
             query = NormHistogram(norm, edges, clips, min_tokens)
-            share = np.maximum(self.release("norm_histogram", query), 0.0)
-            reached = np.cumsum(share) >= quantile * share.sum()
-            limit = float(edges[1 + int(np.argmax(reached))])
+            limit = _noisy_quantile(self._noisy("norm_histogram", query), edges, quantile)
         self.limits[name] = limit
         return Clip(norm, limit)
+
+
+def _noisy_quantile(histogram: Noisy, edges: Floats, quantile: float) -> float:
+    """Upper edge of the bin that reaches a quantile of a noisy histogram.
+
+    Bins that noise alone would fill (the universal threshold of Donoho &
+    Johnstone, 1994) are taken for empty, or many empty ones would add up.
+    """
+    share = histogram.value
+    threshold = histogram.sigma * math.sqrt(2 * math.log(len(share)))
+    kept = np.where(share > threshold, share, 0.0)
+    if not kept.any():
+        kept = np.maximum(share, 0.0)
+    reached = np.cumsum(kept) >= quantile * kept.sum()
+    return float(edges[1 + int(np.argmax(reached))])

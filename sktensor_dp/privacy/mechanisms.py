@@ -76,6 +76,8 @@ class Mechanism:
     def sigma(self, sensitivity: float, cost: PrivacyCost) -> float:
         """Standard deviation of a coordinate's noise (for spherical noise: mean radius
         per dimension)."""
+        if math.isinf(self.strength(cost)):
+            return 0.0
         scale = sensitivity / self.strength(cost)
         return scale * math.sqrt(2) if self.norm == "l1" else scale
 

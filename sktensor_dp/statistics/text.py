@@ -48,9 +48,7 @@ class TextChunks:
     [[['to', 'be', 'or'], ['not', 'to', 'be']]]
     """
 
-    def __init__(
-        self, documents: Iterable[Any], analyze: Callable[[Any], Iterable[str]]
-    ) -> None:
+    def __init__(self, documents: Iterable[Any], analyze: Callable[[Any], Iterable[str]]) -> None:
         known: dict[str, str] = {}
 
         def words(document: Any) -> list[str]:
@@ -153,4 +151,3 @@ def _rank_words(chunk: list[list[str]]) -> tuple[list[str], Integers]:
     ranks = np.empty(len(order), np.intp)
     ranks[order] = np.arange(len(order))
     return [appeared[place] for place in order], ranks[words]
-

@@ -1,0 +1,109 @@
+"""Validation of collections of documents; errors name types, never content."""
+
+import numbers
+import os
+from collections.abc import Callable, Iterable, Mapping
+from types import NoneType
+from typing import Any
+
+__all__ = ["decode_documents", "list_documents"]
+
+WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open files"}
+
+
+def list_documents(raw_documents: Iterable[Any], source: str, *, text_only: bool) -> list[Any]:
+    """Return documents as a list, each of a type that can be read.
+
+    Parameters
+    ----------
+    raw_documents : iterable
+        One item per document; an iterator is used up.
+    source : {"content", "filename", "file"}
+        What an item is.
+    text_only : bool
+        Whether content has to be str or bytes; otherwise it may be anything but a
+        missing value.
+
+    Returns
+    -------
+    list
+        The items, at least one.
+
+    Raises
+    ------
+    ValueError
+        If it is no one-dimensional collection, is empty, or has an item of a wrong
+        type.
+
+    Examples
+    --------
+    >>> list_documents(["to be", None], "content", text_only=True)
+    Traceback (most recent call last):
+    ...
+    ValueError: raw_documents must hold strings or bytes; item 1 is of type NoneType. ...
+    """
+    kind = type(raw_documents)
+    single = issubclass(kind, (str, bytes, Mapping)) or not isinstance(raw_documents, Iterable)
+    if single or getattr(raw_documents, "ndim", 1) != 1:
+        shape = getattr(raw_documents, "shape", None)
+        raise ValueError(
+            "raw_documents must be a one-dimensional iterable with one item per document, got "
+            f"an object of type {kind.__name__}"
+            + ("." if shape is None else f" and shape {shape}.")
+        )
+    documents = list(raw_documents)
+    if not documents:
+        raise ValueError("raw_documents must hold at least one document, got none.")
+    kinds = list(map(type, documents))
+    wrong = [kind for kind in set(kinds) if not _is_document(kind, source, text_only)]
+    if wrong:
+        first = min(map(kinds.index, wrong))
+        raise ValueError(
+            f"raw_documents must hold {WANTED[source]}; item {first} is of type "
+            f"{kinds[first].__name__}. Drop missing documents, or replace them by ''."
+        )
+    return documents
+
+
+def decode_documents(
+    documents: list[Any], decode: Callable[[Any], Any], encoding: str
+) -> list[Any]:
+    """Read and decode documents.
+
+    Parameters
+    ----------
+    documents : list
+        As returned by :func:`list_documents`.
+    decode : callable
+        Returns the content of one.
+    encoding : str
+        For the error message.
+
+    Returns
+    -------
+    list
+        Their contents.
+
+    Raises
+    ------
+    ValueError
+        If one is not in the encoding.
+    """
+    try:
+        return list(map(decode, documents))
+    except UnicodeDecodeError:
+        # The original error carries the document.
+        raise ValueError(
+            f"A document is not in encoding={encoding!r}: set the right one, or "
+            "decode_error='replace'."
+        ) from None
+
+
+def _is_document(kind: type, source: str, text_only: bool) -> bool:
+    if source == "filename":
+        return issubclass(kind, (str, bytes, os.PathLike))
+    if source == "file":
+        return hasattr(kind, "read")
+    if text_only:
+        return issubclass(kind, (str, bytes))
+    return not issubclass(kind, (NoneType, numbers.Number))

@@ -1,0 +1,525 @@
+"""Latent Dirichlet allocation by private moments."""
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sktensor_dp._base import NONE, PrivateEstimatorMixin
+from sktensor_dp._parameters import Constraint, InstanceOf, Number, OneOf
+from sktensor_dp._topic_fit import FittedTopics, SpectralFit
+from sktensor_dp._topic_forecast import TopicForecast, forecast
+from sktensor_dp._topic_plan import TopicPlan, plan_topics
+from sktensor_dp._topic_stream import StreamState, continue_stream
+from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.documents import CLIPPED_NORMS, DocumentCurator
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.statistics.counts import CountChunks, as_counts
+from sktensor_dp.topics.inference import (
+    document_log_likelihood,
+    topic_posterior,
+    variational_proportions,
+)
+
+__all__ = ["PrivateSpectralLDA"]
+
+Floats = NDArray[np.float64]
+
+
+class PrivateSpectralLDA(
+    PrivateEstimatorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """Topics of documents by spectral decomposition of private moments.
+
+    The fit releases noisy first, second and third moments of the counts, finds
+    topics by whitening and decomposing them, and refines these by EM steps on
+    further releases. All else is post-processing of what was released.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of topics; at most as many as features are fitted.
+    epsilon : float, default=1.0
+        Privacy parameter, > 0. ``float("inf")`` fits without noise.
+    delta : float, default=1e-6
+        Privacy parameter in [0, 1); well below one over the number of documents.
+        0 asks for pure differential privacy: Laplace and spherical Laplace noise.
+    doc_topic_prior : float or None, default=None
+        Dirichlet parameter of each topic's share in a document. None means
+        ``1 / n_components``; 0 means that every document has one topic.
+    perturbation : {"whitened_tensor", "moment_tensor"}, default="whitened_tensor"
+        Where the third moment gets its noise: in the k-dimensional space that a
+        released whitener spans, or in the space of words (AGN; with ``delta=0``
+        AVN; configuration 1 of DeCarolis et al.). The first needs orders of
+        magnitude less of it.
+    noise_geometry : {"isotropic", "histogram"}, default="isotropic"
+        For ``"moment_tensor"``: noise in the Frobenius norm, or independent noise
+        on the mass of every pair and triple of words.
+    n_refinements : int or "auto", default="auto"
+        EM steps after the decomposition. ``"auto"`` depends on the number of
+        features and the budget only: 10 without noise, 6 with, 0 for up to 256
+        features or ``"moment_tensor"``, where moments are fitted directly.
+    clip_norm : "auto" or mapping, default="auto"
+        Limits on what one document contributes. ``"auto"`` takes quantiles of
+        noisy histograms of norms, at two percent of the budget. A mapping gives
+        public limits for some of ``"counts"`` (Euclidean norm of the counts;
+        their number if ``delta=0``), ``"pairs"`` and ``"triples"`` (norm of the
+        number of tokens times the moment); it also holds with ``epsilon=inf``.
+    accountant : BudgetAccountant or None, default=None
+        Charged before noise is drawn.
+    random_state : int, RandomState or None, default=None
+        Seeds restarts of the decomposition, after release. It never seeds noise.
+    verbose : int, default=0
+        Whether to report releases on standard error as they are made.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components_, n_features)
+        Topics; rows are distributions over words.
+    topic_prior_ : ndarray of shape (n_components_,)
+        Dirichlet parameters of the shares of topics in a document; with
+        ``doc_topic_prior=0`` the probabilities of the topics.
+    unigram_ : ndarray of shape (n_features,)
+        Released word frequencies, denoised.
+    n_components_ : int
+        Number of topics fitted: fewer than asked for where the released second
+        moment shows no more above its noise.
+    clip_norm_ : dict
+        Limits in force, public or released.
+    privacy_report_ : PrivacyReport
+        Every release with its noise and cost.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of features, if `X` had string names.
+
+    Raises
+    ------
+    BudgetError
+        If the accountant has too little left; nothing has been read then.
+
+    Warns
+    -----
+    NotEnoughDataWarning
+        If released values show that the data was too small for ``n_components``
+        topics at this epsilon.
+
+    See Also
+    --------
+    PrivateCountVectorizer : Counts over a private vocabulary.
+
+    Notes
+    -----
+    Counts are floored to integers. Documents of fewer than three tokens take part
+    in what their length defines, and count in the number of documents.
+
+    **Privacy.** *Unit*: one document (a row). *Neighbours*: data sets of equally
+    many documents that differ in one. *Public*: the shape of `X`, all parameters,
+    and the meaning of the columns: a vocabulary chosen from the same documents by
+    ``CountVectorizer`` counts as public, one from
+    :class:`~sktensor_dp.PrivateCountVectorizer` is paid for there. *Releases*:
+    ``norm_histogram``, ``word_frequencies``, ``pair_moments``,
+    ``whitened_triple_moments`` or ``triple_moments``, and ``expected_counts``, as
+    ``privacy_report_`` lists them. *Not covered*: running time; what ``transform``,
+    ``score`` and ``perplexity`` say of the documents handed to them; several
+    documents by one person; input that is not counts, for which errors are raised.
+
+    References
+    ----------
+    Anandkumar, Foster, Hsu, Kakade & Liu (2012), A spectral algorithm for latent
+    Dirichlet allocation. DeCarolis, Ram, Esmaeili, Wang & Huang (2020), An
+    end-to-end differentially private latent Dirichlet allocation using a spectral
+    algorithm, configuration 1. Imtiaz & Sarwate, Improved algorithms for
+    differentially private orthogonal tensor decomposition (AGN, AVN).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp import PrivateSpectralLDA
+    >>> rng = np.random.default_rng(0)
+    >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.3, 0.6]])
+    >>> X = rng.multinomial(20, topics[rng.integers(2, size=20000)])
+    >>> lda = PrivateSpectralLDA(2, epsilon=1.0, doc_topic_prior=0, random_state=0).fit(X)
+    >>> error = min(np.abs(lda.components_[order] - topics).max() for order in ([0, 1], [1, 0]))
+    >>> bool(error < 0.05)
+    True
+    >>> lda.transform(X[:3]).shape
+    (3, 2)
+    """
+
+    _unit = "document"
+    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
+        "n_components": [Number(1, math.inf, integer=True)],
+        "doc_topic_prior": [Number(0, math.inf, closed="left"), NONE],
+        "perturbation": [OneOf("whitened_tensor", "moment_tensor")],
+        "noise_geometry": [OneOf("isotropic", "histogram")],
+        "n_refinements": [Number(0, math.inf, integer=True), OneOf("auto")],
+        "clip_norm": [OneOf("auto"), InstanceOf(Mapping)],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        doc_topic_prior: float | None = None,
+        perturbation: str = "whitened_tensor",
+        noise_geometry: str = "isotropic",
+        n_refinements: int | str = "auto",
+        clip_norm: str | Mapping[str, float] = "auto",
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.doc_topic_prior = doc_topic_prior
+        self.perturbation = perturbation
+        self.noise_geometry = noise_geometry
+        self.n_refinements = n_refinements
+        self.clip_norm = clip_norm
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> "PrivateSpectralLDA":
+        """Learn topics.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts of words in documents.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : PrivateSpectralLDA
+            The fitted model.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is wrong or `X` does not hold counts; no budget is spent.
+        BudgetError
+            If the accountant has too little left; no budget is spent.
+        """
+        self._check_parameters()
+        X = self._validated(X, reset=True)
+        return self._fit(CountChunks(X, *X.shape))
+
+    def fit_chunks(
+        self, source: Iterable[Any], *, n_samples: int, n_features: int
+    ) -> "PrivateSpectralLDA":
+        """Learn topics from chunks that need not fit into memory together.
+
+        Parameters
+        ----------
+        source : iterable of array-likes or sparse matrices
+            Chunks of rows; iterated over once per release, so a list or an object
+            with ``__iter__``, not a generator.
+        n_samples : int
+            Number of rows in all chunks together; public.
+        n_features : int
+            Number of columns; public.
+
+        Returns
+        -------
+        self : PrivateSpectralLDA
+            The fitted model.
+
+        Raises
+        ------
+        TypeError
+            If `source` can be iterated over only once.
+        ValueError
+            If a parameter is wrong, before anything is charged; if a chunk does
+            not hold counts or the shape is not as announced, when it is read.
+        """
+        self._check_parameters()
+        if iter(source) is source:
+            raise TypeError(
+                f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
+                f"got a {type(source).__name__}, which can be read once."
+            )
+        for name, value in (("n_samples", n_samples), ("n_features", n_features)):
+            if not Number(1, math.inf, integer=True).accepts(value):
+                raise ValueError(f"{name} must be an int >= 1, got {value!r}.")
+        self.n_features_in_ = n_features
+        return self._fit(CountChunks(source, n_samples, n_features))
+
+    def partial_fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> "PrivateSpectralLDA":
+        """Learn from one more batch of documents that no other batch contains.
+
+        The first batch is fitted as by :meth:`fit`; every later one makes one
+        release of expected counts at the full budget, and is averaged into what
+        came before. As batches are disjoint, the whole stream is as private as
+        one batch (parallel composition), and an accountant is charged once.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts. The caller answers for batches being disjoint.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : PrivateSpectralLDA
+            The model after this batch.
+        """
+        self._check_parameters()
+        stream: StreamState | None = getattr(self, "_stream", None)
+        X = self._validated(X, reset=stream is None)
+        chunks = CountChunks(X, *X.shape)
+        if stream is None:
+            self._fit(chunks)
+            self._stream = StreamState.after(self._fitted, X.shape[0])
+            return self
+        plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
+        with self._open(chunks, plan, charge=False) as curator:
+            self._stream = continue_stream(
+                curator, stream, self._concentration(), self.clip_norm_["counts"]
+            )
+            self._publish(self._stream.fitted, curator)
+        return self
+
+    def _fit(self, chunks: CountChunks) -> "PrivateSpectralLDA":
+        plan = self._plan(chunks.n_units, chunks.n_features)
+        if plan.n_components < self.n_components:
+            warnings.warn(
+                f"n_components={self.n_components} exceeds the {chunks.n_features} features; "
+                f"{plan.n_components} topics are fitted.",
+                UserWarning,
+                stacklevel=3,
+            )
+        self.__dict__.pop("_stream", None)
+        with self._open(chunks, plan.releases) as curator:
+            fitted = SpectralFit(
+                curator,
+                plan,
+                concentration=self._concentration(),
+                geometry=self.noise_geometry,
+                random_state=check_random_state(self.random_state),
+            ).run()
+            self.clip_norm_ = dict(curator.limits)
+            self._publish(fitted, curator)
+        self._fitted = fitted
+        if fitted.n_resolved < plan.n_components and not math.isinf(self.epsilon):
+            warnings.warn(
+                f"Of {plan.n_components} topics asked for, the released second moment shows "
+                f"{fitted.n_resolved} above its noise; {self.n_components_} were fitted, and "
+                "those beyond are uncertain. More documents, a larger epsilon or fewer "
+                "n_components would help: see plan().",
+                NotEnoughDataWarning,
+                stacklevel=3,
+            )
+        return self
+
+    def _open(
+        self, chunks: CountChunks, plan: ReleasePlan, *, charge: bool = True
+    ) -> DocumentCurator:
+        curator = self._open_curator(
+            chunks,
+            plan,
+            charge=charge,
+            kind=DocumentCurator,
+            limits=self._limits(),
+            pure=self.delta == 0,
+        )
+        assert isinstance(curator, DocumentCurator)
+        return curator
+
+    def _publish(self, fitted: FittedTopics, curator: DocumentCurator) -> None:
+        concentration = self._concentration()
+        self.components_ = fitted.topics
+        self.topic_prior_ = fitted.weights * (concentration if concentration > 0 else 1.0)
+        self.unigram_ = fitted.unigram
+        self.n_components_ = self._n_features_out = len(fitted.topics)
+        self.privacy_report_ = curator.report()
+
+    def _concentration(self) -> float:
+        """Sum of the Dirichlet prior over topic shares."""
+        if self.doc_topic_prior is None:
+            return 1.0
+        return float(self.doc_topic_prior) * self.n_components
+
+    def _limits(self) -> dict[str, float]:
+        if self.clip_norm == "auto":
+            return {}
+        assert isinstance(self.clip_norm, Mapping)
+        for name, limit in self.clip_norm.items():
+            if name not in CLIPPED_NORMS or not Number(0, closed="right").accepts(limit):
+                raise ValueError(
+                    "The 'clip_norm' parameter of PrivateSpectralLDA must be 'auto' or map some "
+                    f"of {list(CLIPPED_NORMS)} to numbers > 0. Got {self.clip_norm!r} instead."
+                )
+        return dict(self.clip_norm)
+
+    def _plan(self, n_samples: int, n_features: int) -> TopicPlan:
+        return plan_topics(
+            n_samples,
+            n_features,
+            self.n_components,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            perturbation=self.perturbation,
+            n_refinements=None if self.n_refinements == "auto" else int(self.n_refinements),
+            limits=self._limits(),
+        )
+
+    def plan(
+        self, n_samples: int, n_features: int, *, document_length: float = 100.0
+    ) -> TopicForecast:
+        """Say what a fit would release and how well, from public numbers alone.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Size of the data to come.
+        document_length : float, default=100.0
+            Typical number of tokens of a document.
+
+        Returns
+        -------
+        TopicForecast
+            Noise of each release against the signal that ``n_components`` equally
+            likely topics can have, and the number of documents from which they
+            can be told from noise. Costs nothing.
+
+        Examples
+        --------
+        >>> from sktensor_dp import PrivateSpectralLDA
+        >>> forecast = PrivateSpectralLDA(10, epsilon=1.0).plan(50_000, 2000)
+        >>> forecast.n_samples_needed > 0
+        True
+        """
+        self._check_parameters()
+        plan = self._plan(n_samples, n_features)
+        return forecast(
+            plan, n_samples, n_features, document_length, self._concentration(), self.delta == 0
+        )
+
+    def transform(self, X: ArrayLike | sp.spmatrix) -> Floats:
+        """Topic proportions of documents under the released topics.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts of the caller's own documents; nothing of them is kept.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components_)
+            Rows sum to 1: means of the variational posterior or, with one topic
+            per document, probabilities of the topics.
+        """
+        check_is_fitted(self)
+        counts = self._validated(X, reset=False)
+        gamma = self._posterior(counts)
+        if gamma is None:
+            return topic_posterior(counts, self.components_, self.topic_prior_)
+        return gamma / gamma.sum(axis=1, keepdims=True)
+
+    def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
+        """Approximate log-likelihood of documents, as in scikit-learn.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            Sum over documents of the evidence lower bound at the released topics;
+            exact with one topic per document.
+        """
+        check_is_fitted(self)
+        counts = self._validated(X, reset=False)
+        likelihood = document_log_likelihood(
+            counts, self.components_, self.topic_prior_, self._posterior(counts)
+        )
+        return float(likelihood.sum())
+
+    def perplexity(self, X: ArrayLike | sp.spmatrix) -> float:
+        """Exponential of the negative log-likelihood per token.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts, best of documents that were not used in the fit.
+
+        Returns
+        -------
+        float
+            ``exp(-score(X) / n_tokens)``; lower is better. 1 where there is no token.
+        """
+        check_is_fitted(self)
+        tokens = float(self._validated(X, reset=False).sum())
+        return math.exp(-self.score(X) / tokens) if tokens > 0 else 1.0
+
+    def top_words(
+        self, n_words: int = 10, feature_names: Sequence[str] | None = None
+    ) -> list[list[str]]:
+        """Most probable words of every topic.
+
+        Parameters
+        ----------
+        n_words : int, default=10
+            How many.
+        feature_names : sequence of str of length n_features, optional
+            Names of the columns; by default ``feature_names_in_``, or their numbers.
+
+        Returns
+        -------
+        list of list of str
+            One list per topic, most probable first.
+
+        Raises
+        ------
+        ValueError
+            If `feature_names` has another length than there are features.
+        """
+        check_is_fitted(self)
+        if feature_names is None:
+            numbers = [str(column) for column in range(self.n_features_in_)]
+            feature_names = getattr(self, "feature_names_in_", numbers)
+        if len(feature_names) != self.n_features_in_:
+            raise ValueError(
+                f"feature_names must have {self.n_features_in_} entries, "
+                f"got {len(feature_names)}."
+            )
+        order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n_words]
+        return [[str(feature_names[word]) for word in row] for row in order]
+
+    def _posterior(self, counts: sp.csr_matrix) -> Floats | None:
+        if self._concentration() == 0:
+            return None
+        return variational_proportions(
+            counts, self.components_, self.topic_prior_, n_iter=100, tol=1e-3
+        )
+
+    def _validated(self, X: Any, *, reset: bool) -> sp.csr_matrix:
+        X = validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32, np.int64]
+        )
+        return as_counts(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags

@@ -1,0 +1,145 @@
+"""Calibration against independent computations: quadrature, many digits, a PLD accountant."""
+
+import itertools
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
+from dp_accounting.pld import PLDAccountant
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_epsilon, gaussian_mu
+
+EPSILONS = (1e-3, 0.01, 0.1, 1.0, 3.0, 10.0, 100.0, 700.0)
+DELTAS = (1e-300, 1e-100, 1e-30, 1e-10, 1e-6, 1e-3, 0.1, 0.5, 0.9)
+BUDGETS = list(itertools.product(EPSILONS, DELTAS))
+
+# Differences of erfcx lose up to a factor epsilon / mu**2 of the double precision 1.1e-16;
+# over BUDGETS that is 1e-3 / (2.7e-5)**2 = 1.4e6, so 1.5e-10 at worst.
+RELATIVE = 3e-10
+
+
+def exact_delta(mu: float, epsilon: float) -> mpmath.mpf:
+    """Balle & Wang's formula with so many digits that nothing cancels."""
+    with mpmath.workdps(80):
+        mu, epsilon = mpmath.mpf(mu), mpmath.mpf(epsilon)
+        near = mpmath.ncdf(mu / 2 - epsilon / mu)
+        return near - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+
+
+def hockey_stick(mu: float, epsilon: float) -> float:
+    """Integrate (p - exp(epsilon) q)+ for p = N(mu, 1), q = N(0, 1), straight from its definition."""
+    start = epsilon / mu + mu / 2
+    value, error = quad(
+        lambda x: norm.pdf(x - mu) - math.exp(epsilon + norm.logpdf(x)),
+        start,
+        max(start, mu) + 12,
+        epsabs=0,
+        epsrel=1e-10,
+        limit=200,
+    )
+    assert error < 1e-8 * value
+    return value
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
+def test_mu_is_the_root_of_the_exact_formula(epsilon: float, delta: float) -> None:
+    attained = exact_delta(gaussian_mu(epsilon, delta), epsilon)
+    assert abs(float(attained / delta) - 1) < RELATIVE
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
+def test_rounding_is_to_the_safe_side(epsilon: float, delta: float) -> None:
+    mu = gaussian_mu(epsilon, delta)
+    assert gaussian_delta(mu, epsilon) <= delta
+    assert gaussian_delta(mu, gaussian_epsilon(mu, delta)) <= delta
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
+def test_epsilon_inverts_mu(epsilon: float, delta: float) -> None:
+    # Where delta alone nearly pays for mu, epsilon is ill-conditioned: by d ln(mu) / d ln(epsilon),
+    # at most 1e4 here (epsilon 1e-3, delta 0.9).
+    assert gaussian_epsilon(gaussian_mu(epsilon, delta), delta) == pytest.approx(epsilon, rel=1e-9)
+
+
+@pytest.mark.parametrize("mu", [1e-17, 1e-10, 9.9e-6, 1.01e-5, 1e-3, 0.1, 1.0, 10.0, 60.0])
+@pytest.mark.parametrize("ratio", [0.0, 0.01, 0.5, 2.0, 8.0, 36.0])
+def test_delta_agrees_with_many_digits(mu: float, ratio: float) -> None:
+    epsilon = ratio * mu
+    relative = float(gaussian_delta(mu, epsilon) / exact_delta(mu, epsilon)) - 1
+    # On both sides of mu = 1e-5, where the formula changes, it is worst.
+    assert abs(relative) < 3e-9
+
+
+@pytest.mark.parametrize(("mu", "epsilon"), [(0.1, 0.3), (0.3, 1.0), (1.0, 0.5), (2.0, 6.0), (5, 30)])
+def test_delta_is_the_hockey_stick_divergence(mu: float, epsilon: float) -> None:
+    assert gaussian_delta(mu, epsilon) == pytest.approx(hockey_stick(mu, epsilon), rel=1e-7)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("count", [1, 7])
+def test_composition_agrees_with_a_pld_accountant(
+    epsilon: float, delta: float, count: int
+) -> None:
+    each = gaussian_mu(epsilon, delta) / math.sqrt(count)
+    accountant = PLDAccountant(value_discretization_interval=1e-4)
+    accountant.compose(SelfComposedDpEvent(GaussianDpEvent(1 / each), count))
+    # Pessimistic rounding of every loss to the interval costs up to count * 1e-4, on the
+    # one side; on the other the accountant truncates tails of mass 1e-15.
+    found = accountant.get_epsilon(delta)
+    assert epsilon - 1e-3 * epsilon <= found <= epsilon + count * 1e-4 + 1e-6
+
+
+def test_known_noise_multipliers() -> None:
+    assert 1 / gaussian_mu(1.0, 1e-6) == pytest.approx(4.2247, abs=5e-5)
+    # Two releases at (1, 1e-6): jointly 5.97, split in halves 8.35.
+    assert math.sqrt(2) / gaussian_mu(1.0, 1e-6) == pytest.approx(5.97, abs=0.01)
+    assert 1 / gaussian_mu(0.5, 5e-7) == pytest.approx(8.35, abs=0.01)
+
+
+def test_monotone() -> None:
+    by_epsilon = [gaussian_mu(epsilon, 1e-6) for epsilon in np.geomspace(1e-3, 700, 60)]
+    by_delta = [gaussian_mu(1.0, delta) for delta in np.geomspace(1e-300, 0.9, 60)]
+    of_mu = [gaussian_delta(mu, 1.0) for mu in np.geomspace(0.03, 100, 60)]
+    of_epsilon = [gaussian_delta(1.0, epsilon) for epsilon in np.linspace(0, 30, 60)]
+    costs = [gaussian_epsilon(mu, 1e-6) for mu in np.geomspace(1e-5, 30, 60)]
+    assert all(np.diff(by_epsilon) > 0)
+    assert all(np.diff(by_delta) > 0)
+    assert all(np.diff(of_mu) >= 0)
+    assert all(np.diff(of_epsilon) < 0)
+    assert all(np.diff(costs) > 0)
+
+
+def test_limits() -> None:
+    assert gaussian_delta(0.0, 1.0) == 0
+    assert gaussian_delta(math.inf, 1.0) == 1
+    assert gaussian_delta(1.0, math.inf) == 0
+    assert gaussian_mu(math.inf, 1e-6) == math.inf
+    assert gaussian_epsilon(0.0, 0.0) == 0
+    assert gaussian_epsilon(1.0, 0.0) == math.inf
+    assert gaussian_epsilon(math.inf, 0.5) == math.inf
+
+
+@pytest.mark.parametrize("mu", [1e-17, 1e-12, 1e-6, 0.1, 5.0])
+def test_epsilon_is_zero_only_where_delta_pays_for_everything(mu: float) -> None:
+    whole = math.erf(mu / math.sqrt(8))  # total variation distance of N(0, 1) and N(mu, 1)
+    assert gaussian_epsilon(mu, whole * (1 + 1e-9)) == 0
+    # 2 Phi(mu / 2) - 1 in floating point is 0 here for the smallest mu.
+    assert gaussian_epsilon(mu, whole * (1 - 1e-6)) > 0
+    assert gaussian_epsilon(mu, 1e-300) > 0
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, -1e-6, math.nan])
+def test_delta_outside_its_range_is_refused(delta: float) -> None:
+    with pytest.raises(ValueError, match="delta"):
+        gaussian_mu(1.0, delta)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan])
+def test_epsilon_outside_its_range_is_refused(epsilon: float) -> None:
+    with pytest.raises(ValueError, match="epsilon"):
+        gaussian_mu(epsilon, 1e-6)

@@ -1,0 +1,341 @@
+"""The laws of the noise, the grid, and where the randomness comes from.
+
+Thresholds are set so that the right law passes but for one seed in a million, and a
+scale wrong by 3 % fails but for one in a million: for a statistic with relative
+standard error ``s`` that takes ``0.03 / s >= 4.9 + 4.8``.
+"""
+
+import math
+import random
+import secrets
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.integrate import quad
+from scipy.special import kolmogi
+
+from sktensor_dp import PrivacyLeakWarning, config_context, unsafe_seeded_noise
+from sktensor_dp.privacy.noise import LARGEST_INDEX, RADIUS, NoiseSource
+
+Z = 4.9  # two-sided 1e-6 point of the normal
+# 1 / sqrt(2 n) = 0.0016 for a normal's scale: 3 % are 19 standard errors. Added
+# sensitivity for the grid, at most 0.024 %, is 0.15 of one.
+N = 200_000
+LAWS = ("gaussian", "laplace", "spherical_laplace")
+
+
+@pytest.fixture
+def seeded(seed: int) -> Iterator[None]:
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
+        yield
+
+
+def same_noise(sampler: str = "grid", seed: int = 5) -> NoiseSource:
+    """Sources that draw the same noise whenever they are asked the same."""
+    with (
+        pytest.warns(PrivacyLeakWarning),
+        unsafe_seeded_noise(seed),
+        config_context(noise=sampler),
+    ):
+        return NoiseSource()
+
+
+def assert_scale(squares: np.ndarray, relative_error_of_one: float) -> None:
+    """Mean of squares (or other scale statistics) is 1, given one sample's standard deviation."""
+    assert abs(squares.mean() - 1) < Z * relative_error_of_one / math.sqrt(squares.size)
+
+
+def assert_law(samples: np.ndarray, law: stats.rv_continuous) -> None:
+    """Location and Kolmogorov-Smirnov distance, both at 1e-6."""
+    assert abs(samples.mean() - law.mean()) < Z * law.std() / math.sqrt(samples.size)
+    distance = stats.kstest(samples, law.cdf, method="asymp").statistic
+    assert distance * math.sqrt(samples.size) < kolmogi(1e-6)
+
+
+@pytest.mark.parametrize("mu", [0.02, 0.7, 30.0])
+@pytest.mark.parametrize("sampler", ["grid", "float"])
+@pytest.mark.usefixtures("seeded")
+def test_gaussian_law(mu: float, sampler: str) -> None:
+    with config_context(noise=sampler):
+        source = NoiseSource()
+    noise = source.gaussian(np.zeros(N), mu)
+    assert_law(noise, stats.norm(scale=1 / mu))
+    assert_scale((noise * mu) ** 2, math.sqrt(2))
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.7, 30.0])
+@pytest.mark.parametrize("sampler", ["grid", "float"])
+@pytest.mark.usefixtures("seeded")
+def test_laplace_law(epsilon: float, sampler: str) -> None:
+    with config_context(noise=sampler):
+        source = NoiseSource()
+    noise = source.laplace(np.zeros(N), epsilon)
+    assert_law(noise, stats.laplace(scale=1 / epsilon))
+    # |x| is exponential, of standard deviation 1: 3 % are 13 standard errors.
+    assert_scale(np.abs(noise) * epsilon, 1.0)
+
+
+def draws_of_spherical_laplace(size: int, ambient: int | None, epsilon: float) -> np.ndarray:
+    source = NoiseSource()
+    zeros = np.zeros(size)
+    return np.array([source.spherical_laplace(zeros, epsilon, ambient) for _ in range(25_000)])
+
+
+@pytest.mark.parametrize(("size", "epsilon"), [(1, 1.0), (4, 0.3), (9, 20.0)])
+@pytest.mark.usefixtures("seeded")
+def test_spherical_laplace_has_gamma_norm_and_uniform_direction(size: int, epsilon: float) -> None:
+    noise = draws_of_spherical_laplace(size, None, epsilon)
+    norms = np.linalg.norm(noise, axis=1)
+    assert_law(norms, stats.gamma(size, scale=1 / epsilon))
+    assert_scale(norms * epsilon / size, 1 / math.sqrt(size))
+    # The first direction cosine, squared, of a uniform direction.
+    if size > 1:
+        assert_law((noise[:, 0] / norms) ** 2, stats.beta(0.5, (size - 1) / 2))
+    assert abs(np.sign(noise[:, 0]).mean()) < Z / math.sqrt(len(noise))
+
+
+def norm_law_of_projection(size: int, ambient: int, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+    """Distribution function of |P b|: b's norm is Gamma, the projected share of it Beta."""
+    grid = np.linspace(0, stats.gamma(ambient, scale=1 / epsilon).isf(1e-9), 1500)
+    share = stats.beta(size / 2, (ambient - size) / 2)
+    # Equal-mass midpoints of the Beta law: error of the average below 1e-4.
+    roots = np.sqrt(share.ppf((np.arange(2000) + 0.5) / 2000))
+    values = [stats.gamma.cdf(x * epsilon / roots, ambient).mean() for x in grid]
+    return grid, np.array(values)
+
+
+@pytest.mark.parametrize(("size", "ambient"), [(4, 10), (4, 286)])
+@pytest.mark.usefixtures("seeded")
+def test_spherical_laplace_in_a_subspace(size: int, ambient: int) -> None:
+    epsilon = 0.7
+    noise = draws_of_spherical_laplace(size, ambient, epsilon)
+    squares = (noise**2).sum(axis=1) * epsilon**2
+    # E|Pb|^2 = (k / D) E R^2 = k (D + 1) / epsilon^2; E|Pb|^4 by the same two laws.
+    second = size * (ambient + 1)
+    share = size * (size + 2) / (ambient * (ambient + 2))
+    fourth = share * ambient * (ambient + 1) * (ambient + 2) * (ambient + 3)
+    # One draw's relative standard deviation is 0.8 to 1.0; the scale itself has half the
+    # error of its square, so 3 % are 9.7 standard errors and more.
+    assert_scale(squares / second, math.sqrt(fourth / second**2 - 1))
+    grid, values = norm_law_of_projection(size, ambient, epsilon)
+    ranks = np.sort(np.interp(np.sqrt(squares) / epsilon, grid, values))
+    distance = np.abs(ranks - (np.arange(ranks.size) + 0.5) / ranks.size).max()
+    assert distance * math.sqrt(ranks.size) < kolmogi(1e-6) + 0.02
+
+
+@pytest.mark.usefixtures("seeded")
+def test_spherical_laplace_agrees_with_projected_samples_of_the_whole_space(seed: int) -> None:
+    size, ambient, epsilon = 2, 6, 1.3
+    rng = np.random.default_rng([seed, 1])
+    whole = rng.standard_normal((25_000, ambient))
+    whole *= (rng.gamma(ambient, 1 / epsilon, 25_000) / np.linalg.norm(whole, axis=1))[:, None]
+    frame = np.linalg.qr(rng.standard_normal((ambient, size)))[0]
+    noise = draws_of_spherical_laplace(size, ambient, epsilon)
+    for functional in np.array([[1.0, 0.0], [0.6, -0.8]]):
+        same = stats.ks_2samp(whole @ frame @ functional, noise @ functional, method="asymp")
+        assert same.pvalue > 1e-6
+
+
+@pytest.mark.usefixtures("seeded")
+def test_spherical_laplace_on_a_line_of_space_has_its_closed_density() -> None:
+    # Integrating exp(-|b|) over planes of R^3 gives (1 + |t|) exp(-|t|) / 4; its ratio at
+    # distance 1 is at most e, which is the guarantee.
+    def density(t: float) -> float:
+        return (1 + abs(t)) * math.exp(-abs(t)) / 4
+
+    assert quad(density, -60, 60, points=[0])[0] == pytest.approx(1)
+    assert max(density(t) / density(t + 1) for t in np.linspace(0, 700, 800)) <= math.e
+    noise = np.sort(draws_of_spherical_laplace(1, 3, 1.0)[:, 0])
+    tail = (2 + np.abs(noise)) * np.exp(-np.abs(noise)) / 4
+    exact = np.where(noise < 0, tail, 1 - tail)
+    ranks = (np.arange(noise.size) + 0.5) / noise.size
+    assert np.abs(exact - ranks).max() * math.sqrt(noise.size) < kolmogi(1e-6)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("strength", [0.01, 1.0, 200.0])
+def test_released_values_lie_on_a_grid_of_public_step(law: str, strength: float) -> None:
+    size = 100
+    root = size if law == "laplace" else math.sqrt(size)
+    step = 2.0 ** math.floor(math.log2(RADIUS * min(1, 1 / strength) / root))
+    for scale in (0.0, 1e-9, 1.0, 1e6):
+        value = scale * np.random.default_rng(0).standard_normal(size)
+        released = getattr(NoiseSource(), law)(value, strength)
+        assert np.array_equal(released / step, np.rint(released / step))
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("strength", [0.01, 1.0, 200.0])
+def test_release_is_rounded_statistic_plus_noise_on_the_grid(law: str, strength: float) -> None:
+    def released(value: np.ndarray) -> np.ndarray:
+        return getattr(same_noise(), law)(value, strength)
+
+    size = 100
+    root = size if law == "laplace" else math.sqrt(size)
+    step = 2.0 ** math.floor(math.log2(RADIUS * min(1, 1 / strength) / root))
+    rng = np.random.default_rng(1)
+    index = rng.integers(-(10**9), 10**9, size)
+    noise = released(np.zeros(size))
+    within = rng.uniform(-0.499, 0.499, size)
+    for offset in (0.0, within, -within):
+        # Digits below the step leave no trace at all.
+        assert np.array_equal(released((index + offset) * step), index * step + noise)
+    assert np.array_equal(released((index + 1) * step), (index + 1) * step + noise)
+
+
+def test_textbook_noise_does_let_low_digits_through() -> None:
+    base = np.full(100, 0.5)
+    first = same_noise("float").gaussian(base, 1.0)
+    second = same_noise("float").gaussian(base * (1 + 1e-9), 1.0)
+    assert not np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("strength", [0.5, 1.0, 8.0])
+def test_noise_pays_for_the_covering_diameter(law: str, strength: float) -> None:
+    size = 2**12 if law == "laplace" else 2**14
+    root = size if law == "laplace" else math.sqrt(size)
+    step = 2.0 ** math.floor(math.log2(RADIUS * min(1, 1 / strength) / root))
+    plain = getattr(same_noise("float"), law)(np.zeros(size), strength)
+    rounded = getattr(same_noise("grid"), law)(np.zeros(size), strength)
+    added = plain @ rounded / (plain @ plain) - 1
+    # Rounding errors, of standard deviation step / sqrt(12), average out.
+    tolerance = 6 * step / math.sqrt(12) / np.linalg.norm(plain)
+    assert tolerance < 0.01 * step * root
+    assert added == pytest.approx(step * root, abs=tolerance)
+    assert step * root <= RADIUS
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_extreme_values_are_clipped_not_refused(law: str) -> None:
+    def released(size: float) -> np.ndarray:
+        return getattr(same_noise(), law)(np.array([size, -size, 0.0, 1.0]), 1.0)
+
+    root = 4 if law == "laplace" else 2
+    step = 2.0 ** math.floor(math.log2(RADIUS / root))
+    bound = LARGEST_INDEX * step
+    assert np.array_equal(released(1e300), released(bound))
+    assert np.array_equal(released(1.7e308), released(bound))
+    assert np.array_equal(released(1e300)[2:], released(1.0)[2:])
+    assert not np.array_equal(released(bound / 2), released(bound))
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_no_noise_without_privacy(law: str) -> None:
+    value = np.array([0.1, 0.2, 0.3])
+    assert np.array_equal(getattr(NoiseSource(), law)(value, math.inf), value)
+
+
+def test_statistic_is_not_overwritten() -> None:
+    for sampler in ("grid", "float"):
+        with config_context(noise=sampler):
+            source = NoiseSource()
+        for law in LAWS:
+            value = np.full(50, 0.3)
+            getattr(source, law)(value, 1.0)
+            assert np.array_equal(value, np.full(50, 0.3))
+
+
+def test_sampler_is_chosen_by_context_and_reported() -> None:
+    assert NoiseSource().sampler == "grid"
+    with config_context(noise="float"):
+        assert NoiseSource().sampler == "float"
+        with config_context(noise="grid"):
+            assert NoiseSource().sampler == "grid"
+        with pytest.raises(KeyError), config_context(noise="grid"):
+            raise KeyError
+        assert NoiseSource().sampler == "float"
+    assert NoiseSource().sampler == "grid"
+    with pytest.raises(ValueError, match=r"noise must be one of .*'gauss'"), config_context(
+        noise="gauss"
+    ):
+        pass
+
+
+def test_seeded_noise_is_reproducible_flagged_and_differs_between_fits(seed: int) -> None:
+    def two_fits() -> tuple[np.ndarray, np.ndarray]:
+        with pytest.warns(PrivacyLeakWarning, match="not private"), unsafe_seeded_noise(seed):
+            first, second = NoiseSource(), NoiseSource()
+        assert first.seeded
+        assert second.seeded
+        return first.gaussian(np.zeros(20), 1.0), second.gaussian(np.zeros(20), 1.0)
+
+    first, second = two_fits()
+    assert not np.any(first == second)
+    again = two_fits()
+    assert np.array_equal(first, again[0])
+    assert np.array_equal(second, again[1])
+    assert not NoiseSource().seeded
+
+
+def test_different_seeds_give_different_noise() -> None:
+    drawn = {same_noise(seed=seed).standard_normal(1)[0] for seed in range(200)}
+    assert len(drawn) == 200
+
+
+def test_seeding_ends_with_its_block_even_after_errors() -> None:
+    with (
+        pytest.warns(PrivacyLeakWarning),
+        pytest.raises(KeyError),
+        unsafe_seeded_noise(1),
+    ):
+        raise KeyError
+    assert not NoiseSource().seeded
+
+
+def test_warning_of_seeding_points_to_the_caller() -> None:
+    with pytest.warns(PrivacyLeakWarning) as caught, unsafe_seeded_noise(1):
+        pass
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.5, "1", None])
+def test_wrong_seed_is_refused_at_once(wrong: object) -> None:
+    with pytest.raises(ValueError, match="seed must be"), unsafe_seeded_noise(wrong):  # type: ignore[arg-type]
+        pass
+
+
+def test_unseeded_noise_is_never_reproducible() -> None:
+    drawn = set()
+    for _ in range(50):
+        np.random.seed(0)  # noqa: NPY002
+        random.seed(0)
+        drawn.update(NoiseSource().gaussian(np.zeros(4), 1e-3))
+    # On a grid of 2**13 cells per unit, noise of width 1000 hardly ever repeats: two of 200
+    # coincide with probability 200**2 / 2 * 2**-13 / 3500 = 0.07 %, three pairs never.
+    assert len(drawn) > 197
+
+
+def test_global_random_states_are_untouched() -> None:
+    before, other = np.random.get_state(), random.getstate()  # noqa: NPY002
+    source = NoiseSource()
+    for law in LAWS:
+        getattr(source, law)(np.zeros(100), 1.0)
+    after = np.random.get_state()  # noqa: NPY002
+    assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+    assert random.getstate() == other
+
+
+def test_generator_is_chacha20_under_a_key_of_256_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def zero(bits: int) -> int:
+        asked.append(bits)
+        return 0
+
+    monkeypatch.setattr(secrets, "randbits", zero)
+    stream = NoiseSource()._generator.bit_generator.random_raw(4).astype("<u8").tobytes()
+    # Key stream of ChaCha20 for the all-zero key, nonce and counter (RFC 8439, A.1, vector 1).
+    known = "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7"
+    assert stream.hex() == known
+    assert asked == [256]
+
+
+def test_every_bit_of_the_key_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = set()
+    for bit in range(256):
+        monkeypatch.setattr(secrets, "randbits", lambda bits, bit=bit: 1 << bit)
+        drawn.add(NoiseSource().standard_normal(1)[0])
+    assert len(drawn) == 256

@@ -1,0 +1,362 @@
+"""PrivateCountVectorizer: agreement with scikit-learn, privacy, errors, composition."""
+
+import io
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.decomposition import LatentDirichletAllocation
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
+
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    PrivacyLeakWarning,
+    PrivateCountVectorizer,
+    unsafe_seeded_noise,
+)
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.statistics.text import DocumentFrequencies
+
+SECRET = "opensesame"
+PETS = ["Cats chase mice, and more mice!", "Dogs chase cats.", "The cats; the dogs"]
+N_PETS = 1500
+
+
+def pets(extra=()):
+    return (PETS * (N_PETS // 3))[: N_PETS - len(extra)] + list(extra)
+
+
+def small(**parameters):
+    """At epsilon 1 its noise has standard deviation 15, its threshold is below 85."""
+    return PrivateCountVectorizer(**{"max_words_per_document": 6, **parameters})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"lowercase": False},
+        {"ngram_range": (1, 2)},
+        {"analyzer": "char_wb", "ngram_range": (3, 4)},
+        {"stop_words": "english"},
+        {"binary": True, "dtype": np.float32},
+        {"token_pattern": r"(?u)\b\w+\b"},
+        {"strip_accents": "unicode"},
+        {"analyzer": str.split},
+        {"min_df": 2, "max_df": 0.5},
+        {"min_df": 0.4},
+    ],
+)
+def test_without_noise_it_is_count_vectorizer(options):
+    documents = [*PETS, "", "a Café and a naïve cat", "mice mice mice"]
+    ours = PrivateCountVectorizer(**options, epsilon=math.inf)
+    theirs = CountVectorizer(**options)
+    counts, expected = ours.fit_transform(documents), theirs.fit_transform(documents)
+    assert ours.vocabulary_ == theirs.vocabulary_
+    assert type(counts) is type(expected)
+    assert counts.dtype == expected.dtype
+    np.testing.assert_array_equal(counts.toarray(), expected.toarray())
+    np.testing.assert_array_equal(ours.transform(documents).toarray(), expected.toarray())
+    np.testing.assert_array_equal(ours.get_feature_names_out(), theirs.get_feature_names_out())
+    presence = CountVectorizer(**{**options, "binary": True}).fit(documents).transform(documents)
+    np.testing.assert_array_equal(
+        ours.document_frequencies_, np.asarray(presence.sum(axis=0)).ravel()
+    )
+    assert ours.threshold_ == 1.0
+    assert math.isinf(ours.privacy_report_.epsilon)
+
+
+def test_inputs_other_than_strings(tmp_path):
+    expected = PrivateCountVectorizer(epsilon=math.inf).fit_transform(PETS).toarray()
+
+    def fit(documents, **options):
+        return PrivateCountVectorizer(**options, epsilon=math.inf).fit_transform(documents)
+
+    paths = [tmp_path / f"{i}.txt" for i in range(len(PETS))]
+    for path, content in zip(paths, PETS, strict=True):
+        path.write_text(content)
+    pretokenized = [CountVectorizer().build_analyzer()(document) for document in PETS]
+    for counts in (
+        fit(iter(PETS)),
+        fit(np.array(PETS)),
+        fit([document.encode() for document in PETS]),
+        fit(map(str, paths), input="filename"),
+        fit([io.StringIO(document) for document in PETS], input="file"),
+        fit([io.BytesIO(document.encode()) for document in PETS], input="file"),
+        fit(pretokenized, analyzer=list),
+    ):
+        np.testing.assert_array_equal(counts.toarray(), expected)
+
+
+def test_private_vocabulary_and_frequencies():
+    vectorizer = small()
+    counts = vectorizer.fit_transform(pets())
+    # Every word is in at least 500 documents, 27 standard deviations above the threshold.
+    assert list(vectorizer.get_feature_names_out()) == [
+        "and", "cats", "chase", "dogs", "mice", "more", "the",
+    ]  # fmt: skip
+    assert counts.shape == (N_PETS, 7)
+    truth = np.array([500, 1500, 1000, 1000, 500, 500, 500])
+    sigma = vectorizer.privacy_report_.rows[0].sigma
+    assert sigma == pytest.approx(15.1, abs=0.1)
+    difference = vectorizer.document_frequencies_ - truth
+    assert np.abs(difference).max() < 7 * sigma
+    assert (difference[truth < N_PETS] != 0).all()
+    assert vectorizer.document_frequencies_.max() <= N_PETS
+    assert 60 < vectorizer.threshold_ < 85
+    assert f"{vectorizer.threshold_:.6g}" in str(vectorizer.privacy_report_)
+    assert vectorizer.privacy_report_.unit == "document"
+    assert vectorizer.privacy_report_.n_units == N_PETS
+    assert vectorizer.privacy_report_.epsilon == pytest.approx(1.0, rel=1e-6)
+    assert "Cats" not in vectorizer.vocabulary_
+    recovered = vectorizer.inverse_transform(counts[:1])[0]
+    assert set(recovered) == {"and", "cats", "chase", "mice", "more"}
+
+
+def test_no_trace_of_a_rare_word():
+    """It is left out with probability 1 - 5e-7 at least, and then nowhere."""
+    vectorizer = small(max_df=0.9, max_features=4)
+    vectorizer.fit(pets([f"my key is {SECRET}, {SECRET}"]))
+    released = set(vectorizer.vocabulary_)
+    assert released <= {"and", "cats", "chase", "dogs", "mice", "more", "the"}
+    assert SECRET.encode() not in pickle.dumps(vectorizer)
+    assert SECRET not in repr(vars(vectorizer)) + vectorizer.privacy_report_.to_json()
+    allowed = {
+        *vectorizer.get_params(),
+        "vocabulary_", "fixed_vocabulary_", "document_frequencies_", "threshold_",
+        "privacy_report_",
+    }  # fmt: skip
+    assert set(vars(vectorizer)) == allowed
+    assert vectorizer.document_frequencies_.shape == (len(released),)
+
+
+def test_fit_follows_from_what_was_released(monkeypatch):
+    """Fed the released words, a fit on unrelated documents ends in the same state."""
+    recorded, ask = [], DataCurator.release_partitions
+
+    def record(self, name, query):
+        recorded.append(ask(self, name, query))
+        return recorded[-1]
+
+    monkeypatch.setattr(DataCurator, "release_partitions", record)
+    options = {"min_df": 600, "max_features": 2}
+    one = small(**options).fit(pets())
+    monkeypatch.setattr(DataCurator, "release_partitions", lambda *_: recorded[0])
+    other = small(**options).fit(["unrelated"] * N_PETS)
+    assert one.vocabulary_ == other.vocabulary_
+    assert one.threshold_ == other.threshold_
+    assert one.privacy_report_.to_json().replace("[]", "") != ""
+    np.testing.assert_array_equal(one.document_frequencies_, other.document_frequencies_)
+
+
+def fit_seeded(seed, documents, **options):
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
+        return small(**options).fit(documents)
+
+
+def test_neighbours_differ_by_the_true_difference_under_equal_noise(seed):
+    """Both corpora have the same words, so each word meets the same noise."""
+    one = fit_seeded(seed, pets(["cats and dogs"]))
+    other = fit_seeded(seed, pets(["mice the mice"]))
+    assert one.vocabulary_ == other.vocabulary_
+    moved = one.document_frequencies_ - other.document_frequencies_
+    below = one.document_frequencies_ < N_PETS - 1
+    expected = {"and": 1, "cats": 1, "dogs": 1, "mice": -1, "the": -1}
+    names = one.get_feature_names_out()
+    np.testing.assert_array_equal(moved[below], [expected.get(w, 0) for w in names[below]])
+    assert np.linalg.norm(moved) <= DocumentFrequencies(6).l2_sensitivity
+    assert "NOT PRIVATE" in str(one.privacy_report_)
+
+
+def test_random_state_does_not_seed_noise():
+    fits = [small(random_state=0).fit(pets()) for _ in range(2)]
+    # Five frequencies agree by chance with probability far below 1e-9.
+    assert (fits[0].document_frequencies_ != fits[1].document_frequencies_).any()
+
+
+def test_pruning_looks_at_noisy_frequencies(seed):
+    plain = fit_seeded(seed, pets())
+    names, noisy = plain.get_feature_names_out(), plain.document_frequencies_
+    order = np.argsort(-noisy, kind="stable")
+    top = fit_seeded(seed, pets(), max_features=3)
+    assert list(top.get_feature_names_out()) == sorted(names[order[:3]])
+    middle = fit_seeded(seed, pets(), min_df=0.5, max_df=1400)
+    assert list(middle.get_feature_names_out()) == list(names[(noisy >= 750) & (noisy <= 1400)])
+    np.testing.assert_array_equal(
+        middle.document_frequencies_, noisy[(noisy >= 750) & (noisy <= 1400)]
+    )
+
+
+def test_given_vocabulary_is_free():
+    budget = BudgetAccountant(1.0, 1e-6)
+    vectorizer = small(accountant=budget).fit(pets())
+    spent = budget.total()
+    vectorizer.set_params(vocabulary=["dogs", "cats"], delta=0)
+    counts = vectorizer.fit_transform(PETS)
+    assert budget.total() == spent
+    assert vectorizer.vocabulary_ == {"dogs": 0, "cats": 1}
+    np.testing.assert_array_equal(counts.toarray(), [[0, 1], [1, 1], [1, 1]])
+    assert vectorizer.privacy_report_.rows == ()
+    assert vectorizer.privacy_report_.epsilon == 0
+    assert not hasattr(vectorizer, "document_frequencies_")
+    assert small(vocabulary={"cats", "dogs"}).transform(PETS).shape == (3, 2)
+    with pytest.raises(ValueError, match="Duplicate term"):
+        small(vocabulary=["cats", "cats"]).fit(PETS)
+
+
+def test_charges_and_refusals():
+    budget = BudgetAccountant(1.0, 1e-6)
+    small(accountant=budget).fit(pets())
+    assert budget.total()[0] == pytest.approx(1.0, rel=1e-6)
+    assert [(entry.spender, entry.release) for entry in budget.entries] == [
+        ("PrivateCountVectorizer", "document_frequencies")
+    ]
+    refused = small(accountant=budget)
+    with pytest.raises(BudgetError):
+        refused.fit(pets())
+    with pytest.raises(NotFittedError):
+        refused.transform(PETS)
+
+
+def test_a_vocabulary_and_another_fit_use_up_a_split_budget():
+    budget = BudgetAccountant(2.0, 1e-6)
+    words, rest = budget.split([0.3, 0.7])
+    small(accountant=budget, **words).fit(pets())
+    assert budget.remaining()[0] == pytest.approx(rest["epsilon"], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        ("one text", "got an object of type str"),
+        (b"one text", "type bytes"),
+        (5, "type int"),
+        ({"a": "b"}, "type dict"),
+        (np.array([["a"], ["b"]]), r"shape \(2, 1\)"),
+        ([], "at least one document, got none"),
+        (iter([]), "at least one document, got none"),
+        (["a", None, 3], "item 1 is of type NoneType"),
+        (["a", float("nan")], "item 1 is of type float"),
+        ([["a", "b"]], "item 0 is of type list"),
+        ([b"caf\xe9"], "not in encoding='utf-8'"),
+    ],
+)
+def test_documents_that_are_not_text(documents, message):
+    budget = BudgetAccountant(10.0, 1e-6)
+    with pytest.raises(ValueError, match=message) as caught:
+        small(accountant=budget).fit(documents)
+    assert budget.entries == ()
+    assert "xe9" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"max_words_per_document": 0}, "max_words_per_document"),
+        ({"max_words_per_document": 2.5}, "max_words_per_document"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": 0}, "delta > 0, or pass a public vocabulary"),
+        ({"ngram_range": (2, 1)}, "min_n <= max_n"),
+        ({"ngram_range": [1, 2]}, "ngram_range"),
+        ({"max_df": 0}, "max_df"),
+        ({"max_df": 1.5}, "max_df"),
+        ({"min_df": -1}, "min_df"),
+        ({"min_df": 0.5, "max_df": 0.2}, "min_df=0.5 asks for more documents"),
+        ({"max_features": 0}, "max_features"),
+        ({"input": "url"}, "input"),
+        ({"analyzer": "sentence"}, "analyzer"),
+        ({"stop_words": "klingon"}, "stop_words"),
+        ({"epsilon": 0.01}, "about .* documents to be kept, but there are 1500"),
+        ({"input": "filename"}, None),
+    ],
+)
+def test_wrong_parameters_cost_nothing(parameters, message):
+    budget = BudgetAccountant(10.0, 1e-6)
+    error = FileNotFoundError if message is None else ValueError
+    with pytest.raises(error, match=message):
+        small(**parameters, accountant=budget).fit(pets())
+    assert budget.entries == ()
+
+
+def test_failing_functions_of_the_caller_cost_nothing():
+    budget = BudgetAccountant(10.0, 1e-6)
+    with pytest.raises(TypeError, match="must return strings, got objects of type int"):
+        small(analyzer=lambda _: [1, 2], accountant=budget).fit(pets())
+    with pytest.raises(ZeroDivisionError):
+        small(tokenizer=lambda _: 1 / 0, token_pattern=None, accountant=budget).fit(pets())
+    with pytest.raises(ValueError, match="item 0 is of type NoneType"):
+        small(analyzer=list, accountant=budget).fit([None])
+    assert budget.entries == ()
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        [f"{SECRET}{i}" for i in range(N_PETS)],
+        [""] * N_PETS,
+        ["the of and"] * N_PETS,
+    ],
+)
+def test_nothing_survives(documents):
+    """All corpora without a frequent word give one and the same error, after the charge."""
+    budget = BudgetAccountant(10.0, 1e-6)
+    with pytest.raises(ValueError, match="No word remains: of 0 whose noisy") as caught:
+        small(stop_words="english", accountant=budget).fit(documents)
+    assert SECRET not in str(caught.value)
+    assert len(budget.entries) == 1
+
+
+def test_pipeline_clone_and_pickle():
+    pipeline = make_pipeline(small(), LatentDirichletAllocation(2, max_iter=2, random_state=0))
+    topics = pipeline.fit_transform(pets())
+    assert topics.shape == (N_PETS, 2)
+    vectorizer = pipeline[0]
+    assert clone(vectorizer).get_params() == vectorizer.get_params()
+    assert not hasattr(clone(vectorizer), "vocabulary_")
+    again = pickle.loads(pickle.dumps(vectorizer))
+    np.testing.assert_array_equal(
+        again.transform(PETS).toarray(), vectorizer.transform(PETS).toarray()
+    )
+    assert set(CountVectorizer().get_params()) < set(vectorizer.get_params())
+    defaults = PrivateCountVectorizer().get_params()
+    assert all(defaults[name] == value for name, value in CountVectorizer().get_params().items())
+
+
+def test_grid_search_is_charged_for_every_fit():
+    budget = BudgetAccountant(delta=1e-6)
+    pipeline = make_pipeline(small(accountant=budget), MultinomialNB())
+    labels = np.arange(N_PETS) % 3
+    search = GridSearchCV(pipeline, {"multinomialnb__alpha": [0.1, 1.0]}, cv=2)
+    search.fit(pets(), labels)
+    assert len(budget.entries) == 2 * 2 + 1
+    assert search.score(pets(), labels) == 1.0
+
+
+def test_parameters_are_not_written_back():
+    vectorizer = small(stop_words=["the"], max_features=3)
+    before = vectorizer.get_params()
+    vectorizer.fit(pets())
+    assert vectorizer.get_params() == before
+
+
+def test_subclasses_may_analyse_in_their_own_way():
+    class Stems(PrivateCountVectorizer):
+        def build_analyzer(self):
+            analyze = super().build_analyzer()
+            return lambda document: [word.rstrip("s") for word in analyze(document)]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        vectorizer = Stems(max_words_per_document=6).fit(pets())
+    assert "cat" in vectorizer.vocabulary_
+    assert "cats" not in vectorizer.vocabulary_
+    assert vectorizer.transform(["cats"]).sum() == 1
