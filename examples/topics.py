@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 N_WORDS = 10
-BUDGET_SHARES = (0.1, 0.9)  # the word list needs little; topics need the rest
+BUDGET_SHARES = (0.3, 0.7)  # for the word list, and for topics
 N_STEPS = 4
 
 

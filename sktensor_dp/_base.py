@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from sktensor_dp.statistics.query import Chunks
 __all__ = ["PrivateEstimatorMixin"]
 
 NONE = OneOf(None)
+
+Curator = TypeVar("Curator", bound=DataCurator)
 
 
 class PrivateEstimatorMixin:
@@ -50,9 +52,9 @@ class PrivateEstimatorMixin:
         plan: ReleasePlan,
         *,
         charge: bool = True,
-        kind: type[DataCurator] = DataCurator,
+        kind: type[Curator] = DataCurator,  # type: ignore[assignment]
         **options: Any,
-    ) -> DataCurator:
+    ) -> Curator:
         """Charge the plan and hand over the data; nothing has been read before."""
         return kind(
             chunks,

@@ -33,8 +33,9 @@ class Number:
         kind = numbers.Integral if self.integer else numbers.Real
         if not isinstance(value, kind) or isinstance(value, bool):
             return False
-        above = value > self.low or (value == self.low and self.closed in ("both", "left"))
-        below = value < self.high or (value == self.high and self.closed in ("both", "right"))
+        number = float(value)
+        above = number > self.low or (number == self.low and self.closed in ("both", "left"))
+        below = number < self.high or (number == self.high and self.closed in ("both", "right"))
         return above and below
 
     def __str__(self) -> str:

@@ -28,7 +28,8 @@ Floats = NDArray[np.float64]
 # Of the released frequencies in the start of EM, so that no word is ruled out:
 # little where topics come from the third moment, more where they are a guess.
 MIX_TRIPLES, MIX_ROTATION, MIX_FINAL = 0.01, 0.1, 1e-4
-# An eigenvalue of the corrected moment below this share of the largest is rounding.
+# An eigenvalue of the corrected moment below this share of the largest is rounding;
+# so is a largest one below it, as the moment of one document of mean weight sums to 1.
 LEAST_EIGENVALUE = 1e-12
 # Memory of the running mean of expected counts: each step counts at least this.
 LEAST_STEP = 0.3
@@ -199,7 +200,7 @@ class SpectralFit:
         kept = k
         if not self._plan.match_moments:
             kept = max(int((values > edge).sum()), min(2, k))
-        least = max(0.1 * edge, LEAST_EIGENVALUE * max(float(values[0]), 1e-300))
+        least = max(0.1 * edge, LEAST_EIGENVALUE * max(float(values[0]), LEAST_EIGENVALUE))
         return np.maximum(values[:kept], least), vectors[:, :kept]
 
     def _topics(self, pairs: _Pairs, frequencies: Noisy) -> tuple[Floats, Floats]:
@@ -229,7 +230,7 @@ class SpectralFit:
         if self._in_word_space:
             return pairs.vectors
         whitener = pairs.vectors / np.sqrt(pairs.values)
-        norms = np.maximum(np.linalg.norm(whitener, axis=1), 1e-300)
+        norms = np.maximum(np.linalg.norm(whitener, axis=1), 1e-100)
         if self._plan.match_moments:
             # Every word equally long: the most that one document can add is least.
             return whitener / norms[:, None]
@@ -323,8 +324,10 @@ def smoothed(topics: Floats, unigram: Floats, share: float) -> Floats:
 
 
 def _normalised(values: Floats) -> Floats:
-    sums: Floats = values.sum(axis=-1, keepdims=True)
-    return values / np.maximum(sums, 1e-300)
+    """Distributions along the last axis; uniform where there is nothing."""
+    sums = values.sum(axis=-1, keepdims=True)
+    uniform = 1 / values.shape[-1]
+    return np.where(sums > 0, values / np.maximum(sums, 1e-300), uniform)
 
 
 def _inverse_root(matrix: Floats) -> Floats:

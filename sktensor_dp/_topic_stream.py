@@ -31,18 +31,21 @@ class StreamState:
         Variance of the noise in it.
     n_batches : int
         Batches read.
+    budget : tuple of float
+        Epsilon and delta that every batch may cost.
     """
 
     fitted: FittedTopics
     mean: Floats
     variance: float
     n_batches: int
+    budget: tuple[float, float]
 
     @classmethod
-    def after(cls, fitted: FittedTopics, n_documents: int) -> "StreamState":
+    def after(cls, fitted: FittedTopics, budget: tuple[float, float]) -> "StreamState":
         """State after the first batch, whose topics stand for its expected counts."""
         mean = fitted.weights[:, None] * fitted.topics
-        return cls(fitted, mean, fitted.unigram_sigma**2, 1)
+        return cls(fitted, mean, fitted.unigram_sigma**2, 1, budget)
 
 
 def continue_stream(
@@ -80,4 +83,6 @@ def continue_stream(
     updated = replace(
         fitted, topics=smoothed(topics, unigram, 1e-4), weights=weights, unigram=unigram
     )
-    return StreamState(updated, mean, variance, state.n_batches + 1)
+    return replace(
+        state, fitted=updated, mean=mean, variance=variance, n_batches=state.n_batches + 1
+    )

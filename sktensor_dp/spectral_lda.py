@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sktensor_dp._base import NONE, PrivateEstimatorMixin
+from sktensor_dp._input_errors import data_free_errors
 from sktensor_dp._parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp._topic_fit import FittedTopics, SpectralFit
 from sktensor_dp._topic_forecast import TopicForecast, forecast
@@ -64,9 +65,10 @@ class PrivateSpectralLDA(
         For ``"moment_tensor"``: noise in the Frobenius norm, or independent noise
         on the mass of every pair and triple of words.
     n_refinements : int or "auto", default="auto"
-        EM steps after the decomposition. ``"auto"`` depends on the number of
-        features and the budget only: 10 without noise, 6 with, 0 for up to 256
-        features or ``"moment_tensor"``, where moments are fitted directly.
+        EM steps after the decomposition. ``"auto"`` depends on public numbers only:
+        10 without noise and 6 with (2 if ``delta=0``); 0 for ``"moment_tensor"``
+        and where few features and many documents allow a joint fit of all moments
+        instead.
     clip_norm : "auto" or mapping, default="auto"
         Limits on what one document contributes. ``"auto"`` takes quantiles of
         noisy histograms of norms, at two percent of the budget. A mapping gives
@@ -256,6 +258,7 @@ class PrivateSpectralLDA(
             if not Number(1, math.inf, integer=True).accepts(value):
                 raise ValueError(f"{name} must be an int >= 1, got {value!r}.")
         self.n_features_in_ = n_features
+        self.__dict__.pop("feature_names_in_", None)
         return self._fit(CountChunks(source, n_samples, n_features))
 
     def partial_fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> "PrivateSpectralLDA":
@@ -277,14 +280,25 @@ class PrivateSpectralLDA(
         -------
         self : PrivateSpectralLDA
             The model after this batch.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`, or if epsilon or delta changed since the first batch,
+            which is what an accountant was charged for.
         """
         self._check_parameters()
         stream: StreamState | None = getattr(self, "_stream", None)
+        if stream is not None and stream.budget != (self.epsilon, self.delta):
+            raise ValueError(
+                f"epsilon and delta must be those of the first batch, {stream.budget}, which "
+                f"were charged; got {(self.epsilon, self.delta)}. fit() starts a new stream."
+            )
         X = self._validated(X, reset=stream is None)
         chunks = CountChunks(X, *X.shape)
         if stream is None:
             self._fit(chunks)
-            self._stream = StreamState.after(self._fitted, X.shape[0])
+            self._stream = StreamState.after(self._fitted, (self.epsilon, self.delta))
             return self
         plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
         with self._open(chunks, plan, charge=False) as curator:
@@ -329,7 +343,7 @@ class PrivateSpectralLDA(
     def _open(
         self, chunks: CountChunks, plan: ReleasePlan, *, charge: bool = True
     ) -> DocumentCurator:
-        curator = self._open_curator(
+        return self._open_curator(
             chunks,
             plan,
             charge=charge,
@@ -337,8 +351,6 @@ class PrivateSpectralLDA(
             limits=self._limits(),
             pure=self.delta == 0,
         )
-        assert isinstance(curator, DocumentCurator)
-        return curator
 
     def _publish(self, fitted: FittedTopics, curator: DocumentCurator) -> None:
         concentration = self._concentration()
@@ -358,11 +370,14 @@ class PrivateSpectralLDA(
         if self.clip_norm == "auto":
             return {}
         assert isinstance(self.clip_norm, Mapping)
+        # Noise in proportion to an infinite limit would be infinite.
+        wanted = Number(0, closed="right" if math.isinf(self.epsilon) else "neither")
         for name, limit in self.clip_norm.items():
-            if name not in CLIPPED_NORMS or not Number(0, closed="right").accepts(limit):
+            if name not in CLIPPED_NORMS or not wanted.accepts(limit):
                 raise ValueError(
                     "The 'clip_norm' parameter of PrivateSpectralLDA must be 'auto' or map some "
-                    f"of {list(CLIPPED_NORMS)} to numbers > 0. Got {self.clip_norm!r} instead."
+                    f"of {list(CLIPPED_NORMS)} to finite numbers > 0. "
+                    f"Got {self.clip_norm!r} instead."
                 )
         return dict(self.clip_norm)
 
@@ -513,9 +528,10 @@ class PrivateSpectralLDA(
         )
 
     def _validated(self, X: Any, *, reset: bool) -> sp.csr_matrix:
-        X = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32, np.int64]
-        )
+        with data_free_errors(X):
+            X = validate_data(
+                self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32, np.int64]
+            )
         return as_counts(X)
 
     def __sklearn_tags__(self) -> Any:

@@ -209,7 +209,7 @@ class BudgetAccountant:
         >>> budget = BudgetAccountant(epsilon=2.0, delta=1e-6)
         >>> words, topics = budget.split([0.1, 0.9])
         >>> round(words["epsilon"], 3), round(topics["epsilon"], 3)
-        (0.591, 1.881)
+        (0.644, 1.888)
         """
         if not shares or min(shares) <= 0:
             raise ValueError("shares must be a non-empty sequence of numbers > 0.")

@@ -104,7 +104,9 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         low /= 2
     if low == high:
         return high
-    root = float(brentq(lambda mu: gaussian_delta(mu, epsilon) - delta, low, high, xtol=1e-300, maxiter=1000))
+    root = float(
+        brentq(lambda mu: gaussian_delta(mu, epsilon) - delta, low, high, xtol=1e-300, maxiter=1000)
+    )
     # brentq may end on either side; the guarantee needs the lower one.
     while gaussian_delta(root, epsilon) > delta:
         root = root * (1 - 1e-14)
@@ -141,7 +143,9 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     low = high
     while gaussian_delta(mu, low) <= delta:
         low /= 2
-    root = float(brentq(lambda eps: gaussian_delta(mu, eps) - delta, low, high, xtol=1e-300, maxiter=1000))
+    root = float(
+        brentq(lambda eps: gaussian_delta(mu, eps) - delta, low, high, xtol=1e-300, maxiter=1000)
+    )
     while gaussian_delta(mu, root) > delta:
         root = root * (1 + 1e-14)
     return root

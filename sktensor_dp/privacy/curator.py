@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +84,7 @@ class DataCurator:
         self._verbose = verbose
         self._started = time.monotonic()
 
-    def __enter__(self) -> "DataCurator":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc_info: Any) -> None:

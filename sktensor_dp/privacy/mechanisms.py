@@ -206,7 +206,6 @@ def gaussian_triple_histogram(
     """
     if math.isinf(mu):
         return value
-    n_words, k = basis.shape
     floor = 1 / (mu * math.sqrt(6))
 
     def add(coordinates: Floats) -> Floats:

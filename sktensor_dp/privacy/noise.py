@@ -199,10 +199,11 @@ class NoiseSource:
         if self.sampler == "float":
             noise += coordinates
             return noise
-        index = coordinates / step
+        # A projection onto a box never moves neighbours apart. It comes first: an overflow
+        # in the division would warn, and warnings are seen.
+        index = np.clip(coordinates, -LARGEST_INDEX * step, LARGEST_INDEX * step)
+        index /= step
         np.rint(index, out=index)
-        # A projection onto a box never moves neighbours apart.
-        np.clip(index, -LARGEST_INDEX, LARGEST_INDEX, out=index)
         noise /= step
         np.rint(noise, out=noise)
         noise += index

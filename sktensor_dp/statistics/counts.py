@@ -12,6 +12,10 @@ __all__ = ["CountChunk", "CountChunks", "as_counts"]
 
 Floats = NDArray[np.float64]
 
+# Beyond any document; sixth powers and single precision stay far from overflow, whose
+# NaN would pass every clip.
+LARGEST_COUNT = 2.0**30
+
 
 def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
     """Validated, floored counts in float64 compressed rows.
@@ -20,7 +24,8 @@ def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
     ----------
     X : array-like or sparse matrix or array of shape (n_documents, n_features)
         Finite numbers >= 0 of any numeric type. Fractions are floored: the
-        moments' bounds hold for integer counts only.
+        moments' bounds hold for integer counts only. Counts above 2**30 are
+        taken for 2**30.
     name : str, default="X"
         What error messages call it.
 
@@ -43,9 +48,9 @@ def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
     if not counts.has_canonical_format:
         counts = counts.copy()
         counts.sum_duplicates()
-    floored = np.floor(counts.data)
-    if not np.array_equal(floored, counts.data) or not counts.data.all():
-        counts = sp.csr_matrix((floored, counts.indices.copy(), counts.indptr.copy()), counts.shape)
+    bounded = np.minimum(np.floor(counts.data), LARGEST_COUNT)
+    if not np.array_equal(bounded, counts.data) or not counts.data.all():
+        counts = sp.csr_matrix((bounded, counts.indices.copy(), counts.indptr.copy()), counts.shape)
         counts.eliminate_zeros()
     return counts
 
@@ -61,7 +66,8 @@ class CountChunk:
 
     def __init__(self, X: sp.csr_matrix) -> None:
         self.X = X
-        self._columns: tuple[NDArray[np.intp] | None, CountChunk] | None = None
+        # Moments and their norms ask for the same words one after the other.
+        self._restricted: tuple[NDArray[np.intp], CountChunk] | None = None
 
     @cached_property
     def rows(self) -> NDArray[np.intp]:
@@ -76,7 +82,8 @@ class CountChunk:
     def sum_over_words(self, function: Callable[[Floats], Floats]) -> Floats:
         """Sum of a function of the counts that is 0 at 0, document by document."""
         values = function(self.X.data)
-        return np.bincount(self.rows, weights=values, minlength=self.X.shape[0])
+        sums = np.bincount(self.rows, weights=values, minlength=self.X.shape[0])
+        return sums.astype(np.float64, copy=False)
 
     def restricted(self, words: NDArray[np.intp] | None) -> "CountChunk":
         """The same documents with their counts of some words only.
@@ -86,11 +93,11 @@ class CountChunk:
         """
         if words is None:
             return self
-        if self._columns is None or not np.array_equal(self._columns[0], words):
+        if self._restricted is None or self._restricted[0] is not words:
             part = CountChunk(self.X[:, words].tocsr())
             part.__dict__["lengths"] = self.lengths
-            self._columns = (words, part)
-        return self._columns[1]
+            self._restricted = (words, part)
+        return self._restricted[1]
 
 
 class CountChunks:

@@ -18,7 +18,11 @@ __all__ = ["ExpectedCounts"]
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
+# Least probability of a word in single precision: its square does not underflow, or a
+# norm could come out as 0.
 TINY = 1e-15
+# Its digamma is finite in single precision.
+LEAST_PRIOR = 1e-30
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,16 +78,16 @@ class ExpectedCounts:
     def _single(self, chunk: CountChunk) -> Iterator[tuple[sp.csr_matrix, Floats]]:
         posterior = topic_posterior(chunk.X, self.topics, self.prior)
         if self.order == 1:
-            norms = chunk.lengths
+            norms = SLACK * chunk.lengths
         else:
             squares = chunk.sum_over_words(np.square)
             norms = SLACK * np.sqrt((posterior**2).sum(axis=1) * squares)
         yield chunk.X, posterior * self._scale(norms)[:, None]
 
     def _mixed(self, chunk: CountChunk) -> Iterator[tuple[sp.csr_matrix, Singles]]:
-        topics = self.topics.astype(np.float32)
+        topics = np.maximum(self.topics, TINY).astype(np.float32)
         by_word = np.ascontiguousarray(topics.T)
-        prior = self.prior.astype(np.float32)
+        prior = np.maximum(self.prior, LEAST_PRIOR).astype(np.float32)
         for block in row_blocks(chunk.X):
             counts = chunk.X[block]
             data = counts.data.astype(np.float32)
@@ -98,7 +102,7 @@ class ExpectedCounts:
                 if step < self.n_iter:
                     gamma = prior + expected * (ratios @ by_word)
             if self.order == 1:
-                norms = chunk.lengths[block]
+                norms = SLACK * chunk.lengths[block]
             else:
                 squares = _mixtures(expected.T**2, own**2, per_row) * ratios.data.astype(float) ** 2
                 rows = np.repeat(np.arange(len(per_row)), per_row)

@@ -49,7 +49,7 @@ class CountNorm:
     def of(self, chunk: CountChunk) -> Floats:
         """Norm of the counts."""
         if self.order == 1:
-            return chunk.lengths
+            return SLACK * chunk.lengths
         return SLACK * np.sqrt(chunk.sum_over_words(np.square))
 
 
@@ -83,7 +83,9 @@ class TripleNorm:
 
     def of(self, chunk: CountChunk) -> Floats:
         """Exact norm, from power sums of the counts."""
-        p2, p4, p6 = (chunk.sum_over_words(lambda c, p=p: c**p) for p in (2, 4, 6))
+        p2 = chunk.sum_over_words(np.square)
+        p4 = chunk.sum_over_words(lambda c: c**4)
+        p6 = chunk.sum_over_words(lambda c: c**6)
         pairs = chunk.sum_over_words(lambda c: (c * (c - 1)) ** 2)
         own = chunk.sum_over_words(lambda c: (c**2 * (c - 1)) ** 2)
         same = chunk.sum_over_words(lambda c: (c * (c - 1) * (c - 2)) ** 2)
@@ -113,8 +115,10 @@ class WhitenedTripleNorm:
         p1, p2, p3 = (X @ row_norms**p for p in (1, 2, 3))
         projected = np.linalg.norm(X @ self.whitener, axis=1)
         triangle = projected**3 + 2 * p3 + 3 * p2 * projected
-        # The elementary symmetric polynomial cancels: what rounding may hide is added.
-        distinct = np.maximum(p1**3 - 3 * p1 * p2 + 2 * p3, 0) + 1e-12 * p1**3
+        # The elementary symmetric polynomial cancels: what rounding may hide is added, which
+        # grows with the length of the sums.
+        hidden = 2e-15 * (np.diff(X.indptr) + 8) * p1**3
+        distinct = np.maximum(p1**3 - 3 * p1 * p2 + 2 * p3, 0) + hidden
         lengths = chunk.lengths
         return SLACK * np.minimum(triangle, distinct) / np.maximum(
             (lengths - 1) * (lengths - 2), 1

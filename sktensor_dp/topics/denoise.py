@@ -141,14 +141,15 @@ def denoise_topics(
     """
     n_components = expected_counts.shape[0]
     total = max(float(expected_counts.sum()), 1e-9)
-    marginal, marginal_sigma = expected_counts.sum(axis=0) / total, sigma * n_components**0.5 / total
+    marginal = expected_counts.sum(axis=0) / total
+    marginal_sigma = sigma * n_components**0.5 / total
     if sigma > 0:
         # Inverse variances weigh the two views of the unigram.
         own = unigram_sigma**2 / (marginal_sigma**2 + unigram_sigma**2)
         marginal = own * marginal + (1 - own) * unigram
         marginal_sigma *= own**0.5
     base = denoise_frequencies(marginal, marginal_sigma)
-    base /= base.sum()
+    base = base / base.sum() if base.any() else np.full(base.size, 1 / base.size)
     weights = np.maximum(expected_counts.sum(axis=1), 0.2 * total / n_components)
     weights /= weights.sum()
     topics = np.empty_like(expected_counts)
@@ -156,5 +157,7 @@ def denoise_topics(
         share = weight * total * base
         counts = share + shrink_deviations(counts - share, share, sigma)
         topics[row] = np.maximum(counts, LEAST_SHARE * share) if sigma > 0 else counts
-    topics /= np.maximum(topics.sum(axis=1, keepdims=True), 1e-300)
+    sums = topics.sum(axis=1, keepdims=True)
+    # A topic that no document uses is as good as the unigram.
+    topics = np.where(sums > 1e-12 * total, topics / np.maximum(sums, 1e-300), base)
     return topics, base, weights

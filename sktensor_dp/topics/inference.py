@@ -75,8 +75,8 @@ def variational_proportions(
     start : ndarray of shape (n_documents, n_components), optional
         Where to start; by default as if every topic held an equal share.
     tol : float, default=0.0
-        Stop a block of documents when the mean change of its parameters falls
-        below; 0 always makes ``n_iter`` steps.
+        Stop at a document when the mean change of its parameters falls below,
+        whatever other documents do; 0 always makes ``n_iter`` steps.
 
     Returns
     -------
@@ -100,14 +100,24 @@ def variational_proportions(
             current = prior + np.repeat(share.reshape(-1, 1), topics.shape[0], axis=1)
         else:
             current = start[block]
-        for _ in range(n_iter):
-            weights = np.exp(expected_log_proportions(current))
-            updated = prior + weights * (word_ratios(counts, weights, by_word) @ by_word)
-            change = np.abs(updated - current).mean() if tol > 0 else np.inf
-            current = updated
-            if change < tol:
-                break
-        gamma[block] = current
+        gamma[block] = _ascend(counts, current, prior, by_word, n_iter, tol)
+    return gamma
+
+
+def _ascend(
+    counts: sp.csr_matrix, start: Floats, prior: Floats, by_word: Floats, n_iter: int, tol: float
+) -> Floats:
+    """Coordinate ascent on a block of documents, each until it converges."""
+    gamma, open_rows, current = start.copy(), np.arange(len(start)), start
+    for _ in range(n_iter):
+        weights = np.exp(expected_log_proportions(current))
+        updated = prior + weights * (word_ratios(counts, weights, by_word) @ by_word)
+        going = np.abs(updated - current).mean(axis=1) >= tol
+        gamma[open_rows], current = updated, updated
+        if not going.all():
+            open_rows, current, counts = open_rows[going], current[going], counts[going]
+        if open_rows.size == 0:
+            break
     return gamma
 
 

@@ -31,7 +31,7 @@ def exact_delta(mu: float, epsilon: float) -> mpmath.mpf:
 
 
 def hockey_stick(mu: float, epsilon: float) -> float:
-    """Integrate (p - exp(epsilon) q)+ for p = N(mu, 1), q = N(0, 1), straight from its definition."""
+    """Integral of (p - exp(epsilon) q)+ for p = N(mu, 1), q = N(0, 1), by quadrature."""
     start = epsilon / mu + mu / 2
     value, error = quad(
         lambda x: norm.pdf(x - mu) - math.exp(epsilon + norm.logpdf(x)),
@@ -74,7 +74,9 @@ def test_delta_agrees_with_many_digits(mu: float, ratio: float) -> None:
     assert abs(relative) < 3e-9
 
 
-@pytest.mark.parametrize(("mu", "epsilon"), [(0.1, 0.3), (0.3, 1.0), (1.0, 0.5), (2.0, 6.0), (5, 30)])
+@pytest.mark.parametrize(
+    ("mu", "epsilon"), [(0.1, 0.3), (0.3, 1.0), (1.0, 0.5), (2.0, 6.0), (5, 30)]
+)
 def test_delta_is_the_hockey_stick_divergence(mu: float, epsilon: float) -> None:
     assert gaussian_delta(mu, epsilon) == pytest.approx(hockey_stick(mu, epsilon), rel=1e-7)
 
@@ -82,9 +84,7 @@ def test_delta_is_the_hockey_stick_divergence(mu: float, epsilon: float) -> None
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 @pytest.mark.parametrize("count", [1, 7])
-def test_composition_agrees_with_a_pld_accountant(
-    epsilon: float, delta: float, count: int
-) -> None:
+def test_composition_agrees_with_a_pld_accountant(epsilon: float, delta: float, count: int) -> None:
     each = gaussian_mu(epsilon, delta) / math.sqrt(count)
     accountant = PLDAccountant(value_discretization_interval=1e-4)
     accountant.compose(SelfComposedDpEvent(GaussianDpEvent(1 / each), count))

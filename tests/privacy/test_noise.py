@@ -96,7 +96,9 @@ def test_spherical_laplace_has_gamma_norm_and_uniform_direction(size: int, epsil
     assert abs(np.sign(noise[:, 0]).mean()) < Z / math.sqrt(len(noise))
 
 
-def norm_law_of_projection(size: int, ambient: int, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+def norm_law_of_projection(
+    size: int, ambient: int, epsilon: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Distribution function of |P b|: b's norm is Gamma, the projected share of it Beta."""
     grid = np.linspace(0, stats.gamma(ambient, scale=1 / epsilon).isf(1e-9), 1500)
     share = stats.beta(size / 2, (ambient - size) / 2)
@@ -248,8 +250,9 @@ def test_sampler_is_chosen_by_context_and_reported() -> None:
             raise KeyError
         assert NoiseSource().sampler == "float"
     assert NoiseSource().sampler == "grid"
-    with pytest.raises(ValueError, match=r"noise must be one of .*'gauss'"), config_context(
-        noise="gauss"
+    with (
+        pytest.raises(ValueError, match=r"noise must be one of .*'gauss'"),
+        config_context(noise="gauss"),
     ):
         pass
 

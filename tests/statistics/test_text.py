@@ -208,8 +208,6 @@ def test_the_curator_gives_no_frequencies_without_a_threshold():
     with DataCurator(chunks, plan, **arguments) as curator:
         with pytest.raises(RuntimeError, match="not made by"):
             curator.release("document_frequencies", query)
-        with pytest.raises(RuntimeError, match="not made by"):
-            curator.release_product("document_frequencies", query)
         assert curator.report().rows == ()
         curator.release_partitions("document_frequencies", query)
         with pytest.raises(RuntimeError, match="used up"):

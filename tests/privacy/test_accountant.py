@@ -1,0 +1,340 @@
+"""No sequence of charges, from however many threads, exceeds the budget."""
+
+import copy
+import itertools
+import math
+import pickle
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+from sklearn.base import clone
+
+from sktensor_dp import BudgetAccountant, BudgetError
+from sktensor_dp.privacy.accountant import LedgerEntry, active_accountant, charges_of
+from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
+
+BUDGETS = list(itertools.product((1e-2, 0.5, 2.0, 50.0), (1e-9, 1e-6, 1e-3)))
+
+
+def fit(budget: BudgetAccountant, epsilon: float, delta: float, threshold: bool = False) -> None:
+    """Charge as a Gaussian fit does, or one that spends half of its delta on a threshold."""
+    reserved = {"one": delta / 2} if threshold else {}
+    plan = ReleasePlan.split(epsilon, delta, {"one": 0.3, "two": 0.7}, {"two": 3}, reserved)
+    budget.charge(charges_of(plan, "fit"))
+
+
+def test_total_and_entries() -> None:
+    budget = BudgetAccountant(3.0, 1e-6)
+    assert budget.total() == (0.0, 1e-6)
+    fit(budget, 1.0, 1e-6)
+    assert budget.total() == (pytest.approx(1.0, rel=1e-9), 1e-6)
+    assert [(e.spender, e.release, e.uses) for e in budget.entries] == [
+        ("fit", "one", 1),
+        ("fit", "two", 3),
+    ]
+    budget.spend(0.5, 1e-7)
+    assert budget.entries[-1] == LedgerEntry("caller", "spend", 1, PrivacyCost(0.0, 0.5, 1e-7))
+
+
+def test_gaussian_fits_cost_less_together_than_their_sum() -> None:
+    budget = BudgetAccountant(delta=1e-6)
+    for _ in range(4):
+        fit(budget, 1.0, 1e-6)
+    # Four times mu**2 doubles mu, and epsilon is then 2.16 times as large.
+    assert 2 < budget.total()[0] < 2.3
+
+
+def test_fits_stated_at_another_delta_are_converted() -> None:
+    budget = BudgetAccountant(delta=1e-6)
+    fit(budget, 1.0, 1e-9)
+    assert budget.total()[0] < 0.85
+    other = BudgetAccountant(delta=1e-9)
+    fit(other, 1.0, 1e-6)
+    assert other.total()[0] > 1.2
+
+
+def test_budget_is_exhausted_exactly() -> None:
+    budget = BudgetAccountant(1.0, 0.0)
+    for _ in range(10):
+        budget.spend(0.1, 0)
+    with pytest.raises(BudgetError):
+        budget.spend(1e-6, 0)
+    assert budget.remaining() == (pytest.approx(0.0, abs=1e-15), 0.0)
+
+
+def test_refused_charge_leaves_the_ledger_untouched() -> None:
+    budget = BudgetAccountant(1.0, 1e-6)
+    fit(budget, 0.6, 1e-6)
+    before = budget.entries, budget.total()
+    with pytest.raises(BudgetError, match=r"(?s)budget is 1, .*0\.6 is spent.*Nothing was charged"):
+        fit(budget, 0.9, 1e-6)
+    # The first entry would fit in by itself: all of them or none.
+    with pytest.raises(BudgetError):
+        budget.charge(
+            [
+                LedgerEntry("fit", "small", 1, PrivacyCost(epsilon=0.01)),
+                LedgerEntry("fit", "large", 1, PrivacyCost(epsilon=0.5)),
+            ]
+        )
+    with pytest.raises(BudgetError):
+        budget.spend(0.1, 1e-5)
+    assert (budget.entries, budget.total()) == before
+
+
+def test_check_charges_nothing() -> None:
+    budget = BudgetAccountant(1.0, 1e-6)
+    assert budget.check(1.0, 0)
+    assert budget.check(1.0, 1e-6)
+    for wrong in ((1.01, 0), (0.1, 1.01e-6)):
+        with pytest.raises(BudgetError):
+            budget.check(*wrong)
+    assert budget.entries == ()
+
+
+@pytest.mark.parametrize("wrong", [(-1.0, 0.0), (math.nan, 0.0), (0.1, -1e-6), (0.1, math.nan)])
+def test_costs_that_would_refill_the_budget_are_refused(wrong: tuple[float, float]) -> None:
+    budget = BudgetAccountant(1.0, 1e-6)
+    with pytest.raises(ValueError, match=">= 0"):
+        budget.spend(*wrong)
+    with pytest.raises(ValueError, match=">= 0"):
+        budget.check(*wrong)
+    assert budget.entries == ()
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
+@pytest.mark.parametrize("k", [1, 3])
+def test_remaining_is_what_k_fits_can_be_given(epsilon: float, delta: float, k: int) -> None:
+    budget = BudgetAccountant(epsilon, delta)
+    fit(budget, epsilon / 5, delta)
+    budget.spend(epsilon / 10, delta / 10)
+    share = budget.remaining(k)
+    for _ in range(k):
+        fit(budget, *share)
+    assert budget.total()[0] == pytest.approx(epsilon, rel=1e-9)
+    with pytest.raises(BudgetError):
+        fit(budget, epsilon / 50, delta)
+
+
+def test_remaining_of_special_budgets() -> None:
+    assert BudgetAccountant().remaining(5) == (math.inf, 1e-6)
+    pure = BudgetAccountant(2.0, 0.0)
+    pure.spend(0.5, 0)
+    assert pure.remaining(3) == (0.5, 0.0)
+    spent = BudgetAccountant(2.0, 1e-6)
+    spent.spend(1.0, 1e-6)
+    assert spent.remaining() == (0.0, 1e-6)
+    for wrong in (0, -1, 1.5):
+        with pytest.raises(ValueError, match="k must"):
+            spent.remaining(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
+@pytest.mark.parametrize("thresholds", [0, 1, 2])
+def test_split_is_used_up_exactly(epsilon: float, delta: float, thresholds: int) -> None:
+    budget = BudgetAccountant(epsilon, delta)
+    parts = budget.split([1, 3, 2], thresholds=thresholds)
+    for position, part in enumerate(parts):
+        fit(budget, part["epsilon"], part["delta"], threshold=position < thresholds)
+    assert budget.total()[0] == pytest.approx(epsilon, rel=1e-9)
+    assert budget.cost.delta == pytest.approx(thresholds * delta / 10)
+
+
+def test_split_gives_shares_of_mu_squared() -> None:
+    budget = BudgetAccountant(2.0, 1e-6)
+    for part in budget.split([1, 4], thresholds=0):
+        fit(budget, part["epsilon"], part["delta"])
+    squares = [
+        sum(e.uses * e.cost.mu**2 for e in entries)
+        for entries in (budget.entries[:2], budget.entries[2:])
+    ]
+    assert squares[1] / squares[0] == pytest.approx(4)
+
+
+def test_split_of_special_budgets() -> None:
+    pure = BudgetAccountant(2.0, 0.0).split([1, 3])
+    assert pure == [{"epsilon": 0.5, "delta": 0.0}, {"epsilon": 1.5, "delta": 0.0}]
+    endless = BudgetAccountant().split([1, 3])
+    assert endless == [{"epsilon": math.inf, "delta": 1e-6}] * 2
+    for wrong in ([], [1, 0], [1, -1]):
+        with pytest.raises(ValueError, match="shares"):
+            BudgetAccountant(1.0).split(wrong)
+
+
+def test_recording_only() -> None:
+    budget = BudgetAccountant()
+    fit(budget, math.inf, 1e-6)
+    assert budget.total() == (math.inf, 1e-6)
+    fit(budget, 1.0, 1e-6)
+    assert len(budget.entries) == 4
+
+
+def test_fit_without_noise_needs_an_endless_budget() -> None:
+    budget = BudgetAccountant(1e9, 1e-6)
+    with pytest.raises(BudgetError):
+        fit(budget, math.inf, 1e-6)
+    assert budget.entries == ()
+
+
+def test_gaussian_fit_needs_a_delta() -> None:
+    budget = BudgetAccountant(100.0, 0.0)
+    with pytest.raises(BudgetError):
+        fit(budget, 0.01, 1e-9)
+    assert budget.total() == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("wrong", [{"epsilon": 0}, {"epsilon": -1}, {"epsilon": math.nan}])
+def test_wrong_epsilon_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="epsilon must be > 0"):
+        BudgetAccountant(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"delta": 1}, {"delta": -1e-9}, {"delta": math.nan}])
+def test_wrong_delta_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="delta must lie"):
+        BudgetAccountant(**wrong)
+
+
+@pytest.fixture
+def hasty_switching() -> Iterator[None]:
+    """Threads change at nearly every instruction, so that a gap would be found."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("hasty_switching")
+def test_eight_threads_never_overspend() -> None:
+    # Ten charges fit in; 8 threads try 96. Without a lock between check and record, two of
+    # them see the same room in nearly every run.
+    for _ in range(5):
+        budget = BudgetAccountant(1.0, 0.0)
+        start = threading.Barrier(8)
+        accepted: list[int] = []
+
+        def hammer(budget: BudgetAccountant, start: threading.Barrier, accepted: list[int]) -> None:
+            start.wait()
+            for _ in range(12):
+                try:
+                    budget.spend(0.1, 0)
+                except BudgetError:
+                    continue
+                accepted.append(1)
+
+        threads = [
+            threading.Thread(target=hammer, args=(budget, start, accepted)) for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(accepted) == len(budget.entries) == 10
+        assert budget.total()[0] <= 1.0 + 1e-9
+
+
+def test_nothing_is_recorded_while_another_charge_is_being_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A charge stops between check and record; a second one has to wait for it."""
+    budget = BudgetAccountant(1.0, 0.0)
+    checked, proceed = threading.Event(), threading.Event()
+    check = budget._check
+
+    def slow(cost: PrivacyCost) -> None:
+        check(cost)
+        checked.set()
+        proceed.wait(10)
+
+    monkeypatch.setattr(budget, "_check", slow)
+    first = threading.Thread(target=budget.spend, args=(0.8, 0))
+    first.start()
+    assert checked.wait(10)
+    monkeypatch.setattr(budget, "_check", check)
+    refused = []
+
+    def attempt() -> None:
+        try:
+            budget.spend(0.8, 0)
+        except BudgetError:
+            refused.append(True)
+
+    second = threading.Thread(target=attempt)
+    second.start()
+    second.join(0.2)
+    assert second.is_alive()
+    proceed.set()
+    first.join(10)
+    second.join(10)
+    assert refused == [True]
+    assert len(budget.entries) == 1
+
+
+def test_pickling_is_refused_and_says_what_to_do() -> None:
+    with pytest.raises(TypeError, match=r"(?s)cannot be pickled.*n_jobs=None.*accountant=None"):
+        pickle.dumps(BudgetAccountant(1.0))
+
+
+def test_copies_are_the_accountant_itself() -> None:
+    budget = BudgetAccountant(1.0)
+    assert clone(budget) is budget
+    assert copy.copy(budget) is budget
+    assert copy.deepcopy(budget) is budget
+    assert copy.deepcopy({"accountant": budget})["accountant"] is budget
+
+
+def test_context_nesting_and_exceptions() -> None:
+    outer, inner = BudgetAccountant(1.0), BudgetAccountant(2.0)
+    assert active_accountant() is None
+    with outer as entered:
+        assert entered is outer
+        with inner:
+            assert active_accountant() is inner
+            with outer:
+                assert active_accountant() is outer
+            assert active_accountant() is inner
+        with pytest.raises(KeyError), inner:
+            raise KeyError
+        assert active_accountant() is outer
+    assert active_accountant() is None
+
+
+def test_one_accountant_can_be_active_in_several_threads() -> None:
+    budget = BudgetAccountant(1.0)
+    entered, leave = threading.Barrier(3), [threading.Event(), threading.Event()]
+    seen: list[object] = []
+
+    def block(number: int) -> None:
+        seen.append(active_accountant())
+        with budget:
+            entered.wait(10)
+            leave[number].wait(10)
+        seen.append(active_accountant())
+
+    threads = [threading.Thread(target=block, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    entered.wait(10)
+    # Left in the order of entering, not the reverse.
+    for event, thread in zip(leave, threads, strict=True):
+        event.set()
+        thread.join(10)
+    assert seen == [None] * 4
+    assert active_accountant() is None
+
+
+def test_blocks_of_other_threads_are_not_seen() -> None:
+    seen = []
+    with BudgetAccountant(1.0):
+        thread = threading.Thread(target=lambda: seen.append(active_accountant()))
+        thread.start()
+        thread.join()
+    if sys.version_info < (3, 14):  # threads of free-threaded builds inherit the context
+        assert seen == [None]
+
+
+def test_repr_shows_budget_and_spending() -> None:
+    budget = BudgetAccountant(2.0, 1e-6)
+    budget.spend(0.5, 0)
+    assert repr(budget) == "BudgetAccountant(epsilon=2.0, delta=1e-06): spent epsilon 0.5"

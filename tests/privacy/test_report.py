@@ -1,0 +1,137 @@
+"""Reports say what holds, in text, JSON, tables and HTML."""
+
+import json
+import math
+from html.parser import HTMLParser
+
+import pytest
+
+from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
+
+NASTY = "<script>alert(\"x\")</script> & 'co'"
+
+
+def record(**changes: object) -> ReleaseRecord:
+    fields: dict[str, object] = {
+        "name": "mean",
+        "description": "a mean",
+        "sensitivity": 0.1,
+        "sigma": 0.5,
+        "mu": 0.2,
+        "epsilon": 0.0,
+        "delta": 0.0,
+        "uses": 1,
+        "mechanism": "gaussian",
+    }
+    return ReleaseRecord(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def report(**changes: object) -> PrivacyReport:
+    fields: dict[str, object] = {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "unit": "document",
+        "neighbours": "replace_one",
+        "n_units": 20,
+        "sampler": "grid",
+        "seeded": False,
+        "rows": (record(), record(name="pairs", sigma=0.0, mu=math.inf)),
+        "notes": ("a note",),
+    }
+    return PrivacyReport(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def test_text_states_guarantee_rows_and_notes() -> None:
+    lines = str(report()).splitlines()
+    assert lines[0] == (
+        "(epsilon = 1, delta = 1e-06)-differential privacy for replacing one document of 20"
+    )
+    assert lines[1].split() == [
+        "release", "mechanism", "sensitivity", "sigma", "mu", "epsilon", "uses",
+    ]  # fmt: skip
+    assert lines[2].split() == ["mean", "gaussian", "0.1", "0.5", "0.2", "0", "1"]
+    assert lines[3].split()[4] == "inf"
+    assert lines[4] == "a note"
+    assert len({len(line) for line in lines[1:4]}) == 1
+
+
+def test_seeded_noise_is_called_not_private_everywhere() -> None:
+    for sampler in ("grid", "float"):
+        seeded = report(seeded=True, sampler=sampler)
+        for text in (seeded.guarantee, str(seeded), seeded._repr_html_()):
+            assert "NOT PRIVATE" in text
+            assert "differential privacy" not in text
+    assert json.loads(seeded.to_json())["seeded"] is True
+
+
+def test_no_noise_is_called_not_private() -> None:
+    bare = report(epsilon=math.inf)
+    assert bare.guarantee == "epsilon: inf (no noise, not private)"
+    assert "NOT PRIVATE" in report(epsilon=math.inf, seeded=True).guarantee
+
+
+def test_floating_point_noise_is_named() -> None:
+    assert "low-order digits" in report(sampler="float").guarantee
+    assert "low-order digits" not in report().guarantee
+
+
+def test_json_is_strict_and_complete() -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    full = report(epsilon=math.inf, notes=(NASTY,))
+    parsed = json.loads(full.to_json(), parse_constant=refuse)
+    assert parsed["epsilon"] == "inf"
+    assert parsed["rows"][1]["mu"] == "inf"
+    assert parsed["notes"] == [NASTY]
+    assert set(parsed) == set(full.to_dict())
+    assert parsed["rows"][0] == full.to_dict()["rows"][0]
+
+
+def test_frame_has_a_row_per_release() -> None:
+    frame = report().to_frame()
+    assert list(frame["name"]) == ["mean", "pairs"]
+    assert frame.loc[0, "sigma"] == 0.5
+    assert len(report(rows=()).to_frame()) == 0
+
+
+class Tags(HTMLParser):
+    """Collects tags and visible text, and checks that tags are balanced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.mark.parametrize("place", ["unit", "note", "name", "mechanism"])
+def test_html_escapes_whatever_it_shows(place: str) -> None:
+    hostile = {
+        "unit": {"unit": NASTY},
+        "note": {"notes": (NASTY,)},
+        "name": {"rows": (record(name=NASTY),)},
+        "mechanism": {"rows": (record(mechanism=NASTY),)},
+    }[place]
+    parser = Tags()
+    parser.feed(report(**hostile)._repr_html_())
+    parser.close()
+    assert parser.open == []
+    assert "script" not in parser.seen
+    assert NASTY in parser.text
+
+
+def test_reports_of_nothing_can_be_shown() -> None:
+    empty = report(rows=(), notes=())
+    assert str(empty).count("\n") == 1
+    assert "<td>" not in empty._repr_html_()
