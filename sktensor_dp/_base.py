@@ -48,11 +48,11 @@ class PrivateEstimatorMixin:
 
     def _open_curator(
         self,
+        kind: type[Curator],
         chunks: Chunks,
         plan: ReleasePlan,
         *,
         charge: bool = True,
-        kind: type[Curator] = DataCurator,  # type: ignore[assignment]
         **options: Any,
     ) -> Curator:
         """Charge the plan and hand over the data; nothing has been read before."""

@@ -53,8 +53,10 @@ class OneOf:
 
     def accepts(self, value: Any) -> bool:
         """Whether the value equals one of the choices."""
-        return any(value is choice or (isinstance(value, str) and value == choice)
-                   for choice in self.values)
+        return any(
+            value is choice or (isinstance(value, str) and value == choice)
+            for choice in self.values
+        )
 
     def __str__(self) -> str:
         return " or ".join(repr(value) for value in self.values)
@@ -74,9 +76,7 @@ class InstanceOf:
         return "an instance of " + " or ".join(cls.__name__ for cls in self.classes)
 
 
-def check_parameters(
-    estimator: Any, constraints: Mapping[str, Iterable[Constraint]]
-) -> None:
+def check_parameters(estimator: Any, constraints: Mapping[str, Iterable[Constraint]]) -> None:
     """Raise unless every named attribute satisfies one of its constraints.
 
     Parameters

@@ -162,9 +162,7 @@ class SpectralFit:
         weight = 1.0 if self._curator.pure else DIAGONAL_WEIGHTS[self._geometry]
         return {"diagonal_weight": weight}
 
-    def _pairs(
-        self, frequencies: Noisy, unigram: Floats, total: float, clips: list[Any]
-    ) -> _Pairs:
+    def _pairs(self, frequencies: Noisy, unigram: Floats, total: float, clips: list[Any]) -> _Pairs:
         """Release pair moments and keep the eigenpairs above their noise."""
         words, own, sigma = None, frequencies.value, frequencies.sigma
         if not self._plan.all_words:
@@ -335,4 +333,3 @@ def _inverse_root(matrix: Floats) -> Floats:
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     values = np.maximum(values, 1e-4 * max(float(values[-1]), 1e-300))
     return vectors / np.sqrt(values)
-

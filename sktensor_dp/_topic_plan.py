@@ -157,9 +157,7 @@ def _clip_quantile(strength: float, small: bool) -> float:
     return 1 - min(0.05, 500 / strength) if small else 0.1
 
 
-def _n_words(
-    strength: float, share: float, n_features: int, n_components: int, small: bool
-) -> int:
+def _n_words(strength: float, share: float, n_features: int, n_components: int, small: bool) -> int:
     if small or math.isinf(strength):
         return n_features
     wanted = int(strength * math.sqrt(share) / WORDS_DIVISOR)

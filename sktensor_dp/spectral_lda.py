@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,13 +10,14 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from sktensor_dp._base import NONE, PrivateEstimatorMixin
 from sktensor_dp._input_errors import data_free_errors
 from sktensor_dp._parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp._topic_fit import FittedTopics, SpectralFit
 from sktensor_dp._topic_forecast import TopicForecast, forecast
+from sktensor_dp._topic_inference import TopicInferenceMixin
 from sktensor_dp._topic_plan import TopicPlan, plan_topics
 from sktensor_dp._topic_stream import StreamState, continue_stream
 from sktensor_dp.exceptions import NotEnoughDataWarning
@@ -24,11 +25,6 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.documents import CLIPPED_NORMS, DocumentCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics.counts import CountChunks, as_counts
-from sktensor_dp.topics.inference import (
-    document_log_likelihood,
-    topic_posterior,
-    variational_proportions,
-)
 
 __all__ = ["PrivateSpectralLDA"]
 
@@ -36,7 +32,11 @@ Floats = NDArray[np.float64]
 
 
 class PrivateSpectralLDA(
-    PrivateEstimatorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    PrivateEstimatorMixin,
+    TopicInferenceMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """Topics of documents by spectral decomposition of private moments.
 
@@ -344,10 +344,10 @@ class PrivateSpectralLDA(
         self, chunks: CountChunks, plan: ReleasePlan, *, charge: bool = True
     ) -> DocumentCurator:
         return self._open_curator(
+            DocumentCurator,
             chunks,
             plan,
             charge=charge,
-            kind=DocumentCurator,
             limits=self._limits(),
             pure=self.delta == 0,
         )
@@ -423,108 +423,6 @@ class PrivateSpectralLDA(
         plan = self._plan(n_samples, n_features)
         return forecast(
             plan, n_samples, n_features, document_length, self._concentration(), self.delta == 0
-        )
-
-    def transform(self, X: ArrayLike | sp.spmatrix) -> Floats:
-        """Topic proportions of documents under the released topics.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Counts of the caller's own documents; nothing of them is kept.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components_)
-            Rows sum to 1: means of the variational posterior or, with one topic
-            per document, probabilities of the topics.
-        """
-        check_is_fitted(self)
-        counts = self._validated(X, reset=False)
-        gamma = self._posterior(counts)
-        if gamma is None:
-            return topic_posterior(counts, self.components_, self.topic_prior_)
-        return gamma / gamma.sum(axis=1, keepdims=True)
-
-    def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
-        """Approximate log-likelihood of documents, as in scikit-learn.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Counts.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        float
-            Sum over documents of the evidence lower bound at the released topics;
-            exact with one topic per document.
-        """
-        check_is_fitted(self)
-        counts = self._validated(X, reset=False)
-        likelihood = document_log_likelihood(
-            counts, self.components_, self.topic_prior_, self._posterior(counts)
-        )
-        return float(likelihood.sum())
-
-    def perplexity(self, X: ArrayLike | sp.spmatrix) -> float:
-        """Exponential of the negative log-likelihood per token.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Counts, best of documents that were not used in the fit.
-
-        Returns
-        -------
-        float
-            ``exp(-score(X) / n_tokens)``; lower is better. 1 where there is no token.
-        """
-        check_is_fitted(self)
-        tokens = float(self._validated(X, reset=False).sum())
-        return math.exp(-self.score(X) / tokens) if tokens > 0 else 1.0
-
-    def top_words(
-        self, n_words: int = 10, feature_names: Sequence[str] | None = None
-    ) -> list[list[str]]:
-        """Most probable words of every topic.
-
-        Parameters
-        ----------
-        n_words : int, default=10
-            How many.
-        feature_names : sequence of str of length n_features, optional
-            Names of the columns; by default ``feature_names_in_``, or their numbers.
-
-        Returns
-        -------
-        list of list of str
-            One list per topic, most probable first.
-
-        Raises
-        ------
-        ValueError
-            If `feature_names` has another length than there are features.
-        """
-        check_is_fitted(self)
-        if feature_names is None:
-            numbers = [str(column) for column in range(self.n_features_in_)]
-            feature_names = getattr(self, "feature_names_in_", numbers)
-        if len(feature_names) != self.n_features_in_:
-            raise ValueError(
-                f"feature_names must have {self.n_features_in_} entries, "
-                f"got {len(feature_names)}."
-            )
-        order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n_words]
-        return [[str(feature_names[word]) for word in row] for row in order]
-
-    def _posterior(self, counts: sp.csr_matrix) -> Floats | None:
-        if self._concentration() == 0:
-            return None
-        return variational_proportions(
-            counts, self.components_, self.topic_prior_, n_iter=100, tol=1e-3
         )
 
     def _validated(self, X: Any, *, reset: bool) -> sp.csr_matrix:

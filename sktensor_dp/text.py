@@ -15,6 +15,7 @@ from sktensor_dp._base import NONE, PrivateEstimatorMixin
 from sktensor_dp._documents import decode_documents, list_documents
 from sktensor_dp._parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.partition_selection import selection_threshold
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.statistics.text import DocumentFrequencies, TextChunks
@@ -302,7 +303,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     def _take_vocabulary(self, chunks: TextChunks) -> None:
         """Use the given vocabulary: no release."""
         counting = self._counting(self.vocabulary).fit(chunks.documents[:1])
-        with self._open_curator(chunks, ReleasePlan(self.epsilon, 0.0, ())) as curator:
+        with self._open_curator(DataCurator, chunks, ReleasePlan(self.epsilon, 0.0, ())) as curator:
             self.privacy_report_ = curator.report(("The vocabulary was given; it is public.",))
         self.vocabulary_: dict[str, int] = counting.vocabulary_
         self.fixed_vocabulary_ = True
@@ -316,7 +317,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         plan = self._plan()
         threshold = selection_threshold(query, plan.cost_of(RELEASE))
         self._check_threshold(threshold, chunks.n_units)
-        with self._open_curator(chunks, plan) as curator:
+        with self._open_curator(DataCurator, chunks, plan) as curator:
             words, frequencies = curator.release_partitions(RELEASE, query)
             report = curator.report(
                 (f"Words are kept from a noisy frequency of {threshold:.6g} documents on.",)

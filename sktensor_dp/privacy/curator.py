@@ -4,8 +4,8 @@ import math
 import sys
 import time
 from collections import Counter
-from dataclasses import replace
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 import numpy as np

@@ -75,16 +75,15 @@ class Mechanism:
 
     def sigma(self, sensitivity: float, cost: PrivacyCost) -> float:
         """Standard deviation of a coordinate's noise (for spherical noise: mean radius
-        per dimension)."""
+        per dimension).
+        """
         if math.isinf(self.strength(cost)):
             return 0.0
         scale = sensitivity / self.strength(cost)
         return scale * math.sqrt(2) if self.norm == "l1" else scale
 
 
-def _add_to_unique(
-    value: Floats, sensitivity: float, add: Callable[[Floats], Floats]
-) -> Floats:
+def _add_to_unique(value: Floats, sensitivity: float, add: Callable[[Floats], Floats]) -> Floats:
     """Let ``add`` work on the orthonormal coordinates of a symmetric array."""
     coordinates = symmetric_to_coordinates(value)
     coordinates /= sensitivity
@@ -99,9 +98,7 @@ def _add_to_pair_masses(
     """Let ``add`` work on twice the entries off the diagonal, and the weighted diagonal."""
     # Frobenius coordinates already hold sqrt(2) times the entries off the diagonal.
     value = _scaled(value, math.sqrt(2), diagonal_weight)
-    return _scaled(
-        _add_to_unique(value, sensitivity, add), math.sqrt(0.5), 1 / diagonal_weight
-    )
+    return _scaled(_add_to_unique(value, sensitivity, add), math.sqrt(0.5), 1 / diagonal_weight)
 
 
 def _scaled(matrix: Floats, off_diagonal: float, diagonal: float) -> Floats:
@@ -146,9 +143,7 @@ def gaussian_pair_masses(
     is the histogram of pairs, sqrt(2) isotropic noise, and less than 1 lets
     documents that repeat a word weigh less in the sensitivity.
     """
-    return _add_to_pair_masses(
-        value, diagonal_weight, sensitivity, lambda x: noise.gaussian(x, mu)
-    )
+    return _add_to_pair_masses(value, diagonal_weight, sensitivity, lambda x: noise.gaussian(x, mu))
 
 
 def laplace_pair_masses(

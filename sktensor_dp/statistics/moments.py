@@ -152,8 +152,9 @@ class PairMoments:
     def total(self, chunk: CountChunk) -> Floats:
         """Dense symmetric matrix over the words."""
         X, weight = self._weighted(chunk)
-        scaled = sp.csr_matrix((X.data * np.repeat(weight, np.diff(X.indptr)), X.indices, X.indptr),
-                               X.shape)
+        scaled = sp.csr_matrix(
+            (X.data * np.repeat(weight, np.diff(X.indptr)), X.indices, X.indptr), X.shape
+        )
         result = (X.T @ scaled).toarray()
         result[np.diag_indices_from(result)] -= X.T @ weight
         return result

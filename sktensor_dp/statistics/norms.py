@@ -120,9 +120,7 @@ class WhitenedTripleNorm:
         hidden = 2e-15 * (np.diff(X.indptr) + 8) * p1**3
         distinct = np.maximum(p1**3 - 3 * p1 * p2 + 2 * p3, 0) + hidden
         lengths = chunk.lengths
-        return SLACK * np.minimum(triangle, distinct) / np.maximum(
-            (lengths - 1) * (lengths - 2), 1
-        )
+        return SLACK * np.minimum(triangle, distinct) / np.maximum((lengths - 1) * (lengths - 2), 1)
 
 
 def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:

@@ -111,9 +111,7 @@ class _Objective:
         # diagonal is half of it and is counted twice in the sum over the matrix.
         precision = 0.5 / (moments.pairs_sigma**2 + moments.spread * second / (2 * n))
         diagonal = np.diagonal(second)
-        np.fill_diagonal(
-            precision, 1 / (moments.diagonal_sigma**2 + moments.spread * diagonal / n)
-        )
+        np.fill_diagonal(precision, 1 / (moments.diagonal_sigma**2 + moments.spread * diagonal / n))
         self._pair_precision = precision
         self._word_precision = 1 / (moments.frequencies_sigma**2 + (first + 1e-3 / d) / n)
         size = moments.triples.shape[0]

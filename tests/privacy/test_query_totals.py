@@ -1,0 +1,347 @@
+"""Queries on counts against loops over documents that follow the definitions.
+
+With l tokens and counts c, a document adds c, (c c' - diag c) / (l - 1) and
+(ccc + 2 sum_i c_i e_i e_i e_i - sum_ij c_i c_j (e_i e_i e_j + e_i e_j e_i + e_j e_i e_i)) / ((l - 1)(l - 2)),
+each times its weight; nothing where the denominator vanishes.
+"""  # noqa: E501
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import psi
+
+from sktensor_dp.statistics.counts import LARGEST_COUNT, CountChunk, CountChunks, as_counts
+from sktensor_dp.statistics.expected_counts import TINY, ExpectedCounts
+from sktensor_dp.statistics.moments import (
+    NormHistogram,
+    PairMoments,
+    TripleMoments,
+    WhitenedTripleMoments,
+    WordFrequencies,
+)
+from sktensor_dp.statistics.norms import (
+    SLACK,
+    Clip,
+    CountNorm,
+    PairNorm,
+    TripleNorm,
+    WhitenedTripleNorm,
+    weights,
+)
+
+D = 7
+WORDS = np.array([1, 2, 5])
+FORMATS = {
+    "csr_matrix": sp.csr_matrix,
+    "csr_array": sp.csr_array,
+    "csc_matrix": sp.csc_matrix,
+    "coo_array": sp.coo_array,
+    "lil_matrix": sp.lil_matrix,
+    "list": lambda X: X.tolist(),
+    "int64": lambda X: X.astype(np.int64),
+    "float32": lambda X: X.astype(np.float32),
+    "big endian": lambda X: X.astype(">f8"),
+    "Fortran": np.asfortranarray,
+}
+
+
+def corpus(seed, n=25):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(10 ** rng.uniform(-1, 1.5, (n, 1)) * rng.dirichlet(np.ones(D), n))
+    X[:6] = 0
+    X[1, 3] = X[2, 2] = X[2, 5] = 1
+    X[3, 1], X[4, 0], X[5, 4] = 2, 3, 1000
+    return X.astype(float)
+
+
+def chunk_of(X):
+    return CountChunk(as_counts(X))
+
+
+def pair_moment(c, length):
+    return (np.outer(c, c) - np.diag(c)) / (length - 1) if length >= 2 else np.zeros((len(c),) * 2)
+
+
+def triple_moment(c, length):
+    eye = np.eye(len(c))
+    if length < 3:
+        return np.zeros((len(c),) * 3)
+    once = np.einsum("i,ia,ib,ic->abc", c, eye, eye, eye)
+    twice = np.einsum("ia,ib,jc,i,j->abc", eye, eye, eye, c, c)
+    twice = twice + twice.transpose(0, 2, 1) + twice.transpose(2, 1, 0)
+    cube = np.einsum("a,b,c->abc", c, c, c)
+    return (cube + 2 * once - twice) / ((length - 1) * (length - 2))
+
+
+def pair_norm(c, length, weight):
+    moment = pair_moment(c, length)
+    above = np.triu_indices(len(c), 1)
+    return math.sqrt(((2 * moment[above]) ** 2).sum() + ((weight * np.diagonal(moment)) ** 2).sum())
+
+
+def triple_norm(c, length, histogram):
+    total, moment = 0.0, triple_moment(c, length)
+    for i, j, k in np.ndindex(moment.shape):
+        copies = {1: 1, 2: 3, 3: 6}[len({i, j, k})]
+        total += moment[i, j, k] ** 2 * (copies if histogram else 1)
+    return math.sqrt(total)
+
+
+def whitened_moment(c, length, W):
+    return np.einsum("abc,ai,bj,ck->ijk", triple_moment(c, length), W, W, W)
+
+
+def norm_of(norm, c, length):
+    """What a norm is, or for the whitened one the bound that it takes."""
+    part = c if getattr(norm, "words", None) is None else c[norm.words]
+    if isinstance(norm, CountNorm):
+        return np.linalg.norm(part, norm.order)
+    if isinstance(norm, PairNorm):
+        return pair_norm(part, length, norm.diagonal_weight)
+    if isinstance(norm, TripleNorm):
+        return triple_norm(part, length, norm.histogram)
+    tokens = np.repeat(norm.whitener, part.astype(int), axis=0)
+    size = np.linalg.norm(tokens, axis=1)
+    projected = np.linalg.norm(tokens.sum(axis=0))
+    triangle = projected**3 + 2 * (size**3).sum() + 3 * (size**2).sum() * projected
+    own = np.eye(len(size), dtype=bool)
+    distinct = ~(own[:, :, None] | own[:, None, :] | own[None])
+    different = np.einsum("a,b,c,abc->", size, size, size, distinct.astype(float))
+    return min(triangle, different) / max((length - 1) * (length - 2), 1)
+
+
+def weight_of(clips, min_tokens, c):
+    length = c.sum()
+    if length < min_tokens:
+        return 0.0
+    norms = [SLACK * norm_of(clip.norm, c, length) for clip in clips]
+    return min([1.0, *(clip.limit / max(norm, clip.limit) for clip, norm in zip(clips, norms))])
+
+
+def looped(X, clips, min_tokens, moment):
+    return sum(weight_of(clips, min_tokens, c) * moment(c, c.sum()) for c in X)
+
+
+def whitener(n_words, seed):
+    return np.random.default_rng(seed).standard_normal((n_words, 3))
+
+
+def orthonormal(n_words, seed):
+    return np.linalg.qr(whitener(n_words, seed))[0]
+
+
+def expected_counts(query, c):
+    """Mean field in double precision; digits beyond single precision are its own."""
+    topics = np.maximum(query.topics, TINY)
+    gamma = query.prior + c.sum() / len(query.prior)
+    for step in range(query.n_iter + 1):
+        shares = np.exp(psi(gamma) - psi(gamma).max())
+        ratios = c / np.maximum(shares @ topics, TINY)
+        if step < query.n_iter:
+            gamma = query.prior + shares * (topics @ ratios)
+    return shares[:, None] * query.topics * ratios
+
+
+def one_topic_counts(query, c):
+    joint = query.prior * np.prod(query.topics**c, axis=1)
+    return np.outer(joint / joint.sum(), c)
+
+
+def looped_expected(query, X):
+    each = one_topic_counts if query.single else expected_counts
+    arrays = [each(query, c) for c in X]
+    norms = [SLACK * np.linalg.norm(array.ravel(), query.order) for array in arrays]
+    return sum(array * min(1.0, query.limit / max(n, 1e-9)) for array, n in zip(arrays, norms))
+
+
+def queries(seed):
+    """Queries with the tolerance of their totals and the loop that gives them."""
+    W, U = whitener(len(WORDS), seed), orthonormal(D, seed)
+    others = (Clip(CountNorm(2), 6.0), Clip(TripleNorm(True), 9.0))
+    for order in (1, 2):
+        clip = Clip(CountNorm(order), 5.0)
+        query = WordFrequencies(clip, others, 2)
+        yield query, 1e-12, lambda X, q=query: looped(X, (q.clip, *others), 2, lambda c, _: c)
+    for words, fewest in ((None, 3), (WORDS, 2), (WORDS, 0)):
+        chosen = np.arange(D) if words is None else words
+        query = PairMoments(Clip(PairNorm(0.7, words), 2.0), 0.7, others, words, fewest)
+        yield (
+            query, 1e-12,
+            lambda X, q=query, w=chosen: looped(
+                X, (q.clip, *others), q.min_tokens, lambda c, l: pair_moment(c, l)[np.ix_(w, w)]
+            ),
+        )  # fmt: skip
+    query = WhitenedTripleMoments(W, (Clip(WhitenedTripleNorm(W, WORDS), 3.0), *others), WORDS)
+    yield query, 1e-10, lambda X, q=query: looped(
+        X, q.clips, 3, lambda c, l: whitened_moment(c[WORDS], l, W)
+    )
+    for norm in (TripleNorm(False), TripleNorm(True), CountNorm(1)):
+        query = TripleMoments(U, (Clip(norm, 2.0), *others))
+        yield query, 1e-10, lambda X, q=query: looped(
+            X, q.clips, 3, lambda c, l: whitened_moment(c, l, U)
+        )
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(D, 0.5), 3)
+    for single in (True, False):
+        for order in (1, 2):
+            query = ExpectedCounts(topics, np.array([0.2, 0.5, 0.3]), single, 4.0, order)
+            # Single precision, amplified by the steps, in the E step of mixed documents.
+            yield query, 1e-11 if single else 1e-4, lambda X, q=query: looped_expected(q, X)
+
+
+N_QUERIES = len(list(queries(0)))
+every_query = pytest.mark.parametrize("place", range(N_QUERIES))
+
+
+@every_query
+def test_totals_are_those_of_a_loop(place, seed):
+    X = corpus(seed)
+    X[5, 4] = 30  # the loop forms every token
+    query, tolerance, loop = list(queries(seed))[place]
+    expected = loop(X)
+    assert np.abs(expected).max() > 0.1
+    found = query.total(chunk_of(X))
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * 10)
+    if found.ndim > 1 and found.shape[0] == found.shape[-1]:
+        np.testing.assert_allclose(found, found.swapaxes(0, -1), atol=1e-12)
+
+
+@every_query
+def test_chunks_add_up(place, seed):
+    X = corpus(seed)
+    query, *_ = list(queries(seed))[place]
+    whole = query.total(chunk_of(X))
+    parts = CountChunks([X[:1], sp.csc_array(X[1:4]), X[4:4], X[4:]], *X.shape)
+    # Sums in another order, of terms up to 1000 times as large as what is left.
+    np.testing.assert_allclose(sum(map(query.total, parts)), whole, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_all_formats_are_the_same_counts(form, seed):
+    X = corpus(seed)
+    counts = as_counts(FORMATS[form](X))
+    assert counts.dtype == np.float64
+    assert counts.has_canonical_format
+    np.testing.assert_array_equal(counts.toarray(), X)
+
+
+def test_fractions_are_floored_and_duplicates_added_first():
+    row, column = np.array([0, 0, 0, 1]), np.array([2, 2, 1, 0])
+    X = sp.coo_matrix((np.array([0.6, 0.6, 0.9, 2.7]), (row, column)), shape=(2, 3))
+    counts = as_counts(X)
+    np.testing.assert_array_equal(counts.toarray(), [[0, 0, 1], [2, 0, 0]])
+    assert counts.nnz == 2
+
+
+def test_enormous_counts_are_bounded():
+    """Their powers overflow, and the NaN of inf - inf would pass every clip."""
+    counts = as_counts([[1e300, 2.0], [2.0**30, 1e31]])
+    np.testing.assert_array_equal(
+        counts.toarray(), [[LARGEST_COUNT, 2], [LARGEST_COUNT, LARGEST_COUNT]]
+    )
+    duplicates = sp.coo_matrix(([1e308, 1e308], ([0, 0], [0, 0])), shape=(1, 1))
+    assert as_counts(duplicates).toarray().item() == LARGEST_COUNT
+    chunk = CountChunk(as_counts(np.full((1, 50), 1e300)))
+    for norm in (PairNorm(1.0), TripleNorm(), WhitenedTripleNorm(100 * np.ones((50, 2)))):
+        assert np.isfinite(norm.of(chunk)).all()
+
+
+@pytest.mark.parametrize("words", [None, WORDS])
+def test_pairs_times_a_matrix(words, seed):
+    chunk, rng = chunk_of(corpus(seed)), np.random.default_rng(seed)
+    clip = Clip(PairNorm(1.0, words), 2.0)
+    query = PairMoments(clip, 1.0, (Clip(CountNorm(1), 9.0),), words)
+    total = query.total(chunk)
+    V = rng.standard_normal((len(total), 3))
+    np.testing.assert_allclose(query.product(chunk, V), total @ V, atol=1e-10)
+
+
+@pytest.mark.parametrize("words", [None, WORDS])
+def test_histograms_of_norms(words, seed):
+    """Every document that is long enough is in one bin, whatever its norm."""
+    X, edges = corpus(seed), np.array([0.5, 2.0, 6.0])
+    norm, clips = PairNorm(0.7, words), (Clip(CountNorm(2), 6.0),)
+    query = NormHistogram(norm, edges, clips, min_tokens=2)
+    kept = [c for c in X if c.sum() >= 2]
+    norms = [SLACK * norm_of(norm, c, c.sum()) * weight_of(clips, 0, c) for c in kept]
+    expected = [sum(n <= edges[1] for n in norms), sum(n > edges[1] for n in norms)]
+    np.testing.assert_array_equal(query.total(chunk_of(X)), expected)
+    assert 0 < expected[0] < len(kept) < len(X)
+
+
+@pytest.mark.parametrize("words", [None, WORDS])
+@pytest.mark.parametrize("weight", [0.3, 1.0, math.sqrt(2)])
+def test_pair_norm_is_exact(words, weight, seed):
+    X = np.vstack([corpus(seed), np.eye(D), 1e5 * np.eye(D)[:2] + 1])
+    part = X if words is None else X[:, words]
+    expected = [pair_norm(c, n, weight) for c, n in zip(part, X.sum(axis=1), strict=True)]
+    found = PairNorm(weight, words).of(chunk_of(X)) / SLACK
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("histogram", [True, False])
+def test_triple_norm_is_exact(histogram, seed):
+    X = np.vstack([corpus(seed), 3 * np.eye(D), 1e4 * np.eye(D)[:2] + 1, np.full((1, D), 2.0)])
+    expected = [triple_norm(c, c.sum(), histogram) for c in X]
+    found = TripleNorm(histogram).of(chunk_of(X)) / SLACK
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("words", [None, WORDS])
+def test_whitened_triple_norm_bounds_from_above(words, seed):
+    rng, X = np.random.default_rng(seed), np.vstack([corpus(seed), 1e5 * np.eye(D)[:3] + 1])
+    chosen = np.arange(D) if words is None else words
+    for spread in (0, 1, 3):
+        W = whitener(len(chosen), seed) * 10 ** rng.uniform(-spread, spread, (len(chosen), 1))
+        found = WhitenedTripleNorm(W, words).of(chunk_of(X))
+        exact = [np.linalg.norm(whitened_moment(c[chosen], c.sum(), W)) for c in X]
+        assert (found >= exact).all()
+        # Never above what its formulas say, by more than the allowance for rounding.
+        bounds = [norm_of(WhitenedTripleNorm(W, words), c, c.sum()) for c in X[:5]]
+        np.testing.assert_allclose(found[:5], SLACK * np.array(bounds), rtol=1e-6, atol=1e-12)
+
+
+def test_whitened_triple_norm_is_attained():
+    """By one word repeated (drawing tokens) and, nearly, by a long document (the triangle)."""
+    W = np.array([[0.6, 0.8], [-0.6, -0.8], [3.0, 0.0]])
+    for c in ([5.0, 0, 0], [3e3, 2.9e3, 0], [0, 0, 4e4]):
+        c = np.array(c)
+        found = WhitenedTripleNorm(W).of(chunk_of(c[None, :])).item() / SLACK
+        assert found == pytest.approx(np.linalg.norm(whitened_moment(c, c.sum(), W)), rel=1e-2)
+
+
+def test_rounding_hides_nothing_of_the_whitened_norm():
+    """A long word and very many short ones, whose sums round down at every step.
+
+    Each addition of 255.49 units in the last place of 1 loses 0.49 of one; 400 000 of them
+    lose 1e-10 of the sum of norms, and the polynomial in it is 1.5e-9.
+    """
+    unit = np.finfo(float).eps
+    n = 400_000
+    rows = np.full((n + 1, 1), 255.49 * unit)
+    rows[0] = 1.0
+    chunk = chunk_of(np.ones((1, n + 1)))
+    small = n * 255.49 * unit
+    exact = 3 * small**2 * (1 - 1 / n)  # ordered draws with the long word once
+    length = float(n + 1)
+    bound = WhitenedTripleNorm(rows).of(chunk).item() * (length - 1) * (length - 2)
+    assert bound >= exact
+
+
+@pytest.mark.parametrize("limit", [1e-3, 1.0, 30.0, math.inf])
+def test_weights_keep_every_norm_within_its_limit(limit, seed):
+    chunk, W = chunk_of(corpus(seed)), whitener(D, seed)
+    norms = [CountNorm(1), CountNorm(2), PairNorm(1.0), PairNorm(0.2, WORDS)]
+    norms += [TripleNorm(), TripleNorm(True), WhitenedTripleNorm(W)]
+    clips = [Clip(norm, limit) for norm in norms]
+    for chosen in [*([clip] for clip in clips), clips]:
+        for min_tokens in (0, 2, 3):
+            weight = weights(chunk, chosen, min_tokens)
+            assert ((weight >= 0) & (weight <= 1)).all()
+            assert (weight[chunk.lengths < min_tokens] == 0).all()
+            for clip in chosen:
+                assert (weight * clip.norm.of(chunk) <= limit * (1 + 1e-12)).all()
+    if math.isinf(limit):
+        np.testing.assert_array_equal(weights(chunk, clips, 3), chunk.lengths >= 3)
