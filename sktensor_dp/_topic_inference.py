@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,11 +34,10 @@ class TopicInferenceMixin:
     topic_prior_: Floats
     n_features_in_: int
 
-    def _validated(self, X: Any, *, reset: bool) -> sp.csr_matrix:
-        raise NotImplementedError
+    if TYPE_CHECKING:  # the estimator has these
 
-    def _concentration(self) -> float:
-        raise NotImplementedError
+        def _validated(self, X: Any, *, reset: bool) -> sp.csr_matrix: ...
+        def _concentration(self) -> float: ...
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Floats:
         """Topic proportions of documents under the released topics.

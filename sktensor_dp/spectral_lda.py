@@ -1,7 +1,6 @@
 """Latent Dirichlet allocation by private moments."""
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -9,22 +8,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
-from sktensor_dp._base import NONE, PrivateEstimatorMixin
-from sktensor_dp._input_errors import data_free_errors
+from sktensor_dp._base import NONE
 from sktensor_dp._parameters import Constraint, InstanceOf, Number, OneOf
-from sktensor_dp._topic_fit import FittedTopics, SpectralFit
 from sktensor_dp._topic_forecast import TopicForecast, forecast
 from sktensor_dp._topic_inference import TopicInferenceMixin
-from sktensor_dp._topic_plan import TopicPlan, plan_topics
+from sktensor_dp._topic_learning import TopicLearningMixin
 from sktensor_dp._topic_stream import StreamState, continue_stream
-from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.documents import CLIPPED_NORMS, DocumentCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.statistics.counts import CountChunks, as_counts
+from sktensor_dp.statistics.counts import CountChunks
 
 __all__ = ["PrivateSpectralLDA"]
 
@@ -32,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 class PrivateSpectralLDA(
-    PrivateEstimatorMixin,
+    TopicLearningMixin,
     TopicInferenceMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -218,7 +211,8 @@ class PrivateSpectralLDA(
         """
         self._check_parameters()
         X = self._validated(X, reset=True)
-        return self._fit(CountChunks(X, *X.shape))
+        self._fit(CountChunks(X, *X.shape))
+        return self
 
     def fit_chunks(
         self, source: Iterable[Any], *, n_samples: int, n_features: int
@@ -259,7 +253,8 @@ class PrivateSpectralLDA(
                 raise ValueError(f"{name} must be an int >= 1, got {value!r}.")
         self.n_features_in_ = n_features
         self.__dict__.pop("feature_names_in_", None)
-        return self._fit(CountChunks(source, n_samples, n_features))
+        self._fit(CountChunks(source, n_samples, n_features))
+        return self
 
     def partial_fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> "PrivateSpectralLDA":
         """Learn from one more batch of documents that no other batch contains.
@@ -308,91 +303,6 @@ class PrivateSpectralLDA(
             self._publish(self._stream.fitted, curator)
         return self
 
-    def _fit(self, chunks: CountChunks) -> "PrivateSpectralLDA":
-        plan = self._plan(chunks.n_units, chunks.n_features)
-        if plan.n_components < self.n_components:
-            warnings.warn(
-                f"n_components={self.n_components} exceeds the {chunks.n_features} features; "
-                f"{plan.n_components} topics are fitted.",
-                UserWarning,
-                stacklevel=3,
-            )
-        self.__dict__.pop("_stream", None)
-        with self._open(chunks, plan.releases) as curator:
-            fitted = SpectralFit(
-                curator,
-                plan,
-                concentration=self._concentration(),
-                geometry=self.noise_geometry,
-                random_state=check_random_state(self.random_state),
-            ).run()
-            self.clip_norm_ = dict(curator.limits)
-            self._publish(fitted, curator)
-        self._fitted = fitted
-        if fitted.n_resolved < plan.n_components and not math.isinf(self.epsilon):
-            warnings.warn(
-                f"Of {plan.n_components} topics asked for, the released second moment shows "
-                f"{fitted.n_resolved} above its noise; {self.n_components_} were fitted, and "
-                "those beyond are uncertain. More documents, a larger epsilon or fewer "
-                "n_components would help: see plan().",
-                NotEnoughDataWarning,
-                stacklevel=3,
-            )
-        return self
-
-    def _open(
-        self, chunks: CountChunks, plan: ReleasePlan, *, charge: bool = True
-    ) -> DocumentCurator:
-        return self._open_curator(
-            DocumentCurator,
-            chunks,
-            plan,
-            charge=charge,
-            limits=self._limits(),
-            pure=self.delta == 0,
-        )
-
-    def _publish(self, fitted: FittedTopics, curator: DocumentCurator) -> None:
-        concentration = self._concentration()
-        self.components_ = fitted.topics
-        self.topic_prior_ = fitted.weights * (concentration if concentration > 0 else 1.0)
-        self.unigram_ = fitted.unigram
-        self.n_components_ = self._n_features_out = len(fitted.topics)
-        self.privacy_report_ = curator.report()
-
-    def _concentration(self) -> float:
-        """Sum of the Dirichlet prior over topic shares."""
-        if self.doc_topic_prior is None:
-            return 1.0
-        return float(self.doc_topic_prior) * self.n_components
-
-    def _limits(self) -> dict[str, float]:
-        if self.clip_norm == "auto":
-            return {}
-        assert isinstance(self.clip_norm, Mapping)
-        # Noise in proportion to an infinite limit would be infinite.
-        wanted = Number(0, closed="right" if math.isinf(self.epsilon) else "neither")
-        for name, limit in self.clip_norm.items():
-            if name not in CLIPPED_NORMS or not wanted.accepts(limit):
-                raise ValueError(
-                    "The 'clip_norm' parameter of PrivateSpectralLDA must be 'auto' or map some "
-                    f"of {list(CLIPPED_NORMS)} to finite numbers > 0. "
-                    f"Got {self.clip_norm!r} instead."
-                )
-        return dict(self.clip_norm)
-
-    def _plan(self, n_samples: int, n_features: int) -> TopicPlan:
-        return plan_topics(
-            n_samples,
-            n_features,
-            self.n_components,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            perturbation=self.perturbation,
-            n_refinements=None if self.n_refinements == "auto" else int(self.n_refinements),
-            limits=self._limits(),
-        )
-
     def plan(
         self, n_samples: int, n_features: int, *, document_length: float = 100.0
     ) -> TopicForecast:
@@ -424,13 +334,6 @@ class PrivateSpectralLDA(
         return forecast(
             plan, n_samples, n_features, document_length, self._concentration(), self.delta == 0
         )
-
-    def _validated(self, X: Any, *, reset: bool) -> sp.csr_matrix:
-        with data_free_errors(X):
-            X = validate_data(
-                self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32, np.int64]
-            )
-        return as_counts(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -69,7 +69,14 @@ class BudgetAccountant:
     Clones of an estimator share its accountant (``sklearn.clone`` returns the
     same object), so ``GridSearchCV`` and ``cross_val_score`` are charged for
     every fit. The ledger lives in this process only: an accountant refuses to be
-    pickled or copied into worker processes, where charges would be lost.
+    pickled or copied into worker processes, where charges would be lost. A
+    ``with`` block is seen by the thread that opened it; pass ``accountant=`` to
+    fits that run in other threads.
+
+    Gaussian fits may be planned one after the other in view of earlier results.
+    Where they are mixed with pure releases or thresholds, fix in advance how the
+    budget is divided between these kinds (:meth:`split`; see
+    ``docs/proofs/composition.md``).
 
     Examples
     --------

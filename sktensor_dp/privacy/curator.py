@@ -2,7 +2,6 @@
 
 import math
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -82,7 +81,6 @@ class DataCurator:
         self._spender = spender
         self._unit = unit
         self._verbose = verbose
-        self._started = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -229,11 +227,11 @@ class DataCurator:
             mechanism=mechanism.name,
         )
         if self._verbose:
-            seconds = time.monotonic() - self._started
+            # No times: how long a release took depends on the data.
             count = sum(planned.uses for planned in self._plan.releases)
             done = count - sum(self._left.values())
             print(
-                f"[{self._spender}] release {done} of {count}: {entry.name} ({seconds:.1f} s)",
+                f"[{self._spender}] release {done} of {count}: {entry.name}",
                 file=sys.stderr,
                 flush=True,
             )

@@ -196,7 +196,7 @@ class _Triples:
 
 def _row_products(A: Floats) -> Floats:
     """All products of two entries of each row, of shape (n, k * k)."""
-    return (A[:, :, None] * A[:, None, :]).reshape(len(A), -1)
+    return (A[:, :, None] * A[:, None, :]).reshape(len(A), A.shape[1] ** 2)
 
 
 @dataclass(frozen=True, eq=False)

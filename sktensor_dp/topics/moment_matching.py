@@ -93,8 +93,10 @@ def match_moments(
     )  # fmt: skip
     joint = found.x.reshape(topics.shape) ** 2
     joint /= joint.sum()
-    shares = np.maximum(joint.sum(axis=1), 1e-12)
-    return joint / shares[:, None], shares / shares.sum()
+    shares = np.maximum(joint.sum(axis=1), 1e-12)[:, None]
+    # A topic that has lost its weight says nothing of words: the unigram stands in.
+    fitted = np.where(shares > 1e-12, joint / shares, joint.sum(axis=0))
+    return fitted, shares[:, 0] / shares.sum()
 
 
 class _Objective:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, permutations
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -338,11 +337,12 @@ def climb(case: Case, query: Any, rng: Rng, n_steps: int) -> float:
 @every_case
 def test_no_search_finds_neighbours_beyond_the_sensitivity(case, seed):
     rng = np.random.default_rng(1000 + seed)
-    shares = [climb(case, case.build(rng), rng, n_steps=150) for _ in range(4)]
+    # The last query is known to have extreme neighbours: a search that finds nothing near
+    # them proves nothing. Clips and words of the others may forbid any.
+    queries = [*(case.build(rng) for _ in range(3)), case.extreme()[0]]
+    shares = [climb(case, query, rng, n_steps=150) for query in queries]
     assert max(shares) <= 1
-    # A search that finds nothing proves nothing. All bounds are attained for some public
-    # parameters; those drawn here may forbid it by further clips and few words.
-    assert max(shares) > 0.3
+    assert shares[-1] > 0.7
 
 
 @every_case
@@ -372,33 +372,17 @@ def test_coordinates_are_those_of_the_mechanism(case, seed):
     rng, entry = np.random.default_rng(seed), CATALOGUE[case.release]
     query = case.build(rng)
     total = query.total(CountChunk(as_counts(documents(rng))))
-    expected = np.sort(np.abs(case.coordinates(total, query)))
+    expected = case.coordinates(total, query)
     for law in (entry.gaussian, entry.pure):
         bound = query.l2_sensitivity if law.norm == "l2" else query.l1_sensitivity
         if math.isinf(bound) or getattr(query, "histogram", False):
             continue  # no such bound is claimed; the histogram's noise is tested with its law
         noise = Recorder()
         law.apply(total, bound, 1.0, noise, query)
-        seen = np.abs(noise.coordinates) * bound
-        for order in (1, 2):
-            assert np.linalg.norm(seen, order) <= np.linalg.norm(expected, order) * (1 + 1e-12)
-        # The L2 norms agree; full symmetric arrays list coordinates that L2 norms merge.
-        assert np.linalg.norm(seen) == pytest.approx(np.linalg.norm(expected), rel=1e-12)
-
-
-def test_histogram_noise_is_scaled_by_the_sensitivity_of_masses():
-    """Its noise on coordinates divided by the sensitivity is that of masses divided by it."""
-    query = TripleMoments(np.eye(3), (Clip(TripleNorm(True), 1.0),))
-    spread = SimpleNamespace(
-        grid=lambda scale, size: (0.0, 0.0),
-        standard_normal=lambda size: np.ones(size),
-        add=lambda coordinates, noise, step: noise,
-    )
-    value = np.zeros((3, 3, 3))
-    law = CATALOGUE["triple_moments"].gaussian
-    one = law.apply(value, 1.0, 2.0, spread, query)
-    np.testing.assert_allclose(law.apply(value, 3.0, 2.0, spread, query), 3 * one)
-    np.testing.assert_allclose(law.apply(value, 1.0, 4.0, spread, query), one / 2)
+        seen = noise.coordinates * bound
+        # In the norm that counts: full tensors list what orthonormal coordinates merge.
+        order = 2 if law.norm == "l2" else 1
+        assert np.linalg.norm(seen, order) == pytest.approx(np.linalg.norm(expected, order))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+"""Run benchmarks and print what they measured, against the bars.
+
+python -m benchmarks                      all of them
+python -m benchmarks small_counts --quick one of them, at reduced size
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import (
+    decomposition_accuracy,
+    long_documents,
+    real_text,
+    small_counts,
+    speed,
+)
+from benchmarks.report import Report
+
+BENCHES = ("speed", "small_counts", "long_documents", "real_text", "decomposition_accuracy")
+HERE = Path(__file__).parent
+
+
+def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Run benchmarks and compare them with the bars."
+    )
+    parser.add_argument("benches", nargs="*", metavar="bench", help=f"of {', '.join(BENCHES)}")
+    parser.add_argument("--quick", action="store_true", help="reduced size; bars are not judged")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=HERE.parent.parent / "shared" / "data" / "20newsgroups",
+        help="folder of 20 newsgroups counts: train.ldac.gz, test.ldac.gz, vocab.txt",
+    )
+    parser.add_argument(
+        "--results", type=Path, default=HERE / "results", help="folder for one JSON file per bench"
+    )
+    options = parser.parse_args(arguments)
+    unknown = sorted(set(options.benches) - set(BENCHES))
+    if unknown:
+        parser.error(f"no bench is called {', '.join(unknown)}; there are {', '.join(BENCHES)}")
+    return options
+
+
+def run_bench(name: str, options: argparse.Namespace) -> Report:
+    report = Report(name, quick=options.quick)
+    if name == "speed":
+        speed.run(report)
+    elif name == "small_counts":
+        small_counts.run(report)
+    elif name == "long_documents":
+        long_documents.run(report)
+    elif name == "real_text":
+        real_text.run(report, options.data)
+    else:
+        for dim, n_components in ((10, 10), (20, 4)):
+            decomposition_accuracy.run(dim, n_components, 5 if options.quick else 100)
+    return report
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse_arguments(arguments)
+    reports = []
+    for name in options.benches or BENCHES:
+        report = run_bench(name, options)
+        report.save(options.results)
+        reports.append(report)
+    bars = [bar for report in reports for bar in report.bars]
+    if bars:
+        print("\n== Bars")
+        for bar in bars:
+            print(f"  {bar}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""Corpora: synthetic ones with known topics, and 20 newsgroups."""
+
+import gzip
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from sktensor_dp.datasets import load_ldac
+
+__all__ = ["Corpus", "lda", "lognormal_lengths", "newsgroups", "single_topic", "zipf_base"]
+
+Floats = NDArray[np.float64]
+MIN_TOKENS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Counts with the topics they were drawn from."""
+
+    X: sp.csr_matrix
+    topics: Floats
+
+
+def zipf_base(n_words: int, concentration: float) -> Floats:
+    """Dirichlet parameters proportional to 1 / rank that sum to ``concentration``."""
+    shares = 1 / np.arange(1, n_words + 1)
+    base: Floats = concentration * shares / shares.sum()
+    return base
+
+
+def lognormal_lengths(
+    n_documents: int, median: float, sigma: float, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Document lengths, at least three tokens."""
+    lengths = median * np.exp(sigma * rng.standard_normal(n_documents))
+    return np.maximum(np.rint(lengths), MIN_TOKENS).astype(np.int64)
+
+
+def single_topic(
+    n_documents: int, topic_law: Floats, n_topics: int, length: int, rng: np.random.Generator
+) -> Corpus:
+    """Documents of one topic each, all topics equally likely.
+
+    ``topic_law`` holds the Dirichlet parameters of a topic, one for each word.
+    """
+    topics = rng.dirichlet(topic_law, size=n_topics)
+    shares = np.eye(n_topics, dtype=np.int64)[rng.integers(n_topics, size=n_documents)]
+    return Corpus(_draw_words(shares * length, topics, rng), topics)
+
+
+def lda(
+    lengths: NDArray[np.int64],
+    topic_law: Floats,
+    n_topics: int,
+    alpha0: float,
+    rng: np.random.Generator,
+) -> Corpus:
+    """Latent Dirichlet allocation with prior ``alpha0 / n_topics`` for every topic."""
+    topics = rng.dirichlet(topic_law, size=n_topics)
+    shares = rng.dirichlet(np.full(n_topics, alpha0 / n_topics), size=len(lengths))
+    return Corpus(_draw_words(rng.multinomial(lengths, shares), topics, rng), topics)
+
+
+def _draw_words(
+    tokens_per_topic: NDArray[np.int64], topics: Floats, rng: np.random.Generator
+) -> sp.csr_matrix:
+    documents = np.arange(len(tokens_per_topic), dtype=np.int32)
+    rows = [np.repeat(documents, tokens) for tokens in tokens_per_topic.T]
+    words = [
+        rng.choice(topics.shape[1], size=len(row), p=topic)
+        for row, topic in zip(rows, topics, strict=True)
+    ]
+    row, word = np.concatenate(rows), np.concatenate(words)
+    shape = (len(tokens_per_topic), topics.shape[1])
+    # Conversion to compressed rows sums repeated words.
+    return sp.coo_matrix((np.ones(len(row)), (row, word)), shape=shape).tocsr()
+
+
+def newsgroups(folder: Path, n_words: int = 2000) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """Training and test counts of 20 newsgroups.
+
+    Words are the ``n_words`` most frequent of the training documents that have three
+    letters or more and are not stop words; documents have three such tokens or more.
+    """
+    vocabulary = (folder / "vocab.txt").read_text("utf-8").split()
+    train, test = (
+        _read_labelled(folder / f"{part}.ldac.gz", len(vocabulary)) for part in ("train", "test")
+    )
+    eligible = np.array(
+        [
+            len(word) >= 3 and word.isalpha() and word.lower() not in ENGLISH_STOP_WORDS
+            for word in vocabulary
+        ]
+    )
+    frequency = np.asarray(train.sum(axis=0)).ravel() * eligible
+    words = np.argsort(-frequency, kind="stable")[:n_words]
+    return _long_enough(train[:, words]), _long_enough(test[:, words])
+
+
+def _read_labelled(path: Path, n_words: int) -> sp.csr_matrix:
+    """LDA-C lines that begin with a label, which is dropped."""
+    lines = re.sub(rb"(?m)^\d+ ", b"", gzip.decompress(path.read_bytes()))
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder, "counts.ldac")
+        plain.write_bytes(lines)
+        return sp.csr_matrix(load_ldac(plain, n_words))
+
+
+def _long_enough(X: sp.csr_matrix) -> sp.csr_matrix:
+    return X[np.asarray(X.sum(axis=1)).ravel() >= MIN_TOKENS].tocsr()

@@ -1,0 +1,79 @@
+"""How good topics are: distance to known ones, and perplexity of held-out documents."""
+
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from sktensor_dp import NotEnoughDataWarning, PrivacyLeakWarning, unsafe_seeded_noise
+from sktensor_dp.topics.inference import variational_proportions
+
+__all__ = [
+    "completion_perplexity",
+    "fold_in_perplexity",
+    "halves",
+    "matched_error",
+    "reproducible_noise",
+]
+
+Floats = NDArray[np.float64]
+
+
+def matched_error(found: Floats, true: Floats) -> float:
+    """Mean total variation between topics, matched one to one; a missing topic counts 1."""
+    distances = 0.5 * np.abs(found[:, None, :] - true[None]).sum(axis=2)
+    rows, columns = linear_sum_assignment(distances)
+    missing = len(true) - len(rows)
+    return float((distances[rows, columns].sum() + missing) / len(true))
+
+
+def fold_in_perplexity(X: sp.csr_matrix, topics: Floats, alpha0: float = 1.0) -> float:
+    """Perplexity of documents by the proportions inferred from the same documents."""
+    return _perplexity(X, topics, _proportions(X, topics, alpha0))
+
+
+def completion_perplexity(
+    seen: sp.csr_matrix, unseen: sp.csr_matrix, topics: Floats, alpha0: float = 1.0
+) -> float:
+    """Perplexity of one half of each document by the proportions of the other."""
+    return _perplexity(unseen, topics, _proportions(seen, topics, alpha0))
+
+
+def halves(X: sp.csr_matrix, rng: np.random.Generator) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """Put every token into one of two halves by the toss of a coin."""
+    seen = sp.csr_matrix(
+        (rng.binomial(X.data.astype(np.int64), 0.5).astype(float), X.indices, X.indptr), X.shape
+    )
+    unseen = sp.csr_matrix(X - seen)
+    for half in (seen, unseen):
+        half.eliminate_zeros()
+    return seen, unseen
+
+
+def _proportions(X: sp.csr_matrix, topics: Floats, alpha0: float) -> Floats:
+    """Mean of the variational posterior at fixed topics, the same for every model."""
+    prior = np.full(len(topics), alpha0 / len(topics))
+    gamma = variational_proportions(X.astype(float), topics, prior, n_iter=100, tol=1e-3)
+    return gamma / gamma.sum(axis=1, keepdims=True)
+
+
+def _perplexity(X: sp.csr_matrix, topics: Floats, proportions: Floats) -> float:
+    coordinates = X.tocoo()
+    by_word = np.ascontiguousarray(topics.T)
+    probability = np.einsum("ij,ij->i", proportions[coordinates.row], by_word[coordinates.col])
+    return math.exp(-float(coordinates.data @ np.log(probability)) / float(X.sum()))
+
+
+@contextmanager
+def reproducible_noise(seed: int) -> Iterator[None]:
+    """Seeded noise, without the warnings that users ought to see."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        warnings.simplefilter("ignore", NotEnoughDataWarning)
+        with unsafe_seeded_noise(seed):
+            yield

@@ -1,0 +1,323 @@
+"""The custodian: what it refuses, when it charges, and that it lets go of the data."""
+
+import gc
+import math
+import pickle
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sktensor_dp import BudgetAccountant, BudgetError, PrivateSpectralLDA
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.statistics.counts import CountChunks
+from sktensor_dp.statistics.moments import NormHistogram, PairMoments, WordFrequencies
+from sktensor_dp.statistics.norms import Clip, CountNorm
+
+# The data is too small for anything but these tests, and some fits say so.
+pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+
+N, D = 120, 30
+DELTA = 1e-6
+FREQUENCIES = WordFrequencies(Clip(CountNorm(1), 5.0))
+PAIRS = PairMoments(Clip(CountNorm(1), 5.0), 1.0)
+
+
+def counts(seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.poisson(40 * rng.dirichlet(np.full(D, 0.5), N)).astype(float)
+
+
+class Source:
+    """Chunks that fail once they have been read as often as allowed."""
+
+    def __init__(self, X: np.ndarray, passes: int) -> None:
+        self.X, self.passes, self.n_units = X, passes, len(X)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        yield self._read()
+
+    def _read(self) -> np.ndarray:
+        if self.passes == 0:
+            raise OSError("the data was read")
+        self.passes -= 1
+        return self.X
+
+
+def curator_of(chunks: Any, shares: dict[str, float], epsilon: float = 1.0) -> DataCurator:
+    plan = ReleasePlan.split(epsilon, DELTA, shares)
+    return DataCurator(chunks, plan, spender="test", unit="document", accountant=None)
+
+
+def lda(**parameters: Any) -> PrivateSpectralLDA:
+    return PrivateSpectralLDA(**{"n_components": 2, "random_state": 0, **parameters})
+
+
+def fit_source(estimator: PrivateSpectralLDA, source: Source) -> PrivateSpectralLDA:
+    return estimator.fit_chunks(source, n_samples=N, n_features=D)
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "message"),
+    [
+        ("pair_moments", PAIRS, "not in the plan"),
+        ("word_frequencies", PAIRS, "takes a WordFrequencies"),
+        ("norm_histogram", FREQUENCIES, "takes a NormHistogram"),
+        ("document_frequencies", FREQUENCIES, "takes a DocumentFrequencies"),
+    ],
+)
+def test_what_was_not_planned_is_refused_unread(name, query, message):
+    with curator_of(Source(counts(0), 0), {"word_frequencies": 1.0}) as curator:
+        for ask in (curator.release, curator.exact_product, curator.release_partitions):
+            with pytest.raises(RuntimeError, match=message):
+                ask(name, query)
+        assert curator.report().rows == ()
+        with pytest.raises(KeyError):
+            curator.release("column_sums", query)
+
+
+def test_a_release_is_made_as_often_as_planned(seed):
+    X = counts(seed)
+    plan = ReleasePlan.split(1.0, DELTA, {"word_frequencies": 1.0}, {"word_frequencies": 2})
+    chunks = CountChunks(sp.csr_matrix(X), *X.shape)
+    with DataCurator(chunks, plan, spender="t", unit="document", accountant=None) as curator:
+        first, second = (curator.release("word_frequencies", FREQUENCIES) for _ in range(2))
+        assert (first != second).any()
+        with pytest.raises(RuntimeError, match="used up"):
+            curator.release("word_frequencies", FREQUENCIES)
+    (row,) = curator.report().rows
+    assert row.uses == 2
+    assert curator.report().epsilon == pytest.approx(1.0, rel=1e-9)
+
+
+def test_a_failed_release_is_used_up():
+    """It may have read everything before it failed."""
+    with curator_of(Source(counts(0), 0), {"word_frequencies": 1.0}) as curator:
+        with pytest.raises(OSError, match="the data was read"):
+            curator.release("word_frequencies", FREQUENCIES)
+        with pytest.raises(RuntimeError, match="used up"):
+            curator.release("word_frequencies", FREQUENCIES)
+
+
+def test_nothing_leaves_without_noise_at_a_finite_cost():
+    chunks = Source(counts(0), 0)
+    with curator_of(chunks, {"norm_histogram": 1.0, "pair_moments": 1e-12}, 1e3) as curator:
+        with pytest.raises(RuntimeError, match="needs noise"):
+            curator.exact_product("pair_moments", PAIRS)
+        with pytest.raises(RuntimeError, match="not made by"):
+            curator.release_partitions("norm_histogram", NormHistogram(CountNorm(), np.ones(2)))
+
+
+def test_a_closed_curator_has_no_data(seed):
+    X = counts(seed)
+    chunks = CountChunks(sp.csr_matrix(X), *X.shape)
+    alive = weakref.ref(chunks)
+    shares = {"word_frequencies": 1.0, "pair_moments": 1.0}
+    with curator_of(chunks, shares, math.inf) as curator:
+        product = curator.exact_product("pair_moments", PAIRS)
+        product(np.eye(D))
+    del chunks
+    gc.collect()
+    assert alive() is None
+    for ask in (
+        lambda: product(np.eye(D)),
+        lambda: curator.release("word_frequencies", FREQUENCIES),
+    ):
+        with pytest.raises(RuntimeError, match="closed"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"delta": 0}, {"epsilon": math.inf}, {"perturbation": "moment_tensor"}], ids=str
+)
+def test_a_fitted_estimator_holds_no_data(options, seed, monkeypatch):
+    X = sp.csr_matrix(counts(seed))
+    opened = []
+    initialise = DataCurator.__init__
+
+    def noted(self: DataCurator, chunks: Any, *args: Any, **kwargs: Any) -> None:
+        opened.append((weakref.ref(chunks), weakref.ref(self)))
+        initialise(self, chunks, *args, **kwargs)
+
+    monkeypatch.setattr(DataCurator, "__init__", noted)
+    for fit in (PrivateSpectralLDA.fit, PrivateSpectralLDA.partial_fit):
+        estimator = lda(**options)
+        fit(estimator, X)
+        gc.collect()
+        assert opened
+        assert all(chunks() is None and curator() is None for chunks, curator in opened)
+        assert not traces(estimator, X)
+
+
+def traces(estimator: PrivateSpectralLDA, X: sp.csr_matrix) -> list[str]:
+    """Ways in which raw counts stand in the estimator or in its pickle."""
+    arrays = [X.data, X.indices, X.indptr]
+    found = [
+        "shared memory"
+        for array in arrays_of(estimator)
+        for raw in arrays
+        if np.shares_memory(array, raw)
+    ]
+    pickled = pickle.dumps(estimator)
+    dense = X.toarray()
+    longest = dense[dense.astype(bool).sum(axis=1).argmax()]
+    column = dense[:, dense.sum(axis=0).argmax()].copy()
+    for name, raw in {
+        "counts": X.data[:40], "words": X.indices[:40], "starts": X.indptr[1:40],
+        "a document": longest, "a word": column, "lengths": dense.sum(axis=1),
+        "words' totals": dense.sum(axis=0), "means": dense.mean(axis=0),
+    }.items():  # fmt: skip
+        for kind in ("f8", "f4", "i8", "i4", "i2", "u1"):
+            if np.any(raw % 1) and kind[0] != "f":
+                continue
+            if raw.astype(kind).tobytes() in pickled:
+                found.append(f"{name} as {kind}")
+    return found
+
+
+def arrays_of(item: Any) -> Iterator[np.ndarray]:
+    if isinstance(item, np.ndarray):
+        yield item
+    elif isinstance(item, dict):
+        for value in item.values():
+            yield from arrays_of(value)
+    elif isinstance(item, list | tuple):
+        for value in item:
+            yield from arrays_of(value)
+    elif hasattr(item, "__dict__") and not isinstance(item, type):
+        yield from arrays_of(vars(item))
+
+
+def test_traces_are_found():
+    X = sp.csr_matrix(counts(0))
+    estimator = lda().fit(X)
+    assert traces(estimator, X) == []
+    for name, raw in (
+        ("shared memory", X.data[3:5]),
+        ("lengths as f8", np.asarray(X.sum(axis=1)).ravel()),
+        ("a document as i4", X.toarray().astype("i4")),
+    ):
+        estimator._kept = {"deep": [raw]}
+        assert name in traces(estimator, X)
+
+
+@pytest.mark.parametrize("options", [{}, {"delta": 0}, {"perturbation": "moment_tensor"}], ids=str)
+def test_a_refused_fit_reads_nothing(options):
+    budget = BudgetAccountant(epsilon=0.9, delta=DELTA)
+    estimator = lda(accountant=budget, **options)
+    with pytest.raises(BudgetError):
+        fit_source(estimator, Source(counts(0), 0))
+    assert budget.entries == ()
+    assert not hasattr(estimator, "components_")
+    with budget, pytest.raises(BudgetError):
+        fit_source(lda(**options), Source(counts(0), 0))
+    assert budget.entries == ()
+
+
+def test_wrong_parameters_read_nothing_and_cost_nothing():
+    budget = BudgetAccountant(epsilon=2.0, delta=DELTA)
+    for wrong in ({"epsilon": -1.0}, {"clip_norm": {"words": 1.0}}, {"n_components": 0}):
+        with pytest.raises(ValueError):
+            fit_source(lda(accountant=budget, **wrong), Source(counts(0), 0))
+    assert budget.entries == ()
+
+
+@pytest.mark.parametrize("passes", range(4))
+def test_a_fit_that_fails_midway_has_been_charged(passes):
+    budget = BudgetAccountant(epsilon=1.2, delta=DELTA)
+    estimator = lda(accountant=budget)
+    with pytest.raises(OSError, match="the data was read"):
+        fit_source(estimator, Source(counts(0), passes))
+    assert budget.total()[0] == pytest.approx(1.0, rel=1e-9)
+    assert not hasattr(estimator, "components_")
+    with pytest.raises(BudgetError):
+        fit_source(estimator, Source(counts(0), 0))
+
+
+def test_batches_are_charged_once(seed):
+    budget = BudgetAccountant(epsilon=1.0, delta=DELTA)
+    estimator = lda(accountant=budget)
+    for _ in range(3):
+        estimator.partial_fit(counts(seed))
+        assert budget.total()[0] == pytest.approx(1.0, rel=1e-9)
+    with pytest.raises(BudgetError):
+        lda(accountant=budget).partial_fit(counts(seed))
+    for other in ({"epsilon": 50.0}, {"epsilon": math.inf}, {"delta": 1e-3}):
+        with pytest.raises(ValueError, match="first batch"):
+            lda(accountant=None).partial_fit(counts(seed)).set_params(**other).partial_fit(
+                counts(seed)
+            )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"n_refinements": 0}, {"perturbation": "moment_tensor", "n_refinements": 2}],
+    ids=str,
+)
+def test_without_noise_the_same_releases_are_made(options, seed):
+    """Once limits are public and the number of steps is given."""
+    limits = {"counts": 8.0, "pairs": 8.0, "triples": 50.0}
+    reports = [
+        lda(epsilon=epsilon, clip_norm=limits, **options).fit(counts(seed)).privacy_report_
+        for epsilon in (5.0, math.inf)
+    ]
+    noisy, exact = ([(row.name, row.uses) for row in report.rows] for report in reports)
+    # Products stand for the pair moments where there is no noise.
+    assert exact == noisy
+    assert reports[0].epsilon == pytest.approx(5.0)
+    assert reports[1].epsilon == math.inf
+    assert all(row.sigma == 0 for row in reports[1].rows)
+    assert all(row.sigma > 0 for row in reports[0].rows)
+    assert {name for name, _ in exact} < set(CATALOGUE)
+
+
+def forms(X: np.ndarray) -> dict[str, Any]:
+    tall = sp.coo_matrix(X + 0.25)
+    order = np.random.default_rng(0).permutation(tall.nnz)
+    twice = np.concatenate([order, order])
+    parts = (np.concatenate([tall.data, tall.data])[:, None] / 2).ravel()
+    unsorted = sp.csr_matrix(X + 0.25)
+    unsorted.indices = unsorted.indices.reshape(len(X), -1)[:, ::-1].ravel().copy()
+    unsorted.has_sorted_indices = False
+    return {
+        "dense": X.copy(),
+        "fractions": X + 0.25,
+        "csr": sp.csr_matrix(X),
+        "explicit zeros": sp.csr_matrix((np.zeros(N), np.zeros(N, int), np.arange(N + 1)), (N, D)),
+        "unsorted": unsorted,
+        "duplicates": sp.coo_matrix((parts, (tall.row[twice], tall.col[twice])), X.shape),
+        "float32": sp.csr_matrix(X, dtype=np.float32),
+    }
+
+
+@pytest.mark.parametrize("form", forms(counts(0)))
+def test_the_data_is_never_changed(form, seed):
+    X = forms(counts(seed))[form]
+    before = pickle.dumps(X)
+    estimator = lda()
+    for use in (estimator.fit, estimator.partial_fit, estimator.transform, estimator.score):
+        use(X)
+        assert pickle.dumps(X) == before
+    estimator.fit_chunks([X], n_samples=N, n_features=D)
+    assert pickle.dumps(X) == before
+
+
+def test_parameters_are_never_written_back(seed):
+    limits = {"counts": 5.0}
+    given = {
+        "n_components": 50, "epsilon": 2.0, "clip_norm": limits, "doc_topic_prior": None,
+        "random_state": 1, "n_refinements": "auto",
+    }  # fmt: skip
+    estimator = PrivateSpectralLDA(**given)
+    before = estimator.get_params()
+    with pytest.warns(UserWarning, match="exceeds"):
+        estimator.fit(counts(seed))
+    after = estimator.get_params()
+    assert all(after[name] is value for name, value in before.items())
+    assert limits == {"counts": 5.0}
+    assert estimator.clip_norm_ is not limits

@@ -1,0 +1,297 @@
+"""Everything that a fit shows follows from what was released.
+
+A fit on X is recorded release by release, and a second fit, on unrelated data of the same
+public shape, gets the recorded values for its releases. Had anything else of the data
+reached the fitted state, the sequence of releases, a warning or an error, the two would
+differ. Attributes are compared bit by bit, private ones too.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA, spectral_lda
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.releases import CATALOGUE
+
+N, D = 300, 20
+
+
+# What can be seen
+
+
+def state(item: Any) -> Any:
+    """All there is to an object, in a form that compares by value and bit by bit."""
+    if isinstance(item, np.ndarray):
+        return ("array", str(item.dtype), item.shape, item.tobytes())
+    if isinstance(item, dict):
+        return ("dict", [(state(key), state(value)) for key, value in item.items()])
+    if isinstance(item, list | tuple):
+        return (type(item).__name__, [state(part) for part in item])
+    if isinstance(item, np.random.RandomState):
+        return ("RandomState", state(item.get_state()))
+    if item is None or isinstance(item, str | int | float | complex | np.generic | type):
+        return (type(item).__name__, repr(item))
+    # Functions can carry anything along: none may be kept.
+    assert not isinstance(item, FunctionType | MethodType | BuiltinFunctionType), item
+    return (type(item).__name__, state(vars(item)))
+
+
+@dataclass
+class Seen:
+    """What one fit showed, beside the values it released."""
+
+    releases: list[Any] = field(default_factory=list)
+    values: list[np.ndarray] = field(default_factory=list)
+    fitted: Any = None
+    warnings: list[Any] = field(default_factory=list)
+    error: Any = None
+
+    def public(self) -> tuple[Any, ...]:
+        return self.releases, self.fitted, self.warnings, self.error
+
+
+@contextmanager
+def taped(seen: Seen, given: list[np.ndarray] | None) -> Iterator[None]:
+    """Record releases; hand out given values in their place.
+
+    The question is put to the data all the same: it might warn.
+    """
+    admit, answer = DataCurator._admit, DataCurator._answer
+    source = None if given is None else iter(given)
+
+    def recording_admit(self: DataCurator, name: str, query: Any, law: Any) -> Any:
+        seen.releases.append((name, state(query), self.n_units))
+        return admit(self, name, query, law)
+
+    def recording_answer(self: DataCurator, mechanism: Any, query: Any, cost: Any) -> Any:
+        value = answer(self, mechanism, query, cost)
+        if source is not None:
+            value = next(source).copy()
+        seen.values.append(value.copy())
+        seen.releases.append((mechanism.name, state(cost), value.shape))
+        return value
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DataCurator, "_admit", recording_admit)
+        patch.setattr(DataCurator, "_answer", recording_answer)
+        yield
+
+
+def watch(
+    fit: Callable[..., PrivateSpectralLDA],
+    options: dict[str, Any],
+    X: Any,
+    given: list[np.ndarray] | None = None,
+) -> Seen:
+    seen = Seen()
+    # A generator's own state is among the parameters, and is compared too.
+    options = {"n_components": 3, "random_state": np.random.RandomState(0), **options}
+    with warnings.catch_warnings(record=True) as caught, taped(seen, given):
+        warnings.simplefilter("always")
+        estimator = PrivateSpectralLDA(**options)
+        try:
+            fit(estimator, X)
+        except Exception as error:
+            seen.error = (type(error), str(error))
+    seen.fitted = state(vars(estimator))
+    seen.warnings = [(w.category, str(w.message), w.filename, w.lineno) for w in caught]
+    return seen
+
+
+def replay(fit: Callable[..., Any], options: dict[str, Any], X: Any, other: Any) -> Seen:
+    """Compare a fit on X with one on other data that is told the same values."""
+    first = watch(fit, options, X)
+    second = watch(fit, options, other, first.values)
+    assert len(first.values) == len(second.values) > 0
+    for one, two in zip(first.public(), second.public(), strict=True):
+        assert one == two
+    assert first.error is None
+    return first
+
+
+# Data of one public shape
+
+
+def documents(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+    topics = rng.dirichlet(np.full(d, 0.1), 3)
+    shares = rng.dirichlet(np.full(3, 0.3), n) @ topics
+    lengths = rng.integers(0, 60, n)
+    return np.array([rng.multinomial(m, p) for m, p in zip(lengths, shares, strict=True)], float)
+
+
+CORPORA: dict[str, Callable[[np.random.Generator, int, int], np.ndarray]] = {
+    "topics": documents,
+    "empty": lambda rng, n, d: np.zeros((n, d)),
+    "one word": lambda rng, n, d: 9.0 * np.eye(d)[np.full(n, d - 1)],
+    "short": lambda rng, n, d: np.eye(d)[rng.integers(d, size=n)],
+    "all words": lambda rng, n, d: np.ones((n, d)),
+    "enormous": lambda rng, n, d: 10 ** rng.uniform(0, 300, (n, d)),
+    "fractions": lambda rng, n, d: rng.uniform(0, 3, (n, d)),
+}
+
+
+def fit_whole(estimator: PrivateSpectralLDA, X: np.ndarray) -> PrivateSpectralLDA:
+    return estimator.fit(X)
+
+
+def fit_sparse(estimator: PrivateSpectralLDA, X: np.ndarray) -> PrivateSpectralLDA:
+    return estimator.fit(sp.csr_array(X))
+
+
+def fit_in_chunks(estimator: PrivateSpectralLDA, X: np.ndarray) -> PrivateSpectralLDA:
+    chunks = [X[:100], sp.csr_array(X[100:250]), X[250:]]
+    return estimator.fit_chunks(chunks, n_samples=len(X), n_features=X.shape[1])
+
+
+def fit_in_batches(estimator: PrivateSpectralLDA, X: np.ndarray) -> PrivateSpectralLDA:
+    for start in (0, 150, 200, 250):
+        estimator.partial_fit(X[start : start + (150 if start == 0 else 50)])
+    return estimator
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "whitened": {"epsilon": 20.0, "n_refinements": 0},
+    "isotropic": {"perturbation": "moment_tensor"},
+    "histogram": {"perturbation": "moment_tensor", "noise_geometry": "histogram"},
+    "pure": {"delta": 0, "epsilon": 20.0},
+    "pure, moments only": {"delta": 0, "n_refinements": 0},
+    "pure, in word space": {"delta": 0, "perturbation": "moment_tensor"},
+    "one topic": {"doc_topic_prior": 0, "epsilon": 5.0, "n_refinements": 2},
+    "prior": {"doc_topic_prior": 0.3, "n_refinements": 2},
+    "limits": {"clip_norm": {"counts": 5.0, "pairs": 4.0}, "epsilon": 3.0},
+    "hopeless": {"epsilon": 0.01},
+    "too many topics": {"n_components": 50, "epsilon": 3.0, "n_refinements": 1},
+    "integer seed": {"n_refinements": 0, "random_state": 3},
+}
+
+
+@pytest.mark.parametrize("fit", [fit_whole, fit_sparse, fit_in_chunks, fit_in_batches])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_fit_follows_from_its_releases(name, fit, seed):
+    rng = np.random.default_rng(seed)
+    options = dict(OPTIONS[name])
+    for _ in range(2):
+        kind = list(CORPORA)[rng.integers(1, len(CORPORA))]
+        X, other = documents(rng, N, D), CORPORA[kind](rng, N, D)
+        replay(fit, options, X, other)
+        replay(fit, options, other, X)
+
+
+def test_every_release_takes_part():
+    X = documents(np.random.default_rng(0), N, D)
+    seen = [watch(fit_whole, options, X) for options in OPTIONS.values()]
+    names = {entry[0] for one in seen for entry in one.releases}
+    # Private vocabularies have a replay of their own in the tests of the vectorizer.
+    assert set(CATALOGUE) - {"document_frequencies"} <= names
+
+
+@pytest.mark.parametrize("kind", CORPORA)
+def test_no_corpus_stands_out(kind, seed):
+    """Warnings and errors included: whatever the documents are, only released values tell."""
+    rng = np.random.default_rng(seed)
+    X, other = CORPORA[kind](rng, N, D), documents(rng, N, D)
+    for options in ({"epsilon": 4.0}, {"perturbation": "moment_tensor"}, {"delta": 0}):
+        replay(fit_whole, options, X, other)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epsilon": 3.0},
+        {"epsilon": 100.0, "n_refinements": 1},
+        {"epsilon": 3.0, "n_refinements": 0},
+        {"delta": 0, "epsilon": 2.0},
+        {"perturbation": "moment_tensor", "epsilon": 3.0},
+    ],
+    ids=str,
+)
+def test_words_are_chosen_by_released_frequencies(options, seed):
+    rng = np.random.default_rng(seed)
+    X, other = documents(rng, N, 300), CORPORA["fractions"](rng, N, 300)
+    for fit in (fit_whole, fit_in_batches):
+        seen = replay(fit, options, X, other)
+        shape = next(entry[2] for entry in seen.releases if "symmetric" in entry[0])
+        assert 30 <= shape[0] < 300
+
+
+def test_warnings_are_triggered_by_released_values(seed):
+    """One in the recorded fit and none, on its own data, in the other."""
+    rng = np.random.default_rng(seed)
+    X, other = CORPORA["all words"](rng, 5000, D), documents(rng, 5000, D)
+    options = {"epsilon": 20.0}
+    warned = replay(fit_whole, options, X, other).warnings
+    silent = replay(fit_whole, options, other, X).warnings
+    assert [w[0] for w in warned] == [NotEnoughDataWarning]
+    assert silent == []
+
+
+# The test of the test
+
+
+def keep_raw_frequencies(estimator: PrivateSpectralLDA, curator: Any, _: Any) -> None:
+    raw = sum(np.asarray(chunk.X.sum(axis=0)).ravel() for chunk in curator._chunks)
+    estimator.components_ = estimator.components_ + 1e-12 * raw
+
+
+def keep_the_curator(estimator: PrivateSpectralLDA, curator: Any, _: Any) -> None:
+    estimator._source = curator._chunks
+
+
+def warn_of_a_raw_count(estimator: PrivateSpectralLDA, curator: Any, _: Any) -> None:
+    longest = max(chunk.lengths.max() for chunk in curator._chunks)
+    warnings.warn(f"the longest document has {longest:g} tokens", UserWarning, stacklevel=1)
+
+
+def fail_on_raw_data(estimator: PrivateSpectralLDA, curator: Any, _: Any) -> None:
+    for chunk in curator._chunks:
+        if (chunk.X.sum(axis=0) == 0).any():
+            raise ValueError("a word never occurs")
+
+
+def remember_the_number_of_words(estimator: PrivateSpectralLDA, curator: Any, _: Any) -> None:
+    estimator._fitted_on = {"nnz": [chunk.X.nnz for chunk in curator._chunks]}
+
+
+def refine_while_raw_data_says_so(estimator: PrivateSpectralLDA, curator: Any, _: Any) -> None:
+    if next(iter(curator._chunks)).lengths[0] > 10:
+        curator._admit("expected_counts", None, object)
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        keep_raw_frequencies,
+        keep_the_curator,
+        warn_of_a_raw_count,
+        fail_on_raw_data,
+        remember_the_number_of_words,
+        refine_while_raw_data_says_so,
+    ],
+)
+def test_a_leak_is_seen(leak, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, other = documents(rng, N, D), CORPORA["one word"](rng, N, D)
+    X[0] = 1
+    publish = spectral_lda.PrivateSpectralLDA._publish
+
+    def leaking(self: PrivateSpectralLDA, fitted: Any, curator: Any) -> None:
+        publish(self, fitted, curator)
+        leak(self, curator, fitted)
+
+    monkeypatch.setattr(spectral_lda.PrivateSpectralLDA, "_publish", leaking)
+    with pytest.raises(AssertionError):
+        replay(fit_whole, {}, X, other)
+
+
+def test_an_untold_fit_differs():
+    """Replay is compared against values that do matter."""
+    X = documents(np.random.default_rng(0), N, D)
+    assert watch(fit_whole, {}, X).fitted != watch(fit_whole, {}, X).fitted
