@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.corpora import Corpus, lda, lognormal_lengths, single_topic, zipf_base
-from benchmarks.metrics import matched_error, reproducible_noise
+from benchmarks.metrics import matched_error
 from benchmarks.report import Report
+from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateSpectralLDA
 
 __all__ = ["run"]

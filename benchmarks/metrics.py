@@ -1,16 +1,12 @@
 """How good topics are: distance to known ones, and perplexity of held-out documents."""
 
 import math
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from sktensor_dp import NotEnoughDataWarning, PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.topics.inference import variational_proportions
 
 __all__ = [
@@ -18,7 +14,6 @@ __all__ = [
     "fold_in_perplexity",
     "halves",
     "matched_error",
-    "reproducible_noise",
 ]
 
 Floats = NDArray[np.float64]
@@ -67,13 +62,3 @@ def _perplexity(X: sp.csr_matrix, topics: Floats, proportions: Floats) -> float:
     by_word = np.ascontiguousarray(topics.T)
     probability = np.einsum("ij,ij->i", proportions[coordinates.row], by_word[coordinates.col])
     return math.exp(-float(coordinates.data @ np.log(probability)) / float(X.sum()))
-
-
-@contextmanager
-def reproducible_noise(seed: int) -> Iterator[None]:
-    """Seeded noise, without the warnings that users ought to see."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyLeakWarning)
-        warnings.simplefilter("ignore", NotEnoughDataWarning)
-        with unsafe_seeded_noise(seed):
-            yield

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import scipy.sparse as sp
 
-from benchmarks.metrics import reproducible_noise
+from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateSpectralLDA
 
 __all__ = ["of_fit"]

@@ -22,9 +22,9 @@ from benchmarks.metrics import (
     completion_perplexity,
     fold_in_perplexity,
     halves,
-    reproducible_noise,
 )
 from benchmarks.report import Report
+from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateSpectralLDA
 
 __all__ = ["run"]

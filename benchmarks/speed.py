@@ -17,8 +17,9 @@ from sklearn.decomposition import LatentDirichletAllocation
 
 from benchmarks import peak_memory
 from benchmarks.corpora import Corpus, lda, zipf_base
-from benchmarks.metrics import matched_error, reproducible_noise
+from benchmarks.metrics import matched_error
 from benchmarks.report import Report
+from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateSpectralLDA
 
 __all__ = ["run"]

@@ -76,9 +76,6 @@ def triple_masses(total: Floats, _: Any) -> Floats:
     return np.array([total[t] * len(set(permutations(t))) for t in triples])
 
 
-# Random public parameters
-
-
 def limit(rng: Rng) -> float:
     return float(10 ** rng.uniform(-2, 2))
 
@@ -163,8 +160,7 @@ def expected(single: bool, order: int) -> Callable[[Rng], ExpectedCounts]:
     return build
 
 
-# Pairs of documents that are as far apart as the bound allows
-
+# Pairs of documents that are as far apart as the bound allows.
 FIRST, SECOND = [9.0, 0, 0, 0, 0, 0], [0, 9.0, 0, 0, 0, 0]
 CLIP = 4.5  # half of what these two have in every norm of weight 1
 

@@ -17,7 +17,7 @@ def test_frequencies_come_closer_at_every_noise_level(seed, relative):
     estimate = denoise_frequencies(noisy, sigma)
     assert (estimate > 0).all()
     error = np.linalg.norm(estimate - truth) / np.linalg.norm(noisy - truth)
-    # Measured over seeds 0 to 99: at most 0.98, 0.73 and 0.52.
+    # Measured over seeds 0 to 99: at most 0.96, 0.74 and 0.44.
     assert error < {0.1: 1.01, 1.0: 0.8, 10.0: 0.6}[relative]
     zeros = np.linalg.norm(truth) / np.linalg.norm(noisy - truth)
     assert error < zeros
@@ -48,8 +48,8 @@ def test_pure_noise_shrinks_to_almost_nothing_and_signal_stays(seed):
     rng = np.random.default_rng(seed)
     scale = np.full(500, 0.3)
     noise = rng.normal(size=500)
-    # Measured over seeds 0 to 99: at most 0.30.
-    assert np.linalg.norm(shrink_deviations(noise, scale, 1.0)) < 0.4 * np.linalg.norm(noise)
+    # Measured over seeds 0 to 99: at most 0.18.
+    assert np.linalg.norm(shrink_deviations(noise, scale, 1.0)) < 0.3 * np.linalg.norm(noise)
     signal = rng.choice([-1.0, 1.0], size=500) * 5
     noisy = signal + 0.1 * rng.normal(size=500)
     shrunk = shrink_deviations(noisy, scale, 0.1)
@@ -62,7 +62,7 @@ def test_deviations_come_closer(seed):
     noisy = truth + rng.normal(size=1000)
     shrunk = shrink_deviations(noisy, np.ones(1000), 1.0)
     error = np.linalg.norm(shrunk - truth) / np.linalg.norm(noisy - truth)
-    # Measured over seeds 0 to 99: at most 0.56; doing nothing is 1, zeros above 1.0.
+    # Measured over seeds 0 to 99: at most 0.52; doing nothing is 1, zeros above 0.97.
     assert error < 0.65
 
 
@@ -114,8 +114,9 @@ def test_hopeless_noise_leaves_the_unigram(seed):
     _, _, counts = topics_and_counts(rng)
     noisy = counts + 100 * rng.normal(size=counts.shape)
     found, base, _ = denoise_topics(noisy, 100.0, counts.sum(axis=0), 1e-6)
-    # A topic's own deviation has to be evident: measured at most 0.11 from the base.
-    assert variation(found, np.tile(base, (4, 1))) < 0.2
+    # A topic's own deviation has to be evident: measured over seeds 0 to 99 at
+    # most 0.27 from the base (median 0.09); unshrunk topics would be 0.9 from it.
+    assert variation(found, np.tile(base, (4, 1))) < 0.4
     assert variation(base, counts.sum(axis=0)) < 0.01
 
 

@@ -61,8 +61,8 @@ def test_stopping_early_is_within_the_tolerance(seed):
     prior = np.full(3, 1 / 3)
     early = variational_proportions(X, topics, prior, n_iter=200, tol=1e-5)
     full = variational_proportions(X, topics, prior, n_iter=200)
-    # Convergence is linear; steps shrink at worst as slowly as 200 steps of 1e-5 allow.
-    assert np.abs(early - full).max() < 1e-2
+    # 200 steps of 1e-5 at most; measured over seeds 0 to 99: at most 3e-4.
+    assert np.abs(early - full).max() < 2e-3
     rough = variational_proportions(X, topics, prior, n_iter=1)
     assert np.abs(rough - full).max() > 0.1
 
@@ -141,8 +141,8 @@ def test_bound_is_below_the_integral_and_close(seed, alpha):
     bound = document_log_likelihood(counts, topics, alpha, gamma)
     exact = np.array([integrated_log_likelihood(row, topics, alpha) for row in X])
     assert (bound <= exact + 1e-8).all()
-    # Measured over seeds 0 to 99: the sum is at most 1.3 % below the integral.
-    assert bound.sum() > 1.03 * exact.sum()
+    # Measured over seeds 0 to 99: the sum is at most 1.2 % below the integral.
+    assert bound.sum() > 1.02 * exact.sum()
     # The integral itself is right: a document of one token has mean topic probability.
     first = np.eye(15)[0]
     mean = np.log(alpha / alpha.sum() @ topics[:, 0])

@@ -66,9 +66,10 @@ def test_truth_is_a_fixed_point(seed):
     assert value < 1e-8
     assert np.abs(gradient).max() < 1e-2
     found, shares = match_moments(topics, weights, exact_moments(topics, weights, basis))
-    # 0.02 of the uniform is mixed into the start and has to be removed again.
-    assert np.abs(found - topics).sum(axis=1).max() / 2 < 0.01
-    np.testing.assert_allclose(shares, weights, atol=0.01)
+    # 0.02 of the uniform is mixed into the start and has to be removed again; measured
+    # over seeds 0 to 99: topics within 3e-4 in total variation, weights within 1.6e-4.
+    assert np.abs(found - topics).sum(axis=1).max() / 2 < 2e-3
+    np.testing.assert_allclose(shares, weights, atol=1e-3)
 
 
 def error(found, topics):
@@ -86,8 +87,8 @@ def test_a_rough_start_is_mended_by_exact_moments(seed):
     np.testing.assert_allclose(found.sum(axis=1), 1)
     np.testing.assert_allclose(shares.sum(), 1)
     assert (found >= 0).all()
-    # Measured over seeds 0 to 99: at most 0.011 (median 0.0005), from 0.05 to 0.23 at the start.
-    assert error(found, topics) < 0.02 < error(start, topics)
+    # Measured over seeds 0 to 99: at most 3.5e-4, from 0.10 to 0.23 at the start.
+    assert error(found, topics) < 2e-3 < error(start, topics)
 
 
 def test_noisy_moments_improve_a_start_of_their_own_accuracy(seed):

@@ -1,0 +1,32 @@
+"""scikit-learn's own checks of estimators."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sktensor_dp import PrivateSpectralLDA
+
+NOISE = "Noise is fresh at every fit, whatever random_state is; two fits differ."
+
+
+def expected_failures(estimator):
+    if estimator.epsilon == float("inf"):
+        return {}
+    return {"check_fit_idempotent": NOISE}
+
+
+# The checks fit a few dozen rows, on which a private fit rightly warns.
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+@pytest.mark.filterwarnings("ignore:n_components=.* exceeds:UserWarning")
+@parametrize_with_checks(
+    [
+        PrivateSpectralLDA(),
+        PrivateSpectralLDA(2, epsilon=float("inf")),
+        PrivateSpectralLDA(2, doc_topic_prior=0, perturbation="moment_tensor", delta=0),
+        PrivateSpectralLDA(
+            3, epsilon=8.0, n_refinements=2, clip_norm={"counts": 20.0}, random_state=1
+        ),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

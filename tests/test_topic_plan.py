@@ -1,0 +1,134 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from sktensor_dp import PrivateSpectralLDA
+from sktensor_dp._topic_plan import plan_topics
+
+CONFIGURATIONS = list(
+    itertools.product(
+        [50, 20_000, 10**6],
+        [1, 30, 2000, 50_000],
+        [0.1, 1.0, math.inf],
+        [0.0, 1e-6],
+        ["whitened_tensor", "moment_tensor"],
+        [None, 0, 3],
+    )
+)
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=str)
+def test_a_plan_spends_exactly_the_budget(configuration):
+    n, d, epsilon, delta, perturbation, n_refinements = configuration
+    plan = plan_topics(
+        n,
+        d,
+        10,
+        epsilon=epsilon,
+        delta=delta,
+        perturbation=perturbation,
+        n_refinements=n_refinements,
+        limits={},
+    )
+    if math.isfinite(epsilon):
+        assert plan.releases.cost.epsilon_at(delta) == pytest.approx(epsilon, rel=1e-6)
+    uses = {release.name: release.uses for release in plan.releases.releases}
+    assert uses.get("expected_counts", 0) == plan.n_refinements
+    assert (plan.triples is None) or uses[plan.triples] == 1
+    assert plan.triples is not None or plan.n_refinements > 0
+    assert 1 <= plan.n_components <= min(10, d)
+    assert plan.n_components <= plan.n_words <= d
+    assert plan.all_words == (plan.n_words == d)
+    assert 0 < plan.clip_quantile <= 1
+
+
+def test_public_limits_need_no_histogram():
+    limits = {"counts": 10.0, "pairs": 5.0, "triples": 50.0}
+    for given in ({}, {"counts": 10.0}, limits):
+        plan = plan_topics(
+            10_000,
+            100,
+            5,
+            epsilon=1.0,
+            delta=1e-6,
+            perturbation="whitened_tensor",
+            n_refinements=None,
+            limits=given,
+        )
+        uses = {release.name: release.uses for release in plan.releases.releases}
+        assert uses.get("norm_histogram", 0) == 3 - len(given)
+        assert plan.releases.cost.epsilon_at(1e-6) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("n_features", [100, 2000])
+def test_forecast_gets_better_with_documents_and_budget(n_features, delta):
+    for epsilons, sizes in (((0.5, 1.0, 4.0), (10_000,) * 3), ((1.0,) * 3, (10**4, 10**5, 10**6))):
+        forecasts = [
+            PrivateSpectralLDA(10, epsilon=epsilon, delta=delta).plan(size, n_features)
+            for epsilon, size in zip(epsilons, sizes, strict=True)
+        ]
+        sigmas = [{r.name: r.sigma for r in forecast.releases} for forecast in forecasts]
+        for worse, better in itertools.pairwise(sigmas):
+            # Shares change where the third moment joins; its peers may then gain less.
+            assert better["pair_moments"] < worse["pair_moments"]
+            assert better["word_frequencies"] < worse["word_frequencies"]
+        if len(set(epsilons)) > 1:
+            needed = [forecast.n_samples_needed for forecast in forecasts]
+            assert needed == sorted(needed, reverse=True)
+
+
+def test_forecast_says_itself():
+    forecast = PrivateSpectralLDA(10).plan(50_000, 2000)
+    text = str(forecast)
+    assert all(release.name in text for release in forecast.releases)
+    assert str(forecast.n_samples_needed) in text
+    assert ("too few" in text) == (not forecast.enough)
+    assert forecast.n_samples == 50_000
+    assert PrivateSpectralLDA(10).plan(10**8, 2000).enough
+    assert not PrivateSpectralLDA(10).plan(10, 2000).enough
+
+
+def test_without_noise_everything_is_enough():
+    forecast = PrivateSpectralLDA(10, epsilon=math.inf).plan(100, 500)
+    assert forecast.enough
+    assert all(release.ratio == math.inf for release in forecast.releases)
+    assert str(forecast)
+
+
+def test_planning_spends_nothing_and_checks_parameters():
+    from sktensor_dp import BudgetAccountant
+
+    accountant = BudgetAccountant(1.0, 1e-6)
+    PrivateSpectralLDA(accountant=accountant).plan(1000, 100)
+    assert accountant.total()[0] == 0
+    with pytest.raises(ValueError, match="'epsilon'"):
+        PrivateSpectralLDA(epsilon=-1).plan(1000, 100)
+
+
+def disjoint_topics(n, k, words, length, rng):
+    """The situation of the forecast: equally likely topics on words of their own."""
+    topics = np.kron(np.eye(k), np.full(words, 1 / words))
+    return rng.multinomial(length, topics[np.arange(n) % k])
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+@pytest.mark.parametrize("doc_topic_prior", [0])
+def test_forecast_number_of_documents_is_about_right(seed, doc_topic_prior):
+    k, words, length = 5, 60, 20
+    lda = PrivateSpectralLDA(k, epsilon=1.0, doc_topic_prior=doc_topic_prior, random_state=0)
+    needed = lda.plan(5000, k * words, document_length=length).n_samples_needed
+    needed = lda.plan(needed, k * words, document_length=length).n_samples_needed
+    resolved = []
+    for factor in (1 / 3, 3):
+        X = disjoint_topics(
+            int(factor * needed), k, words, length, np.random.default_rng(seed)
+        )
+        lda.fit(X)
+        values = [set(np.argsort(-row)[:words] // words) for row in lda.components_]
+        pure = np.mean([np.bincount(np.argsort(-row)[:words] // words).max() / words
+                        for row in lda.components_])
+        resolved.append((lda.n_components_, pure, len(values)))
+    print(needed, resolved)
