@@ -41,9 +41,8 @@ def completion_perplexity(
 
 def halves(X: sp.csr_matrix, rng: np.random.Generator) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     """Put every token into one of two halves by the toss of a coin."""
-    seen = sp.csr_matrix(
-        (rng.binomial(X.data.astype(np.int64), 0.5).astype(float), X.indices, X.indptr), X.shape
-    )
+    seen = X.astype(float, copy=True)
+    seen.data = rng.binomial(X.data.astype(np.int64), 0.5).astype(float)
     unseen = sp.csr_matrix(X - seen)
     for half in (seen, unseen):
         half.eliminate_zeros()

@@ -98,8 +98,9 @@ def judge(
 
 
 def unigram(train: sp.csr_matrix) -> Floats:
-    counts = np.asarray(train.sum(axis=0), dtype=float)
-    return counts.reshape(1, -1) / counts.sum()
+    counts = np.asarray(train.sum(axis=0), dtype=float).reshape(1, -1)
+    frequencies: Floats = counts / counts.sum()
+    return frequencies
 
 
 def median(models: list[Floats], seconds: list[float], held_out: HeldOut) -> list[float]:

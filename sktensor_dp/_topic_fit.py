@@ -146,7 +146,7 @@ class SpectralFit:
         pairs = self._pairs(frequencies, unigram, total, clips)
         topics, weights = self._topics(pairs, frequencies)
         topics = self._on_all_words(topics, pairs.words, unigram)
-        edge = 2 * pairs.sigma * np.sqrt(len(pairs.frequencies))
+        edge = _noise_edge(pairs.sigma, pairs.correction)
         resolved = int((pairs.values > edge).sum())
         fitted = FittedTopics(topics, weights, unigram, frequencies.sigma, resolved)
         return fitted, count_clip, frequencies
@@ -186,15 +186,15 @@ class SpectralFit:
             words, tuple(clips), total, correction, released,
             released.sigma * scale, released.diagonal_sigma * scale, np.empty(0), np.empty(0),
         )  # fmt: skip
-        pairs.values, pairs.vectors = self._eigenpairs(operator, len(own), pairs.sigma)
+        edge = _noise_edge(pairs.sigma, correction)
+        pairs.values, pairs.vectors = self._eigenpairs(operator, len(own), edge)
         return pairs
 
-    def _eigenpairs(self, operator: Any, n_words: int, sigma: float) -> tuple[Floats, Floats]:
+    def _eigenpairs(self, operator: Any, n_words: int, edge: float) -> tuple[Floats, Floats]:
         k = min(self._plan.n_components, n_words)
         values, vectors = top_eigenpairs(
             operator, k, dim=n_words, tol=1e-5, random_state=self._random_state
         )
-        edge = 2 * sigma * np.sqrt(n_words)
         kept = k
         if not self._plan.match_moments:
             kept = max(int((values > edge).sum()), min(2, k))
@@ -319,6 +319,11 @@ def smoothed(topics: Floats, unigram: Floats, share: float) -> Floats:
     """Mix topics with the unigram, itself mixed with a hundredth of the uniform."""
     background = 0.99 * unigram + 0.01 / unigram.size
     return (1 - share) * topics + share * background
+
+
+def _noise_edge(sigma: float, correction: PriorCorrection) -> float:
+    """What noise alone may lift an eigenvalue of the corrected second moment to."""
+    return 2 * sigma * float(np.sqrt(len(correction.frequencies))) + correction.pair_shift
 
 
 def _normalised(values: Floats) -> Floats:

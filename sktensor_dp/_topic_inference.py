@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.topics.inference import (
@@ -23,11 +24,12 @@ Floats = NDArray[np.float64]
 MAX_ITER, TOLERANCE = 100, 1e-3
 
 
-class TopicInferenceMixin:
+class TopicInferenceMixin(TransformerMixin):
     """Proportions, likelihood and words of topics held in ``components_``.
 
     Nothing here touches training data: the topics are released, and the
-    documents are the caller's.
+    documents are the caller's. A TransformerMixin itself, because ``set_output``
+    wraps ``transform`` only in a class that is one where it is defined.
     """
 
     components_: Floats

@@ -62,11 +62,13 @@ class TopicLearningMixin(PrivateEstimatorMixin):
             self._publish(fitted, curator)
         self._fitted = fitted
         if fitted.n_resolved < plan.n_components and not math.isinf(self.epsilon):
+            fitted_count = f"{self.n_components_} were fitted"
+            if self.n_components_ > fitted.n_resolved:
+                fitted_count += ", of which the others are uncertain"
             warnings.warn(
                 f"Of {plan.n_components} topics asked for, the released second moment shows "
-                f"{fitted.n_resolved} above its noise; {self.n_components_} were fitted, and "
-                "those beyond are uncertain. More documents, a larger epsilon or fewer "
-                "n_components would help: see plan().",
+                f"{fitted.n_resolved} above its noise; {fitted_count}. More documents, a larger "
+                "epsilon or fewer n_components would help: see plan().",
                 NotEnoughDataWarning,
                 stacklevel=3,
             )

@@ -57,6 +57,8 @@ class PriorCorrection:
         self._c = 2 * concentration**2 / ((concentration + 1) * (concentration + 2))
         self.frequencies = frequencies
         self._variance = sigma**2
+        # What debiasing adds to the eigenvalues of M2 away from the frequencies.
+        self.pair_shift = self.pair_scale * self._a * self._variance
 
     def pairs(self, product: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
         """Products with the corrected M2, given products with the released E2."""

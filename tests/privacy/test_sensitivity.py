@@ -38,7 +38,6 @@ from sktensor_dp.statistics.norms import (
 D = 6
 Rng = np.random.Generator
 Floats = np.ndarray
-
 # Its documents are lists of words, whose keys are private too: bounded in tests of its own.
 BOUNDED_ELSEWHERE = {"document_frequencies"}
 
@@ -265,9 +264,8 @@ def shares_of_bound(difference: Floats, query: Any) -> tuple[float, float]:
 def test_every_release_is_bounded_here():
     assert {case.release for case in CASES} | BOUNDED_ELSEWHERE == set(CATALOGUE)
     for case in CASES:
-        query = case.build(np.random.default_rng(0))
-        assert isinstance(query, CATALOGUE[case.release].query)
-        assert isinstance(case.extreme()[0], CATALOGUE[case.release].query)
+        for query in (case.build(np.random.default_rng(0)), case.extreme()[0]):
+            assert isinstance(query, CATALOGUE[case.release].query)
 
 
 def test_every_law_has_a_case_that_bounds_its_norm():
@@ -300,8 +298,8 @@ def test_totals_of_neighbouring_corpora(case, seed):
             neighbour = corpus.copy()
             neighbour[rng.integers(len(corpus))] = documents(rng)[rng.integers(len(corpus))]
             totals = [query.total(CountChunk(as_counts(part))) for part in (corpus, neighbour)]
-            one, other = (case.coordinates(total, query) for total in totals)
-            assert max(shares_of_bound(one - other, query)) <= 1
+            moved = np.subtract(*(case.coordinates(total, query) for total in totals))
+            assert max(shares_of_bound(moved, query)) <= 1
 
 
 def changed(row: Floats, rng: Rng) -> Floats:
@@ -333,8 +331,7 @@ def climb(case: Case, query: Any, rng: Rng, n_steps: int) -> float:
 @every_case
 def test_no_search_finds_neighbours_beyond_the_sensitivity(case, seed):
     rng = np.random.default_rng(1000 + seed)
-    # The last query is known to have extreme neighbours: a search that finds nothing near
-    # them proves nothing. Clips and words of the others may forbid any.
+    # The last query has extreme neighbours: a search that finds nothing like them proves nothing.
     queries = [*(case.build(rng) for _ in range(3)), case.extreme()[0]]
     shares = [climb(case, query, rng, n_steps=150) for query in queries]
     assert max(shares) <= 1
@@ -353,28 +350,29 @@ def test_some_neighbours_attain_the_bound(case):
 
 
 class Recorder:
-    """Stands in for the source of noise and keeps the coordinates it is handed."""
+    """Stands in for the source of noise; keeps the coordinates and the norm they need."""
 
-    def gaussian(self, coordinates: Floats, _: float, *rest: Any) -> Floats:
-        self.coordinates = coordinates.copy()
+    def _record(self, norm: str, coordinates: Floats) -> Floats:
+        self.norm, self.coordinates = norm, coordinates.copy()
         return coordinates
 
-    laplace = spherical_laplace = gaussian
+    gaussian = spherical_laplace = lambda self, x, *_: self._record("l2", x)
+    laplace = lambda self, x, *_: self._record("l1", x)  # noqa: E731
 
 
 @every_case
 def test_coordinates_are_those_of_the_mechanism(case, seed):
     """A law gets these numbers divided by the sensitivity, so a move in them is a move there."""
     rng, entry = np.random.default_rng(seed), CATALOGUE[case.release]
-    query = case.build(rng)
-    total = query.total(CountChunk(as_counts(documents(rng))))
-    expected = case.coordinates(total, query)
+    query, chunk = case.build(rng), CountChunk(as_counts(documents(rng)))
+    expected = case.coordinates(total := query.total(chunk), query)
     for law in (entry.gaussian, entry.pure):
         bound = query.l2_sensitivity if law.norm == "l2" else query.l1_sensitivity
         if math.isinf(bound) or getattr(query, "histogram", False):
             continue  # no such bound is claimed; the histogram's noise is tested with its law
         noise = Recorder()
         law.apply(total, bound, 1.0, noise, query)
+        assert noise.norm == law.norm
         seen = noise.coordinates * bound
         # In the norm that counts: full tensors list what orthonormal coordinates merge.
         order = 2 if law.norm == "l2" else 1

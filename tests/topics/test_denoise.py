@@ -93,7 +93,7 @@ def variation(a, b):
 @pytest.mark.parametrize("sigma", [1e-4, 1e-3, 1e-2])
 def test_topics_beat_both_the_noisy_ones_and_the_unigram(seed, sigma):
     rng = np.random.default_rng(seed)
-    topics, weights, counts = topics_and_counts(rng)
+    topics, _, counts = topics_and_counts(rng)
     noisy = counts + sigma * rng.normal(size=counts.shape)
     unigram = counts.sum(axis=0)
     found, base, shares = denoise_topics(

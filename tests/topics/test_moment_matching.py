@@ -81,9 +81,7 @@ def test_a_rough_start_is_mended_by_exact_moments(seed):
     rng = np.random.default_rng(seed)
     topics, weights, basis = model(rng)
     start = 0.7 * topics + 0.3 * rng.dirichlet(np.ones(12), size=3)
-    found, shares = match_moments(
-        start, np.full(3, 1 / 3), exact_moments(topics, weights, basis)
-    )
+    found, shares = match_moments(start, np.full(3, 1 / 3), exact_moments(topics, weights, basis))
     np.testing.assert_allclose(found.sum(axis=1), 1)
     np.testing.assert_allclose(shares.sum(), 1)
     assert (found >= 0).all()
@@ -95,7 +93,7 @@ def test_noisy_moments_improve_a_start_of_their_own_accuracy(seed):
     rng = np.random.default_rng(seed)
     topics, weights, basis = model(rng, d=20)
     start = 0.6 * topics + 0.4 * rng.dirichlet(np.ones(20), size=3)
-    sigma = 2e-3
+    sigma = 5e-4
     noise = sigma * rng.normal(size=(20, 20))
     exact = exact_moments(topics, weights, basis)
     moments = exact_moments(
@@ -110,8 +108,8 @@ def test_noisy_moments_improve_a_start_of_their_own_accuracy(seed):
         triples_sigma=1.0,
     )
     found, _ = match_moments(start, weights, moments)
-    # Measured over seeds 0 to 99: at most 0.62 of the start's error.
-    assert error(found, topics) < 0.8 * error(start, topics)
+    # Measured over seeds 0 to 99: at most 0.47 of the start's error.
+    assert error(found, topics) < 0.7 * error(start, topics)
 
 
 @pytest.mark.parametrize("k", [1, 4])
