@@ -41,9 +41,11 @@ def completion_perplexity(
 
 def halves(X: sp.csr_matrix, rng: np.random.Generator) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     """Put every token into one of two halves by the toss of a coin."""
-    seen = X.astype(float, copy=True)
+    X = X.astype(float, copy=True)
+    X.sum_duplicates()
+    seen, unseen = X.copy(), X.copy()
     seen.data = rng.binomial(X.data.astype(np.int64), 0.5).astype(float)
-    unseen = sp.csr_matrix(X - seen)
+    unseen.data = X.data - seen.data
     for half in (seen, unseen):
         half.eliminate_zeros()
     return seen, unseen
