@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from sktensor_dp._parameters import Constraint, InstanceOf, Number, OneOf, check_parameters
-from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
@@ -46,6 +46,11 @@ class PrivateEstimatorMixin:
     def _check_parameters(self) -> None:
         check_parameters(self, {**self._own_constraints, **self._privacy_constraints})
 
+    def _payer(self) -> BudgetAccountant | None:
+        """Accountant to charge: the parameter, or that of the surrounding block."""
+        given: BudgetAccountant | None = self.accountant  # type: ignore[attr-defined]
+        return active_accountant() if given is None else given
+
     def _open_curator(
         self,
         kind: type[Curator],
@@ -61,7 +66,7 @@ class PrivateEstimatorMixin:
             plan,
             spender=type(self).__name__,
             unit=self._unit,
-            accountant=self.accountant,  # type: ignore[attr-defined]
+            accountant=self._payer(),
             charge=charge,
             verbose=int(self.verbose),  # type: ignore[attr-defined]
             **options,

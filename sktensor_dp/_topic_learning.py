@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
+from threadpoolctl import threadpool_limits
 
 from sktensor_dp._base import PrivateEstimatorMixin
 from sktensor_dp._input_errors import data_free_errors
@@ -50,7 +51,12 @@ class TopicLearningMixin(PrivateEstimatorMixin):
                 stacklevel=3,
             )
         self.__dict__.pop("_stream", None)
-        with self._open(chunks, plan.releases) as curator:
+        with (
+            # Its products are small or bound by memory: threads that wait for each other
+            # made fits ten times slower on a busy machine, and none faster on an idle one.
+            threadpool_limits(limits=1, user_api="blas"),
+            self._open(chunks, plan.releases) as curator,
+        ):
             fitted = SpectralFit(
                 curator,
                 plan,

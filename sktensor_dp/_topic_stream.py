@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp._topic_fit import FittedTopics, smoothed
+from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.documents import DocumentCurator
 from sktensor_dp.topics.denoise import denoise_topics
 
@@ -33,6 +34,8 @@ class StreamState:
         Batches read.
     budget : tuple of float
         Epsilon and delta that every batch may cost.
+    accountant : BudgetAccountant or None
+        Who was charged for the first batch, and so for all.
     """
 
     fitted: FittedTopics
@@ -40,12 +43,18 @@ class StreamState:
     variance: float
     n_batches: int
     budget: tuple[float, float]
+    accountant: BudgetAccountant | None
 
     @classmethod
-    def after(cls, fitted: FittedTopics, budget: tuple[float, float]) -> "StreamState":
+    def after(
+        cls,
+        fitted: FittedTopics,
+        budget: tuple[float, float],
+        accountant: BudgetAccountant | None,
+    ) -> "StreamState":
         """State after the first batch, whose topics stand for its expected counts."""
         mean = fitted.weights[:, None] * fitted.topics
-        return cls(fitted, mean, fitted.unigram_sigma**2, 1, budget)
+        return cls(fitted, mean, fitted.unigram_sigma**2, 1, budget, accountant)
 
 
 def continue_stream(

@@ -293,10 +293,13 @@ class PrivateSpectralLDA(
         chunks = CountChunks(X, *X.shape)
         if stream is None:
             self._fit(chunks)
-            self._stream = StreamState.after(self._fitted, (self.epsilon, self.delta))
+            budget = (self.epsilon, self.delta)
+            self._stream = StreamState.after(self._fitted, budget, self._payer())
             return self
         plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
-        with self._open(chunks, plan, charge=False) as curator:
+        # Another accountant keeps another ledger, which knows nothing of the first batch.
+        charge = self._payer() is not stream.accountant
+        with self._open(chunks, plan, charge=charge) as curator:
             self._stream = continue_stream(
                 curator, stream, self._concentration(), self.clip_norm_["counts"]
             )

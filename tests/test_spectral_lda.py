@@ -250,7 +250,7 @@ WRONG_PARAMETERS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), WRONG_PARAMETERS, ids=str)
+@pytest.mark.parametrize(("name", "value"), WRONG_PARAMETERS, ids=lambda part: type(part).__name__)
 def test_wrong_parameters_are_named_before_anything_is_spent(name, value):
     accountant = BudgetAccountant(10.0, 1e-5)
     lda = PrivateSpectralLDA(**{"n_components": 2, "accountant": accountant, name: value})

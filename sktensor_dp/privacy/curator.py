@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant, charges_of
+from sktensor_dp.privacy.accountant import BudgetAccountant, charges_of
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.partition_selection import PartitionQuery, PartitionSelection
@@ -43,8 +43,7 @@ class DataCurator:
     unit : str
         Unit of privacy.
     accountant : BudgetAccountant or None
-        Whom to charge beside the report; ``None`` means that of the surrounding
-        ``with BudgetAccountant(...)`` block, if there is one.
+        Whom to charge beside the report.
     charge : bool, default=True
         False for a batch disjoint from one that was charged at least as much:
         each unit then is in one batch only and its cost is covered (parallel
@@ -69,7 +68,6 @@ class DataCurator:
         charge: bool = True,
         verbose: int = 0,
     ) -> None:
-        accountant = active_accountant() if accountant is None else accountant
         if accountant is not None and charge:
             accountant.charge(charges_of(plan, spender))
         self.n_units = chunks.n_units
