@@ -79,6 +79,11 @@ class CountChunk:
         """Number of tokens of each document."""
         return self.sum_over_words(lambda c: c)
 
+    @cached_property
+    def squares(self) -> Floats:
+        """Sum of the squared counts of each document."""
+        return self.sum_over_words(np.square)
+
     def sum_over_words(self, function: Callable[[Floats], Floats]) -> Floats:
         """Sum of a function of the counts that is 0 at 0, document by document."""
         values = function(self.X.data)

@@ -1,8 +1,11 @@
 """Expected counts of words per topic: what one EM step needs of the data."""
 
 import math
-from collections.abc import Iterator
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import islice
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +17,9 @@ from sktensor_dp.statistics.norms import SLACK
 from sktensor_dp.topics.inference import row_blocks, topic_posterior
 
 __all__ = ["ExpectedCounts"]
+
+# Array operations release the interpreter's lock; more threads would wait for memory.
+N_THREADS = min(os.cpu_count() or 1, 4)
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -44,7 +50,7 @@ class ExpectedCounts:
         Largest norm of a contribution.
     order : int, default=2
         Norm: Euclidean, or sum (order 1).
-    n_iter : int, default=5
+    n_iter : int, default=10
         Mean field steps per document, from equal proportions: each document's
         array depends on that document and on released values only.
     """
@@ -54,7 +60,7 @@ class ExpectedCounts:
     single: bool
     limit: float
     order: int = 2
-    n_iter: int = 5
+    n_iter: int = 10
 
     @property
     def l2_sensitivity(self) -> float:
@@ -68,46 +74,55 @@ class ExpectedCounts:
 
     def total(self, chunk: CountChunk) -> Floats:
         """Array of shape (n_components, n_features)."""
-        parts = self._single(chunk) if self.single else self._mixed(chunk)
+        part = self._single if self.single else self._mixed
         result = np.zeros(self.topics.shape[::-1])
-        for counts, proportions in parts:
-            # In double precision: sums of many documents must not round.
-            result += counts.T @ proportions.astype(np.float64)
+        with ThreadPoolExecutor(N_THREADS) as pool:
+            # A few blocks at a time: each holds an array of the size of the result.
+            blocks = row_blocks(chunk.X)
+            while group := list(islice(blocks, N_THREADS)):
+                for contribution in pool.map(partial(part, chunk), group):
+                    result += contribution
         return result.T if self.single else result.T * self.topics
 
-    def _single(self, chunk: CountChunk) -> Iterator[tuple[sp.csr_matrix, Floats]]:
-        posterior = topic_posterior(chunk.X, self.topics, self.prior)
+    def _single(self, chunk: CountChunk, block: slice) -> Floats:
+        counts = chunk.X[block]
+        posterior = topic_posterior(counts, self.topics, self.prior)
         if self.order == 1:
-            norms = SLACK * chunk.lengths
+            norms = SLACK * chunk.lengths[block]
         else:
-            squares = chunk.sum_over_words(np.square)
+            squares = chunk.squares[block]
             norms = SLACK * np.sqrt((posterior**2).sum(axis=1) * squares)
-        yield chunk.X, posterior * self._scale(norms)[:, None]
+        return np.asarray(counts.T @ (posterior * self._scale(norms)[:, None]))
 
-    def _mixed(self, chunk: CountChunk) -> Iterator[tuple[sp.csr_matrix, Singles]]:
+    def _mixed(self, chunk: CountChunk, block: slice) -> Floats:
+        counts, topics, by_word, prior = chunk.X[block], *self._single_precision
+        data = counts.data.astype(np.float32)
+        per_row, own = np.diff(counts.indptr), topics.take(counts.indices, axis=1)
+        ratios = sp.csr_matrix((data, counts.indices, counts.indptr), counts.shape)
+        lengths = chunk.lengths[block].astype(np.float32)[:, None]
+        gamma = prior + lengths / len(prior)
+        for step in range(self.n_iter + 1):
+            expected = psi(gamma)
+            expected = np.exp(expected - expected.max(axis=1, keepdims=True))
+            ratios.data = data / np.maximum(_mixtures(expected.T, own, per_row), TINY)
+            if step < self.n_iter:
+                gamma = prior + expected * (ratios @ by_word)
+        if self.order == 1:
+            norms = SLACK * chunk.lengths[block]
+        else:
+            squares = _mixtures(expected.T**2, own**2, per_row) * ratios.data.astype(float) ** 2
+            rows = np.repeat(np.arange(len(per_row)), per_row)
+            norms = SLACK * np.sqrt(np.bincount(rows, squares, len(per_row)))
+        scaled = expected * self._scale(norms)[:, None]
+        # In double precision: sums of many documents must not round.
+        return np.asarray(ratios.T @ scaled.astype(np.float64))
+
+    @cached_property
+    def _single_precision(self) -> tuple[Singles, Singles, Singles]:
+        """Topics, topics by word, and prior, away from underflow."""
         topics = np.maximum(self.topics, TINY).astype(np.float32)
-        by_word = np.ascontiguousarray(topics.T)
         prior = np.maximum(self.prior, LEAST_PRIOR).astype(np.float32)
-        for block in row_blocks(chunk.X):
-            counts = chunk.X[block]
-            data = counts.data.astype(np.float32)
-            per_row, own = np.diff(counts.indptr), topics.take(counts.indices, axis=1)
-            ratios = sp.csr_matrix((data, counts.indices, counts.indptr), counts.shape)
-            lengths = chunk.lengths[block].astype(np.float32)[:, None]
-            gamma = prior + lengths / len(prior)
-            for step in range(self.n_iter + 1):
-                expected = psi(gamma)
-                expected = np.exp(expected - expected.max(axis=1, keepdims=True))
-                ratios.data = data / np.maximum(_mixtures(expected.T, own, per_row), TINY)
-                if step < self.n_iter:
-                    gamma = prior + expected * (ratios @ by_word)
-            if self.order == 1:
-                norms = SLACK * chunk.lengths[block]
-            else:
-                squares = _mixtures(expected.T**2, own**2, per_row) * ratios.data.astype(float) ** 2
-                rows = np.repeat(np.arange(len(per_row)), per_row)
-                norms = SLACK * np.sqrt(np.bincount(rows, squares, len(per_row)))
-            yield ratios, expected * self._scale(norms)[:, None]
+        return topics, np.ascontiguousarray(topics.T), prior
 
     def _scale(self, norms: Floats) -> Floats:
         if math.isinf(self.limit):

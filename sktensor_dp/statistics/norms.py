@@ -50,7 +50,7 @@ class CountNorm:
         """Norm of the counts."""
         if self.order == 1:
             return SLACK * chunk.lengths
-        return SLACK * np.sqrt(chunk.sum_over_words(np.square))
+        return SLACK * np.sqrt(chunk.squares)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class PairNorm:
     def of(self, chunk: CountChunk) -> Floats:
         """Exact norm, from power sums of the counts."""
         part = chunk.restricted(self.words)
-        squares = part.sum_over_words(np.square)
+        squares = part.squares
         # sum over i < j of (2 c_i c_j)^2, and over i of (c_i (c_i - 1))^2
         distinct = 2 * (squares**2 - part.sum_over_words(lambda c: c**4))
         repeated = part.sum_over_words(lambda c: (c * (c - 1)) ** 2)
@@ -83,7 +83,7 @@ class TripleNorm:
 
     def of(self, chunk: CountChunk) -> Floats:
         """Exact norm, from power sums of the counts."""
-        p2 = chunk.sum_over_words(np.square)
+        p2 = chunk.squares
         p4 = chunk.sum_over_words(lambda c: c**4)
         p6 = chunk.sum_over_words(lambda c: c**6)
         pairs = chunk.sum_over_words(lambda c: (c * (c - 1)) ** 2)

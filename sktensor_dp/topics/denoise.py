@@ -27,7 +27,7 @@ def _mixture_weights(log_likelihood: Floats, weights: Floats, n_iter: int) -> Fl
     """Posterior component probabilities after fitting the mixture's weights by EM."""
     likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
     for _ in range(n_iter):
-        weights = weights * (likelihood / (likelihood @ weights)[:, None]).mean(axis=0)
+        weights = weights * (likelihood.T @ (1 / (likelihood @ weights))) / len(likelihood)
     posterior = likelihood * weights
     return posterior / posterior.sum(axis=1, keepdims=True)
 

@@ -1,0 +1,209 @@
+"""What fits, chunked fits and streams report, charge, seed and warn of."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    NotEnoughDataWarning,
+    PrivacyLeakWarning,
+    PrivateSpectralLDA,
+    unsafe_seeded_noise,
+)
+
+INF = float("inf")
+# Tests of mechanics fit too little data to find topics, and a fit says so.
+tiny = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+
+
+def counts(n=200, d=7, seed=0):
+    return np.random.default_rng(seed).poisson(1.0, size=(n, d))
+
+
+def single_topic(n, topics, length, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(length, topics[rng.integers(len(topics), size=n)])
+
+
+TOPICS = np.array([[0.5, 0.3, 0.1, 0.1, 0.0], [0.0, 0.1, 0.1, 0.3, 0.5]])
+
+
+def seeded_fit(X, seed=0, **parameters):
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
+        return PrivateSpectralLDA(2, random_state=0, **parameters).fit(X)
+
+
+@pytest.fixture(scope="module")
+def comfortable():
+    return single_topic(20_000, TOPICS, 20)
+
+
+CONFIGURATIONS = {
+    "default": {},
+    "single": {"doc_topic_prior": 0},
+    "pure": {"delta": 0.0},
+    "pure moment tensor": {"delta": 0.0, "perturbation": "moment_tensor"},
+    "moment tensor": {"perturbation": "moment_tensor"},
+    "histogram": {"perturbation": "moment_tensor", "noise_geometry": "histogram"},
+    "refined": {"n_refinements": 2},
+    "exact": {"epsilon": INF},
+    "exact single": {"epsilon": INF, "doc_topic_prior": 0},
+    "exact unrefined": {"epsilon": INF, "n_refinements": 0},
+    "exact moment tensor": {"epsilon": INF, "perturbation": "moment_tensor"},
+    "hardly any budget": {"epsilon": 1e-6},
+    "plenty": {"epsilon": 1e4},
+}
+
+# --------------------------------------------------------------------- guarantee
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+@tiny
+def test_report_and_accountant_state_what_was_asked(configuration):
+    accountant = BudgetAccountant(INF, CONFIGURATIONS[configuration].get("delta", 1e-6))
+    parameters = {"epsilon": 1.0, **CONFIGURATIONS[configuration]}
+    lda = PrivateSpectralLDA(2, accountant=accountant, **parameters).fit(counts())
+    report = lda.privacy_report_
+    assert report.epsilon == pytest.approx(parameters["epsilon"], rel=1e-6)
+    assert accountant.total()[0] == pytest.approx(parameters["epsilon"], rel=1e-6)
+    assert (report.unit, report.neighbours, report.n_units) == ("document", "replace_one", 200)
+    assert not report.seeded
+    if parameters.get("delta") == 0:
+        assert all(row.mu == row.delta == 0 < row.epsilon for row in report.rows)
+        total = sum(row.epsilon * row.uses for row in report.rows)
+        assert total == pytest.approx(parameters["epsilon"])
+
+
+@tiny
+def test_random_state_does_not_seed_noise():
+    X = counts()
+    first, second = (PrivateSpectralLDA(2, random_state=0).fit(X) for _ in range(2))
+    assert not np.array_equal(first.unigram_, second.unigram_)
+    assert not np.allclose(first.components_, second.components_)
+    assert seeded_fit(X).privacy_report_.seeded
+    np.testing.assert_array_equal(seeded_fit(X).components_, seeded_fit(X).components_)
+    assert not np.allclose(seeded_fit(X).components_, seeded_fit(X, seed=1).components_)
+
+
+def test_without_noise_random_state_makes_fits_equal():
+    X = counts()
+    fits = [PrivateSpectralLDA(2, epsilon=INF, random_state=0).fit(X) for _ in range(2)]
+    np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
+
+
+def test_too_little_data_warns_and_enough_does_not(comfortable):
+    with pytest.warns(NotEnoughDataWarning, match="Of 2 topics asked for"):
+        PrivateSpectralLDA(2, epsilon=0.01).fit(comfortable[:100])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PrivateSpectralLDA(2, epsilon=2.0, doc_topic_prior=0).fit(comfortable)
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-2, 0.1])
+@pytest.mark.parametrize("prior", [0, None, 5.0])
+def test_noise_alone_is_not_taken_for_topics(seed, epsilon, prior):
+    for X in (counts(100, 50), np.zeros((100, 50))):
+        lda = PrivateSpectralLDA(
+            5, epsilon=epsilon, doc_topic_prior=prior, clip_norm={"counts": 10.0, "pairs": 9.0}
+        )
+        with (
+            pytest.warns(PrivacyLeakWarning),
+            unsafe_seeded_noise(seed),
+            pytest.warns(NotEnoughDataWarning, match="second moment shows [0-4] above"),
+        ):
+            lda.fit(X)
+
+
+# ---------------------------------------------------------------------- chunks
+
+
+@tiny
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_chunks_give_the_fit_of_the_whole(configuration):
+    X = counts(300)
+    chunks = [X[:100], sp.csr_matrix(X[100:101]), X[101:].astype(float)]
+    whole = seeded_fit(X, **CONFIGURATIONS[configuration])
+    parts = clone(whole)
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
+        parts.fit_chunks(chunks, n_samples=300, n_features=7)
+    assert parts.clip_norm_ == whole.clip_norm_
+    # Sums in another order differ by rounding, which optimisers stretch.
+    np.testing.assert_allclose(parts.components_, whole.components_, atol=1e-5)
+    assert parts.privacy_report_ == whole.privacy_report_
+
+
+def test_chunks_have_to_be_re_iterable_and_as_announced():
+    X = counts(300)
+    lda = PrivateSpectralLDA(2)
+    with pytest.raises(TypeError, match="source must be re-iterable"):
+        lda.fit_chunks((part for part in [X]), n_samples=300, n_features=7)
+    with pytest.raises(ValueError, match="300 documents in all; n_samples is 299"):
+        lda.fit_chunks([X], n_samples=299, n_features=7)
+    with pytest.raises(ValueError, match="7 features; n_features is 8"):
+        lda.fit_chunks([X], n_samples=300, n_features=8)
+    for name in ("n_samples", "n_features"):
+        with pytest.raises(ValueError, match=f"{name} must be an int >= 1"):
+            lda.fit_chunks([X], **{"n_samples": 300, "n_features": 7, name: 0})
+
+
+# --------------------------------------------------------------------- streams
+
+
+@tiny
+def test_a_stream_is_charged_once():
+    accountant = BudgetAccountant(1.0, 1e-6)
+    lda = PrivateSpectralLDA(2, accountant=accountant)
+    for seed in range(3):
+        lda.partial_fit(counts(seed=seed))
+        assert accountant.total()[0] == pytest.approx(1.0)
+        assert lda.privacy_report_.epsilon == pytest.approx(1.0)
+    with pytest.raises(BudgetError):
+        lda.fit(counts())
+
+
+@tiny
+@pytest.mark.parametrize("change", [{"epsilon": 5.0}, {"delta": 1e-3}, {"epsilon": 0.5}])
+def test_a_stream_keeps_the_budget_it_was_charged_for(change):
+    lda = PrivateSpectralLDA(2).partial_fit(counts())
+    before = lda.components_
+    with pytest.raises(ValueError, match="epsilon and delta must be those of the first batch"):
+        lda.set_params(**change).partial_fit(counts(seed=1))
+    assert lda.components_ is before
+    lda.fit(counts())
+    assert lda.privacy_report_.epsilon == pytest.approx(lda.epsilon)
+
+
+@tiny
+def test_a_stream_resumes_from_a_pickle_and_ends_with_a_fit():
+    lda = PrivateSpectralLDA(2, random_state=0).partial_fit(counts())
+    copied = pickle.loads(pickle.dumps(lda))
+    after = []
+    for estimator in (lda, copied):
+        with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
+            after.append(estimator.partial_fit(counts(seed=1)).components_)
+    np.testing.assert_array_equal(*after)
+    assert [row.name for row in lda.privacy_report_.rows] == ["expected_counts"]
+    lda.fit(counts())
+    lda.partial_fit(counts(seed=2))
+    assert "pair_moments" in {row.name for row in lda.privacy_report_.rows}
+
+
+@tiny
+def test_no_raw_data_stays_on_a_stream():
+    marker = np.full((1, 7), 123_457)
+    lda = PrivateSpectralLDA(2, epsilon=INF, clip_norm={"counts": 1.0})
+    lda.partial_fit(np.vstack([counts(), marker])).partial_fit(np.vstack([counts(), marker]))
+    assert np.float64(123_457).tobytes() not in pickle.dumps(lda)
+
+
+@tiny
+def test_a_batch_of_another_width_is_refused():
+    lda = PrivateSpectralLDA(2).partial_fit(counts())
+    with pytest.raises(ValueError, match="6 features"):
+        lda.partial_fit(counts(d=6))
