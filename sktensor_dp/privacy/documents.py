@@ -50,6 +50,8 @@ TOKENS = (1.0, 1e5, 70)
 # Documents that repeat a word have the largest pair masses; counting the diagonal
 # half in squares lets them weigh less in the sensitivity than they gain in noise.
 DIAGONAL_WEIGHT = math.sqrt(0.5)
+# Mean field steps per document: what is left of their bias at ten is hidden by noise.
+MEAN_FIELD, EXACT_MEAN_FIELD = 10, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +176,8 @@ class DocumentCurator(DataCurator):
     def expected_counts(self, topics: Floats, prior: Floats, single: bool, clip: Clip) -> Noisy:
         """Mean expected counts per topic, clipped like the counts."""
         assert isinstance(clip.norm, CountNorm)
-        query = ExpectedCounts(topics, prior, single, clip.limit, clip.norm.order)
+        n_iter = EXACT_MEAN_FIELD if self._noiseless else MEAN_FIELD
+        query = ExpectedCounts(topics, prior, single, clip.limit, clip.norm.order, n_iter)
         return self._noisy("expected_counts", query)
 
     def _noisy(self, name: str, query: Any) -> Noisy:
@@ -208,21 +211,25 @@ class DocumentCurator(DataCurator):
             low, high, n_bins = search or CLIPPED_NORMS[name]
             edges = np.geomspace(low, high, n_bins + 1)
             query = NormHistogram(norm, edges, clips, min_tokens)
-            limit = _noisy_quantile(self._noisy("norm_histogram", query), edges, quantile)
+            limit = self._noisy_quantile(query, edges, quantile)
         self.limits[name] = limit
         return Clip(norm, limit)
 
+    def _noisy_quantile(self, query: NormHistogram, edges: Floats, quantile: float) -> float:
+        """Upper edge of the bin that reaches a quantile of a noisy histogram.
 
-def _noisy_quantile(histogram: Noisy, edges: Floats, quantile: float) -> float:
-    """Upper edge of the bin that reaches a quantile of a noisy histogram.
-
-    Bins that noise alone would fill (the universal threshold of Donoho &
-    Johnstone, 1994) are taken for empty, or many empty ones would add up.
-    """
-    share = histogram.value
-    threshold = histogram.sigma * math.sqrt(2 * math.log(len(share)))
-    kept = np.where(share > threshold, share, 0.0)
-    if not kept.any():
-        kept = np.maximum(share, 0.0)
-    reached = np.cumsum(kept) >= quantile * kept.sum()
-    return float(edges[1 + int(np.argmax(reached))])
+        Bins that noise alone would fill are taken for empty, or many empty ones
+        would add up: up to the universal threshold of Donoho & Johnstone (1994)
+        for Gaussian noise, and up to a level that Laplace noise exceeds in one
+        histogram of a hundred.
+        """
+        histogram = self._noisy("norm_histogram", query)
+        share, n_bins = histogram.value, len(edges) - 1
+        level = math.log(100 * n_bins) / math.sqrt(2)
+        if not self.pure:
+            level = math.sqrt(2 * math.log(n_bins))
+        kept = np.where(share > histogram.sigma * level, share, 0.0)
+        if not kept.any():
+            kept = np.maximum(share, 0.0)
+        reached = np.cumsum(kept) >= quantile * kept.sum()
+        return float(edges[1 + int(np.argmax(reached))])

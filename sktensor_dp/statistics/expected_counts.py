@@ -51,7 +51,7 @@ class ExpectedCounts:
     order : int, default=2
         Norm: Euclidean, or sum (order 1).
     n_iter : int, default=10
-        Mean field steps per document, from equal proportions: each document's
+        Mean field steps per document, always from equal proportions: its
         array depends on that document and on released values only.
     """
 

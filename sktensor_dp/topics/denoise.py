@@ -132,8 +132,8 @@ def denoise_topics(
     Returns
     -------
     topics : ndarray of shape (n_components, n_features)
-        Rows are distributions; a word that noise hides keeps its unigram share,
-        so no topic predicts worse than the unigram for lack of data.
+        Rows are distributions; a word that noise hides keeps its share of the
+        denoised unigram.
     unigram : ndarray of shape (n_features,)
         Denoised word frequencies from both views; sums to 1.
     weights : ndarray of shape (n_components,)
