@@ -88,7 +88,7 @@ def build(options: argparse.Namespace) -> tuple[Any, Any]:
     from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, PrivateSpectralLDA
 
     accountant = BudgetAccountant(epsilon=options.epsilon, delta=options.delta)
-    for_words, for_topics = accountant.split(BUDGET_SHARES)
+    for_words, for_topics = accountant.split(BUDGET_SHARES, thresholds=1)
     counts = PrivateCountVectorizer(
         stop_words=stop_words(options),
         max_features=options.max_features,
@@ -217,7 +217,7 @@ def snippet(options: argparse.Namespace) -> str:
         from sktensor_dp.datasets import {loader}
 
         budget = BudgetAccountant(epsilon={epsilon}, delta={options.delta!r})
-        for_words, for_topics = budget.split({list(BUDGET_SHARES)!r})
+        for_words, for_topics = budget.split({list(BUDGET_SHARES)!r}, thresholds=1)
         pipeline = Pipeline([
             ("counts", PrivateCountVectorizer(
                 stop_words={stop_words(options)!r}, max_features={options.max_features},

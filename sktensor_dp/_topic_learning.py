@@ -20,6 +20,7 @@ from sktensor_dp._topic_plan import TopicPlan, plan_topics
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.documents import CLIPPED_NORMS, DocumentCurator
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.counts import CountChunks, as_counts
 
 __all__ = ["TopicLearningMixin"]
@@ -65,7 +66,7 @@ class TopicLearningMixin(PrivateEstimatorMixin):
                 random_state=check_random_state(self.random_state),
             ).run()
             self.clip_norm_ = dict(curator.limits)
-            self._publish(fitted, curator)
+            self._publish(fitted, curator.report())
         self._fitted = fitted
         if fitted.n_resolved < plan.n_components and not math.isinf(self.epsilon):
             fitted_count = f"{self.n_components_} were fitted"
@@ -91,13 +92,13 @@ class TopicLearningMixin(PrivateEstimatorMixin):
             pure=self.delta == 0,
         )
 
-    def _publish(self, fitted: FittedTopics, curator: DocumentCurator) -> None:
+    def _publish(self, fitted: FittedTopics, report: PrivacyReport) -> None:
         concentration = self._concentration()
         self.components_ = fitted.topics
         self.topic_prior_ = fitted.weights * (concentration if concentration > 0 else 1.0)
         self.unigram_ = fitted.unigram
         self.n_components_ = self._n_features_out = len(fitted.topics)
-        self.privacy_report_ = curator.report()
+        self.privacy_report_ = report
 
     def _concentration(self) -> float:
         """Sum of the Dirichlet prior over topic shares."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sktensor_dp._topic_fit import FittedTopics, smoothed
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.documents import DocumentCurator
+from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.topics.denoise import denoise_topics
 
 __all__ = ["StreamState", "continue_stream"]
@@ -36,6 +37,8 @@ class StreamState:
         Epsilon and delta that every batch may cost.
     accountant : BudgetAccountant or None
         Who was charged for the first batch, and so for all.
+    report : PrivacyReport
+        On all batches so far.
     """
 
     fitted: FittedTopics
@@ -44,6 +47,7 @@ class StreamState:
     n_batches: int
     budget: tuple[float, float]
     accountant: BudgetAccountant | None
+    report: PrivacyReport
 
     @classmethod
     def after(
@@ -51,10 +55,11 @@ class StreamState:
         fitted: FittedTopics,
         budget: tuple[float, float],
         accountant: BudgetAccountant | None,
+        report: PrivacyReport,
     ) -> "StreamState":
         """State after the first batch, whose topics stand for its expected counts."""
         mean = fitted.weights[:, None] * fitted.topics
-        return cls(fitted, mean, fitted.unigram_sigma**2, 1, budget, accountant)
+        return cls(fitted, mean, fitted.unigram_sigma**2, 1, budget, accountant, report)
 
 
 def continue_stream(
@@ -93,5 +98,10 @@ def continue_stream(
         fitted, topics=smoothed(topics, unigram, 1e-4), weights=weights, unigram=unigram
     )
     return replace(
-        state, fitted=updated, mean=mean, variance=variance, n_batches=state.n_batches + 1
+        state,
+        fitted=updated,
+        mean=mean,
+        variance=variance,
+        n_batches=state.n_batches + 1,
+        report=state.report.joined(curator.report()),
     )

@@ -294,7 +294,9 @@ class PrivateSpectralLDA(
         if stream is None:
             self._fit(chunks)
             budget = (self.epsilon, self.delta)
-            self._stream = StreamState.after(self._fitted, budget, self._payer())
+            self._stream = StreamState.after(
+                self._fitted, budget, self._payer(), self.privacy_report_
+            )
             return self
         plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
         # Another accountant keeps another ledger, which knows nothing of the first batch.
@@ -303,7 +305,7 @@ class PrivateSpectralLDA(
             self._stream = continue_stream(
                 curator, stream, self._concentration(), self.clip_norm_["counts"]
             )
-            self._publish(self._stream.fitted, curator)
+            self._publish(self._stream.fitted, self._stream.report)
         return self
 
     def plan(

@@ -312,3 +312,28 @@ def test_step_in_progress_is_told_from_what_is_fitted(demo):
 
 def test_infinite_epsilon_is_allowed_for_the_baseline(demo):
     assert math.isinf(demo.parse_arguments(["--epsilon", "inf"]).epsilon)
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_own_texts_become_private_topics(demo, tmp_path, capsys):
+    """The real estimators, from a CSV to a page, within one budget."""
+    subjects = (["cat", "dog", "mouse", "bird"], ["stock", "bond", "market", "price"])
+    rng = np.random.default_rng(0)
+    path = tmp_path / "notes.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "note"])
+        for number in range(2000):
+            words = rng.choice(subjects[number % 2], size=12)
+            writer.writerow([number, " ".join([*words, f"{SECRET}{number}"])])
+    arguments = ["--input", path, "--text", "note", "--epsilon", 3, "--topics", 2]
+    assert run(demo, tmp_path, *arguments) == 0
+    printed = capsys.readouterr().out
+    table = printed[printed.index("Topic") : printed.index("Privacy of counts")]
+    leading = [set(line.split()[2:5]) for line in table.splitlines()[1:3]]
+    assert any(words <= set(subjects[0]) for words in leading)
+    assert any(words <= set(subjects[1]) for words in leading)
+    assert "Total: epsilon = 3 at delta = 1e-06" in printed
+    page = (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
+    assert "pair_moments" in page
+    assert SECRET not in page + printed

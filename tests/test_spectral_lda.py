@@ -195,7 +195,7 @@ def test_in_a_pipeline(vectorizer):
 
 def test_one_budget_for_vocabulary_and_topics():
     accountant = BudgetAccountant(2.0, 1e-6)
-    words, topics = accountant.split([0.2, 0.8])
+    words, topics = accountant.split([0.2, 0.8], thresholds=1)
     pipeline = make_pipeline(
         PrivateCountVectorizer(**words, accountant=accountant, max_words_per_document=10),
         PrivateSpectralLDA(2, **topics, accountant=accountant, random_state=0),

@@ -188,7 +188,15 @@ def test_a_stream_resumes_from_a_pickle_and_ends_with_a_fit():
         with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
             after.append(estimator.partial_fit(counts(seed=1)).components_)
     np.testing.assert_array_equal(*after)
-    assert [row.name for row in lda.privacy_report_.rows] == ["expected_counts"]
+    report = lda.privacy_report_
+    names = [row.name for row in report.rows]
+    assert names[-1] == "expected_counts"
+    assert "pair_moments" in names
+    # The second batch had seeded noise, and the report is one on both.
+    assert report.seeded
+    assert report.n_units == 2 * counts().shape[0]
+    assert report.epsilon == pytest.approx(lda.epsilon)
+    assert "disjoint" in str(report)
     lda.fit(counts())
     lda.partial_fit(counts(seed=2))
     assert "pair_moments" in {row.name for row in lda.privacy_report_.rows}

@@ -194,16 +194,17 @@ class BudgetAccountant:
             )
             self._entries.extend(entries)
 
-    def split(self, shares: Sequence[float], thresholds: int = 1) -> list[dict[str, float]]:
+    def split(self, shares: Sequence[float], thresholds: int = 0) -> list[dict[str, float]]:
         """Divide the whole budget among fits so that they use it up exactly.
 
         Parameters
         ----------
         shares : sequence of float
             Relative share of each fit (of ``mu ** 2``; of epsilon if delta is 0).
-        thresholds : int, default=1
+        thresholds : int, default=0
             How many of the first fits choose a vocabulary or other partitions by
-            a threshold, which needs a delta beside the Gaussian one.
+            a threshold, as :class:`~sktensor_dp.PrivateCountVectorizer` does: that
+            needs a delta beside the Gaussian one.
 
         Returns
         -------
@@ -214,7 +215,7 @@ class BudgetAccountant:
         Examples
         --------
         >>> budget = BudgetAccountant(epsilon=2.0, delta=1e-6)
-        >>> words, topics = budget.split([0.1, 0.9])
+        >>> words, topics = budget.split([0.1, 0.9], thresholds=1)
         >>> round(words["epsilon"], 3), round(topics["epsilon"], 3)
         (0.644, 1.888)
         """

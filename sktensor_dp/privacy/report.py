@@ -3,10 +3,15 @@
 import html
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 __all__ = ["PrivacyReport", "ReleaseRecord"]
+
+DISJOINT = (
+    "The releases were made on disjoint batches: what one unit costs is the cost of its own "
+    "batch. The caller answers for batches being disjoint."
+)
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,30 @@ class PrivacyReport:
         if self.sampler == "float":
             text += "; floating-point noise: open to attacks on low-order digits"
         return text
+
+    def joined(self, later: "PrivacyReport") -> "PrivacyReport":
+        """Report on two disjoint sets of units: parallel composition.
+
+        Parameters
+        ----------
+        later : PrivacyReport
+            Of units that none of the releases so far has seen.
+
+        Returns
+        -------
+        PrivacyReport
+            The larger epsilon and delta for all units, and the rows of both.
+        """
+        return replace(
+            self,
+            epsilon=max(self.epsilon, later.epsilon),
+            delta=max(self.delta, later.delta),
+            n_units=self.n_units + later.n_units,
+            sampler=self.sampler if self.sampler == later.sampler else "float",
+            seeded=self.seeded or later.seeded,
+            rows=self.rows + later.rows,
+            notes=(DISJOINT,),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain Python objects."""

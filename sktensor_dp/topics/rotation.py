@@ -28,9 +28,10 @@ def varimax(loadings: Floats, max_iter: int = 200, tol: float = 1e-6) -> Floats:
     Examples
     --------
     >>> import numpy as np
-    >>> turned = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
-    >>> np.sort(np.abs(varimax(np.vstack([turned, turned]))), axis=1).round(3).tolist()
-    [[0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]
+    >>> turn = np.array([[0.8, -0.6], [0.6, 0.8]])
+    >>> simple = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
+    >>> np.abs(varimax(simple @ turn)).round(3).tolist()
+    [[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 3.0]]
     """
     rotation = np.eye(loadings.shape[1])
     for _ in range(max_iter):

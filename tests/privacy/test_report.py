@@ -135,3 +135,15 @@ def test_reports_of_nothing_can_be_shown() -> None:
     empty = report(rows=(), notes=())
     assert str(empty).count("\n") == 1
     assert "<td>" not in empty._repr_html_()
+
+
+def test_disjoint_batches_cost_what_the_dearest_costs() -> None:
+    later = report(
+        epsilon=0.5, delta=1e-5, n_units=7, seeded=True, sampler="float", rows=(record(),)
+    )
+    joined = report().joined(later)
+    assert (joined.epsilon, joined.delta, joined.n_units) == (1.0, 1e-5, 27)
+    assert joined.seeded
+    assert joined.sampler == "float"
+    assert [row.name for row in joined.rows] == ["mean", "pairs", "mean"]
+    assert "disjoint" in str(joined)
