@@ -53,7 +53,10 @@ class TopicForecast:
         Documents asked about.
     n_samples_needed : int
         Documents from which the weakest of ``n_components`` equally likely topics
-        stands out from the noise of the second moment.
+        that share no words stands out from the noise of the second moment: a least
+        number, as topics that share words need more.
+    n_components : int
+        Topics asked about.
     n_refinements : int
         EM steps the fit would make.
     n_words : int
@@ -63,12 +66,13 @@ class TopicForecast:
     releases: tuple[ReleaseForecast, ...]
     n_samples: int
     n_samples_needed: int
+    n_components: int
     n_refinements: int
     n_words: int
 
     @property
     def enough(self) -> bool:
-        """Whether the number of documents asked about suffices."""
+        """Whether the number of documents asked about reaches that least number."""
         return self.n_samples >= self.n_samples_needed
 
     def __str__(self) -> str:
@@ -77,10 +81,10 @@ class TopicForecast:
             f"{r.name:<26}{r.sigma:>11.3g}{r.noise:>11.3g}{r.signal:>11.3g}{r.ratio:>9.3g}"
             for r in self.releases
         ]
-        verdict = "enough" if self.enough else "too few"
+        verdict = "enough for topics that share few words" if self.enough else "too few"
         lines.append(
-            f"{self.n_samples} documents: {verdict}; topics stand out from about "
-            f"{self.n_samples_needed}."
+            f"{self.n_samples} documents: {verdict}; the least that {self.n_components} topics "
+            f"need is about {self.n_samples_needed}."
         )
         return "\n".join(lines)
 
@@ -121,7 +125,7 @@ def forecast(
     pairs = next(row for row in rows if row.name == "pair_moments")
     needed = n_samples / pairs.ratio if pairs.noise > 0 else k
     return TopicForecast(
-        tuple(rows), n_samples, math.ceil(max(needed, k)), plan.n_refinements, plan.n_words
+        tuple(rows), n_samples, math.ceil(max(needed, k)), k, plan.n_refinements, plan.n_words
     )
 
 

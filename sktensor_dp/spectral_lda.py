@@ -324,7 +324,7 @@ class PrivateSpectralLDA(
         -------
         TopicForecast
             Noise of each release against the signal that ``n_components`` equally
-            likely topics can have, and the number of documents from which they
+            likely topics can have, and the least number of documents from which they
             can be told from noise. Costs nothing.
 
         Examples

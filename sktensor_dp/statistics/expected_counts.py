@@ -102,8 +102,9 @@ class ExpectedCounts:
         lengths = chunk.lengths[block].astype(np.float32)[:, None]
         gamma = prior + lengths / len(prior)
         for step in range(self.n_iter + 1):
-            expected = psi(gamma)
-            expected = np.exp(expected - expected.max(axis=1, keepdims=True))
+            logs = psi(gamma)
+            shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+            expected = np.asarray(shares, dtype=np.float32)
             ratios.data = data / np.maximum(_mixtures(expected.T, own, per_row), TINY)
             if step < self.n_iter:
                 gamma = prior + expected * (ratios @ by_word)
