@@ -197,7 +197,7 @@ class SpectralFit:
         )
         kept = k
         if not self._plan.match_moments:
-            kept = max(int((values > edge).sum()), min(2, k))
+            kept = max(int((values > edge).sum()), 1)
         least = max(0.1 * edge, LEAST_EIGENVALUE * max(float(values[0]), LEAST_EIGENVALUE))
         return np.maximum(values[:kept], least), vectors[:, :kept]
 
