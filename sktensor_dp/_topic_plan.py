@@ -11,21 +11,23 @@ __all__ = ["TopicPlan", "plan_topics"]
 
 # Up to here all moments can be fitted jointly (a d x d problem), with clips so rare
 # that they do not bias. It pays once documents outweigh the noise by this many times
-# the d k numbers sought (measured: the crossing is at 3 on real text); below, clipping
-# most documents and EM steps lose less to bias than they gain in noise.
+# the d k numbers sought; below, clipping most documents and EM steps lose less to bias
+# than they gain in noise.
 SMALL_VOCABULARY = 256
 MATCH_FROM = 4.0
 # Most words whose pairs are released: beyond, rare words add noise and no signal.
 MAX_WORDS = 1500
 # Noise edge against the largest eigenvalues of text: words = n mu / this.
 WORDS_DIVISOR = 12.0
-# The third moment resolves k topics from about n mu = this times k^2.
+# The third moment resolves k topics from about n mu = this times k^2. Below it the
+# unigram itself is noisy, and gets twice what the third moment would have.
 TRIPLES_FROM = 50.0
-# Below it the unigram itself is noisy, and gets what the third moment would have.
+# Steps beyond these change held-out likelihood by less than their noise does.
 REFINEMENTS = 6
 EXACT_REFINEMENTS = 10
 PURE_REFINEMENTS = 2
 
+# Relative shares of mu^2. Around these values accuracy is flat within a factor of two.
 SHARES = {
     "small": {"norm_histogram": 0.02, "word_frequencies": 0.03, "pairs": 0.82, "triples": 0.13},
     "large": {"norm_histogram": 0.02, "word_frequencies": 0.10, "pairs": 0.30, "triples": 0.05},

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp._topic_fit import FittedTopics, smoothed
+from sktensor_dp._topic_fit import MIX_FINAL, FittedTopics, smoothed
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.documents import DocumentCurator
 from sktensor_dp.privacy.report import PrivacyReport
@@ -95,7 +95,7 @@ def continue_stream(
         mean, variance**0.5, fitted.unigram, fitted.unigram_sigma
     )
     updated = replace(
-        fitted, topics=smoothed(topics, unigram, 1e-4), weights=weights, unigram=unigram
+        fitted, topics=smoothed(topics, unigram, MIX_FINAL), weights=weights, unigram=unigram
     )
     return replace(
         state,
