@@ -10,6 +10,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
+from small_corpora import INF, TOPICS, counts, single_topic, tiny
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -17,22 +18,6 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateSpectralLDA,
 )
-
-INF = float("inf")
-# Tests of mechanics fit too little data to find topics, and a fit says so.
-tiny = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-
-
-def counts(n=200, d=7, seed=0):
-    return np.random.default_rng(seed).poisson(1.0, size=(n, d))
-
-
-def single_topic(n, topics, length, seed=0):
-    rng = np.random.default_rng(seed)
-    return rng.multinomial(length, topics[rng.integers(len(topics), size=n)])
-
-
-TOPICS = np.array([[0.5, 0.3, 0.1, 0.1, 0.0], [0.0, 0.1, 0.1, 0.3, 0.5]])
 
 
 @pytest.fixture(scope="module")
