@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp._topic_plan import TopicPlan
-from sktensor_dp.privacy.documents import DocumentCurator, Noisy
+from sktensor_dp.privacy.documents import DocumentCurator, Noisy, NoisyPairs
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear
 from sktensor_dp.tensor.whitening import top_eigenpairs
@@ -62,7 +62,7 @@ class FittedTopics:
     n_resolved: int
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class _Pairs:
     """Whitening information, in units of one document of mean weight."""
 
@@ -70,15 +70,12 @@ class _Pairs:
     clips: tuple[Any, ...]
     total: float
     correction: PriorCorrection
-    raw: Any
-    sigma: float
-    diagonal_sigma: float
+    released: NoisyPairs
+    corrected: Any
+    scale: float
+    edge: float
     values: Floats
     vectors: Floats
-
-    @property
-    def frequencies(self) -> Floats:
-        return self.correction.frequencies
 
     def low_rank(self, V: Floats) -> Floats:
         """Corrected second moment, of the rank kept, times V."""
@@ -146,8 +143,7 @@ class SpectralFit:
         pairs = self._pairs(frequencies, unigram, total, clips)
         topics, weights = self._topics(pairs, frequencies)
         topics = self._on_all_words(topics, pairs.words, unigram)
-        edge = _noise_edge(pairs.sigma, pairs.correction)
-        resolved = int((pairs.values > edge).sum())
+        resolved = int((pairs.values > pairs.edge).sum())
         fitted = FittedTopics(topics, weights, unigram, frequencies.sigma, resolved)
         return fitted, count_clip, frequencies
 
@@ -179,16 +175,15 @@ class SpectralFit:
         correction = PriorCorrection(self._concentration, own, sigma)
         scale = correction.pair_scale / total
         if released.matrix is not None:
-            operator: Any = correction.pair_matrix(released.matrix / total)
+            corrected: Any = correction.pair_matrix(released.matrix / total)
         else:
-            operator = correction.pairs(lambda V: released.product(V) / total)
-        pairs = _Pairs(
-            words, tuple(clips), total, correction, released,
-            released.sigma * scale, released.diagonal_sigma * scale, np.empty(0), np.empty(0),
+            corrected = correction.pairs(lambda V: released.product(V) / total)
+        edge = _noise_edge(released.sigma * scale, correction)
+        values, vectors = self._eigenpairs(corrected, len(own), edge)
+        return _Pairs(
+            words, tuple(clips), total, correction, released, corrected, scale, edge,
+            values, vectors,
         )  # fmt: skip
-        edge = _noise_edge(pairs.sigma, correction)
-        pairs.values, pairs.vectors = self._eigenpairs(operator, len(own), edge)
-        return pairs
 
     def _eigenpairs(self, operator: Any, n_words: int, edge: float) -> tuple[Floats, Floats]:
         k = min(self._plan.n_components, n_words)
@@ -209,7 +204,7 @@ class SpectralFit:
             return _normalised(loadings.T + 1e-300), np.full(k, 1 / k)
         basis = self._basis(pairs)
         noisy = self._triples(basis, pairs)
-        mean_pairs = basis.T @ pairs.raw.product(basis) / pairs.total
+        mean_pairs = basis.T @ pairs.released.product(basis) / pairs.total
         triples = pairs.correction.triples(noisy.value, mean_pairs, basis)
         inner = _inverse_root(basis.T @ pairs.low_rank(basis))
         eigenvalues, vectors = orthogonal_decomposition(
@@ -260,9 +255,9 @@ class SpectralFit:
         moments = ReleasedMoments(
             frequencies=frequencies.value,
             frequencies_sigma=frequencies.sigma,
-            pairs=pairs.correction.pair_matrix(pairs.raw.matrix / pairs.total),
-            pairs_sigma=pairs.sigma,
-            diagonal_sigma=pairs.diagonal_sigma,
+            pairs=pairs.corrected,
+            pairs_sigma=pairs.released.sigma * pairs.scale,
+            diagonal_sigma=pairs.released.diagonal_sigma * pairs.scale,
             basis=basis,
             triples=triples,
             triples_sigma=triples_sigma,
@@ -300,11 +295,9 @@ def refine(
     while topics still move; without noise every step stands alone.
     """
     topics, weights, unigram = start.topics, start.weights, start.unigram
-    k = len(topics)
     mean, variance = np.zeros_like(topics), 0.0
     for step in range(n_steps):
-        prior = np.full(k, concentration / k) if concentration > 0 else weights
-        noisy = curator.expected_counts(topics, prior, concentration == 0, count_clip)
+        noisy = expected_counts(curator, topics, weights, concentration, count_clip)
         rate = 1.0 if noisy.sigma == 0 else max(LEAST_STEP, 1 / (step + 1))
         mean = (1 - rate) * mean + rate * noisy.value
         variance = (1 - rate) ** 2 * variance + (rate * noisy.sigma) ** 2
@@ -313,6 +306,16 @@ def refine(
         )
         topics = smoothed(topics, unigram, MIX_FINAL)
     return FittedTopics(topics, weights, unigram, frequencies.sigma, start.n_resolved)
+
+
+def expected_counts(
+    curator: DocumentCurator, topics: Floats, weights: Floats, concentration: float, clip: Any
+) -> Noisy:
+    """Ask for the expected counts of an EM step, under an even Dirichlet prior or one topic."""
+    if concentration == 0:
+        return curator.expected_counts(topics, weights, True, clip)
+    prior = np.full(len(topics), concentration / len(topics))
+    return curator.expected_counts(topics, prior, False, clip)
 
 
 def smoothed(topics: Floats, unigram: Floats, share: float) -> Floats:

@@ -41,7 +41,7 @@ class TopicLearningMixin(PrivateEstimatorMixin):
     clip_norm: str | Mapping[str, float]
     random_state: Any
 
-    def _fit(self, chunks: CountChunks) -> None:
+    def _fit(self, chunks: CountChunks) -> FittedTopics:
         """Plan, charge, release and set attributes; `chunks` has been validated."""
         plan = self._plan(chunks.n_units, chunks.n_features)
         if plan.n_components < self.n_components:
@@ -67,7 +67,6 @@ class TopicLearningMixin(PrivateEstimatorMixin):
             ).run()
             self.clip_norm_ = dict(curator.limits)
             self._publish(fitted, curator.report())
-        self._fitted = fitted
         if fitted.n_resolved < plan.n_components and not math.isinf(self.epsilon):
             fitted_count = f"{self.n_components_} were fitted"
             if self.n_components_ > fitted.n_resolved:
@@ -79,6 +78,7 @@ class TopicLearningMixin(PrivateEstimatorMixin):
                 NotEnoughDataWarning,
                 stacklevel=3,
             )
+        return fitted
 
     def _open(
         self, chunks: CountChunks, plan: ReleasePlan, *, charge: bool = True

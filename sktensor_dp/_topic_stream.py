@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp._topic_fit import MIX_FINAL, FittedTopics, smoothed
+from sktensor_dp._topic_fit import MIX_FINAL, FittedTopics, expected_counts, smoothed
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.documents import DocumentCurator
 from sktensor_dp.privacy.report import PrivacyReport
@@ -83,10 +83,8 @@ def continue_stream(
     StreamState
         After this batch.
     """
-    fitted, k = state.fitted, len(state.fitted.topics)
-    prior = np.full(k, concentration / k) if concentration > 0 else fitted.weights
-    clip = curator.given_count_clip(limit)
-    noisy = curator.expected_counts(fitted.topics, prior, concentration == 0, clip)
+    fitted, clip = state.fitted, curator.given_count_clip(limit)
+    noisy = expected_counts(curator, fitted.topics, fitted.weights, concentration, clip)
     total = max(float(noisy.value.sum()), 1e-9)
     rate = (state.n_batches + 1) ** -FORGETTING
     mean = (1 - rate) * state.mean + rate * noisy.value / total

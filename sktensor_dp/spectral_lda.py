@@ -292,11 +292,8 @@ class PrivateSpectralLDA(
         X = self._validated(X, reset=stream is None)
         chunks = CountChunks(X, *X.shape)
         if stream is None:
-            self._fit(chunks)
-            budget = (self.epsilon, self.delta)
-            self._stream = StreamState.after(
-                self._fitted, budget, self._payer(), self.privacy_report_
-            )
+            fitted, budget = self._fit(chunks), (self.epsilon, self.delta)
+            self._stream = StreamState.after(fitted, budget, self._payer(), self.privacy_report_)
             return self
         plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
         # Another accountant keeps another ledger, which knows nothing of the first batch.

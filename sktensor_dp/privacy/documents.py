@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import DataCurator
-from sktensor_dp.privacy.mechanisms import Mechanism
-from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.moments import (
     NormHistogram,
@@ -155,9 +153,9 @@ class DocumentCurator(DataCurator):
         query = PairMoments(clip, diagonal_weight, tuple(clips), words, min_tokens)
         if self._noiseless:
             return NoisyPairs(None, self.exact_product("pair_moments", query), 0.0, 0.0)
-        sigma = self._sigma("pair_moments", query)
-        matrix = self.release("pair_moments", query)
-        return NoisyPairs(matrix, matrix.__matmul__, sigma / 2, sigma / diagonal_weight)
+        noisy = self._noisy("pair_moments", query)
+        product = noisy.value.__matmul__
+        return NoisyPairs(noisy.value, product, noisy.sigma / 2, noisy.sigma / diagonal_weight)
 
     def whitened_triples(
         self, basis: Floats, clip: Clip, clips: Sequence[Clip], words: Words
@@ -181,17 +179,8 @@ class DocumentCurator(DataCurator):
         return self._noisy("expected_counts", query)
 
     def _noisy(self, name: str, query: Any) -> Noisy:
-        sigma = self._sigma(name, query)
-        return Noisy(self.release(name, query), sigma)
-
-    def _sigma(self, name: str, query: Any) -> float:
-        if self._noiseless:
-            return 0.0
-        entry = CATALOGUE[name]
-        mechanism = entry.pure if self.pure else entry.gaussian
-        assert isinstance(mechanism, Mechanism)
-        of_sum = query.l2_sensitivity if mechanism.norm == "l2" else query.l1_sensitivity
-        return mechanism.sigma(of_sum / self.n_units, self._plan.cost_of(name))
+        value = self.release(name, query)
+        return Noisy(value, self._records[-1].sigma)
 
     def _clip(
         self,
