@@ -37,6 +37,10 @@ $(VENV)/.dev: $(BIN)/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,tests,lint]'
 	@touch $@
 
+$(VENV)/.bench: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
+
 demo: $(VENV)/.demo
 	@$(BIN)/python examples/topics.py \
 		$(if $(INPUT),--input "$(INPUT)") $(if $(TEXT),--text "$(TEXT)") \
@@ -50,7 +54,7 @@ test: $(VENV)/.dev
 test-slow: $(VENV)/.dev
 	SKTENSOR_DP_TEST_SEEDS="$(SEEDS)" OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 tests
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
 lint: $(VENV)/.dev

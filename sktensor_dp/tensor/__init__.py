@@ -1,5 +1,12 @@
 """Tensor kernels: numpy and scipy only, with no notion of privacy."""
 
+from sktensor_dp.tensor.diagnostics import (
+    incoherence,
+    random_marginal_bound,
+    subspace_distance,
+)
+from sktensor_dp.tensor.factored import cp_oracle, moment_oracle
+from sktensor_dp.tensor.operator_norm import operator_norm
 from sktensor_dp.tensor.oracle import Oracle, tensor_oracle
 from sktensor_dp.tensor.power_method import (
     orthogonal_decomposition,
@@ -11,10 +18,12 @@ from sktensor_dp.tensor.symmetric import (
     multilinear,
     n_unique,
     outer3_sum,
+    symmetric_outer_sum,
     symmetric_product,
     symmetric_to_coordinates,
     symmetrize,
 )
+from sktensor_dp.tensor.views import symmetrize_views
 from sktensor_dp.tensor.whitening import (
     CappedWhitener,
     RandomMarginal,
@@ -32,15 +41,23 @@ __all__ = [
     "Whitener",
     "capped_whitener",
     "coordinates_to_symmetric",
+    "cp_oracle",
+    "incoherence",
+    "moment_oracle",
     "multilinear",
     "n_unique",
+    "operator_norm",
     "orthogonal_decomposition",
     "outer3_sum",
+    "random_marginal_bound",
     "robust_tensor_power_method",
     "simultaneous_power_iteration",
+    "subspace_distance",
+    "symmetric_outer_sum",
     "symmetric_product",
     "symmetric_to_coordinates",
     "symmetrize",
+    "symmetrize_views",
     "tensor_oracle",
     "top_eigenpairs",
     "whiten_by_random_marginal",

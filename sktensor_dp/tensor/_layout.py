@@ -20,10 +20,12 @@ def as_float(values: ArrayLike) -> NDArray[Any]:
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
-def as_cube(values: ArrayLike, name: str, orders: tuple[int, ...]) -> NDArray[Any]:
+def as_cube(values: ArrayLike, name: str, orders: tuple[int, ...] | None) -> NDArray[Any]:
+    """Array with modes of equal length; ``orders=None`` stands for 2 or more."""
     array = as_float(values)
-    if array.ndim not in orders or len(set(array.shape)) > 1:
-        allowed = " or ".join(str(order) for order in orders)
+    n_modes_fit = array.ndim >= 2 if orders is None else array.ndim in orders
+    if not n_modes_fit or len(set(array.shape)) > 1:
+        allowed = "2 or more" if orders is None else " or ".join(map(str, orders))
         raise ValueError(
             f"{name} must have {allowed} modes of equal length; got shape {array.shape}."
         )

@@ -1,4 +1,4 @@
-"""Oracles: a symmetric tensor known through its answers T(I, u, u)."""
+"""Oracles: a symmetric tensor known through its answers T(I, u, ..., u)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,21 @@ Oracle = Callable[[Floats], Floats]
 # A weight below this share of the largest is rounding, not a component.
 NULL_WEIGHT = 1e-12
 
-# Largest Khatri-Rao product formed at once, in numbers (32 MB of float64).
+# Largest product formed at once, in numbers (32 MB of float64).
 _BLOCK_NUMBERS = 2**22
+
+# From this length of a mode on, reading half of the tensor pays for the loop.
+_HALVED_FROM = 64
+
+# BLAS reads T as fast as memory allows for one column, and first rearranges it
+# for more: up to this many columns it is quicker to read it for each.
+_FEW_COLUMNS = 2
+
+# More columns at once are no faster, and leave less of T for the cache.
+_MANY_COLUMNS = 32
+
+# Products of one block that stay in a second-level cache, in numbers.
+_CACHED_NUMBERS = 2**15
 
 
 def tensor_oracle(T: ArrayLike) -> Oracle:
@@ -24,19 +37,28 @@ def tensor_oracle(T: ArrayLike) -> Oracle:
 
     Parameters
     ----------
-    T : array-like of shape (k, k, k)
-        Symmetric tensor. It is not copied if it is a float64 array.
+    T : array-like of shape (k, ..., k)
+        Symmetric tensor of order 3 or more, which is not checked: of a tensor
+        that is not symmetric the answers mean nothing (see `symmetrize`). It is
+        not copied if it is a float64 array.
 
     Returns
     -------
     callable
-        Maps U of shape (k, L) to the (k, L) array of T(I, u, u) for the
-        columns u of U, by one matrix product with their Khatri-Rao squares.
+        Maps U of shape (k, L) to the (k, L) array of T(I, u, ..., u) for the
+        columns u of U.
 
     Raises
     ------
     ValueError
-        If `T` does not have three modes of equal length, or is not finite.
+        If `T` does not have three or more modes of equal length, or is not
+        finite.
+
+    Notes
+    -----
+    Third-order tensors of at least 64 rows are read by half: of the slices
+    T[j] only the rows from a multiple of the block size up to j on, since
+    T[j, l] = T[l, j].
 
     Examples
     --------
@@ -49,38 +71,77 @@ def tensor_oracle(T: ArrayLike) -> Oracle:
            [0.]])
     """
     tensor = np.asarray(T, dtype=np.float64)
-    if tensor.ndim != 3 or len(set(tensor.shape)) > 1 or tensor.size == 0:
-        raise ValueError(f"T must have shape (k, k, k), k >= 1; got shape {tensor.shape}.")
+    if tensor.ndim < 3 or len(set(tensor.shape)) > 1 or tensor.size == 0:
+        raise ValueError(
+            "T must have shape (k, k, k), k >= 1, or more modes of equal length; "
+            f"got shape {tensor.shape}."
+        )
     if not np.isfinite(tensor).all():
         raise ValueError("T must be finite; it holds NaN or infinity.")
-    k = tensor.shape[0]
-    flat = tensor.reshape(k, k * k)
-    step = max(1, _BLOCK_NUMBERS // (k * k))
+    k, order = tensor.shape[0], tensor.ndim
+    if order == 3 and k >= _HALVED_FROM:
+        return lambda U: _contract_by_half(tensor, U)
+    flat = tensor.reshape(k, -1)
+    step = max(1, _BLOCK_NUMBERS // k ** (order - 1))
 
     def contract(U: Floats) -> Floats:
         answer = np.empty(U.shape)
         for start in range(0, U.shape[1], step):
             block = U[:, start : start + step]
-            pairs = (block[:, None, :] * block).reshape(k * k, -1)
-            answer[:, start : start + step] = flat @ pairs
+            products = block
+            for _ in range(order - 2):
+                products = (products[:, None, :] * block).reshape(-1, block.shape[1])
+            answer[:, start : start + step] = flat @ products
         return answer
 
     return contract
 
 
-def resolve(T: ArrayLike | Oracle, dim: int | None, n_components: int) -> tuple[Oracle, int]:
-    """Oracle and mode length of a tensor given in either form."""
+def _contract_by_half(tensor: Floats, U: Floats) -> Floats:
+    width = 1 if U.shape[1] <= _FEW_COLUMNS else _MANY_COLUMNS
+    answer = np.empty(U.shape)
+    for start in range(0, U.shape[1], width):
+        columns = slice(start, start + width)
+        answer[:, columns] = _contract_half(tensor, U[:, columns])
+    return answer
+
+
+def _contract_half(tensor: Floats, U: Floats) -> Floats:
+    """T(I, u, u) from the slices T[j, l:] with l <= j, each used for (j, l) and (l, j)."""
+    k, n_columns = U.shape
+    columns = np.ascontiguousarray(U.T)
+    answer = np.zeros((n_columns, k))
+    size = max(1, min(k // 4, _CACHED_NUMBERS // max(1, k * n_columns)))
+    for first in range(0, k, size):
+        last = min(first + size, k)
+        below = tensor[first:last, first:].transpose(0, 2, 1)
+        marginals = np.matmul(columns, below)  # T(e_j, e_l, u), of shape (j, column, l)
+        answer[:, first:last] += np.einsum("jcl,cl->cj", marginals, columns[:, first:])
+        answer[:, last:] += np.einsum(
+            "jcl,cj->cl", marginals[:, :, last - first :], columns[:, first:last]
+        )
+    return answer.T
+
+
+def resolve(
+    T: ArrayLike | Oracle, dim: int | None, n_components: int, order: int | None = None
+) -> tuple[Oracle, int, int]:
+    """Oracle, mode length and order of a tensor given in either form."""
     if callable(T):
         if dim is None:
             raise ValueError("dim, the length of a mode, is required when T is an oracle.")
-        oracle, k = T, int(dim)
+        oracle, k, n_modes = T, int(dim), 3 if order is None else int(order)
+        if n_modes < 3:
+            raise ValueError(f"order must be at least 3; got {order}.")
     else:
-        oracle, k = tensor_oracle(T), np.shape(T)[0]
+        oracle, k, n_modes = tensor_oracle(T), np.shape(T)[0], np.ndim(T)
         if dim not in (None, k):
             raise ValueError(f"dim must be {k}, the length of the modes of T; got {dim}.")
+        if order not in (None, n_modes):
+            raise ValueError(f"order must be {n_modes}, the number of modes of T; got {order}.")
     if not 1 <= n_components <= k:
         raise ValueError(f"n_components must be between 1 and {k}; got {n_components}.")
-    return oracle, k
+    return oracle, k, n_modes
 
 
 def check_counts(*, n_restarts: int, max_iter: int) -> None:

@@ -1,8 +1,8 @@
-"""Orthogonal decomposition of symmetric third-order tensors.
+"""Orthogonal decomposition of symmetric tensors of order three or more.
 
 Every routine takes the tensor either as a dense array or as an *oracle*: a
-function that answers T(I, u, u) for each column u of a matrix. All restarts of
-an iteration are columns of one such query.
+function that answers T(I, u, ..., u) for each column u of a matrix. All
+restarts of an iteration are columns of one such query.
 """
 
 from __future__ import annotations
@@ -22,12 +22,17 @@ __all__ = [
     "simultaneous_power_iteration",
 ]
 
+# Restarts compete by T(u, ..., u), whose relative error is of the order of the
+# square of their movement: at this one it is about 1 %.
+_BASIN_TOL = 0.1
+
 
 def robust_tensor_power_method(
     T: ArrayLike | Oracle,
     n_components: int,
     *,
     dim: int | None = None,
+    order: int | None = None,
     n_restarts: int = 10,
     max_iter: int = 100,
     tol: float = 1e-10,
@@ -36,39 +41,48 @@ def robust_tensor_power_method(
     """Robust tensor power method: one component at a time, with deflation.
 
     Each component starts from `n_restarts` uniform points of the unit sphere,
-    iterates u <- T(I, u, u) / |T(I, u, u)|, keeps the restart of largest
-    T(u, u, u), and polishes it alone. Deflation is kept as weights and
-    vectors: `T` is never copied or changed.
+    iterates u <- T(I, u, ..., u) / |T(I, u, ..., u)|, keeps the restart of
+    largest |T(u, ..., u)|, and polishes it alone. Deflation is kept as weights
+    and vectors: `T` is never copied or changed.
 
     Parameters
     ----------
-    T : array-like of shape (k, k, k), or callable
-        Symmetric tensor, or an oracle that maps U of shape (k, L) to the
-        (k, L) array of T(I, u, u) for the columns u of U. An oracle may be
-        noisy; it is queried for `n_restarts` columns, and for one column while
-        polishing, each at most ``max_iter + 1`` times per component.
+    T : array-like of shape (k, ..., k), or callable
+        Symmetric tensor of order 3 or more (not checked: a dense one may be
+        read by half, see `tensor_oracle`), or an oracle that maps U of shape
+        (k, L) to the (k, L) array of T(I, u, ..., u) for the columns u of U. An
+        oracle may be noisy. It is queried once for all starting points, of all
+        components; then per component for at most `n_restarts` columns and, while
+        polishing, for one, each at most `max_iter` times. Columns that have
+        stopped moving are left out of queries.
     n_components : int
         Number of components, at most k.
     dim : int, optional
         Length k of a mode; required with an oracle, else read from `T`.
+    order : int, optional
+        Number of modes; 3 by default with an oracle, else read from `T`.
     n_restarts : int, default=10
         Starting points per component (L in the papers).
     max_iter : int, default=100
         Most iterations of the restarts, and again of the polishing (R).
     tol : float, default=1e-10
-        Iterations stop once no vector moves by more than this.
+        Polishing stops once the vector would move by no more than this, up to
+        sign. Restarts, which need only tell basins apart, stop at 0.1 if that
+        is more. A negative value makes all iterations run.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the starting points.
 
     Returns
     -------
     weights : ndarray of shape (n_components,)
-        T(v, v, v) after deflation, non-negative and decreasing; exactly 0
-        beyond the rank of `T`.
+        T(v, ..., v) after deflation, decreasing in magnitude; exactly 0 beyond
+        the rank of `T`. Positive if the order is odd. If it is even, T(v, ..., v)
+        has the same sign for v and -v: weights may be negative.
     vectors : ndarray of shape (n_components, k)
-        Unit vectors as rows, signed so that the weights are positive. Under
-        noise they are only nearly orthogonal. Those of weight 0 are arbitrary
-        unit vectors orthogonal to the others.
+        Unit vectors as rows, signed so that weights of odd order are positive;
+        of even order their signs are arbitrary. Under noise they are only nearly
+        orthogonal. Those of weight 0 are arbitrary unit vectors orthogonal to
+        the others.
 
     Raises
     ------
@@ -95,23 +109,34 @@ def robust_tensor_power_method(
     (array([2., 1.]), array([[-0.8,  0.6],
            [ 0.6,  0.8]]))
     """
-    oracle, k = resolve(T, dim, n_components)
+    oracle, k, n_modes = resolve(T, dim, n_components, order)
     check_counts(n_restarts=n_restarts, max_iter=max_iter)
     rng = as_generator(random_state)
     weights, vectors = np.zeros(n_components), np.zeros((n_components, k))
+    # A negative tolerance never stops anything, nor does it here.
+    basin_tol = max(tol, float(np.copysign(_BASIN_TOL, tol)))
+    starts = rng.standard_normal((n_components, k, n_restarts))
+    starts /= np.linalg.norm(starts, axis=1, keepdims=True)
+    # Deflation is a separate term: one query answers for the starts of all components.
+    first = np.hsplit(oracle(np.hstack(list(starts))), n_components)
     for j in range(n_components):
-        residual = _deflate(oracle, weights[:j], vectors[:j])
-        starts = rng.standard_normal((k, n_restarts))
-        starts /= np.linalg.norm(starts, axis=0)
-        ends, values = _iterate(residual, starts, max_iter, tol)
-        best = int(np.argmax(values))
-        polished, value = _iterate(residual, ends[:, [best]], max_iter, tol)
-        if value[0] <= NULL_WEIGHT * weights.max():
+        subtracted = _deflation(weights[:j], vectors[:j], n_modes)
+
+        def residual(U: Floats, subtracted: Oracle = subtracted) -> Floats:
+            return oracle(U) - subtracted(U)
+
+        answers = first[j] - subtracted(starts[j])
+        ends, answers = _iterate(residual, starts[j], answers, max_iter, basin_tol)
+        best = [int(np.argmax(np.abs(np.sum(ends * answers, axis=0))))]
+        end, answer = _iterate(residual, ends[:, best], answers[:, best], max_iter, tol)
+        value = float(np.sum(end * answer))
+        if abs(value) <= NULL_WEIGHT * np.abs(weights).max():
             vectors[j:] = _orthogonal_rows(vectors[:j], n_components - j, rng)
             break
-        weights[j], vectors[j] = value[0], polished[:, 0]
-    order = np.argsort(-weights, kind="stable")
-    return weights[order], vectors[order]
+        weights[j] = abs(value) if n_modes % 2 else value
+        vectors[j] = _signed_end(end, answer, n_modes, tol)
+    descending = np.argsort(-np.abs(weights), kind="stable")
+    return weights[descending], vectors[descending]
 
 
 def orthogonal_decomposition(
@@ -120,6 +145,7 @@ def orthogonal_decomposition(
     *,
     method: Literal["power", "simultaneous", "best"] = "best",
     dim: int | None = None,
+    order: int | None = None,
     n_restarts: int = 10,
     max_iter: int = 100,
     tol: float = 1e-10,
@@ -129,7 +155,7 @@ def orthogonal_decomposition(
 
     Parameters
     ----------
-    T : array-like of shape (k, k, k), or callable
+    T : array-like of shape (k, ..., k), or callable
         As in `robust_tensor_power_method`.
     n_components : int
         Number of components, at most k.
@@ -137,14 +163,14 @@ def orthogonal_decomposition(
         "power": `robust_tensor_power_method`. "simultaneous":
         `simultaneous_power_iteration` from random frames. "best": the latter
         from random frames and from the result of the former; the restart of
-        largest diagonal energy sum_j T(v_j, v_j, v_j)^2 wins.
-    dim, n_restarts, max_iter, tol, random_state
+        largest diagonal energy sum_j T(v_j, ..., v_j)^2 wins.
+    dim, order, n_restarts, max_iter, tol, random_state
         As in those functions.
 
     Returns
     -------
     weights : ndarray of shape (n_components,)
-        Non-negative, decreasing.
+        Decreasing in magnitude; non-negative if the order is odd.
     vectors : ndarray of shape (n_components, k)
         Unit rows; orthonormal unless `method` is "power".
 
@@ -196,39 +222,73 @@ def orthogonal_decomposition(
     starts = None
     if method != "simultaneous":
         weights, starts = robust_tensor_power_method(
-            T, n_components, dim=dim, n_restarts=n_restarts,
+            T, n_components, dim=dim, order=order, n_restarts=n_restarts,
             max_iter=max_iter, tol=tol, random_state=rng,
         )  # fmt: skip
         if method == "power":
             return weights, starts
     return simultaneous_power_iteration(
-        T, n_components, dim=dim, starts=starts, n_restarts=n_restarts,
+        T, n_components, dim=dim, order=order, starts=starts, n_restarts=n_restarts,
         max_iter=max_iter, tol=tol, random_state=rng,
     )  # fmt: skip
 
 
-def _deflate(oracle: Oracle, weights: Floats, vectors: Floats) -> Oracle:
-    """Oracle of T - sum_j weights[j] v_j (x) v_j (x) v_j."""
+def _deflation(weights: Floats, vectors: Floats, order: int) -> Oracle:
+    """Oracle of sum_j weights[j] v_j (x) ... (x) v_j, to be subtracted."""
 
-    def residual(U: Floats) -> Floats:
-        return oracle(U) - vectors.T @ (weights[:, None] * (vectors @ U) ** 2)
+    def contract(U: Floats) -> Floats:
+        powers = (vectors @ U) ** (order - 1)
+        return vectors.T @ (weights[:, None] * powers)
 
-    return residual
+    return contract
 
 
-def _iterate(oracle: Oracle, U: Floats, max_iter: int, tol: float) -> tuple[Floats, Floats]:
-    """Power iterations on every column, and T(u, u, u) >= 0 at their ends."""
-    answer = oracle(U)
+def _moved(U: Floats, answers: Floats) -> tuple[Floats, Floats]:
+    """Answers brought to unit length, and how far they are from U up to sign.
+
+    Where T(u, ..., u) is negative and the order even, u changes sign at every
+    step.
+    """
+    norms = np.sqrt(np.einsum("ij,ij->j", answers, answers))
+    if norms.all():
+        moved = answers / norms
+    else:
+        moved = np.divide(answers, norms, out=U.copy(), where=norms > 0)
+    difference = moved - U * np.copysign(1.0, np.einsum("ij,ij->j", moved, U))
+    return moved, np.sqrt(np.einsum("ij,ij->j", difference, difference))
+
+
+def _iterate(
+    oracle: Oracle, U: Floats, answers: Floats, max_iter: int, tol: float
+) -> tuple[Floats, Floats]:
+    """Power iterations on columns, of known answers, and the answers at their ends.
+
+    A column that would move no further than `tol` is left out of queries.
+    """
+    U, answers = U.copy(), answers.copy()
+    active = np.arange(U.shape[1])
     for _ in range(max_iter):
-        norms = np.linalg.norm(answer, axis=0)
-        moved = np.divide(answer, norms, out=U.copy(), where=norms > 0)
-        change = np.linalg.norm(moved - U, axis=0).max()
-        U, answer = moved, oracle(moved)
-        if change <= tol:
+        moved, change = _moved(U[:, active], answers[:, active])
+        moving = change > tol
+        active = active[moving]
+        if active.size == 0:
             break
-    values = np.sum(U * answer, axis=0)
-    signs = np.where(values < 0, -1.0, 1.0)  # T(-u, -u, -u) = -T(u, u, u)
-    return U * signs, values * signs
+        U[:, active] = moved[:, moving]
+        answers[:, active] = oracle(U[:, active])
+    return U, answers
+
+
+def _signed_end(end: Floats, answer: Floats, order: int, tol: float) -> Floats:
+    """Unit vector of a component, of positive T(v, ..., v) if the order is odd.
+
+    The last step of at most `tol` needs no query for its end: it is taken, so that
+    deflation leaves nothing that could be mistaken for another component.
+    """
+    moved, change = _moved(end, answer)
+    if change[0] <= tol and np.any(answer):
+        return moved[:, 0]
+    negative = order % 2 == 1 and np.sum(end * answer) < 0
+    return -end[:, 0] if negative else end[:, 0]
 
 
 def _orthogonal_rows(found: Floats, n_missing: int, rng: np.random.Generator) -> Floats:

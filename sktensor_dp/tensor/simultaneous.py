@@ -18,6 +18,7 @@ def simultaneous_power_iteration(
     n_components: int,
     *,
     dim: int | None = None,
+    order: int | None = None,
     starts: ArrayLike | None = None,
     n_restarts: int = 10,
     max_iter: int = 100,
@@ -27,15 +28,15 @@ def simultaneous_power_iteration(
     """Orthogonalised power iteration on all components at once.
 
     An orthonormal frame V is replaced by the polar factor of
-    [T(v_j, v_j, v_j) T(I, v_j, v_j)]_j, the direction in which the diagonal
-    energy sum_j T(v_j, v_j, v_j)^2 rises fastest. A frame that maximises it is
+    [T(v_j, ..., v_j) T(I, v_j, ..., v_j)]_j, the direction in which the diagonal
+    energy sum_j T(v_j, ..., v_j)^2 rises fastest. A frame that maximises it is
     the least-squares fit to `T` by an orthogonally decomposable tensor, hence
     the maximum-likelihood fit under isotropic Gaussian noise. Without deflation
     no component inherits the errors of the others.
 
     Parameters
     ----------
-    T : array-like of shape (k, k, k), or callable
+    T : array-like of shape (k, ..., k), or callable
         As in `robust_tensor_power_method`. An oracle is queried for
         `n_components` columns per restart, at most ``max_iter + 1`` times, and
         as often again for the best restart.
@@ -43,6 +44,8 @@ def simultaneous_power_iteration(
         Number of components, at most k.
     dim : int, optional
         Length k of a mode; required with an oracle, else read from `T`.
+    order : int, optional
+        Number of modes; 3 by default with an oracle, else read from `T`.
     starts : array-like of shape (n_components, k), optional
         Rows to start one more restart from, after orthonormalisation.
     n_restarts : int, default=10
@@ -57,8 +60,8 @@ def simultaneous_power_iteration(
     Returns
     -------
     weights : ndarray of shape (n_components,)
-        T(v, v, v), non-negative and decreasing, for the restart of largest
-        diagonal energy.
+        T(v, ..., v), decreasing in magnitude, for the restart of largest
+        diagonal energy. Non-negative if the order is odd.
     vectors : ndarray of shape (n_components, k)
         Orthonormal rows.
 
@@ -86,7 +89,7 @@ def simultaneous_power_iteration(
     (array([2., 1.]), array([[ 0., -1.],
            [ 1.,  0.]]))
     """
-    oracle, k = resolve(T, dim, n_components)
+    oracle, k, n_modes = resolve(T, dim, n_components, order)
     check_counts(n_restarts=n_restarts + (starts is not None), max_iter=max_iter)
     rng = as_generator(random_state)
     frames = np.linalg.qr(rng.standard_normal((n_restarts, k, n_components)))[0]
@@ -100,17 +103,17 @@ def simultaneous_power_iteration(
     frames, values = _iterate_frames(oracle, frames, max_iter, tol)
     best = int(np.argmax(np.sum(values**2, axis=1)))
     frames, values = _iterate_frames(oracle, frames[[best]], max_iter, tol)
-    signs = np.where(values[0] < 0, -1.0, 1.0)
+    signs = np.where((values[0] < 0) & (n_modes % 2 == 1), -1.0, 1.0)
     weights, vectors = values[0] * signs, (frames[0] * signs).T
-    weights[weights <= NULL_WEIGHT * weights.max()] = 0.0
-    order = np.argsort(-weights, kind="stable")
-    return weights[order], vectors[order]
+    weights[np.abs(weights) <= NULL_WEIGHT * np.abs(weights).max()] = 0.0
+    found = np.argsort(-np.abs(weights), kind="stable")
+    return weights[found], vectors[found]
 
 
 def _iterate_frames(
     oracle: Oracle, frames: Floats, max_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Orthogonalised iterations on a stack (L, k, n) of frames, and T(v, v, v)."""
+    """Orthogonalised iterations on a stack (L, k, n) of frames, and T(v, ..., v)."""
     answers, values = _contract_frames(oracle, frames)
     for _ in range(max_iter):
         moved = _polar(answers * values[:, None, :])
@@ -123,7 +126,7 @@ def _iterate_frames(
 
 
 def _contract_frames(oracle: Oracle, frames: Floats) -> tuple[Floats, Floats]:
-    """T(I, v, v) and T(v, v, v) for the columns of a stack of frames."""
+    """T(I, v, ..., v) and T(v, ..., v) for the columns of a stack of frames."""
     n_frames, k, n = frames.shape
     columns = np.moveaxis(frames, 0, 1).reshape(k, n_frames * n)
     answers = np.moveaxis(oracle(columns).reshape(k, n_frames, n), 1, 0)

@@ -24,6 +24,7 @@ __all__ = [
     "multilinear",
     "n_unique",
     "outer3_sum",
+    "symmetric_outer_sum",
     "symmetric_product",
     "symmetric_to_coordinates",
     "symmetrize",
@@ -41,8 +42,9 @@ def symmetrize(T: ArrayLike) -> NDArray[Any]:
 
     Parameters
     ----------
-    T : array-like of shape (k, k), (k, k, k) or (k, k, k, k)
-        Dense tensor with modes of equal length.
+    T : array-like of shape (k, ..., k)
+        Dense tensor of order 2 or more with modes of equal length. The cost
+        grows with the factorial of the order.
 
     Returns
     -------
@@ -53,7 +55,7 @@ def symmetrize(T: ArrayLike) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        If the order is not 2, 3 or 4, or the modes differ in length.
+        If the order is below 2, or the modes differ in length.
 
     Examples
     --------
@@ -63,7 +65,7 @@ def symmetrize(T: ArrayLike) -> NDArray[Any]:
     array([[1., 2.],
            [2., 3.]])
     """
-    tensor = as_cube(T, "T", orders=(2, 3, 4))
+    tensor = as_cube(T, "T", orders=None)
     total = np.zeros_like(tensor)
     for axes in permutations(range(tensor.ndim)):
         total += tensor.transpose(axes)
@@ -236,7 +238,7 @@ def multilinear(T: ArrayLike, A: ArrayLike) -> NDArray[Any]:
 
 
 def outer3_sum(weights: ArrayLike, V: ArrayLike) -> NDArray[Any]:
-    """Symmetric tensor sum_j weights[j] v_j (x) v_j (x) v_j.
+    """`symmetric_outer_sum` of order 3, sum_j weights[j] v_j (x) v_j (x) v_j.
 
     Parameters
     ----------
@@ -259,7 +261,39 @@ def outer3_sum(weights: ArrayLike, V: ArrayLike) -> NDArray[Any]:
     --------
     >>> import numpy as np
     >>> from sktensor_dp.tensor.symmetric import outer3_sum
-    >>> T = outer3_sum([2.0, 5.0], np.eye(2))
+    >>> float(outer3_sum([2.0, 5.0], np.eye(2))[1, 1, 1])
+    5.0
+    """
+    return symmetric_outer_sum(weights, V, 3)
+
+
+def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike, order: int = 3) -> NDArray[Any]:
+    """Symmetric tensor sum_j weights[j] v_j (x) ... (x) v_j.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n,)
+        Weights, of any sign.
+    V : array-like of shape (n, k)
+        The vectors v_j as rows.
+    order : int, default=3
+        Number of modes, at least 2.
+
+    Returns
+    -------
+    ndarray of shape (k, ..., k)
+        Symmetric up to rounding.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit or `order` is below 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.tensor.symmetric import symmetric_outer_sum
+    >>> T = symmetric_outer_sum([2.0, 5.0], np.eye(2))
     >>> float(T[0, 0, 0]), float(T[1, 1, 1]), float(T[0, 1, 1])
     (2.0, 5.0, 0.0)
     """
@@ -268,14 +302,18 @@ def outer3_sum(weights: ArrayLike, V: ArrayLike) -> NDArray[Any]:
         raise ValueError(
             f"weights and V must have shapes (n,) and (n, k); got {w.shape} and {vectors.shape}."
         )
+    if order < 2:
+        raise ValueError(f"order must be at least 2; got {order}.")
     n, k = vectors.shape
-    total = np.zeros((k, k * k), dtype=np.result_type(w, vectors))
-    step = max(1, _BLOCK_NUMBERS // max(1, k * k))
+    total = np.zeros((k, k ** (order - 1)), dtype=np.result_type(w, vectors))
+    step = max(1, _BLOCK_NUMBERS // max(1, k ** (order - 1)))
     for start in range(0, n, step):
         block = vectors[start : start + step]
-        pairs = (block[:, :, None] * block[:, None, :]).reshape(-1, k * k)
-        total += (block * w[start : start + step, None]).T @ pairs
-    return total.reshape(k, k, k)
+        products = block
+        for _ in range(order - 2):
+            products = (products[:, :, None] * block[:, None, :]).reshape(len(block), -1)
+        total += (block * w[start : start + step, None]).T @ products
+    return total.reshape((k,) * order)
 
 
 def symmetric_product(A: ArrayLike, v: ArrayLike) -> NDArray[Any]:

@@ -164,7 +164,7 @@ def test_restarts_share_one_query_and_iterations_are_bounded():
         return U**2  # orthogonal, with every weight 1
 
     robust_tensor_power_method(oracle, 2, dim=5, n_restarts=7, max_iter=3, tol=-1.0, random_state=0)
-    assert queries == 2 * (4 * [(5, 7)] + 4 * [(5, 1)])
+    assert queries == [(5, 14)] + 2 * (3 * [(5, 7)] + 3 * [(5, 1)])
 
 
 def test_iteration_stops_once_converged():

@@ -25,7 +25,7 @@ def all_transposes(T):
     return [T.transpose(axes) for axes in permutations(range(T.ndim))]
 
 
-@pytest.mark.parametrize("order", [2, 3, 4])
+@pytest.mark.parametrize("order", [2, 3, 4, 5])
 def test_symmetrize_is_the_orthogonal_projection(order, seed):
     T = np.random.default_rng(seed).standard_normal((4,) * order)
     S = symmetrize(T)

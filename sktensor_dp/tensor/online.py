@@ -1,0 +1,170 @@
+"""The power method on answers that come one batch at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sktensor_dp.tensor._random import RandomState, as_generator
+from sktensor_dp.tensor.oracle import Floats, check_counts
+
+__all__ = ["OnlinePowerMethod"]
+
+
+class OnlinePowerMethod:
+    """Robust tensor power method that asks and is told.
+
+    Each answer may come from another batch of samples or carry fresh noise: nothing
+    is asked twice. A component takes ``max_iter + 1`` answers for all its starts at
+    once; the last one gives T(u, u, u), by which the best start is kept, and one more
+    iterate of it. Once all components are found, further answers polish them: each
+    is one step for all components, averaged over the steps so far.
+
+    Memory is O(d (k + L)): components found, and starts.
+
+    Parameters
+    ----------
+    dim : int
+        Length d of a mode.
+    n_components : int
+        Number k of components, at most d.
+    n_restarts : int, default=10
+        Starts per component (L).
+    max_iter : int, default=10
+        Iterations per component (R).
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the starts.
+
+    Attributes
+    ----------
+    n_answers : int
+        Number of answers told so far.
+    n_answers_needed : int
+        Number after which all components are found: ``k (max_iter + 1)``.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    References
+    ----------
+    Y. Wang, A. Anandkumar, "Online and differentially-private tensor decomposition",
+    NIPS 2016, Algorithm 2, with the projections of its step 7 taken of the unit
+    iterates, and the eigenvalue of the iterate it belongs to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.tensor import outer3_sum, tensor_oracle
+    >>> from sktensor_dp.tensor.online import OnlinePowerMethod
+    >>> oracle = tensor_oracle(outer3_sum([3.0, 2.0], np.eye(2)))
+    >>> method = OnlinePowerMethod(2, 2, random_state=0)
+    >>> while not method.is_complete:
+    ...     method.tell(oracle(method.ask()))
+    >>> weights, vectors = method.components()
+    >>> weights.round(6), np.abs(vectors).round(6)
+    (array([3., 2.]), array([[1., 0.],
+           [0., 1.]]))
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        n_components: int,
+        *,
+        n_restarts: int = 10,
+        max_iter: int = 10,
+        random_state: RandomState = None,
+    ) -> None:
+        check_counts(n_restarts=n_restarts, max_iter=max_iter)
+        if not 1 <= n_components <= dim:
+            raise ValueError(f"n_components must be between 1 and {dim}; got {n_components}.")
+        self.n_answers = 0
+        self.n_answers_needed = n_components * (max_iter + 1)
+        self._n_components = n_components
+        self._n_restarts = n_restarts
+        self._max_iter = max_iter
+        self._rng = as_generator(random_state)
+        self._weights = np.zeros(0)
+        self._vectors = np.zeros((0, dim))
+        self._polished: Floats | None = None
+        self._iteration = 0
+        self._starts = self._new_starts()
+        self._best: tuple[float, Floats] = (0.0, self._starts[:, 0])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all components are found."""
+        return len(self._weights) == self._n_components
+
+    def ask(self) -> Floats:
+        """Unit columns u, of shape (d, n), for which T(I, u, u) is wanted next."""
+        return self._vectors.T if self.is_complete else self._starts
+
+    def tell(self, answers: Floats) -> None:
+        """Take the answers to the last question and move on.
+
+        Parameters
+        ----------
+        answers : ndarray of the shape of ``ask()``
+            T(I, u, u) for each column, exact, sampled or noisy.
+        """
+        self.n_answers += 1
+        if self.is_complete:
+            self._polish(answers)
+        else:
+            self._iterate(answers)
+
+    def components(self) -> tuple[Floats, Floats]:
+        """Weights, and unit vectors as rows, found so far, the one at work included.
+
+        Returns
+        -------
+        weights : ndarray of shape (n,)
+            T(v, v, v) after deflation; decreasing.
+        vectors : ndarray of shape (n, d)
+            Unit rows.
+        """
+        weights, vectors = self._weights, self._vectors
+        if not self.is_complete:
+            weights = np.append(weights, self._best[0])
+            vectors = np.vstack([vectors, self._best[1]])
+        order = np.argsort(-weights, kind="stable")
+        return weights[order], vectors[order]
+
+    def _new_starts(self) -> Floats:
+        starts = self._rng.standard_normal((self._vectors.shape[1], self._n_restarts))
+        return starts / np.linalg.norm(starts, axis=0)
+
+    def _iterate(self, answers: Floats) -> None:
+        deflation = self._weights[:, None] * (self._vectors @ self._starts) ** 2
+        answers = answers - self._vectors.T @ deflation
+        values = np.einsum("ij,ij->j", self._starts, answers)
+        moved = _unit(answers, self._starts)
+        best = int(np.argmax(values))
+        self._best = (float(values[best]), moved[:, best])
+        self._iteration += 1
+        if self._iteration <= self._max_iter:
+            self._starts = moved
+            return
+        self._weights = np.append(self._weights, self._best[0])
+        self._vectors = np.vstack([self._vectors, self._best[1]])
+        self._iteration, self._starts = 0, self._new_starts()
+
+    def _polish(self, answers: Floats) -> None:
+        """Average the noise of polishing steps; what they start from is forgotten quadratically."""
+        overlaps = (self._vectors @ self._vectors.T) ** 2
+        np.fill_diagonal(overlaps, 0.0)
+        answers = answers - self._vectors.T @ (self._weights[:, None] * overlaps)
+        n_steps = self.n_answers - self.n_answers_needed
+        mean = np.zeros_like(answers) if self._polished is None else self._polished
+        self._polished = mean + (answers - mean) / n_steps
+        vectors = _unit(self._polished, self._vectors.T)
+        self._weights = np.einsum("ij,ij->j", vectors, self._polished)
+        self._vectors = vectors.T
+
+
+def _unit(columns: Floats, otherwise: Floats) -> Floats:
+    """Columns of length 1; those of length 0 are replaced."""
+    norms = np.linalg.norm(columns, axis=0)
+    return np.divide(columns, norms, out=otherwise.copy(), where=norms > 0)

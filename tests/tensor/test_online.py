@@ -1,0 +1,117 @@
+import pickle
+
+import numpy as np
+import pytest
+
+from sktensor_dp.tensor import outer3_sum, tensor_oracle
+from sktensor_dp.tensor.online import OnlinePowerMethod
+
+
+def problem(seed, d=8, k=3):
+    rng = np.random.default_rng(seed)
+    V = np.linalg.qr(rng.standard_normal((d, k)))[0].T
+    return np.array([3.0, 2.5, 2.0]), V, rng
+
+
+def run(method, oracle, n_answers):
+    for _ in range(n_answers):
+        method.tell(oracle(method.ask()))
+
+
+def test_finds_components_after_the_answers_it_asked_for(seed):
+    weights, V, _ = problem(seed)
+    method = OnlinePowerMethod(8, 3, max_iter=12, random_state=seed)
+    assert method.n_answers_needed == 39
+    oracle = tensor_oracle(outer3_sum(weights, V))
+    run(method, oracle, 38)
+    assert not method.is_complete
+    run(method, oracle, 1)
+    assert method.is_complete
+    found, vectors = method.components()
+    np.testing.assert_allclose(found, weights, rtol=1e-6)
+    np.testing.assert_allclose(np.abs(np.sum(vectors * V, axis=1)), 1.0, atol=1e-9)
+
+
+def test_the_first_answer_is_a_power_step_and_its_value(seed):
+    weights, V, _ = problem(seed)
+    T = outer3_sum(weights, V)
+    method = OnlinePowerMethod(8, 3, n_restarts=4, random_state=seed)
+    starts = method.ask().copy()
+    np.testing.assert_allclose(np.linalg.norm(starts, axis=0), 1.0)
+    answers = tensor_oracle(T)(starts)
+    method.tell(answers)
+    np.testing.assert_allclose(method.ask(), answers / np.linalg.norm(answers, axis=0))
+    value = np.einsum("abc,al,bl,cl->l", T, starts, starts, starts)
+    assert method.components()[0][0] == pytest.approx(value.max())
+
+
+def test_deflation_removes_what_was_found(seed):
+    weights, V, _ = problem(seed)
+    oracle = tensor_oracle(outer3_sum(weights, V))
+    method = OnlinePowerMethod(8, 3, max_iter=15, random_state=seed)
+    run(method, oracle, 16)
+    # What is left has no part of the component found.
+    (value, *_), (vector, *_) = method.components()
+    run(method, oracle, 1)
+    assert np.abs(vector @ method.ask()).max() < 1e-5
+    assert np.abs(value - weights).min() < 1e-6
+
+
+def test_polishing_averages_noise(seed):
+    """A third of the noise after nine steps; one alone would leave all of it."""
+    weights, V, rng = problem(seed)
+    exact = tensor_oracle(outer3_sum(weights, V))
+    sigma = 0.02
+
+    def noisy(U):
+        return exact(U) + sigma * rng.standard_normal(U.shape)
+
+    method = OnlinePowerMethod(8, 3, max_iter=10, random_state=seed)
+    run(method, exact, 33)
+    run(method, noisy, 400)
+    _, vectors = method.components()
+    sines = np.sqrt(np.maximum(1 - np.sum(vectors * V, axis=1) ** 2, 0))
+    # sigma sqrt(7) / (w sqrt(400)), at most .0013, times two; one step alone errs by .018.
+    assert sines.max() < 0.004
+
+
+def test_weights_decrease_while_components_are_found():
+    weights, V, _ = problem(0)
+    oracle = tensor_oracle(outer3_sum(weights[::-1], V))
+    method = OnlinePowerMethod(8, 3, random_state=1)
+    for _ in range(40):
+        method.tell(oracle(method.ask()))
+        found, vectors = method.components()
+        assert len(found) == len(vectors) <= 3
+        assert (np.diff(found) <= 0).all()
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0)
+
+
+def test_pickling_between_answers_changes_nothing():
+    weights, V, _ = problem(0)
+    oracle = tensor_oracle(outer3_sum(weights, V))
+    whole = OnlinePowerMethod(8, 3, max_iter=3, random_state=0)
+    parts = OnlinePowerMethod(8, 3, max_iter=3, random_state=0)
+    for _ in range(14):
+        whole.tell(oracle(whole.ask()))
+        parts = pickle.loads(pickle.dumps(parts))
+        parts.tell(oracle(parts.ask()))
+    for one, two in zip(whole.components(), parts.components(), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_a_zero_tensor_leaves_unit_vectors():
+    method = OnlinePowerMethod(4, 2, max_iter=2, random_state=0)
+    for _ in range(8):
+        method.tell(np.zeros_like(method.ask()))
+    weights, vectors = method.components()
+    np.testing.assert_array_equal(weights, 0)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"n_components": 0}, {"n_components": 9}, {"n_restarts": 0}, {"max_iter": 0}]
+)
+def test_wrong_parameters(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        OnlinePowerMethod(**{"dim": 8, "n_components": 2, **wrong})
