@@ -58,6 +58,7 @@ class PrivateEstimatorMixin:
         plan: ReleasePlan,
         *,
         charge: bool = True,
+        unit: str | None = None,
         **options: Any,
     ) -> Curator:
         """Charge the plan and hand over the data; nothing has been read before."""
@@ -65,7 +66,7 @@ class PrivateEstimatorMixin:
             chunks,
             plan,
             spender=type(self).__name__,
-            unit=self._unit,
+            unit=unit or self._unit,
             accountant=self._payer(),
             charge=charge,
             verbose=int(self.verbose),  # type: ignore[attr-defined]

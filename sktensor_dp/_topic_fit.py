@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp._topic_plan import TopicPlan
-from sktensor_dp.privacy.documents import DocumentCurator, Noisy, NoisyPairs
+from sktensor_dp.privacy.curator import Noisy
+from sktensor_dp.privacy.documents import DocumentCurator, NoisyPairs
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear
 from sktensor_dp.tensor.whitening import top_eigenpairs
@@ -97,6 +98,8 @@ class SpectralFit:
         Of the noise of ``moment_tensor``.
     random_state : RandomState
         For restarts after release.
+    n_restarts, max_iter : int
+        Of the decomposition.
     """
 
     def __init__(
@@ -107,8 +110,11 @@ class SpectralFit:
         concentration: float,
         geometry: str,
         random_state: np.random.RandomState,
+        n_restarts: int = 10,
+        max_iter: int = 100,
     ) -> None:
         self._curator = curator
+        self._restarts: dict[str, Any] = {"n_restarts": n_restarts, "max_iter": max_iter}
         self._plan = plan
         self._concentration = concentration
         self._geometry = geometry
@@ -208,7 +214,7 @@ class SpectralFit:
         triples = pairs.correction.triples(noisy.value, mean_pairs, basis)
         inner = _inverse_root(basis.T @ pairs.low_rank(basis))
         eigenvalues, vectors = orthogonal_decomposition(
-            multilinear(triples, inner), k, random_state=self._random_state
+            multilinear(triples, inner), k, **self._restarts, random_state=self._random_state
         )
         topics = topics_from_components(vectors @ (pairs.low_rank(basis) @ inner).T)
         weights = np.clip(np.maximum(eigenvalues, 1e-9) ** -2.0, 0.2 / k, 5 / k)

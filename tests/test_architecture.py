@@ -60,12 +60,13 @@ ESTIMATOR = (
     "privacy.documents",
     "privacy.plan",
     "privacy.report",
+    "privacy.samples",
     "statistics",  # classes alone: see test_estimators_ask_and_do_not_compute
 )
 # The threshold is a public number that estimators check before they charge.
 EXTRA_NAMES = {"privacy.partition_selection.selection_threshold"}
 # Functions that turn what the caller passed into validated raw data, and compute nothing.
-DATA_WRAPPERS = {"as_counts"}
+DATA_WRAPPERS = {"as_counts", "as_samples"}
 LEGACY_NUMPY = {"seed", "random", "normal", "standard_normal", "rand", "randn", "randint"}
 
 

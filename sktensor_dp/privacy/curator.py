@@ -4,7 +4,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -19,10 +19,18 @@ from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
 from sktensor_dp.statistics.query import Chunks, Query
 
-__all__ = ["DataCurator"]
+__all__ = ["DataCurator", "Noisy"]
 
 Floats = NDArray[np.float64]
 Law = TypeVar("Law", Mechanism, PartitionSelection)
+
+
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """A released array and the standard deviation of the noise along a coordinate."""
+
+    value: Floats
+    sigma: float
 
 
 class DataCurator:
@@ -42,6 +50,8 @@ class DataCurator:
         Name of the estimator, for ledger, report and progress.
     unit : str
         Unit of privacy.
+    neighbours : str, default="replace_one"
+        As in :class:`~sktensor_dp.privacy.report.PrivacyReport`.
     accountant : BudgetAccountant or None
         Whom to charge beside the report.
     charge : bool, default=True
@@ -65,6 +75,7 @@ class DataCurator:
         spender: str,
         unit: str,
         accountant: BudgetAccountant | None,
+        neighbours: str = "replace_one",
         charge: bool = True,
         verbose: int = 0,
     ) -> None:
@@ -78,6 +89,7 @@ class DataCurator:
         self._noise = NoiseSource()
         self._spender = spender
         self._unit = unit
+        self._neighbours = neighbours
         self._verbose = verbose
 
     def __enter__(self) -> Self:
@@ -108,6 +120,32 @@ class DataCurator:
         """
         mechanism, cost = self._admit(name, query, Mechanism)
         return self._answer(mechanism, query, cost)
+
+    def noisy(self, name: str, query: Query) -> Noisy:
+        """Answer a query as :meth:`release` does, and say how noisy the answer is."""
+        value = self.release(name, query)
+        return Noisy(value, self._records[-1].sigma)
+
+    def noisy_quantile(
+        self, name: str, query: Query, edges: Floats, quantile: float, *, pure: bool
+    ) -> float:
+        """Release a histogram and return the upper edge of the bin that reaches a quantile.
+
+        Bins that noise alone would fill are taken for empty, or many empty ones
+        would add up: up to the universal threshold of Donoho & Johnstone (1994)
+        for Gaussian noise, and up to a level that Laplace noise exceeds in one
+        histogram of a hundred.
+        """
+        histogram = self.noisy(name, query)
+        share, n_bins = histogram.value, len(edges) - 1
+        level = math.log(100 * n_bins) / math.sqrt(2)
+        if not pure:
+            level = math.sqrt(2 * math.log(n_bins))
+        kept = np.where(share > histogram.sigma * level, share, 0.0)
+        if not kept.any():
+            kept = np.maximum(share, 0.0)
+        reached = np.cumsum(kept) >= quantile * kept.sum()
+        return float(edges[1 + int(np.argmax(reached))])
 
     def exact_product(self, name: str, query: Any) -> Callable[[Floats], Floats]:
         """Answer a query for a symmetric matrix without noise, as ``V -> matrix @ V``.
@@ -160,7 +198,7 @@ class DataCurator:
             epsilon=total.epsilon_at(self._plan.delta),
             delta=self._plan.delta,
             unit=self._unit,
-            neighbours="replace_one",
+            neighbours=self._neighbours,
             n_units=self.n_units,
             sampler=self._noise.sampler,
             seeded=self._noise.seeded,

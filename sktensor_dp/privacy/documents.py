@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.curator import DataCurator, Noisy
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.moments import (
     NormHistogram,
@@ -31,7 +31,7 @@ from sktensor_dp.statistics.norms import (
     WhitenedTripleNorm,
 )
 
-__all__ = ["CLIPPED_NORMS", "DocumentCurator", "Noisy", "NoisyPairs"]
+__all__ = ["CLIPPED_NORMS", "DocumentCurator", "NoisyPairs"]
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.intp] | None
@@ -50,14 +50,6 @@ TOKENS = (1.0, 1e5, 70)
 DIAGONAL_WEIGHT = math.sqrt(0.5)
 # Mean field steps per document: what is left of their bias at ten is hidden by noise.
 MEAN_FIELD, EXACT_MEAN_FIELD = 10, 20
-
-
-@dataclass(frozen=True, eq=False)
-class Noisy:
-    """A released array and the standard deviation of the noise along a coordinate."""
-
-    value: Floats
-    sigma: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +131,7 @@ class DocumentCurator(DataCurator):
     def word_frequencies(self, clip: Clip, clips: Sequence[Clip], min_tokens: int) -> Noisy:
         """Weighted mean counts; they sum to the mean weight in tokens."""
         query = WordFrequencies(clip, tuple(clips), min_tokens)
-        return self._noisy("word_frequencies", query)
+        return self.noisy("word_frequencies", query)
 
     def pair_moments(
         self,
@@ -153,7 +145,7 @@ class DocumentCurator(DataCurator):
         query = PairMoments(clip, diagonal_weight, tuple(clips), words, min_tokens)
         if self._noiseless:
             return NoisyPairs(None, self.exact_product("pair_moments", query), 0.0, 0.0)
-        noisy = self._noisy("pair_moments", query)
+        noisy = self.noisy("pair_moments", query)
         product = noisy.value.__matmul__
         return NoisyPairs(noisy.value, product, noisy.sigma / 2, noisy.sigma / diagonal_weight)
 
@@ -162,12 +154,12 @@ class DocumentCurator(DataCurator):
     ) -> Noisy:
         """Weighted mean third moment in a whitened space."""
         query = WhitenedTripleMoments(basis, (clip, *clips), words)
-        return self._noisy("whitened_triple_moments", query)
+        return self.noisy("whitened_triple_moments", query)
 
     def triples(self, basis: Floats, clip: Clip, clips: Sequence[Clip], words: Words) -> Noisy:
         """Weighted mean third moment in an orthonormal basis, noised in word space."""
         query = TripleMoments(basis, (clip, *clips), words)
-        noisy = self._noisy("triple_moments", query)
+        noisy = self.noisy("triple_moments", query)
         # Off the diagonal of the histogram a Frobenius coordinate has 1 / sqrt(6) of the noise.
         return Noisy(noisy.value, noisy.sigma / math.sqrt(6)) if query.histogram else noisy
 
@@ -176,11 +168,7 @@ class DocumentCurator(DataCurator):
         assert isinstance(clip.norm, CountNorm)
         n_iter = EXACT_MEAN_FIELD if self._noiseless else MEAN_FIELD
         query = ExpectedCounts(topics, prior, single, clip.limit, clip.norm.order, n_iter)
-        return self._noisy("expected_counts", query)
-
-    def _noisy(self, name: str, query: Any) -> Noisy:
-        value = self.release(name, query)
-        return Noisy(value, self._records[-1].sigma)
+        return self.noisy("expected_counts", query)
 
     def _clip(
         self,
@@ -200,25 +188,6 @@ class DocumentCurator(DataCurator):
             low, high, n_bins = search or CLIPPED_NORMS[name]
             edges = np.geomspace(low, high, n_bins + 1)
             query = NormHistogram(norm, edges, clips, min_tokens)
-            limit = self._noisy_quantile(query, edges, quantile)
+            limit = self.noisy_quantile("norm_histogram", query, edges, quantile, pure=self.pure)
         self.limits[name] = limit
         return Clip(norm, limit)
-
-    def _noisy_quantile(self, query: NormHistogram, edges: Floats, quantile: float) -> float:
-        """Upper edge of the bin that reaches a quantile of a noisy histogram.
-
-        Bins that noise alone would fill are taken for empty, or many empty ones
-        would add up: up to the universal threshold of Donoho & Johnstone (1994)
-        for Gaussian noise, and up to a level that Laplace noise exceeds in one
-        histogram of a hundred.
-        """
-        histogram = self._noisy("norm_histogram", query)
-        share, n_bins = histogram.value, len(edges) - 1
-        level = math.log(100 * n_bins) / math.sqrt(2)
-        if not self.pure:
-            level = math.sqrt(2 * math.log(n_bins))
-        kept = np.where(share > histogram.sigma * level, share, 0.0)
-        if not kept.any():
-            kept = np.maximum(share, 0.0)
-        reached = np.cumsum(kept) >= quantile * kept.sum()
-        return float(edges[1 + int(np.argmax(reached))])

@@ -35,6 +35,7 @@ __all__ = [
     "laplace_pair_masses",
     "laplace_vector",
     "spherical_laplace_symmetric",
+    "spherical_laplace_vector",
 ]
 
 Floats = NDArray[np.float64]
@@ -117,6 +118,23 @@ def gaussian_vector(value: Floats, sensitivity: float, mu: float, noise: NoiseSo
 def laplace_vector(value: Floats, sensitivity: float, epsilon: float, noise: NoiseSource) -> Floats:
     """Laplace mechanism on an array of any shape; ``sensitivity`` is in L1."""
     coordinates = noise.laplace(np.ravel(value) / sensitivity, epsilon)
+    return (coordinates * sensitivity).reshape(np.shape(value))
+
+
+def spherical_laplace_vector(
+    value: Floats,
+    sensitivity: float,
+    epsilon: float,
+    noise: NoiseSource,
+    ambient_dimension: int | None = None,
+) -> Floats:
+    """Noise of density exp(-epsilon |b|_2 / sensitivity) on an array of any shape.
+
+    ``ambient_dimension`` is the dimension of the space of which ``value`` is an
+    orthonormal projection, if it is one.
+    """
+    coordinates = np.ravel(value) / sensitivity
+    coordinates = noise.spherical_laplace(coordinates, epsilon, ambient_dimension)
     return (coordinates * sensitivity).reshape(np.shape(value))
 
 

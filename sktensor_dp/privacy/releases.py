@@ -21,6 +21,13 @@ from sktensor_dp.statistics.moments import (
     WhitenedTripleMoments,
     WordFrequencies,
 )
+from sktensor_dp.statistics.power_iterations import PowerIterations, TensorPowerIterations
+from sktensor_dp.statistics.sample_moments import (
+    ProjectedThirdMoments,
+    SecondMoments,
+    ThirdMomentHistogram,
+    ThirdMoments,
+)
 from sktensor_dp.statistics.text import DocumentFrequencies
 from sktensor_dp.tensor.symmetric import n_unique
 
@@ -66,8 +73,21 @@ def _spherical_triples(
     return mechanisms.spherical_laplace_symmetric(x, s, epsilon, noise, ambient)
 
 
+def _spherical_vector(x: Floats, s: float, epsilon: float, noise: NoiseSource, _: Any) -> Floats:
+    return mechanisms.spherical_laplace_vector(x, s, epsilon, noise)
+
+
+def _spherical_projection(
+    x: Floats, s: float, epsilon: float, noise: NoiseSource, query: ThirdMoments
+) -> Floats:
+    return mechanisms.spherical_laplace_vector(x, s, epsilon, noise, query.ambient_dimension)
+
+
 GAUSSIAN = Mechanism("gaussian", "l2", _vector)
 LAPLACE = Mechanism("laplace", "l1", _laplace, pure=True)
+SYMMETRIC = Mechanism("gaussian, symmetric", "l2", _symmetric)
+SPHERICAL = Mechanism("spherical laplace", "l2", _spherical, pure=True)
+SPHERICAL_VECTOR = Mechanism("spherical laplace", "l2", _spherical_vector, pure=True)
 
 
 @dataclass(frozen=True)
@@ -137,8 +157,8 @@ CATALOGUE: dict[str, Release] = {
             "whitened_triple_moments",
             "weighted mean third moment of counts in the released whitened space",
             WhitenedTripleMoments,
-            Mechanism("gaussian, symmetric", "l2", _symmetric),
-            Mechanism("spherical laplace", "l2", _spherical, pure=True),
+            SYMMETRIC,
+            SPHERICAL,
             "whitened_triple_moments.md",
         ),
         Release(
@@ -156,6 +176,54 @@ CATALOGUE: dict[str, Release] = {
             GAUSSIAN,
             LAPLACE,
             "expected_counts.md",
+        ),
+        Release(
+            "second_moments",
+            "mean second moment of samples clipped to a ball",
+            SecondMoments,
+            SYMMETRIC,
+            SPHERICAL,
+            "second_moments.md",
+        ),
+        Release(
+            "third_moment_histogram",
+            "share of samples in each bin of the norm of their projected third moment",
+            ThirdMomentHistogram,
+            GAUSSIAN,
+            LAPLACE,
+            "third_moment_histogram.md",
+        ),
+        Release(
+            "projected_third_moments",
+            "mean third moment of samples in a released subspace, clipped there",
+            ProjectedThirdMoments,
+            GAUSSIAN,
+            SPHERICAL_VECTOR,
+            "projected_third_moments.md",
+        ),
+        Release(
+            "third_moments",
+            "mean third moment of samples, noised in the whole space, seen in a subspace",
+            ThirdMoments,
+            GAUSSIAN,
+            Mechanism("spherical laplace", "l2", _spherical_projection, pure=True),
+            "third_moments.md",
+        ),
+        Release(
+            "power_iterations",
+            "one step of the power method on the third moment of samples, from all starts",
+            PowerIterations,
+            GAUSSIAN,
+            SPHERICAL_VECTOR,
+            "power_iterations.md",
+        ),
+        Release(
+            "tensor_power_iterations",
+            "one step of the power method on a private tensor, from all starts",
+            TensorPowerIterations,
+            GAUSSIAN,
+            SPHERICAL_VECTOR,
+            "tensor_power_iterations.md",
         ),
     )
 }

@@ -60,6 +60,7 @@ class PrivacyReport:
         Whose replacement the guarantee hides, such as ``"document"``.
     neighbours : str
         ``"replace_one"``: data sets that differ in one unit, equally many units.
+        Otherwise the neighbours in words.
     n_units : int
         Number of units; public.
     sampler : str
@@ -98,9 +99,11 @@ class PrivacyReport:
             return "NOT PRIVATE: the noise was seeded (unsafe_seeded_noise)"
         if math.isinf(self.epsilon):
             return "epsilon: inf (no noise, not private)"
+        change = f"for replacing one {self.unit} of {self.n_units}"
+        if self.neighbours != "replace_one":
+            change = f"between {self.neighbours}"
         text = (
-            f"(epsilon = {self.epsilon:.6g}, delta = {self.delta:g})-differential privacy "
-            f"for replacing one {self.unit} of {self.n_units}"
+            f"(epsilon = {self.epsilon:.6g}, delta = {self.delta:g})-differential privacy {change}"
         )
         if self.sampler == "float":
             text += "; floating-point noise: open to attacks on low-order digits"
@@ -117,8 +120,15 @@ class PrivacyReport:
         Returns
         -------
         PrivacyReport
-            The larger epsilon and delta for all units, and the rows of both.
+            The larger epsilon and delta for all units, and the rows of both; equal
+            ones that follow each other are counted as uses of one.
         """
+        rows = self.rows
+        for row in later.rows:
+            if rows and replace(rows[-1], uses=row.uses) == row:
+                row = replace(row, uses=rows[-1].uses + row.uses)
+                rows = rows[:-1]
+            rows = (*rows, row)
         return replace(
             self,
             epsilon=max(self.epsilon, later.epsilon),
@@ -126,7 +136,7 @@ class PrivacyReport:
             n_units=self.n_units + later.n_units,
             sampler=self.sampler if self.sampler == later.sampler else "float",
             seeded=self.seeded or later.seeded,
-            rows=self.rows + later.rows,
+            rows=rows,
             notes=(DISJOINT,),
         )
 

@@ -31,7 +31,9 @@ class Query(Protocol):
 class Chunks(Protocol):
     """Raw data that can be read several times, a chunk of units at a time."""
 
-    n_units: int
+    @property
+    def n_units(self) -> int:
+        """Number of units; public."""
 
     def __iter__(self) -> Any:
         """Yield the chunks, in the form their queries expect."""

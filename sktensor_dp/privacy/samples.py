@@ -1,0 +1,139 @@
+"""What may be asked of samples and of private tensors, in the words of the power method."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.privacy.curator import DataCurator, Noisy
+from sktensor_dp.statistics.power_iterations import PowerIterations, TensorPowerIterations
+from sktensor_dp.statistics.sample_moments import (
+    Embedding,
+    ProjectedThirdMoments,
+    SecondMoments,
+    ThirdMomentHistogram,
+    ThirdMoments,
+)
+from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
+
+__all__ = ["NoisyThirdMoments", "SampleCurator", "TensorCurator"]
+
+Floats = NDArray[np.float64]
+
+# Range searched for a limit on projected third moments, over the largest they can be.
+LEAST_LIMIT, N_BINS = 1e-8, 96
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyThirdMoments:
+    """Released third moments in a subspace.
+
+    Attributes
+    ----------
+    tensor : ndarray of shape (m, m, m)
+        Mean of ``y (x) y (x) y``, y the projected samples.
+    residual : ndarray of shape (m,)
+        Mean of y times the squared distance from the subspace; 0 if not asked for.
+    sigma : float
+        Standard deviation of the noise of the tensor along a coordinate.
+    """
+
+    tensor: Floats
+    residual: Floats
+    sigma: float
+
+
+class SampleCurator(DataCurator):
+    """A :class:`DataCurator` of samples.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        As for :class:`DataCurator`.
+    radius : float
+        Of the ball that samples are scaled into; public.
+    offset : float, default=0.0
+        Constant last coordinate that second and third moments include; public.
+
+    Attributes
+    ----------
+    norm : float
+        Largest norm of a sample with its constant; public.
+    """
+
+    def __init__(self, *args: Any, radius: float, offset: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._embedding = Embedding(radius, offset)
+        self.norm = self._embedding.norm
+        self._noiseless = math.isinf(self._plan.epsilon)
+        self._pure = self._plan.delta == 0
+
+    def second_moments(self) -> Noisy:
+        """Mean second moment."""
+        return self.noisy("second_moments", SecondMoments(self._embedding))
+
+    def projected_third_moments(
+        self, basis: Floats, residual_weight: float, quantile: float
+    ) -> NoisyThirdMoments:
+        """Mean third moment in any frame, clipped at a noisy quantile of its norm."""
+        options: dict[str, Any] = {
+            "embedding": self._embedding,
+            "residual_weight": residual_weight,
+        }
+        limit = math.inf
+        if not self._noiseless:
+            largest = self._embedding.norm**3 * float(np.linalg.norm(basis, 2)) ** 3
+            edges = largest * np.geomspace(LEAST_LIMIT, 1.0, N_BINS + 1)
+            histogram = ThirdMomentHistogram(basis, **options, edges=edges)
+            limit = self.noisy_quantile(
+                "third_moment_histogram", histogram, edges, quantile, pure=self._pure
+            )
+        query = ProjectedThirdMoments(basis, **options, limit=limit)
+        return self._third_moments("projected_third_moments", query)
+
+    def third_moments(self, basis: Floats, residual_weight: float) -> NoisyThirdMoments:
+        """Mean third moment with noise in the whole space, seen in an orthonormal frame."""
+        query = ThirdMoments(basis, self._embedding, residual_weight)
+        return self._third_moments("third_moments", query)
+
+    def power_iterations(self, starts: Floats) -> Noisy:
+        """Answers ``T(I, u, u)`` of the mean third moment, for every column u.
+
+        The noise along a coordinate has the standard deviation given, divided by
+        ``sqrt(3)`` outside the span of the starts.
+        """
+        query = PowerIterations(starts, self._embedding.radius)
+        noisy = self.noisy("power_iterations", query)
+        return Noisy(query.answers(noisy.value), noisy.sigma)
+
+    def _third_moments(self, name: str, query: ProjectedThirdMoments) -> NoisyThirdMoments:
+        noisy, size = self.noisy(name, query), query.basis.shape[1]
+        unique = n_unique(size, 3)
+        tensor = coordinates_to_symmetric(noisy.value[:unique], size, 3)
+        residual = np.zeros(size)
+        if query.residual_weight > 0:
+            residual = noisy.value[unique:] / query.residual_weight
+        return NoisyThirdMoments(tensor, residual, noisy.sigma)
+
+
+class TensorCurator(DataCurator):
+    """A :class:`DataCurator` of one tensor, whose entries are private.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        As for :class:`DataCurator`.
+    bound : float
+        Largest change of an entry; public.
+    """
+
+    def __init__(self, *args: Any, bound: float, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._bound = bound
+
+    def power_iterations(self, starts: Floats) -> Noisy:
+        """Answers ``T(I, u, u)`` for every column u."""
+        query = TensorPowerIterations(starts, self._bound)
+        return self.noisy("tensor_power_iterations", query)

@@ -1,0 +1,143 @@
+"""Queries for one step of the power method from several starts at once."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.statistics.norms import SLACK
+from sktensor_dp.statistics.samples import SampleChunk
+from sktensor_dp.tensor.oracle import Oracle
+
+__all__ = ["PowerIterations", "TensorChunk", "TensorPowerIterations"]
+
+Floats = NDArray[np.float64]
+
+# Combinations of starts whose pair products are smaller than this share of the
+# largest are rounding.
+NULL_PAIRS = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class PowerIterations:
+    """Sum of ``z (z' u)^2`` for several u, in orthonormal coordinates of what they ask.
+
+    ``T(I, u, u)`` asks the symmetric tensor ``z (x) z (x) z`` for its products with the
+    symmetric parts of ``e_i (x) u (x) u``. These are far from orthonormal where starts
+    are alike, and shorter by ``sqrt(3)`` where e_i is orthogonal to all starts. In
+    coordinates that are orthonormal the whole batch of starts has the sensitivity of
+    one, ``2 R^3``.
+
+    Parameters
+    ----------
+    starts : ndarray of shape (n_features, n_starts)
+        Unit columns u; public.
+    radius : float
+        R, of the ball that samples are scaled into; public.
+    """
+
+    starts: Floats
+    radius: float
+    frame: Floats = field(init=False, repr=False)
+    pairs: Floats = field(init=False, repr=False)
+    unmixing: Floats = field(init=False, repr=False)
+
+    l1_sensitivity = math.inf
+
+    def __post_init__(self) -> None:
+        if not np.allclose(np.square(self.starts).sum(axis=0), 1.0, atol=1e-8):
+            raise ValueError("the starts must be unit vectors.")
+        frame = np.linalg.qr(self.starts)[0]
+        pairs = _squares(self.starts.T @ frame).T
+        # Not sums of answers times an inverse: where starts are nearly alike, that would
+        # magnify rounding beyond what one sample may add.
+        left, lengths, right = np.linalg.svd(pairs, full_matrices=False)
+        kept = lengths > NULL_PAIRS * lengths[0]
+        object.__setattr__(self, "frame", frame)
+        object.__setattr__(self, "pairs", left[:, kept])
+        object.__setattr__(self, "unmixing", lengths[kept, None] * right[kept])
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """A contribution has norm ``R^3`` at most, and any sign."""
+        return 2 * self.radius**3
+
+    def total(self, chunk: SampleChunk) -> Floats:
+        """Coordinates outside the span of the starts, below them those within."""
+        mixed = np.zeros((len(self.starts), self.pairs.shape[1]))
+        scales = chunk.scales(self.radius)
+        for rows in chunk.blocks(len(self.pairs)):
+            samples = chunk.X[rows]
+            # Scaled one by one: the cube of a scale may be too small a number.
+            seen = np.asarray(samples @ self.frame) * scales[rows, None]
+            mixed += samples.T @ (_squares(seen) @ self.pairs * scales[rows, None])
+        within = self.frame.T @ mixed
+        mixed -= self.frame @ within
+        mixed *= math.sqrt(3)
+        return np.concatenate([mixed, within])
+
+    def answers(self, coordinates: Floats) -> Floats:
+        """``T(I, u, u)`` for every column u, from released coordinates."""
+        n_features = len(self.starts)
+        outside, within = coordinates[:n_features], coordinates[n_features:]
+        outside = outside - self.frame @ (self.frame.T @ outside)
+        outside /= math.sqrt(3)
+        outside += self.frame @ within
+        return outside @ self.unmixing
+
+
+@dataclass(frozen=True, eq=False)
+class TensorChunk:
+    """A symmetric tensor that is itself the data, and the only chunk.
+
+    Attributes
+    ----------
+    oracle : callable
+        Maps U of shape (d, L) to T(I, u, u) for its columns u.
+    """
+
+    oracle: Oracle
+    n_units: int = 1
+
+    def __iter__(self) -> Iterator["TensorChunk"]:
+        yield self
+
+
+@dataclass(frozen=True, eq=False)
+class TensorPowerIterations:
+    """``T(I, u, u)`` of a private tensor, whose neighbours differ in one entry.
+
+    Neighbours differ by ``bound`` times the sum of ``e_i (x) e_j (x) e_k`` over the six
+    orders of (i, j, k) (Wang & Anandkumar, Definition 4.2).
+
+    Parameters
+    ----------
+    starts : ndarray of shape (n_features, n_starts)
+        Columns u; public.
+    bound : float
+        Largest change; public.
+    """
+
+    starts: Floats
+    bound: float
+
+    l1_sensitivity = math.inf
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Largest at i = j = k: six times the root of the sum of ``u_i^4`` over starts.
+
+        Rounding of an answer, to which all entries contribute, is paid for by ``SLACK``.
+        """
+        return SLACK * 6 * self.bound * math.sqrt((self.starts**4).sum(axis=1).max())
+
+    def total(self, chunk: TensorChunk) -> Floats:
+        """Answers to all starts at once."""
+        return chunk.oracle(self.starts)
+
+
+def _squares(rows: Floats) -> Floats:
+    """Entries of ``y y'`` for every row y."""
+    return (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)

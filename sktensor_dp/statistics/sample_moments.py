@@ -1,0 +1,256 @@
+"""Queries on samples: second and third moments of rows clipped to a ball.
+
+Every sample x is scaled into the ball of the public radius R and may get a constant
+last coordinate c: ``z = (min(1, R / |x|) x, c)``. All moments are of z.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sktensor_dp.statistics.norms import SLACK
+from sktensor_dp.statistics.samples import SampleChunk
+from sktensor_dp.tensor.symmetric import n_unique, outer3_sum, symmetric_to_coordinates
+
+__all__ = [
+    "Embedding",
+    "ProjectedThirdMoments",
+    "SecondMoments",
+    "ThirdMomentHistogram",
+    "ThirdMoments",
+]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """How a sample enters its moments.
+
+    Parameters
+    ----------
+    radius : float
+        R, of the ball that samples are scaled into; public.
+    offset : float, default=0.0
+        c, the constant last coordinate, at most R; 0 for none.
+    """
+
+    radius: float
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.radius < math.inf and 0 <= self.offset <= self.radius):
+            raise ValueError("the radius must be positive and finite, the offset at most as large.")
+
+    @property
+    def norm(self) -> float:
+        """Largest norm of z."""
+        return math.hypot(self.radius, self.offset)
+
+    @property
+    def farthest_squares(self) -> float:
+        """Largest distance of two ``z z'``: ``|z|^4 + |w|^4 - 2 (z'w)^2`` at z'w = 0."""
+        return math.sqrt(2) * self.norm**2
+
+    @property
+    def farthest_cubes(self) -> float:
+        """Largest distance of two ``z (x) z (x) z``, of opposite samples and one constant."""
+        square, constant = self.radius**2, self.offset**2
+        return math.sqrt(2 * (square + constant) ** 3 + 2 * (square - constant) ** 3)
+
+    def dimension(self, n_features: int) -> int:
+        """Number of coordinates of z."""
+        return n_features + (self.offset > 0)
+
+    def projected(self, chunk: SampleChunk, rows: slice, basis: Floats) -> Floats:
+        """Rows ``basis' z``."""
+        n_features = chunk.X.shape[1]
+        scales = chunk.scales(self.radius)[rows]
+        result = np.asarray(chunk.X[rows] @ basis[:n_features]) * scales[:, None]
+        if self.offset > 0:
+            result += self.offset * basis[n_features]
+        return result
+
+    def square_norms(self, chunk: SampleChunk, rows: slice) -> Floats:
+        """Squared norms of z."""
+        return chunk.square_norms[rows] * chunk.scales(self.radius)[rows] ** 2 + self.offset**2
+
+
+@dataclass(frozen=True, eq=False)
+class SecondMoments:
+    """Sum of ``z z'``, dense and symmetric.
+
+    Parameters
+    ----------
+    embedding : Embedding
+        Of samples.
+    """
+
+    embedding: Embedding
+
+    l1_sensitivity = math.inf
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """In the Frobenius norm."""
+        return self.embedding.farthest_squares
+
+    def total(self, chunk: SampleChunk) -> Floats:
+        """Dense symmetric matrix over features, the constant last."""
+        X, offset = chunk.X, self.embedding.offset
+        n_features = X.shape[1]
+        scales = chunk.scales(self.embedding.radius)
+        size = self.embedding.dimension(n_features)
+        result = np.zeros((size, size))
+        inner = result[:n_features, :n_features]
+        if sp.issparse(X):
+            inner += (X.T @ sp.diags(scales**2) @ X).toarray()
+        else:
+            for rows in chunk.blocks(n_features):
+                block = X[rows] * scales[rows, None]
+                inner += block.T @ block
+        if offset > 0:
+            mean = offset * np.asarray(X.T @ scales)
+            result[n_features, :n_features] = result[:n_features, n_features] = mean
+            result[n_features, n_features] = X.shape[0] * offset**2
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class _ThirdMoments:
+    """What one sample contributes to third moments in a subspace, and its norm.
+
+    With ``y = basis' z`` and s the squared distance of z from the span of the basis
+    it is ``y (x) y (x) y`` and, where `residual_weight` rho is not 0, ``rho s y``.
+    """
+
+    basis: Floats
+    embedding: Embedding
+    residual_weight: float = 0.0
+
+    def _parts(self, chunk: SampleChunk, rows: slice, frame: Floats) -> tuple[Floats, Floats]:
+        """Projections, and squared distances from the span."""
+        seen = self.embedding.projected(chunk, rows, self.basis)
+        if self.residual_weight == 0:
+            return seen, np.zeros(len(seen))
+        inside = np.square(self.embedding.projected(chunk, rows, frame)).sum(axis=1)
+        return seen, np.maximum(self.embedding.square_norms(chunk, rows) - inside, 0.0)
+
+    def _frame(self) -> Floats:
+        """Orthonormal basis of the span, for distances from it."""
+        return np.linalg.qr(self.basis)[0]
+
+    def _norms(self, seen: Floats, distances: Floats) -> Floats:
+        """Norm of each contribution in the coordinates that get noise."""
+        squares = np.square(seen).sum(axis=1)
+        return np.sqrt(squares * (squares**2 + (self.residual_weight * distances) ** 2))
+
+
+@dataclass(frozen=True, eq=False)
+class ThirdMomentHistogram(_ThirdMoments):
+    """How many samples have a third moment of a norm in each bin; the ends take the rest.
+
+    Parameters
+    ----------
+    basis, embedding, residual_weight
+        As in :class:`ProjectedThirdMoments`.
+    edges : ndarray of shape (n_bins + 1,)
+        Increasing; public.
+    """
+
+    edges: Floats = None  # type: ignore[assignment]  # follows a field with a default
+
+    l2_sensitivity = math.sqrt(2)
+    l1_sensitivity = 2.0
+
+    def total(self, chunk: SampleChunk) -> Floats:
+        """Counts per bin."""
+        frame, n_bins = self._frame(), len(self.edges) - 1
+        counts = np.zeros(n_bins)
+        for rows in chunk.blocks(self.basis.shape[1]):
+            norms = self._norms(*self._parts(chunk, rows, frame))
+            bins = np.searchsorted(self.edges, norms, side="left") - 1
+            counts += np.bincount(np.clip(bins, 0, n_bins - 1), minlength=n_bins)
+        return counts
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedThirdMoments(_ThirdMoments):
+    """Third moments in a public subspace, each contribution clipped there.
+
+    Parameters
+    ----------
+    basis : ndarray of shape (dimension of z, m)
+        B, any public matrix.
+    embedding : Embedding
+        Of samples.
+    residual_weight : float, default=0.0
+        rho >= 0; 0 leaves out the second part.
+    limit : float
+        Largest norm of a contribution; public, may be infinite without noise.
+    """
+
+    limit: float = math.inf
+
+    l1_sensitivity = math.inf
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Contributions have any sign: twice the limit."""
+        return 2 * self.limit
+
+    def total(self, chunk: SampleChunk) -> Floats:
+        """Orthonormal coordinates of the symmetric tensor, then the m of the second part."""
+        frame, size = self._frame(), self.basis.shape[1]
+        tensor, mean = np.zeros((size,) * 3), np.zeros(size)
+        for rows in chunk.blocks(size * size):
+            seen, distances = self._parts(chunk, rows, frame)
+            weights = np.ones(len(seen))
+            if math.isfinite(self.limit):
+                norms = SLACK * self._norms(seen, distances)
+                weights = self.limit / np.maximum(norms, self.limit)
+            tensor += outer3_sum(weights, seen)
+            mean += seen.T @ (weights * distances)
+        coordinates = symmetric_to_coordinates(tensor)
+        if self.residual_weight == 0:
+            return coordinates
+        return np.concatenate([coordinates, self.residual_weight * mean])
+
+
+@dataclass(frozen=True, eq=False)
+class ThirdMoments(ProjectedThirdMoments):
+    """A linear projection of ``z (x) z (x) z``, noised in the whole space (AGN, AVN).
+
+    Parameters
+    ----------
+    basis : ndarray of shape (dimension of z, m)
+        U, orthonormal columns.
+    embedding : Embedding
+        Of samples; its norm cubed bounds a contribution.
+    residual_weight : float, default=0.0
+        ``(3 / n)^(1/2)``, n the dimension of the complement of the span, or 0: then
+        the second part too is an orthonormal coordinate of the tensor.
+    """
+
+    def __post_init__(self) -> None:
+        gram = self.basis.T @ self.basis
+        if not np.allclose(gram, np.eye(len(gram)), rtol=0.0, atol=1e-8):
+            raise ValueError("the basis must have orthonormal columns.")
+        hidden = self.basis.shape[0] - self.basis.shape[1]
+        if self.residual_weight and not 0 < self.residual_weight**2 * hidden <= 3 * (1 + 1e-9):
+            raise ValueError("the residual weight must be 0, or at most (3 / n)^(1/2) if n > 0.")
+        if math.isfinite(self.limit):
+            raise ValueError("the norm of z is the only limit in the whole space.")
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """A projection moves neighbours no farther apart."""
+        return self.embedding.farthest_cubes
+
+    @property
+    def ambient_dimension(self) -> int:
+        """Dimension of the space of which the coordinates are a part."""
+        return n_unique(self.basis.shape[0], 3)

@@ -1,0 +1,136 @@
+"""Samples, the rows of a matrix of real numbers, as the custodian holds them."""
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sktensor_dp.statistics.norms import SLACK
+
+__all__ = ["SampleChunk", "SampleChunks", "as_samples"]
+
+Floats = NDArray[np.float64]
+
+# Entries beyond are taken for it: squares and their sums stay far from overflow, whose
+# NaN would pass every clip.
+LARGEST_ENTRY = 1e100
+# Numbers in a block of rows that is worked on at once (4 MB).
+BLOCK_NUMBERS = 2**19
+
+
+def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
+    """Validated samples in float64, dense or in compressed rows.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix or array of shape (n_samples, n_features)
+        Finite real numbers. Entries above 1e100 in size are taken for 1e100.
+    name : str, default="X"
+        What error messages call it.
+
+    Returns
+    -------
+    ndarray or csr_matrix
+        A copy wherever `X` would have to be changed.
+
+    Raises
+    ------
+    ValueError
+        If an entry is NaN or infinite. The message speaks to the holder of the
+        data and shows none of it.
+    """
+    samples: Any = sp.csr_matrix(X, dtype=np.float64) if sp.issparse(X) else np.asarray(X, float)
+    entries = samples.data if sp.issparse(samples) else samples
+    # NaN fails both comparisons; no temporary of the size of the data is made.
+    largest = max(entries.max(initial=0.0), -entries.min(initial=0.0))
+    if not np.isfinite(largest):
+        raise ValueError(f"{name} contains NaN or infinity; samples must be finite numbers.")
+    if sp.issparse(samples) and not samples.has_canonical_format:
+        samples = samples.copy()
+        samples.sum_duplicates()
+        largest = np.inf
+    if largest > LARGEST_ENTRY:
+        samples = samples.copy()
+        entries = samples.data if sp.issparse(samples) else samples
+        np.clip(entries, -LARGEST_ENTRY, LARGEST_ENTRY, out=entries)
+    return samples
+
+
+class SampleChunk:
+    """Some samples with their norms, computed once.
+
+    Attributes
+    ----------
+    X : ndarray or csr_matrix of shape (n_samples, n_features)
+        In float64, bounded by ``LARGEST_ENTRY``.
+    """
+
+    def __init__(self, X: Floats | sp.csr_matrix) -> None:
+        self.X: Any = X
+        # One radius is in use at a time, and asked for block by block.
+        self._scales: tuple[float, Floats] | None = None
+
+    @cached_property
+    def square_norms(self) -> Floats:
+        """Squared Euclidean norm of each sample."""
+        if sp.issparse(self.X):
+            # Block by block: a copy of the data may not fit beside it.
+            parts = (self.X[rows] for rows in self.blocks(1))
+            sums = [np.asarray(part.multiply(part).sum(axis=1)).ravel() for part in parts]
+            return np.concatenate([np.zeros(0), *sums])
+        return np.einsum("ij,ij->i", self.X, self.X)
+
+    def scales(self, radius: float) -> Floats:
+        """Factor in (0, 1] per sample that puts it into the ball of a radius."""
+        if self._scales is None or self._scales[0] != radius:
+            norms = SLACK * np.sqrt(self.square_norms)
+            self._scales = (radius, radius / np.maximum(norms, radius))
+        return self._scales[1]
+
+    def blocks(self, width: int) -> Iterator[slice]:
+        """Slices of rows for work on them beside arrays with `width` numbers a row."""
+        n_samples, n_features = self.X.shape
+        stored = -(-self.X.nnz // max(n_samples, 1)) if sp.issparse(self.X) else n_features
+        rows = max(1, BLOCK_NUMBERS // max(width, stored, 1))
+        for start in range(0, n_samples, rows):
+            yield slice(start, start + rows)
+
+
+class SampleChunks:
+    """Samples to be read several times, a chunk at a time.
+
+    Parameters
+    ----------
+    source : ndarray, csr_matrix or iterable of array-likes
+        All samples, validated, or a source that can be iterated over repeatedly.
+    n_samples : int
+        Number of samples; public.
+    n_features : int
+        Number of features; public.
+    """
+
+    def __init__(self, source: Any, n_samples: int, n_features: int) -> None:
+        self.n_units = n_samples
+        self.n_features = n_features
+        whole = isinstance(source, np.ndarray) or sp.issparse(source)
+        self._whole = SampleChunk(source) if whole else None
+        self._source: Iterable[Any] = () if whole else source
+
+    def __iter__(self) -> Iterator[SampleChunk]:
+        if self._whole is not None:
+            yield self._whole
+            return
+        seen = 0
+        for part in self._source:
+            samples = as_samples(part, "a chunk")
+            if samples.ndim != 2 or samples.shape[1] != self.n_features:
+                raise ValueError(
+                    f"A chunk has shape {samples.shape}; n_features is {self.n_features}."
+                )
+            seen += samples.shape[0]
+            yield SampleChunk(samples)
+        if seen != self.n_units:
+            raise ValueError(f"The chunks have {seen} samples in all; n_samples is {self.n_units}.")
