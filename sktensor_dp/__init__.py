@@ -1,6 +1,7 @@
 """Differentially private tensor methods as scikit-learn estimators."""
 
 from sktensor_dp.exceptions import BudgetError, NotEnoughDataWarning, PrivacyLeakWarning
+from sktensor_dp.power_method import PrivateTensorPowerMethod
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise import config_context, unsafe_seeded_noise
 from sktensor_dp.privacy.report import PrivacyReport
@@ -17,6 +18,7 @@ __all__ = [
     "PrivacyReport",
     "PrivateCountVectorizer",
     "PrivateSpectralLDA",
+    "PrivateTensorPowerMethod",
     "config_context",
     "unsafe_seeded_noise",
 ]

@@ -3,10 +3,11 @@
 import math
 from dataclasses import dataclass
 
+from sktensor_dp._forecast import Forecast, ReleaseForecast
 from sktensor_dp._topic_plan import TopicPlan
 from sktensor_dp.privacy.plan import PrivacyCost
 
-__all__ = ["ReleaseForecast", "TopicForecast", "forecast"]
+__all__ = ["TopicForecast", "forecast"]
 
 # A topic's probability is spread over about this many words in ordinary text, as
 # measured by one over the sum of its squared probabilities.
@@ -14,79 +15,26 @@ WORDS_PER_TOPIC = 100
 
 
 @dataclass(frozen=True)
-class ReleaseForecast:
-    """Noise and signal of one release.
-
-    Attributes
-    ----------
-    name : str
-        Name in the catalogue.
-    sigma : float
-        Standard deviation of the noise, in shares of all tokens.
-    noise : float
-        Size of the noise in the norm that matters: operator norm for the second
-        moment, Frobenius norm for the third, one coordinate otherwise.
-    signal : float
-        Size of what it must not hide.
-    """
-
-    name: str
-    sigma: float
-    noise: float
-    signal: float
-
-    @property
-    def ratio(self) -> float:
-        """Signal over noise."""
-        return self.signal / self.noise if self.noise > 0 else math.inf
-
-
-@dataclass(frozen=True)
-class TopicForecast:
+class TopicForecast(Forecast):
     """Noise of each release, and the number of documents that would be enough.
 
+    ``n_samples_needed`` is the number from which the weakest of ``n_components``
+    equally likely topics that share no words stands out from the noise of the second
+    moment: a least number, as topics that share words need more.
+
     Attributes
     ----------
-    releases : tuple of ReleaseForecast
-        One per release of the plan.
-    n_samples : int
-        Documents asked about.
-    n_samples_needed : int
-        Documents from which the weakest of ``n_components`` equally likely topics
-        that share no words stands out from the noise of the second moment: a least
-        number, as topics that share words need more.
-    n_components : int
-        Topics asked about.
     n_refinements : int
         EM steps the fit would make.
     n_words : int
         Words whose pairs would be released.
     """
 
-    releases: tuple[ReleaseForecast, ...]
-    n_samples: int
-    n_samples_needed: int
-    n_components: int
     n_refinements: int
     n_words: int
 
-    @property
-    def enough(self) -> bool:
-        """Whether the number of documents asked about reaches that least number."""
-        return self.n_samples >= self.n_samples_needed
-
-    def __str__(self) -> str:
-        lines = [f"{'release':<26}{'sigma':>11}{'noise':>11}{'signal':>11}{'ratio':>9}"]
-        lines += [
-            f"{r.name:<26}{r.sigma:>11.3g}{r.noise:>11.3g}{r.signal:>11.3g}{r.ratio:>9.3g}"
-            for r in self.releases
-        ]
-        verdict = "enough for topics that share few words" if self.enough else "too few"
-        lines.append(
-            f"{self.n_samples} documents: {verdict}; the least that {self.n_components} topics "
-            f"need is about {self.n_samples_needed}."
-        )
-        return "\n".join(lines)
+    unit = "documents"
+    enough_for = "topics that share few words"
 
 
 def forecast(

@@ -1,0 +1,79 @@
+"""What a fit can be expected to find, from public numbers only."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+__all__ = ["Forecast", "ReleaseForecast"]
+
+
+@dataclass(frozen=True)
+class ReleaseForecast:
+    """Noise and signal of one release.
+
+    Attributes
+    ----------
+    name : str
+        Name in the catalogue.
+    sigma : float
+        Standard deviation of the noise along a coordinate.
+    noise : float
+        Size of the noise in the norm that matters: operator norm for the second
+        moment, Frobenius norm for the third, one coordinate otherwise.
+    signal : float
+        Size of what it must not hide.
+    """
+
+    name: str
+    sigma: float
+    noise: float
+    signal: float
+
+    @property
+    def ratio(self) -> float:
+        """Signal over noise."""
+        return self.signal / self.noise if self.noise > 0 else math.inf
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Noise of each release, and the number of samples that would be enough.
+
+    Attributes
+    ----------
+    releases : tuple of ReleaseForecast
+        One per release of the plan.
+    n_samples : int
+        Samples asked about.
+    n_samples_needed : int
+        Samples from which ``n_components`` equally likely components stand out from
+        the noise of the release that says least of them.
+    n_components : int
+        Components asked about.
+    """
+
+    releases: tuple[ReleaseForecast, ...]
+    n_samples: int
+    n_samples_needed: int
+    n_components: int
+
+    unit: ClassVar[str] = "samples"
+    enough_for: ClassVar[str] = "components far apart"
+
+    @property
+    def enough(self) -> bool:
+        """Whether the number of samples asked about reaches the least number."""
+        return self.n_samples >= self.n_samples_needed
+
+    def __str__(self) -> str:
+        lines = [f"{'release':<26}{'sigma':>11}{'noise':>11}{'signal':>11}{'ratio':>9}"]
+        lines += [
+            f"{r.name:<26}{r.sigma:>11.3g}{r.noise:>11.3g}{r.signal:>11.3g}{r.ratio:>9.3g}"
+            for r in self.releases
+        ]
+        verdict = f"enough for {self.enough_for}" if self.enough else "too few"
+        lines.append(
+            f"{self.n_samples} {self.unit}: {verdict}; the least that {self.n_components} "
+            f"components need is about {self.n_samples_needed}."
+        )
+        return "\n".join(lines)

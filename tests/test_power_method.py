@@ -1,0 +1,261 @@
+"""What released components say of samples, parameters, and use with scikit-learn."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.stats import multivariate_normal
+from sklearn.base import clone
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+from small_samples import INF, directions, gaussians, model, orthonormal_rows, seeded, tiny
+
+from sktensor_dp import BudgetAccountant, BudgetError, PrivateTensorPowerMethod
+from sktensor_dp.tensor import outer3_sum
+
+MIXTURE = {"moment": "gaussian_mixture", "data_norm": 9.0}
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    return gaussians(20_000, 6, 3, np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def fitted_mixture(mixture):
+    return model(epsilon=5.0, **MIXTURE).fit(mixture[0])
+
+
+@pytest.fixture(scope="module")
+def raw():
+    return directions(20_000, 6, 3, np.random.default_rng(0))[0]
+
+
+@pytest.fixture(scope="module")
+def fitted_raw(raw):
+    return model(epsilon=5.0).fit(raw)
+
+
+# ------------------------------------------------------- what components say
+
+
+def test_responsibilities_and_likelihood_are_those_of_the_densities(fitted_mixture, mixture):
+    X = mixture[0][:50]
+    density = np.column_stack(
+        [
+            weight * multivariate_normal(mean, variance * np.eye(6)).pdf(X)
+            for weight, mean, variance in zip(
+                fitted_mixture.weights_,
+                fitted_mixture.components_,
+                fitted_mixture.covariances_,
+                strict=True,
+            )
+        ]
+    )
+    total = density.sum(axis=1)
+    np.testing.assert_allclose(fitted_mixture.transform(X), density / total[:, None], atol=1e-9)
+    assert fitted_mixture.score(X) == pytest.approx(np.log(total).mean(), rel=1e-9)
+    sparse = sp.csr_array(X)
+    np.testing.assert_allclose(fitted_mixture.transform(sparse), fitted_mixture.transform(X))
+
+
+def test_a_mixture_scores_like_that_of_scikit_learn(fitted_mixture, mixture):
+    X = mixture[0]
+    reference = GaussianMixture(
+        3, covariance_type="spherical", means_init=mixture[1], random_state=0
+    ).fit(X)
+    # It maximises the score; ours is private.
+    assert reference.score(X) - 0.1 < fitted_mixture.score(X) <= reference.score(X)
+
+
+def test_projections_and_score_of_raw_moments(fitted_raw, raw):
+    X = raw[:40]
+    np.testing.assert_allclose(fitted_raw.transform(X), X @ fitted_raw.components_.T)
+    T = outer3_sum(np.full(len(X), 1 / len(X)), X)
+    found = outer3_sum(fitted_raw.weights_, fitted_raw.components_)
+    gain = np.sum(T**2) - np.sum((T - found) ** 2)
+    assert fitted_raw.score(X) == pytest.approx(gain)
+    assert fitted_raw.score(sp.csr_array(X)) == pytest.approx(gain)
+    np.testing.assert_allclose(np.linalg.norm(fitted_raw.components_, axis=1), 1.0)
+
+
+@pytest.mark.parametrize("moment", ["raw", "gaussian_mixture"])
+def test_the_score_prefers_what_is_true(moment, raw, mixture):
+    X = raw if moment == "raw" else mixture[0]
+    norm = 1.0 if moment == "raw" else 9.0
+    fitted = model(epsilon=INF, moment=moment, data_norm=norm).fit(X)
+    wrong = clone(fitted)
+    wrong.__dict__.update(fitted.__dict__)
+    wrong.components_ = np.roll(fitted.components_, 1, axis=1)
+    assert wrong.score(X) < fitted.score(X)
+
+
+def test_names_of_features_and_output(fitted_mixture, mixture):
+    frame = pd.DataFrame(mixture[0][:5000], columns=list("abcdef"))
+    fitted = model(epsilon=20.0, **MIXTURE).set_output(transform="pandas").fit(frame)
+    names = ["privatetensorpowermethod0", "privatetensorpowermethod1", "privatetensorpowermethod2"]
+    assert list(fitted.get_feature_names_out()) == names
+    assert list(fitted.transform(frame).columns) == names
+    assert list(fitted.feature_names_in_) == list("abcdef")
+    assert fitted.privacy_report_.unit == "sample"
+
+
+@tiny
+def test_pipeline_and_search_charge_every_fit(raw):
+    accountant = BudgetAccountant(100.0, 1e-3)
+    pipeline = make_pipeline(Normalizer(), model(accountant=accountant, epsilon=1.0))
+    search = GridSearchCV(pipeline, {"privatetensorpowermethod__n_components": [2, 3]}, cv=2)
+    search.fit(raw[:2000])
+    releases = 3
+    assert len(accountant.entries) == 5 * releases
+    assert search.best_estimator_[-1].accountant is accountant
+
+
+@tiny
+def test_features_cap_components():
+    X = np.random.default_rng(0).standard_normal((500, 2))
+    for parameters in ({}, {"perturbation": "iteration"}, {"perturbation": "stream"}):
+        with pytest.warns(UserWarning, match="n_components=5 exceeds the 2 features"):
+            fitted = model(5, **parameters).fit(X)
+        assert fitted.n_components_ <= 2
+    with pytest.warns(UserWarning, match="exceeds the 2 features"):
+        assert len(model(5).fit_tensor(np.zeros((2, 2, 2))).components_) == 2
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+WRONG = {
+    "no norm": ({"data_norm": None}, "data_norm"),
+    "infinite norm": ({"data_norm": INF}, "data_norm"),
+    "unknown moment": ({"moment": "fourth"}, "moment"),
+    "unknown perturbation": ({"perturbation": "none"}, "perturbation"),
+    "no starts": ({"n_restarts": 0}, "n_restarts"),
+    "no iterations": ({"max_iter": 0}, "max_iter"),
+    "mixture by steps": ({"moment": "gaussian_mixture", "perturbation": "stream"}, "raw third"),
+    "topics by steps": ({"moment": "single_topic", "perturbation": "iteration"}, "raw third"),
+    "mixture, not whitened": ({"moment": "gaussian_mixture", "whiten": False}, "whiten=True"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_parameters_cost_nothing(name, raw):
+    parameters, message = WRONG[name]
+    accountant = BudgetAccountant(1.0, 1e-6)
+    with pytest.raises(ValueError, match=message):
+        model(accountant=accountant, **parameters).fit(raw)
+    assert accountant.entries == ()
+
+
+def tensor(d=4):
+    return outer3_sum([2.0, 1.0], orthonormal_rows(2, d, np.random.default_rng(0)))
+
+
+def crooked():
+    T = tensor()
+    T[0, 1, 2] += 0.3 * np.linalg.norm(T)
+    return T
+
+
+WRONG_TENSORS = {
+    "not a cube": (lambda: np.zeros((3, 3, 4)), "shape"),
+    "a matrix": (lambda: np.zeros((3, 3)), "shape"),
+    "not symmetric": (crooked, r"symmetric; its asymmetric part has 0\.[34]"),
+    "not finite": (lambda: np.full((3, 3, 3), np.nan), "NaN"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_TENSORS)
+def test_wrong_tensors_cost_nothing(name):
+    make, message = WRONG_TENSORS[name]
+    accountant = BudgetAccountant(1.0, 1e-6)
+    with pytest.raises(ValueError, match=message):
+        model(accountant=accountant).fit_tensor(make())
+    assert accountant.entries == ()
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"perturbation": "whitened_tensor"},
+        {"perturbation": "moment_tensor"},
+        {"perturbation": "stream"},
+        {"moment": "gaussian_mixture"},
+    ],
+    ids=str,
+)
+def test_a_tensor_has_no_samples_to_protect(parameters):
+    accountant = BudgetAccountant(1.0, 1e-6)
+    with pytest.raises(ValueError, match="fit_tensor"):
+        model(accountant=accountant, **parameters).fit_tensor(tensor())
+    assert accountant.entries == ()
+
+
+@pytest.mark.parametrize(
+    "X",
+    [np.full((5, 3), np.nan), np.array([["a", "b"]] * 3), np.zeros(5), np.zeros((0, 3))],
+    ids=["nan", "strings", "one row", "none"],
+)
+def test_wrong_samples_cost_nothing_and_are_not_shown(X):
+    accountant = BudgetAccountant(1.0, 1e-6)
+    with pytest.raises(ValueError) as caught:
+        model(accountant=accountant).fit(X)
+    assert "'a'" not in str(caught.value)
+    assert accountant.entries == ()
+
+
+@tiny
+def test_a_fit_that_cannot_be_paid_reads_nothing(raw):
+    accountant = BudgetAccountant(0.5, 1e-6)
+    for fit in (model(accountant=accountant).fit, model(accountant=accountant).partial_fit):
+        with pytest.raises(BudgetError):
+            fit(raw)
+    assert accountant.entries == ()
+
+
+@tiny
+def test_parameters_are_never_written_back(raw):
+    for parameters in ({}, {"perturbation": "stream"}, MIXTURE, {"perturbation": "iteration"}):
+        estimator = model(max_iter=2, **parameters)
+        before = estimator.get_params()
+        estimator.fit(raw[:500])
+        assert estimator.get_params() == before
+
+
+# -------------------------------------------------------------------- plans
+
+
+@pytest.mark.parametrize("perturbation", ["whitened_tensor", "moment_tensor", "stream"])
+@pytest.mark.parametrize("moment", ["raw", "gaussian_mixture"])
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_plans_say_what_a_fit_releases(perturbation, moment, delta, raw):
+    if perturbation == "stream" and moment != "raw":
+        return
+    estimator = model(perturbation=perturbation, moment=moment, delta=delta, epsilon=8.0)
+    plan = estimator.plan(*raw.shape)
+    report = seeded(lambda: estimator.fit(raw)).privacy_report_
+    exact = {"second_moments", "third_moments"}
+    sigmas = {row.name: row.sigma for row in report.rows}
+    for row in plan.releases:
+        assert row.name in sigmas
+        if row.name in exact:
+            assert row.sigma == pytest.approx(sigmas[row.name])
+    assert plan.enough
+    assert not estimator.plan(5, 6).enough
+    assert f"{len(raw)} samples: enough" in str(plan)
+
+
+def test_plans_need_fewer_samples_with_more_budget():
+    needed = [model(epsilon=eps).plan(1000, 50).n_samples_needed for eps in (0.1, 1.0, 10.0, INF)]
+    assert needed == sorted(needed, reverse=True)
+    assert needed[-1] == 3
+
+
+def test_the_default_is_chosen_by_public_numbers(raw):
+    assert isinstance(model().plan(1000, 20).releases, tuple)
+    names = [row.name for row in model().plan(1000, 20_000).releases]
+    assert names == ["power_iterations"]
+    assert model().fit(raw).privacy_report_.rows[0].name == "second_moments"
+    assert PrivateTensorPowerMethod().get_params()["perturbation"] == "auto"

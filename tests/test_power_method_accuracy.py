@@ -1,0 +1,138 @@
+"""Components are found, as well as measured, on data of known components.
+
+Trivial estimators have to miss every bound: random directions, and the mean of the data.
+"""
+
+import numpy as np
+import pytest
+from small_samples import (
+    INF,
+    cosines,
+    directions,
+    gaussians,
+    matched_distances,
+    model,
+    orthonormal_rows,
+)
+
+from sktensor_dp import PrivateSpectralLDA
+from sktensor_dp.tensor import outer3_sum
+
+PERTURBATIONS = ("whitened_tensor", "moment_tensor", "iteration", "stream")
+
+
+def assert_found(found, V, least):
+    __tracebackhide__ = True
+    k, d = V.shape
+    random = orthonormal_rows(k, d, np.random.default_rng(12345))
+    mean = np.tile(V.mean(axis=0) / np.linalg.norm(V.mean(axis=0)), (k, 1))
+    assert cosines(random, V).min() < least
+    assert cosines(mean, V).min() < least
+    assert cosines(found, V).min() > least
+
+
+@pytest.mark.parametrize("perturbation", PERTURBATIONS)
+@pytest.mark.parametrize("whiten", [True, False])
+def test_directions_are_found_without_noise(perturbation, whiten, seed):
+    # Sampling alone: a mean of n cubes errs by about sqrt(d / n) / 2 = .008 of a component in
+    # each of them, and a batch of 1 / 32 of the rows by .05; a squared sine of .0025.
+    X, V = directions(50_000, 12, 3, np.random.default_rng(seed))
+    fitted = model(epsilon=INF, perturbation=perturbation, whiten=whiten).fit(X)
+    assert_found(fitted.components_, V, 0.99)
+    # .343 / 3 and a little that noise in x adds.
+    np.testing.assert_allclose(fitted.weights_, 0.12, atol=0.02)
+
+
+# Noise in a step of the stream: 2 / (mu n / 32) / sqrt(3) = .0016 per coordinate, sqrt(12)
+# times in all, against an eigenvalue of .12: a sine of .05; starts need more, .0016 against
+# .12 / 12. In all others it is smaller.
+@pytest.mark.parametrize("perturbation", PERTURBATIONS)
+def test_directions_are_found_with_noise(perturbation, seed):
+    X, V = directions(100_000, 12, 3, np.random.default_rng(seed))
+    fitted = model(epsilon=1.0, perturbation=perturbation).fit(X)
+    assert_found(fitted.components_, V, 0.97)
+
+
+@pytest.mark.parametrize("perturbation", ["whitened_tensor", "moment_tensor"])
+def test_whitening_finds_components_that_are_not_orthogonal(perturbation, seed):
+    rng = np.random.default_rng(seed)
+    V = orthonormal_rows(3, 10, rng)
+    V[1] = (V[0] + 1.5 * V[1]) / np.linalg.norm(V[0] + 1.5 * V[1])
+    X = V[rng.choice(3, size=100_000, p=[0.5, 0.3, 0.2])]
+    fitted = model(epsilon=2.0, perturbation=perturbation).fit(X)
+    assert_found(fitted.components_, V, 0.99)
+    np.testing.assert_allclose(fitted.weights_, [0.5, 0.3, 0.2], atol=0.03)
+    unwhitened = model(epsilon=2.0, perturbation=perturbation, whiten=False).fit(X)
+    assert cosines(unwhitened.components_, V).min() < 0.99
+
+
+# Worst of 100 seeds at eps = 1: .08 standard deviations, n = 200000; noise halves with n.
+@pytest.mark.parametrize("perturbation", ["whitened_tensor", "moment_tensor"])
+@pytest.mark.parametrize(("epsilon", "bound"), [(INF, 0.1), (1.0, 0.3)])
+def test_means_of_gaussians(perturbation, epsilon, bound, seed):
+    rng = np.random.default_rng(seed)
+    weights, variances = np.array([0.4, 0.25, 0.2, 0.15]), np.array([1.0, 0.5, 1.5, 1.0])
+    X, means = gaussians(100_000, 10, 4, rng, variances=variances, weights=weights)
+    fitted = model(
+        4, epsilon=epsilon, moment="gaussian_mixture", data_norm=9.0, perturbation=perturbation
+    ).fit(X)
+    distances = matched_distances(fitted.components_, means)
+    assert distances.max() < bound
+    assert matched_distances(np.tile(X.mean(axis=0), (4, 1)), means).max() > bound
+    order = np.argsort(np.linalg.norm(means[:, None] - fitted.components_[None], axis=2), axis=1)
+    nearest = order[:, 0]
+    np.testing.assert_allclose(fitted.weights_[nearest], weights, atol=0.02)
+    np.testing.assert_allclose(fitted.covariances_[nearest], variances, atol=0.25)
+    # A responsibility errs where Gaussians 6 standard deviations apart overlap: one in 1000.
+    labels = np.argmin(np.linalg.norm(X[:2000, None] - means[None], axis=2), axis=1)
+    found = nearest[labels]
+    assert (fitted.transform(X[:2000]).argmax(axis=1) == found).mean() > 0.98
+
+
+def test_topics_are_those_of_the_topic_model(seed):
+    """One model under two names: the same recipe, from the same releases."""
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(12, 0.2), size=3)
+    X = rng.multinomial(5, topics[rng.integers(3, size=50_000)])
+    fitted = model(epsilon=1.0, moment="single_topic").fit(X)
+    other = PrivateSpectralLDA(3, doc_topic_prior=0, epsilon=1.0, random_state=0).fit(X)
+    for found in (fitted.components_, other.components_):
+        error = matched_distances(found, topics).max()
+        assert error < 0.15 < matched_distances(np.full((3, 12), 1 / 12), topics).max()
+    assert fitted.weights_.sum() == pytest.approx(1)
+    names = [row.name for row in fitted.privacy_report_.rows]
+    assert names == [row.name for row in other.privacy_report_.rows]
+    assert fitted.privacy_report_.unit == "document"
+
+
+@pytest.mark.parametrize("epsilon", [INF, 1.0])
+def test_a_private_tensor(epsilon, seed):
+    # At eps = 1: sigma of 6 sqrt(66) / .2367 times the root of sum u^4, at most sqrt(10) at the
+    # end: 650, against weights whose starts have overlaps of a tenth.
+    V = orthonormal_rows(3, 10, np.random.default_rng(seed))
+    T = outer3_sum([9e4, 8e4, 7e4], V)
+    fitted = model(epsilon=epsilon, data_norm=None).fit_tensor(T)
+    assert_found(fitted.components_, V, 0.98)
+    np.testing.assert_allclose(fitted.weights_, [9e4, 8e4, 7e4], rtol=0.1)
+
+
+def test_noise_of_iterations_is_far_below_that_of_the_paper():
+    """Joint calibration and one query for all starts, at k = 5, L = R = 10, (1, 1e-5)."""
+    k, n_restarts, max_iter, epsilon, delta = 5, 10, 10, 1.0, 1e-5
+    T = outer3_sum(np.arange(1.0, 6.0), orthonormal_rows(5, 30, np.random.default_rng(0)))
+    fitted = model(
+        k, epsilon=epsilon, delta=delta, data_norm=None, n_restarts=n_restarts, max_iter=max_iter
+    )
+    with pytest.warns(UserWarning, match="above their noise"):
+        fitted.fit_tensor(T)
+    queries = k * n_restarts * (max_iter + 1)
+    per_query = epsilon / np.sqrt(queries * (4 + np.log(2 / delta)))
+    nu = 6 * np.sqrt(2 * np.log(1.25 / (delta / (2 * queries)))) / per_query
+    rows = fitted.privacy_report_.rows
+    assert sum(row.uses for row in rows) == k * (max_iter + 1)
+    for row in rows:
+        # The sensitivity is 6 (max_i sum u_i^4)^(1/2) >= 6 max |u|^2: the paper's noise is at
+        # least nu times a tenth of that, for each of ten starts alone.
+        largest = row.sensitivity / 6
+        assert row.sigma <= nu * largest / np.sqrt(n_restarts) / 2
+        assert row.sigma <= nu * largest / 6

@@ -1,0 +1,194 @@
+"""Batches that are read once: order, budget, memory, interruption."""
+
+import pickle
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from small_samples import INF, cosines, directions, model, seeded, tiny
+
+from sktensor_dp import BudgetAccountant, NotEnoughDataWarning
+from sktensor_dp.statistics.norms import SLACK
+from sktensor_dp.tensor.online import OnlinePowerMethod
+
+
+def batches(n, count, d=6, seed=0):
+    X, V = directions(n, d, 3, np.random.default_rng(seed))
+    return np.array_split(X, count), V
+
+
+def test_progress_is_counted():
+    parts, _ = batches(3000, 30)
+    estimator = model(max_iter=4)
+    for number, X in enumerate(parts, 1):
+        estimator.partial_fit(X)
+        assert estimator.n_batches_seen_ == number
+        assert estimator.n_batches_needed_ == 15
+        assert estimator.is_complete_ == (number >= 15)
+        assert estimator.n_components_ == min(1 + (number // 5), 3)
+        assert estimator.transform(X).shape == (len(X), estimator.n_components_)
+    assert estimator.privacy_report_.n_units == 3000
+    assert estimator.privacy_report_.epsilon == pytest.approx(1.0)
+
+
+@tiny
+@pytest.mark.parametrize("sparse", [False, True])
+def test_batches_chunks_and_pickles_agree(sparse):
+    """One stream in three guises, with the noise of one seed."""
+    parts, _ = batches(3000, 20)
+    if sparse:
+        parts = [sp.csr_array(part) for part in parts]
+
+    def by_batches(through_pickle):
+        estimator = model(max_iter=3)
+        for part in parts:
+            estimator.partial_fit(part)
+            if through_pickle:
+                estimator = pickle.loads(pickle.dumps(estimator))
+        return estimator
+
+    one = seeded(lambda: by_batches(False))
+    two = seeded(lambda: by_batches(True))
+    three = seeded(lambda: model(max_iter=3).fit_chunks(part for part in parts))
+    for other in (two, three):
+        np.testing.assert_array_equal(one.components_, other.components_)
+        np.testing.assert_array_equal(one.weights_, other.weights_)
+
+
+def test_exact_stream_is_the_online_power_method():
+    parts, _ = batches(2000, 12)
+    estimator = model(epsilon=INF, max_iter=3)
+    # The estimator hands on the legacy generator that scikit-learn makes of a seed.
+    method = OnlinePowerMethod(6, 3, max_iter=3, random_state=np.random.RandomState(0))
+    for X in parts:
+        estimator.partial_fit(X)
+        scales = np.minimum(1, 1 / (SLACK * np.linalg.norm(X, axis=1)))
+        clipped = X * scales[:, None]
+        U = method.ask()
+        method.tell(clipped.T @ (clipped @ U) ** 2 / len(X))
+        weights, vectors = method.components()
+        np.testing.assert_allclose(estimator.components_, vectors, atol=1e-8)
+        np.testing.assert_allclose(estimator.weights_, weights, atol=1e-8)
+
+
+def test_a_stream_is_charged_once():
+    parts, _ = batches(2000, 10)
+    accountant = BudgetAccountant(1.0, 1e-6)
+    estimator = model(max_iter=2, accountant=accountant)
+    for X in parts:
+        estimator.partial_fit(X)
+    assert len(accountant.entries) == 1
+    assert accountant.total()[0] == pytest.approx(1.0)
+    # Another ledger knows nothing of the first batch.
+    other = BudgetAccountant(1.0, 1e-6)
+    estimator.set_params(accountant=other).partial_fit(parts[0])
+    assert other.total()[0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("change", [{"epsilon": 2.0}, {"delta": 1e-5}, {"data_norm": 0.5}])
+def test_the_budget_of_a_stream_is_fixed(change):
+    parts, _ = batches(200, 2)
+    estimator = model().partial_fit(parts[0])
+    with pytest.raises(ValueError, match="first batch"):
+        estimator.set_params(**change).partial_fit(parts[1])
+    assert estimator.n_batches_seen_ == 1
+
+
+def test_batches_keep_their_width():
+    parts, _ = batches(200, 2)
+    estimator = model().partial_fit(parts[0])
+    with pytest.raises(ValueError, match="5 features"):
+        estimator.partial_fit(parts[1][:, :5])
+    assert estimator.n_batches_seen_ == 1
+
+
+def test_no_batches_where_all_data_is_needed():
+    parts, _ = batches(200, 1)
+    for parameters in ({"perturbation": "iteration"}, {"moment": "gaussian_mixture"}):
+        with pytest.raises(AttributeError, match="partial_fit"):
+            model(**parameters).partial_fit(parts[0])
+
+
+@tiny
+def test_a_new_fit_ends_the_stream():
+    parts, _ = batches(600, 4)
+    estimator = model(perturbation="stream", max_iter=2).partial_fit(parts[0])
+    estimator.set_params(epsilon=3.0).fit(np.vstack(parts))
+    assert estimator.privacy_report_.epsilon == pytest.approx(3.0)
+    assert estimator.privacy_report_.n_units == 600
+    assert estimator.is_complete_
+    assert not hasattr(estimator.set_params(perturbation="auto").fit(parts[0]), "is_complete_")
+    fresh = clone(estimator).partial_fit(parts[0])
+    assert fresh.n_batches_seen_ == 1
+
+
+def test_a_short_stream_says_so():
+    parts, _ = batches(500, 5)
+    with pytest.warns(NotEnoughDataWarning, match="5 batches; 33 are needed"):
+        model(max_iter=10).fit_chunks(parts)
+    with pytest.raises(ValueError, match="none"):
+        model().fit_chunks([])
+
+
+def test_every_row_is_read_in_one_batch(monkeypatch):
+    """fit splits rows at random; each is in exactly one batch."""
+    from sktensor_dp.statistics.power_iterations import PowerIterations
+
+    seen = []
+    total = PowerIterations.total
+
+    def recording(self, chunk):
+        seen.append(chunk.X[:, 0].copy())
+        return total(self, chunk)
+
+    monkeypatch.setattr(PowerIterations, "total", recording)
+    X = np.column_stack([np.arange(900.0), np.ones((900, 4))])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotEnoughDataWarning)
+        model(perturbation="stream", data_norm=1e3, max_iter=2).fit(X)
+    assert len(seen) == 12
+    assert sorted(np.concatenate(seen)) == list(range(900))
+    # At random: sorted data must not make one batch unlike another.
+    means = np.array([part.mean() for part in seen])
+    assert np.abs(means - 449.5).max() < 5 * 260 / np.sqrt(75)
+
+
+def test_chunks_that_are_read_again():
+    parts, V = batches(40_000, 4)
+    exact = {"n_samples": 40_000, "n_features": 6}
+    one = seeded(lambda: model(epsilon=5.0).fit_chunks(parts, **exact))
+    two = seeded(lambda: model(epsilon=5.0).fit(np.vstack(parts)))
+    np.testing.assert_allclose(one.components_, two.components_, atol=1e-6)
+    assert cosines(one.components_, V).min() > 0.95
+    with pytest.raises(TypeError, match="re-iterable"):
+        model().fit_chunks(iter(parts), **exact)
+    with pytest.raises(ValueError, match="n_features must be an int"):
+        model().fit_chunks(parts, n_samples=10)
+    with pytest.raises(ValueError, match=r"have 40000 samples .* n_samples is 10"):
+        model().fit_chunks(parts, n_samples=10, n_features=6)
+
+
+def test_memory_is_linear_in_the_number_of_features():
+    """At most 20 arrays of d (k + L) numbers beside a sparse batch."""
+    d, k, n_restarts = 20_000, 5, 20
+    batch = sp.random_array((2000, d), density=50 / d, format="csr", rng=np.random.default_rng(0))
+    estimator = model(k, n_restarts=n_restarts, max_iter=1).partial_fit(batch)
+    tracemalloc.start()
+    for _ in range(10):
+        estimator.partial_fit(batch)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 20 * d * (k + n_restarts) * 8
+    assert len(pickle.dumps(estimator)) <= 3 * d * (k + n_restarts) * 8
+
+
+def test_one_pass_that_is_private(seed):
+    """Two thousand samples a batch, all of epsilon = 1 for each: noise 2 / (mu 20000) / sqrt 3."""
+    X, V = directions(400_000, 20, 3, np.random.default_rng(seed))
+    estimator = model(epsilon=1.0, max_iter=6)
+    for batch in np.array_split(X, 28):
+        estimator.partial_fit(batch)
+    assert cosines(estimator.components_, V).min() > 0.9
