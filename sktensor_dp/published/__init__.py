@@ -6,5 +6,20 @@ library stands behind are the counterparts that each claim names.
 
 from sktensor_dp.published.agn_avn import PublishedTopics, agn, avn
 from sktensor_dp.published.claim import Claim
+from sktensor_dp.published.dp_tpm import dp_tpm
+from sktensor_dp.published.power_method import (
+    PublishedComponents,
+    online_tensor_power_method,
+    private_tensor_power_method,
+)
 
-__all__ = ["Claim", "PublishedTopics", "agn", "avn"]
+__all__ = [
+    "Claim",
+    "PublishedComponents",
+    "PublishedTopics",
+    "agn",
+    "avn",
+    "dp_tpm",
+    "online_tensor_power_method",
+    "private_tensor_power_method",
+]

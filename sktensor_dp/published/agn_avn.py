@@ -32,6 +32,7 @@ from sktensor_dp.statistics.counts import CountChunk, as_counts
 from sktensor_dp.statistics.moments import PairMoments, TripleMoments
 from sktensor_dp.statistics.norms import SLACK, Clip, CountNorm
 from sktensor_dp.tensor import (
+    Whitener,
     coordinates_to_symmetric,
     multilinear,
     n_unique,
@@ -47,6 +48,8 @@ __all__ = [
     "classical_sigma",
     "gaussian_unique_entries",
     "spherical_unique_entries",
+    "topics_of_eigenpairs",
+    "validated_counts",
 ]
 
 Floats = NDArray[np.float64]
@@ -145,7 +148,7 @@ def agn(
     >>> found.claim.holds, round(found.claim.exact_epsilon, 2)
     (True, 0.53)
     """
-    chunk = _validated(X, n_components, epsilon, delta)
+    chunk = validated_counts(X, n_components, epsilon, delta)
     noise, delta2 = NoiseSource(), math.sqrt(2) / chunk.X.shape[0]
     sigma = classical_sigma(delta2, epsilon / 2, delta / 2)
     dim = chunk.X.shape[1]
@@ -208,7 +211,7 @@ def avn(
     >>> bool(np.abs(found.topics[np.argsort(-found.topics[:, 0])] - topics).max() < 0.05)
     True
     """
-    chunk = _validated(X, n_components, epsilon, delta)
+    chunk = validated_counts(X, n_components, epsilon, delta)
     noise, delta2 = NoiseSource(), math.sqrt(2) / chunk.X.shape[0]
     sigma = classical_sigma(delta2, epsilon / 2, delta)
     dim = chunk.X.shape[1]
@@ -324,12 +327,22 @@ def _topics(
     eigenvalues, vectors = robust_tensor_power_method(
         multilinear(M3, white.transform), white.n_components, random_state=random_state
     )
+    return PublishedTopics(*topics_of_eigenpairs(eigenvalues, vectors, white), claim)
+
+
+def topics_of_eigenpairs(
+    eigenvalues: Floats, vectors: Floats, white: Whitener
+) -> tuple[Floats, Floats]:
+    """Topics and weights from eigenpairs of the whitened tensor.
+
+    Topics have negative entries set to zero and sum to 1; a vector without a positive
+    entry becomes the uniform distribution.
+    """
     weights = np.divide(1.0, eigenvalues**2, out=np.zeros_like(eigenvalues), where=eigenvalues > 0)
     topics = np.maximum(eigenvalues[:, None] * white.unwhiten(vectors), 0.0)
     sums = topics.sum(axis=1, keepdims=True)
     uniform = np.full_like(topics, 1 / topics.shape[1])
-    topics = np.divide(topics, sums, out=uniform, where=sums > 0)
-    return PublishedTopics(topics, weights, claim)
+    return np.divide(topics, sums, out=uniform, where=sums > 0), weights
 
 
 def _claim(name: str, epsilon: float, delta: float, exact_epsilon: float, *, pure: bool) -> Claim:
@@ -345,7 +358,8 @@ def _claim(name: str, epsilon: float, delta: float, exact_epsilon: float, *, pur
     )
 
 
-def _validated(X: ArrayLike, n_components: int, epsilon: float, delta: float) -> CountChunk:
+def validated_counts(X: ArrayLike, n_components: int, epsilon: float, delta: float) -> CountChunk:
+    """Counts with parameters of the right kind, or an error that names what is wrong."""
     constraints = {
         "epsilon": (epsilon, Number(0, math.inf, closed="right")),
         "delta": (delta, Number(0, 1, closed="neither")),

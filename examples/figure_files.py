@@ -1,0 +1,132 @@
+"""What the scripts that redraw figures of papers share: style, files, tables, progress."""
+
+import csv
+import io
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+__all__ = [
+    "COLOURS",
+    "MARKERS",
+    "PAPERS",
+    "log_ticks",
+    "new_figure",
+    "print_table",
+    "progress",
+    "styled",
+    "write_figure",
+]
+
+PAPERS = Path(__file__).resolve().parents[1] / "docs" / "papers"
+
+# Okabe & Ito: told apart with any colour vision; markers tell them apart without colour.
+COLOURS = {
+    "blue": "#0072B2",
+    "orange": "#E69F00",
+    "green": "#009E73",
+    "vermilion": "#D55E00",
+    "purple": "#CC79A7",
+    "sky": "#56B4E9",
+    "grey": "#6b7680",
+    "black": "#1f2933",
+}
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+STYLE: dict[str, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9,
+    "axes.labelcolor": "#1f2933",
+    "axes.edgecolor": "#9aa5b1",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e4e7eb",
+    "grid.linewidth": 0.7,
+    "xtick.color": "#52606d",
+    "ytick.color": "#52606d",
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    # Letters stay text, and equal figures are equal files.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "sktensor_dp",
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw inside this block."""
+    with mpl.rc_context(STYLE):
+        yield
+
+
+def new_figure(n_rows: int, n_columns: int, size: tuple[float, float]) -> Any:
+    """Return a figure that pyplot knows nothing of, and its axes in two dimensions."""
+    figure = Figure(figsize=size, layout="constrained", facecolor="white")
+    return figure, figure.subplots(n_rows, n_columns, squeeze=False)
+
+
+def log_ticks(axis: Any, values: Iterable[float]) -> None:
+    """Put ticks at these values only, written out, on a logarithmic axis."""
+    values = list(values)
+    axis.set_ticks(values, [f"{value:,g}" if value < 1000 else f"{value:,.0f}" for value in values])
+    axis.set_ticks([], minor=True)
+
+
+def write_figure(
+    figure: Figure, rows: Sequence[Mapping[str, Any]], folder: Path, name: str
+) -> list[Path]:
+    """Write the figure as SVG and what it shows as CSV; return both paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    svg, table = folder / f"{name}.svg", folder / f"{name}.csv"
+    target = io.StringIO()
+    with styled():
+        figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None})
+    # The writer leaves blanks at the ends of lines.
+    lines = (line.rstrip() for line in target.getvalue().splitlines())
+    svg.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with table.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({key: _shown(value) for key, value in row.items()} for row in rows)
+    return [svg, table]
+
+
+def print_table(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print rows as a table under a title, columns aligned."""
+    cells = [list(rows[0]), *([_shown(value, 3) for value in row.values()] for row in rows)]
+    widths = [max(len(str(cell)) for cell in column) for column in zip(*cells, strict=True)]
+    print(f"\n{title}")
+    for line in cells:
+        print("  " + "  ".join(str(c).ljust(w) for c, w in zip(line, widths, strict=True)).rstrip())
+
+
+def progress(items: Sequence[Any], label: str) -> Iterator[Any]:
+    """Yield the items, and draw on a terminal how many are done."""
+    start = time.monotonic()
+    for done, item in enumerate(items):
+        if sys.stderr.isatty():
+            seconds = time.monotonic() - start
+            bar = "█" * (24 * done // len(items))
+            print(
+                f"\r{label} {bar:<24} {done}/{len(items)} {seconds:4.0f} s", end="", file=sys.stderr
+            )
+        yield item
+    print(
+        f"{chr(13) if sys.stderr.isatty() else ''}{label}: {len(items)} of {len(items)}, "
+        f"{time.monotonic() - start:.0f} s" + " " * 24,
+        file=sys.stderr,
+    )
+
+
+def _shown(value: Any, digits: int = 5) -> Any:
+    return f"{value:.{digits}g}" if isinstance(value, float) else value

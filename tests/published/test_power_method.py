@@ -1,0 +1,357 @@
+"""Algorithms 2 and 3 of Wang & Anandkumar and DP-TPM: schedules, noise, claims, recovery."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
+from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_mu
+from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.published import (
+    agn,
+    dp_tpm,
+    online_tensor_power_method,
+    private_tensor_power_method,
+)
+from sktensor_dp.published.noisy_iteration import (
+    noise_multiplier,
+    noisy_columns,
+    noisy_power_iteration,
+)
+from sktensor_dp.tensor import outer3_sum, tensor_oracle
+
+
+def frame(dim, n_components, rng):
+    return np.linalg.qr(rng.standard_normal((dim, n_components)))[0].T
+
+
+def seeded(seed, function, *arguments, **parameters):
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
+        return function(*arguments, **parameters)
+
+
+# ------------------------------------------------------------------- loop
+
+
+def test_schedule_is_fixed_and_starts_share_a_query():
+    queries = []
+
+    def step(U):
+        queries.append(("step", U.shape))
+        return U**2
+
+    def value(U):
+        queries.append(("value", U.shape))
+        return np.sum(U**3, axis=0)
+
+    rng = np.random.default_rng(0)
+    noisy_power_iteration(step, value, 5, 2, n_restarts=7, max_iter=3, rng=rng)
+    assert queries == 2 * (3 * [("step", (5, 7))] + [("value", (5, 7))])
+
+
+def test_deflation_is_that_of_the_tensor_itself(seed):
+    """The loop on T deflates as a loop on T - D would, with unit vectors in xi."""
+    rng = np.random.default_rng(seed)
+    V = frame(6, 2, rng)
+    T = outer3_sum([2.0, 1.0], V) + 0.01 * outer3_sum(rng.standard_normal(3), frame(6, 3, rng))
+
+    def run(tensor, n_components):
+        oracle = tensor_oracle(tensor)
+        return noisy_power_iteration(
+            oracle, lambda U: np.sum(U * oracle(U), axis=0), 6, n_components,
+            n_restarts=8, max_iter=25, rng=generator,
+        )  # fmt: skip
+
+    generator = np.random.default_rng([seed, 1])
+    weights, vectors = run(T, 2)
+    generator = np.random.default_rng([seed, 1])
+    first_weight, first = run(T, 1)
+    second_weight, second = run(T - outer3_sum(first_weight, first), 1)
+    np.testing.assert_allclose(weights, [first_weight[0], second_weight[0]], atol=1e-10)
+    np.testing.assert_allclose(vectors, np.vstack([first, second]), atol=1e-8)
+
+
+def test_columns_have_noise_of_their_own_deviation(seed):
+    deviation, answer = np.array([0.5, 3.0, 0.0]), np.arange(3000.0).reshape(1000, 3)
+
+    def draw():
+        return noisy_columns(answer, deviation, NoiseSource())
+
+    noise = seeded(seed, draw) - answer
+    # A standard deviation of 1000 normals deviates by 1 / sqrt(2000) of itself.
+    np.testing.assert_allclose(noise[:, :2].std(axis=0), deviation[:2], rtol=5 / math.sqrt(2000))
+
+
+# ----------------------------------------------------------------- online
+
+
+def directions(n_batches, rng, n=4000):
+    """Two orthonormal directions with probabilities .6 and .4, plus a little noise."""
+    V = frame(8, 2, np.random.default_rng(3))
+    for _ in range(n_batches):
+        x = V[rng.choice(2, p=[0.6, 0.4], size=n)]
+        yield x + 0.05 * rng.standard_normal((n, 8))
+
+
+# Noise of a step: .05 per coordinate and sample, less by sqrt(4000 u'v) after averaging: some
+# .001 against .4. The mean of (x'v)^3 deviates by sqrt(.24 / 4000) = .008, with five of them .04,
+# and is above the weight by 3 (.05)^2 of it.
+@pytest.mark.parametrize("eigenvalue", ["fresh", "lagged"])
+def test_stream_gives_components(eigenvalue, seed):
+    rng = np.random.default_rng([seed, 2])
+    found = online_tensor_power_method(
+        directions(40, rng), 2, n_restarts=20, max_iter=15, eigenvalue=eigenvalue, random_state=seed
+    )
+    V = frame(8, 2, np.random.default_rng(3))
+    order = np.argsort(-found.weights)
+    np.testing.assert_allclose(found.weights[order], [0.6, 0.4], atol=0.05)
+    assert (np.sum(found.vectors[order] * V, axis=1) > 0.99).all()
+    assert found.claim.exact_epsilon == math.inf
+    assert "Not private" in found.claim.verdict
+
+
+def test_lagged_eigenvalue_is_one_iterate_behind():
+    x = np.random.default_rng(0).standard_normal((200, 4))
+    starts = np.random.default_rng(1).standard_normal((4, 1))
+    u = starts / np.linalg.norm(starts)
+    lagged = online_tensor_power_method([x], 1, 1, 1, "lagged", np.random.default_rng(1))
+    np.testing.assert_allclose(lagged.weights, np.mean((x @ u) ** 3))
+    fresh = online_tensor_power_method([x, x], 1, 1, 1, "fresh", np.random.default_rng(1))
+    np.testing.assert_allclose(fresh.weights, np.mean((x @ fresh.vectors.T) ** 3))
+    np.testing.assert_allclose(fresh.vectors, lagged.vectors)
+    assert abs(fresh.weights - lagged.weights) > 0.01
+
+
+@pytest.mark.parametrize(("eigenvalue", "needed"), [("fresh", 8), ("lagged", 6)])
+def test_every_batch_is_read_once(eigenvalue, needed, seed):
+    stream = directions(needed + 2, np.random.default_rng(seed), n=50)
+    online_tensor_power_method(stream, 2, 5, 3, eigenvalue, seed)
+    assert len(list(stream)) == 2
+    with pytest.raises(ValueError, match=f"must hold {needed} batches or more, got {needed - 1}"):
+        online_tensor_power_method(
+            directions(needed - 1, np.random.default_rng(0), n=50), 2, 5, 3, eigenvalue
+        )
+
+
+def test_sparse_batches_give_the_same():
+    batches = [np.eye(5)[np.arange(40) % 5] * np.arange(1, 6) for _ in range(8)]
+    dense = online_tensor_power_method(batches, 2, 5, 3, random_state=0)
+    sparse = online_tensor_power_method(map(sp.csr_array, batches), 2, 5, 3, random_state=0)
+    np.testing.assert_allclose(dense.vectors, sparse.vectors, atol=1e-12)
+    np.testing.assert_allclose(dense.weights, sparse.weights, rtol=1e-12)
+
+
+# ----------------------------------------------------------- Algorithm 3
+
+
+def test_tensor_without_noise_is_decomposed(seed):
+    V = frame(9, 3, np.random.default_rng([seed, 4]))
+    found = private_tensor_power_method(
+        outer3_sum([3.0, 2.0, 1.0], V), 3, math.inf, n_restarts=30, max_iter=30, random_state=seed
+    )
+    order = np.argsort(-found.weights)
+    np.testing.assert_allclose(found.weights[order], [3.0, 2.0, 1.0], atol=1e-8)
+    np.testing.assert_allclose(found.vectors[order], V, atol=1e-8)
+
+
+# Printed: 6.6 to 7.3 times the noise that exact composition asks for.
+@pytest.mark.parametrize(
+    ("k", "L", "R", "delta", "exact"),
+    [(5, 10, 10, 1e-6, 0.133), (5, 10, 10, 1e-5, 0.127), (20, 50, 30, 1e-5, 0.115)],
+)
+def test_printed_calibration_gives_an_eighth_of_epsilon(k, L, R, delta, exact):
+    claim = private_tensor_power_method(np.zeros((20,) * 3), k, 1.0, delta, L, R).claim
+    assert claim.exact_epsilon == pytest.approx(exact, abs=0.001)
+    assert claim.holds
+    n_queries = k * L * (R + 1)
+    mu = math.sqrt(n_queries) / noise_multiplier(1.0, delta, n_queries)
+    assert gaussian_delta(mu, claim.exact_epsilon) == pytest.approx(delta, rel=1e-6)
+    assert 6.5 < gaussian_mu(1.0, delta) / mu < 7.4
+
+
+def test_printed_calibration_fails_at_a_huge_epsilon():
+    claim = private_tensor_power_method(np.zeros((2,) * 3), 1, 1e4, 1e-6).claim
+    assert not claim.holds
+    assert "fails at an epsilon" in claim.verdict
+
+
+def entry_difference(entry, dim):
+    """The neighbour's difference, a sum over the six orders of one entry."""
+    i, j, k = np.eye(dim)[list(entry)]
+    orders = [(i, j, k), (i, k, j), (j, i, k), (j, k, i), (k, i, j), (k, j, i)]
+    return sum(np.einsum("a,b,c", *order) for order in orders)
+
+
+def test_sensitivity_of_an_entry_is_six_and_attained(seed):
+    rng, dim = np.random.default_rng([seed, 5]), 4
+    U = rng.standard_normal((dim, 2000)) ** 3
+    U /= np.linalg.norm(U, axis=0)
+    largest = np.abs(U).max(axis=0)
+    ratios = []
+    for entry in [(0, 0, 0), (0, 0, 1), (0, 1, 2)]:
+        answer = tensor_oracle(entry_difference(entry, dim))(U)
+        ratios.append(np.max(np.linalg.norm(answer, axis=0) / largest**2))
+        assert (np.abs(np.sum(U * answer, axis=0)) <= 6 * largest**3 * (1 + 1e-12)).all()
+    assert ratios[0] == pytest.approx(6.0)
+    # Below for entries off the diagonal: sqrt(20) and 2 sqrt(3).
+    assert ratios[1] <= math.sqrt(20) + 1e-9
+    assert ratios[2] <= 2 * math.sqrt(3) + 1e-9
+
+
+def test_noise_of_the_value_query_is_six_printed_multipliers(seed):
+    """In one dimension |u|_inf = 1, and the value of a zero tensor is all noise."""
+    T = np.zeros((1, 1, 1))
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
+        values = [
+            private_tensor_power_method(T, 1, 1.0, 1e-6, 1, 1, random_state=start).weights[0]
+            for start in range(200)
+        ]
+    nu = 6 * noise_multiplier(1.0, 1e-6, 2)
+    assert abs(np.std(values) / nu - 1) < 5 / math.sqrt(400)
+
+
+def test_noise_hides_a_small_tensor_and_spares_a_large_one(seed):
+    V = frame(6, 2, np.random.default_rng([seed, 6]))
+    T = outer3_sum([2.0, 1.0], V)
+    # nu is about 2600 and |u|_inf^2 below 1: 2e6 is 800 times the noise, 2 is nothing.
+    large = seeded(seed, private_tensor_power_method, 1e6 * T, 2, n_restarts=20, random_state=seed)
+    found = large.vectors[np.argsort(-large.weights)]
+    assert (np.sum(found * V, axis=1) > 0.99).all()
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
+        cosines = [
+            private_tensor_power_method(T, 2, random_state=start).vectors[0] @ V[0]
+            for start in range(20)
+        ]
+    # Uniform on the sphere of six dimensions: mean square 1/6, of 20 within .6 surely.
+    assert np.mean(np.square(cosines)) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"T": np.arange(8.0).reshape(2, 2, 2)}, "T must be symmetric"),
+        ({"T": np.zeros((2, 3, 2))}, "T must have shape"),
+        ({"T": np.full((2, 2, 2), np.nan)}, "T must be finite"),
+        ({"n_components": 3}, "at most the 2 features of T"),
+        ({"n_components": 0}, "n_components must be"),
+        ({"n_restarts": 0}, "n_restarts must be"),
+        ({"max_iter": 1.5}, "max_iter must be"),
+        ({"epsilon": 0}, "epsilon must be"),
+        ({"delta": 1}, "delta must be"),
+    ],
+)
+def test_bad_parameters_of_algorithm_3_are_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        private_tensor_power_method(**{"T": np.zeros((2, 2, 2)), "n_components": 1, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"batches": [np.ones((3, 2)), np.ones((3, 4))]},
+            r"shape \(n >= 1, 2\) each, got \(3, 4\)",
+        ),
+        ({"batches": [np.ones((0, 2))]}, "n >= 1"),
+        ({"batches": [np.ones(4)]}, "must have shape"),
+        ({"batches": []}, "got 0"),
+        ({"n_components": 3}, "at most the 2 features of batches"),
+        ({"eigenvalue": "best"}, "eigenvalue must be"),
+    ],
+)
+def test_bad_streams_are_refused(change, message):
+    arguments = {"batches": [np.ones((3, 2))] * 40, "n_components": 1, **change}
+    with pytest.raises(ValueError, match=message):
+        online_tensor_power_method(**arguments)
+
+
+# ---------------------------------------------------------------- DP-TPM
+
+TOPICS = np.array([[0.6, 0.4, 0.0, 0.0], [0.0, 0.1, 0.3, 0.6]])
+
+
+def corpus(n_documents, rng):
+    shares = rng.multinomial(n_documents, [0.4, 0.6])
+    return np.vstack([rng.multinomial(3, t, size=n) for t, n in zip(TOPICS, shares, strict=True)])
+
+
+def topic_error(found):
+    return np.abs(found.topics[np.argsort(-found.topics[:, 0])] - TOPICS).sum(axis=1).max() / 2
+
+
+def test_without_noise_dp_tpm_is_agn_without_noise(seed):
+    X = corpus(20_000, np.random.default_rng([seed, 7]))
+    tpm = dp_tpm(X, 2, math.inf, n_restarts=20, max_iter=30, random_state=seed)
+    exact = agn(X, 2, math.inf, random_state=seed)
+    orders = [np.argsort(found.weights) for found in (tpm, exact)]
+    np.testing.assert_allclose(tpm.topics[orders[0]], exact.topics[orders[1]], atol=1e-6)
+    np.testing.assert_allclose(tpm.weights[orders[0]], exact.weights[orders[1]], atol=1e-6)
+
+
+def tpm_errors(sensitivity, n_documents, n_fits, seed):
+    X = corpus(n_documents, np.random.default_rng([seed, 8]))
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
+        return [
+            topic_error(dp_tpm(X, 2, sensitivity=sensitivity, random_state=start))
+            for start in range(n_fits)
+        ]
+
+
+# nu is 2 x 1000 as printed, whatever N, and that over 4e5 with 1 / N, against eigenvalues of
+# 1.3 and 1.6; |W v|_inf^2 is 2 to 3. Topics in noise of a thousand times the signal have errors
+# of .1 to .5, of mean .3 and deviation .2: that of 40 is above .15 by five deviations.
+def test_missing_one_over_n_hides_the_topics(seed):
+    assert np.mean(tpm_errors("per_document", 400_000, 4, seed)) < 0.07
+    assert np.mean(tpm_errors("printed", 20_000, 40, seed)) > 0.15
+
+
+@pytest.mark.parametrize("sensitivity", ["printed", "per_document"])
+def test_claims_of_dp_tpm_count_every_query(sensitivity):
+    n_documents = 4000
+    X = corpus(n_documents, np.random.default_rng(0))
+    claim = dp_tpm(X, 2, 1.0, 1e-6, sensitivity, 5, 4).claim
+    multiplier = noise_multiplier(0.5, 5e-7, 2 * 5 * 5)
+    steps = math.sqrt(50) / multiplier / (n_documents if sensitivity == "printed" else 1)
+    pairs = 0.5 / math.sqrt(2 * math.log(1.25 / 5e-7))
+    assert gaussian_delta(math.hypot(steps, pairs), claim.exact_epsilon) == pytest.approx(1e-6)
+    assert claim.holds
+    assert ("1 / N is missing" in claim.verdict) is (sensitivity == "printed")
+
+
+def test_sensitivity_per_document_is_two_over_n(seed):
+    """No pair of three-word documents moves an answer by more; two pure ones attain it."""
+    rng, dim = np.random.default_rng([seed, 9]), 5
+    U = rng.standard_normal((dim, 500)) ** 3
+    largest = np.abs(U).max(axis=0)
+
+    def moments(words):
+        return entry_difference(words, dim) / 6
+
+    worst = 0.0
+    for _ in range(60):
+        pair = rng.integers(dim, size=(2, 3))
+        answer = tensor_oracle(moments(pair[0]) - moments(pair[1]))(U)
+        assert (np.linalg.norm(answer, axis=0) <= 2 * largest**2 * (1 + 1e-12)).all()
+        assert (np.abs(np.sum(U * answer, axis=0)) <= 2 * largest**3 * (1 + 1e-12)).all()
+        worst = max(worst, np.max(np.linalg.norm(answer, axis=0) / largest**2))
+    signs = np.array([[1.0], [-1.0], [0.0], [0.0], [0.0]])
+    apart = tensor_oracle(moments([0, 0, 0]) - moments([1, 1, 1]))(signs)
+    assert np.linalg.norm(apart) == pytest.approx(math.sqrt(2))
+    assert abs(np.sum(signs * apart)) == pytest.approx(2.0)
+    assert 1.0 < worst < 2.0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sensitivity": "entry"}, "sensitivity must be"),
+        ({"n_restarts": 0}, "n_restarts must be"),
+        ({"epsilon": -1}, "epsilon must be"),
+        ({"n_components": 5}, "at most the 4 features"),
+    ],
+)
+def test_bad_parameters_of_dp_tpm_are_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        dp_tpm(**{"X": np.ones((3, 4)), "n_components": 2, **change})

@@ -1,0 +1,132 @@
+"""The scripts that redraw figures of papers: files, columns, and the measures they draw."""
+
+import csv
+import importlib
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib", reason="matplotlib is optional")
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    return importlib.import_module
+
+
+def rows_of(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def words_in(path):
+    tags = ET.parse(path).iter("{http://www.w3.org/2000/svg}text")
+    return {"".join(tag.itertext()).strip() for tag in tags}
+
+
+def test_wang_anandkumar_is_drawn(script, tmp_path, capsys):
+    figure = script("figure_wang_anandkumar")
+    assert figure.main(["--quick", "--trials", "2", "--out", str(tmp_path)]) == 0
+    rows = rows_of(tmp_path / "wang-anandkumar-figure-1.csv")
+    assert list(rows[0]) == [
+        "regime", "d", "sigma", "scale", "scaled_sigma", "trials", "failure", "failure_any_order",
+    ]  # fmt: skip
+    assert len(rows) == 3 * 2 * 6
+    for regime in ("random Gaussian", "adversarial", "weakly correlated"):
+        mine = [row for row in rows if row["regime"] == regime]
+        assert {row["d"] for row in mine} == {"25", "50"}
+        failures = [float(row["failure"]) for row in mine if row["d"] == "25"]
+        # The grid begins where trials succeed, and ends where noise outweighs the signal.
+        assert (failures[0], failures[-1]) == (0.0, 1.0)
+        assert all(float(row["failure_any_order"]) <= float(row["failure"]) for row in mine)
+    drawn = words_in(tmp_path / "wang-anandkumar-figure-1.svg")
+    assert {"d = 25", "d = 50", "adversarial noise", "σ · √d", "σ · ln d"} <= drawn
+    out = capsys.readouterr().out
+    assert "sigma_half" in out
+    assert "paper" in out
+
+
+def test_imtiaz_sarwate_is_drawn(script, tmp_path, capsys):
+    figure = script("figure_imtiaz_sarwate")
+    assert figure.main(["--quick", "--out", str(tmp_path)]) == 0
+    rows = rows_of(tmp_path / "imtiaz-sarwate-figure-1.csv")
+    assert list(rows[0]) == [
+        "D", "K", "sweep", "N", "epsilon", "delta", "method", "runs",
+        "e_comp", "e_comp_se", "matched_tv", "matched_tv_se",
+    ]  # fmt: skip
+    assert len(rows) == 2 * (2 + 2) * 7
+    assert {(row["D"], row["K"]) for row in rows} == {("10", "5"), ("50", "10")}
+    assert all(0 <= float(row["matched_tv"]) <= 1 for row in rows)
+    drawn = words_in(tmp_path / "imtiaz-sarwate-figure-1.svg")
+    assert set(figure.METHODS) <= drawn
+    assert "matched error" in capsys.readouterr().out
+
+
+def test_measures_of_topics(script):
+    figure = script("figure_imtiaz_sarwate")
+    true = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])
+    assert figure.nearest_distance(true[::-1], true) == 0
+    assert figure.matched_error(true[::-1], true) == 0
+    # Copies of one topic: the printed measure does not see that the other is missing.
+    copies = true[[0, 0]]
+    assert figure.nearest_distance(copies, true) == 0
+    assert figure.matched_error(copies, true) == pytest.approx(0.25)
+    assert figure.matched_error(true[:1], true) == pytest.approx(0.5)
+    assert figure.nearest_distance(np.eye(3)[:1], true) == pytest.approx(np.sqrt(0.5))
+
+
+def test_documents_have_three_words_of_one_topic(script):
+    figure = script("figure_imtiaz_sarwate")
+    X, topics = figure.corpus(6, 2, 20_000, 3)
+    assert X.shape == (20_000, 6)
+    assert (X.sum(axis=1) == 3).all()
+    np.testing.assert_allclose(topics.sum(axis=1), 1)
+    # Shares of words deviate by sqrt(p (1 - p) / 60000) < .003, and those of topics by .004.
+    expected = topics.mean(axis=0)
+    np.testing.assert_allclose(np.asarray(X.sum(axis=0)).ravel() / 60_000, expected, atol=0.03)
+
+
+def test_half_point_of_a_step_is_the_step(script):
+    figure = script("figure_wang_anandkumar")
+    log_sigma = np.log(np.geomspace(1, 16, 5))
+    point, error = figure.half_point(log_sigma, [0, 0, 0, 1, 1], 20)
+    assert np.exp(point) == pytest.approx(4 * np.sqrt(2))
+    assert error == 0
+    assert figure.half_point(log_sigma, [0, 0, 0, 0, 0.1], 20)[0] == np.inf
+
+
+@pytest.mark.parametrize("name", ["gaussian", "adversarial", "weakly_correlated"])
+def test_oracles_of_noise_are_those_of_symmetric_tensors(script, name):
+    figure = script("figure_wang_anandkumar")
+    oracle = getattr(figure, f"{name}_noise")(5, np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    u, v = rng.standard_normal((2, 5, 1))
+
+    def form(a, b):
+        """E(I, a, b) by polarisation."""
+        return (oracle(a + b) - oracle(a - b)) / 4
+
+    w = rng.standard_normal((5, 1))
+    values = [np.sum(w * form(u, v)), np.sum(u * form(v, w)), np.sum(v * form(w, u))]
+    np.testing.assert_allclose(values, values[0], rtol=1e-4)
+    assert abs(values[0]) > 1e-3
+
+
+def test_norms_of_the_structured_noises(script):
+    figure = script("figure_wang_anandkumar")
+    for noise, norm in ((figure.adversarial_noise, 3.0), (figure.weakly_correlated_noise, 1.0)):
+        found = figure.operator_norm(noise(12, None), dim=12, random_state=np.random.default_rng(0))
+        assert found == pytest.approx(norm, rel=1e-6)
+
+
+def test_trial_succeeds_without_noise_and_in_order(script):
+    figure = script("figure_wang_anandkumar")
+    noise = figure.adversarial_noise(30, None)
+    assert figure.fails(noise, 0.0, 30, np.random.default_rng(0)) == (False, False)
+    # v2 is found first where its weight .75 + sigma is above 1: a failure in order alone.
+    assert figure.fails(noise, 0.5 / 3, 30, np.random.default_rng(0)) == (True, False)
