@@ -12,13 +12,23 @@ from pathlib import Path
 from benchmarks import (
     decomposition_accuracy,
     long_documents,
+    power_method,
+    power_method_speed,
     real_text,
     small_counts,
     speed,
 )
 from benchmarks.report import Report
 
-BENCHES = ("speed", "small_counts", "long_documents", "real_text", "decomposition_accuracy")
+BENCHES = (
+    "speed",
+    "power_method_speed",
+    "power_method",
+    "small_counts",
+    "long_documents",
+    "real_text",
+    "decomposition_accuracy",
+)
 HERE = Path(__file__).parent
 
 
@@ -48,6 +58,10 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
     report = Report(name, quick=options.quick)
     if name == "speed":
         speed.run(report)
+    elif name == "power_method_speed":
+        power_method_speed.run(report)
+    elif name == "power_method":
+        power_method.run(report)
     elif name == "small_counts":
         small_counts.run(report)
     elif name == "long_documents":
