@@ -43,7 +43,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "privacy.plan": ("privacy.calibration",),
     "privacy.report": (),
     "privacy.accountant": ("exceptions", "privacy.calibration", "privacy.plan"),
-    "privacy.mechanisms": ("privacy.noise", "privacy.plan", "tensor"),
+    "privacy.piecewise": ("privacy.noise",),
+    "privacy.mechanisms": ("privacy.noise", "privacy.piecewise", "privacy.plan", "tensor"),
     "privacy.partition_selection": ("privacy.noise", "privacy.plan"),
     "privacy": ("privacy", "statistics", "exceptions", "tensor"),
 }
@@ -60,13 +61,18 @@ ESTIMATOR = (
     "privacy.documents",
     "privacy.plan",
     "privacy.report",
+    "privacy.entries",
     "privacy.samples",
     "statistics",  # classes alone: see test_estimators_ask_and_do_not_compute
 )
-# The threshold is a public number that estimators check before they charge.
-EXTRA_NAMES = {"privacy.partition_selection.selection_threshold"}
+# Functions of public numbers: a threshold checked before anything is charged, and how much
+# noise a law has.
+EXTRA_NAMES = {
+    "privacy.partition_selection.selection_threshold",
+    "privacy.piecewise.piecewise_deviation",
+}
 # Functions that turn what the caller passed into validated raw data, and compute nothing.
-DATA_WRAPPERS = {"as_counts", "as_samples"}
+DATA_WRAPPERS = {"as_counts", "as_entries", "as_samples"}
 LEGACY_NUMPY = {"seed", "random", "normal", "standard_normal", "rand", "randn", "randint"}
 
 

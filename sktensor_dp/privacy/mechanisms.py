@@ -34,6 +34,7 @@ __all__ = [
     "gaussian_vector",
     "laplace_pair_masses",
     "laplace_vector",
+    "spherical_laplace_rows",
     "spherical_laplace_symmetric",
     "spherical_laplace_vector",
 ]
@@ -57,12 +58,16 @@ class Mechanism:
         act in a subspace take its basis or dimension from the query.
     pure : bool
         Whether the strength is a pure epsilon.
+    unit_deviation : callable, optional
+        Standard deviation of a coordinate's noise for unit sensitivity, as a function of
+        the strength, of laws that are not scaled by it.
     """
 
     name: str
     norm: Literal["l1", "l2"]
     apply: Callable[[Floats, float, float, NoiseSource, Any], Floats]
     pure: bool = False
+    unit_deviation: Callable[[float], float] | None = None
 
     def release(
         self, value: Floats, sensitivity: float, cost: PrivacyCost, noise: NoiseSource, query: Any
@@ -80,6 +85,8 @@ class Mechanism:
         """
         if math.isinf(self.strength(cost)):
             return 0.0
+        if self.unit_deviation is not None:
+            return sensitivity * self.unit_deviation(self.strength(cost))
         scale = sensitivity / self.strength(cost)
         return scale * math.sqrt(2) if self.norm == "l1" else scale
 
@@ -136,6 +143,17 @@ def spherical_laplace_vector(
     coordinates = np.ravel(value) / sensitivity
     coordinates = noise.spherical_laplace(coordinates, epsilon, ambient_dimension)
     return (coordinates * sensitivity).reshape(np.shape(value))
+
+
+def spherical_laplace_rows(
+    value: Floats, sensitivity: float, epsilon: float, noise: NoiseSource
+) -> Floats:
+    """Noise of density exp(-epsilon |b|_2 / sensitivity) on each row of a matrix.
+
+    Only for statistics of which neighbours differ in one row: ``sensitivity`` bounds its
+    L2 norm.
+    """
+    return noise.spherical_laplace_rows(value / sensitivity, epsilon) * sensitivity
 
 
 def gaussian_symmetric(value: Floats, sensitivity: float, mu: float, noise: NoiseSource) -> Floats:

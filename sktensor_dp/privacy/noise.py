@@ -186,6 +186,26 @@ class NoiseSource:
         direction *= norm / math.sqrt(square)
         return self.add(coordinates, direction, step)
 
+    def spherical_laplace_rows(self, coordinates: Floats, epsilon: float) -> Floats:
+        """Add noise of density ``exp(-epsilon |b|_2)`` to each row, rows being independent.
+
+        For coordinates of which neighbours differ in one row, by 1 at most.
+        """
+        if math.isinf(epsilon):
+            return coordinates
+        n_rows, size = coordinates.shape
+        # The covering diameter is that of all rows, in the sum of their L2 norms.
+        step, radius = self._grid(1 / epsilon, n_rows * math.sqrt(size))
+        direction = self.standard_normal(n_rows * size).reshape(n_rows, size)
+        norms = self._generator.standard_gamma(size, n_rows) * (1 + radius) / epsilon
+        norms /= np.sqrt(np.square(direction).sum(axis=1))
+        direction *= norms[:, None]
+        return self.add(coordinates, direction, step)
+
+    def integers(self, below: int, size: int) -> NDArray[np.uint64]:
+        """Draw integers evenly from ``0 .. below - 1``, below at most ``2^64``."""
+        return self._generator.integers(0, below - 1, size, dtype=np.uint64, endpoint=True)
+
     def standard_normal(self, size: int) -> Floats:
         """Draw normals for mechanisms that shape their noise before :meth:`add`."""
         return self._generator.standard_normal(size)

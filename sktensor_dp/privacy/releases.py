@@ -13,6 +13,14 @@ from sktensor_dp.privacy import mechanisms
 from sktensor_dp.privacy.mechanisms import Floats, Mechanism
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.partition_selection import PartitionSelection
+from sktensor_dp.privacy.piecewise import piecewise_deviation, piecewise_values
+from sktensor_dp.statistics.entry_queries import (
+    Entries,
+    EntryGradients,
+    FactorSums,
+    RidgeBlock,
+    RowSums,
+)
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.moments import (
     NormHistogram,
@@ -28,6 +36,7 @@ from sktensor_dp.statistics.sample_moments import (
     ThirdMomentHistogram,
     ThirdMoments,
 )
+from sktensor_dp.statistics.slice_queries import SharedRowSums, UnitLevels
 from sktensor_dp.statistics.text import DocumentFrequencies
 from sktensor_dp.tensor.symmetric import n_unique
 
@@ -83,11 +92,22 @@ def _spherical_projection(
     return mechanisms.spherical_laplace_vector(x, s, epsilon, noise, query.ambient_dimension)
 
 
+def _spherical_rows(x: Floats, s: float, epsilon: float, noise: NoiseSource, _: Any) -> Floats:
+    return mechanisms.spherical_laplace_rows(x, s, epsilon, noise)
+
+
+def _piecewise(x: Floats, s: float, epsilon: float, noise: NoiseSource, _: Any) -> Floats:
+    return piecewise_values(x, s, epsilon, noise)
+
+
 GAUSSIAN = Mechanism("gaussian", "l2", _vector)
 LAPLACE = Mechanism("laplace", "l1", _laplace, pure=True)
 SYMMETRIC = Mechanism("gaussian, symmetric", "l2", _symmetric)
 SPHERICAL = Mechanism("spherical laplace", "l2", _spherical, pure=True)
 SPHERICAL_VECTOR = Mechanism("spherical laplace", "l2", _spherical_vector, pure=True)
+# Only for statistics of which neighbours differ in one row, and in one number.
+SPHERICAL_ROWS = Mechanism("spherical laplace, by rows", "l2", _spherical_rows, pure=True)
+PIECEWISE = Mechanism("piecewise", "l1", _piecewise, True, piecewise_deviation)
 
 
 @dataclass(frozen=True)
@@ -224,6 +244,62 @@ CATALOGUE: dict[str, Release] = {
             GAUSSIAN,
             SPHERICAL_VECTOR,
             "tensor_power_iterations.md",
+        ),
+        Release(
+            "entries",
+            "the value of every entry",
+            Entries,
+            GAUSSIAN,
+            PIECEWISE,
+            "entries.md",
+        ),
+        Release(
+            "row_sums",
+            "weighted sums of the values in each row of each mode",
+            RowSums,
+            GAUSSIAN,
+            LAPLACE,
+            "row_sums.md",
+        ),
+        Release(
+            "factor_sums",
+            "right-hand sides of the normal equations of one factor",
+            FactorSums,
+            GAUSSIAN,
+            SPHERICAL_ROWS,
+            "factor_sums.md",
+        ),
+        Release(
+            "entry_gradients",
+            "gradient of the squared error in all parameters of the model",
+            EntryGradients,
+            GAUSSIAN,
+            LAPLACE,
+            "entry_gradients.md",
+        ),
+        Release(
+            "ridge_block",
+            "rows of one factor by ridge regression",
+            RidgeBlock,
+            GAUSSIAN,
+            SPHERICAL_ROWS,
+            "ridge_block.md",
+        ),
+        Release(
+            "unit_levels",
+            "mean over units of their level, and of their deviation from it",
+            UnitLevels,
+            GAUSSIAN,
+            LAPLACE,
+            "unit_levels.md",
+        ),
+        Release(
+            "shared_row_sums",
+            "sums over units of their clipped residuals in each row of a shared mode",
+            SharedRowSums,
+            GAUSSIAN,
+            LAPLACE,
+            "shared_row_sums.md",
         ),
     )
 }

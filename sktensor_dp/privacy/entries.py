@@ -1,0 +1,316 @@
+"""What may be asked of observed entries: the curator's questions in the words of completion.
+
+Every method makes one planned release and returns public values together with the
+noise level they were given.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.privacy.curator import DataCurator, Noisy
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.statistics.entries import EntryChunks, SliceChunks
+from sktensor_dp.statistics.entry_queries import (
+    Entries,
+    EntryGradients,
+    FactorSums,
+    RidgeBlock,
+    RowSums,
+)
+from sktensor_dp.statistics.jacobians import Jacobian
+from sktensor_dp.statistics.row_frames import RowFrames
+from sktensor_dp.statistics.slice_queries import SharedRowSums, UnitLevels
+
+__all__ = [
+    "EntryCurator",
+    "NoisyFactorSums",
+    "NoisyLevels",
+    "NoisyRidgeBlock",
+    "NoisyRowSums",
+    "NoisySharedRows",
+    "SliceCurator",
+]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyRowSums:
+    """Released weighted sums of values minus the middle of the bounds.
+
+    Attributes
+    ----------
+    sums : list of ndarray of shape (shape[m],)
+        Sums over the entries of each row, one array for each mode.
+    weights : ndarray of shape (n_observed, n_modes)
+        What values were multiplied by.
+    sigma : float
+        Standard deviation of the noise of each sum.
+    """
+
+    sums: list[Floats]
+    weights: Floats
+    sigma: float
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyFactorSums:
+    """Released ``sum_e x_e z_e`` of each row of a mode, x minus the middle of the bounds.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (n_rows, r)
+        Exact 0 for rows without entries.
+    roots : ndarray of shape (n_rows, r, r)
+        F: the noise of row i is ``sigma F_i w`` with uncorrelated w of unit variance.
+    sigma : float
+        As in `roots`.
+    """
+
+    sums: Floats
+    roots: Floats
+    sigma: float
+
+    @property
+    def covariances(self) -> Floats:
+        """Covariance of the noise of each row, of shape (n_rows, r, r)."""
+        return self.sigma**2 * self.roots @ self.roots.transpose(0, 2, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyRidgeBlock:
+    """Released rows of one factor.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_rows, r)
+        Exact 0 for rows without entries.
+    sigmas : ndarray of shape (n_rows,)
+        Standard deviation of the noise of each number of a row.
+    """
+
+    rows: Floats
+    sigmas: Floats
+
+
+@dataclass(frozen=True)
+class NoisyLevels:
+    """Released level of units.
+
+    Attributes
+    ----------
+    mean : float
+        Mean over units of their mean values, minus the middle of the bounds; 0 stands in
+        for units without entries.
+    deviation : float
+        Mean over units of the root mean square of their values about their own mean.
+    sigma : float
+        Standard deviation of the noise of each.
+    """
+
+    mean: float
+    deviation: float
+    sigma: float
+
+
+@dataclass(frozen=True, eq=False)
+class NoisySharedRows:
+    """Released sums over units in each row of a shared mode.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (shape[mode],)
+        Of clipped residuals, each over the norm of its unit's counts.
+    counts : ndarray of shape (shape[mode],)
+        Of entries, each over the norm of its unit's counts.
+    sigma : float
+        Standard deviation of the noise of each number.
+    """
+
+    sums: Floats
+    counts: Floats
+    sigma: float
+
+
+class _PlainCurator(DataCurator):
+    """A :class:`DataCurator` that hands back sums in place of means over units."""
+
+    def _sums(self, name: str, query: Any) -> Noisy:
+        noisy = self.noisy(name, query)
+        return Noisy(noisy.value * self.n_units, noisy.sigma * self.n_units)
+
+    def _is_pure(self, name: str) -> bool:
+        return self._plan.cost_of(name).epsilon > 0
+
+
+class EntryCurator(_PlainCurator):
+    """A :class:`DataCurator` of values at public coordinates; the unit is one value.
+
+    Values are given out minus ``middle``.
+
+    Parameters
+    ----------
+    chunks : EntryChunks
+        The values.
+    plan : ReleasePlan
+        As for :class:`DataCurator`.
+    **kwargs
+        As for :class:`DataCurator`.
+
+    Attributes
+    ----------
+    index_set : IndexSet
+        Where values were observed; public.
+    half, middle : float
+        Half of the width of the bounds, and their middle; public.
+    """
+
+    def __init__(self, chunks: EntryChunks, plan: ReleasePlan, **kwargs: Any) -> None:
+        super().__init__(chunks, plan, **kwargs)
+        self.index_set = chunks.index_set
+        self.half, self.middle = chunks.half, chunks.middle
+
+    def entries(self) -> Noisy:
+        """All values, of shape (n_observed,).
+
+        The noise of the piecewise mechanism depends on the value; sigma is that of the
+        middle.
+        """
+        return self._sums("entries", Entries(self.half))
+
+    def row_sums(self, weights: Floats | None = None) -> NoisyRowSums:
+        """Weighted sums of each row of each mode; weights are balanced unless given."""
+        if weights is None:
+            weights = self.index_set.balanced_weights()
+        noisy = self._sums("row_sums", RowSums(self.index_set, weights, self.half))
+        sums = np.split(noisy.value, np.cumsum(self.index_set.shape)[:-1])
+        return NoisyRowSums(sums, weights, noisy.sigma)
+
+    def factor_sums(
+        self, mode: int, rows: Floats, regularization: float | Floats = 0.0
+    ) -> NoisyFactorSums:
+        """Right-hand sides of the normal equations of one factor.
+
+        Parameters
+        ----------
+        mode : int
+            Of the factor.
+        rows : ndarray of shape (n_observed, r)
+            Derivative of the model's values in the row of the factor; public.
+        regularization : float or ndarray of shape (r,)
+            Ridge that will be used in solving; it shapes the noise, and no more.
+
+        Returns
+        -------
+        NoisyFactorSums
+        """
+        frames = RowFrames(self.index_set, mode, rows, regularization)
+        noisy = self._sums("factor_sums", FactorSums(frames, self.half))
+        sums = np.einsum("iab,ib->ia", frames.frames, noisy.value)
+        sigma = noisy.sigma * self._spread("factor_sums", rows.shape[1])
+        return NoisyFactorSums(sums, frames.frames, sigma)
+
+    def ridge_block(
+        self, mode: int, rows: Floats, regularization: float | Floats
+    ) -> NoisyRidgeBlock:
+        """Rows of one factor by ridge regression; parameters as in `factor_sums`."""
+        frames = RowFrames(self.index_set, mode, rows, regularization, ("solution",))
+        query = RidgeBlock(frames, self.half)
+        noisy = self._sums("ridge_block", query)
+        sigma = noisy.sigma * self._spread("ridge_block", rows.shape[1])
+        return NoisyRidgeBlock(noisy.value * query.scales[:, None], sigma * query.scales)
+
+    def descent_direction(
+        self, jacobian: Jacobian, predictions: Floats, limit: float = math.inf
+    ) -> Noisy:
+        """Minus the gradient of half the squared error, each entry's part clipped.
+
+        Parameters
+        ----------
+        jacobian : Jacobian
+            Of the model at its current, released parameters.
+        predictions : ndarray of shape (n_observed,)
+            Values of the model, minus ``middle``.
+        limit : float
+            Norm that the part of an entry is clipped to; infinity clips nothing.
+
+        Returns
+        -------
+        Noisy
+            Of shape (n_parameters,).
+        """
+        query = EntryGradients(jacobian, self.half, predictions, limit)
+        noisy = self._sums("entry_gradients", query)
+        return Noisy(noisy.value + query.offset(), noisy.sigma)
+
+    def _spread(self, name: str, size: int) -> float:
+        """Standard deviation along a coordinate of a row over the law's own measure."""
+        return math.sqrt(size + 1) if self._is_pure(name) else 1.0
+
+
+class SliceCurator(_PlainCurator):
+    """A :class:`DataCurator` of entries; the unit is all that one index of a mode holds.
+
+    Parameters
+    ----------
+    chunks : SliceChunks
+        The entries.
+    plan : ReleasePlan
+        As for :class:`DataCurator`.
+    **kwargs
+        As for :class:`DataCurator`.
+
+    Attributes
+    ----------
+    shape : tuple of n_modes int
+        Of the tensor; public.
+    half, middle : float
+        Half of the width of the bounds, and their middle; public.
+    """
+
+    def __init__(self, chunks: SliceChunks, plan: ReleasePlan, **kwargs: Any) -> None:
+        super().__init__(chunks, plan, **kwargs)
+        self.shape = chunks.shape
+        self.half, self.middle = chunks.half, chunks.middle
+
+    def unit_levels(self) -> NoisyLevels:
+        """Mean level of units, and mean deviation from their own level."""
+        noisy = self.noisy("unit_levels", UnitLevels(self.half))
+        return NoisyLevels(float(noisy.value[0]), float(noisy.value[1]), noisy.sigma)
+
+    def shared_row_sums(
+        self,
+        mode: int,
+        level: float,
+        scale: float,
+        shrinkage: float,
+        effects: Sequence[Floats | None] = (),
+    ) -> NoisySharedRows:
+        """Residuals of all units, clipped and summed in each row of a shared mode.
+
+        Parameters
+        ----------
+        mode : int
+            Any mode but the units'.
+        level : float
+            Released mean level, minus ``middle``, that units' own levels shrink to.
+        scale : float
+            Residual that is clipped to 1.
+        shrinkage : float
+            Number of entries at which a unit's own level counts as much as `level`.
+        effects : sequence of n_modes arrays or None, optional
+            Released effects of the rows of other shared modes, subtracted from values.
+
+        Returns
+        -------
+        NoisySharedRows
+        """
+        order = 1 if self._is_pure("shared_row_sums") else 2
+        query = SharedRowSums(mode, self.shape, level, scale, shrinkage, tuple(effects), order)
+        noisy = self._sums("shared_row_sums", query)
+        return NoisySharedRows(noisy.value[0], noisy.value[1], noisy.sigma)

@@ -1,0 +1,325 @@
+"""Observed entries of a tensor, coordinates and values, as the custodian holds them."""
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+__all__ = ["EntryChunks", "IndexSet", "SliceChunks", "as_entries"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+# Rows of a mode are arrays' lengths; far beyond memory, and exact in double precision.
+LARGEST_COORDINATE = 2**52
+# Sensitivities of sums are this much larger than proved: it pays for rounding in them.
+SLACK = 1 + 1e-6
+
+
+def as_entries(
+    coordinates: Any, values: Any, shape: Sequence[int] | None = None
+) -> tuple[Integers, Floats, tuple[int, ...]]:
+    """Validated coordinates and values of the observed entries of a tensor.
+
+    Parameters
+    ----------
+    coordinates : array-like of shape (n_observed, n_modes)
+        Integers >= 0, of an integer or a floating-point type; at least two modes.
+    values : array-like of shape (n_observed,)
+        Finite real numbers.
+    shape : sequence of n_modes int, optional
+        Number of rows of each mode; the largest coordinate plus one where it is not
+        given, which then counts as public.
+
+    Returns
+    -------
+    coordinates : ndarray of intp of shape (n_observed, n_modes)
+    values : ndarray of shape (n_observed,)
+    shape : tuple of n_modes int
+
+    Raises
+    ------
+    ValueError
+        If any of this does not hold. The message speaks to the holder of the data and
+        shows none of it.
+    """
+    X = np.asarray(coordinates)
+    if X.ndim != 2 or X.shape[1] < 2:
+        raise ValueError(
+            f"X must hold the coordinates of entries, of shape (n_observed, n_modes) with "
+            f"n_modes >= 2; got shape {X.shape}."
+        )
+    y = np.asarray(values)
+    if y.dtype.kind not in "iufb" or y.shape != X.shape[:1]:
+        raise ValueError(
+            f"y must hold one number for each of the {len(X)} rows of X; got an array of type "
+            f"{y.dtype} and shape {y.shape}."
+        )
+    y = y.astype(np.float64)
+    if not np.isfinite(y).all():
+        raise ValueError("y contains NaN or infinity; leave out what was not observed.")
+    rows = _checked_shape(shape, X.shape[1])
+    _check_coordinates(X, rows)
+    X = X.astype(np.intp)
+    if rows is None:
+        rows = tuple(int(largest) + 1 for largest in X.max(axis=0, initial=-1))
+    return X, y, rows
+
+
+def _checked_shape(shape: Sequence[int] | None, n_modes: int) -> tuple[int, ...] | None:
+    if shape is None:
+        return None
+    rows = tuple(shape)
+    # Of a bool nobody would say that it counts rows.
+    counts = [isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in rows]
+    if len(rows) != n_modes or not all(counts):
+        raise ValueError(
+            f"shape must hold one int >= 1 for each of the {n_modes} columns of X; got {shape!r}."
+        )
+    return tuple(int(n) for n in rows)
+
+
+def _check_coordinates(X: NDArray[Any], shape: tuple[int, ...] | None) -> None:
+    if X.dtype.kind not in "iuf":
+        raise ValueError(
+            f"X must have integer coordinates, got type {X.dtype}; encode categories first, for "
+            "example with sklearn.preprocessing.OrdinalEncoder."
+        )
+    if X.dtype.kind == "f" and not (np.isfinite(X) & (np.rint(X) == X)).all():
+        raise ValueError("X must have integer coordinates; some are fractional, NaN or infinite.")
+    if (X < 0).any():
+        raise ValueError("X must have coordinates >= 0; some are negative.")
+    limits = (LARGEST_COORDINATE,) * X.shape[1] if shape is None else shape
+    if (np.array(limits) <= X).any():
+        beyond = "too large" if shape is None else f"beyond shape {shape}"
+        raise ValueError(f"X has coordinates {beyond}; they count from 0.")
+
+
+class _Range:
+    """The public range that values are clamped to, and centred on the middle of."""
+
+    def __init__(self, bounds: tuple[float, float]) -> None:
+        low, high = bounds
+        # Written so that NaN fails; halves first, as the width of all floats would overflow.
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ValueError(f"bounds must be two finite numbers, low < high; got {bounds!r}.")
+        self.half = high / 2 - low / 2
+        self.middle = low / 2 + high / 2
+        if not 0 < 2 * self.half < math.inf:
+            raise ValueError(f"bounds must differ by a finite number; got {bounds!r}.")
+
+    def centred(self, values: Floats) -> Floats:
+        """Numbers in ``[-half, half]``, exactly."""
+        # Values beyond are clamped before the difference: it might overflow, and warn.
+        reach = abs(self.middle) + self.half
+        return np.clip(np.clip(values, -reach, reach) - self.middle, -self.half, self.half)
+
+
+class IndexSet:
+    """Where values were observed. Public, wherever the unit of privacy is a value.
+
+    Parameters
+    ----------
+    coordinates : ndarray of intp of shape (n_observed, n_modes)
+        As from :func:`as_entries`.
+    shape : tuple of n_modes int
+        Number of rows of each mode.
+    """
+
+    def __init__(self, coordinates: Integers, shape: tuple[int, ...]) -> None:
+        self.coordinates = coordinates
+        self.shape = shape
+        self._incidences: dict[int, Any] = {}
+
+    @property
+    def n_observed(self) -> int:
+        """Number of entries; an entry observed twice counts twice."""
+        return len(self.coordinates)
+
+    def rows(self, mode: int) -> Integers:
+        """Row of each entry in a mode, of shape (n_observed,)."""
+        return self.coordinates[:, mode]
+
+    @cached_property
+    def counts(self) -> list[Floats]:
+        """Number of entries in each row of each mode."""
+        modes = enumerate(self.shape)
+        return [np.bincount(self.rows(m), minlength=n).astype(float) for m, n in modes]
+
+    def sums(self, mode: int, terms: Floats) -> Floats:
+        """Sums over the entries of each row of a mode.
+
+        Parameters
+        ----------
+        mode : int
+            Which rows.
+        terms : ndarray of shape (n_observed,) or (n_observed, r)
+            What entries add to their row.
+
+        Returns
+        -------
+        ndarray of shape (shape[mode],) or (shape[mode], r)
+        """
+        if mode not in self._incidences:
+            order = np.argsort(self.rows(mode), kind="stable")
+            ends = np.cumsum(self.counts[mode]).astype(np.intp)
+            layout = (np.ones(len(order)), order, np.concatenate([[0], ends]))
+            self._incidences[mode] = sp.csr_array(layout, shape=(self.shape[mode], len(order)))
+        return np.asarray(self._incidences[mode] @ terms)
+
+    def maxima(self, mode: int, terms: Floats) -> Floats:
+        """Largest of numbers >= 0 over the entries of each row; 0 where there are none."""
+        result = np.zeros(self.shape[mode])
+        np.maximum.at(result, self.rows(mode), terms)
+        return result
+
+    def grams(self, mode: int, rows: Floats) -> Floats:
+        """Sums of ``z z'`` over the entries of each row.
+
+        Parameters
+        ----------
+        mode : int
+            Which rows.
+        rows : ndarray of shape (n_observed, r)
+            z of each entry.
+
+        Returns
+        -------
+        ndarray of shape (shape[mode], r, r)
+        """
+        r = rows.shape[1]
+        result = np.empty((self.shape[mode], r, r))
+        for a in range(r):
+            part = self.sums(mode, rows[:, a, None] * rows[:, a:])
+            result[:, a, a:] = result[:, a:, a] = part
+        return result
+
+    def balanced_weights(self, power: float = 0.5) -> Floats:
+        """Weights of each entry over modes, that sum to 1 and favour rows with few entries.
+
+        Parameters
+        ----------
+        power : float, default=0.5
+            Weights are in proportion to this power of 1 over the entries of the row.
+
+        Returns
+        -------
+        ndarray of shape (n_observed, n_modes)
+        """
+        columns = [self.counts[m][self.rows(m)] ** -power for m in range(len(self.shape))]
+        weights = np.column_stack(columns)
+        return weights / weights.sum(axis=1, keepdims=True)
+
+
+class EntryChunks(_Range):
+    """Values at public coordinates; the unit of privacy is one value.
+
+    Parameters
+    ----------
+    coordinates : ndarray of intp of shape (n_observed, n_modes)
+        Public. Equal coordinates are values of their own.
+    values : ndarray of shape (n_observed,)
+        Private.
+    shape : tuple of n_modes int
+        Public.
+    bounds : tuple of (low, high)
+        Public; values are clamped to it.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_observed,)
+        Clamped, minus the middle of the bounds.
+    index_set : IndexSet
+        Public.
+    half, middle : float
+        Half of the width R of the bounds, and their middle; public.
+    n_units : int
+        Number of values.
+    """
+
+    def __init__(
+        self,
+        coordinates: Integers,
+        values: Floats,
+        shape: tuple[int, ...],
+        bounds: tuple[float, float],
+    ) -> None:
+        super().__init__(bounds)
+        if len(values) == 0:
+            raise ValueError("X and y hold no entries; at least one has to be observed.")
+        self.index_set = IndexSet(coordinates, shape)
+        self.values = self.centred(values)
+        self.n_units = len(values)
+
+    def __iter__(self) -> Iterator["EntryChunks"]:
+        yield self
+
+
+class SliceChunks(_Range):
+    """Entries grouped by the index of one mode; the unit is all that an index holds.
+
+    Entries observed more than once are merged into one, with the mean of their clamped
+    values. They belong to the same unit, so that units stay apart.
+
+    Parameters
+    ----------
+    coordinates : ndarray of intp of shape (n_observed, n_modes)
+        Private, with the values.
+    values : ndarray of shape (n_observed,)
+        Private.
+    shape : tuple of n_modes int
+        Public.
+    unit_mode : int
+        Mode whose indices are the units.
+    bounds : tuple of (low, high)
+        Public; values are clamped to it.
+
+    Attributes
+    ----------
+    coordinates : ndarray of intp of shape (n_distinct, n_modes)
+        Sorted by unit.
+    values : ndarray of shape (n_distinct,)
+        Clamped, minus the middle of the bounds.
+    half, middle : float
+        Half of the width R of the bounds, and their middle; public.
+    n_units : int
+        ``shape[unit_mode]``, of which any may be without entries.
+    """
+
+    def __init__(
+        self,
+        coordinates: Integers,
+        values: Floats,
+        shape: tuple[int, ...],
+        unit_mode: int,
+        bounds: tuple[float, float],
+    ) -> None:
+        super().__init__(bounds)
+        if not 0 <= unit_mode < len(shape):
+            raise ValueError(f"unit_mode must be one of 0..{len(shape) - 1}, got {unit_mode!r}.")
+        self.shape, self.unit_mode = shape, unit_mode
+        self.n_units = shape[unit_mode]
+        others = [coordinates[:, m] for m in range(len(shape)) if m != unit_mode]
+        # Sorted by value last, so that a mean does not depend on the order of the rows.
+        order = np.lexsort([values, *others, coordinates[:, unit_mode]])
+        coordinates, values = coordinates[order], self.centred(values[order])
+        first = np.ones(len(values), dtype=bool)
+        first[1:] = (coordinates[1:] != coordinates[:-1]).any(axis=1)
+        group = np.cumsum(first) - 1
+        self.coordinates = coordinates[first]
+        size = len(self.coordinates)
+        totals = np.bincount(group, weights=values, minlength=size)
+        means = totals / np.bincount(group, minlength=size)
+        self.values = np.clip(means, -self.half, self.half)
+
+    @property
+    def units(self) -> Integers:
+        """Unit of each entry, of shape (n_distinct,)."""
+        return self.coordinates[:, self.unit_mode]
+
+    def __iter__(self) -> Iterator["SliceChunks"]:
+        yield self

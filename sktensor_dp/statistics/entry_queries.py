@@ -1,0 +1,231 @@
+"""Queries on values at public coordinates; the unit of privacy is one value.
+
+Values are clamped to a public range of width R and centred on its middle, so that
+replacing one moves it by R at most, and nothing else. Whatever is computed from
+coordinates and from released parameters alone is public.
+"""
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.statistics.entries import SLACK, EntryChunks, IndexSet
+from sktensor_dp.statistics.jacobians import Jacobian
+from sktensor_dp.statistics.row_frames import RowFrames
+
+__all__ = ["Entries", "EntryGradients", "FactorSums", "RidgeBlock", "RowSums"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The values themselves.
+
+    Parameters
+    ----------
+    half : float
+        Half of R; public.
+    """
+
+    half: float
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """One value moves, by R at most."""
+        return 2 * self.half
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """One value moves, by R at most."""
+        return 2 * self.half
+
+    def total(self, chunk: EntryChunks) -> Floats:
+        """Values, of shape (n_observed,)."""
+        return chunk.values.copy()
+
+
+@dataclass(frozen=True, eq=False)
+class RowSums:
+    """Weighted sums of the values in each row of each mode.
+
+    Parameters
+    ----------
+    index_set : IndexSet
+        Where values were observed; public.
+    weights : ndarray of shape (n_observed, n_modes)
+        Weight of an entry in the sum of its row of each mode; public.
+    half : float
+        Half of R; public.
+    """
+
+    index_set: IndexSet
+    weights: Floats
+    half: float
+
+    def __post_init__(self) -> None:
+        shape = self.index_set.coordinates.shape
+        if self.weights.shape != shape or not np.isfinite(self.weights).all():
+            raise ValueError(
+                f"weights must be finite, of shape {shape}; got shape {self.weights.shape}."
+            )
+        if not self.weights.any():
+            raise ValueError("weights must not all be 0: nothing would be released.")
+
+    @cached_property
+    def l2_sensitivity(self) -> float:
+        """One value moves a sum of each mode by its weight there."""
+        norms = np.sqrt(np.square(self.weights).sum(axis=1))
+        return 2 * self.half * SLACK * float(norms.max())
+
+    @cached_property
+    def l1_sensitivity(self) -> float:
+        """The same moves, added."""
+        return 2 * self.half * SLACK * float(np.abs(self.weights).sum(axis=1).max())
+
+    def total(self, chunk: EntryChunks) -> Floats:
+        """Sums of the first mode's rows, then of the second's, and so on."""
+        modes = range(len(self.index_set.shape))
+        sums = [self.index_set.sums(m, self.weights[:, m] * chunk.values) for m in modes]
+        return np.concatenate(sums)
+
+
+@dataclass(frozen=True, eq=False)
+class FactorSums:
+    """``sum_e x_e z_e`` over the entries of each row of a mode, for public z.
+
+    It is the right-hand side of the normal equations for the rows of one factor. It is
+    released as ``F^-1 sum_e x_e z_e`` with the public frames F of the rows.
+
+    Parameters
+    ----------
+    frames : RowFrames
+        Holds the index set, the mode and z.
+    half : float
+        Half of R; public.
+    """
+
+    frames: RowFrames
+    half: float
+
+    l1_sensitivity = math.inf
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """One value moves the coordinates of one row, by ``R |F^-1 z|`` at most."""
+        return 2 * self.half * SLACK * max(self.frames.longest, 1.0)
+
+    def total(self, chunk: EntryChunks) -> Floats:
+        """Coordinates of the rows, of shape (n_rows, r)."""
+        return self.frames.coordinates(chunk.values)
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeBlock(FactorSums):
+    """Rows ``A^-1 sum_e x_e z_e`` of one factor by ridge regression, ``A = sum z z' + ridge``.
+
+    Each row is divided by the largest ``|A^-1 z|`` of its entries.
+
+    Parameters
+    ----------
+    frames : RowFrames
+        Of the kind ``"solution"`` in every row: F is A times that largest norm.
+    half : float
+        Half of R; public.
+    """
+
+    def __post_init__(self) -> None:
+        if self.frames.shapes != ("solution",):
+            raise ValueError('frames must be of the kind "solution".')
+
+    @property
+    def scales(self) -> Floats:
+        """What rows were divided by, of shape (n_rows,)."""
+        return self.frames.largest
+
+
+@dataclass(frozen=True, eq=False)
+class EntryGradients:
+    """Sum over entries of ``x_e J_e``, J_e the Jacobian of the model's value in all parameters.
+
+    Up to public terms it is minus the gradient of half the squared error. A gradient in
+    which each entry's part is clipped to a norm m is the same sum with x_e clamped to the
+    interval in which nothing is clipped, up to public terms: see the page of its proof.
+
+    Parameters
+    ----------
+    jacobian : Jacobian
+        Of the model at released parameters; public.
+    half : float
+        Half of R; public.
+    predictions : ndarray of shape (n_observed,), optional
+        Values of the model; public. Needed for a finite limit.
+    limit : float
+        m > 0.
+    """
+
+    jacobian: Jacobian
+    half: float
+    predictions: Floats | None = None
+    limit: float = math.inf
+    _norms: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.limit > 0:
+            raise ValueError(f"the limit must be positive, got {self.limit!r}.")
+        norms = self.jacobian.norms()
+        if not np.isfinite(norms).all():
+            raise ValueError("the Jacobian must be finite.")
+        if self.predictions is None and math.isfinite(self.limit):
+            raise ValueError("a finite limit needs predictions.")
+        if self.predictions is not None and not np.isfinite(self.predictions).all():
+            raise ValueError("predictions must be finite.")
+        object.__setattr__(self, "_norms", norms)
+
+    @cached_property
+    def reach(self) -> Floats:
+        """Residual at which an entry's part of the gradient has the norm m."""
+        return np.divide(self.limit, self._norms, out=np.full_like(self._norms, np.inf),
+                         where=self._norms > 0)  # fmt: skip
+
+    @cached_property
+    def interval(self) -> tuple[Floats, Floats]:
+        """Range that each value is clamped to."""
+        if self.predictions is None or math.isinf(self.limit):
+            return np.full_like(self._norms, -self.half), np.full_like(self._norms, self.half)
+        low, high = self.predictions - self.reach, self.predictions + self.reach
+        return np.clip(low, -self.half, self.half), np.clip(high, -self.half, self.half)
+
+    @cached_property
+    def l2_sensitivity(self) -> float:
+        """One value moves within its interval, and ``J_e`` times as far."""
+        return self._largest_move(self._norms)
+
+    @cached_property
+    def l1_sensitivity(self) -> float:
+        """The same in the L1 norm."""
+        return self._largest_move(self.jacobian.absolute_norms())
+
+    def _largest_move(self, norms: Floats) -> float:
+        low, high = self.interval
+        largest = float(((high - low) * norms).max())
+        # Where nothing can move, any noise is enough.
+        return SLACK * (largest if largest > 0 else 2 * self.half)
+
+    def total(self, chunk: EntryChunks) -> Floats:
+        """``sum_e clamp(x_e) J_e``, of shape (n_parameters,)."""
+        return self.jacobian.scatter(np.clip(chunk.values, *self.interval))
+
+    def offset(self) -> Floats:
+        """Public part of the descent direction, to be added to the sum."""
+        if self.predictions is None:
+            raise ValueError("the descent direction needs predictions.")
+        f, half = self.predictions, self.half
+        if math.isinf(self.limit):
+            return -self.jacobian.scatter(f)
+        # Where no value in the range comes near the prediction the part has the norm m.
+        beyond = np.maximum(f - self.reach - half, 0.0) + np.minimum(f + self.reach + half, 0.0)
+        return self.jacobian.scatter(beyond - f)
