@@ -1,10 +1,12 @@
 """Tensor kernels: numpy and scipy only, with no notion of privacy."""
 
+from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
 from sktensor_dp.tensor.diagnostics import (
     incoherence,
     random_marginal_bound,
     subspace_distance,
 )
+from sktensor_dp.tensor.entries import SortedEntries
 from sktensor_dp.tensor.factored import cp_oracle, moment_oracle
 from sktensor_dp.tensor.operator_norm import operator_norm
 from sktensor_dp.tensor.oracle import Oracle, tensor_oracle
@@ -23,6 +25,7 @@ from sktensor_dp.tensor.symmetric import (
     symmetric_to_coordinates,
     symmetrize,
 )
+from sktensor_dp.tensor.tucker_completion import TuckerCompletion, complete_tucker
 from sktensor_dp.tensor.views import symmetrize_views
 from sktensor_dp.tensor.whitening import (
     CappedWhitener,
@@ -35,11 +38,16 @@ from sktensor_dp.tensor.whitening import (
 )
 
 __all__ = [
+    "CPCompletion",
     "CappedWhitener",
     "Oracle",
     "RandomMarginal",
+    "SortedEntries",
+    "TuckerCompletion",
     "Whitener",
     "capped_whitener",
+    "complete_cp",
+    "complete_tucker",
     "coordinates_to_symmetric",
     "cp_oracle",
     "incoherence",

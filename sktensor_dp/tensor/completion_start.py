@@ -1,0 +1,260 @@
+"""Where completion starts: leading subspaces of the unfoldings, a core, its components."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.fft
+import scipy.sparse
+
+from sktensor_dp.tensor.eigenpairs import Operator, top_eigenpairs
+from sktensor_dp.tensor.entries import SortedEntries, kronecker_rows
+from sktensor_dp.tensor.oracle import Floats
+
+__all__ = ["core_components", "fit_core", "mode_subspaces", "start_cp"]
+
+# Up to this length of a mode the Gram matrix of its unfolding is formed.
+_DENSE_GRAM = 600
+
+# A core of more entries is projected instead of solved for: its normal equations would
+# take over 8 MB, and all of the time.
+_MOST_SOLVED = 1024
+
+# Multiplications that the normal equations of a core may cost beyond 20 entries for
+# each unknown.
+_CORE_MULTIPLICATIONS = 2**34
+
+# The largest core that components are read from when there are three modes or more.
+_LARGEST_CORE = 4096
+
+_RANDOM_STARTS, _CORE_SWEEPS = 10, 200
+
+# Numbers that a block of Kronecker products may hold (8 MB of float64).
+_BLOCK_NUMBERS = 2**20
+
+
+def mode_subspaces(
+    entries: SortedEntries, values: Floats, ranks: Sequence[int], rng: np.random.Generator
+) -> list[Floats]:
+    """Leading left singular vectors of every unfolding of the zero-filled tensor.
+
+    The Gram matrix of an unfolding is taken without its diagonal: that holds the
+    squares of the entries, which tell how many a row has and how noisy they are, while
+    products of two different entries have the signal's expectation.
+
+    Parameters
+    ----------
+    entries : SortedEntries
+        Observed entries.
+    values : ndarray of shape (n_entries,)
+        Centred values.
+    ranks : sequence of int
+        Vectors wanted of each mode, at most its length.
+    rng : Generator
+        Starts of the eigenvalue iterations.
+
+    Returns
+    -------
+    list of ndarray of shape (n_m, ranks[m])
+        Orthonormal columns.
+
+    References
+    ----------
+    D. Xia, M. Yuan, "On polynomial time methods for exact low-rank tensor completion",
+    Foundations of Computational Mathematics 2019 (the moment without its diagonal).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.tensor.completion_start import mode_subspaces
+    >>> from sktensor_dp.tensor.entries import SortedEntries
+    >>> entries = SortedEntries([[0, 0], [0, 1], [1, 0], [1, 1]], (3, 2))
+    >>> U, V = mode_subspaces(entries, np.ones(4), [1, 1], np.random.default_rng(0))
+    >>> np.abs(U).round(6).T
+    array([[0.707107, 0.707107, 0.      ]])
+    """
+    subspaces = []
+    for mode, rank in enumerate(ranks):
+        unfolded = _unfold(entries, values, mode)
+        squares = np.asarray(unfolded.multiply(unfolded).sum(axis=1))
+        length = entries.shape[mode]
+        if length <= _DENSE_GRAM:
+            gram = (unfolded @ unfolded.T).toarray()
+            np.fill_diagonal(gram, 0.0)
+            _, vectors = top_eigenpairs(gram, rank)
+        else:
+            product = _off_diagonal_gram(unfolded, squares)
+            _, vectors = top_eigenpairs(product, rank, dim=length, tol=1e-5, random_state=rng)
+        subspaces.append(vectors)
+    return subspaces
+
+
+def fit_core(
+    entries: SortedEntries,
+    values: Floats,
+    factors: Sequence[Floats],
+    rng: np.random.Generator,
+) -> Floats:
+    """Core of a Tucker model with given factors, by ridge regression on the entries.
+
+    The ridge is that of values which are all noise, and vanishes with the share of
+    unknowns to entries. Beyond 1024 unknowns the zero-filled tensor is projected.
+
+    Parameters
+    ----------
+    entries : SortedEntries
+        Observed entries.
+    values : ndarray of shape (n_entries,)
+        Centred values.
+    factors : sequence of ndarray of shape (n_m, r_m)
+        Orthonormal columns.
+    rng : Generator
+        Chooses entries where there are more than the fit needs.
+
+    Returns
+    -------
+    ndarray of shape (r_1, ..., r_M)
+    """
+    ranks = [factor.shape[1] for factor in factors]
+    size, n = math.prod(ranks), entries.n_entries
+    is_solved = size <= _MOST_SOLVED
+    n_used = min(n, max(20 * size, _CORE_MULTIPLICATIONS // size**2)) if is_solved else n
+    used = slice(None) if n_used == n else rng.choice(n, n_used, replace=False)
+    coordinates, targets = entries.coordinates[used], values[used]
+    gram, moment = np.zeros((size, size) if is_solved else (0, 0)), np.zeros(size)
+    step = max(1, _BLOCK_NUMBERS // size)
+    for first in range(0, n_used, step):
+        design = kronecker_rows(factors, coordinates[first : first + step])
+        moment += design.T @ targets[first : first + step]
+        if is_solved:
+            gram += design.T @ design
+    if not is_solved:
+        return (moment * (math.prod(entries.shape) / n)).reshape(ranks)
+    gram[np.diag_indices(size)] += np.trace(gram) / n_used + np.finfo(float).tiny
+    return np.linalg.solve(gram, moment).reshape(ranks)
+
+
+def core_components(core: Floats, rank: int, rng: np.random.Generator) -> list[Floats]:
+    """CP decomposition of a small dense tensor: the best of several random starts.
+
+    Parameters
+    ----------
+    core : ndarray of shape (r_1, ..., r_M)
+        Two or more modes.
+    rank : int
+        Number of components.
+    rng : Generator
+        Draws the starts.
+
+    Returns
+    -------
+    list of ndarray of shape (r_m, rank)
+        Vectors of the components as columns.
+
+    Notes
+    -----
+    Of a matrix only the sum of the components is unique. Its singular vectors are
+    rotated to components of like size: the last ones would be so small that shrinkage
+    takes them away before they are fitted.
+    """
+    size = float(np.linalg.norm(core))
+    if size == 0.0:
+        return [np.zeros((n, rank)) for n in core.shape]
+    if core.ndim == 2:
+        return _matrix_components(core, rank)
+    fits = [_als(core / size, rank, rng) for _ in range(_RANDOM_STARTS)]
+    _, factors = min(fits, key=lambda fit: fit[0])
+    return [factor * size ** (1 / core.ndim) for factor in factors]
+
+
+def start_cp(
+    entries: SortedEntries, values: Floats, rank: int, rng: np.random.Generator
+) -> list[Floats]:
+    """Factors of a CP model to start from: subspaces, core, components of the core.
+
+    Alternating least squares from random factors gets stuck where components merge;
+    from here the components are already apart.
+
+    Parameters
+    ----------
+    entries : SortedEntries
+        Observed entries.
+    values : ndarray of shape (n_entries,)
+        Centred values.
+    rank : int
+        Number of components, at least 1.
+    rng : Generator
+        Draws the starts of the core's decomposition.
+
+    Returns
+    -------
+    list of ndarray of shape (n_m, rank)
+        The scale of a component is shared among the modes.
+    """
+    most = rank if entries.n_modes == 2 else int(_LARGEST_CORE ** (1 / entries.n_modes) + 1e-9)
+    ranks = [min(rank, length, max(most, 1)) for length in entries.shape]
+    subspaces = mode_subspaces(entries, values, ranks, rng)
+    core = fit_core(entries, values, subspaces, rng)
+    components = core_components(core, rank, rng)
+    return _balanced([U @ B for U, B in zip(subspaces, components, strict=True)])
+
+
+def _unfold(entries: SortedEntries, values: Floats, mode: int) -> scipy.sparse.csr_matrix:
+    """Unfolding over the distinct columns that occur; equal coordinates add up."""
+    columns = np.zeros(entries.n_entries, dtype=np.int64)
+    n_columns = 1
+    for k in entries.others(mode):
+        # Numbered anew after each mode: the product of the lengths may overflow.
+        joint = columns * entries.shape[k] + entries.coordinates[:, k]
+        distinct, columns = np.unique(joint, return_inverse=True)
+        n_columns = len(distinct)
+    rows = entries.coordinates[:, mode]
+    return scipy.sparse.csr_matrix((values, (rows, columns)), (entries.shape[mode], n_columns))
+
+
+def _off_diagonal_gram(unfolded: scipy.sparse.csr_matrix, squares: Floats) -> Operator:
+    """Products with the Gram matrix of an unfolding without its diagonal."""
+
+    def product(V: Floats) -> Floats:
+        return unfolded @ (unfolded.T @ V) - squares * V
+
+    return product
+
+
+def _matrix_components(core: Floats, rank: int) -> list[Floats]:
+    left, values, right = np.linalg.svd(core, full_matrices=False)
+    k = min(rank, len(values))
+    # Any orthogonal matrix leaves the product as it is; the rows of this one are spread
+    # evenly over the components.
+    rotation = scipy.fft.dct(np.eye(rank), norm="ortho")[:k]
+    scaled = np.sqrt(values[:k])
+    return [(left[:, :k] * scaled) @ rotation, (right[:k].T * scaled) @ rotation]
+
+
+def _als(core: Floats, rank: int, rng: np.random.Generator) -> tuple[float, list[Floats]]:
+    """Residual and factors of alternating least squares on a dense tensor."""
+    factors = [rng.standard_normal((n, rank)) for n in core.shape]
+    unfoldings = [np.moveaxis(core, m, 0).reshape(n, -1) for m, n in enumerate(core.shape)]
+    residual = math.inf
+    for _ in range(_CORE_SWEEPS):
+        for mode, unfolded in enumerate(unfoldings):
+            design, gram = np.ones((1, rank)), np.ones((rank, rank))
+            for k, factor in enumerate(factors):
+                if k != mode:
+                    design = (design[:, None, :] * factor).reshape(-1, rank)
+                    gram = gram * (factor.T @ factor)
+            gram[np.diag_indices(rank)] += 1e-9 * np.trace(gram) / rank + 1e-100
+            factors[mode] = np.asarray(np.linalg.solve(gram, (unfolded @ design).T).T, np.float64)
+        previous, residual = residual, float(((unfolded - factors[mode] @ design.T) ** 2).sum())
+        if previous - residual < 1e-10 * min(previous, 1.0):
+            break
+    return residual, factors
+
+
+def _balanced(factors: list[Floats]) -> list[Floats]:
+    """Share the scale of every component equally among the modes."""
+    sizes = np.array([np.sqrt(np.mean(factor**2, axis=0)) for factor in factors]) + 1e-300
+    common = np.exp(np.mean(np.log(sizes), axis=0))
+    return [factor * (common / size) for factor, size in zip(factors, sizes, strict=True)]

@@ -1,0 +1,371 @@
+"""CP completion: mean, biases and components from observed entries, by variational Bayes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sktensor_dp.tensor._random import RandomState, as_generator
+from sktensor_dp.tensor.completion_start import start_cp
+from sktensor_dp.tensor.entries import (
+    SortedEntries,
+    as_coordinates,
+    as_values,
+    cp_values,
+    row_effects,
+)
+from sktensor_dp.tensor.normal_equations import (
+    NormalEquations,
+    cp_normal_equations,
+    solve_rows,
+)
+from sktensor_dp.tensor.oracle import Floats
+
+__all__ = ["CPCompletion", "complete_cp"]
+
+# Sweeps of the mean and biases alone, before components are started on what they leave.
+_BIAS_SWEEPS = 5
+
+# Sweeps with components before convergence is looked at.
+_LEAST_SWEEPS = 4
+
+# Least noise variance relative to that of the targets: without noise the residual sum of
+# squares, a difference, is rounding.
+_LEAST_NOISE = 1e-14
+
+# Least prior variances: of a component relative to the largest one and to the values, of a
+# bias relative to the noise. Denormal numbers, in which smaller ones end, are ten times as
+# slow as others.
+_LEAST_COMPONENT, _LEAST_BIAS = 1e-12, 1e-10
+
+# Mean square, relative to the values, below which a component that is shrunk on becomes 0.
+_NEGLIGIBLE = 1e-24
+
+# Added to noise and biases, for values that the model meets exactly.
+_TINY = 1e-200
+
+# Values whose standard deviation is below this share of the largest are constant.
+_CONSTANT = 1e-14
+
+
+@dataclass(frozen=True, eq=False)
+class CPCompletion:
+    """Mean, biases and a CP tensor: x = mean + sum_m b_m[i_m] + sum_j w_j prod_m a_mj[i_m].
+
+    Parameters
+    ----------
+    mean : float
+        Of the values.
+    biases : list of ndarray of shape (n_m,)
+        One per mode; 0 for a row never seen.
+    factors : list of ndarray of shape (n_m, rank)
+        Unit-norm columns; rows never seen are 0. A component that is exactly zero has
+        columns of zeros.
+    weights : ndarray of shape (rank,)
+        Non-negative, decreasing.
+    noise_variance : float
+        Variance of a value about the model, sampling noise included.
+    n_iter : int
+        Sweeps done.
+    bias_variances : list of ndarray of shape (n_m,)
+        Posterior variances of the biases.
+    bias_scales : ndarray of shape (n_modes,)
+        Prior variance of each mode's biases.
+    factor_scales : ndarray of shape (n_modes, rank)
+        Prior variance of the entries of each column of the factors. The ridge penalty of
+        a row of ``factors[m] * weights`` is ``noise_variance / (weights**2 *
+        factor_scales[m])``.
+    """
+
+    mean: float
+    biases: list[Floats]
+    factors: list[Floats]
+    weights: Floats
+    noise_variance: float
+    n_iter: int
+    bias_variances: list[Floats]
+    bias_scales: Floats
+    factor_scales: Floats
+
+    @property
+    def rank(self) -> int:
+        """Number of components."""
+        return len(self.weights)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the modes."""
+        return tuple(len(bias) for bias in self.biases)
+
+    @property
+    def component_variances(self) -> Floats:
+        """Prior variance of each component's term at an entry, of shape (rank,)."""
+        return self.weights**2 * np.prod(self.factor_scales, axis=0)
+
+    def predict(self, coordinates: ArrayLike) -> Floats:
+        """Values of the model at coordinates.
+
+        Parameters
+        ----------
+        coordinates : array-like of int, shape (n, n_modes)
+            Entries wanted. Of a row never seen, the other modes' biases remain.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If coordinates are not integers or lie outside the shape.
+        """
+        wanted = as_coordinates(coordinates, self.shape)
+        values = self.mean + row_effects(self.biases, wanted)
+        if self.rank:
+            values += cp_values(self.factors, wanted, self.weights)
+        return values
+
+
+def complete_cp(
+    entries: SortedEntries,
+    values: ArrayLike,
+    rank: int,
+    *,
+    noise_variance: float | None = None,
+    biases: bool = True,
+    max_iter: int = 60,
+    tol: float = 1e-5,
+    random_state: RandomState = None,
+) -> CPCompletion:
+    """Fit mean, biases and `rank` components to observed entries.
+
+    Biases and rows of the factors are normal with mean 0 and a variance per mode, and
+    per component; the values add normal noise. All variances are estimated, so that what
+    noise explains is shrunk away, superfluous components included. No parameter needs
+    tuning.
+
+    Parameters
+    ----------
+    entries : SortedEntries
+        Coordinates of the observed entries. Equal ones are separate observations.
+    values : array-like of shape (n_entries,)
+        Their values.
+    rank : int
+        Number of components; 0 fits the mean and biases alone.
+    noise_variance : float, optional
+        Known variance of noise in the values, below which the estimate never falls.
+    biases : bool, default=True
+        Whether rows have biases.
+    max_iter : int, default=60
+        Most sweeps over all modes (with components, if there are any).
+    tol : float, default=1e-5
+        Stop when a sweep changes the noise variance by a smaller share; 0 does all
+        sweeps.
+    random_state : int, Generator, RandomState or None, default=None
+        Chooses starts of the decomposition of the core; the rest draws nothing that
+        the result depends on.
+
+    Returns
+    -------
+    CPCompletion
+        Posterior means.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or the values do not fit the entries or are not
+        finite.
+
+    Notes
+    -----
+    A sweep costs O(n_entries n_modes rank^2) and O(n_m rank^3) for each mode, and no
+    memory beyond the entries and the factors. It starts from the components of a core
+    in the leading subspaces of the unfoldings (see `start_cp`).
+
+    References
+    ----------
+    Y. J. Lim, Y. W. Teh, "Variational Bayesian approach to movie rating prediction",
+    KDD Cup and Workshop 2007 (two modes). Q. Zhao, L. Zhang, A. Cichocki, "Bayesian CP
+    factorization of incomplete tensors with automatic rank determination", IEEE TPAMI
+    2015 (more modes).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.tensor.cp_completion import complete_cp
+    >>> from sktensor_dp.tensor.entries import SortedEntries
+    >>> u, v = np.arange(1.0, 9.0), np.array([1.0, -2.0, 3.0, 1.0, -1.0, 2.0])
+    >>> observed = np.argwhere(np.add.outer(np.arange(8), np.arange(6)) % 4 > 0)
+    >>> entries = SortedEntries(observed, (8, 6))
+    >>> model = complete_cp(entries, u[observed[:, 0]] * v[observed[:, 1]], rank=1)
+    >>> bool(abs(model.predict([[7, 1]])[0] - u[7] * v[1]) < 1e-5)
+    True
+    """
+    targets = as_values(values, entries)
+    _check(rank, max_iter, tol, noise_variance)
+    mean, deviation = float(targets.mean()), float(targets.std())
+    if deviation <= _CONSTANT * np.abs(targets).max():
+        return _constant(entries, mean, rank, noise_variance or 0.0)
+    floor = (noise_variance or 0.0) / deviation**2
+    posterior = _Posterior(entries, (targets - mean) / deviation, floor, biases)
+    n_iter = posterior.run(_BIAS_SWEEPS if rank else max_iter, tol)
+    if rank:
+        posterior.start(start_cp(entries, posterior.residuals(), rank, as_generator(random_state)))
+        n_iter = posterior.run(max_iter, tol)
+    return posterior.completion(mean, deviation, n_iter)
+
+
+class _Posterior:
+    """Mean field posterior of centred and scaled values, updated mode by mode."""
+
+    def __init__(
+        self, entries: SortedEntries, values: Floats, noise_floor: float, has_biases: bool
+    ) -> None:
+        self._entries = entries
+        self._values = values
+        self._sorted_values = [entries.sort(values, m) for m in range(entries.n_modes)]
+        self._counts = [counts.astype(np.float64) for counts in entries.counts]
+        self._noise_floor = noise_floor
+        self._has_biases = has_biases
+        self._mean = 0.0
+        self._variance = max(1.0, noise_floor)
+        self._biases = [np.zeros(n) for n in entries.shape]
+        self._bias_variances = [np.zeros(n) for n in entries.shape]
+        self._bias_scales = np.full(entries.n_modes, 0.1)
+        self.start([np.zeros((n, 0)) for n in entries.shape])
+
+    def start(self, factors: list[Floats]) -> None:
+        """Take factors as known."""
+        self._factors = factors
+        self._second_moments = [a[:, :, None] * a[:, None, :] for a in factors]
+        scales = np.stack([np.mean(a**2, axis=0) for a in factors])
+        self._factor_scales: NDArray[np.float64] = np.maximum(scales, _LEAST_COMPONENT)
+
+    def residuals(self) -> Floats:
+        """What the mean and biases leave, in the order of the entries."""
+        return self._values - self._mean - self._entries.at_entries(self._biases)
+
+    def run(self, max_iter: int, tol: float) -> int:
+        """Sweep until the noise variance settles; return the number of sweeps."""
+        for sweep in range(1, max_iter + 1):
+            before = self._variance
+            for mode in range(self._entries.n_modes):
+                self._update(mode)
+            self._balance()
+            if sweep >= _LEAST_SWEEPS and abs(before - self._variance) < tol * self._variance:
+                break
+        return sweep
+
+    def _targets(self, mode: int) -> Floats:
+        """What the mean and the other modes' biases leave, in the order of the mode."""
+        targets = self._sorted_values[mode] - self._mean
+        if self._has_biases:
+            columns = self._entries.sorted_coordinates(mode)
+            for k in self._entries.others(mode):
+                targets -= self._biases[k].take(columns[k])
+        return targets
+
+    def _equations(self, mode: int, targets: Floats) -> NormalEquations:
+        n, rank = self._factors[mode].shape
+        if rank == 0:
+            return NormalEquations(np.zeros((n, 0, 0)), np.zeros((n, 0)), np.zeros((n, 0)))
+        return cp_normal_equations(
+            self._entries, mode, self._factors, targets, self._second_moments
+        )
+
+    def _update(self, mode: int) -> None:
+        """Biases and factor rows of a mode given the others, and all their variances."""
+        counts, noise = self._counts[mode], self._variance
+        targets = self._targets(mode)
+        sums = self._entries.sorted_row_sums(targets, mode)
+        equations = self._equations(mode, targets)
+        bias_ridge = noise / self._bias_scales[mode] if self._has_biases else None
+        ridge = noise / self._factor_scales[mode]
+        bias, rows, penalised = solve_rows(equations, counts, sums, bias_ridge, ridge)
+        rows[:, np.mean(rows**2, axis=0) < _NEGLIGIBLE] = 0.0
+        moments = rows[:, :, None] * rows[:, None, :] + noise * np.linalg.inv(penalised)
+        seen = counts > 0
+        if bias_ridge is not None:
+            variances = noise / (counts + bias_ridge)
+            scale = np.mean(bias[seen] ** 2 + variances[seen])
+            self._bias_scales[mode] = max(scale, _LEAST_BIAS * noise + _TINY)
+            self._biases[mode], self._bias_variances[mode] = bias, variances
+        self._factors[mode], self._second_moments[mode] = rows, moments
+        if rows.shape[1]:
+            scales = np.einsum("ijj->ij", moments)[seen].mean(axis=0)
+            least = _LEAST_COMPONENT * max(float(scales.max()), 1.0)
+            self._factor_scales[mode] = np.maximum(scales, least)
+        self._update_mean_and_noise(mode, targets, sums, equations)
+
+    def _update_mean_and_noise(
+        self, mode: int, targets: Floats, sums: Floats, equations: NormalEquations
+    ) -> None:
+        """Expected residuals from the sums at hand, without another pass over the entries."""
+        bias, rows = self._biases[mode], self._factors[mode]
+        terms = np.sum(equations.design * rows, axis=1)
+        squares = float(targets @ targets)
+        expected = squares - 2.0 * (sums @ bias + np.sum(equations.moment * rows))
+        expected += self._counts[mode] @ bias**2 + 2.0 * (bias @ terms)
+        expected += np.sum(equations.gram * self._second_moments[mode])
+        for counts, variances in zip(self._counts, self._bias_variances, strict=True):
+            expected += counts @ variances
+        n = self._entries.n_entries
+        shift = float(sums.sum() - self._counts[mode] @ bias - terms.sum()) / n
+        self._mean += shift
+        least = max(self._noise_floor, _LEAST_NOISE * squares / n + _TINY)
+        self._variance = max(float(expected) / n - shift**2, least)
+
+    def _balance(self) -> None:
+        """Share the scale of every component among the modes: products do not change."""
+        sizes = np.sqrt(self._factor_scales)
+        common = np.exp(np.mean(np.log(sizes), axis=0))
+        for mode, scale in enumerate(common / sizes):
+            self._factors[mode] = self._factors[mode] * scale
+            self._second_moments[mode] *= scale[:, None] * scale
+            self._factor_scales[mode] *= scale**2
+
+    def completion(self, mean: float, deviation: float, n_iter: int) -> CPCompletion:
+        """The model in the values' own units, components by decreasing weight."""
+        norms = np.stack([np.linalg.norm(a, axis=0) for a in self._factors])
+        order = np.argsort(-np.prod(norms, axis=0), kind="stable")
+        norms = norms[:, order]
+        safe = np.where(norms > 0, norms, 1.0)
+        factors = [a[:, order] / s for a, s in zip(self._factors, safe, strict=True)]
+        return CPCompletion(
+            mean=mean + deviation * self._mean,
+            biases=[deviation * b for b in self._biases],
+            factors=factors,
+            weights=deviation * np.prod(norms, axis=0),
+            noise_variance=deviation**2 * self._variance,
+            n_iter=n_iter,
+            bias_variances=[deviation**2 * v for v in self._bias_variances],
+            bias_scales=deviation**2 * self._bias_scales * self._has_biases,
+            factor_scales=self._factor_scales[:, order] * (norms > 0) / safe**2,
+        )
+
+
+def _constant(entries: SortedEntries, mean: float, rank: int, noise: float) -> CPCompletion:
+    return CPCompletion(
+        mean=mean,
+        biases=[np.zeros(n) for n in entries.shape],
+        factors=[np.zeros((n, rank)) for n in entries.shape],
+        weights=np.zeros(rank),
+        noise_variance=noise,
+        n_iter=0,
+        bias_variances=[np.zeros(n) for n in entries.shape],
+        bias_scales=np.zeros(entries.n_modes),
+        factor_scales=np.zeros((entries.n_modes, rank)),
+    )
+
+
+def _check(rank: int, max_iter: int, tol: float, noise_variance: float | None) -> None:
+    if rank < 0:
+        raise ValueError(f"rank must be at least 0; got {rank}.")
+    if max_iter < 1:
+        raise ValueError(f"max_iter must be at least 1; got {max_iter}.")
+    if not tol >= 0:
+        raise ValueError(f"tol must be at least 0; got {tol}.")
+    if noise_variance is not None and not 0 <= noise_variance < np.inf:
+        raise ValueError(f"noise_variance must be finite and at least 0; got {noise_variance}.")

@@ -1,0 +1,260 @@
+"""Normal equations of one mode of a CP or Tucker model, from observed entries alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from sktensor_dp.tensor.entries import SortedEntries
+from sktensor_dp.tensor.oracle import Floats
+
+__all__ = ["NormalEquations", "cp_normal_equations", "normal_equations", "solve_rows"]
+
+# A matrix with at least one entry in so many observed is multiplied as a dense one: it
+# costs no more memory than the entries do, and BLAS reads it faster.
+_DENSE_SHARE = 4
+
+# Without noise the ridge vanishes, and a row with fewer entries than components would be
+# singular but for this share of its Gram matrix.
+_LEAST_RIDGE = 1e-13
+
+Integers = NDArray[np.intp]
+Design = Callable[[slice], Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class NormalEquations:
+    """Least squares of one mode: sums over the entries of each of its rows.
+
+    With z_e the design of entry e and x_e its target, row i has the sums over the
+    entries e whose coordinate in the mode is i.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_rows, r, r)
+        Sum of z z', or of its expectation.
+    moment : ndarray of shape (n_rows, r)
+        Sum of x z.
+    design : ndarray of shape (n_rows, r)
+        Sum of z.
+    """
+
+    gram: Floats
+    moment: Floats
+    design: Floats
+
+
+def normal_equations(
+    entries: SortedEntries,
+    mode: int,
+    design: Design,
+    targets: Floats,
+    second_moments: Design | None = None,
+) -> NormalEquations:
+    """Normal equations of all rows of a mode, one pass over the entries.
+
+    Parameters
+    ----------
+    entries : SortedEntries
+        Observed entries.
+    mode : int
+        Whose rows are solved for.
+    design : callable
+        Maps a span of entries in the order of the mode to their z, of shape (r, b).
+    targets : ndarray of shape (n_entries,)
+        In the order of the mode.
+    second_moments : callable, optional
+        Maps a span to the upper triangles of E[z z'], of shape (r (r + 1) / 2, b), row
+        by row; by default z z'.
+
+    Returns
+    -------
+    NormalEquations
+        With zeros for rows without an entry.
+    """
+    sums: tuple[Floats, Floats, Floats] | None = None
+    for span, rows, starts in entries.blocks(mode):
+        z = design(span)
+        products = _products(z) if second_moments is None else second_moments(span)
+        if sums is None:
+            lengths = (len(products), len(z), len(z))
+            gram, moment, total = (np.zeros((n, entries.shape[mode])) for n in lengths)
+            sums = gram, moment, total
+        # A row cut in two by the end of a block is met again in the next one.
+        gram[:, rows] += np.add.reduceat(products, starts, axis=1)
+        total[:, rows] += np.add.reduceat(z, starts, axis=1)
+        moment[:, rows] += np.add.reduceat(z * targets[span], starts, axis=1)
+    return NormalEquations(_unpack_rows(gram, len(moment)), moment.T.copy(), total.T.copy())
+
+
+def cp_normal_equations(
+    entries: SortedEntries,
+    mode: int,
+    factors: Sequence[Floats],
+    targets: Floats,
+    second_moments: Sequence[Floats] | None = None,
+) -> NormalEquations:
+    """Normal equations of a CP model, z the product of the rows of the other factors.
+
+    Parameters
+    ----------
+    entries : SortedEntries
+        Observed entries.
+    mode : int
+        Whose factor is solved for.
+    factors : sequence of ndarray of shape (n_m, r)
+        One factor per mode; that of `mode` is not read.
+    targets : ndarray of shape (n_entries,)
+        In the order of the mode.
+    second_moments : sequence of ndarray of shape (n_m, r, r), optional
+        E[a a'] of every row a of the factors, if they are random and independent; by
+        default a a'.
+
+    Returns
+    -------
+    NormalEquations
+        With ``gram`` the sum of the products of the second moments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.tensor.entries import SortedEntries
+    >>> from sktensor_dp.tensor.normal_equations import cp_normal_equations
+    >>> entries = SortedEntries([[0, 0], [0, 1]], (1, 2))
+    >>> factors = [np.ones((1, 1)), np.array([[2.0], [3.0]])]
+    >>> equations = cp_normal_equations(entries, 0, factors, np.array([1.0, 10.0]))
+    >>> equations.gram, equations.moment
+    (array([[[13.]]]), array([[32.]]))
+    """
+    others = entries.others(mode)
+    if len(others) == 1:
+        return _matrix_equations(entries, mode, factors, targets, second_moments)
+    # Components as rows: reads and sums then run along contiguous memory.
+    columns = [np.ascontiguousarray(factors[k].T) for k in others]
+    indices = [entries.sorted_coordinates(mode)[k] for k in others]
+    design = _gathered_product(columns, indices)
+    if second_moments is None:
+        return normal_equations(entries, mode, design, targets)
+    packed = [_pack_rows(second_moments[k]) for k in others]
+    return normal_equations(entries, mode, design, targets, _gathered_product(packed, indices))
+
+
+def solve_rows(
+    equations: NormalEquations,
+    counts: Floats,
+    sums: Floats,
+    bias_ridge: float | None,
+    ridge: Floats,
+) -> tuple[Floats, Floats, Floats]:
+    """Bias and factor row of each row of a mode, by joint ridge regression.
+
+    Minimises sum_e (x_e - b - z_e' a)^2 + bias_ridge b^2 + sum_j ridge[j] a[j]^2.
+
+    Parameters
+    ----------
+    equations : NormalEquations
+        Sums over the entries of each row.
+    counts, sums : ndarray of shape (n_rows,)
+        Number of entries, and sum of targets.
+    bias_ridge : float or None
+        None keeps every bias at 0.
+    ridge : ndarray of shape (r,)
+        Penalties of the components.
+
+    Returns
+    -------
+    biases : ndarray of shape (n_rows,)
+        Zero where there is no entry.
+    rows : ndarray of shape (n_rows, r)
+        Zero where there is no entry.
+    penalised : ndarray of shape (n_rows, r, r)
+        ``gram`` with the ridge on its diagonal.
+    """
+    n, rank = equations.moment.shape
+    diagonal = np.arange(rank)
+    penalised = equations.gram.copy()
+    rounding = _LEAST_RIDGE * np.trace(penalised, axis1=1, axis2=2)[:, None]
+    penalised[:, diagonal, diagonal] += np.maximum(ridge, rounding)
+    if bias_ridge is None:
+        return np.zeros(n), _solve(penalised, equations.moment), penalised
+    joint = np.empty((n, rank + 1, rank + 1))
+    joint[:, 0, 0] = counts + bias_ridge
+    joint[:, 0, 1:] = joint[:, 1:, 0] = equations.design
+    joint[:, 1:, 1:] = penalised
+    targets = np.column_stack([sums, equations.moment])
+    solution = _solve(joint, targets)
+    return solution[:, 0], solution[:, 1:], penalised
+
+
+def _solve(matrices: Floats, targets: Floats) -> Floats:
+    return np.asarray(np.linalg.solve(matrices, targets[..., None])[..., 0], dtype=np.float64)
+
+
+def _gathered_product(columns: list[Floats], indices: list[Integers]) -> Design:
+    """Products, over modes, of the columns that a span of entries points at."""
+    # Coordinates were checked when they were sorted; "clip" saves a check of each.
+
+    def gather(span: slice) -> Floats:
+        product = columns[0].take(indices[0][span], axis=1, mode="clip")
+        for column, index in zip(columns[1:], indices[1:], strict=True):
+            product *= column.take(index[span], axis=1, mode="clip")
+        return product
+
+    return gather
+
+
+def _products(z: Floats) -> Floats:
+    """Upper triangles of z z' for the columns z of an array."""
+    first, second = np.triu_indices(len(z))
+    products = np.empty((len(first), z.shape[1]))
+    for position, (i, j) in enumerate(zip(first, second, strict=True)):
+        np.multiply(z[i], z[j], out=products[position])
+    return products
+
+
+def _pack_rows(matrices: Floats) -> Floats:
+    """Upper triangles of (n, r, r) symmetric matrices, as columns: (r (r + 1) / 2, n)."""
+    first, second = np.triu_indices(matrices.shape[1])
+    return np.ascontiguousarray(matrices[:, first, second].T)
+
+
+def _unpack_rows(packed: Floats, rank: int) -> Floats:
+    first, second = np.triu_indices(rank)
+    matrices = np.empty((packed.shape[1], rank, rank))
+    matrices[:, first, second] = packed.T
+    matrices[:, second, first] = packed.T
+    return matrices
+
+
+def _matrix_equations(
+    entries: SortedEntries,
+    mode: int,
+    factors: Sequence[Floats],
+    targets: Floats,
+    second_moments: Sequence[Floats] | None,
+) -> NormalEquations:
+    """The same for two modes, by products with the matrix of observed entries."""
+    other = 1 - mode
+    rank = factors[other].shape[1]
+    shape = (entries.shape[mode], entries.shape[other])
+    rows, columns = (entries.sorted_coordinates(mode)[k] for k in (mode, other))
+    if second_moments is None:
+        packed = _products(np.ascontiguousarray(factors[other].T))
+    else:
+        packed = _pack_rows(second_moments[other])
+    if shape[0] * shape[1] <= _DENSE_SHARE * entries.n_entries:
+        flat = rows * shape[1] + columns
+        observed = np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape).astype(float)
+        values = np.bincount(flat, targets, minlength=shape[0] * shape[1]).reshape(shape)
+    else:
+        pointers = entries.row_pointers(mode)
+        observed = scipy.sparse.csr_matrix((np.ones(len(targets)), columns, pointers), shape)
+        values = scipy.sparse.csr_matrix((targets, columns, pointers), shape)
+    gram = (observed @ packed.T).T
+    return NormalEquations(
+        _unpack_rows(gram, rank), values @ factors[other], observed @ factors[other]
+    )

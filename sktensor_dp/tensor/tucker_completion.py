@@ -1,0 +1,358 @@
+"""Tucker completion: mean, biases, factors and a core from observed entries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sktensor_dp.tensor._random import RandomState, as_generator
+from sktensor_dp.tensor.completion_start import fit_core, mode_subspaces
+from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
+from sktensor_dp.tensor.entries import (
+    SortedEntries,
+    as_coordinates,
+    as_values,
+    kronecker_rows,
+    row_effects,
+    tucker_values,
+)
+from sktensor_dp.tensor.normal_equations import Design, normal_equations, solve_rows
+from sktensor_dp.tensor.oracle import Floats
+
+__all__ = ["TuckerCompletion", "complete_tucker"]
+
+# Least share of the entries that counts as degrees of freedom of the residuals.
+_LEAST_FREEDOM = 0.1
+
+# Steps of the variance of the core's entries at each fit of the core.
+_VARIANCE_STEPS = 5
+
+# Least variances relative to that of the targets; below is rounding.
+_LEAST_NOISE, _LEAST_VARIANCE = 1e-14, 1e-12
+
+# Numbers that a block of Kronecker products may hold (4 MB of float64).
+_BLOCK_NUMBERS = 2**19
+
+
+@dataclass(frozen=True, eq=False)
+class TuckerCompletion:
+    """Mean, biases and a Tucker tensor: x = mean + sum_m b_m[i_m] + core (x_m) U_m[i_m].
+
+    Parameters
+    ----------
+    mean : float
+        Of the values.
+    biases : list of ndarray of shape (n_m,)
+        One per mode; 0 for a row never seen.
+    factors : list of ndarray of shape (n_m, r_m)
+        Orthonormal columns.
+    core : ndarray of shape (r_1, ..., r_M)
+        Its slices of one mode are orthogonal, by decreasing norm. Zero where the
+        entries show nothing beyond noise.
+    noise_variance : float
+        Variance of a value about the model.
+    n_iter : int
+        Sweeps done.
+    """
+
+    mean: float
+    biases: list[Floats]
+    factors: list[Floats]
+    core: Floats
+    noise_variance: float
+    n_iter: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the modes."""
+        return tuple(len(bias) for bias in self.biases)
+
+    def predict(self, coordinates: ArrayLike) -> Floats:
+        """Values of the model at coordinates.
+
+        Parameters
+        ----------
+        coordinates : array-like of int, shape (n, n_modes)
+            Entries wanted. Of a row never seen, the other modes' biases remain.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If coordinates are not integers or lie outside the shape.
+        """
+        wanted = as_coordinates(coordinates, self.shape)
+        values = self.mean + row_effects(self.biases, wanted)
+        return values + tucker_values(self.core, self.factors, wanted)
+
+
+def complete_tucker(
+    entries: SortedEntries,
+    values: ArrayLike,
+    ranks: Sequence[int],
+    *,
+    noise_variance: float | None = None,
+    biases: bool = True,
+    max_iter: int = 30,
+    tol: float = 1e-5,
+    random_state: RandomState = None,
+) -> TuckerCompletion:
+    """Fit mean, biases, factors and a core to observed entries.
+
+    Alternating ridge regression from the leading subspaces of the unfoldings. Rows of a
+    factor are normal with unit variance in the scale where factors have columns of norm
+    sqrt(n_m); variances of the biases, the core and the noise are estimated.
+
+    Parameters
+    ----------
+    entries : SortedEntries
+        Coordinates of the observed entries. Equal ones are separate observations.
+    values : array-like of shape (n_entries,)
+        Their values.
+    ranks : sequence of int
+        Columns of each factor, between 1 and the length of the mode.
+    noise_variance : float, optional
+        Known variance of noise in the values, below which the estimate never falls.
+    biases : bool, default=True
+        Whether rows have biases.
+    max_iter : int, default=30
+        Most sweeps over all modes and the core.
+    tol : float, default=1e-5
+        Stop when a sweep changes the noise variance by a smaller share; 0 does all
+        sweeps.
+    random_state : int, Generator, RandomState or None, default=None
+        Chooses starts of eigenvalue iterations and, of very many entries, those that
+        the first core is fitted to.
+
+    Returns
+    -------
+    TuckerCompletion
+        With orthonormal factors.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or the values do not fit the entries or are not
+        finite.
+
+    Notes
+    -----
+    A sweep costs O(n_entries (prod r_m)^2) for the core, which is for small cores.
+
+    References
+    ----------
+    L. De Lathauwer, B. De Moor, J. Vandewalle, "A multilinear singular value
+    decomposition", SIAM J. Matrix Analysis and Applications 2000 (form of the core).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.tensor.entries import SortedEntries
+    >>> from sktensor_dp.tensor.tucker_completion import complete_tucker
+    >>> u, v = np.arange(1.0, 9.0), np.array([1.0, -2.0, 3.0, 1.0, -1.0, 2.0])
+    >>> observed = np.argwhere(np.add.outer(np.arange(8), np.arange(6)) % 4 > 0)
+    >>> entries = SortedEntries(observed, (8, 6))
+    >>> values = u[observed[:, 0]] * v[observed[:, 1]]
+    >>> model = complete_tucker(entries, values, (1, 1), max_iter=100)
+    >>> bool(abs(model.predict([[7, 1]])[0] - u[7] * v[1]) < 1e-4)
+    True
+    """
+    targets = as_values(values, entries)
+    _check(ranks, entries)
+    start = complete_cp(
+        entries, targets, 0, noise_variance=noise_variance, biases=biases, max_iter=max_iter
+    )
+    residuals = targets - start.mean - entries.at_entries(start.biases)
+    deviation, rng = float(residuals.std()), as_generator(random_state)
+    if deviation <= _LEAST_NOISE * np.abs(targets).max():
+        factors = [np.eye(n, r) for n, r in zip(entries.shape, ranks, strict=True)]
+        return _without_core(start, factors, 0)
+    fit = _Alternation(entries, start, targets, deviation, noise_variance or 0.0, biases)
+    fit.start(mode_subspaces(entries, residuals / deviation, ranks, rng), rng)
+    n_iter = fit.run(max_iter, tol)
+    if not fit.explains_more_than_noise():
+        return _without_core(start, fit.orthonormal_factors(), n_iter)
+    return fit.completion(n_iter)
+
+
+class _Alternation:
+    """Alternating ridge regression, in values of unit variance about mean and biases."""
+
+    def __init__(
+        self,
+        entries: SortedEntries,
+        start: CPCompletion,
+        values: Floats,
+        deviation: float,
+        noise_floor: float,
+        has_biases: bool,
+    ) -> None:
+        self._entries = entries
+        self._deviation = deviation
+        self._offset = start.mean
+        self._values = (values - start.mean) / deviation
+        self._sorted_values = [entries.sort(self._values, m) for m in range(entries.n_modes)]
+        self._counts = [counts.astype(np.float64) for counts in entries.counts]
+        self._has_biases = has_biases
+        self._mean = 0.0
+        self._biases = [bias / deviation for bias in start.biases]
+        self._bias_scales = np.maximum(start.bias_scales / deviation**2, _LEAST_VARIANCE)
+        self._noise_floor = max(noise_floor / deviation**2, _LEAST_NOISE)
+        self._variance = max(1.0, self._noise_floor)
+        self._residual = float(entries.n_entries)
+        self._freedom = np.zeros(entries.n_modes)
+        # Factors with columns of norm sqrt(n_m): their rows have unit variance.
+        self._roots = [math.sqrt(n) for n in entries.shape]
+
+    def start(self, subspaces: Sequence[Floats], rng: np.random.Generator) -> None:
+        """Take orthonormal factors, and the core that fits them."""
+        left = self._values - self._entries.at_entries(self._biases)
+        core = fit_core(self._entries, left, subspaces, rng)
+        self._factors = [U * root for U, root in zip(subspaces, self._roots, strict=True)]
+        self._core = core / math.prod(self._roots)
+
+    def run(self, max_iter: int, tol: float) -> int:
+        """Sweep until the noise variance settles; return the number of sweeps."""
+        for sweep in range(1, max_iter + 1):  # noqa: B007 (returned)
+            before = self._variance
+            for mode in range(self._entries.n_modes):
+                self._update_factor(mode)
+            self._update_core()
+            if abs(before - self._variance) < tol * self._variance:
+                break
+        return sweep
+
+    def explains_more_than_noise(self) -> bool:
+        """Whether the core's share of the values exceeds what it could take of noise.
+
+        The largest Tucker tensor in noise of unit variance has a squared norm of about
+        (sum_m sqrt(d_m))^2 with d_m the degrees of freedom of a factor: for a matrix that
+        is (sqrt(n_1) + sqrt(n_2))^2 for each component, the square of the largest
+        singular value.
+        """
+        n = self._entries.n_entries
+        most = (np.sqrt(self._freedom).sum() + math.sqrt(self._core.size)) ** 2
+        noise = self._residual / max(n - most, _LEAST_FREEDOM * n)
+        return bool(n - self._residual > most * max(noise, self._noise_floor))
+
+    def orthonormal_factors(self) -> list[Floats]:
+        """Factors with columns of unit norm."""
+        return [A / root for A, root in zip(self._factors, self._roots, strict=True)]
+
+    def completion(self, n_iter: int) -> TuckerCompletion:
+        """The model in the values' own units, its core in the form of a HOSVD."""
+        core = self._core * math.prod(self._roots) * self._deviation
+        factors = self.orthonormal_factors()
+        # Rotations of the factors, which the core undoes.
+        rotations = [
+            np.linalg.svd(np.moveaxis(core, m, 0).reshape(r, -1))[0]
+            for m, r in enumerate(core.shape)
+        ]
+        for mode, rotation in enumerate(rotations):
+            core = _mode_product(core, rotation.T, mode)
+        return TuckerCompletion(
+            mean=self._offset + self._deviation * self._mean,
+            biases=[self._deviation * b for b in self._biases],
+            factors=[U @ rotation for U, rotation in zip(factors, rotations, strict=True)],
+            core=core,
+            noise_variance=self._deviation**2 * self._variance,
+            n_iter=n_iter,
+        )
+
+    def _design(self, mode: int) -> Design:
+        """Core times the rows of all other factors, for a span of sorted entries."""
+        others = self._entries.others(mode)
+        columns = self._entries.sorted_coordinates(mode)
+        # The mode's own index goes last, where it outlives the contractions.
+        core = np.moveaxis(self._core, mode, -1)
+
+        def contract(span: slice) -> Floats:
+            first = self._factors[others[0]][columns[others[0]][span]]
+            z = first @ core.reshape(core.shape[0], -1)
+            for position, k in enumerate(others[1:], start=1):
+                unfolded = z.reshape(len(first), core.shape[position], -1)
+                z = np.einsum("br,brs->bs", self._factors[k][columns[k][span]], unfolded)
+            return np.ascontiguousarray(z.T)
+
+        return contract
+
+    def _update_factor(self, mode: int) -> None:
+        """Rows and biases of a mode given the rest; then orthonormal columns again."""
+        entries, counts = self._entries, self._counts[mode]
+        targets = self._sorted_values[mode] - self._mean
+        columns = entries.sorted_coordinates(mode)
+        for k in entries.others(mode):
+            targets -= self._biases[k].take(columns[k])
+        equations = normal_equations(entries, mode, self._design(mode), targets)
+        sums = entries.sorted_row_sums(targets, mode)
+        bias_ridge = self._variance / self._bias_scales[mode] if self._has_biases else None
+        ridge = np.full(self._core.shape[mode], self._variance)
+        bias, rows, penalised = solve_rows(equations, counts, sums, bias_ridge, ridge)
+        shrunk = self._variance * np.einsum("ijj->", np.linalg.inv(penalised))
+        self._freedom[mode] = max(rows.size - shrunk, 0.0)
+        if bias_ridge is not None:
+            seen = counts > 0
+            variances = bias**2 + self._variance / (counts + bias_ridge)
+            self._biases[mode] = bias
+            self._bias_scales[mode] = max(variances[seen].mean(), _LEAST_VARIANCE)
+        Q, R = np.linalg.qr(rows / self._roots[mode])
+        self._factors[mode] = Q * self._roots[mode]
+        self._core = _mode_product(self._core, R, mode)
+
+    def _update_core(self) -> None:
+        """Mean and core by ridge regression, the core's variance and the noise's by EM."""
+        entries, size = self._entries, self._core.size
+        left = self._values - entries.at_entries(self._biases)
+        gram, moment, total = np.zeros((size, size)), np.zeros(size), np.zeros(size)
+        step = max(1, _BLOCK_NUMBERS // size)
+        for first in range(0, entries.n_entries, step):
+            span = slice(first, first + step)
+            design = kronecker_rows(self._factors, entries.coordinates[span])
+            gram += design.T @ design
+            moment += design.T @ left[span]
+            total += design.sum(axis=0)
+        core, n = self._core.reshape(-1), entries.n_entries
+        variance = max(float(np.mean(core**2)), _LEAST_VARIANCE)
+        for _ in range(_VARIANCE_STEPS):
+            self._mean = float(left.sum() - total @ core) / n
+            precision = gram / self._variance + np.eye(size) / variance
+            covariance = np.linalg.inv(precision)
+            core = covariance @ (moment - self._mean * total) / self._variance
+            variance = max(float(np.mean(core**2 + np.diag(covariance))), _LEAST_VARIANCE)
+        self._core = core.reshape(self._core.shape)
+        centred = left - self._mean
+        squares = centred @ centred - 2.0 * core @ (moment - self._mean * total)
+        self._residual = max(float(squares + core @ gram @ core), 0.0)
+        freedom = max(n - self._freedom.sum() - size, _LEAST_FREEDOM * n)
+        self._variance = max(self._residual / freedom, self._noise_floor)
+
+
+def _mode_product(core: Floats, matrix: Floats, mode: int) -> Floats:
+    return np.moveaxis(np.tensordot(matrix, core, axes=(1, mode)), 0, mode)
+
+
+def _without_core(start: CPCompletion, factors: list[Floats], n_iter: int) -> TuckerCompletion:
+    return TuckerCompletion(
+        mean=start.mean,
+        biases=start.biases,
+        factors=factors,
+        core=np.zeros([factor.shape[1] for factor in factors]),
+        noise_variance=start.noise_variance,
+        n_iter=n_iter,
+    )
+
+
+def _check(ranks: Sequence[int], entries: SortedEntries) -> None:
+    if len(ranks) != entries.n_modes:
+        raise ValueError(f"ranks must be {entries.n_modes} numbers, one per mode; got {ranks}.")
+    if any(not 1 <= rank <= length for rank, length in zip(ranks, entries.shape, strict=True)):
+        raise ValueError(
+            f"ranks must be at least 1 and at most the lengths {entries.shape}; got {ranks}."
+        )

@@ -1,0 +1,285 @@
+"""CP completion: exact recovery, shrinkage, and what is done with rows never seen."""
+
+import numpy as np
+import pytest
+
+from sktensor_dp.tensor.completion_start import core_components, fit_core, mode_subspaces
+from sktensor_dp.tensor.cp_completion import complete_cp
+from sktensor_dp.tensor.entries import SortedEntries, cp_values
+
+
+def observed(shape, share, rng):
+    n = int(np.prod(shape))
+    chosen = rng.choice(n, round(share * n), replace=False)
+    return np.column_stack(np.unravel_index(chosen, shape))
+
+
+def everything(shape):
+    return np.column_stack(np.unravel_index(np.arange(np.prod(shape)), shape))
+
+
+def cp_problem(seed, shape, rank, share):
+    """Factors of a tensor of unit variance, and the coordinates observed."""
+    rng = np.random.default_rng([seed, *shape, rank])
+    factors = [rng.standard_normal((n, rank)) for n in shape]
+    factors[0] /= cp_values(factors, everything(shape)).std()
+    return factors, observed(shape, share, rng), rng
+
+
+def relative_error(model, truth, shape):
+    return np.linalg.norm(model.predict(everything(shape)) - truth) / np.linalg.norm(truth)
+
+
+# The subspaces to start from need more entries than the fit: of the last shape a twelfth
+# would do for the parameters, but leaves one start in four in a local minimum.
+@pytest.mark.parametrize(
+    ("shape", "share"),
+    [((60, 50), 0.8), ((40, 40, 40), 0.3), ((30, 60, 20), 0.2), ((15, 15, 15, 15), 0.3)],
+    ids=str,
+)
+def test_exact_values_are_recovered(seed, shape, share):
+    factors, coordinates, _ = cp_problem(seed, shape, 3, share)
+    truth = cp_values(factors, everything(shape))
+    entries = SortedEntries(coordinates, shape)
+    values = cp_values(factors, coordinates)
+    model = complete_cp(entries, values, 3, max_iter=200, random_state=seed)
+    assert relative_error(model, truth, shape) < 1e-3
+    # The mean, the best that biases can do here, errs by about 1.
+    assert relative_error(complete_cp(entries, values, 0), truth, shape) > 0.7
+
+
+def test_mean_biases_and_components_together(seed):
+    shape = (30, 25, 20)
+    factors, coordinates, rng = cp_problem(seed, shape, 2, 0.3)
+    biases = [rng.standard_normal(n) for n in shape]
+
+    def value(where):
+        rows = sum(b[where[:, m]] for m, b in enumerate(biases))
+        return 100.0 + rows + cp_values(factors, where)
+
+    model = complete_cp(SortedEntries(coordinates, shape), value(coordinates), 2, max_iter=100)
+    truth = value(everything(shape))
+    error = np.linalg.norm(model.predict(everything(shape)) - truth)
+    assert error < 1e-3 * np.linalg.norm(truth - truth.mean())
+
+
+def test_form_of_the_result(seed):
+    shape = (30, 25, 20)
+    factors, coordinates, _ = cp_problem(seed, shape, 3, 0.3)
+    entries = SortedEntries(coordinates, shape)
+    model = complete_cp(entries, cp_values(factors, coordinates), 3, random_state=0)
+    assert model.shape == shape
+    assert model.rank == 3
+    for n, factor, bias in zip(shape, model.factors, model.biases, strict=True):
+        assert factor.shape == (n, 3)
+        assert bias.shape == (n,)
+        np.testing.assert_allclose(np.linalg.norm(factor, axis=0), 1.0)
+    assert (model.weights > 0).all()
+    assert (np.diff(model.weights) <= 0).all()
+    # The true variances of the components at an entry; each is estimated from means over
+    # 20 to 30 rows of squares, of relative deviation sqrt(2 / 20 + 2 / 25 + 2 / 30) = .5.
+    true = np.sort(np.prod([np.mean(a**2, axis=0) for a in factors], axis=0))
+    np.testing.assert_allclose(np.sort(model.component_variances), true, rtol=0.1)
+
+
+def test_units_of_the_values_do_not_matter(seed):
+    shape = (20, 15, 10)
+    factors, coordinates, rng = cp_problem(seed, shape, 2, 0.5)
+    entries = SortedEntries(coordinates, shape)
+    values = cp_values(factors, coordinates) + 0.3 * rng.standard_normal(len(coordinates))
+    one = complete_cp(entries, values, 2, random_state=0)
+    other = complete_cp(entries, 1e6 * values - 5e6, 2, random_state=0)
+    np.testing.assert_allclose(
+        other.predict(coordinates), 1e6 * one.predict(coordinates) - 5e6, rtol=0, atol=1.0
+    )
+    np.testing.assert_allclose(other.noise_variance, 1e12 * one.noise_variance, rtol=1e-4)
+
+
+def test_as_good_as_dense_least_squares(seed):
+    """Noise on a full tensor: what alternating least squares leaves is the least possible."""
+    shape, rank, sigma = (20, 18, 16), 2, 0.5
+    factors, coordinates, rng = cp_problem(seed, shape, rank, 1.0)
+    truth = cp_values(factors, everything(shape))
+    noisy = truth + sigma * rng.standard_normal(truth.shape)
+    values = noisy.reshape(shape)[tuple(coordinates.T)]
+    entries = SortedEntries(coordinates, shape)
+    model = complete_cp(entries, values, rank, random_state=seed)
+    dense = [a.copy() for a in factors]  # from the truth: no local minimum
+    T = noisy.reshape(shape)
+    for _ in range(50):
+        for m in range(3):
+            b, c = (dense[k] for k in range(3) if k != m)
+            Z = (b[:, None, :] * c).reshape(-1, rank)
+            dense[m] = np.linalg.lstsq(Z, np.moveaxis(T, m, 0).reshape(shape[m], -1).T)[0].T
+    best = np.linalg.norm(cp_values(dense, everything(shape)) - truth)
+    # Shrinkage may gain and the biases, free to follow noise, may lose a little.
+    assert np.linalg.norm(model.predict(everything(shape)) - truth) < 1.2 * best
+    # Of 5760 values: relative standard deviation .019, times five; less 160 parameters.
+    assert model.noise_variance == pytest.approx(sigma**2, rel=0.1)
+
+
+def test_pure_noise_is_shrunk_away(seed):
+    shape = (40, 40, 40)
+    rng = np.random.default_rng(seed)
+    coordinates = observed(shape, 0.3, rng)
+    values = 3.0 + rng.standard_normal(len(coordinates))
+    model = complete_cp(SortedEntries(coordinates, shape), values, 3, random_state=seed)
+    error = np.sqrt(np.mean((model.predict(everything(shape)) - 3.0) ** 2))
+    # Least squares with 480 parameters on 19200 values errs by sqrt(480 / 19200) = .158,
+    # at the least; all that is left here is a part of the biases' 120 parameters, .079.
+    assert error < 0.08
+    assert model.weights.sum() < 0.05 * np.sqrt(np.prod(shape))
+    # Relative standard deviation sqrt(2 / 19200) = .01, times five.
+    assert model.noise_variance == pytest.approx(1.0, rel=0.05)
+
+
+def test_superfluous_components_vanish(seed):
+    shape = (30, 30, 30)
+    factors, coordinates, rng = cp_problem(seed, shape, 1, 0.5)
+    values = cp_values(factors, coordinates) + 0.5 * rng.standard_normal(len(coordinates))
+    model = complete_cp(SortedEntries(coordinates, shape), values, 3, random_state=seed)
+    truth = cp_values(factors, everything(shape))
+    # 90 parameters and 90 biases on 13500 values: .5 sqrt(180 / 13500) = .06, and half of
+    # it for what is left of two components of noise.
+    assert relative_error(model, truth, shape) < 0.09
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_rows_never_seen_get_the_bias_part(seed, rank):
+    shape = (12, 10, 8)
+    factors, coordinates, _ = cp_problem(seed, shape, 2, 0.6)
+    seen = coordinates[(coordinates[:, 0] != 5) & (coordinates[:, 2] != 0)]
+    values = cp_values(factors, seen) + seen[:, 1]
+    model = complete_cp(SortedEntries(seen, shape), values, rank, random_state=0)
+    assert model.biases[0][5] == 0
+    assert model.biases[2][0] == 0
+    assert not model.factors[0][5].any()
+    wanted = np.array([[5, 3, 1], [2, 7, 0], [5, 1, 0]])
+    expected = model.mean + model.biases[1][[3, 7, 1]] + [model.biases[2][1], model.biases[0][2], 0]
+    np.testing.assert_allclose(model.predict(wanted), expected)
+
+
+def test_rank_zero_shrinks_biases(seed):
+    """A balanced table: the ridge regression of row means has a closed form."""
+    rng = np.random.default_rng(seed)
+    shape = (200, 10)
+    truth = 2.0 * rng.standard_normal(200)
+    where = everything(shape)
+    values = 1.0 + truth[where[:, 0]] + rng.standard_normal(len(where))
+    model = complete_cp(SortedEntries(where, shape), values, 0, max_iter=100, tol=1e-9)
+    centred = values.reshape(shape).mean(axis=1) - model.mean - model.biases[1].mean()
+    shrinkage = 10 / (10 + model.noise_variance / model.bias_scales[0])
+    np.testing.assert_allclose(model.biases[0], shrinkage * centred, atol=1e-5)
+    # Relative standard deviations sqrt(2 / 200) = .1 and sqrt(2 / 1800) = .033, times five.
+    assert model.bias_scales[0] == pytest.approx(4.0, rel=0.5)
+    assert model.noise_variance == pytest.approx(1.0, rel=0.17)
+    assert model.rank == 0
+    assert model.component_variances.shape == (0,)
+
+
+def test_known_noise_is_a_floor():
+    factors, coordinates, _ = cp_problem(0, (20, 20, 20), 2, 0.5)
+    entries = SortedEntries(coordinates, (20, 20, 20))
+    values = cp_values(factors, coordinates)
+    model = complete_cp(entries, values, 2, noise_variance=0.5, random_state=0)
+    assert model.noise_variance == pytest.approx(0.5)
+    free = complete_cp(entries, values, 2, random_state=0)
+    assert free.noise_variance < 1e-10
+    assert model.weights.sum() < free.weights.sum()
+
+
+def test_without_biases(seed):
+    factors, coordinates, _ = cp_problem(seed, (20, 20, 20), 2, 0.5)
+    entries = SortedEntries(coordinates, (20, 20, 20))
+    values = cp_values(factors, coordinates)
+    model = complete_cp(entries, values, 2, biases=False, max_iter=100, random_state=0)
+    assert not any(b.any() for b in model.biases)
+    truth = cp_values(factors, everything((20, 20, 20)))
+    assert relative_error(model, truth, (20, 20, 20)) < 1e-3
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -3e8])
+def test_constant_values(value):
+    entries = SortedEntries(everything((4, 3, 2))[:20], (4, 3, 2))
+    model = complete_cp(entries, np.full(20, value), 2)
+    np.testing.assert_allclose(model.predict(everything((4, 3, 2))), value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rank", [1, 5])
+def test_few_entries_and_more_components_than_rows(rank):
+    coordinates = np.array([[0, 0, 0], [1, 1, 1], [2, 0, 1]])
+    entries = SortedEntries(coordinates, (3, 2, 50))
+    model = complete_cp(entries, [1.0, 2.0, 4.0], rank, random_state=0)
+    predictions = model.predict(everything((3, 2, 50)))
+    assert np.isfinite(predictions).all()
+    assert np.abs(predictions).max() < 10
+
+
+def test_additive_values_need_no_component(seed):
+    rng = np.random.default_rng(seed)
+    shape = (15, 12)
+    where = everything(shape)
+    values = rng.standard_normal(15)[where[:, 0]] + rng.standard_normal(12)[where[:, 1]]
+    model = complete_cp(SortedEntries(where, shape), values, 2, max_iter=200, random_state=0)
+    np.testing.assert_allclose(model.predict(where), values, atol=1e-4)
+
+
+def test_long_modes_use_products_only(seed):
+    """Modes beyond the size where Gram matrices are formed."""
+    shape = (700, 650, 3)
+    factors, coordinates, _ = cp_problem(seed, shape, 2, 0.05)
+    entries = SortedEntries(coordinates, shape)
+    U, V, _ = mode_subspaces(
+        entries, cp_values(factors, coordinates), [2, 2, 2], np.random.default_rng(seed)
+    )
+    for subspace, factor in ((U, factors[0]), (V, factors[1])):
+        np.testing.assert_allclose(subspace.T @ subspace, np.eye(2), atol=1e-8)
+        cosines = np.linalg.svd(subspace.T @ np.linalg.qr(factor)[0])[1]
+        # Random vectors have cosines of sqrt(2 / 650) = .06.
+        assert cosines.min() > 0.8
+
+
+def test_core_is_fitted_by_least_squares(seed):
+    shape = (12, 11, 10)
+    rng = np.random.default_rng(seed)
+    factors = [np.linalg.qr(rng.standard_normal((n, 2)))[0] for n in shape]
+    core = rng.standard_normal((2, 2, 2))
+    coordinates = observed(shape, 0.5, rng)
+    entries = SortedEntries(coordinates, shape)
+    dense = np.einsum("abc,ia,jb,kc->ijk", core, *factors)
+    found = fit_core(entries, dense[tuple(coordinates.T)], factors, rng)
+    # The ridge is a share 8 / 660 of the mean eigenvalue: .012, twice that for the least.
+    np.testing.assert_allclose(found, core, atol=0.04 * np.abs(core).max())
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4), (3, 3, 3), (2, 3, 2, 3)], ids=str)
+def test_components_of_a_core(seed, shape):
+    rng = np.random.default_rng([seed, *shape])
+    factors = [rng.standard_normal((n, 2)) for n in shape]
+    core = cp_values(factors, everything(shape)).reshape(shape)
+    found = cp_values(core_components(core, 2, rng), everything(shape)).reshape(shape)
+    assert np.linalg.norm(found - core) < 1e-2 * np.linalg.norm(core)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"rank": -1}, "rank"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"tol": -1.0}, "tol"),
+        ({"noise_variance": -1.0}, "noise_variance"),
+        ({"values": [1.0]}, "values must have shape"),
+        ({"values": [1.0, np.nan]}, "finite"),
+    ],
+)
+def test_wrong_parameters(wrong, message):
+    entries = SortedEntries([[0, 0], [1, 1]], (2, 2))
+    with pytest.raises(ValueError, match=message):
+        complete_cp(entries, **{"values": [1.0, 2.0], "rank": 1, **wrong})
+
+
+def test_predict_refuses_what_is_outside():
+    model = complete_cp(SortedEntries([[0, 0], [1, 1]], (2, 2)), [1.0, 2.0], 0)
+    with pytest.raises(ValueError, match="below shape"):
+        model.predict([[0, 2]])
+    assert model.predict(np.zeros((0, 2), int)).shape == (0,)

@@ -1,0 +1,169 @@
+"""Sorted entries and normal equations against dense sums."""
+
+import numpy as np
+import pytest
+
+from sktensor_dp.tensor import entries as entries_module
+from sktensor_dp.tensor.entries import (
+    SortedEntries,
+    cp_values,
+    khatri_rao_rows,
+    kronecker_rows,
+    tucker_values,
+)
+from sktensor_dp.tensor.normal_equations import cp_normal_equations, normal_equations, solve_rows
+
+SHAPES = [(7, 5), (40, 30), (6, 5, 4), (4, 3, 5, 2)]
+
+
+@pytest.fixture(params=SHAPES, ids=str)
+def problem(request, seed):
+    rng = np.random.default_rng([seed, len(request.param)])
+    shape = request.param
+    n = 60
+    # Drawn with replacement: equal coordinates count as often as they occur.
+    coordinates = np.column_stack([rng.integers(0, length - 1, n) for length in shape])
+    factors = [rng.standard_normal((length, 3)) for length in shape]
+    return SortedEntries(coordinates, shape), factors, rng.standard_normal(n), rng
+
+
+@pytest.fixture(params=[7, 2**14], ids=["small blocks", "one block"])
+def block_size(request, monkeypatch):
+    monkeypatch.setattr(entries_module, "_BLOCK_ENTRIES", request.param)
+
+
+def designs(entries, factors, mode):
+    """Products of the other modes' rows, entry by entry."""
+    rows = [
+        np.prod([factors[k][c[k]] for k in range(entries.n_modes) if k != mode], axis=0)
+        for c in entries.coordinates
+    ]
+    return np.array(rows)
+
+
+def by_row(entries, mode, terms):
+    sums = np.zeros((entries.shape[mode], *terms.shape[1:]))
+    for coordinate, term in zip(entries.coordinates, terms, strict=True):
+        sums[coordinate[mode]] += term
+    return sums
+
+
+@pytest.mark.usefixtures("block_size")
+def test_normal_equations_are_sums_over_rows(problem):
+    entries, factors, values, _ = problem
+    for mode in range(entries.n_modes):
+        z = designs(entries, factors, mode)
+        found = cp_normal_equations(entries, mode, factors, entries.sort(values, mode))
+        np.testing.assert_allclose(
+            found.gram, by_row(entries, mode, z[:, :, None] * z[:, None, :]), atol=1e-12
+        )
+        np.testing.assert_allclose(
+            found.moment, by_row(entries, mode, z * values[:, None]), atol=1e-12
+        )
+        np.testing.assert_allclose(found.design, by_row(entries, mode, z), atol=1e-12)
+
+
+@pytest.mark.usefixtures("block_size")
+def test_second_moments_replace_products(problem):
+    entries, factors, values, rng = problem
+    spread = [
+        np.einsum("nij,nkj->nik", B, B)
+        for B in (rng.standard_normal((len(a), 3, 3)) for a in factors)
+    ]
+    moments = [a[:, :, None] * a[:, None, :] + S for a, S in zip(factors, spread, strict=True)]
+    for mode in range(entries.n_modes):
+        others = [k for k in range(entries.n_modes) if k != mode]
+        products = np.prod([moments[k][entries.coordinates[:, k]] for k in others], axis=0)
+        targets = entries.sort(values, mode)
+        found = cp_normal_equations(entries, mode, factors, targets, moments)
+        np.testing.assert_allclose(found.gram, by_row(entries, mode, products), atol=1e-10)
+
+
+@pytest.mark.usefixtures("block_size")
+def test_any_design_can_be_accumulated(problem):
+    entries, _, values, rng = problem
+    z = rng.standard_normal((entries.n_entries, 2))
+    for mode in range(entries.n_modes):
+        ordered = np.column_stack([entries.sort(column, mode) for column in z.T])
+        targets = entries.sort(values, mode)
+        found = normal_equations(entries, mode, lambda span, o=ordered: o[span].T, targets)
+        np.testing.assert_allclose(
+            found.gram, by_row(entries, mode, z[:, :, None] * z[:, None, :]), atol=1e-12
+        )
+
+
+def test_sums_and_counts(problem):
+    entries, _, values, _ = problem
+    for mode in range(entries.n_modes):
+        expected = by_row(entries, mode, values)
+        np.testing.assert_allclose(entries.row_sums(values, mode), expected, atol=1e-12)
+        found = entries.sorted_row_sums(entries.sort(values, mode), mode)
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+        counts = by_row(entries, mode, np.ones(len(values)))
+        np.testing.assert_array_equal(entries.counts[mode], counts)
+        assert entries.counts[mode][-1] == 0  # a row never seen is there
+        np.testing.assert_array_equal(np.diff(entries.row_pointers(mode)), counts)
+        sorted_rows = entries.sorted_coordinates(mode)[mode]
+        assert (np.diff(sorted_rows) >= 0).all()
+
+
+def test_values_of_models(problem, monkeypatch):
+    entries, factors, _, rng = problem
+    monkeypatch.setattr(entries_module, "_BLOCK_NUMBERS", 100)
+    weights = rng.standard_normal(3)
+    expected = [
+        np.sum(weights * np.prod([a[i] for a, i in zip(factors, c, strict=True)], axis=0))
+        for c in entries.coordinates
+    ]
+    np.testing.assert_allclose(
+        cp_values(factors, entries.coordinates, weights), expected, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        khatri_rao_rows(factors, entries.coordinates) @ weights, expected, atol=1e-12
+    )
+    sizes = [3, 1, 2, 2][: entries.n_modes]
+    core = rng.standard_normal(sizes)
+    parts = [a[:, :r] for a, r in zip(factors, sizes, strict=True)]
+    dense = core
+    for mode, part in enumerate(parts):
+        dense = np.moveaxis(np.tensordot(part, dense, axes=(1, mode)), 0, mode)
+    values = tucker_values(core, parts, entries.coordinates)
+    np.testing.assert_allclose(values, dense[tuple(entries.coordinates.T)], atol=1e-12)
+    np.testing.assert_allclose(
+        kronecker_rows(parts, entries.coordinates) @ core.reshape(-1), values, atol=1e-12
+    )
+
+
+def test_rows_solve_the_joint_ridge_regression(problem):
+    entries, factors, values, _ = problem
+    found = cp_normal_equations(entries, 0, factors, entries.sort(values, 0))
+    counts = entries.counts[0].astype(float)
+    ridge = np.array([0.5, 1.0, 2.0])
+    biases, rows, _ = solve_rows(found, counts, entries.row_sums(values, 0), 0.3, ridge)
+    z = designs(entries, factors, 0)
+    for row in range(entries.shape[0]):
+        own = entries.coordinates[:, 0] == row
+        Z = np.column_stack([np.ones(own.sum()), z[own]])
+        expected = np.linalg.solve(Z.T @ Z + np.diag([0.3, *ridge]), Z.T @ values[own])
+        np.testing.assert_allclose([biases[row], *rows[row]], expected, atol=1e-9)
+    without, rows, _ = solve_rows(found, counts, entries.row_sums(values, 0), None, ridge)
+    own = entries.coordinates[:, 0] == entries.coordinates[0, 0]
+    expected = np.linalg.solve(z[own].T @ z[own] + np.diag(ridge), z[own].T @ values[own])
+    np.testing.assert_allclose(rows[entries.coordinates[0, 0]], expected, atol=1e-9)
+    assert not without.any()
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "shape", "message"),
+    [
+        ([[0.0, 1.0]], (2, 2), "integers"),
+        ([[0, 2]], (2, 2), "below shape"),
+        ([[0, -1]], (2, 2), "at least 0"),
+        ([[0, 1, 1]], (2, 2), "shape"),
+        (np.zeros((0, 2), int), (2, 2), "at least one row"),
+        ([[0]], (2,), "two or more"),
+    ],
+)
+def test_wrong_coordinates(coordinates, shape, message):
+    with pytest.raises(ValueError, match=message):
+        SortedEntries(coordinates, shape)

@@ -1,0 +1,170 @@
+"""Effects of shared rows by empirical Bayes, and units folded in."""
+
+import numpy as np
+import pytest
+
+from sktensor_dp.tensor.shared_effects import (
+    LEVEL_VARIANCE,
+    POPULARITY_VARIANCE,
+    SLOPE_VARIANCE,
+    EntryEffects,
+    SharedEffects,
+    effects_at_entries,
+    fold_in_units,
+    predict_units,
+    shared_effects,
+)
+
+GAIN, SCALE, N_UNITS = 0.4, 0.25, 1000
+
+
+def noisy_sums(seed, noise, n_rows=800):
+    """Weights from 1 to 100, evenly on the logarithmic scale."""
+    rng = np.random.default_rng(seed)
+    weights = np.exp(rng.uniform(0.0, np.log(100.0), n_rows))
+    effects = np.sqrt(SCALE) * rng.standard_normal(n_rows)
+    sums = GAIN * weights * effects + noise * rng.standard_normal(n_rows)
+    return effects, weights, sums, weights + noise * rng.standard_normal(n_rows)
+
+
+def fit(sums, weights, noise, **kwargs):
+    return shared_effects(
+        sums, weights, noise_std=noise, n_units=N_UNITS, gain=GAIN, effect_variance=0.1, **kwargs
+    )
+
+
+def rms(x):
+    return np.sqrt(np.mean(x**2))
+
+
+def test_effects_are_near_the_best_estimate(seed):
+    noise = 3.0
+    effects, weights, sums, reported = noisy_sums(seed, noise)
+    fitted = fit(sums, reported, noise)
+    # The posterior mean with weights, variances and scale known.
+    each = min(N_UNITS / reported.sum(), 1.0)
+    slope = GAIN * weights
+    best = slope * SCALE / (slope**2 * SCALE + noise**2 + weights * each) * sums
+    # It leaves some .7 of 0's error; ratios divided by noisy weights are far worse.
+    error = rms(fitted.effects - effects)
+    assert error < 1.15 * rms(best - effects)
+    assert error < 0.9 * rms(effects)
+    assert fitted.scale == pytest.approx(SCALE, rel=0.5)
+    # Posterior variances say what the error is.
+    assert np.mean(fitted.variances) == pytest.approx(error**2, rel=0.3)
+
+
+def test_popularity_follows_the_weights(seed):
+    _, weights, sums, reported = noisy_sums(seed, 3.0)
+    fitted = fit(sums, reported, 3.0)
+    heavy = weights > 30.0
+    expected = 0.5 * np.log(weights / reported.mean())
+    # Weights over 30 with noise 3: errors of .05, and a grid of steps of .07.
+    np.testing.assert_allclose(fitted.popularity[heavy], expected[heavy], atol=0.35)
+    assert rms(fitted.popularity[heavy] - expected[heavy]) < 0.1
+
+
+def test_noise_alone_is_shrunk_away(seed):
+    rng = np.random.default_rng(seed)
+    sums, weights = 20.0 * rng.standard_normal((2, 500))
+    fitted = fit(sums, weights, 20.0)
+    # Of a prior deviation of .32 almost nothing follows the sums.
+    assert rms(fitted.effects) < 0.1
+
+
+def test_exact_sums(seed):
+    effects, weights, _, _ = noisy_sums(seed, 0.0)
+    weights[:3] = 0.0
+    fitted = fit(GAIN * weights * effects, weights, 0.0)
+    each = N_UNITS / weights.sum()
+    variance = weights * each + 1e-100
+    slope = GAIN * weights
+    expected = slope * fitted.scale / (slope**2 * fitted.scale + variance) * slope * effects
+    np.testing.assert_allclose(fitted.effects, expected, atol=1e-10)
+    np.testing.assert_array_equal(fitted.effects[:3], 0.0)
+    np.testing.assert_allclose(fitted.variances[:3], fitted.scale)
+    assert np.isfinite(fitted.popularity).all()
+
+
+def test_effects_add_up_over_modes():
+    one = SharedEffects(np.array([1.0, 2.0]), np.array([0.1, 0.2]), np.array([3.0, 4.0]), 1.0)
+    two = SharedEffects(np.array([10.0, 20.0]), np.array([1.0, 2.0]), np.array([5.0, 6.0]), 1.0)
+    at = effects_at_entries([one, two], np.array([[0, 1], [1, 1], [1, 0]]))
+    np.testing.assert_allclose(at.effects, [21.0, 22.0, 12.0])
+    np.testing.assert_allclose(at.variances, [2.1, 2.2, 1.2])
+    np.testing.assert_allclose(at.popularity, [9.0, 10.0, 9.0])
+
+
+def test_fold_in_is_ridge_regression_of_each_unit(seed):
+    rng = np.random.default_rng(seed)
+    n, level, noise = 200, 3.0, 0.8
+    units = rng.integers(0, 6, n)  # of eight; the last two have no entry
+    shared = EntryEffects(rng.standard_normal(n), rng.uniform(0, 1, n), rng.standard_normal(n))
+    values = level + rng.standard_normal(n)
+    found = fold_in_units(units, values, shared, n_units=8, level=level, noise_variance=noise)
+    priors = np.array([LEVEL_VARIANCE * noise, SLOPE_VARIANCE, POPULARITY_VARIANCE * noise])
+    for unit in range(6):
+        own = units == unit
+        Z = np.column_stack([np.ones(own.sum()), shared.effects[own], shared.popularity[own]])
+        w = 1 / (noise + shared.variances[own])
+        expected = np.linalg.solve(
+            (Z.T * w) @ Z + np.diag(1 / priors),
+            (Z.T * w) @ (values[own] - level - shared.effects[own]),
+        )
+        np.testing.assert_allclose(found[unit], expected, atol=1e-10)
+    np.testing.assert_array_equal(found[6:], 0.0)
+    predicted = predict_units(found, units, shared, level=level)
+    a, t, p = found[units].T
+    np.testing.assert_allclose(
+        predicted, level + shared.effects + a + t * shared.effects + p * shared.popularity
+    )
+    # A unit's parameters depend on its own entries alone.
+    changed = np.where(units == 0, values + 5.0, values)
+    again = fold_in_units(units, changed, shared, n_units=8, level=level, noise_variance=noise)
+    np.testing.assert_array_equal(again[1:], found[1:])
+    assert np.abs(again[0] - found[0]).max() > 0.5
+
+
+def test_fold_in_predicts_better_than_the_level(seed):
+    rng = np.random.default_rng(seed)
+    units = np.repeat(np.arange(100), 30)
+    n = len(units)
+    shared = EntryEffects(0.5 * rng.standard_normal(n), np.zeros(n), np.zeros(n))
+    own = np.sqrt(LEVEL_VARIANCE) * rng.standard_normal(100)
+    truth = 3.0 + own[units] + shared.effects
+    values = truth + rng.standard_normal(n)
+    found = fold_in_units(units, values, shared, n_units=100, level=3.0, noise_variance=1.0)
+    error = rms(predict_units(found, units, shared, level=3.0) - truth)
+    # Two parameters from 30 values: sqrt(2 / 30) = .26 unshrunk; without them, .45.
+    assert error < 0.3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"noise_std": -1.0}, "noise_std"),
+        ({"gain": 0.0}, "gain"),
+        ({"effect_variance": 0.0}, "effect_variance"),
+        ({"n_units": 0}, "n_units"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"weights": np.ones(3)}, "shape"),
+        ({"sums": np.array([1.0, np.nan])}, "finite"),
+    ],
+)
+def test_wrong_parameters(wrong, message):
+    right = {
+        "sums": np.ones(2),
+        "weights": np.ones(2),
+        "noise_std": 1.0,
+        "n_units": 3,
+        "gain": 1.0,
+        "effect_variance": 1.0,
+    }
+    with pytest.raises(ValueError, match=message):
+        shared_effects(**{**right, **wrong})
+
+
+def test_fold_in_needs_noise():
+    shared = EntryEffects(np.zeros(1), np.zeros(1), np.zeros(1))
+    with pytest.raises(ValueError, match="noise_variance"):
+        fold_in_units(np.zeros(1, int), [1.0], shared, n_units=1, level=0.0, noise_variance=0.0)
