@@ -16,7 +16,7 @@ from sktensor_dp.tensor import (
     coordinates_to_symmetric,
     n_unique,
     orthogonal_decomposition,
-    outer3_sum,
+    symmetric_outer_sum,
 )
 
 METHODS = ("power", "simultaneous", "best")
@@ -27,7 +27,7 @@ def noisy_tensor(dim, n_components, scale, rng):
     vectors = np.linalg.qr(rng.standard_normal((dim, n_components)))[0].T
     weights = np.linspace(1.0, 3.0, n_components)
     noise = coordinates_to_symmetric(rng.standard_normal(n_unique(dim, 3)), dim, 3)
-    return vectors, outer3_sum(weights, vectors) + scale * noise
+    return vectors, symmetric_outer_sum(weights, vectors) + scale * noise
 
 
 def matched_distance(vectors, estimates):

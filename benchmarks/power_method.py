@@ -20,7 +20,7 @@ from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateTensorPowerMethod
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.published import agn
-from sktensor_dp.tensor import outer3_sum
+from sktensor_dp.tensor import symmetric_outer_sum
 
 __all__ = ["run"]
 
@@ -54,7 +54,7 @@ def noise_of_iterations(report: Report) -> None:
     queries = k * restarts * (iterations + 1)
     nu = 6 * math.sqrt(2 * math.log(1.25 * 2 * queries / delta))
     nu /= epsilon / math.sqrt(queries * (4 + math.log(2 / delta)))
-    T = outer3_sum(np.ones(k), orthonormal_rows(k, d, np.random.default_rng(0)))
+    T = symmetric_outer_sum(np.ones(k), orthonormal_rows(k, d, np.random.default_rng(0)))
     with reproducible_noise(0), warnings.catch_warnings():
         warnings.simplefilter("ignore", NotEnoughDataWarning)
         fitted = model(

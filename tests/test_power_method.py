@@ -13,7 +13,7 @@ from sklearn.preprocessing import Normalizer
 from small_samples import INF, directions, gaussians, model, orthonormal_rows, seeded, tiny
 
 from sktensor_dp import BudgetAccountant, BudgetError, PrivateTensorPowerMethod
-from sktensor_dp.tensor import outer3_sum
+from sktensor_dp.tensor import symmetric_outer_sum
 
 MIXTURE = {"moment": "gaussian_mixture", "data_norm": 9.0}
 
@@ -73,8 +73,8 @@ def test_a_mixture_scores_like_that_of_scikit_learn(fitted_mixture, mixture):
 def test_projections_and_score_of_raw_moments(fitted_raw, raw):
     X = raw[:40]
     np.testing.assert_allclose(fitted_raw.transform(X), X @ fitted_raw.components_.T)
-    T = outer3_sum(np.full(len(X), 1 / len(X)), X)
-    found = outer3_sum(fitted_raw.weights_, fitted_raw.components_)
+    T = symmetric_outer_sum(np.full(len(X), 1 / len(X)), X)
+    found = symmetric_outer_sum(fitted_raw.weights_, fitted_raw.components_)
     gain = np.sum(T**2) - np.sum((T - found) ** 2)
     assert fitted_raw.score(X) == pytest.approx(gain)
     assert fitted_raw.score(sp.csr_array(X)) == pytest.approx(gain)
@@ -150,7 +150,7 @@ def test_wrong_parameters_cost_nothing(name, raw):
 
 
 def tensor(d=4):
-    return outer3_sum([2.0, 1.0], orthonormal_rows(2, d, np.random.default_rng(0)))
+    return symmetric_outer_sum([2.0, 1.0], orthonormal_rows(2, d, np.random.default_rng(0)))
 
 
 def crooked():

@@ -16,7 +16,7 @@ from small_samples import (
 )
 
 from sktensor_dp import PrivateSpectralLDA
-from sktensor_dp.tensor import outer3_sum
+from sktensor_dp.tensor import symmetric_outer_sum
 
 PERTURBATIONS = ("whitened_tensor", "moment_tensor", "iteration", "stream")
 
@@ -110,7 +110,7 @@ def test_a_private_tensor(epsilon, seed):
     # At eps = 1: sigma of 6 sqrt(66) / .2367 times the root of sum u^4, at most sqrt(10) at the
     # end: 650, against weights whose starts have overlaps of a tenth.
     V = orthonormal_rows(3, 10, np.random.default_rng(seed))
-    T = outer3_sum([9e4, 8e4, 7e4], V)
+    T = symmetric_outer_sum([9e4, 8e4, 7e4], V)
     fitted = model(epsilon=epsilon, data_norm=None).fit_tensor(T)
     assert_found(fitted.components_, V, 0.98)
     np.testing.assert_allclose(fitted.weights_, [9e4, 8e4, 7e4], rtol=0.1)
@@ -119,7 +119,7 @@ def test_a_private_tensor(epsilon, seed):
 def test_noise_of_iterations_is_far_below_that_of_the_paper():
     """Joint calibration and one query for all starts, at k = 5, L = R = 10, (1, 1e-5)."""
     k, n_restarts, max_iter, epsilon, delta = 5, 10, 10, 1.0, 1e-5
-    T = outer3_sum(np.arange(1.0, 6.0), orthonormal_rows(5, 30, np.random.default_rng(0)))
+    T = symmetric_outer_sum(np.arange(1.0, 6.0), orthonormal_rows(5, 30, np.random.default_rng(0)))
     fitted = model(
         k, epsilon=epsilon, delta=delta, data_norm=None, n_restarts=n_restarts, max_iter=max_iter
     )

@@ -233,8 +233,8 @@ def private_tensor_power_method(
     --------
     >>> import numpy as np
     >>> from sktensor_dp.published import private_tensor_power_method
-    >>> from sktensor_dp.tensor import outer3_sum
-    >>> T = outer3_sum([9e5, 5e5], np.eye(2))
+    >>> from sktensor_dp.tensor import symmetric_outer_sum
+    >>> T = symmetric_outer_sum([9e5, 5e5], np.eye(2))
     >>> found = private_tensor_power_method(T, 2, random_state=0)
     >>> np.abs(found.vectors).round(1) + 0.0
     array([[1., 0.],

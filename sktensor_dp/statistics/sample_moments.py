@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.norms import SLACK
 from sktensor_dp.statistics.samples import SampleChunk
-from sktensor_dp.tensor.symmetric import n_unique, outer3_sum, symmetric_to_coordinates
+from sktensor_dp.tensor.symmetric import n_unique, symmetric_outer_sum, symmetric_to_coordinates
 
 __all__ = [
     "Embedding",
@@ -212,7 +212,7 @@ class ProjectedThirdMoments(_ThirdMoments):
             if math.isfinite(self.limit):
                 norms = SLACK * self._norms(seen, distances)
                 weights = self.limit / np.maximum(norms, self.limit)
-            tensor += outer3_sum(weights, seen)
+            tensor += symmetric_outer_sum(weights, seen)
             mean += seen.T @ (weights * distances)
         coordinates = symmetric_to_coordinates(tensor)
         if self.residual_weight == 0:

@@ -55,9 +55,9 @@ class OnlinePowerMethod:
     Examples
     --------
     >>> import numpy as np
-    >>> from sktensor_dp.tensor import outer3_sum, tensor_oracle
+    >>> from sktensor_dp.tensor import symmetric_outer_sum, tensor_oracle
     >>> from sktensor_dp.tensor.online import OnlinePowerMethod
-    >>> oracle = tensor_oracle(outer3_sum([3.0, 2.0], np.eye(2)))
+    >>> oracle = tensor_oracle(symmetric_outer_sum([3.0, 2.0], np.eye(2)))
     >>> method = OnlinePowerMethod(2, 2, random_state=0)
     >>> while not method.is_complete:
     ...     method.tell(oracle(method.ask()))

@@ -100,10 +100,10 @@ def robust_tensor_power_method(
     --------
     >>> import numpy as np
     >>> from sktensor_dp.tensor.power_method import robust_tensor_power_method
-    >>> from sktensor_dp.tensor.symmetric import outer3_sum
+    >>> from sktensor_dp.tensor.symmetric import symmetric_outer_sum
     >>> V = np.array([[0.6, 0.8], [-0.8, 0.6]])
     >>> weights, vectors = robust_tensor_power_method(
-    ...     outer3_sum([1.0, 2.0], V), 2, random_state=0
+    ...     symmetric_outer_sum([1.0, 2.0], V), 2, random_state=0
     ... )
     >>> weights.round(6), vectors.round(6)
     (array([2., 1.]), array([[-0.8,  0.6],
@@ -211,8 +211,8 @@ def orthogonal_decomposition(
     --------
     >>> import numpy as np
     >>> from sktensor_dp.tensor.power_method import orthogonal_decomposition
-    >>> from sktensor_dp.tensor.symmetric import outer3_sum
-    >>> T = outer3_sum([1.0, 2.0, 3.0], np.eye(3))
+    >>> from sktensor_dp.tensor.symmetric import symmetric_outer_sum
+    >>> T = symmetric_outer_sum([1.0, 2.0, 3.0], np.eye(3))
     >>> orthogonal_decomposition(T, 3, random_state=0)[0].round(6)
     array([3., 2., 1.])
     """

@@ -81,9 +81,9 @@ def simultaneous_power_iteration(
     --------
     >>> import numpy as np
     >>> from sktensor_dp.tensor.simultaneous import simultaneous_power_iteration
-    >>> from sktensor_dp.tensor.symmetric import outer3_sum
+    >>> from sktensor_dp.tensor.symmetric import symmetric_outer_sum
     >>> weights, vectors = simultaneous_power_iteration(
-    ...     outer3_sum([1.0, -2.0], np.eye(2)), 2, random_state=0
+    ...     symmetric_outer_sum([1.0, -2.0], np.eye(2)), 2, random_state=0
     ... )
     >>> weights.round(6), vectors.round(6) + 0.0
     (array([2., 1.]), array([[ 0., -1.],

@@ -23,7 +23,6 @@ __all__ = [
     "coordinates_to_symmetric",
     "multilinear",
     "n_unique",
-    "outer3_sum",
     "symmetric_outer_sum",
     "symmetric_product",
     "symmetric_to_coordinates",
@@ -235,36 +234,6 @@ def multilinear(T: ArrayLike, A: ArrayLike) -> NDArray[Any]:
     first = matrix.T @ tensor.reshape(k, k * k)
     product: NDArray[Any] = matrix.T @ (first.reshape(-1, k, k) @ matrix)
     return product
-
-
-def outer3_sum(weights: ArrayLike, V: ArrayLike) -> NDArray[Any]:
-    """`symmetric_outer_sum` of order 3, sum_j weights[j] v_j (x) v_j (x) v_j.
-
-    Parameters
-    ----------
-    weights : array-like of shape (n,)
-        Weights, of any sign.
-    V : array-like of shape (n, k)
-        The vectors v_j as rows.
-
-    Returns
-    -------
-    ndarray of shape (k, k, k)
-        Symmetric up to rounding.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.symmetric import outer3_sum
-    >>> float(outer3_sum([2.0, 5.0], np.eye(2))[1, 1, 1])
-    5.0
-    """
-    return symmetric_outer_sum(weights, V, 3)
 
 
 def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike, order: int = 3) -> NDArray[Any]:

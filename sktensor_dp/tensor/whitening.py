@@ -354,9 +354,9 @@ def whiten_by_random_marginal(
     Examples
     --------
     >>> import numpy as np
-    >>> from sktensor_dp.tensor.symmetric import outer3_sum
+    >>> from sktensor_dp.tensor.symmetric import symmetric_outer_sum
     >>> from sktensor_dp.tensor.whitening import whiten_by_random_marginal
-    >>> T = outer3_sum([2.0, 1.0], np.eye(4)[:2])
+    >>> T = symmetric_outer_sum([2.0, 1.0], np.eye(4)[:2])
     >>> marginal = whiten_by_random_marginal(T, 2, theta=[1.0, 1.0, 1.0, 1.0])
     >>> marginal.eigenvalues
     array([1. , 0.5])

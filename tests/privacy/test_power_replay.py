@@ -13,7 +13,7 @@ from replaying import Seen, state
 
 from sktensor_dp import NotEnoughDataWarning, PrivateTensorPowerMethod
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.tensor import outer3_sum, symmetrize
+from sktensor_dp.tensor import symmetric_outer_sum, symmetrize
 
 N, D = 240, 7
 MODULES = {"sample_moments", "power_iterations"}
@@ -67,7 +67,7 @@ COUNTS: dict[str, Callable[[np.random.Generator, int, int], np.ndarray]] = {
 }
 
 TENSORS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
-    "components": lambda rng, d: outer3_sum(np.full(3, 30.0), components(rng, 3, d)),
+    "components": lambda rng, d: symmetric_outer_sum(np.full(3, 30.0), components(rng, 3, d)),
     "zeros": lambda rng, d: np.zeros((d, d, d)),
     "noise": lambda rng, d: symmetrize(rng.standard_normal((d, d, d))),
     "enormous": lambda rng, d: 1e308 * symmetrize(rng.choice([-1.0, 1.0], (d, d, d))),

@@ -20,7 +20,7 @@ from sktensor_dp.published.noisy_iteration import (
     noisy_columns,
     noisy_power_iteration,
 )
-from sktensor_dp.tensor import outer3_sum, tensor_oracle
+from sktensor_dp.tensor import symmetric_outer_sum, tensor_oracle
 
 
 def frame(dim, n_components, rng):
@@ -55,7 +55,9 @@ def test_deflation_is_that_of_the_tensor_itself(seed):
     """The loop on T deflates as a loop on T - D would, with unit vectors in xi."""
     rng = np.random.default_rng(seed)
     V = frame(6, 2, rng)
-    T = outer3_sum([2.0, 1.0], V) + 0.01 * outer3_sum(rng.standard_normal(3), frame(6, 3, rng))
+    T = symmetric_outer_sum([2.0, 1.0], V) + 0.01 * symmetric_outer_sum(
+        rng.standard_normal(3), frame(6, 3, rng)
+    )
 
     def run(tensor, n_components):
         oracle = tensor_oracle(tensor)
@@ -68,7 +70,7 @@ def test_deflation_is_that_of_the_tensor_itself(seed):
     weights, vectors = run(T, 2)
     generator = np.random.default_rng([seed, 1])
     first_weight, first = run(T, 1)
-    second_weight, second = run(T - outer3_sum(first_weight, first), 1)
+    second_weight, second = run(T - symmetric_outer_sum(first_weight, first), 1)
     np.testing.assert_allclose(weights, [first_weight[0], second_weight[0]], atol=1e-10)
     np.testing.assert_allclose(vectors, np.vstack([first, second]), atol=1e-8)
 
@@ -149,7 +151,12 @@ def test_sparse_batches_give_the_same():
 def test_tensor_without_noise_is_decomposed(seed):
     V = frame(9, 3, np.random.default_rng([seed, 4]))
     found = private_tensor_power_method(
-        outer3_sum([3.0, 2.0, 1.0], V), 3, math.inf, n_restarts=30, max_iter=30, random_state=seed
+        symmetric_outer_sum([3.0, 2.0, 1.0], V),
+        3,
+        math.inf,
+        n_restarts=30,
+        max_iter=30,
+        random_state=seed,
     )
     order = np.argsort(-found.weights)
     np.testing.assert_allclose(found.weights[order], [3.0, 2.0, 1.0], atol=1e-8)
@@ -214,7 +221,7 @@ def test_noise_of_the_value_query_is_six_printed_multipliers(seed):
 
 def test_noise_hides_a_small_tensor_and_spares_a_large_one(seed):
     V = frame(6, 2, np.random.default_rng([seed, 6]))
-    T = outer3_sum([2.0, 1.0], V)
+    T = symmetric_outer_sum([2.0, 1.0], V)
     # nu is about 2600 and |u|_inf^2 below 1: 2e6 is 800 times the noise, 2 is nothing.
     large = seeded(seed, private_tensor_power_method, 1e6 * T, 2, n_restarts=20, random_state=seed)
     found = large.vectors[np.argsort(-large.weights)]

@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
-from sktensor_dp.tensor import outer3_sum, tensor_oracle
+from sktensor_dp.tensor import symmetric_outer_sum, tensor_oracle
 from sktensor_dp.tensor.online import OnlinePowerMethod
 
 
@@ -22,7 +22,7 @@ def test_finds_components_after_the_answers_it_asked_for(seed):
     weights, V, _ = problem(seed)
     method = OnlinePowerMethod(8, 3, max_iter=12, random_state=seed)
     assert method.n_answers_needed == 39
-    oracle = tensor_oracle(outer3_sum(weights, V))
+    oracle = tensor_oracle(symmetric_outer_sum(weights, V))
     run(method, oracle, 38)
     assert not method.is_complete
     run(method, oracle, 1)
@@ -34,7 +34,7 @@ def test_finds_components_after_the_answers_it_asked_for(seed):
 
 def test_the_first_answer_is_a_power_step_and_its_value(seed):
     weights, V, _ = problem(seed)
-    T = outer3_sum(weights, V)
+    T = symmetric_outer_sum(weights, V)
     method = OnlinePowerMethod(8, 3, n_restarts=4, random_state=seed)
     starts = method.ask().copy()
     np.testing.assert_allclose(np.linalg.norm(starts, axis=0), 1.0)
@@ -47,7 +47,7 @@ def test_the_first_answer_is_a_power_step_and_its_value(seed):
 
 def test_deflation_removes_what_was_found(seed):
     weights, V, _ = problem(seed)
-    oracle = tensor_oracle(outer3_sum(weights, V))
+    oracle = tensor_oracle(symmetric_outer_sum(weights, V))
     method = OnlinePowerMethod(8, 3, max_iter=15, random_state=seed)
     run(method, oracle, 16)
     # What is left has no part of the component found.
@@ -60,7 +60,7 @@ def test_deflation_removes_what_was_found(seed):
 def test_polishing_averages_noise(seed):
     """A third of the noise after nine steps; one alone would leave all of it."""
     weights, V, rng = problem(seed)
-    exact = tensor_oracle(outer3_sum(weights, V))
+    exact = tensor_oracle(symmetric_outer_sum(weights, V))
     sigma = 0.02
 
     def noisy(U):
@@ -77,7 +77,7 @@ def test_polishing_averages_noise(seed):
 
 def test_weights_decrease_while_components_are_found():
     weights, V, _ = problem(0)
-    oracle = tensor_oracle(outer3_sum(weights[::-1], V))
+    oracle = tensor_oracle(symmetric_outer_sum(weights[::-1], V))
     method = OnlinePowerMethod(8, 3, random_state=1)
     for _ in range(40):
         method.tell(oracle(method.ask()))
@@ -89,7 +89,7 @@ def test_weights_decrease_while_components_are_found():
 
 def test_pickling_between_answers_changes_nothing():
     weights, V, _ = problem(0)
-    oracle = tensor_oracle(outer3_sum(weights, V))
+    oracle = tensor_oracle(symmetric_outer_sum(weights, V))
     whole = OnlinePowerMethod(8, 3, max_iter=3, random_state=0)
     parts = OnlinePowerMethod(8, 3, max_iter=3, random_state=0)
     for _ in range(14):

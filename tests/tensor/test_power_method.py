@@ -8,9 +8,9 @@ from sktensor_dp.tensor import (
     coordinates_to_symmetric,
     n_unique,
     orthogonal_decomposition,
-    outer3_sum,
     robust_tensor_power_method,
     simultaneous_power_iteration,
+    symmetric_outer_sum,
     symmetrize,
     tensor_oracle,
 )
@@ -43,7 +43,7 @@ def test_orthogonal_tensors_are_recovered_exactly(method, dim, n_components, see
     rng = np.random.default_rng([seed, 1])
     V, true_weights = random_frame(dim, n_components, rng), np.linspace(3, 1, n_components)
     weights, vectors = orthogonal_decomposition(
-        outer3_sum(true_weights, V), n_components, method=method, random_state=seed
+        symmetric_outer_sum(true_weights, V), n_components, method=method, random_state=seed
     )
     np.testing.assert_allclose(weights, true_weights, atol=1e-10)
     # Distances are square roots of differences of 1: compare products instead.
@@ -55,10 +55,10 @@ def test_orthogonal_tensors_are_recovered_exactly(method, dim, n_components, see
 def test_equal_and_negative_weights_are_recovered(method, seed):
     rng = np.random.default_rng([seed, 2])
     V = random_frame(6, 4, rng)
-    T = outer3_sum([2.0, -2.0, 2.0, -1.0], V)
+    T = symmetric_outer_sum([2.0, -2.0, 2.0, -1.0], V)
     weights, vectors = orthogonal_decomposition(T, 4, method=method, random_state=seed)
     np.testing.assert_allclose(weights, [2.0, 2.0, 2.0, 1.0], atol=1e-10)
-    np.testing.assert_allclose(outer3_sum(weights, vectors), T, atol=1e-9)
+    np.testing.assert_allclose(symmetric_outer_sum(weights, vectors), T, atol=1e-9)
 
 
 # To first order v_j moves by the part of E(I, v_j, v_j)/w_j normal to it: 9
@@ -69,7 +69,7 @@ def test_equal_and_negative_weights_are_recovered(method, seed):
 def test_noise_moves_components_a_little(method, seed):
     rng = np.random.default_rng([seed, 3])
     V = random_frame(10, 10, rng)
-    T = outer3_sum(np.linspace(3, 1, 10), V) + 0.02 * symmetric_noise(10, rng)
+    T = symmetric_outer_sum(np.linspace(3, 1, 10), V) + 0.02 * symmetric_noise(10, rng)
     _, vectors = orthogonal_decomposition(T, 10, method=method, random_state=seed)
     assert matched(V, vectors).max() < 0.13
     assert matched(V, random_frame(10, 10, rng)).max() > 0.5
@@ -84,7 +84,7 @@ def test_simultaneous_iteration_is_more_accurate_than_deflation(seed):
     for trial in range(5):
         rng = np.random.default_rng([seed, 4, trial])
         V = random_frame(10, 10, rng)
-        T = outer3_sum(np.linspace(3, 1, 10), V) + 0.1 * symmetric_noise(10, rng)
+        T = symmetric_outer_sum(np.linspace(3, 1, 10), V) + 0.1 * symmetric_noise(10, rng)
         power, best = (
             orthogonal_decomposition(T, 10, method=method, random_state=seed)[1]
             for method in ("power", "best")
@@ -98,7 +98,7 @@ def test_simultaneous_iteration_is_more_accurate_than_deflation(seed):
 @pytest.mark.parametrize("function", [robust_tensor_power_method, simultaneous_power_iteration])
 def test_restart_with_the_largest_value_wins(function, seed):
     V = random_frame(3, 3, np.random.default_rng([seed, 11]))
-    T = outer3_sum([1.0, 3.0, 2.0], V)
+    T = symmetric_outer_sum([1.0, 3.0, 2.0], V)
     weights, vectors = function(T, 1, n_restarts=20, random_state=seed)
     np.testing.assert_allclose(weights, [3.0], atol=1e-10)
     np.testing.assert_allclose(vectors, V[1:2], atol=1e-9)
@@ -108,7 +108,9 @@ def test_restart_with_the_largest_value_wins(function, seed):
 # columns T(v_j, v_j, v_j) T(I, v_j, v_j); iterations stop within 1e-10 of one.
 def test_simultaneous_iteration_ends_where_diagonal_energy_is_stationary(seed):
     rng = np.random.default_rng([seed, 12])
-    T = outer3_sum(np.linspace(3, 1, 6), random_frame(6, 6, rng)) + 0.1 * symmetric_noise(6, rng)
+    T = symmetric_outer_sum(np.linspace(3, 1, 6), random_frame(6, 6, rng)) + 0.1 * symmetric_noise(
+        6, rng
+    )
     weights, vectors = simultaneous_power_iteration(T, 6, max_iter=2000, random_state=seed)
     cross = vectors @ (tensor_oracle(T)(vectors.T) * weights)
     np.testing.assert_allclose(cross, cross.T, atol=1e-8)
@@ -118,7 +120,7 @@ def test_simultaneous_iteration_ends_where_diagonal_energy_is_stationary(seed):
 def test_best_has_the_largest_diagonal_energy_of_orthonormal_frames(seed):
     rng = np.random.default_rng([seed, 5])
     V = random_frame(8, 8, rng)
-    T = outer3_sum(np.linspace(3, 1, 8), V) + 0.2 * symmetric_noise(8, rng)
+    T = symmetric_outer_sum(np.linspace(3, 1, 8), V) + 0.2 * symmetric_noise(8, rng)
     weights, vectors = orthogonal_decomposition(T, 8, random_state=seed)
     np.testing.assert_allclose(vectors @ vectors.T, np.eye(8), atol=1e-12)
     power = robust_tensor_power_method(T, 8, random_state=seed)[1]
@@ -133,7 +135,7 @@ def test_best_has_the_largest_diagonal_energy_of_orthonormal_frames(seed):
 def test_oracle_equals_dense_and_tensor_is_unchanged(function, seed):
     rng = np.random.default_rng([seed, 6])
     V, true_weights = random_frame(7, 3, rng), np.array([3.0, 2.0, 1.0])
-    T = outer3_sum(true_weights, V)
+    T = symmetric_outer_sum(true_weights, V)
     before = T.copy()
     T.flags.writeable = False
     dense = function(T, 3, random_state=seed)
@@ -192,7 +194,7 @@ def test_zero_tensor_has_zero_weights_and_orthonormal_vectors(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_rank_deficient_tensor_has_exact_zero_weights(method, seed):
     V = random_frame(6, 2, np.random.default_rng([seed, 8]))
-    T = outer3_sum([2.0, 1.0], V)
+    T = symmetric_outer_sum([2.0, 1.0], V)
     weights, vectors = orthogonal_decomposition(T, 5, method=method, random_state=seed)
     np.testing.assert_allclose(weights[:2], [2.0, 1.0], atol=1e-10)
     np.testing.assert_array_equal(weights[2:], np.zeros(3))
@@ -203,7 +205,7 @@ def test_rank_deficient_tensor_has_exact_zero_weights(method, seed):
 @pytest.mark.parametrize("method", METHODS)
 def test_scale_of_the_tensor_does_not_matter(method, seed):
     V = random_frame(4, 4, np.random.default_rng([seed, 9]))
-    T = outer3_sum([4.0, 3.0, 2.0, 1.0], V)
+    T = symmetric_outer_sum([4.0, 3.0, 2.0, 1.0], V)
     weights, vectors = orthogonal_decomposition(1e-20 * T, 4, method=method, random_state=seed)
     np.testing.assert_allclose(weights, 1e-20 * np.array([4.0, 3.0, 2.0, 1.0]), rtol=1e-9)
     np.testing.assert_allclose(vectors, V, atol=1e-9)
@@ -211,14 +213,14 @@ def test_scale_of_the_tensor_does_not_matter(method, seed):
 
 def test_simultaneous_iteration_starts_where_told(seed):
     V = random_frame(5, 5, np.random.default_rng([seed, 10]))
-    T = outer3_sum([5.0, 4.0, 3.0, 2.0, 1.0], V)
+    T = symmetric_outer_sum([5.0, 4.0, 3.0, 2.0, 1.0], V)
     weights, vectors = simultaneous_power_iteration(T, 5, starts=2.0 * V, n_restarts=0, max_iter=1)
     np.testing.assert_allclose(weights, [5.0, 4.0, 3.0, 2.0, 1.0], rtol=1e-12)
     np.testing.assert_allclose(vectors, V, atol=1e-12)
 
 
 def test_legacy_random_states_are_accepted():
-    T = outer3_sum([2.0, 1.0], np.eye(2))
+    T = symmetric_outer_sum([2.0, 1.0], np.eye(2))
     first, second = (
         robust_tensor_power_method(T, 2, random_state=np.random.RandomState(3)) for _ in range(2)
     )

@@ -11,7 +11,7 @@ from sktensor_dp.tensor import (
     coordinates_to_symmetric,
     multilinear,
     n_unique,
-    outer3_sum,
+    symmetric_outer_sum,
     symmetric_product,
     symmetric_to_coordinates,
     symmetrize,
@@ -112,19 +112,19 @@ def test_multilinear_matches_the_sum(seed):
     np.testing.assert_allclose(multilinear(T, A), expected, atol=1e-12)
 
 
-def test_outer3_sum_matches_the_sum(seed, monkeypatch):
+def test_symmetric_outer_sum_matches_the_sum(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     weights, V = rng.standard_normal(5), rng.standard_normal((5, 3))
     expected = np.zeros((3, 3, 3))
     for w, v in zip(weights, V, strict=True):
         expected += w * np.multiply.outer(np.multiply.outer(v, v), v)
-    np.testing.assert_allclose(outer3_sum(weights, V), expected, atol=ROUNDING)
+    np.testing.assert_allclose(symmetric_outer_sum(weights, V), expected, atol=ROUNDING)
     monkeypatch.setattr("sktensor_dp.tensor.symmetric._BLOCK_NUMBERS", 18)  # two rows a block
-    np.testing.assert_allclose(outer3_sum(weights, V), expected, atol=ROUNDING)
+    np.testing.assert_allclose(symmetric_outer_sum(weights, V), expected, atol=ROUNDING)
 
 
-def test_outer3_sum_of_nothing_is_zero():
-    np.testing.assert_array_equal(outer3_sum([], np.empty((0, 2))), np.zeros((2, 2, 2)))
+def test_symmetric_outer_sum_of_nothing_is_zero():
+    np.testing.assert_array_equal(symmetric_outer_sum([], np.empty((0, 2))), np.zeros((2, 2, 2)))
 
 
 def test_symmetric_product_matches_the_sum(seed):
@@ -146,7 +146,7 @@ def test_symmetric_product_matches_the_sum(seed):
         (lambda: coordinates_to_symmetric(np.ones(3), 2, 4), "order must be 2 or 3; got 4"),
         (lambda: coordinates_to_symmetric(np.ones(4), 2, 2), r"c must have shape \(3,\)"),
         (lambda: multilinear(np.ones((2, 2, 2)), np.ones((3, 2))), r"A must have shape \(2, m\)"),
-        (lambda: outer3_sum(np.ones(2), np.ones((3, 2))), "weights and V"),
+        (lambda: symmetric_outer_sum(np.ones(2), np.ones((3, 2))), "weights and V"),
         (lambda: symmetric_product(np.eye(2), np.ones(3)), r"v must have shape \(2,\)"),
     ],
 )

@@ -7,7 +7,7 @@ from sktensor_dp.tensor import (
     capped_whitener,
     multilinear,
     orthogonal_decomposition,
-    outer3_sum,
+    symmetric_outer_sum,
     top_eigenpairs,
     whiten_by_random_marginal,
     whitener,
@@ -43,7 +43,7 @@ def test_topics_are_read_from_the_whitened_third_moment(cap, seed):
     white = whitener(M2, 4)
     if cap is not None:
         white = capped_whitener(white, np.quantile(row_norms(white.matrix), cap))
-    in_frame = outer3_sum(weights, topics @ white.basis)
+    in_frame = symmetric_outer_sum(weights, topics @ white.basis)
     whitened = multilinear(in_frame, white.transform)
     found, vectors = orthogonal_decomposition(whitened, 4, random_state=seed)
     estimates = found[:, None] * white.unwhiten(vectors)
@@ -113,7 +113,7 @@ def test_cap_above_every_row_changes_nothing():
 def test_random_marginal_spans_the_components(seed):
     rng = np.random.default_rng([seed, 6])
     V = np.linalg.qr(rng.standard_normal((20, 4)))[0].T
-    T = outer3_sum([4.0, 3.0, 2.0, 1.0], V)
+    T = symmetric_outer_sum([4.0, 3.0, 2.0, 1.0], V)
     marginal = whiten_by_random_marginal(T, 4, random_state=seed)
     overlaps = V @ marginal.theta * [4.0, 3.0, 2.0, 1.0]
     expected = overlaps[np.argsort(-np.abs(overlaps))]
@@ -138,7 +138,7 @@ def test_random_marginal_is_uniform_on_the_sphere_and_seeded():
 def test_definite_marginal_whitens_components_that_are_not_orthogonal(seed):
     rng = np.random.default_rng([seed, 7])
     weights, topics, _ = topic_moments(30, 3, rng)
-    T = outer3_sum(weights, topics)
+    T = symmetric_outer_sum(weights, topics)
     white = whiten_by_random_marginal(T, 3, theta=np.ones(30)).whitener()
     found, vectors = orthogonal_decomposition(multilinear(T, white.matrix), 3, random_state=seed)
     estimates = white.unwhiten(vectors)
@@ -150,7 +150,9 @@ def test_definite_marginal_whitens_components_that_are_not_orthogonal(seed):
 
 
 def test_indefinite_marginal_has_no_whitener():
-    marginal = whiten_by_random_marginal(outer3_sum([1.0, 1.0], np.eye(2)), 2, theta=[1.0, -1.0])
+    marginal = whiten_by_random_marginal(
+        symmetric_outer_sum([1.0, 1.0], np.eye(2)), 2, theta=[1.0, -1.0]
+    )
     with pytest.raises(ValueError, match="1 of 2"):
         marginal.whitener()
 
