@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import (
+    completion,
+    completion_kernels,
     decomposition_accuracy,
     long_documents,
     power_method,
@@ -24,6 +26,8 @@ BENCHES = (
     "speed",
     "power_method_speed",
     "power_method",
+    "completion",
+    "completion_kernels",
     "small_counts",
     "long_documents",
     "real_text",
@@ -41,8 +45,8 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument(
         "--data",
         type=Path,
-        default=HERE.parent.parent / "shared" / "data" / "20newsgroups",
-        help="folder of 20 newsgroups counts: train.ldac.gz, test.ldac.gz, vocab.txt",
+        default=HERE.parent.parent / "shared" / "data",
+        help="folder that holds the folders 20newsgroups, ml-100k and beijing-air",
     )
     parser.add_argument(
         "--results", type=Path, default=HERE / "results", help="folder for one JSON file per bench"
@@ -62,12 +66,16 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         power_method_speed.run(report)
     elif name == "power_method":
         power_method.run(report)
+    elif name == "completion":
+        completion.run(report, options.data)
+    elif name == "completion_kernels":
+        completion_kernels.run(report)
     elif name == "small_counts":
         small_counts.run(report)
     elif name == "long_documents":
         long_documents.run(report)
     elif name == "real_text":
-        real_text.run(report, options.data)
+        real_text.run(report, options.data / "20newsgroups")
     else:
         for dim, n_components in ((10, 10), (20, 4)):
             decomposition_accuracy.run(dim, n_components, 5 if options.quick else 100)

@@ -184,7 +184,7 @@ def stream_memory(report: Report) -> None:
 def stream_time(report: Report) -> None:
     """Seconds a batch, and the slope of their logarithm in d and in n."""
     k, restarts = 5, 20
-    sizes = {"d": [(1000, d) for d in (50_000, 100_000, 200_000, 400_000)]}
+    sizes = {"d": [(1000, d) for d in (20_000, 40_000, 80_000, 160_000)]}
     sizes["n"] = [(n, 2000) for n in (100_000, 200_000, 400_000)]
     if report.quick:
         sizes = {name: grid[:2] for name, grid in sizes.items()}

@@ -1,5 +1,6 @@
 """Differentially private tensor methods as scikit-learn estimators."""
 
+from sktensor_dp.completion import PrivateCPCompletion, PrivateTuckerCompletion
 from sktensor_dp.exceptions import BudgetError, NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.power_method import PrivateTensorPowerMethod
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -16,9 +17,11 @@ __all__ = [
     "NotEnoughDataWarning",
     "PrivacyLeakWarning",
     "PrivacyReport",
+    "PrivateCPCompletion",
     "PrivateCountVectorizer",
     "PrivateSpectralLDA",
     "PrivateTensorPowerMethod",
+    "PrivateTuckerCompletion",
     "config_context",
     "unsafe_seeded_noise",
 ]

@@ -31,7 +31,7 @@ def state(item: Any) -> Any:
         return ("RandomState", state(item.get_state()))
     if isinstance(item, np.random.Generator):
         return ("Generator", state(item.bit_generator.state))
-    if item is None or isinstance(item, str | int | float | complex | np.generic | type):
+    if item is None or isinstance(item, str | int | float | complex | np.generic | type | slice):
         return (type(item).__name__, repr(item))
     # Functions can carry anything along: none may be kept.
     assert not isinstance(item, FunctionType | MethodType | BuiltinFunctionType), item

@@ -59,6 +59,8 @@ ESTIMATOR = (
     "privacy.calibration",
     "privacy.curator",
     "privacy.documents",
+    "privacy.entries",
+    "privacy.piecewise",
     "privacy.plan",
     "privacy.report",
     "privacy.entries",

@@ -130,3 +130,44 @@ def test_trial_succeeds_without_noise_and_in_order(script):
     assert figure.fails(noise, 0.0, 30, np.random.default_rng(0)) == (False, False)
     # v2 is found first where its weight .75 + sigma is above 1: a failure in order alone.
     assert figure.fails(noise, 0.5 / 3, 30, np.random.default_rng(0)) == (True, False)
+
+
+def test_wei_is_drawn(script, tmp_path, capsys):
+    figure = script("figure_wei")
+    assert figure.main(["--quick", "--out", str(tmp_path)]) == 0
+    rows = rows_of(tmp_path / "wei-figure-2.csv")
+    assert list(rows[0]) == ["model", "method", "private", "epsilon", "runs", "rmse", "rmse_sd"]
+    assert len(rows) == 2 * 2 * len(figure.LOOKS)
+    errors = {(row["model"], row["method"], row["epsilon"]): float(row["rmse"]) for row in rows}
+    for model in ("CP", "Tucker"):
+        # The model explains the tensor; the mean does not; noise at epsilon = 1 hides it.
+        mean = errors[model, "mean alone", "1"]
+        assert errors[model, "default, no noise", "10"] < 0.4 * mean
+        assert errors[model, "input", "1"] > mean
+    assert not (tmp_path / "wei-figure-3.csv").exists()
+    drawn = words_in(tmp_path / "wei-figure-2.svg")
+    assert set(figure.LOOKS) <= drawn
+    assert "give its folder as --movielens" in capsys.readouterr().out
+
+
+def test_wei_reads_ratings(script, tmp_path):
+    figure = script("figure_wei")
+    (tmp_path / "ua.base").write_text("1\t1\t4\t86500\n1\t2\t5\t86600\n2\t1\t3\t259200\n")
+    (tmp_path / "ua.test").write_text("2\t2\t1\t86400\n")
+    task = figure.movielens(tmp_path)
+    assert task.shape == (943, 1682, 3)
+    np.testing.assert_array_equal(task.X, [[0, 0, 0], [0, 1, 0], [1, 0, 2]])
+    np.testing.assert_array_equal(task.y_test, [1])
+
+
+def test_bi_scaling(script):
+    figure = script("figure_wei")
+    # Two users of two items each on one day, and one rating on another day.
+    X = np.array([[0, 0, 0], [0, 1, 0], [1, 2, 0], [1, 3, 0], [0, 0, 1]])
+    y = np.array([4.0, 5.0, 1.0, 3.0, 2.0])
+    scaling = figure.BiScaling(X, y, (2, 4, 2))
+    np.testing.assert_allclose(scaling.scaled[:4], [-1, 1, -1, 1], atol=1e-12)
+    np.testing.assert_allclose(scaling.restored(X, scaling.scaled), y)
+    # One value changed moves another: no bound on single values bounds this.
+    neighbour = figure.BiScaling(X, np.array([4.0, 3.0, 1.0, 3.0, 2.0]), (2, 4, 2))
+    np.testing.assert_allclose(neighbour.scaled[:2], [1, -1], atol=1e-12)

@@ -12,7 +12,7 @@ from sktensor_dp import NotEnoughDataWarning
 README = Path(__file__).parents[1] / "README.md"
 
 
-PAGES = [README, README.parent / "docs" / "components.md"]
+PAGES = [README, *(README.parent / "docs" / f"{name}.md" for name in ("components", "completion"))]
 
 
 def examples(page: Path) -> list[str]:
@@ -54,6 +54,10 @@ def test_stream_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
     overlaps = np.abs(names["model"].components_ @ np.asarray(names["directions"]).T)  # type: ignore[attr-defined]
     assert overlaps.max(axis=0).min() > 0.9
     assert capsys.readouterr().out.startswith("22 ")
+
+
+def test_completion_runs_as_printed() -> None:
+    run(examples(PAGES[2])[0])
 
 
 def test_examples_are_short() -> None:

@@ -120,9 +120,10 @@ class SharedRowSums:
         rows = chunk.coordinates[:, self.mode]
         weights = 1 / self._count_norms(chunk, rows)[chunk.units]
         size = self.shape[self.mode]
-        return np.array(
-            [np.bincount(rows, weights=w, minlength=size) for w in (weights * residuals, weights)]
-        )
+        terms = (weights * residuals, weights)
+        sums = [np.bincount(rows, weights=w, minlength=size) for w in terms]
+        # Without entries it would count in integers, and dividing them in place would fail.
+        return np.array(sums, dtype=np.float64)
 
     def _residuals(self, chunk: SliceChunks) -> Floats:
         """Values minus released effects and the unit's own level, clipped to [-1, 1]."""

@@ -1,0 +1,65 @@
+"""Rows of factors from noisy right-hand sides of their normal equations."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["posterior_rows", "unit_mean_square"]
+
+Floats = NDArray[np.float64]
+
+# Expectation-maximisation steps for the prior variance of the rows.
+PRIOR_STEPS = 20
+# Least prior variance relative to the first, and what keeps matrices regular, relative to
+# their size.
+LEAST_PRIOR, LEAST_RIDGE = 1e-8, 1e-12
+
+
+def posterior_rows(
+    sums: Floats, grams: Floats, noise: Floats, residual: float, prior: float
+) -> Floats:
+    """Posterior means of rows a, of which ``H a`` was seen with noise of known covariance.
+
+    Rows are normal with mean 0 and a common variance, which is estimated.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (n_rows, r)
+        ``sum_e x_e z_e`` over the entries of each row, with noise.
+    grams : ndarray of shape (n_rows, r, r)
+        ``H = sum_e z_e z_e'``; 0 for rows without entries.
+    noise : ndarray of shape (n_rows, r, r)
+        Covariance of the noise of each sum.
+    residual : float
+        Variance of a value about the model.
+    prior : float
+        Variance to start from.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, r)
+        0 where H is 0.
+    """
+    r = sums.shape[1]
+    seen = np.trace(grams, axis1=1, axis2=2) > 0
+    found = np.zeros_like(sums)
+    if r == 0 or not seen.any():
+        return found
+    H, g, N = grams[seen], sums[seen], noise[seen] + residual * grams[seen]
+    squares, least = H @ H, LEAST_PRIOR * prior
+    for _ in range(PRIOR_STEPS):
+        total = prior * squares + N
+        size = np.trace(total, axis1=1, axis2=2) / r
+        total += LEAST_RIDGE * size[:, None, None] * np.eye(r)
+        gain = prior * np.linalg.solve(total, H).transpose(0, 2, 1)
+        rows = np.einsum("iab,ib->ia", gain, g)
+        variances = prior * (1 - np.einsum("iab,iba->ia", gain, H))
+        prior = max(float(np.mean(rows**2 + np.maximum(variances, 0.0))), least)
+    found[seen] = rows
+    return found
+
+
+def unit_mean_square(factor: Floats) -> tuple[Floats, Floats]:
+    """Columns of unit mean square, and the roots of what it was; zeros stay."""
+    size = np.sqrt(np.mean(factor**2, axis=0))
+    safe = np.where(size > 0, size, 1.0)
+    return factor / safe, safe

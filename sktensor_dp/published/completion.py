@@ -1,0 +1,400 @@
+r"""Tensor completion of Wei et al.: input, gradient and output perturbation (Algorithms 1 to 3).
+
+All three solve (4) or (5) by stochastic gradient descent (SGD). What the print leaves open
+is chosen here as little as it takes:
+
+- *SGD* goes through the entries in blocks: gradients of one block are taken at the same
+  parameters and added. Entries are in a new random order in every iteration. A block of one
+  entry is the print, line by line.
+- *Start*: normal. *Modes*: any number; the last one is the paper's C.
+- *Sensitivities*: ``x_max - x_min`` of the observed values unless `bounds` are given; ``2 m``, as
+  in the paper's experiments (Theorem 2 has ``2 L``); ``2 tau L eta``, tau being iterations.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sktensor_dp._parameters import Number
+from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.published.claim import Claim
+from sktensor_dp.tensor._random import as_generator
+from sktensor_dp.tensor.entries import (
+    SortedEntries,
+    cp_values,
+    khatri_rao_rows,
+    kronecker_rows,
+    tucker_values,
+)
+
+__all__ = [
+    "PublishedCompletion",
+    "Stochastic",
+    "gradient_perturbation",
+    "input_perturbation",
+    "output_perturbation",
+    "with_laplace_noise",
+    "with_row_noise",
+]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.intp]
+Protect = Callable[[Floats], Floats]
+
+NEIGHBOURS = "tensors observed at the same coordinates that differ in one value"
+PAPER = "Wei et al., Algorithm"
+HOLDS = (
+    "Holds for values clamped to bounds that are public, at public coordinates. The solver after "
+    "it is free."
+)
+OWN_RANGE = (
+    "Does not hold: the range is taken from the values, so that their noise depends on them, and "
+    "one value that sets the range is told from another by all the noise there is. Scaling by "
+    "minimum and maximum, or by rows and columns, first has the same fault."
+)
+GRADIENT = (
+    "Does not hold: all factors but the last, and the core, are updated by exact gradients and "
+    "released. Even in the last factor epsilon is spent in every step, and never added up."
+)
+OUTPUT = (
+    "Does not hold: all factors but the last, and the core, are released as they are. Where the "
+    "last one is noised, 2 tau L eta needs a convex objective, and this one is not."
+)
+
+
+@dataclass(frozen=True)
+class Stochastic:
+    """How SGD is run.
+
+    Parameters
+    ----------
+    max_iter : int, default=100
+        Passes over the entries.
+    learning_rate : float, default=0.005
+        Of every step.
+    penalty, core_penalty : float, default=0.01 and 0.001
+        Lambda of the factors and of the core.
+    block : int, default=1
+        Entries whose gradients are taken at the same parameters.
+    scale : float, default=0.5
+        Deviation of the parameters at the start.
+    """
+
+    max_iter: int = 100
+    learning_rate: float = 0.005
+    penalty: float = 0.01
+    core_penalty: float = 0.001
+    block: int = 1
+    scale: float = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedCompletion:
+    """What a published completion releases.
+
+    Attributes
+    ----------
+    factors : list of ndarray of shape (shape[m], rank)
+    core : ndarray of shape (rank,) * n_modes, or None
+        None for CP models.
+    claim : Claim
+        What was claimed and what is true.
+    """
+
+    factors: list[Floats]
+    core: Floats | None
+    claim: Claim
+
+    def predict(self, coordinates: ArrayLike) -> Floats:
+        """Values at coordinates of shape (n, n_modes), as an array of shape (n,)."""
+        wanted = np.asarray(coordinates, dtype=np.intp)
+        if self.core is None:
+            return cp_values(self.factors, wanted)
+        return tucker_values(self.core, self.factors, wanted)
+
+
+def input_perturbation(
+    coordinates: ArrayLike,
+    values: ArrayLike,
+    shape: Sequence[int],
+    rank: int = 3,
+    *,
+    tucker: bool = False,
+    epsilon: float = 1.0,
+    bounds: tuple[float, float] | None = None,
+    sgd: Stochastic | None = None,
+    random_state: Any = None,
+) -> PublishedCompletion:
+    """Complete from values with Laplace noise (Algorithm 1).
+
+    Parameters
+    ----------
+    coordinates : array-like of int of shape (n_observed, n_modes)
+        Of the entries observed.
+    values : array-like of shape (n_observed,)
+        Their values.
+    shape : sequence of int
+        Of the tensor.
+    rank : int, default=3
+        d: columns of every factor.
+    tucker : bool, default=False
+        Whether to fit a core, (5), or a CP model, (4).
+    epsilon : float, default=1.0
+        Guarantee claimed, > 0. Infinity leaves out noise.
+    bounds : (low, high) or None, default=None
+        Public range that values are clamped to. None takes their own, as printed.
+    sgd : Stochastic or None, default=None
+        How to descend; None is the paper's choice for MovieLens.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the start and the order of entries, never noise.
+
+    Returns
+    -------
+    PublishedCompletion
+        Factors, core, and what the claim is worth.
+
+    Notes
+    -----
+    **Privacy.** *Unit*: one value. *Public*: coordinates and parameters. *Releases*: all
+    values, once, outside any budget. *Not covered*: see ``claim``.
+
+    References
+    ----------
+    Z. Wei, Z. Li, X. Mao, J. Wang, "Applying differential privacy to tensor completion",
+    Algorithm 1 and Theorem 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.published.completion import input_perturbation
+    >>> X = np.argwhere(np.ones((3, 3, 3)))
+    >>> input_perturbation(X, X[:, 0], (3, 3, 3), 1, random_state=0).claim.holds
+    False
+    >>> public = input_perturbation(X, X[:, 0], (3, 3, 3), 1, bounds=(0, 2), random_state=0)
+    >>> public.claim.holds
+    True
+    """
+    entries, y = _validated(coordinates, values, shape, rank, epsilon)
+    low, high = (float(y.min()), float(y.max())) if bounds is None else bounds
+    if not low <= high:
+        raise ValueError(f"bounds must be (low, high), got {bounds!r}.")
+    # Steps 1 and 2, then step 3.
+    noisy = with_laplace_noise(np.clip(y, low, high), high - low, epsilon)
+    model = _Descent(entries, rank, tucker, sgd, random_state)
+    model.run(noisy)
+    public = bounds is not None
+    claim = _claim("1", epsilon, epsilon if public else math.inf, HOLDS if public else OWN_RANGE)
+    return PublishedCompletion(model.factors, model.core, claim)
+
+
+def gradient_perturbation(
+    coordinates: ArrayLike,
+    values: ArrayLike,
+    shape: Sequence[int],
+    rank: int = 3,
+    *,
+    tucker: bool = False,
+    epsilon: float = 1.0,
+    clip: float = 1.0,
+    sgd: Stochastic | None = None,
+    random_state: Any = None,
+) -> PublishedCompletion:
+    """Complete by SGD with clipped and noisy gradients of the last factor (Algorithm 2).
+
+    Parameters
+    ----------
+    coordinates, values, shape, rank, tucker, epsilon, sgd, random_state
+        As for :func:`input_perturbation`; epsilon is claimed for the whole process.
+    clip : float, default=1.0
+        m, the largest norm of a gradient, > 0; the noise is in proportion.
+
+    Returns
+    -------
+    PublishedCompletion
+
+    Notes
+    -----
+    **Privacy.** None: see ``claim``.
+
+    References
+    ----------
+    As for :func:`input_perturbation`: Algorithm 2 and Theorem 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.published.completion import gradient_perturbation
+    >>> X = np.argwhere(np.ones((3, 3, 3)))
+    >>> print(gradient_perturbation(X, X[:, 0], (3, 3, 3), 1, random_state=0).claim.exact_epsilon)
+    inf
+    """
+    entries, y = _validated(coordinates, values, shape, rank, epsilon, clip)
+    noise = NoiseSource()
+
+    def protect(gradients: Floats) -> Floats:
+        norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+        return with_row_noise(gradients / np.maximum(1.0, norms / clip), 2 * clip, epsilon, noise)
+
+    model = _Descent(entries, rank, tucker, sgd, random_state)
+    model.run(y, protect)
+    return PublishedCompletion(model.factors, model.core, _claim("2", epsilon, math.inf, GRADIENT))
+
+
+def output_perturbation(
+    coordinates: ArrayLike,
+    values: ArrayLike,
+    shape: Sequence[int],
+    rank: int = 3,
+    *,
+    tucker: bool = False,
+    epsilon: float = 1.0,
+    lipschitz: float = 1.0,
+    sgd: Stochastic | None = None,
+    random_state: Any = None,
+) -> PublishedCompletion:
+    """Complete by SGD, then add noise to the rows of the last factor (Algorithm 3).
+
+    Parameters
+    ----------
+    coordinates, values, shape, rank, tucker, epsilon, sgd, random_state
+        As for :func:`input_perturbation`.
+    lipschitz : float, default=1.0
+        L, > 0: the noise is of sensitivity ``2 tau L eta``.
+
+    Returns
+    -------
+    PublishedCompletion
+
+    Notes
+    -----
+    **Privacy.** None: see ``claim``.
+
+    References
+    ----------
+    As for :func:`input_perturbation`: Algorithm 3 and Theorem 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.published.completion import output_perturbation
+    >>> X = np.argwhere(np.ones((3, 3, 3)))
+    >>> print(output_perturbation(X, X[:, 0], (3, 3, 3), 1, random_state=0).claim.exact_epsilon)
+    inf
+    """
+    entries, y = _validated(coordinates, values, shape, rank, epsilon, lipschitz)
+    model = _Descent(entries, rank, tucker, sgd, random_state)
+    model.run(y)  # step 1
+    sensitivity = 2 * model.sgd.max_iter * lipschitz * model.sgd.learning_rate
+    factors = [*model.factors[:-1], with_row_noise(model.factors[-1], sensitivity, epsilon)]
+    return PublishedCompletion(factors, model.core, _claim("3", epsilon, math.inf, OUTPUT))
+
+
+def with_laplace_noise(values: Floats, width: float, epsilon: float) -> Floats:
+    """Values with Laplace noise of scale ``width / epsilon`` each (Algorithm 1, step 1)."""
+    if width == 0:
+        return values
+    return NoiseSource().laplace(values / width, epsilon) * width
+
+
+def with_row_noise(
+    rows: Floats, sensitivity: float, epsilon: float, noise: NoiseSource | None = None
+) -> Floats:
+    """Rows with noise n of density ``exp(-epsilon |n| / sensitivity)`` each (steps 7 and 2)."""
+    source = NoiseSource() if noise is None else noise
+    return source.spherical_laplace_rows(rows / sensitivity, epsilon) * sensitivity
+
+
+class _Descent:
+    """Parameters of (4) or (5), and SGD on them."""
+
+    def __init__(
+        self, entries: SortedEntries, rank: int, tucker: bool, sgd: Stochastic | None, seed: Any
+    ) -> None:
+        self.entries, self.sgd = entries, Stochastic() if sgd is None else sgd
+        self._rng = as_generator(seed)
+        scale, n_modes = self.sgd.scale, entries.n_modes
+        self.factors = [scale * self._rng.standard_normal((n, rank)) for n in entries.shape]
+        self.core = scale * self._rng.standard_normal((rank,) * n_modes) if tucker else None
+
+    def run(self, values: Floats, protect: Protect | None = None) -> None:
+        """Steps 2 to 11 of Algorithm 2; without `protect`, plain SGD."""
+        step = self.sgd.block
+        # Numbers may grow without bound where noise is large, as in print.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _ in range(self.sgd.max_iter):
+                order = self._rng.permutation(len(values))
+                for first in range(0, len(values), step):
+                    chosen = order[first : first + step]
+                    self._step(self.entries.coordinates[chosen], values[chosen], protect)
+
+    def _step(self, coordinates: Integers, values: Floats, protect: Protect | None) -> None:
+        rate = self.sgd.learning_rate
+        for mode, factor in enumerate(self.factors):
+            rows, own = coordinates[:, mode], factor[coordinates[:, mode]]
+            z = self._others(coordinates, mode)
+            residuals = np.einsum("br,br->b", z, own) - values
+            gradients = 2 * (residuals[:, None] * z + self.sgd.penalty * own)
+            if protect is not None and mode == len(self.factors) - 1:
+                gradients = protect(gradients)
+            cells = (rows[:, None] * factor.shape[1] + np.arange(factor.shape[1])).ravel()
+            steps = np.bincount(cells, gradients.ravel(), minlength=factor.size)
+            factor -= rate * steps.reshape(factor.shape)
+        if self.core is not None:
+            K = kronecker_rows(self.factors, coordinates)
+            residuals = K @ self.core.ravel() - values
+            gradient = (residuals @ K).reshape(self.core.shape)
+            gradient += len(values) * self.sgd.core_penalty * self.core
+            self.core -= 2 * rate * gradient
+
+    def _others(self, coordinates: Integers, mode: int) -> Floats:
+        """Derivatives z of the model's values in the rows of one factor, of shape (n, rank)."""
+        others = self.entries.others(mode)
+        factors, places = [self.factors[k] for k in others], coordinates[:, others]
+        if self.core is None:
+            return khatri_rao_rows(factors, places)
+        unfolded = np.moveaxis(self.core, mode, 0).reshape(len(self.core), -1)
+        return kronecker_rows(factors, places) @ unfolded.T
+
+
+def _claim(number: str, epsilon: float, exact_epsilon: float, verdict: str) -> Claim:
+    names = {"1": "input", "2": "gradient", "3": "output"}
+    return Claim(
+        algorithm=f"{names[number].title()} perturbation ({PAPER} {number})",
+        epsilon=epsilon,
+        delta=0.0,
+        neighbours=NEIGHBOURS,
+        exact_epsilon=exact_epsilon,
+        verdict=verdict,
+        counterpart=f"PrivateCPCompletion or PrivateTuckerCompletion with "
+        f"perturbation='{names[number]}' and public bounds",
+    )
+
+
+def _validated(
+    coordinates: ArrayLike,
+    values: ArrayLike,
+    shape: Sequence[int],
+    rank: int,
+    epsilon: float,
+    scale: float = 1.0,
+) -> tuple[SortedEntries, Floats]:
+    """Entries with parameters of the right kind, or an error that names what is wrong."""
+    constraints: dict[str, tuple[float, Number]] = {
+        "epsilon": (epsilon, Number(0, math.inf, closed="right")),
+        "rank": (rank, Number(1, math.inf, integer=True)),
+        "clip and lipschitz": (scale, Number(0, math.inf, closed="neither")),
+    }
+    for name, (value, constraint) in constraints.items():
+        if not constraint.accepts(value):
+            raise ValueError(f"{name} must be {constraint}, got {value!r}.")
+    entries, y = SortedEntries(coordinates, shape), np.asarray(values, dtype=np.float64)
+    if y.shape != (entries.n_entries,) or not np.isfinite(y).all():
+        raise ValueError(
+            f"values must be {entries.n_entries} finite numbers, one per entry; "
+            f"got an array of shape {y.shape}."
+        )
+    return entries, y

@@ -1,0 +1,300 @@
+"""Everything that a fit shows follows from what was released: completed tensors."""
+
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import replaying
+from replaying import Seen
+
+from sktensor_dp import NotEnoughDataWarning, PrivateCPCompletion, PrivateTuckerCompletion
+from sktensor_dp.privacy.releases import CATALOGUE
+
+SHAPE, N = (9, 8, 5), 150
+MODULES = {"entry_queries", "slice_queries"}
+MODELS = {"cp": PrivateCPCompletion, "tucker": PrivateTuckerCompletion}
+Data = tuple[np.ndarray, np.ndarray]
+Rng = np.random.Generator
+
+
+def build(model: str, options: dict[str, Any]) -> Callable[[], Any]:
+    defaults = {"rank": 2, "bounds": (-1.0, 2.0), "epsilon": 5.0}
+    # A generator's own state is among the parameters, and is compared too.
+    return lambda: MODELS[model](
+        **{**defaults, "random_state": np.random.RandomState(0), **options}
+    )
+
+
+def watch(model: str, fit: Callable[..., Any], options: dict[str, Any], data: Data) -> Seen:
+    return replaying.watch(build(model, options), fit, data)
+
+
+def replay(
+    model: str, fit: Callable[..., Any], options: dict[str, Any], data: Data, other: Data
+) -> Seen:
+    return replaying.replay(build(model, options), fit, data, other)
+
+
+# Values, at coordinates that are public for entries and private for slices
+
+
+def components(rng: Rng, X: np.ndarray) -> np.ndarray:
+    factors = [rng.standard_normal((n, 2)) for n in SHAPE]
+    return np.prod([f[rows] for f, rows in zip(factors, X.T, strict=True)], axis=0).sum(axis=1)
+
+
+VALUES: dict[str, Callable[[Rng, np.ndarray], np.ndarray]] = {
+    "components": components,
+    "zeros": lambda rng, X: np.zeros(len(X)),
+    "at an end": lambda rng, X: np.full(len(X), 2.0),
+    "beyond both ends": lambda rng, X: rng.choice([-7.0, 9.0], len(X)),
+    "enormous": lambda rng, X: rng.choice([-1, 1], len(X)) * 10 ** rng.uniform(0, 308, len(X)),
+    "the largest": lambda rng, X: np.full(len(X), np.finfo(float).max),
+    "tiny": lambda rng, X: rng.standard_normal(len(X)) * 10 ** rng.uniform(-320, 0, len(X)),
+    "one value": lambda rng, X: np.eye(1, len(X))[0],
+}  # fmt: skip
+
+
+def cells(rng: Rng, n: int) -> np.ndarray:
+    return rng.integers(0, SHAPE, (n, 3))
+
+
+COORDINATES: dict[str, Callable[[Rng], np.ndarray]] = {
+    "at random": lambda rng: cells(rng, N),
+    "none": lambda rng: cells(rng, 0),
+    "one": lambda rng: np.array([[8, 7, 4]]),
+    "one unit": lambda rng: np.insert(cells(rng, 40)[:, 1:], 0, 3, axis=1),
+    "one row of a mode": lambda rng: np.insert(cells(rng, 40)[:, ::2], 1, 2, axis=1),
+    "everywhere": lambda rng: np.argwhere(np.ones(SHAPE)),
+    "the same, often": lambda rng: np.tile([[4, 0, 1], [2, 0, 1]], (60, 1)),
+}
+
+
+# Ways to fit
+
+
+def fit_entries(estimator: Any, data: Data) -> Any:
+    return estimator.fit(*data)
+
+
+def fit_tensor(estimator: Any, data: Data) -> Any:
+    T = np.full(SHAPE, np.nan)
+    T[tuple(data[0].T)] = data[1]
+    return estimator.fit_tensor(T)
+
+
+def fit_masked(estimator: Any, data: Data) -> Any:
+    """What lies behind the mask differs too."""
+    observed, T = np.zeros(SHAPE, bool), np.full(SHAPE, data[1].sum() if len(data[1]) < 9 else 0.5)
+    observed[tuple(data[0].T)] = True
+    T[tuple(data[0].T)] = data[1]
+    return estimator.fit_tensor(T, observed)
+
+
+def fit_twice(estimator: Any, data: Data) -> Any:
+    """Nothing of an earlier fit stays, nor of a pickle."""
+    X, y = data
+    estimator.fit(X, y[::-1])
+    return pickle.loads(pickle.dumps(estimator)).fit(X, y)
+
+
+def fit_and_use(estimator: Any, data: Data) -> Any:
+    """Predictions are part of what is seen, and using them keeps nothing."""
+    estimator.fit(*data)
+    everywhere = np.argwhere(np.ones([n + 1 for n in SHAPE]))
+    used = [estimator.predict(everywhere), estimator.transform(everywhere), estimator.complete()]
+    if estimator.privacy_unit == "slice":
+        estimator.fold_in(*data)
+    estimator.used_ = used
+    return estimator
+
+
+PERTURBATIONS: dict[str, dict[str, Any]] = {
+    "input": {"perturbation": "input"},
+    "input, resolved": {"perturbation": "input", "epsilon": 40.0},
+    "row sums": {"perturbation": "sufficient_statistics"},
+    "sweeps": {"perturbation": "sufficient_statistics", "max_iter": 2},
+    "sweeps, resolved": {"perturbation": "sufficient_statistics", "max_iter": 2, "epsilon": 1e4},
+    "gradient": {"perturbation": "gradient", "max_iter": 4},
+    "gradient, resolved": {"perturbation": "gradient", "max_iter": 4, "epsilon": 1e4},
+    "output": {"perturbation": "output"},
+    "output, resolved": {"perturbation": "output", "epsilon": 80.0},
+    "chosen": {"shape": SHAPE, "epsilon": 1e-3},
+}
+SLICES: dict[str, dict[str, Any]] = {
+    "first": {},
+    "last": {"unit_mode": 2},
+    "tiny epsilon": {"epsilon": 1e-6},
+    "resolved": {"epsilon": 1e4, "unit_mode": 1},
+}
+BOTH = pytest.mark.parametrize("delta", [1e-6, 0])
+ALL_MODELS = pytest.mark.parametrize("model", MODELS)
+WAYS = pytest.mark.parametrize("fit", [fit_entries, fit_tensor, fit_masked, fit_twice, fit_and_use])
+
+
+def unrelated_values(rng: Rng) -> tuple[Data, Data]:
+    """Values with something to find and some without, at the same cells."""
+    X = cells(rng, N)
+    kind = rng.choice(list(VALUES)[1:])
+    return (X, components(rng, X)), (X, VALUES[kind](rng, X))
+
+
+def unrelated_slices(rng: Rng) -> tuple[Data, Data]:
+    X, Z = cells(rng, N), COORDINATES[rng.choice(list(COORDINATES)[1:])](rng)
+    return (X, components(rng, X)), (Z, VALUES[rng.choice(list(VALUES))](rng, Z))
+
+
+@BOTH
+@WAYS
+@ALL_MODELS
+@pytest.mark.parametrize("mode", PERTURBATIONS)
+def test_a_fit_follows_from_its_releases(mode, model, fit, delta, seed):
+    data, other = unrelated_values(np.random.default_rng(seed))
+    options = {**PERTURBATIONS[mode], "delta": delta}
+    replay(model, fit, options, data, other)
+    replay(model, fit, options, other, data)
+
+
+@BOTH
+@WAYS
+@ALL_MODELS
+@pytest.mark.parametrize("mode", SLICES)
+def test_slices_follow_from_their_releases(mode, model, fit, delta, seed):
+    data, other = unrelated_slices(np.random.default_rng(seed))
+    options = {"shape": SHAPE, "privacy_unit": "slice", "delta": delta, **SLICES[mode]}
+    replay(model, fit, options, data, other)
+    replay(model, fit, options, other, data)
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("mode", ["input", "sweeps", "gradient", "output", "row sums"])
+def test_no_values_stand_out(kind, mode, seed):
+    """Warnings and errors included: whatever the values are, only released ones tell."""
+    rng = np.random.default_rng(seed)
+    X = cells(rng, N)
+    data = X, VALUES[kind](rng, X)
+    for model in MODELS:
+        replay(model, fit_entries, PERTURBATIONS[mode], data, (X, components(rng, X)))
+
+
+@pytest.mark.parametrize("where", COORDINATES)
+@pytest.mark.parametrize("kind", VALUES)
+def test_no_slices_stand_out(where, kind, seed):
+    """Not even that there are none."""
+    rng = np.random.default_rng(seed)
+    X, Z = COORDINATES[where](rng), cells(rng, N)
+    options = {"shape": SHAPE, "privacy_unit": "slice"}
+    for delta in (1e-6, 0):
+        data, other = (X, VALUES[kind](rng, X)), (Z, components(rng, Z))
+        replay("cp", fit_entries, {**options, "delta": delta}, data, other)
+
+
+def test_every_release_takes_part():
+    X = cells(np.random.default_rng(0), N)
+    data = X, components(np.random.default_rng(0), X)
+    seen = [watch("cp", fit_entries, options, data) for options in PERTURBATIONS.values()]
+    seen.append(watch("cp", fit_entries, {"shape": SHAPE, "privacy_unit": "slice"}, data))
+    names = {entry[0] for one in seen for entry in one.releases}
+    asked = {n for n, e in CATALOGUE.items() if e.query.__module__.split(".")[-1] in MODULES}
+    assert asked == names & set(CATALOGUE)
+
+
+def test_warnings_tell_public_numbers(seed):
+    rng = np.random.default_rng(seed)
+    data, other = unrelated_values(rng)
+    options = {"epsilon": 0.01, "shape": SHAPE}
+    for seen in (
+        replay("cp", fit_entries, options, data, other),
+        replay("cp", fit_entries, options, other, data),
+    ):
+        assert [w[0] for w in seen.warnings] == [NotEnoughDataWarning]
+
+
+# The test of the test
+
+
+def keep_a_raw_mean(estimator: Any, chunks: Any) -> None:
+    estimator.mean_ += 1e-12 * chunks.values.mean()
+
+
+def keep_the_values(estimator: Any, chunks: Any) -> None:
+    estimator._values_seen = chunks.values
+
+
+def keep_the_source(estimator: Any, chunks: Any) -> None:
+    estimator._source = chunks
+
+
+def warn_of_the_largest(estimator: Any, chunks: Any) -> None:
+    warnings.warn(f"the largest is {chunks.values.max():g}", UserWarning, stacklevel=1)
+
+
+def fail_on_raw_data(estimator: Any, chunks: Any) -> None:
+    if (chunks.values == -0.5).any():
+        raise ValueError("a value is zero")
+
+
+def count_entries(estimator: Any, chunks: Any) -> None:
+    estimator.n_observed_ = len(chunks.values)
+
+
+def keep_the_units(estimator: Any, chunks: Any) -> None:
+    estimator.privacy_report_.notes += (str(len(set(chunks.units))),)
+
+
+def keep_own_levels(estimator: Any, chunks: Any) -> None:
+    sums = np.bincount(chunks.units, chunks.values, minlength=chunks.n_units)
+    estimator.biases_[chunks.unit_mode] = sums
+
+
+LEAKS = [keep_a_raw_mean, keep_the_values, keep_the_source, warn_of_the_largest, fail_on_raw_data]
+
+
+def check_leak(leak: Any, options: dict[str, Any], data: Data, other: Data, patch: Any) -> None:
+    held = []
+    opened, keep = PrivateCPCompletion._open_curator, PrivateCPCompletion._keep
+
+    def opening(self: Any, kind: Any, chunks: Any, plan: Any, **more: Any) -> Any:
+        held.append(chunks)
+        return opened(self, kind, chunks, plan, **more)
+
+    def leaking(self: Any, model: Any, *rest: Any) -> None:
+        keep(self, model, *rest)
+        self.mean_ = 0.0
+        self.biases_ = [np.zeros(n) for n in SHAPE]
+        leak(self, held[-1])
+        self.leaked_ = self.mean_, self.biases_
+
+    patch.setattr(PrivateCPCompletion, "_open_curator", opening)
+    patch.setattr(PrivateCPCompletion, "_keep", leaking)
+    with pytest.raises((AssertionError, AttributeError)):
+        replay("cp", fit_entries, options, data, other)
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+@pytest.mark.parametrize("mode", ["input", "sweeps", "gradient", "output"])
+def test_a_leak_of_values_is_seen(leak, mode, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = cells(rng, N)
+    data, other = (X, components(rng, X)), (X, np.zeros(N))
+    check_leak(leak, PERTURBATIONS[mode], data, other, monkeypatch)
+
+
+@pytest.mark.parametrize("leak", [*LEAKS, count_entries, keep_the_units, keep_own_levels])
+def test_a_leak_of_slices_is_seen(leak, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, Z = cells(rng, N), cells(rng, 20)
+    data, other = (X, components(rng, X)), (Z, np.zeros(20))
+    check_leak(leak, {"shape": SHAPE, "privacy_unit": "slice"}, data, other, monkeypatch)
+
+
+def test_an_untold_fit_differs():
+    """Replay is compared against values that do matter."""
+    X = cells(np.random.default_rng(0), N)
+    data = X, components(np.random.default_rng(0), X)
+    for options in (*PERTURBATIONS.values(), {"shape": SHAPE, "privacy_unit": "slice"}):
+        first, second = (watch("cp", fit_entries, options, data) for _ in range(2))
+        assert first.fitted != second.fitted

@@ -1,0 +1,257 @@
+"""Published completions: what they compute, and why two of their three claims are false."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
+from sktensor_dp.published import completion
+from sktensor_dp.published.completion import (
+    Stochastic,
+    gradient_perturbation,
+    input_perturbation,
+    output_perturbation,
+    with_laplace_noise,
+    with_row_noise,
+)
+from sktensor_dp.tensor.entries import SortedEntries
+
+ALGORITHMS = [input_perturbation, gradient_perturbation, output_perturbation]
+QUICK = Stochastic(max_iter=5, block=20)
+CUBE = np.argwhere(np.ones((3, 4, 5)))
+
+
+def cube_values(seed):
+    return np.random.default_rng(seed).uniform(-1, 1, len(CUBE))
+
+
+def laplace_density(at, centre, scale):
+    return float(np.prod(np.exp(-np.abs(at - centre) / scale) / (2 * scale)))
+
+
+# ------------------------------------------------------------------ SGD
+
+
+def printed(entries, y, order, start, core, sgd):
+    """Algorithm 2 without clipping and noise: the print, one entry after the other."""
+    A, B, C = (factor.copy() for factor in start)
+    G = None if core is None else core.copy()
+    full = np.zeros((2, 2, 2)) if G is None else G
+    if G is None:
+        full[[0, 1], [0, 1], [0, 1]] = 1
+    rate, penalty = 2 * sgd.learning_rate, sgd.penalty
+    for e in order:
+        i, j, k = entries[e]
+        for own, row, spec, first, second in (
+            (A, i, "pqt,q,t->p", B[j], C[k]),
+            (B, j, "pqt,p,t->q", A[i], C[k]),
+            (C, k, "pqt,p,q->t", A[i], B[j]),
+        ):
+            # Rows are views: each update sees those before it.
+            z = np.einsum(spec, full, first, second)
+            own[row] -= rate * ((z @ own[row] - y[e]) * z + penalty * own[row])
+        if G is not None:
+            K = np.einsum("p,q,t->pqt", A[i], B[j], C[k])
+            G -= rate * ((np.sum(K * G) - y[e]) * K + sgd.core_penalty * G)
+    return [A, B, C], G
+
+
+@pytest.mark.parametrize("tucker", [False, True])
+def test_a_block_of_one_entry_is_the_print(tucker, seed):
+    sgd = Stochastic(max_iter=1, learning_rate=0.05, penalty=0.1, core_penalty=0.2)
+    y = cube_values(seed)
+    model = completion._Descent(SortedEntries(CUBE, (3, 4, 5)), 2, tucker, sgd, seed)
+    start = [factor.copy() for factor in model.factors]
+    core = None if model.core is None else model.core.copy()
+    model.run(y)
+    # The same generator, past the start: the order of the entries.
+    rng = np.random.default_rng(seed)
+    for size in ((3, 2), (4, 2), (5, 2), *([(2, 2, 2)] if tucker else [])):
+        rng.standard_normal(size)
+    factors, core = printed(CUBE, y, rng.permutation(len(CUBE)), start, core, sgd)
+    for found, expected in zip(model.factors, factors, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+    if tucker:
+        np.testing.assert_allclose(model.core, core, rtol=1e-10)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("tucker", [False, True])
+def test_without_noise_a_tensor_of_low_rank_is_found(algorithm, tucker, seed):
+    rng = np.random.default_rng([seed, 7])
+    factors = [rng.uniform(0.5, 1.5, (n, 1)) for n in (8, 9, 10)]
+    T = np.einsum("ir,jr,kr->ijk", *factors)
+    X = np.argwhere(rng.random(T.shape) < 0.7)
+    sgd = Stochastic(max_iter=60, learning_rate=0.01, block=16, penalty=0.0, core_penalty=0.0)
+    options = {"clip": 1e6} if algorithm is gradient_perturbation else {}
+    found = algorithm(
+        X, T[tuple(X.T)], T.shape, 1, tucker=tucker, epsilon=math.inf, sgd=sgd, random_state=seed,
+        **options,
+    )  # fmt: skip
+    predictions = found.predict(np.argwhere(np.ones(T.shape))).reshape(T.shape)
+    # Zeros have error 1, the mean about .5; SGD converges linearly on exact data.
+    assert np.linalg.norm(predictions - T) < 0.1 * np.linalg.norm(T)
+
+
+# ------------------------------------------------------------- Theorem 1
+
+
+@pytest.mark.parametrize(("others", "least"), [(1, 6.5), (5, 100.0)])
+def test_a_range_of_the_values_gives_them_away(others, least):
+    # One value is 1 or 1/2, all others are 0: it sets the range, and so everyone's noise.
+    data, neighbour = np.zeros((2, others + 1))
+    data[0], neighbour[0] = 1.0, 0.5
+    at = neighbour
+    ratio = laplace_density(at, neighbour, 0.5) / laplace_density(at, data, 1.0)
+    assert ratio > least > math.e
+
+
+def test_noise_of_input_is_in_proportion_to_the_range_of_the_values(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        completion, "with_laplace_noise", lambda y, w, eps: seen.append((w, eps)) or y
+    )
+    for largest in (1.0, 0.5):
+        input_perturbation(
+            [[0, 0], [1, 1]], [largest, 0.0], (2, 2), 1, sgd=Stochastic(max_iter=1), epsilon=2.0
+        )
+    input_perturbation(
+        [[0, 0], [1, 1]], [0.5, 0.0], (2, 2), 1, sgd=Stochastic(max_iter=1), bounds=(0, 3)
+    )
+    assert seen == [(1.0, 2.0), (0.5, 2.0), (3, 1.0)]
+
+
+def test_standardising_first_lets_one_value_move_another():
+    standardised = [(y - y.mean()) / y.std() for y in np.array([[4.0, 5.0], [4.0, 3.0]])]
+    np.testing.assert_allclose(standardised, [[-1, 1], [1, -1]])
+    # Range 2, epsilon 1: noise of scale 2 on each. The claim is a ratio of at most e.
+    ratio = laplace_density(standardised[0], standardised[0], 2.0)
+    ratio /= laplace_density(standardised[0], standardised[1], 2.0)
+    assert ratio == pytest.approx(math.e**2)
+
+
+def test_laplace_noise_has_its_scale(seed):
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
+        noise = with_laplace_noise(np.zeros(20_000), 4.0, 2.0)
+    # Mean |b| is the scale, and its deviation that over sqrt(n).
+    assert abs(np.abs(noise).mean() / 2 - 1) < 5 / math.sqrt(20_000)
+    np.testing.assert_array_equal(with_laplace_noise(np.ones(3), 0.0, 1.0), np.ones(3))
+
+
+# -------------------------------------------------------- Theorems 2 and 3
+
+
+@pytest.mark.parametrize("tucker", [False, True])
+def test_gradient_perturbation_releases_factors_without_noise(tucker, seed):
+    # One block: the first factors are updated before any noise is added.
+    sgd = Stochastic(max_iter=1, block=len(CUBE))
+    y = cube_values(seed)
+    neighbour = y.copy()
+    neighbour[0] = -np.sign(y[0])
+    found = [
+        gradient_perturbation(
+            CUBE, values, (3, 4, 5), 2, tucker=tucker, epsilon=0.01, sgd=sgd, random_state=seed
+        ).factors
+        for values in (y, y, neighbour)
+    ]
+    for m in (0, 1):
+        # Two draws of the noise agree on what is released, and tell the neighbours apart.
+        np.testing.assert_array_equal(found[0][m], found[1][m])
+        assert (found[0][m] != found[2][m]).any()
+    assert not np.allclose(found[0][2], found[1][2])
+
+
+def test_output_perturbation_releases_factors_without_noise(seed):
+    y = cube_values(seed)
+    neighbour = y + np.eye(len(y))[0]
+    found = [
+        output_perturbation(
+            CUBE, values, (3, 4, 5), 2, epsilon=0.01, sgd=QUICK, random_state=seed
+        ).factors
+        for values in (y, y, neighbour)
+    ]
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    assert not np.allclose(found[0][0], found[2][0], rtol=1e-6)
+    assert not np.allclose(found[0][2], found[1][2])
+
+
+def test_the_sensitivity_of_output_perturbation_is_larger_than_printed():
+    # Two slices, each of rank 1, compete for one component; one value decides which gets it.
+    side, tau, rate = 20, 10, 0.01
+    signs = np.sign(np.random.default_rng(2).standard_normal((4, side)))
+    strength = 2.215
+    T = np.stack([np.outer(*signs[:2]), strength * np.outer(*signs[2:])], axis=2)
+    X = np.argwhere(np.ones(T.shape))
+    data, neighbour = T.ravel(), T.ravel().copy()
+    neighbour[0] *= -1
+    sgd = Stochastic(max_iter=tau, learning_rate=rate, penalty=0.0, scale=0.3, block=4)
+    largest, rows = 0.0, []
+
+    def watched(gradients):
+        nonlocal largest
+        largest = max(largest, float(np.linalg.norm(gradients, axis=1).max()))
+        return gradients
+
+    for values in (data, neighbour):
+        model = completion._Descent(SortedEntries(X, T.shape), 1, False, sgd, 2)
+        model.run(values, watched)
+        rows.append(model.factors[-1])
+    moved = np.linalg.norm(rows[0] - rows[1], axis=1).max()
+    # L as met on the way, so that the objective could be taken to be L-Lipschitz.
+    assert moved > 3 * 2 * tau * largest * rate
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+def test_noise_of_rows_has_its_law(dim, seed):
+    n = 20_000
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
+        norms = np.linalg.norm(with_row_noise(np.zeros((n, dim)), 3.0, 2.0), axis=1)
+    # Gamma of shape dim and scale 3 / 2: the mean of n deviates by sqrt(dim / n) scales.
+    assert abs(norms.mean() / 1.5 - dim) < 5 * math.sqrt(dim / n)
+
+
+# ----------------------------------------------------------------- claims
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_claims(algorithm):
+    claim = algorithm(CUBE, cube_values(0), (3, 4, 5), 1, epsilon=2.0, sgd=QUICK).claim
+    assert (claim.epsilon, claim.delta, claim.exact_epsilon) == (2.0, 0.0, math.inf)
+    assert not claim.holds
+    assert "FAILS" in str(claim)
+    assert "perturbation=" in claim.counterpart
+
+
+def test_input_perturbation_holds_for_public_bounds():
+    claim = input_perturbation(CUBE, cube_values(0), (3, 4, 5), 1, bounds=(-1, 1), sgd=QUICK).claim
+    assert claim.holds
+    assert claim.exact_epsilon == 1.0
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"epsilon": 0}, "epsilon must be"),
+        ({"epsilon": math.nan}, "epsilon must be"),
+        ({"rank": 0}, "rank must be"),
+        ({"values": np.ones(3)}, "60 finite numbers"),
+        ({"values": np.full(60, np.nan)}, "60 finite numbers"),
+        ({"coordinates": CUBE - 1}, "at least 0"),
+    ],
+)
+def test_bad_parameters_are_named(algorithm, parameters, message):
+    arguments = {"coordinates": CUBE, "values": np.ones(60), "shape": (3, 4, 5), **parameters}
+    with pytest.raises(ValueError, match=message):
+        algorithm(**arguments)
+
+
+def test_bad_scales_are_named():
+    arguments = (CUBE, np.ones(60), (3, 4, 5))
+    with pytest.raises(ValueError, match="clip"):
+        gradient_perturbation(*arguments, clip=0.0)
+    with pytest.raises(ValueError, match="lipschitz"):
+        output_perturbation(*arguments, lipschitz=-1.0)
+    with pytest.raises(ValueError, match="bounds"):
+        input_perturbation(*arguments, bounds=(1, 0))

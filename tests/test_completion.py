@@ -1,0 +1,336 @@
+"""Parameters, errors, and use with scikit-learn of private completions."""
+
+import io
+import pickle
+import warnings
+from contextlib import redirect_stderr
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
+from small_completions import INF, MODELS, PERTURBATIONS, SHAPE, SLICE, T0, X0, Y0, build, table
+
+from sktensor_dp import (
+    BudgetAccountant,
+    NotEnoughDataWarning,
+    PrivateCPCompletion,
+    PrivateTuckerCompletion,
+)
+from sktensor_dp.tensor.completion_forms import with_orthonormal_factors
+from sktensor_dp.tensor.entries import tucker_values
+
+pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+all_models = pytest.mark.parametrize("model", MODELS)
+
+
+# ------------------------------------------------------------------------- budgets
+
+
+@all_models
+@pytest.mark.parametrize("delta", [0, 1e-6])
+@pytest.mark.parametrize("epsilon", [0.1, 3.0, 30.0])
+@pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "sweeps", "slice"])
+def test_all_of_the_budget_is_charged_and_no_more(perturbation, epsilon, delta, model):
+    accountant = BudgetAccountant(100.0, delta)
+    options = {"perturbation": perturbation}
+    if perturbation == "slice":
+        options = SLICE
+    elif perturbation == "sweeps":
+        options = {"perturbation": "sufficient_statistics", "max_iter": 2}
+    fitted = build(model, epsilon=epsilon, delta=delta, accountant=accountant, **options)
+    report = fitted.fit(X0, Y0).privacy_report_
+    total, total_delta = accountant.total()
+    assert total_delta <= delta
+    assert report.epsilon == pytest.approx(total, rel=1e-6)
+    assert total <= epsilon * (1 + 1e-9)
+    # The sum of a pure and a Gaussian part is what is left when it is all spent.
+    assert total == pytest.approx(epsilon, rel=1e-6)
+    assert report.unit == ("slice" if perturbation == "slice" else "entry")
+    assert report.n_units == (SHAPE[0] if perturbation == "slice" else len(Y0))
+
+
+def test_the_default_is_chosen_by_public_numbers():
+    assert build(epsilon=INF).fit(X0, Y0).perturbation_ == "input"
+    with pytest.warns(NotEnoughDataWarning, match="no components"):
+        fitted = build(epsilon=0.1).fit(X0, Y0)
+    assert fitted.perturbation_ == "sufficient_statistics"
+    assert [row.name for row in fitted.privacy_report_.rows] == ["row_sums"]
+    # Nobody who asks for no components is told that there are none.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = build(rank=0, epsilon=0.1).fit(X0, Y0)
+        build(epsilon=0.1, perturbation="sufficient_statistics", max_iter=0).fit(X0, Y0)
+    assert fitted.transform(X0).shape == (len(X0), 0)
+    for perturbation in PERTURBATIONS:
+        assert build(rank=0, perturbation=perturbation).fit(X0, Y0).weights_.shape == (0,)
+
+
+def test_noise_is_never_seeded():
+    for options in ({}, SLICE):
+        one, other = (build(epsilon=5.0, **options).fit(X0, Y0) for _ in range(2))
+        assert (one.complete() != other.complete()).any()
+    one, other = (build(epsilon=INF).fit(X0, Y0) for _ in range(2))
+    np.testing.assert_array_equal(one.complete(), other.complete())
+
+
+@all_models
+@pytest.mark.parametrize("options", [{}, {"perturbation": "gradient"}, SLICE], ids=str)
+def test_parameters_are_never_written_back(options, model):
+    estimator = build(model, rank=2, max_iter=None, **options)
+    before = estimator.get_params()
+    assert estimator.fit_tensor(T0).get_params() == before
+
+
+def test_progress_on_standard_error(capsys):
+    seen = io.StringIO()
+    with redirect_stderr(seen):
+        build(verbose=1, perturbation="output").fit(X0, Y0)
+    assert "release 1 of 2: entries" in seen.getvalue()
+    build().fit(X0, Y0)
+    assert capsys.readouterr().err == ""
+
+
+# --------------------------------------------------------------------- predictions
+
+
+@all_models
+@pytest.mark.parametrize("shape", [(12, 9), (9, 8, 6), (5, 4, 6, 3)], ids=str)
+@pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "slice"])
+def test_any_number_of_modes(shape, perturbation, model):
+    X, y, _ = table(shape)
+    options = {"perturbation": perturbation}
+    if perturbation == "slice":
+        options = {"privacy_unit": "slice", "shape": shape, "unit_mode": 1}
+    fitted = build(model, epsilon=20.0, max_iter=2, **options).fit(X, y)
+    everywhere = np.argwhere(np.ones(shape))
+    values = fitted.predict(everywhere)
+    np.testing.assert_allclose(fitted.complete().ravel(), values)
+    assert ((values >= -4) & (values <= 4)).all()
+    assert [len(bias) for bias in fitted.biases_] == list(fitted.shape_) == list(shape)
+    n_features = 2 if model is PrivateCPCompletion else 2 * len(shape)
+    assert fitted.transform(X).shape == (len(X), n_features)
+    assert fitted.score(X, y) == pytest.approx(r2_score(y, fitted.predict(X)))
+    if model is PrivateTuckerCompletion and perturbation != "slice":
+        for factor in fitted.factors_:
+            np.testing.assert_allclose(factor.T @ factor, np.eye(2), atol=1e-9)
+        for mode in range(len(shape)):
+            unfolded = np.moveaxis(fitted.core_, mode, 0).reshape(2, -1)
+            gram = unfolded @ unfolded.T
+            assert abs(gram[0, 1]) <= 1e-9 * max(gram[0, 0], 1e-300)
+            assert gram[0, 0] >= gram[1, 1]
+
+
+def test_features_add_up_to_predictions():
+    fitted = build(epsilon=INF, bounds=(-40, 40)).fit(X0, Y0)
+    offsets = fitted.mean_ + sum(b[rows] for b, rows in zip(fitted.biases_, X0.T, strict=True))
+    np.testing.assert_allclose(fitted.predict(X0), offsets + fitted.transform(X0).sum(axis=1))
+
+
+@all_models
+@pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "slice"])
+def test_unseen_rows_get_mean_and_known_biases(perturbation, model):
+    """Rows never observed, and rows beyond the shape."""
+    options = {"perturbation": perturbation, "shape": (10, 8, 9)}
+    if perturbation == "slice":
+        options = {"privacy_unit": "slice", "shape": (10, 8, 9)}
+    fitted = build(model, epsilon=30.0, bounds=(-40, 40), **options).fit(X0, Y0)
+    known = fitted.mean_ + fitted.biases_[0][3] + fitted.biases_[1][2]
+    assert fitted.predict([[3, 2, 100]])[0] == pytest.approx(known)
+    if perturbation != "slice":
+        np.testing.assert_allclose(fitted.predict([[3, 2, 7]])[0], known)
+        assert fitted.biases_[2][7] == 0
+    assert fitted.predict([[50, 60, 70]])[0] == pytest.approx(fitted.mean_)
+    assert not fitted.transform([[50, 60, 70]]).any()
+
+
+@all_models
+def test_the_shape_is_that_of_the_array(model):
+    T = T0.copy()
+    T[:, -2:] = np.nan
+    hidden = np.isnan(T)
+    for fitted in (
+        build(model, epsilon=INF).fit_tensor(T),
+        build(model, epsilon=INF).fit_tensor(T0, ~hidden),
+    ):
+        assert fitted.shape_ == SHAPE
+        np.testing.assert_array_equal(fitted.biases_[1][-2:], 0)
+    by_entries = build(model, epsilon=INF, shape=SHAPE).fit(np.argwhere(~hidden), T[~hidden])
+    np.testing.assert_array_equal(by_entries.complete(), fitted.complete())
+
+
+def test_values_are_clamped_to_the_bounds():
+    y = np.where(Y0 > 0, 1e300, -1e300)
+    for options in ({"epsilon": INF}, {"epsilon": INF, **SLICE}):
+        far, near = (build(**options).fit(X0, v).complete() for v in (y, np.clip(y, -4, 4)))
+        np.testing.assert_array_equal(far, near)
+
+
+# ---------------------------------------------------------------------------- units
+
+
+def test_units_fold_in_their_own_entries():
+    X, y, _ = table((40, 8, 6))
+    y = np.clip(y, -4, 4)
+    known = X[:, 0] < 30
+    fitted = build(epsilon=INF, **{**SLICE, "shape": (30, 8, 6)}).fit(X[known], y[known])
+    before = pickle.dumps(fitted)
+    new = fitted.fold_in(X[~known], y[~known])
+    np.testing.assert_array_equal(new.units, np.arange(30, 40))
+    assert new.parameters.shape == (10, 3)
+    error = np.mean((new.predict(X[~known]) - y[~known]) ** 2)
+    assert error < 0.9 * np.mean((fitted.predict(X[~known]) - y[~known]) ** 2)
+    # Units it was not given get what is shared, and nothing of it is kept.
+    np.testing.assert_allclose(new.predict([[2, 3, 1]]), fitted.predict([[2, 3, 1]]))
+    assert pickle.dumps(fitted) == before
+    none = fitted.fold_in(X[:0], y[:0])
+    np.testing.assert_allclose(none.predict(X), fitted.predict(X))
+    # Rows of shared modes that are beyond the shape.
+    assert np.isfinite(fitted.fold_in([[0, 50, 1]], [1.0]).predict([[0, 70, 1]])).all()
+    with pytest.raises(ValueError, match="integer"):
+        new.predict([[0.5, 1, 1]])
+    with pytest.raises(ValueError, match="3 columns"):
+        new.predict([[0, 1]])
+
+
+def test_values_that_are_folded_in_are_clamped():
+    fitted = build(epsilon=INF, **SLICE).fit(X0, Y0)
+    near, far = (fitted.fold_in(X0, v).parameters for v in (np.sign(Y0) * 4, np.sign(Y0) * 1e9))
+    np.testing.assert_allclose(near, far)
+
+
+def test_effects_of_one_mode_are_taken_from_the_next():
+    """Items of a higher value occur on the first days: no effect is left for days."""
+    rng = np.random.default_rng(0)
+    X = np.argwhere(np.ones((200, 10, 6)))
+    X = X[rng.random(len(X)) < np.where((X[:, 1] < 5) == (X[:, 2] < 3), 0.9, 0.1)]
+    y = np.where(X[:, 1] < 5, 1.0, -1.0) + 0.3 * rng.standard_normal(len(X))
+    fitted = build(epsilon=INF, privacy_unit="slice", shape=(200, 10, 6)).fit(X, y)
+    assert fitted.biases_[1][0] > 0.5
+    assert fitted.biases_[2][0] < 0.2
+
+
+def test_the_form_of_a_core_does_not_change_values():
+    rng = np.random.default_rng(0)
+    model = build(rank=0, epsilon=INF).fit(X0, Y0)._model
+    factors = [rng.standard_normal((n, 2)) for n in SHAPE]
+    core = rng.standard_normal((2, 2, 2))
+    found = with_orthonormal_factors(model, (3, 2, 2), factors, core).predict(X0)
+    values = tucker_values(core, factors, X0)
+    np.testing.assert_allclose(found, model.predict(X0) + values, atol=1e-9)
+
+
+def test_nothing_of_a_unit_is_stored():
+    fitted = build(epsilon=INF, **SLICE).fit(X0, Y0)
+    assert not np.any(fitted.biases_[0])
+    by_unit = fitted.complete()
+    np.testing.assert_array_equal(by_unit, np.broadcast_to(by_unit[:1], SHAPE))
+    for name in ("factors_", "weights_", "core_"):
+        assert not hasattr(fitted, name)
+
+
+def test_entries_have_no_units():
+    fitted = build().fit(X0, Y0)
+    with pytest.raises(AttributeError):
+        fitted.fold_in(X0, Y0)
+    assert not hasattr(fitted, "fold_in")
+    with pytest.raises(ValueError, match="fit it again"):
+        fitted.set_params(privacy_unit="slice").fold_in(X0, Y0)
+
+
+# --------------------------------------------------------- use with scikit-learn
+
+
+@all_models
+def test_refits_and_clones(model):
+    estimator = build(model, epsilon=20.0).fit(X0, Y0)
+    assert hasattr(estimator, "factors_")
+    estimator.set_params(**SLICE).fit(X0, Y0)
+    assert not hasattr(estimator, "factors_")
+    assert estimator.fold_in(X0, Y0).parameters.shape == (9, 3)
+    estimator.set_params(privacy_unit="entry", shape=None, rank=1).fit(X0[:, :2], Y0)
+    assert estimator.shape_ == (9, 8)
+    assert len(estimator.factors_) == estimator.n_features_in_ == 2
+    fresh = clone(estimator)
+    assert fresh.get_params() == estimator.get_params()
+    assert not hasattr(fresh, "mean_")
+    # Parameters that change after a fit say nothing of it.
+    transformed = estimator.transform(X0[:, :2])
+    estimator.set_params(rank=5)
+    np.testing.assert_array_equal(estimator.transform(X0[:, :2]), transformed)
+
+
+@all_models
+@pytest.mark.parametrize("options", [{"epsilon": 9.0}, SLICE], ids=str)
+def test_pickles(options, model):
+    fitted = build(model, **options).fit(X0, Y0)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.complete(), fitted.complete())
+    assert again.privacy_report_ == fitted.privacy_report_
+
+
+def test_kinds_of_coordinates():
+    reference = build(epsilon=INF).fit(X0, Y0).complete()
+    for X in (X0.astype(np.int32), X0.astype(float), X0.astype(np.uint8), X0.tolist(),
+              X0.astype(object), pd.DataFrame(X0)):  # fmt: skip
+        np.testing.assert_array_equal(build(epsilon=INF).fit(X, Y0).complete(), reference)
+
+
+def named():
+    frame = pd.DataFrame(X0, columns=["user", "item", "day"]).astype({"user": str, "item": str})
+    frame["user"], frame["item"] = "u" + frame["user"], "i" + frame["item"]
+    return frame
+
+
+def test_names_in_a_pipeline():
+    frame = named()
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=2**31)
+    pipeline = make_pipeline(encoder, build(epsilon=INF, bounds=(-40, 40))).fit(frame, Y0)
+    assert pipeline.score(frame, Y0) > 0.99
+    new = frame[:1].assign(user="nobody")
+    model = pipeline[-1]
+    day = encoder.transform(new)[0].astype(int)
+    expected = model.mean_ + model.biases_[1][day[1]] + model.biases_[2][day[2]]
+    assert pipeline.predict(new)[0] == pytest.approx(expected)
+
+
+def test_search_over_ranks_charges_every_fit():
+    accountant = BudgetAccountant(1000.0, 1e-3)
+    pipeline = make_pipeline(
+        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=2**31),
+        build(accountant=accountant, epsilon=30.0, bounds=(-10, 10), perturbation="input"),
+    )
+    search = GridSearchCV(pipeline, {"privatecpcompletion__rank": [0, 2]}, cv=3)
+    X, y, _ = table((20, 15, 10))
+    order = np.random.default_rng(0).permutation(len(y))
+    search.fit(X[order].astype(str), y[order])
+    assert len(accountant.entries) == 7
+    assert search.best_params_ == {"privatecpcompletion__rank": 2}
+
+
+@all_models
+def test_names_of_features(model):
+    frame = pd.DataFrame(X0, columns=["user", "item", "day"])
+    fitted = build(model, epsilon=20.0).set_output(transform="pandas").fit(frame, Y0)
+    names = list(fitted.get_feature_names_out())
+    n_features = 2 if model is PrivateCPCompletion else 6
+    assert names == [f"{model.__name__.lower()}{i}" for i in range(n_features)]
+    assert list(fitted.transform(frame).columns) == names
+    assert list(fitted.feature_names_in_) == ["user", "item", "day"]
+
+
+@all_models
+def test_forecasts_cost_nothing(model):
+    accountant = BudgetAccountant(1.0, 1e-6)
+    rich, poor = (build(model, accountant=accountant, epsilon=e) for e in (10.0, 0.01))
+    assert rich.expected_error(10**6, (1000, 1000)).finds_components
+    assert poor.expected_error(100, (50, 50)).mean_is_all
+    assert "mean is all" in str(poor.expected_error(100, (50, 50)))
+    for options in (SLICE, {"perturbation": "output"}, {"perturbation": "gradient"}):
+        forecast = clone(poor).set_params(**options).expected_error(100, SHAPE)
+        assert 0 < forecast.of_biases <= forecast.of_mean * 1.01
+    assert accountant.entries == ()
