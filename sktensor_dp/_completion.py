@@ -21,6 +21,7 @@ from sktensor_dp._completion_plan import plan_completion, plan_slices
 from sktensor_dp._completion_slices import SharedModel, UnitParameters, fit_slices, fold_in
 from sktensor_dp._parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.entries import EntryCurator, SliceCurator
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.entries import EntryChunks, SliceChunks, as_entries
@@ -60,18 +61,37 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
     }
 
     rank: Any
-    bounds: Any
-    shape: Any
-    epsilon: float
-    delta: float
-    perturbation: str
-    privacy_unit: str
-    unit_mode: int
-    max_iter: int | None
-    random_state: Any
-
     _model: Model | SharedModel
     _ranks: tuple[int, ...]
+
+    def __init__(
+        self,
+        rank: int | Sequence[int] = 3,
+        *,
+        bounds: tuple[float, float] | None = None,
+        shape: Sequence[int] | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        perturbation: str = "auto",
+        privacy_unit: str = "entry",
+        unit_mode: int = 0,
+        max_iter: int | None = None,
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.rank = rank
+        self.bounds = bounds
+        self.shape = shape
+        self.epsilon = epsilon
+        self.delta = delta
+        self.perturbation = perturbation
+        self.privacy_unit = privacy_unit
+        self.unit_mode = unit_mode
+        self.max_iter = max_iter
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _checked_ranks(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         raise NotImplementedError

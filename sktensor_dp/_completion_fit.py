@@ -1,7 +1,7 @@
 """Recipes from releases on observed entries to models of a tensor."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +25,6 @@ Model = CPCompletion | TuckerCompletion
 # Deviation of components to start from, in halves of the bounds.
 COMPONENT = 0.1
 SWEEPS = 60
-
-
-class Recipe(Protocol):
-    """What a CP and a Tucker model do differently."""
-
-    def solve(self, entries: SortedEntries, values: Floats, noise_variance: float) -> Model:
-        """Fit released values, with the noise known to be in them."""
-
-    def of_cp(self, model: CPCompletion) -> Model:
-        """Write a CP model in the form of this one."""
 
 
 class CPRecipe:

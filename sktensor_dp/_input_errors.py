@@ -1,12 +1,15 @@
 """Errors about data that say its type and shape and show none of its entries."""
 
 import contextlib
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-__all__ = ["data_free_errors"]
+from sktensor_dp._parameters import Number
+
+__all__ = ["check_source", "data_free_errors"]
 
 # How messages that quote entries begin, and what is said in their place.
 QUOTING = {
@@ -48,3 +51,34 @@ def data_free_errors(X: Any) -> Iterator[None]:
             if str(error).startswith(beginning):
                 raise ValueError(message.format(shape=np.shape(X))) from None
         raise
+
+
+def check_source(source: Iterable[Any], n_samples: Any, n_features: Any) -> None:
+    """Refuse a source of chunks that can be read once, or has no size.
+
+    Parameters
+    ----------
+    source : iterable
+        Chunks, to be iterated over repeatedly.
+    n_samples, n_features : object
+        Announced rows in all chunks together, and columns.
+
+    Raises
+    ------
+    TypeError
+        If iterating over `source` uses it up.
+    ValueError
+        If a number is not an int >= 1.
+
+    Examples
+    --------
+    >>> check_source([[1]], 1, 1)
+    """
+    if iter(source) is source:
+        raise TypeError(
+            f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
+            f"got a {type(source).__name__}, which can be read once."
+        )
+    for name, value in (("n_samples", n_samples), ("n_features", n_features)):
+        if not Number(1, math.inf, integer=True).accepts(value):
+            raise ValueError(f"{name} must be an int >= 1, got {value!r}.")

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp._topic_plan import signal
 from sktensor_dp.privacy.plan import ReleasePlan
 
 __all__ = ["AFTER_RELEASE", "MomentPlan", "plan_moments", "power_iterations_needed"]
@@ -129,7 +129,4 @@ def power_iterations_needed(n_features: int) -> int:
 
 def _quantile(n_samples: int, epsilon: float, delta: float) -> float:
     """Clip few samples, and fewer the less noise there is: clipping is a bias."""
-    if math.isinf(epsilon):
-        return 1.0
-    strength = n_samples * (gaussian_mu(epsilon, delta) if delta > 0 else epsilon / 4)
-    return 1 - min(0.05, 500 / strength)
+    return 1 - min(0.05, 500 / signal(n_samples, epsilon, delta))

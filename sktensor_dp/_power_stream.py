@@ -1,6 +1,5 @@
 """Streams of disjoint batches, each read once."""
 
-import math
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from threadpoolctl import threadpool_limits
 
-from sktensor_dp._parameters import Number
+from sktensor_dp._input_errors import check_source
 from sktensor_dp._power_learning import PERTURBATIONS, PowerLearningMixin, found_by
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -103,14 +102,7 @@ class PowerStreamMixin(PowerLearningMixin):
         )
         if streams:
             return self._fit_stream(source)
-        if iter(source) is source:
-            raise TypeError(
-                f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
-                f"got a {type(source).__name__}, which can be read once."
-            )
-        for name, value in (("n_samples", n_samples), ("n_features", n_features)):
-            if not Number(1, math.inf, integer=True).accepts(value):
-                raise ValueError(f"{name} must be an int >= 1, got {value!r}.")
+        check_source(source, n_samples, n_features)
         assert n_samples is not None
         assert n_features is not None
         self.n_features_in_ = n_features

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import ReleasePlan
 
-__all__ = ["TopicPlan", "plan_topics"]
+__all__ = ["TopicPlan", "plan_topics", "signal"]
 
 # Up to here all moments can be fitted jointly (a d x d problem), with clips so rare
 # that they do not bias. It pays once documents outweigh the noise by this many times

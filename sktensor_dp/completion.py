@@ -1,7 +1,7 @@
 """Private completion of tensors: CP and Tucker models of observed entries."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,6 @@ from sktensor_dp._completion import CompletionMixin
 from sktensor_dp._completion_fit import CPRecipe, TuckerRecipe
 from sktensor_dp._completion_input import checked_ranks
 from sktensor_dp._parameters import Constraint, InstanceOf, Number
-from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.entries import khatri_rao_rows
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
@@ -139,35 +138,6 @@ class PrivateCPCompletion(
         **CompletionMixin._own_constraints,
     }
 
-    def __init__(
-        self,
-        rank: int = 3,
-        *,
-        bounds: tuple[float, float] | None = None,
-        shape: Sequence[int] | None = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        perturbation: str = "auto",
-        privacy_unit: str = "entry",
-        unit_mode: int = 0,
-        max_iter: int | None = None,
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.rank = rank
-        self.bounds = bounds
-        self.shape = shape
-        self.epsilon = epsilon
-        self.delta = delta
-        self.perturbation = perturbation
-        self.privacy_unit = privacy_unit
-        self.unit_mode = unit_mode
-        self.max_iter = max_iter
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-
     def transform(self, X: ArrayLike) -> Floats:
         """Value of each component at coordinates.
 
@@ -257,35 +227,6 @@ accountant, random_state, verbose
         "rank": [Number(1, math.inf, integer=True), InstanceOf(tuple, list, np.ndarray)],
         **CompletionMixin._own_constraints,
     }
-
-    def __init__(
-        self,
-        rank: int | Sequence[int] = 3,
-        *,
-        bounds: tuple[float, float] | None = None,
-        shape: Sequence[int] | None = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        perturbation: str = "auto",
-        privacy_unit: str = "entry",
-        unit_mode: int = 0,
-        max_iter: int | None = None,
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.rank = rank
-        self.bounds = bounds
-        self.shape = shape
-        self.epsilon = epsilon
-        self.delta = delta
-        self.perturbation = perturbation
-        self.privacy_unit = privacy_unit
-        self.unit_mode = unit_mode
-        self.max_iter = max_iter
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
 
     def transform(self, X: ArrayLike) -> Floats:
         """Rows of all factors at coordinates, side by side.

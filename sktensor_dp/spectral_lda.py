@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from sktensor_dp._base import NONE
+from sktensor_dp._input_errors import check_source
 from sktensor_dp._parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp._topic_forecast import TopicForecast, forecast
 from sktensor_dp._topic_inference import TopicInferenceMixin
@@ -243,14 +244,7 @@ class PrivateSpectralLDA(
             not hold counts or the shape is not as announced, when it is read.
         """
         self._check_parameters()
-        if iter(source) is source:
-            raise TypeError(
-                f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
-                f"got a {type(source).__name__}, which can be read once."
-            )
-        for name, value in (("n_samples", n_samples), ("n_features", n_features)):
-            if not Number(1, math.inf, integer=True).accepts(value):
-                raise ValueError(f"{name} must be an int >= 1, got {value!r}.")
+        check_source(source, n_samples, n_features)
         self.n_features_in_ = n_features
         self.__dict__.pop("feature_names_in_", None)
         self._fit(CountChunks(source, n_samples, n_features))

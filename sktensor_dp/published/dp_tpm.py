@@ -191,5 +191,5 @@ def _claim(epsilon: float, delta: float, exact_epsilon: float, sensitivity: str)
         neighbours=NEIGHBOURS,
         exact_epsilon=exact_epsilon,
         verdict=("" if exact_epsilon <= epsilon else TOO_LARGE) + verdict,
-        counterpart="PrivateTensorPowerMethod(moment='single_topic', perturbation='iteration')",
+        counterpart="PrivateTensorPowerMethod(moment='single_topic')",
     )
