@@ -176,8 +176,10 @@ def test_neighbours_differ_by_the_true_difference_under_equal_noise(seed):
     below = one.document_frequencies_ < N_PETS - 1
     expected = {"and": 1, "cats": 1, "dogs": 1, "mice": -1, "the": -1}
     names = one.get_feature_names_out()
-    np.testing.assert_array_equal(moved[below], [expected.get(w, 0) for w in names[below]])
-    assert np.linalg.norm(moved) <= DocumentFrequencies(6).l2_sensitivity
+    # Totals are rounded to a grid of step 2^-20 at most.
+    change = [expected.get(w, 0) for w in names[below]]
+    np.testing.assert_allclose(moved[below], change, rtol=0, atol=2.0**-20)
+    assert np.linalg.norm(moved) <= DocumentFrequencies(6).l2_sensitivity * (1 + 2.0**-20)
     assert "NOT PRIVATE" in str(one.privacy_report_)
 
 

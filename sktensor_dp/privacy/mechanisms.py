@@ -240,12 +240,10 @@ def gaussian_triple_histogram(
     floor = 1 / (mu * math.sqrt(6))
 
     def add(coordinates: Floats) -> Floats:
-        step, radius = noise.grid(floor, coordinates.size)
-        # Rounding apart by `radius` costs at most radius / floor beside the histogram's 1 / mu'.
-        tau = (1 + radius * math.sqrt(6)) / mu
-        shaped = noise.standard_normal(coordinates.size) * (tau / math.sqrt(6))
-        shaped += symmetric_to_coordinates(_repeated_word_noise(basis, tau, noise))
-        return noise.add(coordinates, shaped, step)
+        # Rounding apart by the diameter costs sqrt(6) of it beside the histogram's 1 / mu.
+        grid = noise.grid(floor, math.sqrt(coordinates.size), slope=math.sqrt(6))
+        extra = _repeated_word_noise(basis, math.sqrt(6) * grid.scale, noise)
+        return noise.add_gaussian(coordinates, grid, symmetric_to_coordinates(extra))
 
     return _add_to_unique(value, sensitivity, add)
 

@@ -6,12 +6,14 @@ it. Every release arrives here as a vector of coordinates in an orthonormal basi
 divided by its sensitivity, and leaves with noise added:
 
 ``grid`` (default)
-    The coordinates are rounded to a grid whose step is a power of two, and
-    continuous noise is rounded to the same grid and added. As the rounded
-    statistic lies on the grid, the sum equals the continuous mechanism's output
-    rounded afterwards, so the guarantee is that of the continuous law, and no
-    digit finer than the step leaves. Rounding may move neighbours apart by the
-    grid's covering radius, which is added to the sensitivity.
+    The coordinates are rounded to a grid whose step is 2^-m times the scale of the
+    noise, and exact samples of continuous noise, rounded to the same grid, are added
+    as integers. The sum equals the continuous mechanism's output rounded afterwards,
+    so the guarantee is that of the continuous law, and no digit finer than the step
+    leaves. Rounding may move neighbours apart by the grid's covering diameter, which
+    is added to the sensitivity.
+``exact``
+    The same with integers from the OpenDP library; for small releases.
 ``float``
     Plain floating-point addition, as in textbook implementations: its low-order
     digits can give the statistic away. Only by explicit request.
@@ -25,22 +27,29 @@ import numbers
 import secrets
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from randomgen import ChaCha
 
 from sktensor_dp.exceptions import PrivacyLeakWarning
+from sktensor_dp.privacy.opendp_sampling import check_installed, check_size, opendp_samples
+from sktensor_dp.privacy.sampling import BLOCK, GAUSSIAN, LAPLACE, MAX_BITS, Law, rounded_samples
 
-__all__ = ["NoiseSource", "config_context", "unsafe_seeded_noise"]
+__all__ = ["Grid", "NoiseSource", "config_context", "unsafe_seeded_noise"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
-SAMPLERS = ("grid", "float")
-# The covering radius may add this much to a unit sensitivity: 0.024 %.
-RADIUS = 2.0**-12
-# Grid indices stay exact integers in double precision.
-LARGEST_INDEX = 2.0**52
+SAMPLERS = ("grid", "exact", "float")
+# The covering diameter may add this much to a unit sensitivity: 0.024 %.
+DIAMETER = 2.0**-12
+# Indices beyond are clipped, before and after noise of at most 2^62 is added: no overflow.
+LARGEST_INDEX = 2**60
+# A step more than its rounding errors, so that noise is never too small by them.
+ROUNDED_UP = 1 + 2.0**-50
+SEEDED = "noise='exact' cannot be seeded: use noise='grid' inside unsafe_seeded_noise."
 
 _sampler = contextvars.ContextVar("sampler", default="grid")
 _seeds: contextvars.ContextVar["Iterator[np.random.SeedSequence] | None"] = contextvars.ContextVar(
@@ -54,15 +63,18 @@ def config_context(*, noise: str) -> Iterator[None]:
 
     Parameters
     ----------
-    noise : {"grid", "float"}
-        ``"grid"`` is the default everywhere; ``"float"`` draws textbook
-        floating-point noise, is named in the report and gives no protection
-        against attacks on low-order digits.
+    noise : {"grid", "exact", "float"}
+        ``"grid"`` is the default everywhere. ``"exact"`` takes Gaussian and Laplace
+        noise from the OpenDP library (``pip install 'sktensor-dp[exact]'``), for releases
+        of at most 100000 numbers. ``"float"`` draws textbook floating-point noise and
+        gives no protection against attacks on low-order digits. The report names it.
 
     Raises
     ------
     ValueError
-        If ``noise`` names no sampler.
+        If ``noise`` names no sampler, or is ``"exact"`` where noise is seeded.
+    ImportError
+        If ``noise="exact"`` and OpenDP is not installed.
 
     Examples
     --------
@@ -72,6 +84,10 @@ def config_context(*, noise: str) -> Iterator[None]:
     """
     if noise not in SAMPLERS:
         raise ValueError(f"noise must be one of {list(SAMPLERS)}, got {noise!r}.")
+    if noise == "exact":
+        check_installed()
+        if _seeds.get() is not None:
+            raise ValueError(SEEDED)
     token = _sampler.set(noise)
     try:
         yield
@@ -95,7 +111,7 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
     Raises
     ------
     ValueError
-        If ``seed`` is not an integer >= 0.
+        If ``seed`` is not an integer >= 0, or noise is ``"exact"``.
 
     Warns
     -----
@@ -112,6 +128,8 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
     """
     if not (isinstance(seed, numbers.Integral) and seed >= 0):
         raise ValueError(f"seed must be an int >= 0, got {seed!r}.")
+    if _sampler.get() == "exact":
+        raise ValueError(SEEDED)
     warnings.warn(
         "noise is seeded: results made in this block are not private.",
         PrivacyLeakWarning,
@@ -124,6 +142,30 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
         _seeds.reset(token)
 
 
+@dataclass(frozen=True)
+class Grid:
+    """Where noise of a given scale is placed.
+
+    Attributes
+    ----------
+    scale : float
+        Of the noise, with the cost of rounding.
+    bits : int or None
+        The step is ``2^-bits`` times the scale; None without a grid.
+    diameter : float
+        How far apart rounding moves neighbours at most.
+    """
+
+    scale: float
+    bits: int | None
+    diameter: float
+
+    @property
+    def step(self) -> float:
+        """Distance of neighbouring points of the grid; 0 without one."""
+        return 0.0 if self.bits is None else math.ldexp(self.scale, -self.bits)
+
+
 class NoiseSource:
     """Noise for the releases of one fit.
 
@@ -132,7 +174,7 @@ class NoiseSource:
     seeded : bool
         True inside :func:`unsafe_seeded_noise`: nothing is protected.
     sampler : str
-        ``"grid"`` or ``"float"``.
+        ``"grid"``, ``"exact"`` or ``"float"``.
     """
 
     def __init__(self) -> None:
@@ -149,20 +191,22 @@ class NoiseSource:
         """Add Gaussian noise to coordinates of unit L2 sensitivity at a cost of ``mu``."""
         if math.isinf(mu):
             return coordinates
-        step, radius = self._grid(1 / mu, math.sqrt(coordinates.size))
-        noise = self.standard_normal(coordinates.size)
-        noise *= (1 + radius) / mu
-        return self.add(coordinates, noise, step)
+        if self.sampler == "exact":
+            check_size(coordinates.size)
+        return self.add_gaussian(coordinates, self.grid(1 / mu, math.sqrt(coordinates.size)))
 
     def laplace(self, coordinates: Floats, epsilon: float) -> Floats:
         """Add Laplace noise to coordinates of unit L1 sensitivity at a cost of ``epsilon``."""
         if math.isinf(epsilon):
             return coordinates
-        step, radius = self._grid(1 / epsilon, coordinates.size)
-        noise = self._generator.standard_exponential(coordinates.size)
-        noise -= self._generator.standard_exponential(coordinates.size)
-        noise *= (1 + radius) / epsilon
-        return self.add(coordinates, noise, step)
+        size, grid = coordinates.size, self.grid(1 / epsilon, coordinates.size)
+        if self.sampler == "exact":
+            check_size(size)
+        if grid.bits is None:
+            noise = self._generator.standard_exponential(size)
+            noise -= self._generator.standard_exponential(size)
+            return coordinates + grid.scale * noise
+        return _on_grid(coordinates, self._steps(LAPLACE, size, grid.bits), grid)
 
     def spherical_laplace(
         self, coordinates: Floats, epsilon: float, ambient_dimension: int | None = None
@@ -177,14 +221,14 @@ class NoiseSource:
             return coordinates
         size = coordinates.size
         hidden = 0 if ambient_dimension is None else ambient_dimension - size
-        step, radius = self._grid(1 / epsilon, math.sqrt(size))
+        grid = self.grid(1 / epsilon, math.sqrt(size))
         direction = self.standard_normal(size)
         square = float(direction @ direction)
         if hidden:
             square += float(self._generator.chisquare(hidden))
-        norm = float(self._generator.standard_gamma(size + hidden)) * (1 + radius) / epsilon
+        norm = float(self._generator.standard_gamma(size + hidden)) * grid.scale
         direction *= norm / math.sqrt(square)
-        return self.add(coordinates, direction, step)
+        return self._add_rounded(coordinates, direction, grid)
 
     def spherical_laplace_rows(self, coordinates: Floats, epsilon: float) -> Floats:
         """Add noise of density ``exp(-epsilon |b|_2)`` to each row, rows being independent.
@@ -195,44 +239,123 @@ class NoiseSource:
             return coordinates
         n_rows, size = coordinates.shape
         # The covering diameter is that of all rows, in the sum of their L2 norms.
-        step, radius = self._grid(1 / epsilon, n_rows * math.sqrt(size))
+        grid = self.grid(1 / epsilon, n_rows * math.sqrt(size))
         direction = self.standard_normal(n_rows * size).reshape(n_rows, size)
-        norms = self._generator.standard_gamma(size, n_rows) * (1 + radius) / epsilon
+        norms = self._generator.standard_gamma(size, n_rows) * grid.scale
         norms /= np.sqrt(np.square(direction).sum(axis=1))
         direction *= norms[:, None]
-        return self.add(coordinates, direction, step)
+        return self._add_rounded(coordinates, direction, grid)
 
     def integers(self, below: int, size: int) -> NDArray[np.uint64]:
         """Draw integers evenly from ``0 .. below - 1``, below at most ``2^64``."""
         return self._generator.integers(0, below - 1, size, dtype=np.uint64, endpoint=True)
 
     def standard_normal(self, size: int) -> Floats:
-        """Draw normals for mechanisms that shape their noise before :meth:`add`."""
-        return self._generator.standard_normal(size)
-
-    def grid(self, scale: float, size: int) -> tuple[float, float]:
-        """Step and covering diameter for noise of at least ``scale`` in every direction."""
-        return self._grid(scale, math.sqrt(size))
-
-    def add(self, coordinates: Floats, noise: Floats, step: float) -> Floats:
-        """Add noise on the grid; ``noise`` is overwritten."""
+        """Draw normals that a mechanism shapes; they are within 2^-52 of exact ones."""
         if self.sampler == "float":
-            noise += coordinates
-            return noise
-        # A projection onto a box never moves neighbours apart. It comes first: an overflow
-        # in the division would warn, and warnings are seen.
-        index = np.clip(coordinates, -LARGEST_INDEX * step, LARGEST_INDEX * step)
-        index /= step
-        np.rint(index, out=index)
-        noise /= step
-        np.rint(noise, out=noise)
-        noise += index
-        noise *= step
-        return noise
+            return self._generator.standard_normal(size)
+        steps = rounded_samples(GAUSSIAN, size, MAX_BITS, self._words)
+        return np.ldexp(steps.astype(np.float64), -MAX_BITS)
 
-    def _grid(self, scale: float, diameter_per_step: float) -> tuple[float, float]:
+    def grid(
+        self,
+        scale: float,
+        diameter_per_step: float,
+        *,
+        slope: float = 1.0,
+        diameter: float = DIAMETER,
+    ) -> Grid:
+        """Choose the grid for noise, and the noise that pays for the grid.
+
+        Parameters
+        ----------
+        scale : float
+            Of the noise that would do without a grid.
+        diameter_per_step : float
+            How far apart rounding moves neighbours, in steps.
+        slope : float, default=1
+            Noise has to be larger by the factor ``1 + slope * diameter``.
+        diameter : float, default=2**-12
+            Largest covering diameter, as a share of the smaller of scale and 1.
+
+        Raises
+        ------
+        ValueError
+            If no grid is fine enough.
+        """
         if self.sampler == "float":
-            return 0.0, 0.0
-        step = RADIUS * min(scale, 1.0) / diameter_per_step
-        step = 2.0 ** math.floor(math.log2(step))
-        return step, step * diameter_per_step
+            return Grid(scale, None, 0.0)
+        steps = max(diameter_per_step, 1.0)
+        finest = steps * max(scale, 1.0) * (1 + slope * diameter) / diameter
+        bits = min(math.ceil(math.log2(finest)), MAX_BITS)
+        excess = slope * math.ldexp(scale * steps, -bits)
+        if excess > 0.5:
+            raise ValueError(
+                f"noise of scale {scale:.3g} per unit of sensitivity has no grid fine enough for "
+                f"{steps:.3g} steps; a larger epsilon has."
+            )
+        scale *= ROUNDED_UP / (1 - excess)
+        return Grid(scale, bits, math.ldexp(scale * steps, -bits))
+
+    def add_gaussian(self, coordinates: Floats, grid: Grid, extra: Floats | None = None) -> Floats:
+        """Add Gaussian noise of the grid's scale, and independent noise of any other law.
+
+        The sum of the two is rounded to the grid; ``extra`` is only ever as good as the
+        floating-point numbers it is made of.
+        """
+        size = coordinates.size
+        if grid.bits is None:
+            noise = grid.scale * self._generator.standard_normal(size)
+            return coordinates + noise if extra is None else coordinates + noise + extra
+        if extra is None:
+            return _on_grid(coordinates, self._steps(GAUSSIAN, size, grid.bits), grid)
+        # On a fine grid first: the Gaussian part smooths what rounding `extra` does.
+        steps = self._steps(GAUSSIAN, size, MAX_BITS)
+        steps += _rounded(extra, math.ldexp(grid.scale, -MAX_BITS))
+        coarser = MAX_BITS - grid.bits
+        steps += (1 << coarser) >> 1
+        steps >>= coarser
+        return _on_grid(coordinates, steps, grid)
+
+    def _add_rounded(self, coordinates: Floats, noise: Floats, grid: Grid) -> Floats:
+        if grid.bits is None:
+            return coordinates + noise
+        if self.sampler == "exact":
+            raise ValueError(
+                "noise='exact' has no spherical Laplace law, which pure differential privacy "
+                "needs here; use noise='grid'."
+            )
+        return _on_grid(coordinates, _rounded(noise, grid.step), grid)
+
+    def _steps(self, law: Law, size: int, bits: int) -> Integers:
+        if self.sampler == "exact":
+            return opendp_samples(law.name, size, bits)
+        return rounded_samples(law, size, bits, self._words)
+
+    def _words(self, count: int) -> NDArray[np.uint64]:
+        return self._generator.bit_generator.random_raw(count)
+
+
+def _rounded(values: Floats, step: float) -> Integers:
+    # A projection onto a box never moves neighbours apart. It comes first: an overflow
+    # in the division would warn, and warnings are seen.
+    index = np.minimum(values, LARGEST_INDEX * step)
+    np.maximum(index, -LARGEST_INDEX * step, out=index)
+    index /= step
+    np.rint(index, out=index)
+    return index.astype(np.int64)
+
+
+def _on_grid(coordinates: Floats, steps: Integers, grid: Grid) -> Floats:
+    """Add steps to rounded coordinates, in blocks that stay in the cache."""
+    released = np.empty(coordinates.shape)
+    flat, values, steps = released.reshape(-1), coordinates.reshape(-1), steps.reshape(-1)
+    for start in range(0, flat.size, BLOCK):
+        block = slice(start, start + BLOCK)
+        total = _rounded(values[block], grid.step)
+        total += steps[block]
+        # Whatever the total, noise that was cut off at 2^62 is cut off here too.
+        np.minimum(total, LARGEST_INDEX, out=total)
+        np.maximum(total, -LARGEST_INDEX, out=total)
+        np.multiply(total, grid.step, out=flat[block])
+    return released

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from sktensor_dp.privacy.noise import RADIUS, NoiseSource
+from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
 
 __all__ = [
@@ -27,6 +27,9 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+
+# Largest step of the grid: what rounding may add to a total, and to the noise as a share.
+STEP = 2.0**-20
 
 
 class PartitionQuery(Protocol):
@@ -123,8 +126,7 @@ def selection_threshold(query: PartitionQuery, cost: PrivacyCost) -> float:
         raise ValueError(f"partition selection needs delta > 0, got {cost.delta!r}.")
     failure = -math.expm1(math.log1p(-cost.delta) / query.max_partitions)
     quantile = -float(ndtri(failure))
-    # Rounding to the grid may lift a total by half a step, and steps are at most RADIUS.
-    return 1 + query.l2_sensitivity / cost.mu * quantile + RADIUS
+    return 1 + STEP + query.l2_sensitivity / cost.mu * (1 + STEP) * quantile
 
 
 def gaussian_partition_selection(
@@ -154,9 +156,10 @@ def gaussian_partition_selection(
     keys = sorted(totals)
     values = np.fromiter(map(totals.__getitem__, keys), np.float64, len(keys))
     if sigma > 0:
-        # Integers lie on the grid, whose step divides 1: rounding moves no total, and
-        # the step need not depend on how many keys there are, which is private.
-        step, _ = noise.grid(sigma, 1)
-        values = noise.add(values, noise.standard_normal(values.size) * sigma, step)
+        # Where totals of neighbours agree, they round alike; where not, they are at least 1
+        # apart and end at most a factor 1 + step further: the step need not depend on how
+        # many keys there are, which is private.
+        grid = noise.grid(sigma, 1.0, diameter=STEP)
+        values = noise.add_gaussian(values, grid)
     kept = np.flatnonzero(values >= threshold)
     return [keys[place] for place in kept], values[kept]

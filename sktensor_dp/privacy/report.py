@@ -64,7 +64,7 @@ class PrivacyReport:
     n_units : int
         Number of units; public.
     sampler : str
-        How noise was drawn: ``"grid"`` or ``"float"``.
+        How noise was drawn: ``"grid"``, ``"exact"`` (by OpenDP) or ``"float"``.
     seeded : bool
         True if the noise was seeded: then nothing is protected.
     rows : tuple of ReleaseRecord
@@ -134,7 +134,7 @@ class PrivacyReport:
             epsilon=max(self.epsilon, later.epsilon),
             delta=max(self.delta, later.delta),
             n_units=self.n_units + later.n_units,
-            sampler=self.sampler if self.sampler == later.sampler else "float",
+            sampler=min(self.sampler, later.sampler, key=("float", "grid", "exact").index),
             seeded=self.seeded or later.seeded,
             rows=rows,
             notes=(DISJOINT,),

@@ -263,19 +263,19 @@ def test_triple_histogram_pays_for_the_covering_diameter() -> None:
     frame, size = np.eye(K), 220
     floor = 1 / (STRENGTH * math.sqrt(6))
     zeros = np.zeros((K, K, K))
-    plain, rounded = (
-        symmetric_to_coordinates(
-            gaussian_triple_histogram(zeros, frame, 1.0, STRENGTH, same_noise(sampler))
-        )
-        for sampler in ("float", "grid")
+    released = symmetric_to_coordinates(
+        gaussian_triple_histogram(zeros, frame, 1.0, STRENGTH, same_noise("grid"))
     )
-    step, diameter = NoiseSource().grid(floor, size)
-    added = plain @ rounded / (plain @ plain) - 1
-    tolerance = 6 * step / math.sqrt(12) / np.linalg.norm(plain)
-    # Along the least noisy direction, of standard deviation tau / sqrt(6).
-    assert diameter >= step * math.sqrt(size)
-    assert added == pytest.approx(diameter * math.sqrt(6), abs=tolerance)
-    assert tolerance < 0.1 * diameter * (math.sqrt(6) - 1)
+    # Along the least noisy direction the standard deviation is tau / sqrt(6).
+    grid = NoiseSource().grid(floor, math.sqrt(size), slope=math.sqrt(6))
+    tau = (1 + grid.diameter * math.sqrt(6)) / STRENGTH
+    assert grid.scale == pytest.approx(tau / math.sqrt(6), rel=1e-14)
+    again = same_noise("grid")
+    noise = symmetric_to_coordinates(mechanisms._repeated_word_noise(frame, tau, again))
+    noise += grid.scale * again.standard_normal(size)
+    # The same noise, added up without a grid: within half a step, and rounding errors.
+    assert np.abs(released - noise).max() < 0.501 * grid.step
+    assert np.abs(released - noise / (1 + grid.diameter)).max() > 0.6 * grid.step
 
 
 @pytest.mark.parametrize("ambient", [None, 286])

@@ -11,6 +11,7 @@ from sktensor_dp import PrivacyLeakWarning, config_context, unsafe_seeded_noise
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.partition_selection import (
+    STEP,
     gaussian_partition_selection,
     selection_threshold,
 )
@@ -131,9 +132,9 @@ def test_threshold_fails_with_probability_delta(seed, sampler):
     sigma = query.l2_sensitivity / cost.mu
     with config_context(noise=sampler):
         noise = seeded(seed)
-    # Standard deviation of the share .0028: five of them. What RADIUS adds to the
-    # threshold moves the failures by 2**-12 / sigma * 5 * .09 < .0001.
-    tolerance = 5 * math.sqrt(delta * (1 - delta) / N_TRIALS) + 1e-4
+    # Standard deviation of the share .0028: five of them. What STEP adds to the
+    # threshold moves the failures by less than 2**-20.
+    tolerance = 5 * math.sqrt(delta * (1 - delta) / N_TRIALS) + 2.0**-20
     right = selection_threshold(query, cost)
     assert abs(share_of_failures(right, m, sigma, noise) - delta) < tolerance
     # Forgetting that m words may fail gives .67, forgetting their own count .31.
@@ -187,7 +188,9 @@ def test_noise_has_the_reported_scale(seed):
     assert report.epsilon == pytest.approx(1.0, rel=1e-6)
     assert report.epsilon <= 1.0 + 1e-9
     # Rounded to a grid that no property of the corpus decides.
-    assert (noisy * 2**12 == np.rint(noisy * 2**12)).all()
+    step = NoiseSource().grid(row.sigma, 1.0, diameter=STEP).step
+    assert step <= STEP
+    assert np.array_equal(np.rint(noisy / step) * step, noisy)
 
 
 def test_words_leave_in_alphabetical_order_and_nothing_else_leaves():

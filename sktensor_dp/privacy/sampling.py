@@ -1,0 +1,305 @@
+r"""Exact samples of real random variables, rounded to a grid.
+
+The magnitude of a Gaussian or Laplace variable, in units of its scale, is drawn by
+rejection (von Neumann 1951) from a staircase above its density, whose steps ("cells")
+are 1/32 wide. That takes three numbers, uniform on [0, 1) and revealed bit by bit as
+far as comparisons need them (Knuth & Yao 1976):
+
+``choice``
+    picks a cell, with probability proportional to the density at its left edge;
+``place``
+    is the position inside the cell;
+``lot``
+    accepts the point where it is below the density there over that at the left edge.
+
+One word of 64 bits holds the first bits of all three and settles all but 3 % of the
+draws by a table. The others take a second word and double precision with a bound on its
+error. What that leaves open, one draw in 10^10, takes more bits and more decimal digits
+until it is decided. So the law is exact, tails included, if the bits are random.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
+from functools import cached_property, lru_cache
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["BLOCK", "GAUSSIAN", "LAPLACE", "MAX_BITS", "MAX_MAGNITUDE", "Law", "rounded_samples"]
+
+Words = Callable[[int], NDArray[np.uint64]]
+Integers = NDArray[np.int64]
+
+# The grid is at most 2^51 times finer than the scale: 2^11 scales are MAX_MAGNITUDE steps.
+MAX_BITS, MAX_MAGNITUDE = 51, 2**62
+
+# A word, from the top: 16 bits of choice, the sign, 31 bits of place, 16 bits of lot.
+CHOICE_BITS, PLACE_BITS, LOT_BITS = 16, 31, 16
+LOT_MASK, LOT_BELOW = np.uint64(2**LOT_BITS - 1), np.int64(2**LOT_BITS - 1)
+PLACE_MASK = np.uint64(2 ** (PLACE_BITS + LOT_BITS) - 2**LOT_BITS)
+# Once the cell stands left of the place, a word is a magnitude in units of 2^-52.
+CELL_SHIFT = PLACE_BITS + LOT_BITS
+UNIT_BITS = CELL_SHIFT + 5
+# On finer grids than this, 16 more bits of place take the room of the lot.
+ONE_WORD_BITS = UNIT_BITS - LOT_BITS - 1
+# A second word adds 32 bits each to choice and lot.
+HALF, LOW_HALF = np.uint64(32), np.uint64(2**32 - 1)
+LONG_BITS = 48
+# Above the error of the ratio of densities from the place (2^-33) and from double
+# precision (2^-45), and that of the lot (2^-49).
+MARGIN = 2.0**-32
+# Decimal sums of up to 10^4 terms have an error far below 10^(GUARD - digits).
+GUARD = 9
+# Words, tables and temporary arrays of a block stay in the cache.
+BLOCK = 2**15
+
+
+@dataclass(frozen=True)
+class Law:
+    """A symmetric density ``exp(-energy)``, up to a constant, falling from 0.
+
+    Attributes
+    ----------
+    name : str
+        Of the law.
+    energy : callable
+        Function of the magnitude in cells, convex, of slope below 1/3 up to the
+        quantile of 2^-48; takes decimal numbers and arrays.
+    """
+
+    name: str
+    energy: Callable[[Any], Any]
+
+    def cumulative(self, digits: int) -> list[Decimal]:
+        """Probability of the first 1, 2, ... cells, to an error of ``10^(9 - digits)``."""
+        return _cumulative(self, digits)
+
+    @cached_property
+    def bounds(self) -> NDArray[np.uint64]:
+        """First 48 bits of the choices between cells; the last has only ones."""
+        top = 2**LONG_BITS - 1
+        with _precision(50):
+            heights = [int(c * 2**LONG_BITS) for c in self.cumulative(50)]
+        return np.array([height for height in heights if height < top] + [top], np.uint64)
+
+    @cached_property
+    def table(self) -> Integers:
+        """For 16 bits of choice, the cell and how many lots are below all its density.
+
+        The cell stands left of the place in a word, the lots where a word has its lot.
+        Where 16 bits do not tell the cell, no lot is below.
+        """
+        cells = self.cells(np.arange(2**CHOICE_BITS, dtype=np.uint64) << HALF)
+        with _precision(50):
+            energies = [self.energy(Decimal(edge)) for edge in range(int(cells[-1]) + 2)]
+            ratios = [(a - b).exp() for a, b in pairwise(energies)]
+            lots = np.array([int(ratio * 2**LOT_BITS) for ratio in ratios])[cells]
+        lots[self.bounds >> HALF] = 0
+        return (cells << CELL_SHIFT) | lots
+
+    def cells(self, choices: NDArray[np.uint64]) -> Integers:
+        """Cells of choices of 48 bits that are not themselves bounds."""
+        return np.searchsorted(self.bounds, choices, side="right").astype(np.int64)
+
+
+def _gaussian_energy(cells: Any) -> Any:
+    return cells * cells / 2048
+
+
+def _laplace_energy(cells: Any) -> Any:
+    return cells / 32
+
+
+GAUSSIAN = Law("gaussian", _gaussian_energy)
+LAPLACE = Law("laplace", _laplace_energy)
+
+
+def rounded_samples(law: Law, size: int, bits: int, words: Words) -> Integers:
+    r"""Draw independent variables of a law, each rounded to the nearest integer.
+
+    Parameters
+    ----------
+    law : Law
+        Its scale is ``2^bits``.
+    size : int
+        How many.
+    bits : int
+        At most 51.
+    words : callable
+        ``n -> ndarray of n uint64``, independent and uniform.
+
+    Returns
+    -------
+    ndarray of shape (size,) and dtype int64
+        ``clip(rint(2^bits Z), -2^62, 2^62)``.
+
+    Raises
+    ------
+    ValueError
+        If ``bits`` is more than 51.
+
+    Examples
+    --------
+    >>> import secrets, numpy as np
+    >>> from sktensor_dp.privacy.sampling import GAUSSIAN, rounded_samples
+    >>> def words(n):
+    ...     return np.frombuffer(secrets.token_bytes(8 * n), np.uint64)
+    >>> z = rounded_samples(GAUSSIAN, 10_000, 20, words)
+    >>> bool(abs(z.std() / 2**20 - 1) < 0.05)
+    True
+    """
+    if bits > MAX_BITS:
+        raise ValueError(f"bits must be at most {MAX_BITS}, got {bits}.")
+    samples = np.empty(size, np.int64)
+    rejected = _propose(law, samples, bits, words)
+    while rejected.size:
+        again = np.empty(rejected.size, np.int64)
+        failed = _propose(law, again, bits, words)
+        samples[rejected] = again
+        rejected = rejected[failed]
+    return samples
+
+
+def _propose(law: Law, samples: Integers, bits: int, words: Words) -> NDArray[np.intp]:
+    """Overwrite all samples by proposals; return where these are rejected."""
+    if samples.size <= BLOCK:
+        return _propose_block(law, samples, bits, words)
+    rejected = [
+        start + _propose_block(law, samples[start : start + BLOCK], bits, words)
+        for start in range(0, samples.size, BLOCK)
+    ]
+    return np.concatenate(rejected)
+
+
+def _propose_block(law: Law, samples: Integers, bits: int, words: Words) -> NDArray[np.intp]:
+    word = words(samples.size)
+    magnitude = np.take(law.table, (word >> np.uint64(64 - CHOICE_BITS)).view(np.int64))
+    waiting = np.flatnonzero((word & LOT_MASK) >= (magnitude.view(np.uint64) & LOT_MASK))
+    magnitude &= ~LOT_BELOW
+    magnitude |= (word & PLACE_MASK).view(np.int64)
+    if bits > ONE_WORD_BITS:
+        magnitude |= words((samples.size + 3) // 4).view(np.uint16)[: samples.size]
+    if waiting.size:
+        look = _second_look(law, word[waiting], words)
+        magnitude[waiting] &= PLACE_MASK.view(np.int64) | LOT_BELOW
+        magnitude[waiting] |= look.cells << CELL_SHIFT
+    # A real number is never half an odd integer, so that adding a half rounds to the nearest.
+    np.add(magnitude, 1 << (UNIT_BITS - 1 - bits), out=samples)
+    samples >>= UNIT_BITS - bits
+    if waiting.size:
+        for which in np.flatnonzero(look.open).tolist():
+            at = waiting[which]
+            known = CELL_SHIFT if bits > ONE_WORD_BITS else PLACE_BITS
+            place = int(magnitude[at]) % 2**CELL_SHIFT
+            cell, look.accepted[which] = _settle(law, look, which, (place, known), words)
+            exact = (cell << CELL_SHIFT) + place + (1 << (UNIT_BITS - 1 - bits))
+            samples[at] = min(exact >> (UNIT_BITS - bits), MAX_MAGNITUDE)
+        waiting = waiting[~look.accepted]
+    sign = (word << np.uint64(CHOICE_BITS)).view(np.int64) >> 63
+    samples ^= sign
+    samples -= sign
+    return waiting
+
+
+class _Look(NamedTuple):
+    """Draws that one word did not settle, with 48 bits of choice and lot."""
+
+    choices: NDArray[np.uint64]
+    lots: NDArray[np.uint64]
+    cells: Integers
+    accepted: NDArray[np.bool_]
+    open: NDArray[np.bool_]
+
+
+def _second_look(law: Law, word: NDArray[np.uint64], words: Words) -> _Look:
+    """Settle draws by a second word and double precision, where its error allows."""
+    fresh = words(word.size)
+    choices = (word >> np.uint64(64 - CHOICE_BITS)) << HALF | fresh >> HALF
+    lots = (word & LOT_MASK) << HALF | fresh & LOW_HALF
+    cells = law.cells(choices)
+    tied = law.bounds[cells - 1] == choices
+    place = ((word & PLACE_MASK).astype(np.float64) + 2.0 ** (LOT_BITS - 1)) * 2.0**-CELL_SHIFT
+    ratio = np.exp(law.energy(cells.astype(np.float64)) - law.energy(cells + place))
+    gap = ratio - (lots.astype(np.float64) + 0.5) * 2.0**-LONG_BITS
+    return _Look(choices, lots, cells, gap > 0, tied | (np.abs(gap) < MARGIN))
+
+
+@dataclass(frozen=True)
+class _Revealed:
+    """A number of [0, 1) of which the first bits are known."""
+
+    value: int
+    bits: int
+
+    def further(self, words: Words) -> "_Revealed":
+        """Reveal 128 bits more."""
+        value = self.value
+        for word in words(2):
+            value = value << 64 | int(word)
+        return _Revealed(value, self.bits + 128)
+
+    def interval(self, slack: Decimal) -> tuple[Decimal, Decimal]:
+        """Bounds of the number, wider by ``slack`` for errors in what they are compared to."""
+        whole = Decimal(2**self.bits)
+        return Decimal(self.value) / whole - slack, Decimal(self.value + 1) / whole + slack
+
+
+def _settle(
+    law: Law, look: _Look, which: int, place_bits: tuple[int, int], words: Words
+) -> tuple[int, bool]:
+    """Cell and acceptance of one draw, from as many bits and digits as it takes.
+
+    ``place_bits``: the place as far as it is known, left of ``CELL_SHIFT`` binary digits,
+    and how many of these are known.
+    """
+    value, known = place_bits
+    choice = _Revealed(int(look.choices[which]), LONG_BITS)
+    lot = _Revealed(int(look.lots[which]), LONG_BITS)
+    place = _Revealed(value >> (CELL_SHIFT - known), known)
+    digits = 30
+    while True:
+        digits += 30
+        choice, lot, place = (number.further(words) for number in (choice, lot, place))
+        with _precision(digits + GUARD):
+            cell = _settled_cell(law, choice, digits)
+            verdict = None if cell is None else _settled_lot(law, cell, lot, place, digits)
+        if cell is not None and verdict is not None:
+            return cell, verdict
+
+
+def _settled_cell(law: Law, choice: _Revealed, digits: int) -> int | None:
+    sums = law.cumulative(digits)
+    least, most = choice.interval(Decimal(10) ** (GUARD - digits))
+    cell = bisect_right(sums, least)
+    return cell if cell == bisect_right(sums, most) < len(sums) else None
+
+
+def _settled_lot(law: Law, cell: int, lot: _Revealed, place: _Revealed, digits: int) -> bool | None:
+    slack = Decimal(10) ** (GUARD - digits)
+    least, most = lot.interval(slack)
+    near, far = place.interval(slack)
+    if most <= (law.energy(Decimal(cell)) - law.energy(cell + far)).exp():
+        return True
+    if least >= (law.energy(Decimal(cell)) - law.energy(cell + near)).exp():
+        return False
+    return None
+
+
+def _precision(digits: int) -> AbstractContextManager[Context]:
+    """Decimal arithmetic that does not depend on the caller's context."""
+    return localcontext(Context(prec=digits, rounding=ROUND_HALF_EVEN, traps=[]))
+
+
+@lru_cache(maxsize=8)
+def _cumulative(law: Law, digits: int) -> list[Decimal]:
+    with _precision(digits + GUARD):
+        heights, least = [Decimal(1)], Decimal(10) ** -digits
+        while heights[-1] > least:
+            heights.append((-law.energy(Decimal(len(heights)))).exp())
+        total = sum(heights)
+        return [height / total for height in accumulate(heights)]

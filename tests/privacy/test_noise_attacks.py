@@ -1,0 +1,158 @@
+"""Attacks on the low-order digits of noise: they break textbook noise, and not ours.
+
+Two hypotheses, x = 0 and x = 1, and noise of scale 1. Both attacks name an event that has
+probability 0 under one hypothesis and is common under the other. Whatever epsilon is,
+such an event contradicts (epsilon, delta)-differential privacy with small delta.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sktensor_dp import PrivacyLeakWarning, config_context, unsafe_seeded_noise
+from sktensor_dp.privacy.noise import NoiseSource
+
+N = 20_000
+Release = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+
+
+def inverse_laplace(value: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Laplace noise as in textbooks: the logarithm of a multiple of 2^-53, with a sign."""
+    magnitude = -np.log(rng.integers(1, 2**53, value.size) * 2.0**-53)
+    return value + magnitude * rng.choice([-1.0, 1.0], value.size)
+
+
+def numpy_laplace(value: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return value + rng.laplace(size=value.size)
+
+
+def box_muller(value: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    radius = np.sqrt(-2 * np.log1p(-rng.random(value.size)))
+    return value + radius * np.cos(2 * np.pi * rng.random(value.size))
+
+
+def numpy_gaussian(value: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return value + rng.standard_normal(value.size)
+
+
+def of_library(law: str, sampler: str) -> Release:
+    def release(value: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        # Each number on its own would be a release; together they share the step.
+        with (
+            pytest.warns(PrivacyLeakWarning),
+            unsafe_seeded_noise(int(rng.integers(2**32))),
+            config_context(noise=sampler),
+        ):
+            source = NoiseSource()
+        noisy: np.ndarray = getattr(source, law)(value, 1.0)
+        return noisy
+
+    return release
+
+
+NAIVE = {
+    "textbook laplace": inverse_laplace,
+    "numpy laplace": numpy_laplace,
+    "box-muller": box_muller,
+    "numpy gaussian": numpy_gaussian,
+    "laplace, float": of_library("laplace", "float"),
+    "gaussian, float": of_library("gaussian", "float"),
+}
+OURS = {law: of_library(law, "grid") for law in ("laplace", "gaussian", "spherical_laplace")}
+
+
+def finer_than_a_sum(released: np.ndarray) -> np.ndarray:
+    """Attack by rounding: 1 + z is a multiple of 2^-53 for z > -1; z alone need not be."""
+    small = np.abs(released) < 0.5
+    return small & (np.rint(released * 2.0**53) != released * 2.0**53)
+
+
+def out_of_reach(released: np.ndarray, value: float) -> np.ndarray:
+    """Attack by holes (Mironov 2012): no multiple of 2^-53 gives this number for ``value``."""
+    magnitude = np.abs(released - value)
+    nearest = np.rint(np.exp(-magnitude) * 2.0**53)
+    found = np.zeros(released.size, dtype=bool)
+    for offset in range(-4, 5):
+        log = -np.log(np.clip(nearest + offset, 1, 2**53) * 2.0**-53)
+        found |= (value + log == released) | (value - log == released)
+    return ~found
+
+
+def rates(release: Release, event: Callable[[np.ndarray], np.ndarray], seed: int) -> list[float]:
+    """Probability of an event for x = 0 and for x = 1."""
+    rng = np.random.default_rng([seed, 7])
+    return [float(event(release(np.full(N, x), rng)).mean()) for x in (0.0, 1.0)]
+
+
+@pytest.mark.parametrize("name", NAIVE)
+def test_rounding_gives_naive_noise_away(name: str, seed: int) -> None:
+    # Magnitudes below 1/2, a third of all, have digits below 2^-53 in half the cases and more.
+    at_0, at_1 = rates(NAIVE[name], finer_than_a_sum, seed)
+    assert at_0 > 0.1
+    assert at_1 == 0
+
+
+def test_holes_give_textbook_laplace_noise_away(seed: int) -> None:
+    # The attacker sees x = 0 excluded, or x = 1, and never the truth.
+    for excluded in (0.0, 1.0):
+        right, wrong = (
+            rates(inverse_laplace, lambda y, x=x: out_of_reach(y, x), seed)[int(x)]
+            for x in (excluded, 1 - excluded)
+        )
+        assert right == 0
+        assert wrong == 0
+        other = rates(inverse_laplace, lambda y, x=excluded: out_of_reach(y, x), seed)
+        assert other[1 - int(excluded)] > 0.1
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_both_attacks_learn_nothing_about_noise_on_a_grid(name: str, seed: int) -> None:
+    events: list[Callable[[np.ndarray], np.ndarray]] = [
+        finer_than_a_sum,
+        lambda y: out_of_reach(y, 0.0),
+        lambda y: out_of_reach(y, 1.0),
+    ]
+    for event in events:
+        # Events also tell magnitudes apart, as the law allows: a number's density changes by
+        # a factor of e at most, for the Gaussian law up to 1/2. Five standard errors besides.
+        found = rates(OURS[name], event, seed)
+        for p, q in (found, found[::-1]):
+            assert p <= math.e * q + 5 * math.sqrt((p + math.e**2 * q) / N)
+
+
+def steps_of(released: np.ndarray, step: float) -> np.ndarray:
+    steps = np.rint(released / step)
+    assert np.array_equal(steps * step, released)
+    return steps.astype(np.int64)
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian"])
+def test_digits_of_noise_on_a_grid_are_those_of_neither_hypothesis(name: str, seed: int) -> None:
+    size = N if name == "laplace" else math.sqrt(N)
+    step = NoiseSource().grid(1.0, size).step
+    rng = np.random.default_rng([seed, 8])
+    for x in (0.0, 1.0, 1 / 3):
+        steps = steps_of(OURS[name](np.full(N, x), rng), step)
+        # Low binary digits of the integer are uniform, whatever x is.
+        for low in (2, 16, 64):
+            counts = np.bincount(steps % low, minlength=low)
+            assert stats.chisquare(counts).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian"])
+def test_every_output_is_reached_from_both_with_a_ratio_the_law_allows(
+    name: str, seed: int
+) -> None:
+    step = NoiseSource().grid(1.0, N if name == "laplace" else math.sqrt(N)).step
+    rng = np.random.default_rng([seed, 9])
+    draws = {x: steps_of(OURS[name](np.full(N, x), rng), step) for x in (0.0, 1.0)}
+    edges = np.arange(-1.0, 2.01, 0.25) / step
+    at_0, at_1 = (np.histogram(draws[x], edges)[0] for x in (0.0, 1.0))
+    # Between -1 and 2 the ratio of densities is at most e for Laplace and e^(3/2) for Gaussian.
+    limit = math.e if name == "laplace" else math.exp(1.5)
+    for p, q in ((at_0, at_1), (at_1, at_0)):
+        assert (q > 0).all()
+        assert (p <= limit * q + 5 * np.sqrt(p + limit**2 * q)).all()

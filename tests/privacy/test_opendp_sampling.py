@@ -1,0 +1,120 @@
+"""Noise from OpenDP: the same law, and clear refusals."""
+
+import importlib.util
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sktensor_dp import PrivacyLeakWarning, config_context, unsafe_seeded_noise
+from sktensor_dp.privacy import opendp_sampling
+from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.report import PrivacyReport
+
+N = 20_000
+
+
+def exact() -> NoiseSource:
+    with config_context(noise="exact"):
+        return NoiseSource()
+
+
+# Unseeded, as OpenDP can only be: every threshold is passed but for one run in a million.
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_both_samplers_agree_in_law(law: str) -> None:
+    ours, theirs = (getattr(source, law)(np.zeros(N), 0.7) for source in (NoiseSource(), exact()))
+    assert stats.ks_2samp(ours, theirs, method="asymp").pvalue > 1e-6
+    size = N if law == "laplace" else math.sqrt(N)
+    grid = NoiseSource().grid(1 / 0.7, size)
+    family = stats.laplace if law == "laplace" else stats.norm
+    for released in (ours, theirs):
+        # On one and the same grid, with even low digits.
+        steps = np.rint(released / grid.step)
+        assert np.array_equal(steps * grid.step, released)
+        counts = np.bincount(steps.astype(np.int64) % 16, minlength=16)
+        assert stats.chisquare(counts).pvalue > 1e-6
+        accepted = stats.kstest(released, family(scale=grid.scale).cdf, method="asymp")
+        assert accepted.pvalue > 1e-6
+        # 8 % in scale move the distribution by 0.014, or 2.1 / sqrt(N); 20 % by 0.034.
+        rejected = stats.kstest(released, family(scale=1.2 * grid.scale).cdf, method="asymp")
+        assert rejected.pvalue < 1e-6
+
+
+@pytest.mark.parametrize("bits", [0, 2, 12, 45])
+def test_discrete_noise_is_rounded_to_the_coarser_grid(bits: int) -> None:
+    for law, family in (("gaussian", stats.norm), ("laplace", stats.laplace)):
+        steps = opendp_sampling.opendp_samples(law, N, bits)
+        assert steps.dtype == np.int64
+        width = 2 ** max(bits - 2, 0)
+        edges = (np.arange(-12, 13) - 0.5) * width
+        shift = 0.0 if width == 1 else 0.5
+        counts = np.histogram(steps + shift, edges + shift)[0]
+        expected = N * np.diff(family(scale=2.0**bits).cdf(edges))
+        kept = expected > 5
+        observed = np.append(counts[kept], N - counts[kept].sum())
+        expected = np.append(expected[kept], N - expected[kept].sum())
+        assert (
+            stats.chisquare(
+                observed[expected > 0.5], expected[expected > 0.5], sum_check=False
+            ).pvalue
+            > 1e-6
+        )
+
+
+def test_draws_differ_between_releases_and_fits() -> None:
+    drawn = [exact().gaussian(np.zeros(4), 1.0) for _ in range(3)]
+    assert len({tuple(noise) for noise in drawn}) == 3
+
+
+def test_large_releases_are_refused() -> None:
+    with pytest.raises(ValueError, match="at most 100000 numbers, got 100001"):
+        exact().gaussian(np.zeros(100_001), 1.0)
+    assert exact().gaussian(np.zeros(0), 1.0).size == 0
+
+
+def test_spherical_noise_is_refused() -> None:
+    with pytest.raises(ValueError, match="no spherical Laplace law"):
+        exact().spherical_laplace(np.zeros(3), 1.0)
+    with pytest.raises(ValueError, match="no spherical Laplace law"):
+        exact().spherical_laplace_rows(np.zeros((3, 2)), 1.0)
+
+
+def test_missing_package_is_named_on_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"sktensor-dp\[exact\]"), config_context(noise="exact"):
+        pass
+    with config_context(noise="grid"):
+        assert NoiseSource().sampler == "grid"
+
+
+def test_exact_noise_cannot_be_seeded() -> None:
+    with (
+        pytest.warns(PrivacyLeakWarning),
+        unsafe_seeded_noise(1),
+        pytest.raises(ValueError, match="cannot be seeded"),
+        config_context(noise="exact"),
+    ):
+        pass
+    with (
+        config_context(noise="exact"),
+        pytest.raises(ValueError, match="cannot be seeded"),
+        unsafe_seeded_noise(1),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "joined"),
+    [("grid", "exact", "grid"), ("exact", "exact", "exact"), ("exact", "float", "float")],
+)
+def test_reports_name_the_weaker_sampler(first: str, later: str, joined: str) -> None:
+    reports = [
+        PrivacyReport(1.0, 1e-6, "row", "replace_one", 9, s, False, ()) for s in (first, later)
+    ]
+    assert reports[0].joined(reports[1]).sampler == joined
+    assert reports[1].joined(reports[0]).sampler == joined
+    assert (
+        "floating-point"
+        not in PrivacyReport(1.0, 1e-6, "row", "replace_one", 9, "exact", False, ()).guarantee
+    )

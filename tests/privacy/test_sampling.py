@@ -1,0 +1,264 @@
+"""The exact sampler: its law, its tables, and the draws that are hard to decide.
+
+Tests of a law reject the right one for one seed in a million. Against a scale wrong by
+3 % or a mean wrong by 0.02 scales, N = 2^20 draws fail them but for one in a million:
+the Kolmogorov-Smirnov distance is then at least 0.0055, or 5.6 / sqrt(N), whose standard
+error is 0.39 / sqrt(N), against a threshold of 2.7 / sqrt(N); chi-square's noncentrality is
+at least 400 (Fisher information 1 of a Laplace location) against a threshold of 160 in 80 bins.
+"""
+
+import math
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from itertools import pairwise
+
+import mpmath
+import numpy as np
+import pytest
+from randomgen import ChaCha
+from scipy import stats
+from scipy.special import kolmogi
+
+from sktensor_dp.privacy import sampling
+from sktensor_dp.privacy.sampling import GAUSSIAN, LAPLACE, MAX_MAGNITUDE, Law, rounded_samples
+
+N, ALPHA = 2**20, 1e-6
+LAWS = [
+    pytest.param(GAUSSIAN, stats.norm, id="gaussian"),
+    pytest.param(LAPLACE, stats.laplace, id="laplace"),
+]
+
+
+def source(seed: int) -> Callable[[int], np.ndarray]:
+    return ChaCha(key=seed, rounds=20).random_raw
+
+
+def scripted(first: list[int], then: Callable[[int], np.ndarray]) -> Callable[[int], np.ndarray]:
+    """Words as told, and others when these are used up."""
+    waiting = list(first)
+
+    def words(count: int) -> np.ndarray:
+        told = [waiting.pop(0) for _ in range(min(count, len(waiting)))]
+        return np.concatenate([np.array(told, np.uint64), then(count - len(told))])
+
+    return words
+
+
+def probability_of_chi_square(
+    samples: np.ndarray, law: stats.rv_continuous, bits: int, width: int
+) -> float:
+    """P-value of counts of integers in bins of ``width``, out to 4.5 scales."""
+    half = int(4.5 * 2**bits / width)
+    edges = (np.arange(-half, half + 2) - 0.5) * width
+    counts = np.histogram(samples + (0.5 if width % 2 == 0 else 0), edges)[0]
+    shift = 0.5 if width % 2 == 0 else 0.0
+    expected = samples.size * np.diff(law.cdf((edges - shift) / 2.0**bits))
+    observed = np.append(counts, samples.size - counts.sum())
+    expected = np.append(expected, samples.size - expected.sum())
+    return float(stats.chisquare(observed, expected).pvalue)
+
+
+def kolmogorov(samples: np.ndarray, law: stats.rv_continuous, bits: int) -> float:
+    """Distance of the samples, spread over the steps they were rounded to."""
+    jitter = np.random.default_rng(0).uniform(-0.5, 0.5, samples.size)
+    spread = (samples + jitter) / 2.0**bits
+    distance = stats.kstest(spread, law.cdf, method="asymp").statistic
+    return float(distance * math.sqrt(samples.size))
+
+
+@pytest.mark.parametrize("bits", [12, 35, 36, 51])
+@pytest.mark.parametrize(("law", "family"), LAWS)
+def test_law_is_accepted_and_wrong_ones_are_rejected(
+    law: Law, family: stats.rv_continuous, bits: int, seed: int
+) -> None:
+    samples = rounded_samples(law, N, bits, source(seed))
+    width = 2 ** (bits - 4)
+    assert kolmogorov(samples, family(), bits) < kolmogi(ALPHA)
+    assert probability_of_chi_square(samples, family(), bits, width) > ALPHA
+    if bits == 12:
+        for wrong in (family(scale=1.03), family(scale=1 / 1.03), family(loc=0.02)):
+            assert kolmogorov(samples, wrong, bits) > kolmogi(ALPHA)
+            assert probability_of_chi_square(samples, wrong, bits, width) < ALPHA
+
+
+@pytest.mark.parametrize("bits", [0, 1, 2, 3])
+@pytest.mark.parametrize(("law", "family"), LAWS)
+def test_every_integer_of_a_coarse_grid_has_its_probability(
+    law: Law, family: stats.rv_continuous, bits: int, seed: int
+) -> None:
+    samples = rounded_samples(law, N, bits, source(seed))
+    assert probability_of_chi_square(samples, family(), bits, 1) > ALPHA
+    # Rounding down instead would move a tenth of the mass and more.
+    assert probability_of_chi_square(samples + 1, family(), bits, 1) < ALPHA
+
+
+@pytest.mark.parametrize("bits", [24, 35, 36, 44, 51])
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=lambda law: law.name)
+def test_low_bits_are_uniform_and_independent_of_the_rest(law: Law, bits: int, seed: int) -> None:
+    samples = rounded_samples(law, N, bits, source(seed))
+    for low in (samples & 255, samples[np.abs(samples) < 2**bits] >> 3 & 255):
+        assert stats.chisquare(np.bincount(low, minlength=256)).pvalue > ALPHA
+    pairs = np.bincount(((samples[::2] & 15) << 4) | (samples[1::2] & 15), minlength=256)
+    assert stats.chisquare(pairs).pvalue > ALPHA
+    # Each bit of the magnitude is as frequent on both sides: the difference of two shares of
+    # N / 2 numbers has a standard error of 1 / sqrt(N) at most, and there are 51 bits.
+    magnitude, negative = np.abs(samples), samples < 0
+    for bit in range(bits):
+        odd = (magnitude >> bit & 1).astype(bool)
+        assert abs(odd[negative].mean() - odd[~negative].mean()) < 5.7 / math.sqrt(N)
+
+
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=lambda law: law.name)
+def test_tables_are_those_of_the_density(law: Law) -> None:
+    with mpmath.workdps(80):
+        energy = {"gaussian": lambda y: y * y / 2048, "laplace": lambda y: y / 32}[law.name]
+        heights = [mpmath.exp(-energy(mpmath.mpf(j))) for j in range(6000)]
+        total, running, bounds = mpmath.fsum(heights), mpmath.mpf(0), []
+        for height in heights:
+            running += height / total
+            bounds.append(int(mpmath.floor(running * 2**48)))
+        below = [int(mpmath.floor(2**16 * b / a)) for a, b in pairwise(heights[:1500])]
+    inner = [bound for bound in bounds if bound < 2**48 - 1]
+    assert law.bounds.tolist() == [*inner, 2**48 - 1]
+    # Each entry of 16 bits holds 2^32 choices: its ends decide whether they agree.
+    first = np.arange(2**16, dtype=np.uint64) << np.uint64(32)
+    low, high = (
+        np.searchsorted(law.bounds, x, side=s)
+        for x, s in ((first, "left"), (first + np.uint64(2**32 - 1), "right"))
+    )
+    cells, lots = law.table >> 47, law.table & (2**16 - 1)
+    certain = low == high
+    assert np.array_equal(cells[certain], low[certain])
+    assert np.array_equal(lots[certain], np.array(below)[low[certain]])
+    assert not lots[~certain].any()
+    assert certain.mean() > 0.99
+
+
+def test_tables_do_not_depend_on_the_decimal_context() -> None:
+    with localcontext() as context:
+        context.prec = 4
+        fresh = Law("other", lambda y: y * y / 2048)
+        assert np.array_equal(fresh.table, GAUSSIAN.table)
+        assert np.array_equal(fresh.bounds, GAUSSIAN.bounds)
+
+
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=lambda law: law.name)
+def test_double_precision_decides_as_decimal_numbers_do(law: Law, seed: int) -> None:
+    words = source(seed)
+    word = words(400)
+    look = sampling._second_look(law, word, words)
+    assert not look.open.any()
+    place = (word & sampling.PLACE_MASK).astype(np.int64)
+    found = [sampling._settle(law, look, i, (int(place[i]), 31), words) for i in range(word.size)]
+    assert [cell for cell, _ in found] == look.cells.tolist()
+    assert [accepted for _, accepted in found] == look.accepted.tolist()
+    assert 0.95 < look.accepted.mean() <= 1
+
+
+ZEROS, ONES = 0, 2**64 - 1
+
+
+@pytest.mark.parametrize("bits", [20, 51])
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=lambda law: law.name)
+@pytest.mark.parametrize(("rest", "side"), [(ZEROS, 0), (ONES, 1)])
+def test_tied_choices_are_decided_by_further_bits(
+    law: Law, bits: int, rest: int, side: int
+) -> None:
+    # Place 0 and lot 0 accept in any case; the choice is a bound to the 48th bit.
+    for cell in (0, 1, 17, 100, 200):
+        bound = int(law.bounds[cell])
+        more = [0] if bits == 51 else []
+        first = [bound >> 32 << 48, *more, (bound & (2**32 - 1)) << 32, rest, rest, 0, 0, 0, 0]
+        sample = rounded_samples(law, 1, bits, scripted(first, source(0)))
+        assert abs(sample[0]) == round((cell + side) * 2.0 ** (bits - 5))
+
+
+def test_tied_lots_are_decided_by_further_bits() -> None:
+    # In cell 40 at place 1/2: accepted below exp(-(40 / 2 + 1 / 8) / 1024).
+    with mpmath.workdps(60):
+        ratio = mpmath.exp(-(mpmath.mpf(20) + mpmath.mpf(1) / 8) / 1024)
+        lot = int(mpmath.floor(ratio * 2**48))
+    choice = (int(GAUSSIAN.bounds[39]) + int(GAUSSIAN.bounds[40])) // 2
+    for nearby in (-3, 0, 3):
+        for rest in (ZEROS, ONES):
+            tied = lot + nearby
+            word = choice >> 32 << 48 | 1 << 46 | tied >> 32
+            fresh = (choice & (2**32 - 1)) << 32 | tied & (2**32 - 1)
+            look = sampling._second_look(
+                GAUSSIAN, np.array([word], np.uint64), scripted([fresh], source(0))
+            )
+            assert look.open.tolist() == [True]
+            words = scripted([0, 0, rest, rest, 0, 0], source(0))
+            settled = sampling._settle(GAUSSIAN, look, 0, (1 << 46, 31), words)
+            # 128 more bits, all 0 or all 1, of a ratio that ends in neither.
+            assert settled == (40, nearby < 0 or (nearby == 0 and rest == ZEROS))
+
+
+@pytest.mark.parametrize(
+    ("law", "least"), [(GAUSSIAN, 15), (LAPLACE, 120)], ids=["gaussian", "laplace"]
+)
+def test_tails_are_not_cut_off(law: Law, least: int) -> None:
+    # 176 ones: a choice beyond the quantile of 2^-176; more are revealed until it is clear.
+    first = [2**64 - 2**48, ONES << 32 & ONES, ONES, ONES, 0, 0, 0, 0]
+    sample = rounded_samples(law, 1, 20, scripted(first, source(0)))
+    assert least < abs(sample[0]) / 2**20 < 1.2 * least + 3
+
+
+def test_magnitudes_beyond_all_use_are_reported_as_the_largest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sampling, "_settle", lambda *_: (2**20, True))
+    first = [2**64 - 2**48, 0, ONES << 32 & ONES]
+    assert rounded_samples(GAUSSIAN, 1, 51, scripted(first, source(0)))[0] in (
+        MAX_MAGNITUDE,
+        -MAX_MAGNITUDE,
+    )
+
+
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=lambda law: law.name)
+def test_forced_decisions_leave_the_law_as_it_is(
+    law: Law, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    # With a margin of 1 every draw that one word did not settle takes decimal numbers.
+    monkeypatch.setattr(sampling, "MARGIN", 1.0)
+    samples = rounded_samples(law, 20_000, 12, source(seed))
+    family = stats.norm() if law is GAUSSIAN else stats.laplace()
+    assert kolmogorov(samples, family, 12) < kolmogi(ALPHA)
+
+
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=lambda law: law.name)
+def test_few_words_are_used(law: Law, seed: int) -> None:
+    counts = []
+    inner = source(seed)
+
+    def words(count: int) -> np.ndarray:
+        counts.append(count)
+        return inner(count)
+
+    rounded_samples(law, N, 20, words)
+    # One, 1.6 % rejected, and a second for 3.5 %.
+    assert 1.03 * N < sum(counts) < 1.06 * N
+    counts.clear()
+    rounded_samples(law, N, 51, words)
+    assert 1.28 * N < sum(counts) < 1.32 * N
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, sampling.BLOCK - 1, sampling.BLOCK + 1])
+def test_any_size(size: int) -> None:
+    for bits in (10, 45):
+        samples = rounded_samples(GAUSSIAN, size, bits, source(1))
+        assert samples.shape == (size,)
+        assert samples.dtype == np.int64
+
+
+def test_too_fine_grids_are_refused() -> None:
+    with pytest.raises(ValueError, match="bits must be at most 51, got 52"):
+        rounded_samples(GAUSSIAN, 3, 52, source(0))
+
+
+def test_sums_of_decimals_are_as_exact_as_said() -> None:
+    for law in (GAUSSIAN, LAPLACE):
+        rough, fine = law.cumulative(60), law.cumulative(90)
+        slack = Decimal(10) ** (sampling.GUARD - 60)
+        assert all(abs(a - b) < slack / 1000 for a, b in zip(rough, fine, strict=False))
+        assert len(rough) < 10_000
