@@ -1,14 +1,33 @@
 """Errors and warnings that users may want to catch by name."""
 
-__all__ = ["BudgetError", "NotEnoughDataWarning", "PrivacyLeakWarning"]
+__all__ = [
+    "BudgetError",
+    "LedgerError",
+    "ModelFileError",
+    "NotEnoughDataWarning",
+    "PrivacyLeakWarning",
+    "UnsoundClaimWarning",
+]
 
 
 class BudgetError(ValueError):
     """A release would cost more than the budget has left; nothing was read or charged."""
 
 
+class LedgerError(BudgetError):
+    """The ledger cannot be read or written, so nothing may be released."""
+
+
+class ModelFileError(ValueError):
+    """A file does not hold a model that can be loaded; nothing of it was used."""
+
+
 class PrivacyLeakWarning(RuntimeWarning):
     """Something chosen by the caller weakens or voids the privacy guarantee."""
+
+
+class UnsoundClaimWarning(PrivacyLeakWarning):
+    """A published algorithm was run whose privacy claim does not hold."""
 
 
 class NotEnoughDataWarning(UserWarning):

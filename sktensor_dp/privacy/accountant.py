@@ -1,17 +1,22 @@
-"""A budget that several fits draw on."""
+"""A budget that several fits draw on, in this process or in many."""
 
 import contextvars
 import math
-import threading
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from sktensor_dp.exceptions import BudgetError
+from sktensor_dp.exceptions import BudgetError, LedgerError
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
-from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.ledger import Ledger, LedgerEntry, MemoryLedger, Spending
+from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.sqlite_ledger import SQLiteLedger
+from sktensor_dp.privacy.statement import Statement
 
-__all__ = ["BudgetAccountant", "LedgerEntry", "active_accountant"]
+__all__ = ["BudgetAccountant", "LedgerEntry", "Receipt", "active_accountant"]
+
+# Bisections of what remains beside pure charges: a part in 2**10 of it may be left lying.
+HALVINGS = 10
 
 # Open ``with`` blocks of this thread, the innermost last.
 _active: contextvars.ContextVar["tuple[BudgetAccountant, ...]"] = contextvars.ContextVar(
@@ -28,14 +33,36 @@ def active_accountant() -> "BudgetAccountant | None":
     return _active.get()[-1] if _active.get() else None
 
 
-@dataclass(frozen=True)
-class LedgerEntry:
-    """One charge: who spent how much on what."""
+class Receipt:
+    """Proof that a fit was charged; takes down what its releases were.
 
-    spender: str
-    release: str
-    uses: int
-    cost: PrivacyCost
+    Parameters
+    ----------
+    ledger : Ledger
+        Where the charge is.
+    fit : int
+        Number of the charge.
+    """
+
+    def __init__(self, ledger: Ledger, fit: int) -> None:
+        self._ledger = ledger
+        self.fit = fit
+        self._largest: dict[str, float] = {}
+
+    def released(self, name: str, sensitivity: float, sigma: float) -> None:
+        """Take down sensitivity and sigma, public numbers, of a release about to be made.
+
+        Of several uses the ledger keeps the one of largest sensitivity (the cost
+        fixes the ratio of the two), so equal ones cost one write.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be written; the release must not be made then.
+        """
+        if not sensitivity <= self._largest.get(name, -math.inf):
+            self._ledger.describe(self.fit, name, sensitivity, sigma)
+            self._largest[name] = sensitivity
 
 
 class BudgetAccountant:
@@ -49,10 +76,20 @@ class BudgetAccountant:
 
     Parameters
     ----------
-    epsilon : float, default=inf
-        Budget, > 0. Infinity only records.
-    delta : float, default=1e-6
-        The delta at which the total is stated, in [0, 1).
+    epsilon : float or None, default=None
+        Budget, > 0. Infinity only records. None takes the budget that the scope of
+        an existing file has; without a file, infinity.
+    delta : float or None, default=None
+        The delta at which the total is stated, in [0, 1). None takes that of an
+        existing scope, otherwise 1e-6.
+    path : str or path-like, optional
+        An SQLite file to keep the ledger in, made if it does not exist. Threads,
+        processes and later sessions that name the file share the budget; a charge is
+        on the disk before anything is released. Without it the ledger ends with the
+        process.
+    scope : str, default="default"
+        Name of the data set. Every scope of a file has a budget and a ledger of its
+        own.
 
     Attributes
     ----------
@@ -61,22 +98,25 @@ class BudgetAccountant:
 
     Raises
     ------
+    LedgerError
+        If the file cannot be used; a :class:`BudgetError`, like all refusals.
     ValueError
-        If epsilon or delta is outside its range.
+        If epsilon or delta is outside its range, or not that of an existing scope.
 
     Notes
     -----
     Clones of an estimator share its accountant (``sklearn.clone`` returns the
     same object), so ``GridSearchCV`` and ``cross_val_score`` are charged for
-    every fit. The ledger lives in this process only: an accountant refuses to be
-    pickled or copied into worker processes, where charges would be lost. A
-    ``with`` block is seen by the thread that opened it; pass ``accountant=`` to
-    fits that run in other threads.
+    every fit. An accountant with a ``path`` may be pickled into worker processes
+    (``n_jobs=2``), which open the same file. Without one it refuses to be pickled:
+    charges would be lost. A ``with`` block is seen by the thread that opened it;
+    pass ``accountant=`` to fits that run in other threads or processes.
 
     Gaussian fits may be planned one after the other in view of earlier results.
-    Where they are mixed with pure releases or thresholds, fix in advance how the
-    budget is divided between these kinds (:meth:`split`; see
-    ``docs/proofs/composition.md``).
+    Where they are mixed with pure releases or thresholds, fix in advance what will be
+    charged (:meth:`split`; see ``docs/proofs/composition.md``). Such mixtures
+    compose tightly where ``dp-accounting`` is installed (the extra
+    ``accounting``), otherwise by adding the epsilons of the two kinds.
 
     Examples
     --------
@@ -90,30 +130,53 @@ class BudgetAccountant:
     Traceback (most recent call last):
     ...
     sktensor_dp.exceptions.BudgetError: ...
+
+    A file keeps it for later:
+
+    >>> import os, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "budget.sqlite")
+    >>> _ = BudgetAccountant(epsilon=2.0, path=path, scope="survey").spend(0.5, 0)
+    >>> BudgetAccountant(path=path, scope="survey").total()
+    (0.5, 1e-06)
+    >>> folder.cleanup()
     """
 
-    def __init__(self, epsilon: float = math.inf, delta: float = 1e-6) -> None:
-        if not epsilon > 0:
+    _ledger: Ledger
+
+    def __init__(
+        self,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        path: str | os.PathLike[str] | None = None,
+        scope: str = "default",
+    ) -> None:
+        if not (epsilon is None or epsilon > 0):
             raise ValueError(f"epsilon must be > 0, got {epsilon!r}.")
-        if not 0 <= delta < 1:
+        if not (delta is None or 0 <= delta < 1):
             raise ValueError(f"delta must lie in [0, 1), got {delta!r}.")
-        self.epsilon = float(epsilon)
-        self.delta = float(delta)
-        self._entries: list[LedgerEntry] = []
-        self._lock = threading.RLock()
+        if not isinstance(scope, str):
+            raise TypeError(f"scope must be a str, got {type(scope).__name__}.")
+        self.path = path
+        self.scope = scope
+        if path is None:
+            self._ledger = MemoryLedger()
+            self.epsilon = math.inf if epsilon is None else float(epsilon)
+            self.delta = 1e-6 if delta is None else float(delta)
+        else:
+            file = SQLiteLedger(path, scope)
+            self.epsilon, self.delta = file.open(epsilon, delta)
+            self._ledger = file
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Every charge so far, in order."""
-        return tuple(self._entries)
+        return self._ledger.entries()
 
     @property
     def cost(self) -> PrivacyCost:
-        """Everything spent so far, composed."""
-        with self._lock:
-            return PrivacyCost.total(
-                entry.cost for entry in self._entries for _ in range(entry.uses)
-            )
+        """Everything spent so far, summed kind by kind."""
+        return self._ledger.spending().balance.cost
 
     def total(self) -> tuple[float, float]:
         """Return what has been spent, as (epsilon, delta) at this budget's delta.
@@ -123,7 +186,7 @@ class BudgetAccountant:
         tuple of float
             The composed epsilon, and ``self.delta``.
         """
-        return self.cost.epsilon_at(self.delta), self.delta
+        return self._ledger.spending().epsilon_at(self.delta), self.delta
 
     def remaining(self, k: int = 1) -> tuple[float, float]:
         """Return what each of ``k`` further Gaussian fits may ask for.
@@ -141,15 +204,32 @@ class BudgetAccountant:
         """
         if not (isinstance(k, int) and k >= 1):
             raise ValueError(f"k must be an integer >= 1, got {k!r}.")
-        cost = self.cost
+        spending = self._ledger.spending()
+        cost = spending.balance.cost
         pure = max(self.epsilon - cost.epsilon, 0.0)
-        if self.delta == 0 or math.isinf(pure):
+        if self.delta == 0 or math.isinf(self.epsilon):
             return pure / k, self.delta
         spare = self.delta - cost.delta
-        if pure == 0 or spare <= 0:
+        if spare <= 0 or math.isinf(cost.mu):
             return 0.0, self.delta
-        square = max(gaussian_mu(pure, spare) ** 2 - cost.mu**2, 0.0)
+        square = 0.0
+        if pure > 0:
+            square = max(gaussian_mu(pure, spare) ** 2 - cost.mu**2, 0.0)
+        if cost.epsilon > 0:
+            most = gaussian_mu(self.epsilon, spare) ** 2 - cost.mu**2
+            square = self._more(spending, square, most)
         return gaussian_epsilon(math.sqrt(square / k), self.delta), self.delta
+
+    def _more(self, spending: Spending, square: float, most: float) -> float:
+        """Largest ``mu ** 2`` that fits in beside pure charges, from a bracket of it."""
+        for _ in range(HALVINGS if most > square else 0):
+            middle = (square + most) / 2
+            further = LedgerEntry("", "", 1, PrivacyCost(mu=math.sqrt(middle)))
+            if spending.plus([further]).epsilon_at(self.delta) <= self.epsilon:
+                square = middle
+            else:
+                most = middle
+        return square
 
     def check(self, epsilon: float, delta: float) -> bool:
         """Return True if (epsilon, delta) can still be spent.
@@ -159,7 +239,9 @@ class BudgetAccountant:
         BudgetError
             If it cannot.
         """
-        self._check(PrivacyCost(epsilon=float(epsilon), delta=float(delta)))
+        cost = PrivacyCost(epsilon=float(epsilon), delta=float(delta))
+        spending = self._ledger.spending()
+        self._check(spending, spending.plus([LedgerEntry("caller", "spend", 1, cost)]))
         return True
 
     def spend(self, epsilon: float, delta: float) -> "BudgetAccountant":
@@ -168,8 +250,7 @@ class BudgetAccountant:
         Parameters
         ----------
         epsilon, delta : float
-            Guarantee of what was done elsewhere; composed by addition, since
-            nothing more is known about it.
+            Guarantee of what was done elsewhere; nothing more is assumed of it.
 
         Raises
         ------
@@ -180,19 +261,22 @@ class BudgetAccountant:
         self.charge([LedgerEntry("caller", "spend", 1, cost)])
         return self
 
-    def charge(self, entries: Sequence[LedgerEntry]) -> None:
+    def charge(self, entries: Sequence[LedgerEntry]) -> Receipt:
         """Check and record charges as one step; all of them or none.
+
+        With a ``path`` they have reached the disk when this returns.
+
+        Returns
+        -------
+        Receipt
+            To be told what was released.
 
         Raises
         ------
         BudgetError
-            If together they exceed what is left.
+            If together they exceed what is left, or cannot be recorded.
         """
-        with self._lock:
-            self._check(
-                PrivacyCost.total(entry.cost for entry in entries for _ in range(entry.uses))
-            )
-            self._entries.extend(entries)
+        return Receipt(self._ledger, self._ledger.charge(entries, self._check))
 
     def split(self, shares: Sequence[float], thresholds: int = 0) -> list[dict[str, float]]:
         """Divide the whole budget among fits so that they use it up exactly.
@@ -238,14 +322,31 @@ class BudgetAccountant:
             parts.append({"epsilon": part, "delta": delta})
         return parts
 
-    def _check(self, cost: PrivacyCost) -> None:
-        spent = self.cost
-        after = PrivacyCost.total([spent, cost]).epsilon_at(self.delta)
-        if after > self.epsilon * (1 + ROUNDING):
+    def statement(self) -> Statement:
+        """Return budget, total and charges, for people and for programs."""
+        entries = self.entries
+        return Statement(self.scope, self.epsilon, self.delta, self.total()[0], entries)
+
+    def to_frame(self) -> Any:
+        """Return the charges as a pandas DataFrame, one row per planned release.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        return self.statement().to_frame()
+
+    def to_json(self) -> str:
+        """Return budget, total and charges as JSON."""
+        return self.statement().to_json()
+
+    def _check(self, before: Spending, after: Spending) -> None:
+        if not after.within(self.epsilon, self.delta):
             raise BudgetError(
-                f"This would bring the total to epsilon {after:.6g} at delta {self.delta:g}, "
-                f"but the budget is {self.epsilon:g}, of which "
-                f"{spent.epsilon_at(self.delta):.6g} is spent. Nothing was charged. Ask for "
+                f"This would bring the total to epsilon {after.epsilon_at(self.delta):.6g} at "
+                f"delta {self.delta:g}, but the budget is {self.epsilon:g}, of which "
+                f"{before.epsilon_at(self.delta):.6g} is spent. Nothing was charged. Ask for "
                 "less (see remaining()), or use a larger budget."
             )
 
@@ -265,23 +366,33 @@ class BudgetAccountant:
     def __deepcopy__(self, memo: dict[int, Any]) -> "BudgetAccountant":
         return self
 
-    def __reduce__(self) -> str:
-        raise TypeError(
-            "A BudgetAccountant lives in one process and cannot be pickled: charges made in "
-            "workers would be lost. Use n_jobs=None (or joblib's threading backend), or set "
-            "accountant=None before pickling a fitted estimator."
-        )
+    def __getstate__(self) -> dict[str, Any]:
+        if self.path is None:
+            raise TypeError(
+                "A BudgetAccountant without a path lives in one process and cannot be pickled: "
+                "charges made in workers would be lost. Give it a file that processes can "
+                "share, as in BudgetAccountant(epsilon, delta, path='budget.sqlite'), use "
+                "n_jobs=None (or joblib's threading backend), or set accountant=None before "
+                "pickling a fitted estimator."
+            )
+        return dict(self.__dict__)
+
+    def _repr_html_(self) -> str:
+        return self.statement()._repr_html_()
 
     def __repr__(self) -> str:
-        spent = self.total()[0]
-        return (
-            f"BudgetAccountant(epsilon={self.epsilon!r}, delta={self.delta!r}): "
-            f"spent epsilon {spent:.6g}"
-        )
+        kept = "" if self.path is None else f", path={str(self.path)!r}, scope={self.scope!r}"
+        try:
+            spent = f"spent epsilon {self.total()[0]:.6g}"
+        except LedgerError:
+            # A repr that raises would hide the error that is being shown.
+            spent = "ledger not readable"
+        return f"BudgetAccountant(epsilon={self.epsilon!r}, delta={self.delta!r}{kept}): {spent}"
 
 
-def charges_of(plan: ReleasePlan, spender: str) -> list[LedgerEntry]:
+def charges_of(plan: ReleasePlan, spender: str, unit: str = "") -> list[LedgerEntry]:
     """Ledger entries for every release of a plan."""
     return [
-        LedgerEntry(spender, planned.name, planned.uses, planned.cost) for planned in plan.releases
+        LedgerEntry(spender, planned.name, planned.uses, planned.cost, unit)
+        for planned in plan.releases
     ]

@@ -49,12 +49,12 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
         # The difference below, to a relative mu**2, by the slope at its middle.
         middle = epsilon / mu * SQRT_HALF
         slope = 2 / math.sqrt(math.pi) - 2 * middle * erfcx(middle)
-        return float(0.5 * math.exp(-(near**2) / 2) * mu * SQRT_HALF * max(slope, 0.0))
+        return float(0.5 * math.exp(-near * near / 2) * mu * SQRT_HALF * max(slope, 0.0))
     if near > 0:
         # exp(epsilon) = exp((far**2 - near**2) / 2) leaves a difference of Mills ratios,
         # where a difference of logarithms would cancel at small epsilon and delta.
         ratios = erfcx(near * SQRT_HALF) - erfcx(far * SQRT_HALF)
-        return float(0.5 * math.exp(-(near**2) / 2) * max(ratios, 0.0))
+        return float(0.5 * math.exp(-near * near / 2) * max(ratios, 0.0))
     between = 0.5 * (erf(far * SQRT_HALF) - erf(near * SQRT_HALF))
     beyond = -math.expm1(-epsilon) * math.exp(epsilon + log_ndtr(-far))
     return float(max(between - beyond, 0.0))

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.privacy.accountant import BudgetAccountant, charges_of
+from sktensor_dp.privacy.accountant import BudgetAccountant, Receipt, charges_of
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.partition_selection import PartitionQuery, PartitionSelection
@@ -79,8 +79,9 @@ class DataCurator:
         charge: bool = True,
         verbose: int = 0,
     ) -> None:
+        self._receipt: Receipt | None = None
         if accountant is not None and charge:
-            accountant.charge(charges_of(plan, spender))
+            self._receipt = accountant.charge(charges_of(plan, spender, unit))
         self.n_units = chunks.n_units
         self._chunks: Chunks | None = chunks
         self._plan = plan
@@ -271,6 +272,8 @@ class DataCurator:
                 file=sys.stderr,
                 flush=True,
             )
+        if self._receipt is not None:
+            self._receipt.released(row.name, row.sensitivity, row.sigma)
         if self._records and replace(self._records[-1], uses=1) == row:
             row = replace(row, uses=self._records.pop().uses + 1)
         self._records.append(row)

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.privacy.accountant import LedgerEntry, active_accountant, charges_of
+from sktensor_dp.privacy.ledger import Spending
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 
 BUDGETS = list(itertools.product((1e-2, 0.5, 2.0, 50.0), (1e-9, 1e-6, 1e-3)))
@@ -83,6 +84,36 @@ def test_refused_charge_leaves_the_ledger_untouched() -> None:
     assert (budget.entries, budget.total()) == before
 
 
+def test_sums_are_exact_in_any_order() -> None:
+    # Floating-point sums of 500 hundredths are off by 5e-15, of 0.1 + 0.2 by 5e-17.
+    budget = BudgetAccountant(5.0, 0.0)
+    for _ in range(500):
+        budget.spend(0.01, 0)
+    assert budget.total() == (5.0, 0.0)
+    with pytest.raises(BudgetError):
+        budget.spend(1e-8, 0)
+    parts = [0.1, 0.2, 0.3, 1e-17, 0.7, 1e15]
+    sums = set()
+    for order in itertools.permutations(parts):
+        budget = BudgetAccountant()
+        for part in order:
+            budget.spend(part, 0)
+        sums.add(budget.total()[0])
+    assert sums == {math.fsum(parts)}
+
+
+@pytest.mark.parametrize("n_fits", [3, 7, 500])
+def test_equal_gaussian_shares_are_admitted_exactly(n_fits: int) -> None:
+    budget = BudgetAccountant(1.0, 1e-6)
+    plan = ReleasePlan.split(1.0, 1e-6, {"one": 1}, {"one": n_fits})
+    entry = LedgerEntry("fit", "one", 1, plan.cost_of("one"))
+    for _ in range(n_fits):
+        budget.charge([entry])
+    with pytest.raises(BudgetError):
+        budget.charge([entry])
+    assert budget.total()[0] == pytest.approx(1.0, rel=1e-12)
+
+
 def test_check_charges_nothing() -> None:
     budget = BudgetAccountant(1.0, 1e-6)
     assert budget.check(1.0, 0)
@@ -112,9 +143,11 @@ def test_remaining_is_what_k_fits_can_be_given(epsilon: float, delta: float, k: 
     share = budget.remaining(k)
     for _ in range(k):
         fit(budget, *share)
-    assert budget.total()[0] == pytest.approx(epsilon, rel=1e-9)
+    # Beside a pure charge, what remains is found by bisection and may be a part in a
+    # thousand short.
+    assert epsilon * 0.998 < budget.total()[0] <= epsilon * (1 + 1e-9)
     with pytest.raises(BudgetError):
-        fit(budget, epsilon / 50, delta)
+        fit(budget, epsilon / 5, delta)
 
 
 def test_remaining_of_special_budgets() -> None:
@@ -242,8 +275,8 @@ def test_nothing_is_recorded_while_another_charge_is_being_checked(
     checked, proceed = threading.Event(), threading.Event()
     check = budget._check
 
-    def slow(cost: PrivacyCost) -> None:
-        check(cost)
+    def slow(before: Spending, after: Spending) -> None:
+        check(before, after)
         checked.set()
         proceed.wait(10)
 
@@ -272,7 +305,9 @@ def test_nothing_is_recorded_while_another_charge_is_being_checked(
 
 
 def test_pickling_is_refused_and_says_what_to_do() -> None:
-    with pytest.raises(TypeError, match=r"(?s)cannot be pickled.*n_jobs=None.*accountant=None"):
+    with pytest.raises(
+        TypeError, match=r"(?s)cannot be pickled.*path=.*n_jobs=None.*accountant=None"
+    ):
         pickle.dumps(BudgetAccountant(1.0))
 
 

@@ -1,0 +1,225 @@
+"""Where charges are kept: exact sums of costs, and the ledger of one process.
+
+Costs are added as integers in units of 1e-40, each rounded up once, so sums do not
+depend on their order and a thousand charges of a thousandth are exactly one.
+"""
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Protocol
+
+from sktensor_dp.privacy.mixture import mixed_epsilon
+from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
+
+__all__ = ["Admission", "Balance", "Ledger", "LedgerEntry", "MemoryLedger", "Spending"]
+
+# Finer than any cost a plan assigns, so rounding up stays far below ROUNDING.
+UNIT = 10**40
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One charge: who spent how much on what.
+
+    Attributes
+    ----------
+    spender : str
+        The estimator, or ``"caller"``.
+    release : str
+        Name in the catalogue of releases.
+    uses : int
+        How many releases the charge pays for.
+    cost : PrivacyCost
+        Of each use.
+    unit : str
+        Unit of privacy; empty where it is not known.
+    sensitivity, sigma : float or None
+        Of the release once it was made (the largest sensitivity where one charge
+        pays for several), None before. Not part of comparisons, nor are the next.
+    when : datetime or None
+        When the charge was committed, UTC.
+    fit : int
+        Entries with the same number were charged as one step.
+    """
+
+    spender: str
+    release: str
+    uses: int
+    cost: PrivacyCost
+    unit: str = ""
+    sensitivity: float | None = field(default=None, compare=False)
+    sigma: float | None = field(default=None, compare=False)
+    when: datetime | None = field(default=None, compare=False)
+    fit: int = field(default=0, compare=False)
+
+
+def _decimal_units(value: float) -> int:
+    """Units of a number as it is printed: 0.01 is one hundredth."""
+    return math.ceil(Fraction(Decimal(repr(float(value)))) * UNIT)
+
+
+def _square_units(value: float) -> int:
+    above, below = float(value).as_integer_ratio()
+    return -(-above * above * UNIT // (below * below))
+
+
+def _as_float(units: int) -> float:
+    try:
+        return units / UNIT
+    except OverflowError:
+        return math.inf
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Exact sum of costs.
+
+    Attributes
+    ----------
+    mu_squared, epsilon, delta : int
+        In units of 1e-40.
+    unbounded : bool
+        Whether an infinite cost was among them.
+    """
+
+    mu_squared: int = 0
+    epsilon: int = 0
+    delta: int = 0
+    unbounded: bool = False
+
+    def plus(self, entries: Iterable[LedgerEntry]) -> "Balance":
+        """Return the sum after further charges."""
+        mu_squared, epsilon, delta = self.mu_squared, self.epsilon, self.delta
+        unbounded = self.unbounded
+        for entry in entries:
+            # Of numpy's integers the product would overflow.
+            cost, uses = entry.cost, int(entry.uses)
+            if math.isinf(cost.mu) or math.isinf(cost.epsilon) or math.isinf(cost.delta):
+                unbounded = True
+                continue
+            mu_squared += uses * _square_units(cost.mu)
+            epsilon += uses * _decimal_units(cost.epsilon)
+            delta += uses * _decimal_units(cost.delta)
+        return Balance(mu_squared, epsilon, delta, unbounded)
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """The sum as floating-point numbers."""
+        mu = math.inf if self.unbounded else math.sqrt(_as_float(self.mu_squared))
+        return PrivacyCost(mu, _as_float(self.epsilon), _as_float(self.delta))
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What has been spent, and how it composes.
+
+    Attributes
+    ----------
+    balance : Balance
+        Sum of all costs.
+    pure : callable
+        Returns how often each pure epsilon was charged; asked only where Gaussian
+        and pure charges are mixed.
+    """
+
+    balance: Balance
+    pure: Callable[[], Mapping[float, int]]
+
+    def plus(self, entries: Sequence[LedgerEntry]) -> "Spending":
+        """Return the spending after further charges."""
+        return Spending(
+            self.balance.plus(entries), lambda: Counter(self.pure()) + pure_uses(entries)
+        )
+
+    def epsilon_at(self, delta: float) -> float:
+        """Smallest known epsilon at ``delta``: the smaller of two valid bounds."""
+        cost = self.balance.cost
+        stated = cost.epsilon_at(delta)
+        if not (cost.mu > 0 and cost.epsilon > 0 and math.isfinite(stated)):
+            return stated
+        return min(stated, mixed_epsilon(cost.mu, self.pure(), delta - cost.delta, stated))
+
+    def within(self, epsilon: float, delta: float) -> bool:
+        """Whether a budget covers it."""
+        limit = epsilon * (1 + ROUNDING)
+        # The sum is cheap and decides nearly always.
+        return self.balance.cost.epsilon_at(delta) <= limit or self.epsilon_at(delta) <= limit
+
+
+# Raises an error unless spending may go from the first to the second.
+Admission = Callable[[Spending, Spending], None]
+
+
+class Ledger(Protocol):
+    """Keeps charges; every method is one step for all threads and processes."""
+
+    def spending(self) -> Spending:
+        """Return what has been spent."""
+
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Return every charge, in order."""
+
+    def charge(self, entries: Sequence[LedgerEntry], admit: Admission) -> int:
+        """Record charges if ``admit`` does not raise; return their common number."""
+
+    def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
+        """Add to a charge what became known when its release was made."""
+
+
+class MemoryLedger:
+    """Charges of one process."""
+
+    def __init__(self) -> None:
+        self._entries: list[LedgerEntry] = []
+        self._balance = Balance()
+        self._lock = threading.RLock()
+        self._fits = 0
+
+    def spending(self) -> Spending:
+        """Return what has been spent."""
+        with self._lock:
+            known = tuple(self._entries)
+            return Spending(self._balance, lambda: pure_uses(known))
+
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Return every charge, in order."""
+        with self._lock:
+            return tuple(self._entries)
+
+    def charge(self, entries: Sequence[LedgerEntry], admit: Admission) -> int:
+        """Record charges if ``admit`` does not raise; return their common number."""
+        with self._lock:
+            before = Spending(self._balance, lambda: pure_uses(self._entries))
+            after = before.plus(entries)
+            admit(before, after)
+            self._fits += 1
+            now = datetime.now(UTC)
+            self._entries.extend(replace(entry, when=now, fit=self._fits) for entry in entries)
+            self._balance = after.balance
+            return self._fits
+
+    def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
+        """Add to a charge what became known when its release was made."""
+        with self._lock:
+            # Numbers of charges only grow, and the one asked for is among the last.
+            for place in range(len(self._entries) - 1, -1, -1):
+                entry = self._entries[place]
+                if entry.fit < fit:
+                    break
+                if (entry.fit, entry.release) == (fit, release):
+                    self._entries[place] = replace(entry, sensitivity=sensitivity, sigma=sigma)
+
+
+def pure_uses(entries: Iterable[LedgerEntry]) -> Counter[float]:
+    """Count how often each pure epsilon > 0 is charged."""
+    uses: Counter[float] = Counter()
+    for entry in entries:
+        if entry.cost.epsilon > 0:
+            uses[entry.cost.epsilon] += entry.uses
+    return uses

@@ -1,0 +1,375 @@
+"""A ledger in one SQLite file, shared by threads and processes, that outlives all of them.
+
+Every operation opens its own connection and closes it, under a gate that forks wait
+for: no connection, and no lock of one, ever crosses a thread or a fork.
+"""
+
+import math
+import os
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sktensor_dp.exceptions import LedgerError
+from sktensor_dp.privacy.ledger import Admission, Balance, LedgerEntry, Spending
+from sktensor_dp.privacy.plan import PrivacyCost
+
+__all__ = ["SQLiteLedger", "scopes_of"]
+
+APPLICATION = int.from_bytes(b"skdp", "big")
+VERSION = 1
+# How long to wait for other processes; a charge takes milliseconds.
+PATIENCE, PAUSE = 60.0, 0.001
+
+# Exact sums are text: they have more digits than SQLite's integers.
+SCHEMA = (
+    """CREATE TABLE scopes (
+        name TEXT PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL,
+        spent_mu_squared TEXT NOT NULL, spent_epsilon TEXT NOT NULL,
+        spent_delta TEXT NOT NULL, unbounded INTEGER NOT NULL, n_charges INTEGER NOT NULL)""",
+    """CREATE TABLE charges (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL REFERENCES scopes(name),
+        committed TEXT NOT NULL)""",
+    """CREATE TABLE releases (
+        charge INTEGER NOT NULL REFERENCES charges(id), position INTEGER NOT NULL,
+        spender TEXT NOT NULL, name TEXT NOT NULL, uses INTEGER NOT NULL, unit TEXT NOT NULL,
+        mu REAL NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL,
+        sensitivity REAL, sigma REAL, PRIMARY KEY (charge, position)) WITHOUT ROWID""",
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {VERSION}",
+)
+
+_gate = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_gate.acquire, after_in_parent=_gate.release, after_in_child=_gate.release
+    )
+
+
+def connect(file: Path, mode: str) -> sqlite3.Connection:
+    """Open a connection whose commits have reached the disk when they return."""
+    uri = f"{file.as_uri()}?mode={mode}"
+    connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
+    try:
+        # A rollback journal keeps everything in one file, which can be copied and moved;
+        # truncating it commits, and costs a tenth of deleting it.
+        (journal,) = connection.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
+        if journal != "truncate":
+            raise sqlite3.OperationalError(f"the journal mode is {journal} and cannot be changed")
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA fullfsync = ON")
+        connection.execute("PRAGMA cell_size_check = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def _transaction(
+    file: Path, mode: str = "rw", begin: str = "BEGIN"
+) -> Iterator[sqlite3.Connection]:
+    """Run a block as one transaction; errors of the file become :class:`LedgerError`."""
+    try:
+        with _gate, closing(connect(file, mode)) as connection:
+            _begin(connection, begin)
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+    except (sqlite3.Error, OSError) as error:
+        raise LedgerError(_explanation(file, error)) from error
+
+
+def _begin(connection: sqlite3.Connection, statement: str) -> None:
+    """Start a transaction, waiting for others at short intervals.
+
+    SQLite's own waiting backs off to a tenth of a second, and a process that charges
+    in a loop would then keep others out for seconds.
+    """
+    deadline = time.monotonic() + PATIENCE
+    connection.execute("PRAGMA busy_timeout = 0")
+    while True:
+        try:
+            connection.execute(statement)
+            break
+        except sqlite3.OperationalError as error:
+            busy = (error.sqlite_errorcode & 0xFF) == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(PAUSE)
+    connection.execute(f"PRAGMA busy_timeout = {int(1000 * PATIENCE)}")
+
+
+def _explanation(file: Path, error: Exception) -> str:
+    if file.is_dir():
+        reason = "it is a folder; path must name a file"
+    elif not file.parent.is_dir():
+        reason = "its folder does not exist"
+    elif not file.exists():
+        reason = "it does not exist (any more)"
+    else:
+        reason = str(error)
+    return (
+        f"The ledger {str(file)!r} cannot be used: {reason}. Nothing may be released until it "
+        "can be read and written again; if it is damaged, restore it together with every "
+        "charge made since, or count its budget as spent."
+    )
+
+
+def _is_new(connection: sqlite3.Connection) -> bool:
+    (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+    application, version = _stamp(connection)
+    return tables == application == version == 0
+
+
+def _stamp(connection: sqlite3.Connection) -> tuple[int, int]:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return application, version
+
+
+def _check_stamp(file: Path, connection: sqlite3.Connection) -> None:
+    application, version = _stamp(connection)
+    if application != APPLICATION:
+        raise LedgerError(f"{str(file)!r} is not a ledger of budgets; it was left as it is.")
+    if version > VERSION:
+        raise LedgerError(
+            f"The ledger {str(file)!r} has format {version}, but this version of sktensor-dp "
+            f"knows formats up to {VERSION}. Install a newer version; nothing was charged."
+        )
+
+
+def scopes_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Names of the scopes in a ledger file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        An existing ledger.
+
+    Raises
+    ------
+    LedgerError
+        If it cannot be read, or its sums are not those of its charges.
+    """
+    file = Path(os.fspath(path)).absolute()
+    with _transaction(file) as connection:
+        _check_stamp(file, connection)
+        (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
+        if verdict != "ok":
+            raise sqlite3.DatabaseError(verdict)
+        rows = connection.execute("SELECT name FROM scopes ORDER BY name").fetchall()
+    return tuple(name for (name,) in rows)
+
+
+class SQLiteLedger:
+    """One scope of a ledger file.
+
+    Pickling it carries the name of the file, not a connection.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; made if it does not exist. Relative to the folder that is current now.
+    scope : str
+        Name of the data set whose budget this is.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], scope: str) -> None:
+        self.file = Path(os.fspath(path)).absolute()
+        self.scope = scope
+        # Charges this object knows of: a file with fewer is an older copy.
+        self._seen = 0
+
+    def open(self, epsilon: float | None, delta: float | None) -> tuple[float, float]:
+        """Find the scope or make it, and return its budget.
+
+        Raises
+        ------
+        LedgerError
+            If the file cannot be used.
+        ValueError
+            If the scope has another budget, or is new and epsilon was not given.
+        """
+        mode = "rw" if epsilon is None else "rwc"
+        with _transaction(self.file, mode, "BEGIN IMMEDIATE") as connection:
+            if _is_new(connection) and epsilon is not None:
+                for statement in SCHEMA:
+                    connection.execute(statement)
+            _check_stamp(self.file, connection)
+            found = connection.execute(
+                "SELECT epsilon, delta FROM scopes WHERE name = ?", (self.scope,)
+            ).fetchone()
+            if found is None:
+                if epsilon is None:
+                    raise ValueError(
+                        f"epsilon must be given: the ledger has no scope {self.scope!r} yet."
+                    )
+                found = (float(epsilon), 1e-6 if delta is None else float(delta))
+                connection.execute(
+                    "INSERT INTO scopes VALUES (?, ?, ?, '0', '0', '0', 0, 0)",
+                    (self.scope, *found),
+                )
+            for name, given, kept in zip(
+                ("epsilon", "delta"), (epsilon, delta), found, strict=True
+            ):
+                if given is not None and given != kept:
+                    raise ValueError(
+                        f"{name} is {given!r}, but scope {self.scope!r} of the ledger has the "
+                        f"budget {name}={kept!r}. Leave {name} out to use that, or name "
+                        "another scope."
+                    )
+            self._balance(connection)
+        return float(found[0]), float(found[1])
+
+    def spending(self) -> Spending:
+        """Return what has been spent."""
+        with self._reading() as connection:
+            balance = self._balance(connection)
+            uses: Counter[float] = Counter()
+            if balance.mu_squared and balance.epsilon:
+                uses = self._pure_uses(connection)
+        return Spending(balance, lambda: uses)
+
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Return every charge, in order."""
+        with self._reading() as connection:
+            return self._entries(connection)
+
+    def verify(self) -> None:
+        """Check that the sums are those of the charges.
+
+        Raises
+        ------
+        LedgerError
+            If they are not.
+        """
+        with self._reading() as connection:
+            if self._balance(connection) != Balance().plus(self._entries(connection)):
+                raise sqlite3.DatabaseError("its sums are not those of its charges")
+
+    def charge(self, entries: Sequence[LedgerEntry], admit: Admission) -> int:
+        """Record charges if ``admit`` does not raise; return their common number.
+
+        They are on the disk when this returns.
+        """
+        # Immediate: the lock for writing is taken before the balance is read.
+        with _transaction(self.file, begin="BEGIN IMMEDIATE") as connection:
+            _check_stamp(self.file, connection)
+            before = Spending(self._balance(connection), partial(self._pure_uses, connection))
+            after = before.plus(entries)
+            admit(before, after)
+            fit = self._insert(connection, entries)
+            balance = after.balance
+            connection.execute(
+                "UPDATE scopes SET spent_mu_squared = ?, spent_epsilon = ?, spent_delta = ?, "
+                "unbounded = ?, n_charges = n_charges + 1 WHERE name = ?",
+                (
+                    *map(str, (balance.mu_squared, balance.epsilon, balance.delta)),
+                    int(balance.unbounded),
+                    self.scope,
+                ),
+            )
+            n_charges = self._seen + 1
+        self._seen = max(self._seen, n_charges)
+        return fit
+
+    def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
+        """Add to a charge what became known when its release was made."""
+        with _transaction(self.file, begin="BEGIN IMMEDIATE") as connection:
+            _check_stamp(self.file, connection)
+            connection.execute(
+                "UPDATE releases SET sensitivity = ?, sigma = ? WHERE charge = ? AND name = ?",
+                (_number(sensitivity), _number(sigma), fit, release),
+            )
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with _transaction(self.file) as connection:
+            _check_stamp(self.file, connection)
+            yield connection
+
+    def _balance(self, connection: sqlite3.Connection) -> Balance:
+        row = connection.execute(
+            "SELECT spent_mu_squared, spent_epsilon, spent_delta, unbounded, n_charges "
+            "FROM scopes WHERE name = ?",
+            (self.scope,),
+        ).fetchone()
+        if row is None or row[-1] < self._seen:
+            raise sqlite3.DatabaseError("it was replaced by a file with fewer charges")
+        self._seen = row[-1]
+        try:
+            mu_squared, epsilon, delta = map(int, row[:3])
+        except ValueError:
+            raise sqlite3.DatabaseError("a sum in it is not a number") from None
+        return Balance(mu_squared, epsilon, delta, bool(row[3]))
+
+    def _entries(self, connection: sqlite3.Connection) -> tuple[LedgerEntry, ...]:
+        rows = connection.execute(
+            "SELECT committed, id, spender, name, uses, unit, mu, epsilon, delta, sensitivity, "
+            "sigma FROM charges JOIN releases ON charge = id WHERE scope = ? "
+            "ORDER BY id, position",
+            (self.scope,),
+        )
+        try:
+            return tuple(_entry(*row) for row in rows)
+        except (TypeError, ValueError):
+            raise sqlite3.DatabaseError("a charge in it is not readable") from None
+
+    def _pure_uses(self, connection: sqlite3.Connection) -> Counter[float]:
+        rows = connection.execute(
+            "SELECT epsilon, SUM(uses) FROM releases JOIN charges ON charge = id "
+            "WHERE scope = ? AND epsilon > 0 GROUP BY epsilon",
+            (self.scope,),
+        )
+        return Counter(dict(rows.fetchall()))
+
+    def _insert(self, connection: sqlite3.Connection, entries: Sequence[LedgerEntry]) -> int:
+        cursor = connection.execute(
+            "INSERT INTO charges (scope, committed) VALUES (?, ?)",
+            (self.scope, datetime.now(UTC).isoformat()),
+        )
+        fit = cursor.lastrowid
+        assert fit is not None
+        connection.executemany(
+            "INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
+            [
+                (
+                    fit,
+                    place,
+                    entry.spender,
+                    entry.release,
+                    entry.uses,
+                    entry.unit,
+                    entry.cost.mu,
+                    entry.cost.epsilon,
+                    entry.cost.delta,
+                )
+                for place, entry in enumerate(entries)
+            ],
+        )
+        return fit
+
+
+def _entry(
+    committed: str, fit: int, spender: str, release: str, uses: int, *row: Any
+) -> LedgerEntry:
+    unit, mu, epsilon, delta, sensitivity, sigma = row
+    when = datetime.fromisoformat(committed)
+    cost = PrivacyCost(mu, epsilon, delta)
+    return LedgerEntry(spender, release, uses, cost, unit, sensitivity, sigma, when, fit)
+
+
+def _number(value: float) -> float | None:
+    """Without noise a sensitivity may be unbounded and sigma undefined."""
+    return None if math.isnan(value) else float(value)

@@ -1,0 +1,339 @@
+"""A budget in a file: shared by threads, processes and sessions, charged for every fit."""
+
+import copy
+import json
+import math
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from joblib import parallel_backend
+from ledger_processes import run_script
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from small_completions import X0, Y0, build
+
+import sktensor_dp
+from sktensor_dp import BudgetAccountant, BudgetError
+from sktensor_dp.privacy.accountant import LedgerEntry
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.plan import PrivacyCost
+
+pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "budget.sqlite")
+
+
+def fast(**parameters: Any) -> Any:
+    """An estimator that fits in milliseconds; two releases."""
+    options = {"perturbation": "sufficient_statistics", "max_iter": 1, "epsilon": 1.0}
+    return build(**{**options, **parameters})
+
+
+# ----------------------------------------------------------------------- one file
+
+
+def test_the_budget_outlives_accountants(path: str) -> None:
+    first = BudgetAccountant(2.0, 1e-6, path=path)
+    fast(accountant=first).fit(X0, Y0)
+    first.spend(0.5, 1e-8)
+    later = BudgetAccountant(2.0, 1e-6, path=path)
+    assert later.entries == first.entries
+    assert later.total() == first.total()
+    with pytest.raises(BudgetError):
+        later.spend(1.0, 0)
+    # What one of them charges the other sees at once.
+    later.spend(0.01, 0)
+    assert first.total() == later.total()
+
+
+def test_ledgers_in_files_and_in_memory_agree(path: str) -> None:
+    charges = [
+        [LedgerEntry("a", "x", 3, PrivacyCost(mu=0.1), "document")],
+        [
+            LedgerEntry("a", "y", 1, PrivacyCost(0.2, delta=1e-9)),
+            LedgerEntry("a", "z", 2, PrivacyCost(epsilon=0.1)),
+        ],
+        [LedgerEntry("b", "x", 1, PrivacyCost(epsilon=1 / 3))],
+    ]
+    budgets = [BudgetAccountant(5.0, 1e-6), BudgetAccountant(5.0, 1e-6, path=path)]
+    for budget in budgets:
+        for entries in charges:
+            budget.charge(entries).released("x", 0.5, 2.0)
+    memory, file = budgets
+    assert memory.entries == file.entries
+    assert (memory.cost, memory.total(), memory.remaining(3)) == (
+        file.cost,
+        file.total(),
+        file.remaining(3),
+    )
+    assert [(e.fit, e.sensitivity, e.sigma) for e in memory.entries] == [
+        (e.fit, e.sensitivity, e.sigma) for e in file.entries
+    ]
+
+
+def test_infinite_costs_are_kept(path: str) -> None:
+    budget = BudgetAccountant(math.inf, 1e-6, path=path)
+    fast(accountant=budget, epsilon=math.inf).fit(X0, Y0)
+    assert BudgetAccountant(path=path).total() == (math.inf, 1e-6)
+    finite = BudgetAccountant(1e300, 1e-6, path=path, scope="other")
+    with pytest.raises(BudgetError, match="Nothing was charged"):
+        fast(accountant=finite, epsilon=math.inf).fit(X0, Y0)
+    assert finite.entries == ()
+
+
+def test_scopes_do_not_share_budgets(path: str) -> None:
+    one = BudgetAccountant(1.0, 0.0, path=path, scope="one")
+    two = BudgetAccountant(3.0, 1e-6, path=path, scope="two")
+    one.spend(1.0, 0)
+    two.spend(2.0, 0)
+    with pytest.raises(BudgetError):
+        one.spend(0.1, 0)
+    assert (one.total(), two.total()) == ((1.0, 0.0), (2.0, 1e-6))
+    assert (len(one.entries), len(two.entries)) == (1, 1)
+
+
+def test_the_budget_of_a_scope_stands(path: str) -> None:
+    with pytest.raises(BudgetError, match="does not exist"):
+        BudgetAccountant(path=path)
+    BudgetAccountant(2.0, 1e-7, path=path)
+    stored = BudgetAccountant(path=path)
+    assert (stored.epsilon, stored.delta) == (2.0, 1e-7)
+    for wrong, name in (({"epsilon": 3.0}, "epsilon"), ({"epsilon": 2.0, "delta": 1e-6}, "delta")):
+        with pytest.raises(ValueError, match=f"{name} is .*budget {name}="):
+            BudgetAccountant(**wrong, path=path)
+    with pytest.raises(ValueError, match=r"epsilon must be given.*'new'"):
+        BudgetAccountant(path=path, scope="new")
+    with pytest.raises(TypeError, match="scope must be a str, got int"):
+        BudgetAccountant(1.0, path=path, scope=1)  # type: ignore[arg-type]
+
+
+def test_the_path_is_that_of_the_first_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    budget = BudgetAccountant(1.0, path="budget.sqlite")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    pickle.loads(pickle.dumps(budget)).spend(0.5, 0)
+    budget.spend(0.25, 0)
+    assert budget.path == "budget.sqlite"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert BudgetAccountant(path=tmp_path / "budget.sqlite").total() == (0.75, 1e-6)
+
+
+@pytest.mark.parametrize("name", ["a b?mode=memory#%41.sqlite", ":memory:", "naïve'\"; --.db"])
+def test_names_of_files_are_taken_literally(name: str, tmp_path: Path) -> None:
+    BudgetAccountant(1.0, path=tmp_path / name).spend(0.5, 0)
+    assert (tmp_path / name).is_file()
+    assert BudgetAccountant(path=tmp_path / name, scope="default").total()[0] == 0.5
+
+
+# ------------------------------------------------------ what was released, and when
+
+
+def test_every_release_of_a_fit_is_in_the_ledger(path: str) -> None:
+    budget = BudgetAccountant(5.0, 1e-6, path=path)
+    report = build(
+        accountant=budget, epsilon=2.0, perturbation="sufficient_statistics", max_iter=2
+    ).fit(X0, Y0).privacy_report_  # fmt: skip
+    for entry in budget.entries:
+        rows = [row for row in report.rows if row.name == entry.release]
+        largest = max(rows, key=lambda row: row.sensitivity)
+        assert (entry.sensitivity, entry.sigma) == (largest.sensitivity, largest.sigma)
+        assert entry.uses == sum(row.uses for row in rows)
+        assert entry.cost.mu == largest.mu == pytest.approx(entry.sensitivity / entry.sigma)
+        assert (entry.spender, entry.unit) == ("PrivateCPCompletion", "entry")
+        assert entry.when is not None
+        assert entry.when.utcoffset().total_seconds() == 0  # type: ignore[union-attr]
+    assert {entry.release for entry in budget.entries} == {row.name for row in report.rows}
+
+
+def test_charge_and_release_are_on_record_before_noise_is_drawn(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer: Callable[..., Any] = DataCurator._answer
+    seen = []
+
+    def watched(self: DataCurator, mechanism: Any, query: Any, cost: PrivacyCost) -> Any:
+        # A new connection sees what is committed, and that alone.
+        seen.append([e.sigma for e in BudgetAccountant(path=path).entries if e.cost == cost])
+        return answer(self, mechanism, query, cost)
+
+    monkeypatch.setattr(DataCurator, "_answer", watched)
+    fast(accountant=BudgetAccountant(5.0, 1e-6, path=path)).fit(X0, Y0)
+    assert len(seen) >= 2
+    assert all(sigmas and None not in sigmas for sigmas in seen)
+
+
+def test_exports(path: str) -> None:
+    budget = BudgetAccountant(3.0, 1e-6, path=path, scope="<b>survey</b>")
+    budget.charge([LedgerEntry("<script>", "a&b", 2, PrivacyCost(mu=0.1), "<u>")])
+    budget.spend(0.5, 0)
+    frame = budget.to_frame()
+    assert list(frame["estimator"]) == ["<script>", "caller"]
+    assert frame["when"].dt.tz is not None
+    assert np.isnan(frame["sigma"].astype(float)).all()
+    assert isinstance(BudgetAccountant(1.0).to_frame(), pd.DataFrame)
+    page = budget._repr_html_()
+    assert "&lt;script&gt;" in page
+    assert "a&amp;b" in page
+    assert "<script>" not in page
+    assert "<b>" not in page
+    content = json.loads(budget.to_json())
+    assert content["spent"] == budget.total()[0]
+    assert [row["uses"] for row in content["entries"]] == [2, 1]
+    assert json.loads(BudgetAccountant().to_json())["epsilon"] == "inf"
+    assert f"path={path!r}, scope='<b>survey</b>'): spent epsilon" in repr(budget)
+
+
+# ----------------------------------------------------------------- many at a time
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+@pytest.mark.parametrize("kind", ["pure", "gaussian"])
+def test_eight_processes_spend_exactly_the_budget(kind: str, path: str) -> None:
+    answer = run_script("charge", path, "--kind", kind, "--charges", "20", "--admitted", "50")
+    assert sum(answer["succeeded"]) == 50
+    assert sum(answer["refused"]) == 8 * 20 - 50
+    budget = BudgetAccountant(5.0, 1e-6, path=path)
+    of_process = [f"process {number}" for number in range(8)]
+    spenders = [entry.spender for entry in budget.entries]
+    assert [spenders.count(name) for name in of_process] == answer["succeeded"]
+    assert budget.total()[0] == pytest.approx(5.0, rel=1e-9)
+
+
+def test_threads_spend_exactly_the_budget(path: str) -> None:
+    budget = BudgetAccountant(0.6, 0.0, path=path)
+    accepted = []
+
+    def spend(accountant: BudgetAccountant) -> None:
+        for _ in range(5):
+            try:
+                accountant.spend(0.05, 0)
+            except BudgetError:
+                continue
+            accepted.append(1)
+
+    # Half of them share the object, half have one of their own.
+    own = [budget, pickle.loads(pickle.dumps(budget))] * 3
+    threads = [threading.Thread(target=spend, args=(accountant,)) for accountant in own]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(accepted) == len(budget.entries) == 12
+    assert budget.total() == (0.6, 0.0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_fork_waits_for_the_connections_of_other_threads(path: str) -> None:
+    """A connection copied by a fork would share its locks; run where no threads are left over."""
+    script = (
+        "import os, sys, threading\n"
+        "from sktensor_dp import BudgetAccountant\n"
+        "budget = BudgetAccountant(1000.0, 0.0, path=sys.argv[1])\n"
+        "work = lambda: [budget.spend(1.0, 0) for _ in range(12)]\n"
+        "threads = [threading.Thread(target=work) for _ in range(2)]\n"
+        "[t.start() for t in threads]\n"
+        "children = []\n"
+        "for _ in range(4):\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        budget.spend(1.0, 0); os._exit(0)\n"
+        "    children.append(child)\n"
+        "[t.join() for t in threads]\n"
+        "assert [os.waitpid(c, 0)[1] for c in children] == [0] * 4\n"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", script, path]
+    environment = {**os.environ, "PYTHONPATH": str(Path(sktensor_dp.__file__).parents[1])}
+    subprocess.run(command, check=True, timeout=120, env=environment)
+    assert BudgetAccountant(path=path).total()[0] == 28.0
+
+
+# ------------------------------------------------------------------- scikit-learn
+
+
+def test_copies_and_clones_charge_the_same_ledger(path: str) -> None:
+    budget = BudgetAccountant(5.0, 1e-6, path=path)
+    assert clone(budget) is copy.copy(budget) is copy.deepcopy(budget) is budget
+    estimator = clone(fast(accountant=budget))
+    assert estimator.accountant is budget
+    again = pickle.loads(pickle.dumps(estimator.fit(X0, Y0)))
+    again.fit(X0, Y0)
+    assert len({entry.fit for entry in budget.entries}) == 2
+    with budget:
+        fast().fit(X0, Y0)
+    assert len({entry.fit for entry in budget.entries}) == 3
+
+
+def test_pipelines_and_cross_validation_are_charged(path: str) -> None:
+    budget = BudgetAccountant(50.0, 1e-6, path=path)
+    pipeline = make_pipeline(FunctionTransformer(), fast(accountant=budget))
+    assert len(cross_val_score(pipeline, X0, Y0, cv=3)) == 3
+    with parallel_backend("threading", n_jobs=2):
+        cross_val_score(pipeline, X0, Y0, cv=3)
+    assert len({entry.fit for entry in budget.entries}) == 6
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_grid_search_is_charged_for_every_fit(path: str, n_jobs: int | None) -> None:
+    budget = BudgetAccountant(100.0, 1e-6, path=path)
+    search = GridSearchCV(
+        fast(accountant=budget), {"rank": [1, 2, 3]}, cv=5, n_jobs=n_jobs, error_score="raise"
+    )
+    search.fit(X0, Y0)
+    # 3 candidates x 5 folds, and the refit.
+    assert len({entry.fit for entry in budget.entries}) == 16
+    assert search.best_estimator_.accountant is budget
+    rows = search.best_estimator_.privacy_report_.rows
+    assert sum(e.uses for e in budget.entries) == 16 * sum(row.uses for row in rows)
+    # Gaussian fits: mu**2 adds.
+    one = BudgetAccountant(100.0, 1e-6)
+    one.charge([entry for entry in budget.entries if entry.fit == 16])
+    assert budget.cost.mu == pytest.approx(4 * one.cost.mu)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_grid_search_stops_before_it_overspends(path: str, n_jobs: int | None) -> None:
+    probe = BudgetAccountant(100.0, 1e-6)
+    fast(accountant=probe).fit(X0, Y0)
+    # Room for seven fits and a half.
+    whole = BudgetAccountant(100.0, 1e-6)
+    whole.charge([LedgerEntry("", "", 1, PrivacyCost(mu=probe.cost.mu * math.sqrt(7.5)))])
+    budget = BudgetAccountant(whole.total()[0], 1e-6, path=path)
+    search = GridSearchCV(
+        fast(accountant=budget), {"rank": [1, 2, 3]}, cv=5, n_jobs=n_jobs, error_score="raise"
+    )
+    with pytest.raises(BudgetError, match="Nothing was charged"):
+        search.fit(X0, Y0)
+    assert len({entry.fit for entry in budget.entries}) <= 7
+    assert budget.total()[0] <= budget.epsilon
+    # Errors cross processes as what they are, and the room that is left is still there.
+    while len({entry.fit for entry in budget.entries}) < 7:
+        fast(accountant=budget).fit(X0, Y0)
+    with pytest.raises(BudgetError):
+        fast(accountant=budget).fit(X0, Y0)
+
+
+def test_workers_refuse_an_accountant_without_a_path() -> None:
+    budget = BudgetAccountant(100.0, 1e-6)
+    search = GridSearchCV(fast(accountant=budget), {"rank": [1, 2]}, cv=2, n_jobs=2)
+    with pytest.raises(Exception, match="pickle") as caught:
+        search.fit(X0, Y0)
+    causes = f"{caught.value} {caught.value.__cause__}"
+    assert "path='budget.sqlite'" in causes
+    assert budget.entries == ()

@@ -1,0 +1,87 @@
+"""The command that shows a ledger."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sktensor_dp
+from sktensor_dp import BudgetAccountant
+from sktensor_dp.budget import main
+from sktensor_dp.privacy.accountant import LedgerEntry
+from sktensor_dp.privacy.plan import PrivacyCost
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    path = str(tmp_path / "budget.sqlite")
+    survey = BudgetAccountant(2.0, 1e-6, path=path, scope="survey")
+    entries = [LedgerEntry("Model", "moment", 3, PrivacyCost(mu=0.125), "document")]
+    survey.charge(entries).released("moment", 0.5, 4.0)
+    BudgetAccountant(1.0, 0.0, path=path, scope="clinic").spend(0.25, 0)
+    return path
+
+
+def test_table(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", path]) == 0
+    shown = capsys.readouterr().out
+    clinic, survey = shown.split("\n\n")
+    assert clinic.startswith("clinic: epsilon 0.25 of 1 is spent at delta 0, by 1 fit\n")
+    assert survey.startswith("survey: epsilon ")
+    row = survey.splitlines()[2].split()
+    assert row[2:] == ["Model", "moment", "document", "3", "0.5", "4", "0.125", "0", "0"]
+
+
+def test_json_and_one_scope(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", path, "--json", "--scope", "survey"]) == 0
+    (statement,) = json.loads(capsys.readouterr().out)
+    assert statement["spent"] == BudgetAccountant(path=path, scope="survey").total()[0]
+    assert statement["entries"][0]["sigma"] == 4.0
+
+
+def test_showing_changes_nothing(path: str) -> None:
+    before = Path(path).read_bytes()
+    main(["show", path])
+    assert Path(path).read_bytes() == before
+
+
+def test_errors_have_exit_codes(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = path + ".missing"
+    assert main(["show", missing]) == 1
+    assert "does not exist" in capsys.readouterr().err
+    assert not os.path.exists(missing)
+    for wrong in (["show", path, "--scope", "none"], ["show"], [], ["spend", path]):
+        with pytest.raises(SystemExit) as caught:
+            main(wrong)
+        assert caught.value.code == 2
+    Path(path).write_bytes(b"SQLite format 3\0" + bytes(4096))
+    assert main(["show", path]) == 1
+    assert "cannot be used" in capsys.readouterr().err
+
+
+def test_control_characters_do_not_reach_the_terminal(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hostile = BudgetAccountant(1.0, path=path, scope="\x1b[2Jscope\n")
+    hostile.charge([LedgerEntry("\x1b]0;title\x07", "a\nb\r", 1, PrivacyCost(mu=0.1))])
+    assert main(["show", path]) == 0
+    shown = capsys.readouterr().out
+    assert all(letter.isprintable() or letter == "\n" for letter in shown)
+    assert len(shown.splitlines()) == 3 * 3 + 2
+
+
+def test_module_runs(path: str) -> None:
+    root = str(Path(sktensor_dp.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-m", "sktensor_dp.budget", "show", path],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": root},
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "survey: epsilon" in done.stdout
