@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from sktensor_dp._model_files import ModelFileMixin
 from sktensor_dp._parameters import Constraint, InstanceOf, Number, OneOf, check_parameters
 from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant
 from sktensor_dp.privacy.curator import DataCurator
@@ -20,7 +21,7 @@ NONE = OneOf(None)
 Curator = TypeVar("Curator", bound=DataCurator)
 
 
-class PrivateEstimatorMixin:
+class PrivateEstimatorMixin(ModelFileMixin):
     """Parameters ``epsilon, delta, accountant, random_state, verbose`` and the report.
 
     A subclass lists its other parameters in ``_own_constraints`` and names

@@ -9,7 +9,7 @@ import numpy as np
 
 from sktensor_dp._parameters import Number
 
-__all__ = ["check_source", "data_free_errors"]
+__all__ = ["check_sizes", "check_source", "data_free_errors"]
 
 # How messages that quote entries begin, and what is said in their place.
 QUOTING = {
@@ -79,6 +79,29 @@ def check_source(source: Iterable[Any], n_samples: Any, n_features: Any) -> None
             f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
             f"got a {type(source).__name__}, which can be read once."
         )
-    for name, value in (("n_samples", n_samples), ("n_features", n_features)):
+    check_sizes(n_samples=n_samples, n_features=n_features)
+
+
+def check_sizes(**sizes: Any) -> None:
+    """Refuse numbers of samples or features that are none.
+
+    Parameters
+    ----------
+    **sizes : object
+        By name; public.
+
+    Raises
+    ------
+    ValueError
+        If one is not an int >= 1.
+
+    Examples
+    --------
+    >>> check_sizes(n_samples=0)
+    Traceback (most recent call last):
+    ...
+    ValueError: n_samples must be an int >= 1, got 0.
+    """
+    for name, value in sizes.items():
         if not Number(1, math.inf, integer=True).accepts(value):
             raise ValueError(f"{name} must be an int >= 1, got {value!r}.")

@@ -33,7 +33,10 @@ class Number:
         kind = numbers.Integral if self.integer else numbers.Real
         if not isinstance(value, kind) or isinstance(value, bool):
             return False
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # an int beyond what any computation here could hold
+            return False
         above = number > self.low or (number == self.low and self.closed in ("both", "left"))
         below = number < self.high or (number == self.high and self.closed in ("both", "right"))
         return above and below

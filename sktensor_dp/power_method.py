@@ -11,11 +11,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 
 from sktensor_dp._base import NONE
 from sktensor_dp._forecast import Forecast
+from sktensor_dp._input_errors import check_sizes
 from sktensor_dp._parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp._power_forecast import forecast_moments
 from sktensor_dp._power_inference import ComponentInferenceMixin
 from sktensor_dp._power_learning import PERTURBATIONS
 from sktensor_dp._power_stream import PowerStreamMixin
+from sktensor_dp._saved_components import SAVED_COMPONENTS
 from sktensor_dp._topic_forecast import forecast
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.statistics.counts import CountChunks
@@ -177,6 +179,7 @@ class PrivateTensorPowerMethod(
     (3, 2)
     """
 
+    _saved_state = SAVED_COMPONENTS
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "moment": [OneOf("raw", "single_topic", "gaussian_mixture")],
@@ -318,6 +321,7 @@ class PrivateTensorPowerMethod(
         True
         """
         self._check_combination(PERTURBATIONS, "plan")
+        check_sizes(n_samples=n_samples, n_features=n_features)
         if self.moment == "single_topic":
             topics = self._topic_plan(n_samples, n_features)
             return forecast(topics, n_samples, n_features, 100.0, 0.0, self.delta == 0)

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from sktensor_dp._base import NONE
-from sktensor_dp._input_errors import check_source
+from sktensor_dp._input_errors import check_sizes, check_source
 from sktensor_dp._parameters import Constraint, InstanceOf, Number, OneOf
+from sktensor_dp._saved_topics import SAVED_TOPICS
 from sktensor_dp._topic_forecast import TopicForecast, forecast
 from sktensor_dp._topic_inference import TopicInferenceMixin
 from sktensor_dp._topic_learning import TopicLearningMixin
@@ -152,6 +153,7 @@ class PrivateSpectralLDA(
     """
 
     _unit = "document"
+    _saved_state = SAVED_TOPICS
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "doc_topic_prior": [Number(0, math.inf, closed="left"), NONE],
@@ -326,6 +328,7 @@ class PrivateSpectralLDA(
         True
         """
         self._check_parameters()
+        check_sizes(n_samples=n_samples, n_features=n_features)
         plan = self._plan(n_samples, n_features)
         return forecast(
             plan, n_samples, n_features, document_length, self._concentration(), self.delta == 0

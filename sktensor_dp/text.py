@@ -14,6 +14,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sktensor_dp._base import NONE, PrivateEstimatorMixin
 from sktensor_dp._documents import decode_documents, list_documents
 from sktensor_dp._parameters import Constraint, InstanceOf, Number, OneOf
+from sktensor_dp._saved_vocabulary import SAVED_VOCABULARY
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.partition_selection import selection_threshold
@@ -173,6 +174,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     """
 
     _unit = "document"
+    _saved_state = SAVED_VOCABULARY
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "input": [OneOf("content", "filename", "file")],
         "encoding": [InstanceOf(str)],

@@ -1,0 +1,91 @@
+"""One small fitted model of every kind that can be saved, and data to use it on."""
+
+import warnings
+
+import numpy as np
+from small_completions import INF, X0, Y0, build
+
+from sktensor_dp import (
+    PrivateCountVectorizer,
+    PrivateCPCompletion,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    PrivateTuckerCompletion,
+)
+
+COUNTS = np.random.default_rng(0).poisson(1.0, size=(200, 7))
+SAMPLES = np.random.default_rng(1).standard_normal((200, 5))
+DOCUMENTS = ["cats chase mice", "dogs chase cats", "mice nap \ud800 \u00e9t\u00e9"] * 400
+DATA = {
+    PrivateSpectralLDA: COUNTS,
+    PrivateTensorPowerMethod: SAMPLES,
+    PrivateCountVectorizer: DOCUMENTS,
+    PrivateCPCompletion: X0,
+    PrivateTuckerCompletion: X0,
+}
+
+
+def _lda(**parameters):
+    return PrivateSpectralLDA(2, random_state=0, **parameters)
+
+
+def _power(**parameters):
+    return PrivateTensorPowerMethod(2, **{"data_norm": 4.0, "random_state": 0, **parameters})
+
+
+def _completions():
+    slices = {"privacy_unit": "slice", "shape": (9, 8, 6)}
+    for model in (PrivateCPCompletion, PrivateTuckerCompletion):
+        for way in ("input", "sufficient_statistics"):
+            options = {"perturbation": way, "epsilon": 20.0, "max_iter": 1}
+            yield f"{model.__name__}-{way}", build(model, **options).fit(X0, Y0)
+        yield f"{model.__name__}-slice", build(model, **slices).fit(X0, Y0)
+        # Components of what units share.
+        options = {"max_iter": 1, "epsilon": 50.0}
+        yield f"{model.__name__}-slice-found", build(model, **slices, **options).fit(X0, Y0)
+
+
+def fitted():
+    """Every kind of model by name, fitted anew."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield "topics", _lda(clip_norm={"counts": 9.0}).fit(COUNTS)
+        yield "topics-exact", _lda(epsilon=INF, doc_topic_prior=0).fit(COUNTS)
+        yield "topics-stream", _lda().partial_fit(COUNTS).partial_fit(COUNTS)
+        yield "components", _power().fit(SAMPLES)
+        yield "components-mixture", _power(moment="gaussian_mixture").fit(SAMPLES)
+        yield "components-topics", _power(moment="single_topic").fit(COUNTS)
+        tensor = np.einsum("i,j,k->ijk", *[np.arange(1.0, 4.0)] * 3)
+        yield "components-tensor", _power(max_iter=2).fit_tensor(tensor)
+        for n_batches in (1, 3, 8):
+            stream = _power(max_iter=2, n_restarts=3)
+            for _ in range(n_batches):
+                stream.partial_fit(SAMPLES)
+            yield f"components-stream-{n_batches}", stream
+        yield from _completions()
+        options = {"stop_words": ["nap"], "ngram_range": (1, 2), "max_words_per_document": 6}
+        yield "vocabulary", PrivateCountVectorizer(**options).fit(DOCUMENTS)
+        public = PrivateCountVectorizer(vocabulary={"cats": 1, "mice": 0}, dtype=np.float32)
+        yield "vocabulary-public", public.fit(DOCUMENTS)
+
+
+def answers(model):
+    """Everything that a fitted model says of data."""
+    X = DATA[type(model)]
+    if getattr(model, "moment", "") == "single_topic":
+        X = COUNTS
+    X = X[:60] if model.__class__ is not PrivateCountVectorizer else X[:3]
+    if getattr(model, "n_features_in_", 0) == 3 and "moment" in model.get_params():
+        X = X[:, :3]
+    found = {"names": list(model.get_feature_names_out()), "report": model.privacy_report_}
+    for name in ("transform", "predict", "perplexity"):
+        if hasattr(model, name):
+            result = getattr(model, name)(X)
+            found[name] = result.toarray() if hasattr(result, "toarray") else np.asarray(result)
+    if hasattr(model, "complete"):
+        found["complete"], found["score"] = model.complete(), model.score(X, Y0[: len(X)])
+    elif hasattr(model, "score"):
+        found["score"] = model.score(X)
+    if hasattr(model, "fold_in"):
+        found["fold_in"] = model.fold_in(X, Y0[: len(X)]).predict(X)
+    return found

@@ -1,0 +1,248 @@
+"""Whatever is passed: documented errors alone, before anything is spent, showing no data.
+
+Drawn the same way at every run; ``SKTENSOR_DP_FUZZ`` multiplies the number of examples.
+"""
+
+import contextlib
+import math
+import os
+import warnings
+
+import numpy as np
+import pytest
+from fuzzing import (
+    COUNTS,
+    HUGE,
+    WILD,
+    WORD,
+    arrays,
+    attempt,
+    check_error,
+    data,
+    documents,
+    funded,
+    parameters,
+)
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCountVectorizer,
+    PrivateCPCompletion,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    PrivateTuckerCompletion,
+    config_context,
+    tensor,
+    unsafe_seeded_noise,
+)
+from sktensor_dp.privacy.plan import ReleasePlan
+
+FACTOR = float(os.environ.get("SKTENSOR_DP_FUZZ", "1"))
+INF = math.inf
+
+
+def examples(count):
+    return settings(
+        max_examples=max(1, round(FACTOR * count)), derandomize=True, deadline=None, database=None,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+
+
+def _lda():
+    return PrivateSpectralLDA(2, random_state=0)
+
+
+def _power():
+    return PrivateTensorPowerMethod(2, data_norm=4.0, max_iter=2, n_restarts=2, random_state=0)
+
+
+def _cp():
+    return PrivateCPCompletion(1, bounds=(-4, 4), max_iter=1, random_state=0)
+
+
+def _tucker():
+    return PrivateTuckerCompletion(1, bounds=(-4, 4), max_iter=1, random_state=0)
+
+
+def _vectorizer():
+    return PrivateCountVectorizer(max_words_per_document=3)
+
+
+MATRIX = [_lda, _power]
+TABLE = [_cp, _tucker]
+ESTIMATORS = [*MATRIX, *TABLE, _vectorizer]
+# Values in whose range a parameter's interesting ones lie.
+OWN = {
+    "epsilon": [0.1, 1, INF, 1e-9, 1e9], "delta": [0, 1e-9, 0.5, 1], "random_state": [0, 2**32 - 1],
+    "perturbation": ["whitened_tensor", "moment_tensor", "iteration", "stream", "input", "output",
+                     "sufficient_statistics", "gradient"],
+    "noise_geometry": ["isotropic", "histogram"], "doc_topic_prior": [0, 0.1, 1e300],
+    "moment": ["raw", "single_topic", "gaussian_mixture"], "whiten": [True, False],
+    "privacy_unit": ["entry", "slice"], "shape": [(5, 5), (2, 3), (50, 60)],
+    "n_components": [1, 3, 100], "vocabulary": [["cats"], {"cats": 0}, {"cats": 5}, ["a", "a"]],
+    "analyzer": ["char", "char_wb"], "ngram_range": [(1, 2)], "dtype": [np.float32, "f8", "O"],
+    "token_pattern": ["(", "(a)(b)", r"\w+"], "stop_words": ["english", ["cats"]],
+    "encoding": ["ascii", "none-such", "zlib"], "input": ["filename", "file", "content"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("build", MATRIX)
+@given(X=data())
+@examples(30)
+def test_fits_of_any_matrix(build, X):
+    attempt(funded(build()), "fit", X)
+    attempt(funded(build()), "partial_fit", X)
+
+
+@pytest.mark.parametrize("build", TABLE)
+@given(X=data(), y=arrays(ndims=(1, 1, 1, 2, 0)))
+@examples(30)
+def test_completions_of_any_table(build, X, y):
+    attempt(funded(build()), "fit", X, y)
+    n = len(X) if isinstance(X, np.ndarray) and X.ndim else 1
+    attempt(funded(build()), "fit", X, np.zeros(n))
+
+
+@pytest.mark.parametrize("build", TABLE)
+@given(T=data(), mask=st.one_of(st.none(), arrays(ndims=(2, 2, 1))))
+@examples(15)
+def test_completions_of_any_tensor(build, T, mask):
+    attempt(funded(build()), "fit_tensor", T, mask)
+
+
+@given(T=st.one_of(data(), arrays(ndims=(3,))))
+@examples(15)
+def test_decompositions_of_any_tensor(T):
+    attempt(funded(_power()), "fit_tensor", T)
+
+
+@given(X=documents())
+@examples(40)
+def test_vocabularies_of_any_documents(X):
+    attempt(funded(_vectorizer(), epsilon=INF), "fit", X)
+    attempt(funded(_vectorizer()), "fit_transform", X)
+
+
+@pytest.mark.parametrize("build", ESTIMATORS)
+@given(draw=st.data())
+@examples(60)
+def test_any_parameters(build, draw):
+    estimator = build()
+    wild = draw.draw(parameters(estimator, OWN))
+    estimator = funded(estimator, **wild)
+    rng = np.random.default_rng(0)
+    if build in MATRIX:
+        attempt(estimator, "fit", rng.poisson(1.0, (30, 4)))
+    elif build in TABLE:
+        attempt(estimator, "fit", np.argwhere(rng.random((5, 5)) < 0.7)[:15], rng.random(15))
+    else:
+        attempt(estimator, "fit", ["cats chase mice", "dogs chase cats"] * 15)
+
+
+def _fitted():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(1.0, (60, 3))
+    table, y = np.argwhere(np.ones((5, 3))), rng.random(15)
+    slices = {"privacy_unit": "slice", "shape": (5, 3)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield _lda().fit(X)
+        yield _lda().set_params(doc_topic_prior=0).partial_fit(X)
+        for moment in ("raw", "single_topic", "gaussian_mixture"):
+            yield _power().set_params(moment=moment).fit(X)
+        yield from (build().fit(table, y) for build in TABLE)
+        yield from (build().set_params(**slices).fit(table, y) for build in TABLE)
+        yield PrivateCountVectorizer(epsilon=INF).fit(["cats chase mice"])
+
+
+FITTED = list(_fitted())
+
+
+@pytest.mark.parametrize("model", FITTED, ids=lambda model: type(model).__name__)
+@given(X=data(), y=arrays(ndims=(1, 1, 2)), texts=documents())
+@examples(20)
+def test_questions_to_a_fitted_model(model, X, y, texts):
+    X = texts if isinstance(model, PrivateCountVectorizer) else X
+    for method in ("transform", "predict", "score", "perplexity"):
+        if hasattr(model, method):
+            two = method == "score" and hasattr(model, "predict")
+            attempt(model, method, X, *([y] if two else []))
+    if hasattr(model, "fold_in"):
+        attempt(model, "fold_in", X, y)
+
+
+@pytest.mark.parametrize("build", MATRIX)
+@given(a=st.sampled_from(WILD + HUGE), b=st.sampled_from(WILD + HUGE))
+@examples(20)
+def test_forecasts_of_anything(build, a, b):
+    for first, second in ((a, 5), (100, b), (a, b)):
+        attempt(build(), "plan", first, second)
+    assert attempt(build(), "plan", 100, 5) is None
+
+
+@pytest.mark.parametrize("build", MATRIX)
+@given(chunk=data(), n=st.sampled_from([1, 2, 5, *WILD]), d=st.sampled_from([1, 3, *WILD]))
+@examples(20)
+def test_chunks_of_anything(build, chunk, n, d):
+    """Of chunks, what they hold is known when they are read, after they were paid for."""
+    for source in ([chunk], [chunk, chunk], chunk):
+        estimator = build()
+        attempt(estimator, "fit_chunks", source, n_samples=n, n_features=d)
+
+
+KERNELS = {
+    "symmetrize": 1, "tensor_oracle": 1, "top_eigenpairs": 2, "whitener": 2,
+    "tensor_power_method": 2, "symmetric_outer_sum": 2, "unfold": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(set(KERNELS) & set(tensor.__all__)))
+@given(
+    T=st.one_of(arrays(), arrays(COUNTS, (3,)), arrays(COUNTS, (2,))),
+    k=st.sampled_from([0, 1, 2, -1, 1.5, None, "x", math.nan]),
+)
+@examples(25)
+def test_kernels_of_tensors(name, T, k):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with contextlib.suppress(ValueError, TypeError):
+            getattr(tensor, name)(*((T, k)[: KERNELS[name]]))
+
+
+@given(epsilon=st.sampled_from([*WILD, *HUGE[:3], 1.0]), delta=st.sampled_from([*WILD, 1e-6, 0.0]))
+@examples(75)
+def test_budgets_of_anything(epsilon, delta):
+    for make in (
+        lambda: BudgetAccountant(epsilon, delta),
+        lambda: BudgetAccountant(1.0, 1e-6).spend(epsilon, delta),
+        lambda: BudgetAccountant(1.0, 1e-6).check(epsilon, delta),
+        lambda: ReleasePlan.split(epsilon, delta, {"a": 1.0}),
+        lambda: config_context(noise=epsilon).__enter__(),
+        lambda: unsafe_seeded_noise(epsilon).__enter__() if not _is_seed(epsilon) else None,
+    ):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                make()
+        except (ValueError, TypeError):
+            pass
+
+
+def _is_seed(value):
+    return value is None or isinstance(value, int | np.integer)
+
+
+def test_the_properties_bite():
+    """A message with data in it, and a charge before an error, are noticed."""
+    with pytest.raises(AssertionError):
+        check_error(_lda(), ValueError(f"could not convert {WORD}"))
+
+    class Careless(PrivateSpectralLDA):
+        def fit(self, X, y=None):
+            super().fit(np.ones((30, 4)))
+            raise ValueError("too late")
+
+    with pytest.raises(AssertionError, match="charged before"):
+        attempt(funded(Careless(1)), "fit", None)
