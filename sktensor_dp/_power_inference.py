@@ -74,17 +74,30 @@ class ComponentInferenceMixin(TransformerMixin):
             zero does: ``|T|^2 - |T - sum_j w_j v_j (x) v_j (x) v_j|^2``, at a cost
             linear in the samples.
         """
+        return float(self.score_samples(X).mean())
+
+    def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
+        """How well the components fit each sample.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            What :meth:`score` is the mean of; each depends on its own sample alone.
+        """
         check_is_fitted(self)
         samples = self._validated(X, reset=False)
         if self.moment == "single_topic":
-            likelihood = document_log_likelihood(samples, self.components_, self.weights_, None)
-            return float(likelihood.mean())
+            return document_log_likelihood(samples, self.components_, self.weights_, None)
         if self.moment == "gaussian_mixture":
-            return float(logsumexp(self._log_joint(samples), axis=1).mean())
+            return np.asarray(logsumexp(self._log_joint(samples), axis=1))
         seen = np.asarray(samples @ self.components_.T)
-        overlap = self.weights_ @ (seen**3).mean(axis=0)
         gram = (self.components_ @ self.components_.T) ** 3
-        return float(2 * overlap - self.weights_ @ gram @ self.weights_)
+        return 2 * (seen**3) @ self.weights_ - self.weights_ @ gram @ self.weights_
 
     def _log_joint(self, samples: Any) -> Floats:
         """Logarithm of the density of each sample with each component."""

@@ -78,12 +78,26 @@ class TopicInferenceMixin(TransformerMixin):
             Sum over documents of the evidence lower bound at the released topics;
             exact with one topic per document.
         """
+        return float(self.score_samples(X).sum())
+
+    def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
+        """Approximate log-likelihood of each document.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            What :meth:`score` is the sum of; each depends on its own document alone.
+        """
         check_is_fitted(self)
         counts = self._validated(X, reset=False)
-        likelihood = document_log_likelihood(
+        return document_log_likelihood(
             counts, self.components_, self.topic_prior_, self._posterior(counts)
         )
-        return float(likelihood.sum())
 
     def perplexity(self, X: ArrayLike | sp.spmatrix) -> float:
         """Exponential of the negative log-likelihood per token.

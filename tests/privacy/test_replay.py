@@ -15,7 +15,7 @@ from sktensor_dp.privacy.releases import CATALOGUE
 
 N, D = 300, 20
 # Modules of the queries that take part in the replays of samples.
-ELSEWHERE = {"sample_moments", "power_iterations", "entry_queries", "slice_queries"}
+ELSEWHERE = {"sample_moments", "power_iterations", "entry_queries", "slice_queries", "scores"}
 
 
 def build(options: dict[str, Any]) -> Callable[[], PrivateSpectralLDA]:

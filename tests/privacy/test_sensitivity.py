@@ -39,8 +39,8 @@ D = 6
 Rng = np.random.Generator
 Floats = np.ndarray
 # Queries on texts, whose keys are private too, on samples and on entries have files of their own.
-ELSEWHERE = {"text", "sample_moments", "power_iterations", "entry_queries", "slice_queries"}
-HERE = {n: e for n, e in CATALOGUE.items() if e.query.__module__.split(".")[-1] not in ELSEWHERE}
+OTHER = {"text", "sample_moments", "power_iterations", "entry_queries", "slice_queries", "scores"}
+HERE = {n: e for n, e in CATALOGUE.items() if e.query.__module__.split(".")[-1] not in OTHER}
 
 
 @dataclass(frozen=True)

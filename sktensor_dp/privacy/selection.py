@@ -1,0 +1,203 @@
+r"""Selection of the best of a random number of private trials.
+
+A trial is a differentially private mechanism that releases a score and anything
+else, a model with its parameters for example. It is run on the same data a *geometric*
+number of times: after every trial one stops with probability ``stop``. Only the best
+scored trial is released. What that costs does not grow with the number of trials that
+were made, because nobody learns it (Liu & Talwar, 2019; Papernot & Steinke, 2022): the
+number, the other trials, and anything that depends on them have to stay secret.
+
+The accounting is by privacy profiles (Koskela, Redberg & Wang, 2024), with the proof
+and a sharper constant in ``docs/proofs/private_selection.md``.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from scipy.optimize import brentq
+
+from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_mu
+from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.plan import PrivacyCost
+
+__all__ = [
+    "SecretTrials",
+    "selection_delta",
+    "selection_epsilon",
+    "stop_probability",
+    "trial_cost",
+]
+
+# Probabilities of stopping are multiples of 1 / STEPS: exact in double precision, and
+# drawn exactly.
+STEPS = 2**53
+# Roots are found to some 1e-12; a trial gets this much less than the root.
+SHORT = 1e-9
+
+
+def stop_probability(n_trials: float) -> float:
+    """Probability of stopping after a trial, for an expected number of trials.
+
+    Parameters
+    ----------
+    n_trials : float
+        Expected number of trials, >= 1.
+
+    Returns
+    -------
+    float
+        ``1 / n_trials``, rounded up to a multiple of ``2 ** -53``.
+
+    Examples
+    --------
+    >>> stop_probability(8)
+    0.125
+    """
+    return math.ceil(STEPS / n_trials) / STEPS
+
+
+def selection_delta(mu: float, stop: float, epsilon: float) -> float:
+    r"""Delta at which the best of a geometric number of ``mu``-GDP trials is private.
+
+    Parameters
+    ----------
+    mu : float
+        Gaussian differential privacy of one trial, its score included.
+    stop : float
+        Probability of stopping after a trial, in (0, 1].
+    epsilon : float
+        Privacy parameter, >= 0.
+
+    Returns
+    -------
+    float
+        ``profile(epsilon - 2 rho) / stop``, where ``profile`` maps epsilon to the trial's
+        delta and ``stop (exp(rho) - 1) = (1 - stop) profile(rho)``; at most 1.
+
+    Examples
+    --------
+    >>> from sktensor_dp.privacy.calibration import gaussian_delta
+    >>> selection_delta(0.5, 1.0, 2.0) == gaussian_delta(0.5, 2.0)
+    True
+    >>> selection_delta(0.5, 0.1, 3.0) > 10 * gaussian_delta(0.5, 3.0)
+    True
+    """
+    inner = epsilon - 2 * _tail_ratio(mu, stop)
+    return 1.0 if inner < 0 else min(1.0, gaussian_delta(mu, inner) / stop)
+
+
+def selection_epsilon(epsilon: float, stop: float) -> float:
+    """Epsilon of the best of a geometric number of trials that are purely private.
+
+    Parameters
+    ----------
+    epsilon : float
+        Pure privacy of one trial, its score included.
+    stop : float
+        Probability of stopping after a trial, in (0, 1].
+
+    Returns
+    -------
+    float
+        ``epsilon + 2 log((exp(epsilon) + stop) / (1 + stop exp(epsilon)))``: below three
+        times epsilon, which it approaches for ``stop`` to 0.
+
+    Examples
+    --------
+    >>> round(selection_epsilon(0.4, 0.1), 4)
+    1.0517
+    """
+    log_stop = math.log(stop)
+    growth = np.logaddexp(epsilon, log_stop) - np.logaddexp(0.0, log_stop + epsilon)
+    return float(epsilon + 2 * growth)
+
+
+def trial_cost(epsilon: float, delta: float, stop: float) -> PrivacyCost:
+    """Most that each trial may cost for the selection to be (epsilon, delta)-private.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Guarantee of the whole; with ``delta = 0`` trials have to be purely private.
+    stop : float
+        Probability of stopping after a trial, in (0, 1].
+
+    Returns
+    -------
+    PrivacyCost
+        With ``mu``, or with ``epsilon``; infinite where ``epsilon`` is.
+
+    Examples
+    --------
+    >>> from sktensor_dp.privacy.calibration import gaussian_mu
+    >>> round(trial_cost(1.0, 1e-6, 0.1).mu / gaussian_mu(1.0, 1e-6), 3)
+    0.661
+    >>> round(trial_cost(1.0, 0.0, 0.1).epsilon, 3)
+    0.38
+    """
+    if math.isinf(epsilon):
+        return PrivacyCost(mu=math.inf) if delta > 0 else PrivacyCost(epsilon=math.inf)
+    if delta == 0:
+        pure = _largest(lambda e: selection_epsilon(e, stop) <= epsilon, epsilon)
+        return PrivacyCost(epsilon=pure)
+    mu = _largest(
+        lambda mu: selection_delta(mu, stop, epsilon) <= delta, gaussian_mu(epsilon, delta)
+    )
+    return PrivacyCost(mu=mu)
+
+
+class SecretTrials:
+    """Trials, each with random bits of its own, in a number nobody is told.
+
+    Iterating yields 256 secret bits per trial, as four integers: all that the trial draws
+    besides noise has to come from them. After each the iteration ends with probability
+    ``stop``. Both come from the source of noise; nothing seeds them.
+
+    Parameters
+    ----------
+    stop : float
+        As from :func:`stop_probability`.
+
+    Examples
+    --------
+    >>> len(list(SecretTrials(1.0)))
+    1
+    """
+
+    def __init__(self, stop: float) -> None:
+        self._threshold = round(stop * STEPS)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        source = NoiseSource()
+        stopped = False
+        while not stopped:
+            yield [int(word) for word in source.integers(2**64, 4)]
+            stopped = int(source.integers(STEPS, 1)[0]) < self._threshold
+
+
+def _tail_ratio(mu: float, stop: float) -> float:
+    """Rho with ``stop (exp(rho) - 1) >= (1 - stop) profile(rho)``: the root, rounded up."""
+
+    def excess(rho: float) -> float:
+        return stop * math.expm1(rho) - (1 - stop) * gaussian_delta(mu, rho)
+
+    if excess(0.0) >= 0:
+        return 0.0
+    high = 1.0
+    while excess(high) < 0:
+        high *= 2
+    root = float(brentq(excess, 0.0, high, xtol=1e-300, maxiter=1000))
+    while excess(root) < 0:
+        root *= 1 + 1e-14
+    return root
+
+
+def _largest(allowed: Callable[[float], bool], high: float) -> float:
+    """Largest number up to ``high`` that is allowed, less ``SHORT``; smaller ones all are."""
+    low = 0.0 if not allowed(high) else high
+    # Bisection needs no sign changes of a value that is capped at 1.
+    while high - low > SHORT / 8 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if allowed(middle) else (low, middle)
+    return low * (1 - SHORT)

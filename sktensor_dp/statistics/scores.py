@@ -1,0 +1,130 @@
+"""Scores of released models on units that were held out."""
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.statistics.entries import SLACK
+
+__all__ = ["HeldOutChunk", "HeldOutChunks", "HeldOutScores"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutChunk:
+    """Raw data of units that no model to be scored has seen.
+
+    Attributes
+    ----------
+    X, y : object
+        In the form the model takes; ``y`` may be None.
+    n_units : int
+        Number of units; public.
+    """
+
+    X: Any
+    y: Any
+    n_units: int
+
+
+class HeldOutChunks:
+    """Held-out units as one chunk.
+
+    Parameters
+    ----------
+    X, y : object
+        In the form the model takes.
+    n_units : int
+        Number of units; public.
+    """
+
+    def __init__(self, X: Any, y: Any, n_units: int) -> None:
+        self.n_units = n_units
+        self._chunk = HeldOutChunk(X, y, n_units)
+
+    def __iter__(self) -> Iterator[HeldOutChunk]:
+        yield self._chunk
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScores:
+    """Sum over units of their score, clipped to public bounds and centred on their middle.
+
+    Parameters
+    ----------
+    score : callable
+        ``(X, y) -> array of shape (n_units,)``: one number for each unit, computed from
+        that unit and released values alone.
+    low, high : float
+        Bounds. NaN is taken for ``low``.
+
+    Examples
+    --------
+    >>> query = HeldOutScores(lambda X, y: np.array([-9.0, 0.5, 9.0]), -1.0, 2.0)
+    >>> query.total(HeldOutChunk(None, None, 3)).tolist()
+    [0.0]
+    """
+
+    score: Callable[[Any, Any], Any]
+    low: float
+    high: float
+
+    @property
+    def middle(self) -> float:
+        """Middle of the bounds."""
+        return self.low / 2 + self.high / 2
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Largest change of the sum: one unit goes from one bound to the other."""
+        return (self.high - self.low) * SLACK
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """The same, of one number."""
+        return self.l2_sensitivity
+
+    def total(self, chunk: HeldOutChunk) -> Floats:
+        """Sum of the scores of a chunk, about the middle.
+
+        Parameters
+        ----------
+        chunk : HeldOutChunk
+            The units.
+
+        Returns
+        -------
+        ndarray of shape (1,)
+
+        Raises
+        ------
+        ValueError
+            If there is not one number for every unit.
+        """
+        # Whether anything overflows or warns may depend on one unit.
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            scores = _numbers(self.score(chunk.X, chunk.y))
+        if scores.shape != (chunk.n_units,):
+            raise ValueError(
+                f"Scoring must return one number for each of the {chunk.n_units} held-out units, "
+                f"got an array of shape {scores.shape}."
+            )
+        scores = np.where(np.isnan(scores), self.low, scores)
+        half = self.high / 2 - self.low / 2
+        centred = np.clip(np.clip(scores, self.low, self.high) - self.middle, -half, half)
+        return np.array([math.fsum(centred.tolist())])
+
+
+def _numbers(scores: Any) -> Floats:
+    try:
+        return np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        # The original message would quote what is none.
+        raise ValueError("Scoring must return numbers.") from None

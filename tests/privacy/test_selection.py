@@ -1,0 +1,169 @@
+"""Selection of the best of a secret number of trials: the theorem, and the law of the number.
+
+Exact laws of selections follow from the law of the best of k: with u the probability of an
+output no better than y, and v that of worse ones, P(best of k is y) = u^k - v^k.
+"""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from dp_accounting import dp_event
+from dp_accounting.rdp import RdpAccountant
+from scipy.optimize import brentq
+from scipy.special import ndtr
+from scipy.stats import chi2, geom
+
+from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
+from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.privacy.selection import (
+    SecretTrials,
+    selection_delta,
+    selection_epsilon,
+    stop_probability,
+    trial_cost,
+)
+
+BUDGETS = [(0.1, 1e-6), (1.0, 1e-6), (4.0, 1e-9), (10.0, 1e-3)]
+
+
+def excess(p, q, epsilon):
+    """Smallest delta between two discrete laws, the larger of both directions."""
+    growth = math.exp(epsilon)
+    return max(np.maximum(p - growth * q, 0).sum(), np.maximum(q - growth * p, 0).sum())
+
+
+def selected(law, stop):
+    """Law of the best outcome, summed over numbers of trials; later outcomes are better."""
+    upto = np.cumsum(law)
+    number = np.arange(1, int(60 / stop))
+    weight = geom.pmf(number, stop)
+    best = np.array([(weight * x**number).sum() for x in np.concatenate([[0.0], upto])])
+    return np.diff(best)
+
+
+def rho_of(p, q, stop):
+    """The proof's rho for the exact profile of a discrete trial, by bisection."""
+    low, high = 0.0, 50.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        enough = stop * math.expm1(middle) >= (1 - stop) * excess(p, q, middle)
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize("stop", [0.9, 0.3, 0.05])
+def test_theorem_holds_for_discrete_trials_by_enumeration(seed, stop):
+    rng = np.random.default_rng(seed)
+    sharpest = 0.0
+    for _ in range(40):
+        p, q = rng.dirichlet(np.full(5, rng.choice([0.2, 1.0, 5.0])), 2) * 0.999 + 0.0002
+        order = rng.permutation(5) if rng.random() < 0.3 else np.roll(np.argsort(p / q), 1)
+        p, q = p[order], q[order]
+        a, b, rho = selected(p, stop), selected(q, stop), rho_of(p, q, stop)
+        for inner in (0.0, 0.1, 0.5, 1.5):
+            claim = excess(p, q, inner) / stop
+            exact = excess(a, b, inner + 2 * rho)
+            assert exact <= claim + 1e-12
+            sharpest = max(sharpest, exact / max(claim, 1e-9))
+    # Not so loose that half of rho would pass for any trial.
+    assert sharpest > 0.02
+
+
+def adversarial(mu, stop, epsilon, cut):
+    """Excess of selection from N(0, 1) against N(mu, 1), best z > cut, then the smallest z."""
+    z = np.linspace(-12, cut, 100_001)
+
+    def law(mean):
+        better = np.minimum(ndtr(mean - cut) + ndtr(z - mean), 1)
+        best = stop * (1 - better) / (1 - (1 - stop) * (1 - better))
+        return -np.diff(best)
+
+    return np.maximum(law(0.0) - math.exp(epsilon) * law(mu), 0).sum()
+
+
+@pytest.mark.parametrize("n_trials", [2, 10, 50])
+def test_gaussian_trials_attain_most_of_epsilon_and_never_more(n_trials):
+    stop, delta = stop_probability(n_trials), 1e-6
+    mu = trial_cost(1.0, delta, stop).mu
+    cuts = np.linspace(0, 3, 13)
+    assert max(adversarial(mu, stop, 1.0, cut) for cut in cuts) <= delta
+    # The page's table: .976, .946, .934.
+    assert max(adversarial(mu, stop, 0.92, cut) for cut in cuts) > delta
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
+@pytest.mark.parametrize("n_trials", [1.5, 10, 200])
+def test_renyi_accounting_agrees_and_is_looser(epsilon, delta, n_trials):
+    stop = stop_probability(n_trials)
+    mu = trial_cost(epsilon, delta, stop).mu
+    accountant = RdpAccountant(
+        orders=np.concatenate([np.linspace(1.01, 20, 200), np.geomspace(20, 1e5, 200)])
+    )
+    trial = dp_event.GaussianDpEvent(1 / mu)
+    accountant.compose(dp_event.RepeatAndSelectDpEvent(trial, 1 / stop, 1))
+    theirs = accountant.get_epsilon(delta)
+    # Both are upper bounds on one number; 1.5 is what the Renyi bound loses at worst here.
+    assert epsilon <= theirs <= 1.7 * epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
+@pytest.mark.parametrize("n_trials", [1, 3.3, 1000])
+def test_calibration_uses_the_budget_up_and_no_more(epsilon, delta, n_trials):
+    stop = stop_probability(n_trials)
+    mu = trial_cost(epsilon, delta, stop).mu
+    assert selection_delta(mu, stop, epsilon) <= delta < selection_delta(1.0001 * mu, stop, epsilon)
+    pure = trial_cost(epsilon, 0.0, stop).epsilon
+    assert selection_epsilon(pure, stop) <= epsilon < selection_epsilon(1.0001 * pure, stop)
+    assert pure > epsilon / 3
+    if n_trials == 1:
+        assert mu == pytest.approx(gaussian_mu(epsilon, delta), rel=1e-6)
+        assert pure == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_infinity_asks_for_no_noise():
+    assert trial_cost(math.inf, 1e-6, 0.1).mu == math.inf
+    assert trial_cost(math.inf, 0.0, 0.1).epsilon == math.inf
+
+
+# The law of the number of trials
+
+
+def numbers_of_trials(stop, size):
+    return np.array([sum(1 for _ in SecretTrials(stop)) for _ in range(size)])
+
+
+def p_value(found, law):
+    """Of a chi-square test on cells 1, 2, ..., with the tail as one."""
+    edges = [1, 2, 3, 4, 6, 9, 13, math.inf]
+    observed = [((found >= low) & (found < high)).sum() for low, high in pairwise(edges)]
+    support = np.arange(1, 4000)
+    expected = [law[(support >= low) & (support < high)].sum() for low, high in pairwise(edges)]
+    expected = np.array(expected) / law.sum() * len(found)
+    statistic = ((np.array(observed) - expected) ** 2 / expected).sum()
+    return chi2.sf(statistic, len(observed) - 1)
+
+
+def test_number_of_trials_is_geometric(seed):
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
+        found = numbers_of_trials(stop_probability(5), 3000)
+    k = np.arange(1, 4000)
+    # A right law fails at one of 100 seeds with probability 1e-4.
+    assert p_value(found, geom.pmf(k, 0.2)) > 1e-6
+    # Others of the same mean are rejected at any seed: logarithmic (eta = 0), eta = 2, and
+    # a geometric law of another mean.
+    gamma = brentq(lambda g: (1 / g - 1) / math.log(1 / g) - 5, 1e-6, 0.9)
+    assert p_value(found, (1 - gamma) ** k / k) < 1e-12
+    gamma = brentq(lambda g: 2 * (1 - g) / (g * (1 - g**2)) - 5, 1e-6, 0.9)
+    assert p_value(found, (k + 1) * (1 - gamma) ** k) < 1e-12
+    assert p_value(found, geom.pmf(k, 0.25)) < 1e-12
+
+
+def test_trials_have_bits_of_their_own_that_nothing_seeds():
+    np.random.seed(0)  # noqa: NPY002 (what people do)
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    bits = [tuple(trial) for _ in range(20) for trial in SecretTrials(0.2)]
+    assert len(set(bits)) == len(bits)
+    assert all(len(trial) == 4 and max(trial) < 2**64 for trial in bits)
+    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002

@@ -1,0 +1,374 @@
+"""PrivateSearchCV: one charge, one winner, and silence about the rest."""
+
+import math
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import uniform
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
+from small_searches import INF, cells, completions, counts, mixtures, topics
+from toy_regressor import NAME, NoisyMean, targets
+
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    NotEnoughDataWarning,
+    PrivateCountVectorizer,
+    PrivateCPCompletion,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    PrivateTuckerCompletion,
+    make_private_scorer,
+    unsafe_seeded_noise,
+)
+from sktensor_dp._search_trials import TrialCosts, Trials, public_splits
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.selection import stop_probability, trial_cost
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+]
+SHIFTS = [-2.0, -1.5, -1.0, 0.0, 1.0, 1.5, 2.0, 2.5]
+
+
+def toy(candidates=None, **options):
+    return PrivateSearchCV(NoisyMean(), candidates or {"shift": SHIFTS}, **options)
+
+
+def count_trials(monkeypatch):
+    made = []
+    run = Trials.run
+    monkeypatch.setattr(Trials, "run", lambda self, bits: made.append(1) or run(self, bits))
+    return made
+
+
+# What it finds
+
+
+def test_finds_a_good_candidate(seed):
+    """One of eight is right; the others' squared errors are larger by 1 to 6."""
+    X, y = targets(10_000)
+    with unsafe_seeded_noise(seed):
+        found = [toy(epsilon=2.0).fit(X, y).best_params_["shift"] for _ in range(40)]
+    # 2000 rows are held out and mu is .3, so scores have noise of 100 / (2000 * .3) = .17, a
+    # sixth of the least difference. Measured in 400 searches: the mean square of the winner
+    # is .79 with a deviation of 1.35, and it is the right one in .59; drawn blindly 2.6 with
+    # 1.9, and .125. Four deviations of means of 40 from the measured ones:
+    assert np.mean(np.square(found)) < 0.79 + 4 * 1.35 / 40**0.5
+    assert np.mean(np.equal(found, 0)) > 0.59 - 4 * 0.49 / 40**0.5
+
+
+def test_without_noise_the_best_candidate_wins():
+    X, y = targets()
+    search = toy(epsilon=INF, n_trials=200.0).fit(X, y)
+    assert search.best_params_ == {"shift": 0.0}
+    assert search.best_score_ == pytest.approx(-0.25, abs=0.05)
+    assert search.privacy_report_.epsilon == INF
+
+
+def test_topics_are_searched_and_used():
+    search = topics(epsilon=20.0, n_trials=3, random_state=0).fit(counts())
+    assert isinstance(search.best_estimator_, PrivateSpectralLDA)
+    k = search.best_params_["n_components"]
+    assert search.transform(counts()).shape[1] <= k
+    assert search.score(counts()) == pytest.approx(search.score_samples(counts()).sum())
+    assert search.n_features_in_ == 7
+    assert -2 * math.log(7) - 1 < search.best_score_ < 1
+
+
+@pytest.mark.parametrize("perturbation", ["auto", "input", "sufficient_statistics"])
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_completions_are_searched_purely(perturbation, delta):
+    X, y = cells()
+    budget = BudgetAccountant(epsilon=5.0, delta=1e-6)
+    search = completions(perturbation=perturbation, delta=delta, epsilon=5.0, accountant=budget)
+    assert search.fit(X, y).predict(X).shape == y.shape
+    report = search.privacy_report_
+    assert (report.epsilon, report.delta) == (5.0, 0.0)
+    assert budget.cost == PrivacyCost(epsilon=5.0)
+    spent = math.fsum(row.epsilon * row.uses for row in report.rows if row.name != NAME)
+    assert spent == pytest.approx(trial_cost(5.0, 0.0, stop_probability(10)).epsilon, rel=1e-8)
+
+
+def test_other_kinds_of_noise_are_refused():
+    X, y = cells()
+    candidates = {"perturbation": ["input"]}
+    mixed = completions(perturbation="gradient", param_distributions=candidates)
+    with pytest.raises(BudgetError, match="another kind of noise"):
+        mixed.fit(X, y)
+    mixed.set_params(delta=0).fit(X, y)
+
+
+# What it charges
+
+
+def test_charges_once_before_anything_is_read(monkeypatch):
+    made = count_trials(monkeypatch)
+    budget = BudgetAccountant(epsilon=1.0, delta=1e-6)
+    search = toy(accountant=budget, n_trials=20.0)
+    search.fit(*targets())
+    (entry,) = budget.entries
+    assert (entry.spender, entry.release, entry.uses) == (
+        "PrivateSearchCV", "private_selection", 1,
+    )  # fmt: skip
+    assert entry.cost == PrivacyCost(epsilon=1.0, delta=1e-6)
+    assert budget.total() == (1.0, 1e-6)
+
+    class Unread:
+        shape = (2000, 1)
+
+        def __len__(self):
+            return 2000
+
+        def __getitem__(self, rows):
+            raise AssertionError("read")
+
+    made.clear()
+    with pytest.raises(BudgetError):
+        clone(search).fit(Unread(), Unread())
+    assert not made
+    assert len(budget.entries) == 1
+
+
+def test_enclosing_accountant_is_charged_once():
+    with BudgetAccountant(epsilon=3.0, delta=1e-6) as budget:
+        toy(n_trials=15.0).fit(*targets())
+    assert [entry.release for entry in budget.entries] == ["private_selection"]
+
+
+def test_a_fit_may_not_cost_more_than_planned():
+    for factor, delta in ((1.01, 1e-6), (1.01, 0)):
+        with pytest.raises(BudgetError, match="more than its share"):
+            toy({"factor": [factor]}, delta=delta).fit(*targets())
+    counting = make_pipeline(PrivateCountVectorizer())
+    search = PrivateSearchCV(
+        counting, {"privatecountvectorizer__max_features": [5]},
+        scoring=lambda model, X: np.zeros(len(X)), score_bounds=(0, 1), epsilon=50.0,
+    )  # fmt: skip
+    with pytest.raises(BudgetError, match="failure probability"):
+        search.fit(["a few words"] * 500)
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_trials_cost_what_the_theorem_allows(delta):
+    report = toy(delta=delta, n_trials=7.0).fit(*targets()).privacy_report_
+    assert (report.epsilon, report.delta) == (1.0, delta)
+    cost = trial_cost(1.0, delta, stop_probability(7.0))
+    assert len(report.rows) == 2
+    for row in report.rows:
+        assert row.mu == pytest.approx(cost.mu, rel=1e-8)
+        assert row.epsilon == pytest.approx(cost.epsilon, rel=1e-8)
+    # Squared errors within bounds of width 10, 400 rows held out.
+    assert report.rows[1].sensitivity == pytest.approx(100 / 400, rel=1e-5)
+    assert "secret number" in report.notes[-1]
+
+
+@pytest.mark.parametrize("cv", [None, 2, 5, KFold(3), [([0, 1, 2], [2, 3]), ([4], [0, 4])]])
+def test_no_row_is_in_more_than_it_pays_for(cv):
+    splits = public_splits(cv, 0.3, 30, 0)
+    for cost in (PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.7)):
+        costs = TrialCosts.shared(cost, splits, 30)
+        spent = np.zeros(30)
+        for train, held_out in splits:
+            spent[train] += costs.fit.mu**2 + costs.fit.epsilon
+            spent[held_out] += costs.score.mu**2 + costs.score.epsilon
+        if costs.refit is not None:
+            spent += costs.refit.mu**2 + costs.refit.epsilon
+        assert spent.max() == pytest.approx(cost.mu**2 + cost.epsilon)
+        assert (costs.refit is None) == (cv is None)
+
+
+def test_folds_end_with_a_fit_on_all_rows():
+    search = toy(cv=3, epsilon=5.0, n_trials=2.0).fit(*targets())
+    report = search.privacy_report_
+    assert len(report.rows) == 7
+    assert search.best_estimator_.privacy_report_ is report
+    assert report.n_units == 2000
+    assert search.best_estimator_.mean_ == pytest.approx(5.0, abs=0.5)
+
+
+# What it does not tell
+
+
+def test_candidates_and_their_number_are_not_seeded(monkeypatch):
+    made, numbers = count_trials(monkeypatch), []
+    params = []
+    for _ in range(12):
+        made.clear()
+        search = toy({"shift": uniform(-1, 2)}, random_state=0).fit(*targets())
+        numbers.append(len(made))
+        params.append(search.best_params_["shift"])
+    assert len(set(params)) == 12
+    # Twelve equal numbers from a geometric law of mean 10 have probability below 1e-12.
+    assert len(set(numbers)) > 1
+
+
+def test_nothing_counts_trials(capsys, monkeypatch):
+    made, X = count_trials(monkeypatch), targets()
+    np.random.seed(0)  # noqa: NPY002
+    before = np.random.get_state()[1:3]  # noqa: NPY002
+    shown, seeds = set(), set()
+    for _ in range(6):
+        search = PrivateSearchCV(NoisyMean(verbose=1), {"shift": SHIFTS}, verbose=1, random_state=0)
+        seeds.add(search.fit(*X).best_estimator_.seed_)
+        shown.add(capsys.readouterr().err)
+    assert shown == {"[PrivateSearchCV] search begins\n[PrivateSearchCV] search ended\n"}
+    after = np.random.get_state()[1:3]  # noqa: NPY002
+    assert (before[0] == after[0]).all()
+    assert before[1] == after[1]
+    assert len(seeds) == 6
+    assert None not in seeds
+    assert len(made) > 6
+
+
+def test_shows_the_winner_alone():
+    search = toy(n_trials=20.0).fit(*targets())
+    fitted = {name for name in vars(search) if name.endswith("_")}
+    assert fitted == {"best_estimator_", "best_params_", "best_score_", "privacy_report_"}
+    parameters = set(search.get_params(deep=False))
+    assert set(vars(search)) == fitted | parameters
+    assert search.best_estimator_.accountant is None
+
+
+def test_warnings_are_those_of_one_trial():
+    class Warned(NoisyMean):
+        def fit(self, X, y):
+            warnings.warn("little was found", NotEnoughDataWarning, stacklevel=1)
+            return super().fit(X, y)
+
+    for _ in range(4):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            PrivateSearchCV(Warned(), {"shift": SHIFTS}).fit(*targets())
+        assert [str(warning.message) for warning in caught] == ["little was found"]
+
+
+def test_an_error_ends_the_search_and_keeps_the_charge():
+    budget = BudgetAccountant(epsilon=1.0, delta=1e-6)
+    search = toy({"fail": [True]}, accountant=budget)
+    with pytest.raises(RuntimeError, match=r"^this candidate fails$"):
+        search.fit(*targets())
+    assert budget.total()[0] == 1.0
+    assert not hasattr(search, "best_estimator_")
+    with pytest.raises(NotFittedError):
+        search.predict(targets()[0])
+
+
+# What it refuses
+
+
+def refused(search, match, X=None, y=None, kind=ValueError):
+    budget = BudgetAccountant(epsilon=100.0)
+    search.set_params(accountant=budget)
+    with pytest.raises(kind, match=match):
+        search.fit(counts() if X is None else X, y)
+    assert budget.entries == ()
+
+
+def test_refuses_steps_that_learn_without_privacy():
+    for step in (StandardScaler(), OrdinalEncoder()):
+        pipe = make_pipeline(step, PrivateSpectralLDA())
+        refused(PrivateSearchCV(pipe, {}), "learns from the data without privacy")
+    refused(PrivateSearchCV(StandardScaler(), {}), "learns from the data without privacy")
+    two = make_pipeline(PrivateCountVectorizer(), PrivateSpectralLDA())
+    refused(PrivateSearchCV(two, {}), "exactly one private step, got 2")
+    nested = PrivateSearchCV(topics(), {"n_trials": [3]})
+    refused(nested, "learns from the data")
+
+
+def test_allows_stateless_and_public_steps():
+    texts = ["some words here", "other words there", "more of the same words"] * 60
+    hashing = HashingVectorizer(n_features=16, alternate_sign=False, norm=None)
+    pipe = make_pipeline(hashing, FunctionTransformer(), PrivateSpectralLDA())
+    search = PrivateSearchCV(
+        pipe, {"privatespectrallda__n_components": [1, 2]}, n_trials=2.0, epsilon=9.0
+    )
+    assert search.fit(texts).transform(texts[:4]).shape[0] == 4
+    assert search.privacy_report_.unit == "document"
+    X, y = cells()
+    pipe = make_pipeline(OrdinalEncoder(), PrivateCPCompletion(bounds=(0, 3)))
+    search = PrivateSearchCV(
+        pipe, {"privatecpcompletion__rank": [1]}, public_steps=["ordinalencoder"], n_trials=1.0
+    )
+    assert search.fit(X, y).predict(X).shape == y.shape
+
+
+def test_refuses_what_is_wrong_before_charging():
+    X, y = cells()
+    users = PrivateTuckerCompletion(bounds=(0, 3), shape=(15, 15), privacy_unit="slice")
+    refused(PrivateSearchCV(users, {}), "privacy_unit='slice'", X, y)
+    for name in ("epsilon", "delta", "accountant", "verbose"):
+        refused(topics(param_distributions={name: [1]}), "cannot be searched over")
+    refused(topics(param_distributions={"rank": [1]}), "'rank', which is no parameter")
+    refused(topics(param_distributions={"n_components": []}), "must not be empty")
+    refused(topics(param_distributions=[]), "at least one dict")
+    refused(topics(param_distributions={"n_components": 3}), "list of values", kind=TypeError)
+    refused(topics(scoring="perplexity"), "scoring must be a callable .* got 'perplexity'")
+    noisy = make_private_scorer("log_likelihood", bounds=(-9, 0))
+    refused(topics(scoring=noisy), "scoring must not add noise")
+    refused(topics(n_trials=0.5), "n_trials")
+    refused(topics(test_size=1.0), "test_size")
+    refused(topics(cv=[([0], [])]), "rows on both sides")
+    refused(completions(), "requires y", X)
+    held = PrivateSpectralLDA(accountant=BudgetAccountant())
+    refused(PrivateSearchCV(held, {}), "accountant=None")
+
+
+def test_bounds_have_to_be_known():
+    with pytest.raises(ValueError, match="score_bounds must be given"):
+        mixtures({}, score_bounds=None).fit(np.random.default_rng(0).standard_normal((50, 3)))
+    with pytest.raises(ValueError, match="score_bounds must be two finite numbers"):
+        topics(score_bounds=(0, INF)).fit(counts())
+
+
+# As an estimator
+
+
+def test_clones_and_nests_parameters():
+    search = topics(accountant=BudgetAccountant())
+    copy = clone(search).set_params(estimator__doc_topic_prior=0)
+    assert copy.accountant is search.accountant
+    assert copy.estimator.doc_topic_prior == 0
+    assert search.estimator.doc_topic_prior is None
+    assert not hasattr(search, "predict")
+    assert hasattr(toy(), "predict")
+    with pytest.raises(AttributeError):
+        _ = search.n_features_in_
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "tuning.md"
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_page_runs_as_printed(place, capsys):
+    example = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[place]
+    exec(compile(example, "example", "exec"), {})
+    assert ["secret number of times", "spent epsilon"][place] in capsys.readouterr().out
+
+
+def test_table_of_the_page():
+    rows = re.findall(
+        r"^\| (\d+) \|((?: \.\d+ \|)+)", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert len(rows) == 5
+    for n_trials, cells_ in rows:
+        stop = stop_probability(int(n_trials))
+        found = [float(cell) for cell in cells_.strip(" |").split("|")]
+        shares = [
+            trial_cost(epsilon, 1e-6, stop).mu / trial_cost(epsilon, 1e-6, 1.0).mu
+            for epsilon in (0.5, 1, 3, 8)
+        ]
+        pure = trial_cost(1.0, 0.0, stop).epsilon
+        # E[max of K uniform numbers] = E[K / (K + 1)] = 1 - g log(1/g) / (1 - g)  (geometric).
+        k = np.arange(1, 20 * int(n_trials))
+        quantile = np.sum(stop * (1 - stop) ** (k - 1) * k / (k + 1))
+        np.testing.assert_allclose(found, [*shares, pure, quantile], atol=0.0051)

@@ -1,0 +1,54 @@
+"""A private regressor that takes no time: the noisy mean of y, and a shift that hurts."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from sktensor_dp._base import PrivateEstimatorMixin
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores
+
+NAME = "held_out_scores"
+
+
+def target(X, y):
+    return y
+
+
+class NoisyMean(RegressorMixin, PrivateEstimatorMixin, BaseEstimator):
+    """Predicts the mean plus `shift`; `factor` times the budget is what it asks for."""
+
+    def __init__(
+        self, shift=0.0, factor=1.0, fail=False, *, bounds=(0.0, 10.0), epsilon=1.0, delta=1e-6,
+        accountant=None, random_state=None, verbose=0,
+    ):  # fmt: skip
+        self.shift = shift
+        self.factor = factor
+        self.fail = fail
+        self.bounds = bounds
+        self.epsilon = epsilon
+        self.delta = delta
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y):
+        if self.fail:
+            raise RuntimeError("this candidate fails")
+        chunks = HeldOutChunks(X, y, len(y))
+        plan = ReleasePlan.split(self.factor * self.epsilon, self.delta, {NAME: 1.0})
+        query = HeldOutScores(target, *self.bounds)
+        with self._open_curator(DataCurator, chunks, plan) as curator:
+            self.mean_ = float(curator.release(NAME, query)[0]) + query.middle
+            self.privacy_report_ = curator.report()
+        self.seed_ = self.random_state
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean_ + self.shift)
+
+
+def targets(n=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.zeros((n, 1)), rng.normal(5.0, 0.5, n)
