@@ -1,11 +1,12 @@
 """The papers' algorithms as printed, each with a verdict on what it claims.
 
 They are baselines. They charge no accountant and are not estimators: what the
-library stands behind are the counterparts that each claim names.
+library stands behind are the counterparts that each claim names. Every function returns a
+result with a :class:`Claim`, and warns with ``UnsoundClaimWarning`` where that does not hold.
 """
 
 from sktensor_dp.published.agn_avn import PublishedTopics, agn, avn
-from sktensor_dp.published.claim import Claim
+from sktensor_dp.published.claim import Claim, claims
 from sktensor_dp.published.completion import (
     PublishedCompletion,
     gradient_perturbation,
@@ -13,23 +14,32 @@ from sktensor_dp.published.completion import (
     output_perturbation,
 )
 from sktensor_dp.published.dp_tpm import dp_tpm
+from sktensor_dp.published.ordered_words import WhitenedMoments, agn_of_words, avn_of_words
 from sktensor_dp.published.power_method import (
     PublishedComponents,
     online_tensor_power_method,
     private_tensor_power_method,
+    robust_tensor_power_method,
 )
+from sktensor_dp.published.spectral_lda import dp_spectral_lda
 
 __all__ = [
     "Claim",
     "PublishedCompletion",
     "PublishedComponents",
     "PublishedTopics",
+    "WhitenedMoments",
     "agn",
+    "agn_of_words",
     "avn",
+    "avn_of_words",
+    "claims",
+    "dp_spectral_lda",
     "dp_tpm",
     "gradient_perturbation",
     "input_perturbation",
     "online_tensor_power_method",
     "output_perturbation",
     "private_tensor_power_method",
+    "robust_tensor_power_method",
 ]

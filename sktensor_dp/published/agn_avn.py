@@ -27,12 +27,11 @@ from numpy.typing import ArrayLike, NDArray
 from sktensor_dp._parameters import Number
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.published.claim import Claim
+from sktensor_dp.published.claim import Claim, claimed
 from sktensor_dp.statistics.counts import CountChunk, as_counts
 from sktensor_dp.statistics.moments import PairMoments, TripleMoments
 from sktensor_dp.statistics.norms import SLACK, Clip, CountNorm
 from sktensor_dp.tensor import (
-    Whitener,
     coordinates_to_symmetric,
     multilinear,
     n_unique,
@@ -58,15 +57,21 @@ Floats = NDArray[np.float64]
 # the paper's moments are not.
 ONE_DRAW = Clip(CountNorm(1), SLACK)
 NEIGHBOURS = "data sets of equally many documents that differ in one, moments symmetrised"
-VERDICT = (
-    "Holds for symmetrised moments (Theorem 1) in real arithmetic; for moments of "
-    "ordered words, as printed, it does not: symmetric noise leaves their antisymmetric "
-    "part free of noise, and some neighbours are told apart with certainty."
+REASON = (
+    "Theorem 1 holds if the moments are symmetrised, as here, in real arithmetic. On moments of "
+    "ordered words, as printed, symmetric noise leaves the antisymmetric part free of noise."
 )
-TOO_LARGE = (
-    "The classical calibration is proved for epsilon below 1 per release only, and fails "
-    "at one as large as this. "
+SYMMETRISED = (
+    "tests/published/test_verdicts_imtiaz_sarwate.py"
+    "::test_symmetrised_words_move_moments_by_root_two"
 )
+UNIQUE = (
+    "tests/published/test_verdicts_imtiaz_sarwate.py::test_norm_of_unique_entries_keeps_avn_private"
+)
+COUNTERPART = "PrivateSpectralLDA(perturbation='moment_tensor', doc_topic_prior=0"
+PAPER = "(Imtiaz & Sarwate, Algorithm 1)"
+AGN = Claim(f"AGN {PAPER}", NEIGHBOURS, "holds if", REASON, SYMMETRISED, COUNTERPART + ")")
+AVN = Claim(f"AVN {PAPER}", NEIGHBOURS, "holds if", REASON, UNIQUE, COUNTERPART + ", delta=0)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +95,7 @@ class PublishedTopics:
     claim: Claim
 
 
+@claimed(AGN)
 def agn(
     X: ArrayLike,
     n_components: int,
@@ -155,10 +161,11 @@ def agn(
     pairs = gaussian_unique_entries(dim, 2, sigma, noise)
     triples = gaussian_unique_entries(dim, 3, sigma, noise)
     mu = math.sqrt(2) * delta2 / sigma if sigma > 0 else math.inf
-    claim = _claim("AGN", epsilon, delta, gaussian_epsilon(mu, delta), pure=False)
+    claim = AGN.at(epsilon, delta, gaussian_epsilon(mu, delta))
     return _topics(chunk, n_components, pairs, triples, claim, random_state)
 
 
+@claimed(AVN)
 def avn(
     X: ArrayLike,
     n_components: int,
@@ -218,8 +225,7 @@ def avn(
     pairs = gaussian_unique_entries(dim, 2, sigma, noise)
     triples = spherical_unique_entries(dim, 3, epsilon / 2 / delta2, noise)
     mu = delta2 / sigma if sigma > 0 else math.inf
-    exact = epsilon / 2 + gaussian_epsilon(mu, delta)
-    claim = _claim("AVN", epsilon, delta, exact, pure=True)
+    claim = AVN.at(epsilon, delta, epsilon / 2 + gaussian_epsilon(mu, delta))
     return _topics(chunk, n_components, pairs, triples, claim, random_state)
 
 
@@ -327,35 +333,21 @@ def _topics(
     eigenvalues, vectors = robust_tensor_power_method(
         multilinear(M3, white.transform), white.n_components, random_state=random_state
     )
-    return PublishedTopics(*topics_of_eigenpairs(eigenvalues, vectors, white), claim)
+    found = topics_of_eigenpairs(eigenvalues, white.unwhiten(vectors))
+    return PublishedTopics(*found, claim)
 
 
-def topics_of_eigenpairs(
-    eigenvalues: Floats, vectors: Floats, white: Whitener
-) -> tuple[Floats, Floats]:
-    """Topics and weights from eigenpairs of the whitened tensor.
+def topics_of_eigenpairs(eigenvalues: Floats, unwhitened: Floats) -> tuple[Floats, Floats]:
+    """Topics and weights from eigenvalues and unwhitened eigenvectors, the rows.
 
     Topics have negative entries set to zero and sum to 1; a vector without a positive
     entry becomes the uniform distribution.
     """
     weights = np.divide(1.0, eigenvalues**2, out=np.zeros_like(eigenvalues), where=eigenvalues > 0)
-    topics = np.maximum(eigenvalues[:, None] * white.unwhiten(vectors), 0.0)
+    topics = np.maximum(eigenvalues[:, None] * unwhitened, 0.0)
     sums = topics.sum(axis=1, keepdims=True)
     uniform = np.full_like(topics, 1 / topics.shape[1])
     return np.divide(topics, sums, out=uniform, where=sums > 0), weights
-
-
-def _claim(name: str, epsilon: float, delta: float, exact_epsilon: float, *, pure: bool) -> Claim:
-    counterpart = "PrivateSpectralLDA(perturbation='moment_tensor', doc_topic_prior=0"
-    return Claim(
-        algorithm=f"{name} (Imtiaz & Sarwate, Algorithm 1)",
-        epsilon=epsilon,
-        delta=delta,
-        neighbours=NEIGHBOURS,
-        exact_epsilon=exact_epsilon,
-        verdict=("" if exact_epsilon <= epsilon else TOO_LARGE) + VERDICT,
-        counterpart=counterpart + (", delta=0)" if pure else ")"),
-    )
 
 
 def validated_counts(X: ArrayLike, n_components: int, epsilon: float, delta: float) -> CountChunk:

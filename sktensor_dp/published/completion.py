@@ -12,7 +12,7 @@ is chosen here as little as it takes:
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,15 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp._parameters import Number
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.published.claim import Claim
-from sktensor_dp.tensor._random import as_generator
-from sktensor_dp.tensor.entries import (
-    SortedEntries,
-    cp_values,
-    khatri_rao_rows,
-    kronecker_rows,
-    tucker_values,
-)
+from sktensor_dp.published.claim import Claim, claimed
+from sktensor_dp.published.descent import Descent, Stochastic
+from sktensor_dp.tensor.entries import SortedEntries, cp_values, tucker_values
 
 __all__ = [
     "PublishedCompletion",
@@ -42,54 +36,47 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.intp]
-Protect = Callable[[Floats], Floats]
 
 NEIGHBOURS = "tensors observed at the same coordinates that differ in one value"
-PAPER = "Wei et al., Algorithm"
-HOLDS = (
-    "Holds for values clamped to bounds that are public, at public coordinates. The solver after "
-    "it is free."
+PAPER = "(Wei et al., Algorithm"
+FILE = "tests/published/test_verdicts_wei.py"
+COUNTERPART = "PrivateCPCompletion or PrivateTuckerCompletion with public bounds and perturbation="
+PUBLIC_RANGE = Claim(
+    f"Input perturbation {PAPER} 1), public bounds",
+    NEIGHBOURS,
+    "holds if",
+    "Theorem 1 holds if values are clamped to public bounds at public coordinates, as here. The "
+    "solver after it is free.",
+    f"{FILE}::test_laplace_noise_with_a_public_range_holds",
+    COUNTERPART + "'input'",
 )
-OWN_RANGE = (
-    "Does not hold: the range is taken from the values, so that their noise depends on them, and "
-    "one value that sets the range is told from another by all the noise there is. Scaling by "
-    "minimum and maximum, or by rows and columns, first has the same fault."
+OWN_RANGE = Claim(
+    f"Input perturbation {PAPER} 1)",
+    NEIGHBOURS,
+    "does not hold",
+    "The range is taken from the values, so that the noise of all follows the one value that sets "
+    "it. Scaling by minimum and maximum, or by rows and columns, first has the same effect.",
+    f"{FILE}::test_a_range_of_the_values_themselves_tells_neighbours_apart",
+    COUNTERPART + "'input'",
 )
-GRADIENT = (
-    "Does not hold: all factors but the last, and the core, are updated by exact gradients and "
-    "released. Even in the last factor epsilon is spent in every step, and never added up."
+GRADIENT = Claim(
+    f"Gradient perturbation {PAPER} 2)",
+    NEIGHBOURS,
+    "does not hold",
+    "All factors but the last, and the core, are updated by exact gradients and released. In the "
+    "last factor epsilon is spent in every step, and not added up.",
+    f"{FILE}::test_an_attack_finds_more_than_epsilon_from_a_secret_start",
+    COUNTERPART + "'gradient'",
 )
-OUTPUT = (
-    "Does not hold: all factors but the last, and the core, are released as they are. Where the "
-    "last one is noised, 2 tau L eta needs a convex objective, and this one is not."
+OUTPUT = Claim(
+    f"Output perturbation {PAPER} 3)",
+    NEIGHBOURS,
+    "does not hold",
+    "All factors but the last, and the core, are released as they are. Where the last one is "
+    "noised, 2 tau L eta needs a convex objective, and this one is not.",
+    f"{FILE}::test_output_moves_by_more_than_two_tau_l_eta",
+    COUNTERPART + "'output'",
 )
-
-
-@dataclass(frozen=True)
-class Stochastic:
-    """How SGD is run.
-
-    Parameters
-    ----------
-    max_iter : int, default=100
-        Passes over the entries.
-    learning_rate : float, default=0.005
-        Of every step.
-    penalty, core_penalty : float, default=0.01 and 0.001
-        Lambda of the factors and of the core.
-    block : int, default=1
-        Entries whose gradients are taken at the same parameters.
-    scale : float, default=0.5
-        Deviation of the parameters at the start.
-    """
-
-    max_iter: int = 100
-    learning_rate: float = 0.005
-    penalty: float = 0.01
-    core_penalty: float = 0.001
-    block: int = 1
-    scale: float = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +104,7 @@ class PublishedCompletion:
         return tucker_values(self.core, self.factors, wanted)
 
 
+@claimed(PUBLIC_RANGE, OWN_RANGE)
 def input_perturbation(
     coordinates: ArrayLike,
     values: ArrayLike,
@@ -172,11 +160,11 @@ def input_perturbation(
     >>> import numpy as np
     >>> from sktensor_dp.published.completion import input_perturbation
     >>> X = np.argwhere(np.ones((3, 3, 3)))
-    >>> input_perturbation(X, X[:, 0], (3, 3, 3), 1, random_state=0).claim.holds
-    False
     >>> public = input_perturbation(X, X[:, 0], (3, 3, 3), 1, bounds=(0, 2), random_state=0)
-    >>> public.claim.holds
-    True
+    >>> public.claim.verdict
+    'holds if'
+
+    Without bounds it warns with ``UnsoundClaimWarning``.
     """
     entries, y = _validated(coordinates, values, shape, rank, epsilon)
     low, high = (float(y.min()), float(y.max())) if bounds is None else bounds
@@ -184,13 +172,13 @@ def input_perturbation(
         raise ValueError(f"bounds must be (low, high), got {bounds!r}.")
     # Steps 1 and 2, then step 3.
     noisy = with_laplace_noise(np.clip(y, low, high), high - low, epsilon)
-    model = _Descent(entries, rank, tucker, sgd, random_state)
+    model = Descent(entries, rank, tucker, sgd, random_state)
     model.run(noisy)
-    public = bounds is not None
-    claim = _claim("1", epsilon, epsilon if public else math.inf, HOLDS if public else OWN_RANGE)
+    claim = OWN_RANGE.at(epsilon, 0.0) if bounds is None else PUBLIC_RANGE.at(epsilon, 0.0, epsilon)
     return PublishedCompletion(model.factors, model.core, claim)
 
 
+@claimed(GRADIENT)
 def gradient_perturbation(
     coordinates: ArrayLike,
     values: ArrayLike,
@@ -226,10 +214,14 @@ def gradient_perturbation(
 
     Examples
     --------
+    >>> import warnings
     >>> import numpy as np
+    >>> from sktensor_dp import UnsoundClaimWarning
     >>> from sktensor_dp.published.completion import gradient_perturbation
     >>> X = np.argwhere(np.ones((3, 3, 3)))
-    >>> print(gradient_perturbation(X, X[:, 0], (3, 3, 3), 1, random_state=0).claim.exact_epsilon)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", UnsoundClaimWarning)
+    ...     print(gradient_perturbation(X, X[:, 0], (3, 3, 3), 1).claim.exact_epsilon)
     inf
     """
     entries, y = _validated(coordinates, values, shape, rank, epsilon, clip)
@@ -239,11 +231,12 @@ def gradient_perturbation(
         norms = np.linalg.norm(gradients, axis=1, keepdims=True)
         return with_row_noise(gradients / np.maximum(1.0, norms / clip), 2 * clip, epsilon, noise)
 
-    model = _Descent(entries, rank, tucker, sgd, random_state)
+    model = Descent(entries, rank, tucker, sgd, random_state)
     model.run(y, protect)
-    return PublishedCompletion(model.factors, model.core, _claim("2", epsilon, math.inf, GRADIENT))
+    return PublishedCompletion(model.factors, model.core, GRADIENT.at(epsilon, 0.0))
 
 
+@claimed(OUTPUT)
 def output_perturbation(
     coordinates: ArrayLike,
     values: ArrayLike,
@@ -279,18 +272,22 @@ def output_perturbation(
 
     Examples
     --------
+    >>> import warnings
     >>> import numpy as np
+    >>> from sktensor_dp import UnsoundClaimWarning
     >>> from sktensor_dp.published.completion import output_perturbation
     >>> X = np.argwhere(np.ones((3, 3, 3)))
-    >>> print(output_perturbation(X, X[:, 0], (3, 3, 3), 1, random_state=0).claim.exact_epsilon)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", UnsoundClaimWarning)
+    ...     print(output_perturbation(X, X[:, 0], (3, 3, 3), 1).claim.exact_epsilon)
     inf
     """
     entries, y = _validated(coordinates, values, shape, rank, epsilon, lipschitz)
-    model = _Descent(entries, rank, tucker, sgd, random_state)
+    model = Descent(entries, rank, tucker, sgd, random_state)
     model.run(y)  # step 1
     sensitivity = 2 * model.sgd.max_iter * lipschitz * model.sgd.learning_rate
     factors = [*model.factors[:-1], with_row_noise(model.factors[-1], sensitivity, epsilon)]
-    return PublishedCompletion(factors, model.core, _claim("3", epsilon, math.inf, OUTPUT))
+    return PublishedCompletion(factors, model.core, OUTPUT.at(epsilon, 0.0))
 
 
 def with_laplace_noise(values: Floats, width: float, epsilon: float) -> Floats:
@@ -306,72 +303,6 @@ def with_row_noise(
     """Rows with noise n of density ``exp(-epsilon |n| / sensitivity)`` each (steps 7 and 2)."""
     source = NoiseSource() if noise is None else noise
     return source.spherical_laplace_rows(rows / sensitivity, epsilon) * sensitivity
-
-
-class _Descent:
-    """Parameters of (4) or (5), and SGD on them."""
-
-    def __init__(
-        self, entries: SortedEntries, rank: int, tucker: bool, sgd: Stochastic | None, seed: Any
-    ) -> None:
-        self.entries, self.sgd = entries, Stochastic() if sgd is None else sgd
-        self._rng = as_generator(seed)
-        scale, n_modes = self.sgd.scale, entries.n_modes
-        self.factors = [scale * self._rng.standard_normal((n, rank)) for n in entries.shape]
-        self.core = scale * self._rng.standard_normal((rank,) * n_modes) if tucker else None
-
-    def run(self, values: Floats, protect: Protect | None = None) -> None:
-        """Steps 2 to 11 of Algorithm 2; without `protect`, plain SGD."""
-        step = self.sgd.block
-        # Numbers may grow without bound where noise is large, as in print.
-        with np.errstate(over="ignore", invalid="ignore"):
-            for _ in range(self.sgd.max_iter):
-                order = self._rng.permutation(len(values))
-                for first in range(0, len(values), step):
-                    chosen = order[first : first + step]
-                    self._step(self.entries.coordinates[chosen], values[chosen], protect)
-
-    def _step(self, coordinates: Integers, values: Floats, protect: Protect | None) -> None:
-        rate = self.sgd.learning_rate
-        for mode, factor in enumerate(self.factors):
-            rows, own = coordinates[:, mode], factor[coordinates[:, mode]]
-            z = self._others(coordinates, mode)
-            residuals = np.einsum("br,br->b", z, own) - values
-            gradients = 2 * (residuals[:, None] * z + self.sgd.penalty * own)
-            if protect is not None and mode == len(self.factors) - 1:
-                gradients = protect(gradients)
-            cells = (rows[:, None] * factor.shape[1] + np.arange(factor.shape[1])).ravel()
-            steps = np.bincount(cells, gradients.ravel(), minlength=factor.size)
-            factor -= rate * steps.reshape(factor.shape)
-        if self.core is not None:
-            K = kronecker_rows(self.factors, coordinates)
-            residuals = K @ self.core.ravel() - values
-            gradient = (residuals @ K).reshape(self.core.shape)
-            gradient += len(values) * self.sgd.core_penalty * self.core
-            self.core -= 2 * rate * gradient
-
-    def _others(self, coordinates: Integers, mode: int) -> Floats:
-        """Derivatives z of the model's values in the rows of one factor, of shape (n, rank)."""
-        others = self.entries.others(mode)
-        factors, places = [self.factors[k] for k in others], coordinates[:, others]
-        if self.core is None:
-            return khatri_rao_rows(factors, places)
-        unfolded = np.moveaxis(self.core, mode, 0).reshape(len(self.core), -1)
-        return kronecker_rows(factors, places) @ unfolded.T
-
-
-def _claim(number: str, epsilon: float, exact_epsilon: float, verdict: str) -> Claim:
-    names = {"1": "input", "2": "gradient", "3": "output"}
-    return Claim(
-        algorithm=f"{names[number].title()} perturbation ({PAPER} {number})",
-        epsilon=epsilon,
-        delta=0.0,
-        neighbours=NEIGHBOURS,
-        exact_epsilon=exact_epsilon,
-        verdict=verdict,
-        counterpart=f"PrivateCPCompletion or PrivateTuckerCompletion with "
-        f"perturbation='{names[number]}' and public bounds",
-    )
 
 
 def _validated(

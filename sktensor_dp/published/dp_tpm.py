@@ -31,9 +31,8 @@ from sktensor_dp.published.agn_avn import (
     topics_of_eigenpairs,
     validated_counts,
 )
-from sktensor_dp.published.claim import Claim
+from sktensor_dp.published.claim import Claim, claimed
 from sktensor_dp.published.noisy_iteration import (
-    TOO_LARGE,
     check_counts,
     noise_multiplier,
     noisy_columns,
@@ -47,17 +46,30 @@ __all__ = ["dp_tpm"]
 
 Floats = NDArray[np.float64]
 SENSITIVITY = OneOf("printed", "per_document")
-PRINTED = (
-    "Holds with noise N times what its own bound asks for: the sensitivity of a mean of N "
-    "documents is 2 |u|_inf^2 / N, and the 1 / N is missing. A comparison with it says "
-    "nothing about Algorithm 3."
+NAME = "DP-TPM (Imtiaz & Sarwate, section 4)"
+FILE = "tests/published/test_verdicts_"
+COUNTERPART = "PrivateTensorPowerMethod(moment='single_topic')"
+PRINTED = Claim(
+    NAME,
+    NEIGHBOURS,
+    "holds",
+    "The noise is N times what the bound of a mean of N documents, 2 |u|_inf^2 / N, asks for: the "
+    "1 / N is missing. A comparison with it says nothing about Algorithm 3.",
+    f"{FILE}imtiaz_sarwate.py::test_dp_tpm_is_compared_with_noise_n_times_too_large",
+    COUNTERPART,
 )
-PER_DOCUMENT = (
-    "Holds with slack: queries are bounded as printed and divided by N; the noise of the "
-    "printed epsilon' and delta' is several times what exact composition asks for."
+PER_DOCUMENT = Claim(
+    f"{NAME}, with 1 / N",
+    NEIGHBOURS,
+    "holds",
+    "Queries move by 2 |u|_inf^2 / N at most, and the noise is for that. The printed epsilon' and "
+    "delta' make it several times what exact composition asks for.",
+    f"{FILE}wang_anandkumar.py::test_document_bounds_hold_and_are_nearly_attained",
+    COUNTERPART,
 )
 
 
+@claimed(PRINTED, PER_DOCUMENT)
 def dp_tpm(
     X: ArrayLike,
     n_components: int,
@@ -150,8 +162,9 @@ def dp_tpm(
     true_nu = 2 * multiplier / n_documents
     mu_steps = math.sqrt(n_queries) / multiplier * true_nu / nu if nu > 0 else math.inf
     mu = math.hypot(delta2 / sigma if sigma > 0 else math.inf, mu_steps)
-    claim = _claim(epsilon, delta, gaussian_epsilon(mu, delta), sensitivity)
-    return PublishedTopics(*topics_of_eigenpairs(weights, vectors, white), claim)
+    printed = PRINTED if sensitivity == "printed" else PER_DOCUMENT
+    claim = printed.at(epsilon, delta, gaussian_epsilon(mu, delta))
+    return PublishedTopics(*topics_of_eigenpairs(weights, white.unwhiten(vectors)), claim)
 
 
 def _whitened_iteration(
@@ -180,16 +193,3 @@ def _whitened_iteration(
         step, value, white.n_components, white.n_components,
         n_restarts=n_restarts, max_iter=max_iter, rng=rng,
     )  # fmt: skip
-
-
-def _claim(epsilon: float, delta: float, exact_epsilon: float, sensitivity: str) -> Claim:
-    verdict = PRINTED if sensitivity == "printed" else PER_DOCUMENT
-    return Claim(
-        algorithm="DP-TPM (Imtiaz & Sarwate, section 4)",
-        epsilon=epsilon,
-        delta=delta,
-        neighbours=NEIGHBOURS,
-        exact_epsilon=exact_epsilon,
-        verdict=("" if exact_epsilon <= epsilon else TOO_LARGE) + verdict,
-        counterpart="PrivateTensorPowerMethod(moment='single_topic')",
-    )

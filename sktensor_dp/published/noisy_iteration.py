@@ -14,7 +14,6 @@ __all__ = ["noise_multiplier", "noisy_columns", "noisy_power_iteration"]
 
 Floats = NDArray[np.float64]
 POSITIVE_INT = Number(1, math.inf, integer=True)
-TOO_LARGE = "The printed calibration fails at an epsilon as large as this. "
 
 
 def noisy_power_iteration(

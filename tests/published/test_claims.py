@@ -1,0 +1,207 @@
+"""No published function without its claim, no claim without its test, no row without either."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import typing
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sktensor_dp
+from sktensor_dp import UnsoundClaimWarning, published
+from sktensor_dp.published.claim import Claim, Verdict, claimed
+from sktensor_dp.published.completion import Stochastic
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+ROWS = [
+    [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+    for line in PAGE.splitlines()
+    if line.startswith("| ") and not line.startswith(("| ---", "| claim", "| **"))
+]
+CLAIMS = [claim for group in published.claims().values() for claim in group]
+
+X = np.arange(40).reshape(10, 4) % 5 + 1
+CUBE = np.argwhere(np.ones((3, 3, 3)))
+QUICK = Stochastic(max_iter=1)
+# Every function, in every one of its forms.
+CALLS = {
+    "agn": [lambda: published.agn(X, 1, 1e3)],
+    "agn_of_words": [lambda: published.agn_of_words([[0, 1, 2]] * 9, 3, 2)],
+    "avn": [lambda: published.avn(np.tile(X, (1000, 1)), 1)],
+    "avn_of_words": [lambda: published.avn_of_words([[0, 1, 2]] * 9, 3, 2)],
+    "dp_spectral_lda": [
+        lambda c=c: published.dp_spectral_lda(
+            np.tile(X, (1000, 1)), 1, configuration=c, epsilon=1e3
+        )
+        for c in (1, 2, 3, 4)
+    ],
+    "dp_tpm": [
+        lambda s=s: published.dp_tpm(np.tile(X, (1000, 1)), 1, sensitivity=s)
+        for s in ("printed", "per_document")
+    ],
+    "gradient_perturbation": [
+        lambda: published.gradient_perturbation(CUBE, CUBE[:, 0], (3, 3, 3), 1, sgd=QUICK)
+    ],
+    "input_perturbation": [
+        lambda b=b: published.input_perturbation(
+            CUBE, CUBE[:, 0], (3, 3, 3), 1, bounds=b, sgd=QUICK
+        )
+        for b in ((0, 2), None)
+    ],
+    "online_tensor_power_method": [
+        lambda: published.online_tensor_power_method([np.eye(3)] * 11, 1)
+    ],
+    "output_perturbation": [
+        lambda: published.output_perturbation(CUBE, CUBE[:, 0], (3, 3, 3), 1, sgd=QUICK)
+    ],
+    "private_tensor_power_method": [
+        lambda: published.private_tensor_power_method(np.ones((2, 2, 2)), 1)
+    ],
+    "robust_tensor_power_method": [
+        lambda: published.robust_tensor_power_method(np.ones((2, 2, 2)), 1)
+    ],
+}
+
+
+def defined_tests():
+    return {
+        (path.relative_to(ROOT).as_posix(), node.name)
+        for path in Path(__file__).parent.glob("test_*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+    }
+
+
+# ---------------------------------------------------------------- registry
+
+
+def test_every_exported_function_is_registered():
+    functions = {n for n in published.__all__ if inspect.isfunction(getattr(published, n))}
+    assert functions - {"claims"} == set(published.claims()) == set(CALLS)
+
+
+def test_whatever_returns_a_result_is_registered():
+    """In any module of the package, exported or not."""
+    found = set()
+    for info in pkgutil.iter_modules(published.__path__):
+        module = importlib.import_module(f"{published.__name__}.{info.name}")
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            result = typing.get_type_hints(function).get("return")
+            if not name.startswith("_") and "claim" in getattr(result, "__annotations__", {}):
+                found.add(name)
+    assert found == set(published.claims())
+
+
+def test_results_cannot_be_made_without_a_claim():
+    results = [getattr(published, n) for n in published.__all__ if n.startswith("Published")]
+    for result in [*results, published.WhitenedMoments]:
+        assert result.__dataclass_fields__["claim"].type in (Claim, "Claim")
+        with pytest.raises(TypeError, match="claim"):
+            result(*range(len(result.__dataclass_fields__) - 1))
+
+
+def test_a_result_with_a_foreign_claim_is_refused():
+    @claimed(CLAIMS[0])
+    def algorithm(claim):
+        return published.PublishedTopics(np.eye(2), np.ones(2), claim)
+
+    try:
+        with pytest.raises(TypeError, match="registered claims"):
+            algorithm(CLAIMS[-1].at(1.0, 0.0, 0.0))
+        assert algorithm(CLAIMS[0].at(1.0, 0.0, 0.0)).claim.holds
+    finally:
+        published.claim._CLAIMS.pop("algorithm")
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_carry_their_claim_and_warn_where_it_does_not_hold(name):
+    printed = published.claims()[name]
+    assert len(CALLS[name]) == len(printed)
+    for call, claim in zip(CALLS[name], printed, strict=True):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = call().claim
+        assert found.algorithm == claim.algorithm
+        unsound = [w for w in caught if w.category is UnsoundClaimWarning]
+        assert len(unsound) == (found.verdict == "does not hold")
+        assert found.holds == (found.verdict in ("holds", "holds if"))
+        # What the noise gives says the same as the verdict.
+        if found.verdict != "no claim":
+            assert found.holds == (found.exact_epsilon <= found.epsilon)
+        if unsound:
+            assert str(unsound[0].message) == str(found)
+            assert unsound[0].filename == __file__
+
+
+def test_too_little_noise_changes_the_verdict():
+    printed = published.claims()["agn"][0]
+    assert printed.at(1.0, 1e-6, 0.5).verdict == "holds if"
+    short = printed.at(1.0, 1e-6, 1.5)
+    assert short.verdict == "does not hold"
+    assert "1.5" in str(short)
+    assert "claims no privacy" in str(published.claims()["robust_tensor_power_method"][0])
+
+
+# ------------------------------------------------------------------ claims
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.algorithm)
+def test_claims_say_all_they_have_to(claim):
+    assert claim.verdict in typing.get_args(Verdict)
+    assert len(re.findall(r"\.(?=\s|$)", claim.reason)) == 2
+    assert tuple(claim.evidence.split("::")) in defined_tests()
+    name = re.match(r"(published\.)?(\w+)", claim.counterpart)
+    assert hasattr(published if name[1] else sktensor_dp, name[2])
+    # Where the counterpart is a call of a constructor, it runs.
+    call = re.match(r"Private\w+\([^)]*\)", claim.counterpart)
+    if call:
+        eval(call[0], {name[2]: getattr(sktensor_dp, name[2])})
+
+
+def test_evidence_of_too_little_noise_exists():
+    claim = CLAIMS[0].at(1.0, 1e-6, 2.0)
+    assert tuple(claim.evidence.split("::")) in defined_tests()
+
+
+# ---------------------------------------------------------------- the page
+
+
+def test_the_page_has_a_row_for_every_claim_and_function():
+    cited = {row[3].strip("`") for row in ROWS}
+    for name, group in published.claims().items():
+        assert f"`{name}" in PAGE
+        assert {claim.evidence.split("::")[1] for claim in group} <= cited
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_rows_cite_a_test(row):
+    assert len(row) == 5
+    claim, verdict, because, test, _ = row
+    assert claim
+    assert because
+    assert verdict.startswith(("holds", "does not hold", "no claim", "not proved", "attained"))
+    assert test.strip("`") in {name for _, name in defined_tests()}
+
+
+def test_every_verdict_test_has_its_row():
+    """Tests of the harness itself, of a step beside a cited one, need none."""
+    beside = {
+        "test_hockey_stick_is_the_integral_that_defines_it",
+        "test_classical_calibration_is_a_quarter_too_much_at_one",
+        "test_two_releases_calibrated_apart_and_together",
+        "test_moments_of_counts_are_probabilities",
+        "test_corrected_moments_are_sums_over_topics",
+        "test_raw_moments_of_counts_move_by_root_two",
+        "test_norm_of_unique_entries_is_not_that_of_the_proof",
+        "test_the_corpus_with_a_gap_exists",
+        "test_a_flipped_eigenvector_moves_the_tensor_by_twice_its_norm",
+    }
+    cited = {row[3].strip("`") for row in ROWS}
+    verdicts = {name for path, name in defined_tests() if "test_verdicts_" in path}
+    assert {n for n in verdicts if n.startswith("test_")} - cited == beside

@@ -1,0 +1,223 @@
+"""The four configurations: moments, sensitivities and noise as printed, and what they recover."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from plain_moments import hockey_stick, u_statistics
+
+from sktensor_dp import PrivacyLeakWarning, UnsoundClaimWarning, unsafe_seeded_noise
+from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.published import dp_spectral_lda, spectral_lda
+from sktensor_dp.published.lda_moments import CorpusMoments
+from sktensor_dp.published.lda_sensitivities import (
+    PrintedSensitivities,
+    printed_sigma,
+    private_lower_bound,
+)
+from sktensor_dp.statistics.counts import CountChunk, as_counts
+
+# That configurations 2 to 4 warn is tested with the claims.
+pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.UnsoundClaimWarning")
+
+CONFIGURATIONS = [1, 2, 3, 4]
+TOPICS = np.array([[2, 1, 1, 0], [0, 0, 1, 3]]) / 4
+WEIGHTS = np.array([1, 2]) / 3
+
+
+def exact_corpus():
+    """Three-word documents of one topic each whose moments are those of the model, exactly."""
+    words = np.array(list(itertools.product(range(4), repeat=3)))
+    documents = np.eye(4)[words].sum(axis=1)
+    copies = [
+        np.rint(64 * TOPICS[topic][words].prod(axis=1) * 3 * WEIGHTS[topic]).astype(int)
+        for topic in range(2)
+    ]
+    return np.repeat(documents, np.sum(copies, axis=0), axis=0)
+
+
+def sorted_topics(found):
+    order = np.argsort(-found.topics[:, 0])
+    return found.topics[order], found.weights[order]
+
+
+# ------------------------------------------------------------------ moments
+
+
+@pytest.mark.parametrize("alpha0", [0.0, 0.7, 3.0])
+def test_moments_are_those_over_different_documents(alpha0, seed):
+    rng = np.random.default_rng([seed, 1])
+    X = rng.poisson(1.2, (9, 5)) + 3 * np.eye(9, 5) + np.eye(9, 5, -4)
+    X[X.sum(axis=1) < 3] = 1
+    M2, M3 = u_statistics(X, alpha0)
+    moments = CorpusMoments(CountChunk(as_counts(X)), alpha0)
+    Q = np.linalg.qr(rng.standard_normal((5, 3)))[0]
+    np.testing.assert_allclose(moments.pairs(), M2, atol=1e-14)
+    projected = np.einsum("abc,ai,bj,ck->ijk", M3, Q, Q, Q)
+    np.testing.assert_allclose(moments.triples(Q), projected, atol=1e-14)
+
+
+def test_short_documents_add_nothing_and_count():
+    X = np.array([[3.0, 1, 2], [1, 1, 4], [2, 2, 1], [1, 1, 0]])
+    Q = np.eye(3)
+    whole = CorpusMoments(CountChunk(as_counts(X)), 0.0)
+    without = CorpusMoments(CountChunk(as_counts(X[:3])), 0.0)
+    np.testing.assert_allclose(whole.pairs(), without.pairs() * 3 / 4, atol=1e-15)
+    np.testing.assert_allclose(whole.triples(Q), without.triples(Q) * 3 / 4, atol=1e-15)
+
+
+# ------------------------------------------------------------ sensitivities
+
+
+def test_printed_sensitivities_are_those_of_the_print():
+    n, alpha0, k = 1000, 2.0, 3
+    printed = PrintedSensitivities(n, alpha0, k)
+    delta2 = 2 / n + alpha0 / (alpha0 + 1) * 4 / n
+    delta3 = 2 / n + 4 * alpha0 / (alpha0 + 2) / n
+    delta3 += 12 * alpha0**2 / ((alpha0 + 1) * (alpha0 + 2)) * (n - 1) / (n * (n - 2))
+    assert printed.pairs == pytest.approx(delta2)
+    assert printed.triples == pytest.approx(delta3)
+    sigma, gap, top, largest = 0.1, 0.05, 4.0, 0.3
+    lemma = math.sqrt(2 * k) * delta2 / (sigma * math.sqrt(sigma - delta2))
+    assert printed.whitener(sigma) == pytest.approx(lemma)
+    norm = 1 + 6 * alpha0 / (alpha0 + 2) * n / (n - 1)
+    norm += 6 * alpha0**2 / ((alpha0 + 1) * (alpha0 + 2)) * n**3 / (n * (n - 1) * (n - 2))
+    moved = norm * (2 * k) ** 1.5 * delta2**3 / (sigma**3 * (sigma - delta2) ** 1.5)
+    moved += delta3 * k**1.5 / (sigma - delta2) ** 1.5
+    assert printed.whitened(sigma) == pytest.approx(moved)
+    pairs = 2 * math.sqrt(k) * moved / gap
+    assert printed.eigenpairs(sigma, gap) == pytest.approx(pairs)
+    scale = (alpha0 + 2) / (2 * math.sqrt((alpha0 + 1) * alpha0))
+    topics = scale * top * math.sqrt(largest) * pairs
+    topics += scale * top * math.sqrt(largest) / sigma * delta2
+    topics += scale * math.sqrt(largest + delta2) * pairs
+    assert printed.topics(largest, sigma, top, gap) == pytest.approx(topics)
+    assert math.isfinite(PrintedSensitivities(n, 0.0, k).topics(largest, sigma, top, gap))
+
+
+def test_private_bounds_lie_below_but_for_delta(seed):
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
+        noise = NoiseSource()
+    delta, scale = 0.05, 0.01 / 2.0
+    found = np.array([private_lower_bound(0.3, 0.01, 2.0, delta, noise) for _ in range(4000)])
+    # A binomial count of deviation sqrt(delta (1 - delta) / n).
+    assert abs(np.mean(found > 0.3) - delta) < 5 * math.sqrt(delta / 4000)
+    shift = scale * math.log(1 / (2 * delta))
+    assert abs(np.mean(found) - 0.3 + shift) < 5 * scale * math.sqrt(2 / 4000)
+    assert private_lower_bound(0.3, 0.01, math.inf, delta, noise) == 0.3
+
+
+# -------------------------------------------------------------------- noise
+
+
+@pytest.mark.parametrize("configuration", [1, 2])
+def test_noise_goes_where_the_configuration_says(configuration, monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        spectral_lda,
+        "gaussian_unique_entries",
+        lambda dim, order, sigma, noise: (
+            calls.append((dim, order, sigma)) or np.zeros((dim,) * order)
+        ),
+    )
+    monkeypatch.setattr(spectral_lda, "private_lower_bound", lambda value, *rest: value)
+    X = np.tile(exact_corpus(), (5, 1))
+    dp_spectral_lda(X, 2, 0.0, configuration, 1.5, 3e-6)
+    printed = PrintedSensitivities(len(X), 0.0, 2)
+    pairs = printed_sigma(printed.pairs, 0.5, 1e-6)
+    if configuration == 1:
+        expected = [(4, 2, pairs), (4, 3, printed_sigma(printed.triples, 0.5, 1e-6)), (4, 2, pairs)]
+    else:
+        M2 = (TOPICS.T * WEIGHTS) @ TOPICS
+        moved = printed.whitened(np.linalg.eigvalsh(M2)[-2])
+        expected = [(2, 3, printed_sigma(moved, 0.5, 1e-6)), (4, 2, pairs)]
+    assert [call[:2] for call in calls] == [call[:2] for call in expected]
+    np.testing.assert_allclose([c[2] for c in calls], [c[2] for c in expected], rtol=1e-6)
+
+
+def test_exact_epsilon_of_configuration_1_is_that_of_three_gaussians():
+    X = np.tile(exact_corpus(), (300, 1))
+    claim = dp_spectral_lda(X, 2, 1.0, 1, 0.9, 3e-6).claim
+    unit = (math.sqrt(0.3 + math.log(1e6)) + math.sqrt(math.log(1e6))) / 0.6
+    # a = 1/2, |b| = 1/3, c = 1/3.
+    n = len(X)
+    pairs = math.sqrt(2) * 2 / 4
+    triples = math.sqrt(2) * 4 / (2 + 4 / 3 + 2 * (n - 1) / (n - 2))
+    mu = math.sqrt(2 * pairs**2 + triples**2) / unit
+    assert hockey_stick(mu, claim.exact_epsilon) == pytest.approx(3e-6, rel=1e-4)
+    assert claim.verdict == "holds if"
+    assert claim.exact_epsilon < 0.9
+
+
+def test_configuration_1_at_a_huge_epsilon_is_told():
+    with pytest.warns(UnsoundClaimWarning, match="small epsilon only"):
+        claim = dp_spectral_lda(np.tile(exact_corpus(), (5, 1)), 2, 1.0, 1, 500.0).claim
+    assert claim.exact_epsilon > 500.0
+
+
+# ----------------------------------------------------------------- recovery
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_exact_moments_without_noise_give_the_topics(configuration, seed):
+    found = dp_spectral_lda(
+        exact_corpus(), 2, 0.0, configuration, epsilon=math.inf, random_state=seed
+    )
+    topics, weights = sorted_topics(found)
+    np.testing.assert_allclose(topics, TOPICS, atol=1e-6)
+    np.testing.assert_allclose(weights, WEIGHTS, atol=1e-6)
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_topics_of_mixtures_are_found(configuration, seed):
+    rng, alpha = np.random.default_rng([seed, 2]), np.array([0.4, 0.8])
+    proportions = rng.dirichlet(alpha, size=40_000)
+    X = rng.multinomial(10, proportions @ TOPICS)
+    found = dp_spectral_lda(X, 2, 1.2, configuration, epsilon=math.inf, random_state=seed)
+    topics, weights = sorted_topics(found)
+    # Frequencies deviate by .0025 and moments by as much; the second eigenvalue of M2 is about
+    # .1 of the first, which makes that several percent at worst. Uniform topics are .5 off.
+    assert np.abs(topics - TOPICS).max() < 0.06
+    assert np.abs(weights - alpha / 1.2).max() < 0.15
+
+
+def test_configuration_2_has_noise_that_vanishes_with_epsilon(seed):
+    X = np.tile(exact_corpus(), (200, 1))
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
+        errors = [
+            np.abs(sorted_topics(dp_spectral_lda(X, 2, 0.0, 2, eps))[0] - TOPICS).max()
+            for eps in (2.0, 1e5)
+        ]
+    assert errors[0] > 1e-5
+    assert errors[1] < errors[0] / 10
+
+
+@pytest.mark.parametrize("configuration", [3, 4])
+def test_gaps_have_no_private_bound_at_ordinary_epsilon(configuration):
+    """gamma_s is below .2 here, and the noise on it is of scale 4 at epsilon 1, less a quantile."""
+    with pytest.raises(ValueError, match="gap between eigenvalues"):
+        dp_spectral_lda(np.tile(exact_corpus(), (100, 1)), 2, 0.0, configuration, 1.0)
+
+
+def test_random_state_does_not_seed_noise():
+    X = np.tile(exact_corpus(), (50, 1))
+    first, second = (dp_spectral_lda(X, 2, 0.0, random_state=0).topics for _ in range(2))
+    assert not np.allclose(first, second, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"configuration": 5}, "configuration must be"),
+        ({"concentration": -1.0}, "concentration must be"),
+        ({"epsilon": 0}, "epsilon must be"),
+        ({"delta": 1}, "delta must be"),
+        ({"n_components": 5}, "at most the 4 features"),
+        ({"X": np.ones((2, 4))}, "at least 3 documents"),
+        ({"configuration": 2, "epsilon": 0.01}, "singular value"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        dp_spectral_lda(**{"X": exact_corpus(), "n_components": 2, **parameters})
