@@ -1,0 +1,181 @@
+"""How much of its claim every release and every estimator can be seen to give away.
+
+Releases: one law of noise at a time, on values as far apart as its sensitivity.
+Estimators: fits of :func:`~sktensor_dp.privacy.audit.worst_case`, at epsilon 16 so that few
+fits show something; what follows a release hides a part of it. One run: 2000 values of
+a table, each at one end of the bounds by a coin. Confidence .95; noise is real, so that
+numbers vary from run to run.
+"""
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.report import Report
+from sktensor_dp import (
+    NotEnoughDataWarning,
+    PrivateCountVectorizer,
+    PrivateCPCompletion,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    PrivateTuckerCompletion,
+)
+from sktensor_dp.privacy import mechanisms
+from sktensor_dp.privacy.audit import (
+    audit,
+    audit_in_one_run,
+    audit_samples,
+    guesses_from_scores,
+    one_run_audit,
+    worst_case,
+)
+from sktensor_dp.privacy.calibration import gaussian_epsilon
+from sktensor_dp.privacy.noise import NoiseSource
+
+__all__ = ["run"]
+
+DELTA, EPSILON, MU, PURE_EPSILON = 1e-6, 16.0, 1.0, 1.0
+# In two dimensions the first coordinate shows about .6 of what spherical noise gives away.
+MU_BAR, EPSILON_BAR = 0.85, 0.5
+Law = Callable[[np.ndarray, NoiseSource], np.ndarray]
+
+
+def run(report: Report) -> None:
+    warnings.simplefilter("ignore", NotEnoughDataWarning)
+    scale = 5 if report.quick else 1
+    run_releases(report, 100_000 // scale)
+    run_estimators(report, 400 // scale)
+    run_one_run(report)
+
+
+def gaussian_laws() -> dict[str, tuple[tuple[int, ...], Law]]:
+    return {
+        "gaussian": ((2,), lambda x, source: mechanisms.gaussian_vector(x, 1.0, MU, source)),
+        "gaussian, symmetric": (
+            (2, 2), lambda x, source: mechanisms.gaussian_symmetric(x, 1.0, MU, source),
+        ),
+        "gaussian, pair masses": (
+            (2, 2), lambda x, source: mechanisms.gaussian_pair_masses(x, 1.0, MU, source),
+        ),
+        "gaussian, triple histogram": (
+            (2, 2, 2),
+            lambda x, source: mechanisms.gaussian_triple_histogram(x, np.eye(2), 1.0, MU, source),
+        ),
+    }  # fmt: skip
+
+
+def pure_laws() -> dict[str, tuple[tuple[int, ...], Law]]:
+    strength = 1.0, PURE_EPSILON
+    return {
+        "laplace": ((2,), lambda x, source: mechanisms.laplace_vector(x, *strength, source)),
+        "laplace, pair masses": (
+            (2, 2), lambda x, source: mechanisms.laplace_pair_masses(x, *strength, source),
+        ),
+        "spherical laplace": (
+            (2,), lambda x, source: mechanisms.spherical_laplace_vector(x, *strength, source),
+        ),
+        "spherical laplace, by rows": (
+            (2, 1), lambda x, source: mechanisms.spherical_laplace_rows(x, *strength, source),
+        ),
+    }  # fmt: skip
+
+
+def samples(shape: tuple[int, ...], law: Law, n_runs: int) -> list[np.ndarray]:
+    """First coordinate of releases of zero, and of what differs by 1 in it."""
+    source, found = NoiseSource(), []
+    for size in (0.0, 1.0):
+        value = np.zeros(shape)
+        value.flat[0] = size
+        found.append(np.array([law(value.copy(), source).flat[0] for _ in range(n_runs)]))
+    return found
+
+
+def run_releases(report: Report, n_runs: int) -> None:
+    rows, shares = [], {"mu": [1.0], "epsilon": [1.0]}
+    for name, (shape, law) in gaussian_laws().items():
+        found = audit_samples(*samples(shape, law, n_runs), delta=DELTA)
+        shares["mu"].append(found.mu_lower / MU)
+        rows.append([name, "mu", MU, found.mu_lower, found.mu_lower / MU])
+    for name, (shape, law) in pure_laws().items():
+        found = audit_samples(*samples(shape, law, n_runs))
+        share = found.epsilon_lower / PURE_EPSILON
+        shares["epsilon"].append(share)
+        rows.append([name, "epsilon", PURE_EPSILON, found.epsilon_lower, share])
+    title = f"releases, {n_runs} draws of each of two values"
+    report.table(title, ["law", "parameter", "claim", "audited", "share"], rows)
+    report.bar("least share of mu, Gaussian laws", min(shares["mu"]), MU_BAR, at_least=True)
+    report.bar("least share of epsilon, pure laws", min(shares["epsilon"]), EPSILON_BAR,
+               at_least=True)  # fmt: skip
+    report.bar("largest share", max(row[-1] for row in rows), 1.0)
+
+
+def estimators() -> dict[str, Any]:
+    common = {"epsilon": EPSILON, "random_state": 0}
+    entries = {"bounds": (0, 1), "shape": (1, 1), **common}
+    built: dict[str, Any] = {
+        f"PrivateSpectralLDA, {kind}": PrivateSpectralLDA(1, perturbation=kind, **common)
+        for kind in ("whitened_tensor", "moment_tensor")
+    }
+    for kind in ("whitened_tensor", "moment_tensor", "iteration"):
+        built[f"PrivateTensorPowerMethod, {kind}"] = PrivateTensorPowerMethod(
+            1, data_norm=1.0, perturbation=kind, whiten=kind == "whitened_tensor", **common
+        )
+    built["PrivateCountVectorizer"] = PrivateCountVectorizer(
+        max_words_per_document=2, epsilon=EPSILON
+    )
+    for model in (PrivateCPCompletion, PrivateTuckerCompletion):
+        for kind in ("input", "sufficient_statistics", "output"):
+            built[f"{model.__name__}, {kind}, delta=0"] = model(
+                1, perturbation=kind, **{**entries, "epsilon": 2.0, "delta": 0}
+            )
+        built[f"{model.__name__}, gradient"] = model(
+            1, perturbation="gradient", max_iter=1, **entries
+        )
+        built[f"{model.__name__}, slice"] = model(
+            1, privacy_unit="slice", **{**entries, "shape": (40, 2)}
+        )
+    return built
+
+
+def run_estimators(report: Report, n_runs: int) -> None:
+    rows, refuted = [], 0
+    for name, estimator in estimators().items():
+        case = worst_case(estimator)
+        found = audit(estimator, case.data, case.neighbour, n_runs=n_runs, statistic=case.statistic)
+        refuted += found.refutes_claim
+        claims = [math.nan if x is None else x for x in (found.epsilon_claim, found.mu_claim)]
+        bounds = [found.epsilon_lower, found.mu_lower]
+        shares = [bound / claim for bound, claim in zip(bounds, claims, strict=True)]
+        rows.append([name, claims[0], bounds[0], shares[0], claims[1], bounds[1], shares[1]])
+        report.note(f"{name}: {found}")
+    columns = ["estimator", "epsilon", "audited", "share", "mu", "audited", "share"]
+    report.table(f"estimators, {n_runs} fits of each of two data sets", columns, rows)
+    report.bar("claims refuted", refuted, len(rows) / 5)
+
+
+def run_one_run(report: Report) -> None:
+    rows = []
+    X = np.argwhere(np.ones((50, 40)))
+    low, high = np.zeros(len(X)), np.ones(len(X))
+    for epsilon in (1.0, 4.0):
+        model = PrivateCPCompletion(
+            1, bounds=(0, 1), perturbation="input", epsilon=epsilon, delta=0, random_state=0
+        )
+        found = audit_in_one_run(model, (X, high), (X, low), score=lambda m: m.predict(X))
+        rows.append(["completion, input", epsilon, found.epsilon_lower, found.n_correct])
+        source = NoiseSource()
+        coins = source.integers(2, len(X)).astype(bool)
+        noisy = mechanisms.gaussian_vector(coins * 1.0, 1.0, epsilon, source)
+        claim = gaussian_epsilon(epsilon, DELTA)
+        scores = one_run(noisy, coins)
+        rows.append([f"gaussian release, mu={epsilon:g}", claim, *scores])
+    columns = ["what", "epsilon", "audited", "right"]
+    report.table(f"one run on {len(X)} canaries", columns, rows)
+
+
+def one_run(scores: np.ndarray, coins: np.ndarray) -> list[float]:
+    found = one_run_audit(guesses_from_scores(scores, 200), coins, delta=DELTA)
+    return [found.epsilon_lower, found.n_correct]

@@ -1,0 +1,326 @@
+"""Lower bounds hold with their confidence, and come close to what is true.
+
+Confidence 1 - 1e-6 wherever a bound must not exceed the truth: one chance in a million per
+assertion, any seed.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.stats import norm
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sktensor_dp import BudgetAccountant, PrivateCPCompletion, PrivateSpectralLDA
+from sktensor_dp.privacy.audit import (
+    AuditResult,
+    audit,
+    audit_in_one_run,
+    audit_samples,
+    guesses_from_scores,
+    one_run_audit,
+    one_run_p_value,
+    worst_case,
+)
+from sktensor_dp.privacy.calibration import gaussian_epsilon
+
+SURE = 1 - 1e-6
+
+
+# From samples
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("mu", [0.0, 1.0, 3.0])
+def test_gaussians(mu, sign, seed):
+    noise = np.random.default_rng(seed).standard_normal((2, 200_000))
+    result = audit_samples(noise[0], noise[1] + sign * mu, delta=1e-5, confidence=SURE)
+    assert result.mu_lower <= mu
+    assert result.epsilon_lower <= gaussian_epsilon(mu, 1e-5)
+    # At the middle: rates Phi(mu / 2), of which 1e5 runs leave two errors of the bounds and
+    # two of the rates, 5 standard errors each, in units of the density there.
+    rate = norm.cdf(mu / 2)
+    error = math.sqrt(rate * (1 - rate) / 1e5) / norm.pdf(mu / 2)
+    assert result.mu_lower >= mu - 20 * error
+    assert not AuditResult(**{**vars(result), "mu_claim": mu}).refutes_claim
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_laplace(epsilon, seed):
+    """Beyond its end the likelihood ratio is e^epsilon: half and half e^-epsilon of the runs."""
+    noise = np.random.default_rng(seed).laplace(scale=1 / epsilon, size=(2, 200_000))
+    result = audit_samples(noise[0], noise[1] + 1, confidence=SURE)
+    # Relative errors of the two rates, 10 standard errors each.
+    errors = 10 * (1e5**-0.5 + math.sqrt(2 * math.exp(epsilon) / 1e5))
+    assert epsilon - errors <= result.epsilon_lower <= epsilon
+
+
+def test_a_failure_probability_is_taken_off(seed):
+    """A mechanism that gives all away in 2 % of its runs is (0, .02)-private."""
+    rng = np.random.default_rng(seed)
+    one, other = np.zeros(50_000), (rng.random(50_000) < 0.02).astype(float)
+    assert audit_samples(one, other, delta=0.02, confidence=SURE).epsilon_lower == 0
+    assert audit_samples(one, other, delta=0.0, confidence=SURE).epsilon_lower > 1
+    # The other way round the event is what is not seen.
+    assert audit_samples(other, one, delta=0.0, confidence=SURE).epsilon_lower > 1
+
+
+def test_equal_laws_are_told_apart_as_often_as_the_confidence_allows(seed):
+    """At confidence .8, among 100 audits of equal laws: 20 expected at most, +- 5 x 4."""
+    rng = np.random.default_rng(seed)
+    found = [audit_samples(*rng.standard_normal((2, 100)), confidence=0.8) for _ in range(100)]
+    assert sum(r.mu_lower > 0 or r.epsilon_lower > 0 for r in found) <= 40
+
+
+def test_threshold_fixed_beforehand_uses_all_runs():
+    one, other = np.zeros(100), np.ones(100)
+    result = audit_samples(one, other, threshold=0.5, confidence=0.95)
+    # All of n on one side: the Clopper-Pearson bound is error^(1/n), here at .025.
+    rate = 0.025 ** (1 / 100)
+    assert result.n_runs == 100
+    assert result.epsilon_lower == pytest.approx(math.log(rate / (1 - rate)))
+    assert result.mu_lower == pytest.approx(2 * norm.ppf(rate))
+    assert audit_samples(other, one, threshold=0.5).epsilon_lower == 0
+    assert audit_samples(other, one).epsilon_lower > 1
+
+
+def test_runs_that_choose_the_threshold_do_not_count():
+    """The first half is told apart without exception, the second not at all."""
+    result = audit_samples(np.zeros(200), np.repeat([1.0, 0.0], 100))
+    assert (result.epsilon_lower, result.mu_lower, result.n_runs) == (0, 0, 100)
+
+
+def test_infinite_and_tied_values_are_numbers():
+    result = audit_samples(np.full(200, -np.inf), np.full(200, np.inf))
+    assert result.epsilon_lower > 2
+    assert audit_samples(np.zeros(50), np.zeros(50)).epsilon_lower == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"one": [[1.0]]}, r"one must be .* shape \(1, 1\)"),
+        ({"other": []}, "other must be"),
+        ({"other": [1.0, math.nan]}, "without NaN"),
+        ({"one": [1.0]}, "two values or more"),
+        ({"delta": 1.0}, r"delta must lie in \[0, 1\)"),
+        ({"confidence": 1.0}, "confidence must lie"),
+        ({"selection": 0.0}, "selection must lie"),
+    ],
+)
+def test_samples_that_prove_nothing_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        audit_samples(**{"one": [1.0, 2.0], "other": [1.0, 2.0], **changes})
+
+
+def test_result_says_what_it_refutes():
+    result = AuditResult(1.2, 0.4, 1e-6, 0.95, 0.0, 0.5, 0.1, 10, 1.0, 0.5)
+    assert str(result).startswith("CLAIM REFUTED: epsilon >= 1.2 (claim 1)")
+    assert not AuditResult(0.9, 0.4, 1e-6, 0.95, 0.0, 0.5, 0.1, 10, 1.0, 0.5).refutes_claim
+    assert AuditResult(0.9, 0.6, 1e-6, 0.95, 0.0, 0.5, 0.1, 10, 1.0, 0.5).refutes_claim
+    assert not AuditResult(0.9, 0.6, 1e-6, 0.95, 0.0, 0.5, 0.1, 10).refutes_claim
+
+
+# In one run
+
+
+def most_correct(m: int, v: int, epsilon: float, delta: float) -> float:
+    """Largest chance of v right guesses that any (epsilon, delta)-DP mechanism gives.
+
+    A linear programme over all mechanisms from m bits to m guesses: rows are data sets,
+    slack variables the excess of one law over e^epsilon times that of a neighbour.
+    """
+    n = 2**m
+    pairs = [(s, s ^ (1 << i)) for s in range(n) for i in range(m)]
+    law = lambda s, t: s * n + t  # noqa: E731
+    slack = lambda p, t: n * n + p * n + t  # noqa: E731
+    size = n * n + len(pairs) * n
+    gain, above, limits = np.zeros(size), [], []
+    for s in range(n):
+        for t in range(n):
+            gain[law(s, t)] = (m - (s ^ t).bit_count() >= v) / n
+    for p, (s, other) in enumerate(pairs):
+        whole = np.zeros(size)
+        for t in range(n):
+            row = np.zeros(size)
+            row[[law(s, t), law(other, t), slack(p, t)]] = 1, -math.exp(epsilon), -1
+            above.append(row)
+            limits.append(0.0)
+            whole[slack(p, t)] = 1
+        above.append(whole)
+        limits.append(delta)
+    sums = np.zeros((n, size))
+    for s in range(n):
+        sums[s, s * n : (s + 1) * n] = 1
+    found = linprog(-gain, np.array(above), np.array(limits), sums, np.ones(n))
+    assert found.status == 0
+    return -float(found.fun)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0])
+@pytest.mark.parametrize("delta", [0.0, 0.01, 0.1])
+def test_no_mechanism_at_all_beats_the_p_value(m, epsilon, delta):
+    for v in range(m + 1):
+        best, bound = most_correct(m, v, epsilon, delta), one_run_p_value(m, m, v, epsilon, delta)
+        assert best <= bound + 1e-8
+        if delta == 0:
+            assert best == pytest.approx(bound, abs=1e-8)
+        elif m == v == 1:
+            # One canary: the bound is that of hypothesis testing.
+            assert best == pytest.approx(bound, abs=1e-8)
+
+
+def test_printed_p_value_fails_where_few_guesses_are_right():
+    """Steinke, Nasr & Jagielski's appendix D, against a mechanism that the programme finds."""
+    m, v, epsilon, delta = 2, 1, 2.0, 0.1
+    plain = one_run_p_value(m, m, v, epsilon, 0.0)
+    printed = plain + 2 * m * delta * (1 - plain)  # one term: P(W = 0) / 1
+    best = most_correct(m, v, epsilon, delta)
+    assert printed < 0.992 < 0.999 < best < one_run_p_value(m, m, v, epsilon, delta) + 1e-8
+
+
+def test_p_value_of_many_canaries():
+    assert one_run_p_value(100, 100, 75, math.log(3), 0.0) == pytest.approx(0.5535, abs=1e-3)
+    found = one_run_p_value(1000, 900, 600, 0.3, 1e-4)
+    plain = one_run_p_value(1000, 900, 600, 0.3, 0.0)
+    assert found == pytest.approx(plain + 0.1 / (1 + math.exp(0.3)))
+    assert one_run_p_value(10, 10, 0, 1.0, 0.0) == 1
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_randomised_response_in_one_run(epsilon, seed):
+    rng = np.random.default_rng(seed)
+    m = 20_000
+    coins = rng.random(m) < 0.5
+    lies = rng.random(m) > 1 / (1 + math.exp(-epsilon))
+    guesses = np.where(coins ^ lies, 1, -1)
+    result = one_run_audit(guesses, coins, confidence=SURE, epsilon_claim=epsilon)
+    assert not result.refutes_claim
+    # Five standard errors of the rate for the bound and five for chance, over its slope q (1 - q).
+    q = 1 / (1 + math.exp(-epsilon))
+    assert result.epsilon_lower >= epsilon - 10 / math.sqrt(m * q * (1 - q))
+    # Twenty failures of the whole mechanism explain nothing, and exclude nothing, at 1e-6.
+    assert one_run_audit(guesses, coins, delta=1e-3, confidence=SURE).epsilon_lower <= epsilon
+    assert one_run_audit(-guesses, coins).epsilon_lower == 0
+
+
+def test_gaussian_noise_in_one_run(seed):
+    """m orthogonal canaries of one release: a replaced one moves it by its sensitivity."""
+    rng = np.random.default_rng(seed)
+    m, mu, delta = 4000, 3.0, 1e-9
+    coins = rng.random(m) < 0.5
+    scores = coins * mu + rng.standard_normal(m)
+    result = one_run_audit(guesses_from_scores(scores, 400), coins, delta=delta, confidence=SURE)
+    # Of the 200 highest scores one in 10^4 is of noise alone, and as many of the lowest. With
+    # 5 wrong of 400 (a chance of 1e-9) q = .93 still has a p-value of 1e-6.
+    assert 2.5 < result.epsilon_lower < gaussian_epsilon(mu, delta)
+
+
+def test_no_better_than_coins_in_one_run(seed):
+    """At confidence .8 at most a fifth of 300 audits finds something: 60, +- 5 x 7."""
+    rng = np.random.default_rng(seed)
+    guesses = guesses_from_scores(rng.random(200))
+    found = [one_run_audit(guesses, rng.random(200) < 0.5, confidence=0.8) for _ in range(300)]
+    assert sum(r.epsilon_lower > 0 for r in found) <= 95
+
+
+def test_half_of_the_guesses_are_of_either_kind():
+    guesses = guesses_from_scores(np.arange(9.0), 5)
+    assert guesses.tolist() == [-1, -1, 0, 0, 0, 0, 1, 1, 1]
+    assert set(guesses_from_scores(np.zeros(4))) == {-1, 1}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: one_run_audit([1], [1]), "of booleans"),
+        (lambda: one_run_audit([1, 1], [True]), r"\(2,\) and \(1,\)"),
+        (lambda: one_run_audit([2], [True]), "-1, 0 or 1"),
+        (lambda: one_run_audit([1], [True], delta=1.0), "delta must"),
+        (lambda: one_run_audit([1], [True], confidence=0.0), "confidence must"),
+        (lambda: guesses_from_scores([math.nan]), "without NaN"),
+        (lambda: guesses_from_scores([1.0], 2), "between 1 and 1"),
+    ],
+)
+def test_guesses_that_are_none_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# Fits
+
+
+class Echo(BaseEstimator):
+    """Shows its data, and no report."""
+
+    def fit(self, X, y=None):
+        self.mean_ = np.asarray(X).mean(axis=0)
+        self.by_name_ = {"size": len(X), "kind": "echo"}
+        return self
+
+
+def test_an_estimator_without_report_is_audited_at_a_delta():
+    one, other = np.zeros((3, 2)), np.eye(3, 2)
+    result = audit(Echo(), one, other, n_runs=100, delta=0.0)
+    assert result.epsilon_lower > 1
+    assert result.epsilon_claim is None
+    assert not result.refutes_claim
+    assert audit(Echo(), one, one, n_runs=50, delta=0.0).epsilon_lower == 0
+    with pytest.raises(ValueError, match="delta must be given"):
+        audit(Echo(), one, other, n_runs=8)
+
+
+def test_rows_of_any_kind_in_one_run():
+    """Arrays, lists and tuples; `rest` is behind the canaries."""
+
+    class Keep(Echo):
+        def fit(self, X, y=None):
+            self.rows_ = [str(row) for row in X]
+            return self
+
+    def score(fitted):
+        assert fitted.rows_[-1] == "z"
+        return [row == "b" for row in fitted.rows_[:40]]
+
+    result = audit_in_one_run(Keep(), ["b"] * 40, ["a"] * 40, rest=["z"], score=score, delta=0.0)
+    # All guesses but those forced on the other half are right.
+    assert result.n_correct >= 20
+    assert result.n_guesses == 40
+
+
+def test_audits_charge_nobody():
+    accountant = BudgetAccountant()
+    model = PrivateCPCompletion(
+        1, bounds=(0, 1), shape=(1, 1), delta=0, accountant=accountant, random_state=0
+    )
+    case = worst_case(model)
+    audit(model, case.data, case.neighbour, n_runs=8, statistic=case.statistic)
+    assert accountant.entries == ()
+    with accountant, pytest.raises(RuntimeError, match="not charged"):
+        audit(model, case.data, case.neighbour, n_runs=8)
+    pipeline = make_pipeline(FunctionTransformer(), PrivateSpectralLDA(1, accountant=accountant))
+    audit(pipeline, np.ones((5, 3)), np.ones((5, 3)), n_runs=8, statistic=len, delta=1e-6)
+    assert accountant.entries == ()
+
+
+def test_no_noise_claims_nothing():
+    model = PrivateCPCompletion(1, bounds=(0, 1), shape=(1, 1), epsilon=math.inf)
+    case = worst_case(model)
+    result = audit(model, case.data, case.neighbour, n_runs=50, statistic=case.statistic)
+    assert (result.epsilon_claim, result.mu_claim) == (math.inf, math.inf)
+    assert result.epsilon_lower > 1
+
+
+def test_what_cannot_be_audited_is_refused():
+    with pytest.raises(ValueError, match="n_runs must be an int >= 8"):
+        audit(Echo(), [[1.0]], [[2.0]], n_runs=7)
+    with pytest.raises(ValueError, match="threshold needs a statistic"):
+        audit(Echo(), [[1.0]], [[2.0]], threshold=1.0)
+    with pytest.raises(ValueError, match="change their shape"):
+        audit(Echo(), [[1.0]], [[2.0, 3.0]], delta=0.0, n_runs=8)
+    with pytest.raises(ValueError, match="got a Echo"):
+        worst_case(Echo())
