@@ -19,6 +19,7 @@ from sktensor_dp._completion_forecast import CompletionForecast, forecast_comple
 from sktensor_dp._completion_input import checked_bounds, checked_values, coordinate_array
 from sktensor_dp._completion_plan import plan_completion, plan_slices
 from sktensor_dp._completion_slices import SharedModel, UnitParameters, fit_slices, fold_in
+from sktensor_dp._input_errors import check_sizes
 from sktensor_dp._parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -172,10 +173,11 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         random_state = check_random_state(self.random_state)
         with threadpool_limits(limits=1, user_api="blas"):
             if self.privacy_unit == "slice":
-                self._fit_slices(SliceChunks(coordinates, values, shape, self.unit_mode, bounds))
+                chunks = SliceChunks(coordinates, values, shape, self.unit_mode, bounds)
+                self._fit_slices(chunks, ranks, random_state)
             else:
-                chunks = EntryChunks(coordinates, values, shape, bounds)
-                self._fit_entries(chunks, ranks, random_state)
+                entries = EntryChunks(coordinates, values, shape, bounds)
+                self._fit_entries(entries, ranks, random_state)
         self.shape_, self.bounds_, self._ranks = shape, bounds, ranks
         return self
 
@@ -249,11 +251,20 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         -------
         CompletionForecast
             Costs nothing.
+
+        Raises
+        ------
+        ValueError
+            If a number is not an int >= 1, or the shape has one mode.
         """
         self._check_all()
         low, high = checked_bounds(self)
+        lengths = dict(zip((f"shape[{m}]" for m in range(len(shape))), shape, strict=True))
+        check_sizes(n_observed=n_observed, **lengths)
+        if len(shape) < 2:
+            raise ValueError(f"shape must have two lengths or more, got {len(shape)}.")
         return forecast_completion(
-            n_observed, tuple(shape), high - low,
+            n_observed, tuple(shape), max(self._checked_ranks(tuple(shape))), high - low,
             epsilon=self.epsilon, delta=self.delta, perturbation=self.perturbation,
             max_iter=self.max_iter,
             unit_mode=self.unit_mode if self.privacy_unit == "slice" else None,
@@ -281,15 +292,24 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
                 stacklevel=4,
             )
 
-    def _fit_slices(self, chunks: SliceChunks) -> None:
-        plan = plan_slices(len(chunks.shape), self.epsilon, self.delta)
-        with self._open_curator(SliceCurator, chunks, plan, unit="slice") as curator:
-            model = fit_slices(curator, self.unit_mode)
+    def _fit_slices(self, chunks: SliceChunks, ranks: tuple[int, ...], random_state: Any) -> None:
+        plan = plan_slices(
+            chunks.shape, max(ranks), self.unit_mode, self.epsilon, self.delta, self.max_iter
+        )
+        with self._open_curator(SliceCurator, chunks, plan.releases, unit="slice") as curator:
+            model = fit_slices(
+                curator, self.unit_mode, plan, ranks,
+                full_core=self._full_core, random_state=random_state,
+            )  # fmt: skip
             self._keep(model, "sufficient_statistics", curator.report())
-        self.n_iter_ = 1
+        self.n_iter_ = max(plan.n_sweeps, 1)
         self.mean_ = model.level
         self.biases_ = [mode.effects for mode in model.effects]
         self.biases_.insert(self.unit_mode, np.zeros(chunks.n_units))
+        if model.components is not None:
+            own = np.zeros((chunks.n_units, ranks[self.unit_mode]))
+            self.factors_ = list(model.components.factors)
+            self.factors_.insert(self.unit_mode, own)
 
     def _keep(self, model: Any, perturbation: str, report: PrivacyReport) -> None:
         for name in ("factors_", "weights_", "core_", "mean_", "biases_"):

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from sktensor_dp._completion_plan import RESIDUAL, plan_completion, plan_slices
+from sktensor_dp._completion_plan import RESIDUAL, SlicePlan, plan_completion, plan_slices
 from sktensor_dp.privacy.piecewise import piecewise_deviation
 
 __all__ = ["CompletionForecast", "forecast_completion"]
@@ -54,6 +54,7 @@ class CompletionForecast:
 def forecast_completion(
     n_observed: int,
     shape: tuple[int, ...],
+    rank: int,
     width: float,
     *,
     epsilon: float,
@@ -69,8 +70,9 @@ def forecast_completion(
     CompletionForecast
     """
     if unit_mode is not None:
-        noise = _slice_noise(n_observed, shape, epsilon, delta, unit_mode)
-        found, perturbation = False, "sufficient_statistics"
+        slices = plan_slices(shape, rank, unit_mode, epsilon, delta, max_iter)
+        noise = _slice_noise(n_observed, shape, slices, unit_mode)
+        found, perturbation = slices.n_sweeps > 0, "sufficient_statistics"
     else:
         plan = plan_completion(
             n_observed, shape, epsilon=epsilon, delta=delta,
@@ -98,10 +100,9 @@ def _entry_noise(
 
 
 def _slice_noise(
-    n_observed: int, shape: tuple[int, ...], epsilon: float, delta: float, unit_mode: int
+    n_observed: int, shape: tuple[int, ...], plan: SlicePlan, unit_mode: int
 ) -> list[float]:
-    plan = plan_slices(len(shape), epsilon, delta)
-    cost = plan.cost_of("shared_row_sums")
+    cost = plan.releases.cost_of("shared_row_sums")
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
     n_units = shape[unit_mode]
     each = max(n_observed / n_units, 1.0)

@@ -8,7 +8,14 @@ from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.piecewise import piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 
-__all__ = ["CompletionPlan", "detectability", "plan_completion", "plan_slices"]
+__all__ = [
+    "CompletionPlan",
+    "SlicePlan",
+    "detectability",
+    "plan_completion",
+    "plan_slices",
+    "slice_detectability",
+]
 
 # What values are taken to be like, in widths of the bounds: the deviation of one component
 # worth finding, and of a value about the model.
@@ -18,6 +25,9 @@ SWEEPS, STEPS = 3, 30
 # Share of a budget for mean and biases where factors are released beside them; of the level
 # of units; and of the values from which the other factors of an output are computed.
 BIAS_SHARE, LEVEL_SHARE, INPUT_SHARE = 0.4, 0.03, 0.5
+# Of slices: share of the shared factors, if they are released; share of a unit's cells that
+# are taken to have entries, which is private; and sweeps where there is no noise.
+FACTOR_SHARE, OBSERVED_SHARE, EXACT_SWEEPS = 0.6, 1 / 4, 20
 
 
 @dataclass(frozen=True)
@@ -125,19 +135,83 @@ def _releases(
     return ReleasePlan.split(epsilon, delta, shares, {"factor_sums": n_steps * n_modes})
 
 
-def plan_slices(n_modes: int, epsilon: float, delta: float) -> ReleasePlan:
+@dataclass(frozen=True)
+class SlicePlan:
+    """Decisions about slices that may depend on public numbers only.
+
+    Attributes
+    ----------
+    n_sweeps : int
+        Releases of each shared factor.
+    releases : ReleasePlan
+        The budget.
+    """
+
+    n_sweeps: int
+    releases: ReleasePlan
+
+
+def slice_detectability(
+    shape: Sequence[int], unit_mode: int, epsilon: float, delta: float
+) -> float:
+    """Length of a component worth finding over that of the noise, in one shared factor.
+
+    Of the hardest mode, for a model of one component and units of which a quarter of the
+    cells have entries; above 1 components can be found.
+    """
+    if delta == 0:
+        return 0.0
+    if math.isinf(epsilon):
+        return math.inf
+    shared = [n for m, n in enumerate(shape) if m != unit_mode]
+    n_queries = SWEEPS * len(shared)
+    noise = 2 / (gaussian_mu(epsilon, delta) * math.sqrt(FACTOR_SHARE / n_queries))
+    # Response of a clipped residual to a component, whose weights are half hidden by noise.
+    response = 0.68 * (COMPONENT / RESIDUAL) / 2
+    each = max(OBSERVED_SHARE * math.prod(shared), 1.0)
+    found = []
+    for n in shared:
+        weight = shape[unit_mode] * math.sqrt(each) / n
+        found.append(weight * response * math.sqrt(n) / (math.sqrt(n) + 1) / noise)
+    return min(found)
+
+
+def plan_slices(
+    shape: Sequence[int],
+    rank: int,
+    unit_mode: int,
+    epsilon: float,
+    delta: float,
+    max_iter: int | None,
+) -> SlicePlan:
     """Split the budget where the unit is a slice.
 
     Parameters
     ----------
-    n_modes : int
-        Of the tensor; all but the units' are shared.
+    shape : sequence of n_modes int
+        Of the tensor; all modes but the units' are shared.
+    rank : int
+        Of the model.
+    unit_mode : int
+        Mode of the units.
     epsilon, delta : float
-        Budget.
+        Budget. Components need delta > 0.
+    max_iter : int or None
+        Sweeps over the shared factors; None chooses.
 
     Returns
     -------
-    ReleasePlan
+    SlicePlan
     """
+    n_sweeps = max_iter
+    if n_sweeps is None:
+        found = slice_detectability(shape, unit_mode, epsilon, delta) >= 1
+        n_sweeps = (EXACT_SWEEPS if math.isinf(epsilon) else SWEEPS) if found else 0
+    n_sweeps *= rank > 0 and delta > 0
     shares = {"unit_levels": LEVEL_SHARE, "shared_row_sums": 1 - LEVEL_SHARE}
-    return ReleasePlan.split(epsilon, delta, shares, {"shared_row_sums": n_modes - 1})
+    uses = {"shared_row_sums": len(shape) - 1}
+    if n_sweeps:
+        shares["shared_row_sums"] -= FACTOR_SHARE
+        shares["shared_factor_sums"] = FACTOR_SHARE
+        uses["shared_factor_sums"] = n_sweeps * (len(shape) - 1)
+    return SlicePlan(n_sweeps, ReleasePlan.split(epsilon, delta, shares, uses))

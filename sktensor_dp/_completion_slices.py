@@ -1,25 +1,28 @@
 """Completion where all entries of a unit are private: what is shared, and each unit's own."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
+from sktensor_dp._completion_components import fit_components, shared_weights
+from sktensor_dp._completion_plan import SlicePlan
 from sktensor_dp.privacy.entries import SliceCurator
 from sktensor_dp.statistics.entries import as_entries
-from sktensor_dp.tensor.shared_effects import (
+from sktensor_dp.tensor.shared_components import SharedComponents
+from sktensor_dp.tensor.shared_effects import SharedEffects, shared_effects
+from sktensor_dp.tensor.unit_parameters import (
     LEVEL_VARIANCE,
+    N_PLAIN,
     EntryEffects,
-    SharedEffects,
     effects_at_entries,
     fold_in_units,
     predict_units,
-    shared_effects,
 )
 
-__all__ = ["SharedModel", "UnitParameters", "fit_slices"]
+__all__ = ["SharedModel", "UnitParameters", "fit_slices", "fold_in"]
 
 Floats = NDArray[np.float64]
 
@@ -34,31 +37,44 @@ LEVEL_PRIOR = 3
 
 @dataclass(frozen=True, eq=False)
 class SharedModel:
-    """What was released: a level, and effects of the rows of every shared mode.
+    """What was released: a level, and effects and factors of the rows of shared modes.
 
     Attributes
     ----------
     level : float
         Mean value of a unit.
-    deviation : float
-        Of a value about its unit's level.
+    noise_variance : float
+        Of a value about the model of its unit.
     unit_mode : int
         Mode of the units.
     effects : list of SharedEffects
         One for each other mode.
+    components : SharedComponents or None
+        Factors of the other modes, if any were found.
     """
 
     level: float
-    deviation: float
+    noise_variance: float
     unit_mode: int
     effects: list[SharedEffects]
+    components: SharedComponents | None = None
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of a unit's own parameters."""
+        return N_PLAIN + (0 if self.components is None else self.components.n_components)
 
     def at_entries(self, coordinates: NDArray[np.intp]) -> EntryEffects:
         """Shared effects of the rows of entries."""
         shared = np.delete(coordinates, self.unit_mode, axis=1)
         extended = [_with_unknown_row(effects) for effects in self.effects]
         unknown = [len(effects.effects) for effects in self.effects]
-        return effects_at_entries(extended, np.minimum(shared, unknown))
+        known = np.minimum(shared, unknown)
+        if self.components is None:
+            return effects_at_entries(extended, known)
+        factors = [np.vstack([f, np.zeros(f.shape[1])]) for f in self.components.factors]
+        components = replace(self.components, factors=tuple(factors))
+        return effects_at_entries(extended, known, components.rows(known))
 
     def predict(self, coordinates: NDArray[np.intp]) -> Floats:
         """Values of a unit of which nothing is known."""
@@ -85,8 +101,8 @@ class UnitParameters:
     ----------
     units : ndarray of shape (n_units,)
         Indices of the units, in order.
-    parameters : ndarray of shape (n_units, 3)
-        Level, slope on shared effects, and slope on popularity.
+    parameters : ndarray of shape (n_units, 3 + q)
+        Level, slope on shared effects, slope on popularity, and weights of components.
     """
 
     units: NDArray[np.intp]
@@ -117,7 +133,7 @@ class UnitParameters:
         # A row of zeros is kept for units without entries.
         places = np.searchsorted(self.units, wanted)
         known = np.append(self.units, -1)[places] == wanted
-        own = np.append(self.parameters, np.zeros((1, 3)), axis=0)
+        own = np.append(self.parameters, np.zeros((1, self._shared.n_parameters)), axis=0)
         values = predict_units(
             own,
             np.where(known, places, len(self.units)),
@@ -127,8 +143,16 @@ class UnitParameters:
         return np.clip(values, *self._bounds)
 
 
-def fit_slices(curator: SliceCurator, unit_mode: int) -> SharedModel:
-    """Release a level, then the effects of each shared mode given those before.
+def fit_slices(
+    curator: SliceCurator,
+    unit_mode: int,
+    plan: SlicePlan,
+    ranks: Sequence[int],
+    *,
+    full_core: bool,
+    random_state: int | np.random.RandomState | None,
+) -> SharedModel:
+    """Release a level, effects of each shared mode given those before, and components.
 
     Parameters
     ----------
@@ -136,6 +160,14 @@ def fit_slices(curator: SliceCurator, unit_mode: int) -> SharedModel:
         Holder of the entries.
     unit_mode : int
         Mode of the units.
+    plan : SlicePlan
+        How often factors are released.
+    ranks : sequence of n_modes int
+        Columns of each factor.
+    full_core : bool
+        Whether all combinations of columns are components.
+    random_state : int, RandomState or None
+        Seeds the start of the factors.
 
     Returns
     -------
@@ -148,11 +180,27 @@ def fit_slices(curator: SliceCurator, unit_mode: int) -> SharedModel:
     mean = share * float(np.clip(levels.mean, -half, half))
     deviation = half / 2 + share * (levels.deviation - half / 2)
     deviation = float(np.clip(deviation, 2 * half * LEAST_DEVIATION, half))
+    fitted, weights = _fit_effects(curator, unit_mode, mean, deviation)
+    level = mean + curator.middle
+    if plan.n_sweeps == 0:
+        return SharedModel(level, deviation**2, unit_mode, fitted)
+    components, noise_variance = fit_components(
+        curator, mean, deviation, fitted, weights,
+        [rank for mode, rank in enumerate(ranks) if mode != unit_mode],
+        full_core=full_core, n_sweeps=plan.n_sweeps, random_state=random_state,
+    )  # fmt: skip
+    return SharedModel(level, noise_variance, unit_mode, fitted, components)
+
+
+def _fit_effects(
+    curator: SliceCurator, unit_mode: int, mean: float, deviation: float
+) -> tuple[list[SharedEffects], list[Floats]]:
+    """Effects of the rows of each shared mode, and the weights of their entries."""
     scale = CLIP * deviation
     # Mean response, clipped and in units of the clip, to an effect of size one.
     gain = float(2 * ndtr(CLIP) - 1) / scale
     effects: list[Floats | None] = [None] * len(curator.shape)
-    fitted = []
+    fitted, weights = [], []
     for mode in range(len(curator.shape)):
         if mode == unit_mode:
             continue
@@ -167,7 +215,8 @@ def fit_slices(curator: SliceCurator, unit_mode: int) -> SharedModel:
         )
         effects[mode] = found.effects
         fitted.append(found)
-    return SharedModel(mean + curator.middle, deviation, unit_mode, fitted)
+        weights.append(shared_weights(found, max(float(noisy.counts.mean()), 1e-9)))
+    return fitted, weights
 
 
 def fold_in(
@@ -198,6 +247,6 @@ def fold_in(
         shared.at_entries(coordinates),
         n_units=len(units),
         level=shared.level,
-        noise_variance=shared.deviation**2,
+        noise_variance=shared.noise_variance,
     )
     return UnitParameters(units, parameters, shared, (float(low), float(high)))

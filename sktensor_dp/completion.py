@@ -12,6 +12,7 @@ from sktensor_dp._completion import CompletionMixin
 from sktensor_dp._completion_fit import CPRecipe, TuckerRecipe
 from sktensor_dp._completion_input import checked_ranks
 from sktensor_dp._parameters import Constraint, InstanceOf, Number
+from sktensor_dp._saved_completions import SAVED_CP, SAVED_TUCKER
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.entries import khatri_rao_rows
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
@@ -32,7 +33,8 @@ class PrivateCPCompletion(
     Parameters
     ----------
     rank : int, default=3
-        Number of components. Those that the released values do not show shrink to zero.
+        Number of components. Those that the released values do not show shrink to zero. For
+        ``"slice"`` they are sought where public numbers say that they can be found.
     bounds : tuple of (low, high)
         Public range that values are clamped to; required.
     shape : sequence of int or None, default=None
@@ -55,7 +57,8 @@ class PrivateCPCompletion(
     unit_mode : int, default=0
         Mode of the units of ``"slice"``.
     max_iter : int or None, default=None
-        Sweeps or steps that are releases of their own; None chooses by public numbers.
+        Sweeps or steps that are releases of their own; None chooses by public numbers. For
+        ``"slice"``, sweeps over the factors that units share (none if delta is 0).
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
@@ -66,7 +69,8 @@ class PrivateCPCompletion(
     Attributes
     ----------
     factors_ : list of ndarray of shape (shape[m], rank)
-        Unit columns; rows never observed are 0. Not for ``"slice"``.
+        Unit columns; rows never observed are 0. For ``"slice"``, if components were sought,
+        those of shared modes, in which a unit's own weights have unit variance; 0 for units.
     weights_ : ndarray of shape (rank,)
         Non-negative, decreasing. Not for ``"slice"``.
     mean_ : float
@@ -107,9 +111,13 @@ class PrivateCPCompletion(
     ``"slice"`` tensors that differ in all entries of one index. *Public*: coordinates,
     their number (not for ``"slice"``), the shape, the bounds and all parameters.
     *Releases*: ``entries``, ``row_sums``, ``factor_sums``, ``entry_gradients``,
-    ``ridge_block``, or ``unit_levels`` and ``shared_row_sums``, as ``privacy_report_``
-    lists them. *Not covered*: running time; what ``fold_in`` returns, which belongs to
-    the holder of the entries it was given; several values of one person, for ``"entry"``.
+    ``ridge_block``, or ``unit_levels``, ``shared_row_sums`` and ``shared_factor_sums``, as
+    ``privacy_report_`` lists them. *Not covered*: running time; what ``fold_in`` returns,
+    which belongs to the holder of the entries it was given; several values of one person,
+    for ``"entry"``.
+
+    Where values are released themselves, two modes with 500 entries or more to a row of
+    the shorter one are a table of variables: each has a noise variance of its own.
 
     For ``"slice"`` nothing of a unit is stored: ``predict`` knows what units share, and
     ``fold_in`` adds their own parameters where their entries are.
@@ -133,6 +141,7 @@ class PrivateCPCompletion(
     True
     """
 
+    _saved_state = SAVED_CP
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "rank": [Number(0, math.inf, integer=True)],
         **CompletionMixin._own_constraints,
@@ -165,6 +174,8 @@ class PrivateCPCompletion(
     def _n_features_out(self) -> int:
         return self._ranks[0]
 
+    _full_core: ClassVar[bool] = False
+
     def _checked_ranks(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (int(self.rank),) * len(shape)
 
@@ -188,7 +199,8 @@ class PrivateTuckerCompletion(
     Parameters
     ----------
     rank : int or sequence of int, default=3
-        Columns of each factor. One number holds for all modes, capped by their lengths.
+        Columns of each factor. One number holds for all modes, capped by their lengths. For
+        ``"slice"`` that of ``unit_mode`` is not used: a unit's slice of the core is its own.
     bounds, shape, epsilon, delta, perturbation, privacy_unit, unit_mode, max_iter, \
 accountant, random_state, verbose
         As for :class:`PrivateCPCompletion`.
@@ -196,9 +208,9 @@ accountant, random_state, verbose
     Attributes
     ----------
     factors_ : list of ndarray of shape (shape[m], rank[m])
-        Orthonormal columns. Not for ``"slice"``.
+        Orthonormal columns. For ``"slice"`` as for :class:`PrivateCPCompletion`.
     core_ : ndarray of shape rank
-        The core. Not for ``"slice"``.
+        The core. Not for ``"slice"``, where each unit has a slice of it of its own.
     mean_, biases_, shape_, perturbation_, n_iter_, privacy_report_, n_features_in_
         As for :class:`PrivateCPCompletion`.
 
@@ -223,6 +235,7 @@ accountant, random_state, verbose
     True
     """
 
+    _saved_state = SAVED_TUCKER
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "rank": [Number(1, math.inf, integer=True), InstanceOf(tuple, list, np.ndarray)],
         **CompletionMixin._own_constraints,
@@ -255,6 +268,8 @@ accountant, random_state, verbose
     @property
     def _n_features_out(self) -> int:
         return sum(self._ranks)
+
+    _full_core: ClassVar[bool] = True
 
     def _checked_ranks(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return checked_ranks(type(self).__name__, self.rank, shape)

@@ -24,7 +24,12 @@ from sktensor_dp.statistics.entry_queries import (
 )
 from sktensor_dp.statistics.jacobians import Jacobian
 from sktensor_dp.statistics.row_frames import RowFrames
-from sktensor_dp.statistics.slice_queries import SharedRowSums, UnitLevels
+from sktensor_dp.statistics.slice_queries import (
+    MOMENT_WEIGHT,
+    SharedFactorSums,
+    SharedRowSums,
+    UnitLevels,
+)
 
 __all__ = [
     "EntryCurator",
@@ -135,6 +140,28 @@ class NoisySharedRows:
     sums: Floats
     counts: Floats
     sigma: float
+
+
+@dataclass(frozen=True, eq=False)
+class NoisySharedFactor:
+    """Released sums over units for one shared factor.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (shape[mode], r)
+        Of clipped residuals times clipped slopes.
+    moment : ndarray of shape (r, r)
+        Mean over units of their second moment of slopes; symmetric.
+    sigma : float
+        Standard deviation of the noise of each sum.
+    slope_scale : float
+        Slope that counts as 1.
+    """
+
+    sums: Floats
+    moment: Floats
+    sigma: float
+    slope_scale: float
 
 
 class _PlainCurator(DataCurator):
@@ -314,3 +341,21 @@ class SliceCurator(_PlainCurator):
         query = SharedRowSums(mode, self.shape, level, scale, shrinkage, tuple(effects), order)
         noisy = self._sums("shared_row_sums", query)
         return NoisySharedRows(noisy.value[0], noisy.value[1], noisy.sigma)
+
+    def shared_factor_sums(self, query: SharedFactorSums) -> NoisySharedFactor:
+        """What units would change in one shared factor.
+
+        Parameters
+        ----------
+        query : SharedFactorSums
+            Released parameters of the model.
+
+        Returns
+        -------
+        NoisySharedFactor
+        """
+        noisy = self._sums("shared_factor_sums", query)
+        rows = len(noisy.value) - noisy.value.shape[1]
+        moment = noisy.value[rows:] / (MOMENT_WEIGHT * self.n_units)
+        moment = (moment + moment.T) / 2
+        return NoisySharedFactor(noisy.value[:rows], moment, noisy.sigma, query.slope_scale)

@@ -36,7 +36,8 @@ from sktensor_dp.statistics.sample_moments import (
     ThirdMomentHistogram,
     ThirdMoments,
 )
-from sktensor_dp.statistics.slice_queries import SharedRowSums, UnitLevels
+from sktensor_dp.statistics.scores import HeldOutScores
+from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.statistics.text import DocumentFrequencies
 from sktensor_dp.tensor.symmetric import n_unique
 
@@ -300,6 +301,22 @@ CATALOGUE: dict[str, Release] = {
             GAUSSIAN,
             LAPLACE,
             "shared_row_sums.md",
+        ),
+        Release(
+            "shared_factor_sums",
+            "sums over units of what each would change in one shared factor",
+            SharedFactorSums,
+            GAUSSIAN,
+            None,
+            "shared_factor_sums.md",
+        ),
+        Release(
+            "held_out_scores",
+            "mean score of a released model over held-out units, clipped to public bounds",
+            HeldOutScores,
+            GAUSSIAN,
+            LAPLACE,
+            "held_out_scores.md",
         ),
     )
 }

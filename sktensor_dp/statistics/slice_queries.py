@@ -11,13 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.entries import SLACK, SliceChunks
+from sktensor_dp.tensor.shared_components import SharedComponents
+from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.unit_parameters import N_PLAIN, effects_at_entries, unit_posteriors
 
-__all__ = ["SharedRowSums", "UnitLevels"]
+__all__ = ["SharedFactorSums", "SharedRowSums", "UnitLevels"]
 
 Floats = NDArray[np.float64]
 
 # Public numbers within these leave no residual that overflows, whose NaN no clip would stop.
 LEAST_SCALE, LARGEST_LEVEL = 1e-100, 1e100
+# Public numbers within these, and products of factors within the square of the larger, make
+# no number of a unit overflow but the norm of its moment, which is then clipped to 0.
+SMALLEST, LARGEST = 1e-20, 1e20
+# Weight of a unit's second moment beside its sums: it is a few numbers, and learnt easily.
+MOMENT_WEIGHT = 0.25
 
 
 @dataclass(frozen=True)
@@ -118,7 +126,11 @@ class SharedRowSums:
             raise ValueError("the mode must be shared by units, and the shape that of the data.")
         residuals = self._residuals(chunk)
         rows = chunk.coordinates[:, self.mode]
-        weights = 1 / self._count_norms(chunk, rows)[chunk.units]
+        if self.order == 1:
+            norms = np.maximum(_unit_sums(chunk, None), 1.0)
+        else:
+            norms = _count_norms(chunk, rows)
+        weights = 1 / norms[chunk.units]
         size = self.shape[self.mode]
         terms = (weights * residuals, weights)
         sums = [np.bincount(rows, weights=w, minlength=size) for w in terms]
@@ -136,18 +148,117 @@ class SharedRowSums:
         levels = (counts * means + self.shrinkage * self.level) / np.where(known > 0, known, 1.0)
         return np.clip((values - levels[chunk.units]) / self.scale, -1.0, 1.0)
 
-    def _count_norms(self, chunk: SliceChunks, rows: NDArray[np.intp]) -> Floats:
-        """Norm of C of each unit; 1 for units without entries."""
-        if self.order == 1:
-            return np.maximum(_unit_sums(chunk, None), 1.0)
-        # Runs of equal (unit, row) pairs are the entries of C that are not 0.
-        order = np.lexsort([rows, chunk.units])
-        units, rows = chunk.units[order], rows[order]
-        first = np.ones(len(units), dtype=bool)
-        first[1:] = (units[1:] != units[:-1]) | (rows[1:] != rows[:-1])
-        counts = np.bincount(np.cumsum(first) - 1).astype(float)
-        squares = np.bincount(units[first], weights=counts**2, minlength=chunk.n_units)
-        return np.sqrt(np.maximum(squares, 1.0))
+
+@dataclass(frozen=True, eq=False)
+class SharedFactorSums:
+    """Sum over units of what each would change in one shared factor, and its second moment.
+
+    A unit fits its own parameters to its entries. Each of its entries then has a residual,
+    clipped to [-1, 1], and a slope in the factor's row, clipped to length 1. Their
+    products are added in each row and divided by the norm of the unit's counts of rows.
+
+    Parameters
+    ----------
+    mode : int
+        Of the factor, among the shared modes in order.
+    shape : tuple of n_modes int
+        Of the tensor; public.
+    level : float
+        Mean level of units, minus the middle of the range; public.
+    effects : tuple of SharedEffects
+        Released, one per shared mode.
+    components : SharedComponents
+        Released factors.
+    noise_variance : float
+        Of values about the model, in each unit's own fit; public.
+    scale : float
+        Residual that is clipped to 1; public.
+    """
+
+    mode: int
+    shape: tuple[int, ...]
+    level: float
+    effects: tuple[SharedEffects, ...] = field(repr=False)
+    components: SharedComponents = field(repr=False)
+    noise_variance: float
+    scale: float
+
+    def __post_init__(self) -> None:
+        for name in ("noise_variance", "scale"):
+            if not SMALLEST <= getattr(self, name) <= LARGEST:
+                raise ValueError(f"{name} must be from {SMALLEST} to {LARGEST}.")
+        parts = [np.array([self.level])]
+        parts += [np.concatenate([e.effects, e.variances, e.popularity]) for e in self.effects]
+        product = math.prod(float(np.abs(f).max(initial=0.0)) for f in self.components.factors)
+        if not (product <= LARGEST**2 and all((np.abs(part) <= LARGEST).all() for part in parts)):
+            raise ValueError(f"released numbers must lie within {LARGEST}.")
+
+    @property
+    def slope_scale(self) -> float:
+        """Slope that is clipped to length 1: that of weights of one each."""
+        return math.sqrt(self.components.factors[self.mode].shape[1])
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Sums lie in the unit ball; moments do too, at acute angles to each other."""
+        return math.sqrt(4 + 2 * MOMENT_WEIGHT**2) * SLACK
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """Not bounded usefully: there is no pure law for this query."""
+        return math.inf
+
+    def total(self, chunk: SliceChunks) -> Floats:
+        """Rows of sums, then those of the weighted moment: (shape[mode] + r, r) numbers."""
+        shared = np.delete(chunk.coordinates, chunk.unit_mode, axis=1)
+        if np.delete(chunk.shape, chunk.unit_mode).tolist() != [
+            len(factor) for factor in self.components.factors
+        ]:
+            raise ValueError("the factors must be those of the shared modes.")
+        at = effects_at_entries(self.effects, shared, self.components.rows(shared))
+        means, covariances = unit_posteriors(
+            chunk.units, chunk.values, at, n_units=chunk.n_units,
+            level=self.level, noise_variance=self.noise_variance,
+        )  # fmt: skip
+        plain = np.einsum("nq,qn->n", means[chunk.units, :N_PLAIN], at.design()[:N_PLAIN])
+        residuals = (chunk.values - self.level - at.effects - plain) / self.scale
+        beside = self.components.beside(self.mode, shared)
+        weights = means[:, N_PLAIN:]
+        slopes = self.components.slopes(self.mode, weights[chunk.units], beside) / self.slope_scale
+        slopes /= np.maximum(np.sqrt(np.square(slopes).sum(axis=1)), 1.0)[:, None]
+        norms = _count_norms(chunk, shared[:, self.mode])[chunk.units]
+        terms = slopes * (np.clip(residuals, -1.0, 1.0) / norms)[:, None]
+        size = len(self.components.factors[self.mode])
+        sums = [np.bincount(shared[:, self.mode], term, minlength=size) for term in terms.T]
+        second = np.einsum("ua,ub->uab", weights, weights)
+        second += covariances[:, N_PLAIN:, N_PLAIN:]
+        return np.concatenate([np.array(sums).T, self._moment(chunk, second, beside)])
+
+    def _moment(self, chunk: SliceChunks, second: Floats, beside: Floats) -> Floats:
+        """Sum over units of their mean second moment of slopes, clipped and weighted."""
+        counts, q = _unit_sums(chunk, None), beside.shape[1]
+        products = np.empty((chunk.n_units, q, q))
+        for i in range(q):
+            for j in range(i + 1):
+                pair = _unit_sums(chunk, beside[:, i] * beside[:, j]) / np.maximum(counts, 1.0)
+                products[:, i, j] = products[:, j, i] = pair
+        moments = self.components.slope_moments(self.mode, second, products) / self.slope_scale**2
+        with np.errstate(over="ignore"):
+            lengths = np.linalg.norm(moments, axis=(1, 2))
+        moments *= (MOMENT_WEIGHT / np.maximum(lengths, 1.0))[:, None, None]
+        return np.asarray(moments.sum(axis=0), dtype=np.float64)
+
+
+def _count_norms(chunk: SliceChunks, rows: NDArray[np.intp]) -> Floats:
+    """Norm of each unit's numbers of entries in the rows of a mode; 1 without entries."""
+    # Runs of equal (unit, row) pairs are the numbers that are not 0.
+    order = np.lexsort([rows, chunk.units])
+    units, rows = chunk.units[order], rows[order]
+    first = np.ones(len(units), dtype=bool)
+    first[1:] = (units[1:] != units[:-1]) | (rows[1:] != rows[:-1])
+    counts = np.bincount(np.cumsum(first) - 1).astype(float)
+    squares = np.bincount(units[first], weights=counts**2, minlength=chunk.n_units)
+    return np.sqrt(np.maximum(squares, 1.0))
 
 
 def _unit_means(chunk: SliceChunks, values: Floats) -> tuple[Floats, Floats]:

@@ -128,6 +128,14 @@ class SortedEntries:
         """Sum over the modes of an effect per row, at every entry: shape (n_entries,)."""
         return row_effects(effects, self.coordinates)
 
+    def sorted_others(self, effects: Sequence[Floats], mode: int) -> Floats:
+        """Sum over the other modes of an effect per row, in the order of the mode."""
+        columns, (first, *others) = self._sorted[mode], self.others(mode)
+        total = effects[first].take(columns[first])
+        for k in others:
+            total += effects[k].take(columns[k])
+        return total
+
     def row_pointers(self, mode: int) -> Integers:
         """Where the rows of a mode begin and end in its order, of shape (n_m + 1,)."""
         return np.concatenate([[0], np.cumsum(self.counts[mode])])
@@ -188,7 +196,8 @@ def kronecker_rows(factors: Sequence[Floats], coordinates: Integers) -> Floats:
     product = np.ones((len(coordinates), 1))
     for k, factor in enumerate(factors):
         row = factor[coordinates[:, k]]
-        product = (product[:, :, None] * row[:, None, :]).reshape(len(coordinates), -1)
+        width = product.shape[1] * row.shape[1]
+        product = (product[:, :, None] * row[:, None, :]).reshape(len(coordinates), width)
     return product
 
 

@@ -1,30 +1,16 @@
-"""Effects of rows that units share, from noisy sums, and each unit's own parameters."""
+"""Effects of rows that units share, from noisy sums."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sktensor_dp.tensor.oracle import Floats
 
-__all__ = [
-    "EntryEffects",
-    "SharedEffects",
-    "effects_at_entries",
-    "fold_in_units",
-    "predict_units",
-    "shared_effects",
-]
-
-# Prior variances of a unit's level (in units of the noise variance), of its slope on the
-# shared effects (a pure number) and of its slope on popularity (in units of the noise
-# variance): chosen on held-out ratings, for data in which units differ by a little less
-# than half the noise's standard deviation.
-LEVEL_VARIANCE, SLOPE_VARIANCE, POPULARITY_VARIANCE = 0.2, 0.1, 0.05
+__all__ = ["SharedEffects", "shared_effects"]
 
 # Popularity is the logarithm of the root of a row's weight.
 _POPULARITY_POWER = 0.5
@@ -60,21 +46,6 @@ class SharedEffects:
     variances: Floats
     popularity: Floats
     scale: float
-
-
-@dataclass(frozen=True, eq=False)
-class EntryEffects:
-    """Shared effects at entries, added over the shared modes.
-
-    Parameters
-    ----------
-    effects, variances, popularity : ndarray of shape (n,)
-        Sums of those of the entries' rows.
-    """
-
-    effects: Floats
-    variances: Floats
-    popularity: Floats
 
 
 def shared_effects(
@@ -216,128 +187,6 @@ class _GridPosterior:
 
 def _expected(posterior: Floats, values: Floats) -> Floats:
     return np.asarray(np.sum(posterior * values, axis=1), dtype=np.float64)
-
-
-def effects_at_entries(
-    fitted: Sequence[SharedEffects], coordinates: NDArray[np.intp]
-) -> EntryEffects:
-    """Add up the effects of an entry's rows over the shared modes.
-
-    Parameters
-    ----------
-    fitted : sequence of SharedEffects
-        One per shared mode.
-    coordinates : ndarray of shape (n, n_shared_modes)
-        Coordinates of the entries in these modes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.shared_effects import SharedEffects, effects_at_entries
-    >>> one = SharedEffects(np.array([1.0, 2.0]), np.ones(2), np.zeros(2), 1.0)
-    >>> effects_at_entries([one, one], np.array([[0, 1], [1, 1]])).effects
-    array([3., 4.])
-    """
-    columns = np.asarray(coordinates).T
-    pairs = list(zip(fitted, columns, strict=True))
-    zero = np.zeros(columns.shape[1])
-    return EntryEffects(
-        effects=sum((mode.effects[rows] for mode, rows in pairs), zero),
-        variances=sum((mode.variances[rows] for mode, rows in pairs), zero),
-        popularity=sum((mode.popularity[rows] for mode, rows in pairs), zero),
-    )
-
-
-def fold_in_units(
-    units: NDArray[np.intp],
-    values: ArrayLike,
-    shared: EntryEffects,
-    *,
-    n_units: int,
-    level: float,
-    noise_variance: float,
-) -> Floats:
-    """Three parameters of each unit from its own entries alone.
-
-    x = level + b + a_u + t_u b + p_u f + N(0, noise_variance + var b), with b the shared
-    effect of the entry and f its popularity: ridge regression in each unit by itself.
-
-    Parameters
-    ----------
-    units : ndarray of int, shape (n,)
-        Unit of each entry.
-    values : array-like of shape (n,)
-        Values of the entries.
-    shared : EntryEffects
-        Of the same entries.
-    n_units : int
-        Number of units.
-    level : float
-        Mean value of a unit.
-    noise_variance : float
-        Variance of a value about the model, positive.
-
-    Returns
-    -------
-    ndarray of shape (n_units, 3)
-        Level a, slope t on the effects, slope p on popularity; zeros for a unit without
-        entries.
-
-    Raises
-    ------
-    ValueError
-        If `noise_variance` is not positive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.shared_effects import EntryEffects, fold_in_units
-    >>> shared = EntryEffects(np.zeros(4), np.zeros(4), np.zeros(4))
-    >>> fold_in_units(
-    ...     np.zeros(4, int), np.full(4, 5.0), shared, n_units=2, level=3.0, noise_variance=1.0
-    ... ).round(2)
-    array([[0.89, 0.  , 0.  ],
-           [0.  , 0.  , 0.  ]])
-    """
-    if not 0 < noise_variance < np.inf:
-        raise ValueError(f"noise_variance must be finite and positive; got {noise_variance}.")
-    precision = 1.0 / (noise_variance + shared.variances)
-    design = np.stack([np.ones(len(precision)), shared.effects, shared.popularity])
-    targets = np.asarray(values, dtype=np.float64) - level - shared.effects
-    gram, moment = np.zeros((n_units, 3, 3)), np.zeros((n_units, 3))
-    for i in range(3):
-        weighted = precision * design[i]
-        moment[:, i] = np.bincount(units, weighted * targets, minlength=n_units)
-        for j in range(i + 1):
-            gram[:, i, j] = np.bincount(units, weighted * design[j], minlength=n_units)
-            gram[:, j, i] = gram[:, i, j]
-    priors = [LEVEL_VARIANCE * noise_variance, SLOPE_VARIANCE, POPULARITY_VARIANCE * noise_variance]
-    gram += np.diag(1.0 / np.array(priors))
-    return np.asarray(np.linalg.solve(gram, moment[..., None])[..., 0], dtype=np.float64)
-
-
-def predict_units(
-    parameters: Floats, units: NDArray[np.intp], shared: EntryEffects, *, level: float
-) -> Floats:
-    """Values of entries from their units' parameters and the shared effects.
-
-    Parameters
-    ----------
-    parameters : ndarray of shape (n_units, 3)
-        Of `fold_in_units`.
-    units : ndarray of int, shape (n,)
-        Unit of each entry.
-    shared : EntryEffects
-        Of the same entries.
-    level : float
-        Mean value of a unit.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-    """
-    own, slope, popularity = parameters[units].T
-    return level + own + (1.0 + slope) * shared.effects + popularity * shared.popularity
 
 
 def _check_sums(

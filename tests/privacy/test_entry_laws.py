@@ -25,6 +25,9 @@ from sktensor_dp.statistics.entries import EntryChunks, IndexSet, SliceChunks
 from sktensor_dp.statistics.entry_queries import Entries
 from sktensor_dp.statistics.jacobians import CPJacobian
 from sktensor_dp.statistics.row_frames import RowFrames
+from sktensor_dp.statistics.slice_queries import MOMENT_WEIGHT, SharedFactorSums
+from sktensor_dp.tensor.shared_components import SharedComponents
+from sktensor_dp.tensor.shared_effects import SharedEffects
 
 Z = 4.9  # two-sided 1e-6 point of the normal
 EPSILONS = (1e-9, 1e-6, 0.01, 0.3, 1.0, 2.0, 5.0, 10.0, 20.0, 43.9, 44.0, 700.0)
@@ -369,3 +372,23 @@ def test_noise_of_slices_has_the_deviation_claimed(cost, noise):
 
 def test_entries_bound_both_norms_by_the_width():
     assert Entries(2.0).l2_sensitivity == Entries(2.0).l1_sensitivity == 4.0
+
+
+def test_noise_of_shared_factors_has_the_deviation_claimed(noise):
+    draws = 600
+    none = SharedEffects(np.zeros(6), np.ones(6), np.zeros(6), 1.0)
+    others = SharedEffects(np.zeros(3), np.ones(3), np.zeros(3), 1.0)
+    factors = SharedComponents((np.ones((6, 2)), np.ones((3, 2))), full_core=False)
+    query = SharedFactorSums(0, (20, 6, 3), 0.1, (none, others), factors, 1.0, 0.5)
+    shared = slice_curator("shared_factor_sums", GAUSSIAN, draws)
+    answers = [shared.shared_factor_sums(query) for _ in range(draws)]
+    (chunk,) = shared._chunks
+    truth = query.total(chunk)
+    errors = np.array([x.sums for x in answers]) - truth[:6]
+    assert abs((errors**2).mean() / answers[0].sigma ** 2 - 1) < Z * math.sqrt(2 / errors.size)
+    assert answers[0].sigma == pytest.approx(query.l2_sensitivity / 0.7, rel=1e-3)
+    # Of the moment: over its weight and the number of units, and halved off the diagonal.
+    errors = np.array([x.moment for x in answers]) - truth[6:] / (MOMENT_WEIGHT * 20)
+    expected = answers[0].sigma / (MOMENT_WEIGHT * 20)
+    assert abs((errors[:, 0, 0] ** 2).mean() / expected**2 - 1) < Z * math.sqrt(2 / draws)
+    assert abs((errors[:, 0, 1] ** 2).mean() / expected**2 - 0.5) < Z * math.sqrt(0.5 / draws)

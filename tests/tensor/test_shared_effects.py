@@ -1,19 +1,9 @@
-"""Effects of shared rows by empirical Bayes, and units folded in."""
+"""Effects of shared rows by empirical Bayes."""
 
 import numpy as np
 import pytest
 
-from sktensor_dp.tensor.shared_effects import (
-    LEVEL_VARIANCE,
-    POPULARITY_VARIANCE,
-    SLOPE_VARIANCE,
-    EntryEffects,
-    SharedEffects,
-    effects_at_entries,
-    fold_in_units,
-    predict_units,
-    shared_effects,
-)
+from sktensor_dp.tensor.shared_effects import shared_effects
 
 GAIN, SCALE, N_UNITS = 0.4, 0.25, 1000
 
@@ -86,59 +76,6 @@ def test_exact_sums(seed):
     assert np.isfinite(fitted.popularity).all()
 
 
-def test_effects_add_up_over_modes():
-    one = SharedEffects(np.array([1.0, 2.0]), np.array([0.1, 0.2]), np.array([3.0, 4.0]), 1.0)
-    two = SharedEffects(np.array([10.0, 20.0]), np.array([1.0, 2.0]), np.array([5.0, 6.0]), 1.0)
-    at = effects_at_entries([one, two], np.array([[0, 1], [1, 1], [1, 0]]))
-    np.testing.assert_allclose(at.effects, [21.0, 22.0, 12.0])
-    np.testing.assert_allclose(at.variances, [2.1, 2.2, 1.2])
-    np.testing.assert_allclose(at.popularity, [9.0, 10.0, 9.0])
-
-
-def test_fold_in_is_ridge_regression_of_each_unit(seed):
-    rng = np.random.default_rng(seed)
-    n, level, noise = 200, 3.0, 0.8
-    units = rng.integers(0, 6, n)  # of eight; the last two have no entry
-    shared = EntryEffects(rng.standard_normal(n), rng.uniform(0, 1, n), rng.standard_normal(n))
-    values = level + rng.standard_normal(n)
-    found = fold_in_units(units, values, shared, n_units=8, level=level, noise_variance=noise)
-    priors = np.array([LEVEL_VARIANCE * noise, SLOPE_VARIANCE, POPULARITY_VARIANCE * noise])
-    for unit in range(6):
-        own = units == unit
-        Z = np.column_stack([np.ones(own.sum()), shared.effects[own], shared.popularity[own]])
-        w = 1 / (noise + shared.variances[own])
-        expected = np.linalg.solve(
-            (Z.T * w) @ Z + np.diag(1 / priors),
-            (Z.T * w) @ (values[own] - level - shared.effects[own]),
-        )
-        np.testing.assert_allclose(found[unit], expected, atol=1e-10)
-    np.testing.assert_array_equal(found[6:], 0.0)
-    predicted = predict_units(found, units, shared, level=level)
-    a, t, p = found[units].T
-    np.testing.assert_allclose(
-        predicted, level + shared.effects + a + t * shared.effects + p * shared.popularity
-    )
-    # A unit's parameters depend on its own entries alone.
-    changed = np.where(units == 0, values + 5.0, values)
-    again = fold_in_units(units, changed, shared, n_units=8, level=level, noise_variance=noise)
-    np.testing.assert_array_equal(again[1:], found[1:])
-    assert np.abs(again[0] - found[0]).max() > 0.5
-
-
-def test_fold_in_predicts_better_than_the_level(seed):
-    rng = np.random.default_rng(seed)
-    units = np.repeat(np.arange(100), 30)
-    n = len(units)
-    shared = EntryEffects(0.5 * rng.standard_normal(n), np.zeros(n), np.zeros(n))
-    own = np.sqrt(LEVEL_VARIANCE) * rng.standard_normal(100)
-    truth = 3.0 + own[units] + shared.effects
-    values = truth + rng.standard_normal(n)
-    found = fold_in_units(units, values, shared, n_units=100, level=3.0, noise_variance=1.0)
-    error = rms(predict_units(found, units, shared, level=3.0) - truth)
-    # Two parameters from 30 values: sqrt(2 / 30) = .26 unshrunk; without them, .45.
-    assert error < 0.3
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -162,9 +99,3 @@ def test_wrong_parameters(wrong, message):
     }
     with pytest.raises(ValueError, match=message):
         shared_effects(**{**right, **wrong})
-
-
-def test_fold_in_needs_noise():
-    shared = EntryEffects(np.zeros(1), np.zeros(1), np.zeros(1))
-    with pytest.raises(ValueError, match="noise_variance"):
-        fold_in_units(np.zeros(1, int), [1.0], shared, n_units=1, level=0.0, noise_variance=0.0)

@@ -1,0 +1,139 @@
+"""Ratings by people of things, learnt with each person protected, and a new person folded in.
+
+Synthetic ratings of 1 to 5 stars: taste has two dimensions, and some things are better than
+others. All ratings of one person are the unit of privacy. Names are strings; scikit-learn's
+encoder numbers the things, whose list is public. A person who was not in the data gets
+predictions from own ratings, which never leave their place::
+
+    python examples/ratings.py
+    python examples/ratings.py --people 5000 --epsilon 2 --output ratings.svg
+"""
+
+import argparse
+import math
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from sklearn.preprocessing import OrdinalEncoder
+
+from sktensor_dp import NotEnoughDataWarning, PrivateCPCompletion
+
+Floats = NDArray[np.float64]
+
+STARS, EACH = (1.0, 5.0), 25
+KINDS = ("crime", "comedy", "war", "romance")
+THINGS = [f"{kind} {number:02d}" for kind in KINDS for number in range(1, 16)]
+BLUE, ORANGE, INK, MUTED = "#0072B2", "#E69F00", "#1f2933", "#52606d"
+
+
+@dataclass(frozen=True)
+class World:
+    """How good things are, and where in two dimensions of taste they lie."""
+
+    quality: Floats
+    taste: Floats
+
+    def ratings(
+        self, people: Floats, rng: np.random.Generator
+    ) -> tuple[NDArray[np.intp], NDArray[np.str_], Floats]:
+        """Who rated what, and how, of people by their taste."""
+        who = np.repeat(np.arange(len(people)), EACH)
+        what = np.argsort(rng.random((len(people), len(THINGS))), axis=1)[:, :EACH].ravel()
+        level = 3.2 + 0.3 * rng.standard_normal(len(people))
+        stars = level[who] + self.quality[what] + (people[who] * self.taste[what]).sum(axis=1)
+        stars += 0.5 * rng.standard_normal(len(who))
+        return who, np.array(THINGS)[what], np.clip(np.rint(stars), *STARS)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fit, print, draw; return 0, or 2 on bad input."""
+    parser = argparse.ArgumentParser(description="Ratings, and a new person folded in.")
+    parser.add_argument("--people", type=int, default=4000)
+    parser.add_argument("--epsilon", type=float, default=4.0)
+    parser.add_argument("--seed", type=int, default=0, help="of the data; noise has none")
+    parser.add_argument("--output", type=Path, default=Path("ratings.png"))
+    options = parser.parse_args(arguments)
+    rng = np.random.default_rng(options.seed)
+    world = invented(rng)
+    try:
+        if options.people < 1:
+            raise ValueError(f"--people must be at least 1, got {options.people}.")
+        who, what, stars = world.ratings(rng.standard_normal((options.people, 2)), rng)
+        encoder = OrdinalEncoder(categories=[THINGS], dtype=np.intp)
+        X = np.column_stack([who, encoder.fit_transform(what[:, None])[:, 0]])
+        model = PrivateCPCompletion(
+            2, bounds=STARS, shape=(options.people, len(THINGS)), privacy_unit="slice",
+            unit_mode=0, epsilon=options.epsilon,
+        ).fit(X, stars)  # fmt: skip
+        print(model.privacy_report_, end="\n\n")
+        person = newcomer(model, encoder, world, rng)
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        picture(*person, title(options.epsilon)).savefig(options.output, dpi=150)
+    except (OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"picture: {options.output}")
+    return 0
+
+
+def invented(rng: np.random.Generator) -> World:
+    """Each kind of thing lies in its own direction of taste."""
+    angles = np.repeat(np.arange(len(KINDS)) * math.pi / 2, len(THINGS) // len(KINDS))
+    angles = angles + 0.3 * rng.standard_normal(len(THINGS))
+    taste = 0.8 * np.column_stack([np.cos(angles), np.sin(angles)])
+    return World(0.4 * rng.standard_normal(len(THINGS)), taste)
+
+
+def newcomer(
+    model: PrivateCPCompletion, encoder: OrdinalEncoder, world: World, rng: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
+    """Someone who likes crime and dislikes war: truth and predictions, without and with fold-in."""
+    taste = np.array([[1.3, 0.0]])
+    _, what, stars = world.ratings(taste, rng)
+    rated = encoder.transform(what[:, None])[:, 0]
+    # A number of their own: the model knows nobody of it, and needs not.
+    own = model.fold_in(np.column_stack([np.zeros(EACH, np.intp), rated]), stars)
+    all_of_them = np.column_stack([np.zeros(len(THINGS), np.intp), np.arange(len(THINGS))])
+    truth = np.clip(3.2 + world.quality + taste[0] @ world.taste.T, *STARS)
+    plain, folded = model.predict(all_of_them), own.predict(all_of_them)
+    for name, found in (("what all share", plain), ("with 25 own ratings", folded)):
+        print(
+            f"RMSE of a new person, {name:20}: {np.sqrt(np.mean((found - truth) ** 2)):.2f} stars"
+        )
+    best = np.argsort(folded)[::-1]
+    unseen = [THINGS[i] for i in best if i not in set(rated)][:5]
+    print("to suggest: " + ", ".join(unseen))
+    return truth, plain, folded
+
+
+def picture(truth: Floats, plain: Floats, folded: Floats, name: str) -> Figure:
+    """Predictions against what the person would say, thing by thing."""
+    figure = Figure(figsize=(7.2, 3.6), layout="constrained")
+    axis = figure.subplots()
+    order = np.argsort(truth)
+    places = np.arange(len(truth))
+    axis.plot(places, truth[order], color=INK, linewidth=1.6, label="the person's taste")
+    axis.plot(places, plain[order], "o", ms=4, color=ORANGE, label="predicted for anyone")
+    axis.plot(places, folded[order], "s", ms=4, color=BLUE, label="folded in from 25 ratings")
+    axis.set(ylim=(0.8, 5.2), xlabel="things, from worst to best for this person", ylabel="stars")
+    axis.set_title(f"A new person, {name}", fontsize=10, loc="left", color=INK)
+    axis.grid(axis="y", color="#e4e7eb")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(loc="upper left", fontsize=8.5, frameon=False)
+    return figure
+
+
+def title(epsilon: float) -> str:
+    return "no noise" if math.isinf(epsilon) else f"epsilon = {epsilon:g} for everyone in the data"
+
+
+if __name__ == "__main__":
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotEnoughDataWarning)
+        sys.exit(main())
