@@ -10,10 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import (
+    audit,
+    budget,
     completion,
     completion_kernels,
     decomposition_accuracy,
     long_documents,
+    noise,
     power_method,
     power_method_speed,
     real_text,
@@ -23,6 +26,7 @@ from benchmarks import (
 from benchmarks.report import Report
 
 BENCHES = (
+    "noise",
     "speed",
     "power_method_speed",
     "power_method",
@@ -32,6 +36,8 @@ BENCHES = (
     "long_documents",
     "real_text",
     "decomposition_accuracy",
+    "budget",
+    "audit",
 )
 HERE = Path(__file__).parent
 
@@ -60,8 +66,12 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
 
 def run_bench(name: str, options: argparse.Namespace) -> Report:
     report = Report(name, quick=options.quick)
-    if name == "speed":
+    if name == "noise":
+        noise.run(report)
+    elif name == "speed":
         speed.run(report)
+    elif name == "audit":
+        audit.run(report)
     elif name == "power_method_speed":
         power_method_speed.run(report)
     elif name == "power_method":
@@ -70,6 +80,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         completion.run(report, options.data)
     elif name == "completion_kernels":
         completion_kernels.run(report)
+    elif name == "budget":
+        budget.run(report)
     elif name == "small_counts":
         small_counts.run(report)
     elif name == "long_documents":

@@ -1,7 +1,15 @@
 """Differentially private tensor methods as scikit-learn estimators."""
 
 from sktensor_dp.completion import PrivateCPCompletion, PrivateTuckerCompletion
-from sktensor_dp.exceptions import BudgetError, NotEnoughDataWarning, PrivacyLeakWarning
+from sktensor_dp.exceptions import (
+    BudgetError,
+    LedgerError,
+    ModelFileError,
+    NotEnoughDataWarning,
+    PrivacyLeakWarning,
+    UnsoundClaimWarning,
+)
+from sktensor_dp.model_selection import PrivateSearchCV, make_private_scorer
 from sktensor_dp.power_method import PrivateTensorPowerMethod
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise import config_context, unsafe_seeded_noise
@@ -14,14 +22,19 @@ __version__ = "0.1.0"
 __all__ = [
     "BudgetAccountant",
     "BudgetError",
+    "LedgerError",
+    "ModelFileError",
     "NotEnoughDataWarning",
     "PrivacyLeakWarning",
     "PrivacyReport",
     "PrivateCPCompletion",
     "PrivateCountVectorizer",
+    "PrivateSearchCV",
     "PrivateSpectralLDA",
     "PrivateTensorPowerMethod",
     "PrivateTuckerCompletion",
+    "UnsoundClaimWarning",
     "config_context",
+    "make_private_scorer",
     "unsafe_seeded_noise",
 ]

@@ -26,6 +26,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "tensor": ("tensor",),
     "topics": ("tensor", "topics"),
     "statistics": ("statistics", "tensor", "topics"),
+    # The command that shows a ledger.
+    "budget": ("exceptions", "privacy.accountant", "privacy.sqlite_ledger"),
     # Algorithms as their papers print them, sound or not: outside the boundary, and imported by
     # no other part.
     "published": (
@@ -38,14 +40,37 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "tensor",
         "topics",
     ),
-    "privacy.noise": ("exceptions",),
+    "privacy.sampling": (),
+    "privacy.opendp_sampling": (),
+    "privacy.noise": ("exceptions", "privacy.opendp_sampling", "privacy.sampling"),
     "privacy.calibration": (),
     "privacy.plan": ("privacy.calibration",),
     "privacy.report": (),
-    "privacy.accountant": ("exceptions", "privacy.calibration", "privacy.plan"),
+    "privacy.mixture": (),
+    "privacy.ledger": ("privacy.mixture", "privacy.plan"),
+    "privacy.sqlite_ledger": ("exceptions", "privacy.ledger", "privacy.plan"),
+    "privacy.statement": ("privacy.ledger",),
+    "privacy.accountant": (
+        "exceptions",
+        "privacy.calibration",
+        "privacy.ledger",
+        "privacy.plan",
+        "privacy.sqlite_ledger",
+        "privacy.statement",
+    ),
     "privacy.piecewise": ("privacy.noise",),
     "privacy.mechanisms": ("privacy.noise", "privacy.piecewise", "privacy.plan", "tensor"),
     "privacy.partition_selection": ("privacy.noise", "privacy.plan"),
+    "privacy.selection": ("privacy.calibration", "privacy.noise", "privacy.plan"),
+    # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
+    "privacy.audit": (
+        "exceptions",
+        "privacy.accountant",
+        "privacy.audit",
+        "privacy.calibration",
+        "privacy.noise",
+        "privacy.report",
+    ),
     "privacy": ("privacy", "statistics", "exceptions", "tensor"),
 }
 ESTIMATOR = (
@@ -65,6 +90,7 @@ ESTIMATOR = (
     "privacy.report",
     "privacy.entries",
     "privacy.samples",
+    "privacy.selection",
     "statistics",  # classes alone: see test_estimators_ask_and_do_not_compute
 )
 # Functions of public numbers: a threshold checked before anything is charged, and how much
