@@ -15,11 +15,13 @@ DELTA ?=
 TOPICS ?=
 OUTPUT ?=
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10
+MOVIELENS ?=
 
-.PHONY: demo test test-slow bench lint types docs-check clean help
+.PHONY: demo test test-slow bench papers lint types docs-check clean help
 
 help:
 	@echo "make demo [INPUT=texts.csv TEXT=column EPSILON=2 TOPICS=10 OUTPUT=folder]"
+	@echo "make papers [MOVIELENS=folder of ua.base and ua.test]"
 	@echo "make test | test-slow | bench | lint | types | clean"
 
 $(BIN)/python:
@@ -56,6 +58,10 @@ test-slow: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+# Every figure and table in docs/papers, from the beginning.
+papers: $(VENV)/.demo
+	@$(BIN)/python examples/papers.py $(if $(MOVIELENS),--movielens "$(MOVIELENS)")
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

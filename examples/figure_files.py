@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,14 +17,17 @@ __all__ = [
     "COLOURS",
     "MARKERS",
     "PAPERS",
+    "PROGRESS_FILE",
     "log_ticks",
     "new_figure",
     "print_table",
     "progress",
+    "read_rows",
     "styled",
     "write_figure",
 ]
 
+PROGRESS_FILE = "SKTENSOR_DP_PROGRESS_FILE"
 PAPERS = Path(__file__).resolve().parents[1] / "docs" / "papers"
 
 # Okabe & Ito: told apart with any colour vision; markers tell them apart without colour.
@@ -101,6 +105,12 @@ def write_figure(
     return [svg, table]
 
 
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Rows of a CSV that was written beside a figure, numbers as numbers."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [{key: _number(value) for key, value in row.items()} for row in csv.DictReader(file)]
+
+
 def print_table(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Print rows as a table under a title, columns aligned."""
     cells = [list(rows[0]), *([_shown(value, 3) for value in row.values()] for row in rows)]
@@ -111,9 +121,14 @@ def print_table(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def progress(items: Sequence[Any], label: str) -> Iterator[Any]:
-    """Yield the items, and draw on a terminal how many are done."""
+    """Yield the items, and draw on a terminal how many are done.
+
+    A script that is run by another finds in the environment the file to say it in.
+    """
     start = time.monotonic()
     for done, item in enumerate(items):
+        if PROGRESS_FILE in os.environ:
+            Path(os.environ[PROGRESS_FILE]).write_text(f"{label}\t{done}\t{len(items)}\n")
         if sys.stderr.isatty():
             seconds = time.monotonic() - start
             bar = "█" * (24 * done // len(items))
@@ -126,6 +141,15 @@ def progress(items: Sequence[Any], label: str) -> Iterator[Any]:
         f"{time.monotonic() - start:.0f} s" + " " * 24,
         file=sys.stderr,
     )
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _shown(value: Any, digits: int = 5) -> Any:

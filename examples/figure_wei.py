@@ -55,6 +55,10 @@ NAMES = {2: "wei-figure-2", 3: "wei-figure-3"}
 SIDE, RANK, OBSERVED, DELTA, LIPSCHITZ = 20, 3, 0.8, 1e-6, 1.0
 EPSILONS = {2: (1.0, 2.0, 5.0, 10.0, 30.0), 3: (1.0, 2.0, 5.0, 10.0)}
 RUNS = {2: 5, 3: 1}
+NOTES = {
+    2: "runs: {} (50 in print); SGD in blocks of entries where the print goes entry by entry",
+    3: "runs: {} (10 in print); SGD in blocks of entries where the print goes entry by entry",
+}
 # Entries whose gradients are taken at once, for CP and Tucker: a compromise between the print and
 # its time.
 BLOCKS = {2: (256, 64), 3: (1024, 1024)}
@@ -333,6 +337,7 @@ def draw(rows: Sequence[dict[str, Any]], number: int) -> Any:
             label: handle for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
         }
     figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=3)
+    figure.supxlabel(NOTES[number].format(rows[0]["runs"]), fontsize=8, color=COLOURS["grey"])
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Texts and counts to work on: public documentation, files of one's own, LDA-C files.
+"""Data to work on: public documentation, texts of one's own, LDA-C files, MovieLens 100K.
 
 The readers of private files say what is wrong with a file without ever showing
 what is in it: messages name files, columns, line numbers and types.
@@ -18,8 +18,9 @@ import numpy as np
 from scipy import sparse
 
 from sktensor_dp._docstrings import load_docstrings
+from sktensor_dp._movielens import fetch_movielens_100k
 
-__all__ = ["load_docstrings", "load_ldac", "load_texts"]
+__all__ = ["fetch_movielens_100k", "load_docstrings", "load_ldac", "load_texts"]
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 _MAX_LISTED_COLUMNS = 30

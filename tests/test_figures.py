@@ -147,6 +147,8 @@ def test_wei_is_drawn(script, tmp_path, capsys):
     assert not (tmp_path / "wei-figure-3.csv").exists()
     drawn = words_in(tmp_path / "wei-figure-2.svg")
     assert set(figure.LOOKS) <= drawn
+    # A smaller experiment than in print says so on the figure.
+    assert any(text.startswith("runs: 1 (50 in print); SGD in blocks") for text in drawn)
     assert "give its folder as --movielens" in capsys.readouterr().out
 
 
@@ -171,3 +173,70 @@ def test_bi_scaling(script):
     # One value changed moves another: no bound on single values bounds this.
     neighbour = figure.BiScaling(X, np.array([4.0, 3.0, 1.0, 3.0, 2.0]), (2, 4, 2))
     np.testing.assert_allclose(neighbour.scaled[:2], [1, -1], atol=1e-12)
+
+
+# ------------------------------------------------------------------- theorems
+
+THEOREMS = {
+    "theorem_power_method": {"d = 15", "tolerance against k", "theorem: 1/√k"},
+    "theorem_stream": {"samples needed", "corollary: d²", "d (k + L)"},
+    "theorem_whitening": {"noise borne", "power method", "against √d ‖E‖"},
+    "theorem_incoherence": {"√(μ₀ k log d / d)", "noise alone"},
+    "theorem_spectral_lda": {"config. 1: e3, e4, e8", "whitened tensor", "error of topics"},
+    "theorem_private_power_method": {"same noise, exact ε", "theorem: at most k²"},
+}
+
+
+@pytest.mark.parametrize("name", THEOREMS)
+def test_theorem_is_drawn_and_judged(script, name, tmp_path, capsys):
+    theorem, files = script(name), script("figure_files")
+    assert theorem.main(["--quick", "--out", str(tmp_path)]) == 0
+    assert words_in(tmp_path / f"{theorem.NAME}.svg") >= THEOREMS[name]
+    rows = files.read_rows(tmp_path / f"{theorem.NAME}.csv")
+    judged = theorem.claims(rows)
+    assert judged
+    assert {claim.verdict for claim in judged} <= {"reproduced", "in part", "not reproduced"}
+    assert all(claim.words and claim.measured for claim in judged)
+    out = capsys.readouterr().out
+    assert "exponent" in out or "over its rate" in out
+
+
+def test_stream_has_the_moments_that_the_theorem_asks_for(script):
+    theorem = script("theorem_stream")
+    rng = np.random.default_rng(0)
+    X = np.vstack(list(theorem.samples(6, 200_000, rng)))
+    assert X.shape == (200_000, 6)
+    # Means of 200,000 products of bounded variance: six standard errors are below .05.
+    moments = np.einsum("ni,nj,nk->ijk", X, X, X, optimize=True) / len(X)
+    expected = np.zeros((6, 6, 6))
+    expected[range(3), range(3), range(3)] = theorem.WEIGHTS
+    np.testing.assert_allclose(moments, expected, atol=0.05)
+    np.testing.assert_allclose(X.T @ X / len(X), np.eye(6), atol=0.05)
+
+
+def test_errors_of_components_are_matched_and_scaled(script):
+    theorem = script("theorem_power_method")
+
+    def silent(U):
+        return np.zeros(U.shape)
+
+    rng = np.random.default_rng(0)
+    epsilon, vectors, values = theorem.recovered(silent, 1.0, theorem.WEIGHTS, 8, rng)
+    assert epsilon == 0
+    np.testing.assert_allclose(vectors, 0, atol=1e-6)
+    np.testing.assert_allclose(values, 0, atol=1e-9)
+
+
+def test_private_power_method_finds_the_first_component_at_a_large_epsilon(script):
+    theorem = script("theorem_private_power_method")
+    V = script("incoherent_components").incoherent_components(32, 4, 1)
+    rng = np.random.default_rng(0)
+    noise = script("figure_wang_anandkumar").gaussian_noise(32, rng)
+    for vector in (
+        theorem.by_iteration(V, 1e6, rng),
+        theorem.by_input(V, noise, 1e6, rng),
+    ):
+        np.testing.assert_allclose(vector, V[0], atol=0.01)
+    # What is printed for epsilon = 1 is several times as much noise as that needs.
+    assert 0.1 < theorem.exact_epsilon("incoherent", 1024, 4, 1.0) < 0.2
+    assert 0.7 < theorem.exact_epsilon("input", 64, 4, 1.0) < 1

@@ -1,0 +1,160 @@
+"""MovieLens 100K: ratings of films by users, with the day, from a folder or the network."""
+
+import hashlib
+import io
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Mapping
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import get_data_home
+from sklearn.utils import Bunch
+
+__all__ = ["fetch_movielens_100k"]
+
+FOLDER, SECONDS_PER_DAY = "ml-100k", 86_400
+SHAPE = (943, 1682)  # users, films, as the data set's own description counts them
+ARCHIVE = "https://files.grouplens.org/datasets/movielens/ml-100k.zip"
+TIMEOUT = 60.0
+# SHA-256 of the two files that are read; the other files of the archive never leave it.
+CHECKSUMS = {
+    "ua.base": "67b5bcdb380c29f85d56a012ecd88612ae020f30a6730d117a334ee8203b91f2",
+    "ua.test": "d0497e202417720f57a184ec8c66be2d1afa4ff41bb53787c57b28d6bf79bc42",
+}
+DESCRIPTION = """MovieLens 100K, collected by the GroupLens Research Project at the University of
+Minnesota from September 1997 to April 1998: 100,000 ratings (1 to 5) of 1682 films by 943 users
+who rated 20 or more. Split ua: ua.test has ten ratings of each user, ua.base the others.
+
+Terms: for research; not to be redistributed, or used commercially, without separate permission of
+GroupLens; no endorsement by the University of Minnesota or GroupLens may be stated or implied.
+Publications cite F. M. Harper and J. A. Konstan, "The MovieLens datasets: history and context",
+ACM Transactions on Interactive Intelligent Systems 5(4), 2015."""
+
+
+def fetch_movielens_100k(
+    data_home: str | Path | None = None, download_if_missing: bool = True
+) -> Bunch:
+    """Ratings of MovieLens 100K, downloaded if necessary, with the split `ua`.
+
+    Read are ``ua.base`` and ``ua.test``, in ``<data_home>/ml-100k``. Whether they were
+    downloaded or lay there, their SHA-256 checksums are compared with known ones.
+
+    Terms of GroupLens: for research; not to be redistributed, or used commercially,
+    without separate permission; publications cite Harper & Konstan (2015).
+
+    Parameters
+    ----------
+    data_home : str or Path, default=None
+        Folder of data sets. By default that of scikit-learn,
+        `sklearn.datasets.get_data_home`.
+    download_if_missing : bool, default=True
+        Whether to fetch the archive (5 MB) from files.grouplens.org if a file is
+        missing.
+
+    Returns
+    -------
+    Bunch
+        With attributes
+
+        - ``data``: ndarray of shape (100000, 3), integer coordinates user, item, day,
+          from 0; days are steps of 24 hours from the first rating;
+        - ``target``: ndarray of shape (100000,), ratings from 1.0 to 5.0;
+        - ``train``, ``test``: Bunch with the ``data`` and ``target`` of ``ua.base``
+          (90570 ratings, the first rows of ``data``) and ``ua.test`` (9430);
+        - ``shape``: (943, 1682, 215), of the tensor of users, items and days;
+        - ``feature_names``: ``["user", "item", "day"]``;
+        - ``filenames``: dict of the two files read;
+        - ``DESCR``: what the data are, and the terms.
+
+    Raises
+    ------
+    OSError
+        If a file is missing and `download_if_missing` is false, the archive cannot be
+        fetched, or a checksum differs.
+
+    Notes
+    -----
+    **Privacy.** None: ratings are returned as they are. They are a public data set of
+    real people.
+
+    References
+    ----------
+    F. M. Harper, J. A. Konstan, "The MovieLens datasets: history and context", ACM
+    Transactions on Interactive Intelligent Systems 5(4), 2015.
+
+    Examples
+    --------
+    >>> from sktensor_dp.datasets import fetch_movielens_100k
+    >>> ratings = fetch_movielens_100k()  # doctest: +SKIP
+    >>> ratings.data.shape, ratings.shape  # doctest: +SKIP
+    ((100000, 3), (943, 1682, 215))
+    """
+    folder = Path(get_data_home(None if data_home is None else str(data_home))) / FOLDER
+    files = {name: folder / name for name in CHECKSUMS}
+    if not all(file.exists() for file in files.values()):
+        if not download_if_missing:
+            raise OSError(
+                f"data_home: {' and '.join(CHECKSUMS)} are not in its folder {FOLDER!r}, "
+                "and download_if_missing is false."
+            )
+        _download(files)
+    contents = {name: file.read_bytes() for name, file in files.items()}
+    _check(contents, "in data_home; remove it to have it downloaded anew")
+    return _as_bunch(contents, files)
+
+
+def _download(files: Mapping[str, Path]) -> None:
+    """Write the files that are read, once all of them are known to be right."""
+    try:
+        with urllib.request.urlopen(ARCHIVE, timeout=TIMEOUT) as response:
+            archive = response.read()
+        with zipfile.ZipFile(io.BytesIO(archive)) as members:
+            contents = {name: members.read(f"{FOLDER}/{name}") for name in files}
+    except (OSError, HTTPException) as error:
+        raise OSError(
+            f"MovieLens 100K could not be fetched from {ARCHIVE} ({type(error).__name__}). "
+            f"Without a network, put {' and '.join(files)} into the folder {FOLDER!r} of data_home."
+        ) from error
+    except (zipfile.BadZipFile, zlib.error, KeyError) as error:
+        raise OSError(
+            f"What {ARCHIVE} sent is not the archive of MovieLens 100K ({type(error).__name__})."
+        ) from error
+    _check(contents, "as downloaded")
+    for name, file in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(contents[name])
+
+
+def _check(contents: Mapping[str, bytes], where: str) -> None:
+    for name, content in contents.items():
+        if hashlib.sha256(content).hexdigest() != CHECKSUMS[name]:
+            raise OSError(
+                f"{name} {where}: it does not have the known SHA-256 checksum, "
+                "so that it is damaged or another version."
+            )
+
+
+def _as_bunch(contents: Mapping[str, bytes], files: Mapping[str, Path]) -> Bunch:
+    parts: list[tuple[NDArray[Any], NDArray[np.float64]]] = []
+    tables = [np.loadtxt(io.BytesIO(contents[name]), dtype=np.int64, ndmin=2) for name in files]
+    first = min(int(table[:, 3].min()) for table in tables)
+    for table in tables:
+        day = (table[:, 3] - first) // SECONDS_PER_DAY
+        data = np.column_stack([table[:, :2] - 1, day]).astype(np.intp)
+        parts.append((data, table[:, 2].astype(np.float64)))
+    data = np.concatenate([part[0] for part in parts])
+    return Bunch(
+        data=data,
+        target=np.concatenate([part[1] for part in parts]),
+        train=Bunch(data=parts[0][0], target=parts[0][1]),
+        test=Bunch(data=parts[1][0], target=parts[1][1]),
+        shape=(*SHAPE, int(data[:, 2].max()) + 1),
+        feature_names=["user", "item", "day"],
+        filenames=dict(files),
+        DESCR=DESCRIPTION,
+    )
