@@ -25,6 +25,9 @@ Model = CPCompletion | TuckerCompletion
 # Deviation of components to start from, in halves of the bounds.
 COMPONENT = 0.1
 SWEEPS = 60
+# Rows of a matrix with so many entries each, on average, are variables: each one's noise has a
+# variance of its own.
+VARIABLE_ENTRIES = 500
 
 
 class CPRecipe:
@@ -45,7 +48,7 @@ class CPRecipe:
         """Fit released values, with the noise known to be in them."""
         return complete_cp(
             entries, values, self.rank, noise_variance=noise_variance,
-            max_iter=SWEEPS, random_state=self.random_state,
+            noise_mode=_variables(entries), max_iter=SWEEPS, random_state=self.random_state,
         )  # fmt: skip
 
     def of_cp(self, model: CPCompletion) -> CPCompletion:
@@ -84,6 +87,15 @@ class TuckerRecipe:
         core = np.zeros(shape)
         core[(np.arange(model.rank),) * len(self.ranks)] = model.weights
         return with_orthonormal_factors(model, self.ranks, model.factors, core)
+
+
+def _variables(entries: SortedEntries) -> int | None:
+    """Mode of a matrix whose rows are variables, by public numbers; None if there is none."""
+    mode = int(np.argmin(entries.shape))
+    is_matrix = entries.n_modes == 2
+    return (
+        mode if is_matrix and entries.n_entries >= VARIABLE_ENTRIES * min(entries.shape) else None
+    )
 
 
 def fit_entries(

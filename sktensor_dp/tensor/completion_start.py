@@ -18,6 +18,10 @@ __all__ = ["core_components", "fit_core", "mode_subspaces", "start_cp"]
 # Up to this length of a mode the Gram matrix of its unfolding is formed.
 _DENSE_GRAM = 600
 
+# An unfolding with at least one entry in so many observed is multiplied as a dense one: it
+# takes no more memory than the sorted entries do, and BLAS is faster.
+_DENSE_SHARE = 8
+
 # A core of more entries is projected instead of solved for: its normal equations would
 # take over 8 MB, and all of the time.
 _MOST_SOLVED = 1024
@@ -78,13 +82,13 @@ def mode_subspaces(
     subspaces = []
     for mode, rank in enumerate(ranks):
         unfolded = _unfold(entries, values, mode)
-        squares = np.asarray(unfolded.multiply(unfolded).sum(axis=1))
         length = entries.shape[mode]
         if length <= _DENSE_GRAM:
-            gram = (unfolded @ unfolded.T).toarray()
+            gram = _gram(unfolded, entries.n_entries)
             np.fill_diagonal(gram, 0.0)
             _, vectors = top_eigenpairs(gram, rank)
         else:
+            squares = np.asarray(unfolded.multiply(unfolded).sum(axis=1))
             product = _off_diagonal_gram(unfolded, squares)
             _, vectors = top_eigenpairs(product, rank, dim=length, tol=1e-5, random_state=rng)
         subspaces.append(vectors)
@@ -202,16 +206,25 @@ def start_cp(
 
 
 def _unfold(entries: SortedEntries, values: Floats, mode: int) -> scipy.sparse.csr_matrix:
-    """Unfolding over the distinct columns that occur; equal coordinates add up."""
+    """Unfolding over columns that occur, and few others; equal coordinates add up."""
     columns = np.zeros(entries.n_entries, dtype=np.int64)
     n_columns = 1
     for k in entries.others(mode):
-        # Numbered anew after each mode: the product of the lengths may overflow.
-        joint = columns * entries.shape[k] + entries.coordinates[:, k]
-        distinct, columns = np.unique(joint, return_inverse=True)
-        n_columns = len(distinct)
+        columns = columns * entries.shape[k] + entries.coordinates[:, k]
+        n_columns *= entries.shape[k]
+        if n_columns > entries.n_entries:
+            # Numbered anew: the product of the lengths may overflow.
+            distinct, columns = np.unique(columns, return_inverse=True)
+            n_columns = len(distinct)
     rows = entries.coordinates[:, mode]
     return scipy.sparse.csr_matrix((values, (rows, columns)), (entries.shape[mode], n_columns))
+
+
+def _gram(unfolded: scipy.sparse.csr_matrix, n_entries: int) -> Floats:
+    if math.prod(unfolded.shape) > _DENSE_SHARE * n_entries:
+        return np.asarray((unfolded @ unfolded.T).toarray(), dtype=np.float64)
+    dense: Floats = unfolded.toarray()
+    return dense @ dense.T
 
 
 def _off_diagonal_gram(unfolded: scipy.sparse.csr_matrix, squares: Floats) -> Operator:

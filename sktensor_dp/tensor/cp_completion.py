@@ -22,6 +22,7 @@ from sktensor_dp.tensor.normal_equations import (
     solve_rows,
 )
 from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.row_noise import RowNoise
 
 __all__ = ["CPCompletion", "complete_cp"]
 
@@ -66,7 +67,8 @@ class CPCompletion:
     weights : ndarray of shape (rank,)
         Non-negative, decreasing.
     noise_variance : float
-        Variance of a value about the model, sampling noise included.
+        Variance of a value about the model, sampling noise included; its mean over the
+        entries where rows differ.
     n_iter : int
         Sweeps done.
     bias_variances : list of ndarray of shape (n_m,)
@@ -134,6 +136,7 @@ def complete_cp(
     rank: int,
     *,
     noise_variance: float | None = None,
+    noise_mode: int | None = None,
     biases: bool = True,
     max_iter: int = 60,
     tol: float = 1e-5,
@@ -156,6 +159,10 @@ def complete_cp(
         Number of components; 0 fits the mean and biases alone.
     noise_variance : float, optional
         Known variance of noise in the values, below which the estimate never falls.
+    noise_mode : int, optional
+        Mode whose rows have noise variances of their own, as the variables of a factor
+        analysis do; by default one variance holds for all. Without components it is not
+        used.
     biases : bool, default=True
         Whether rows have biases.
     max_iter : int, default=60
@@ -205,6 +212,8 @@ def complete_cp(
     """
     targets = as_values(values, entries)
     _check(rank, max_iter, tol, noise_variance)
+    if noise_mode not in (None, *range(entries.n_modes)):
+        raise ValueError(f"noise_mode must be None or a mode of the entries; got {noise_mode}.")
     mean, deviation = float(targets.mean()), float(targets.std())
     if deviation <= _CONSTANT * np.abs(targets).max():
         return _constant(entries, mean, rank, noise_variance or 0.0)
@@ -213,7 +222,7 @@ def complete_cp(
     n_iter = posterior.run(_BIAS_SWEEPS if rank else max_iter, tol)
     if rank:
         posterior.start(start_cp(entries, posterior.residuals(), rank, as_generator(random_state)))
-        n_iter = posterior.run(max_iter, tol)
+        n_iter = posterior.run(max_iter, tol, noise_mode)
     return posterior.completion(mean, deviation, n_iter)
 
 
@@ -226,7 +235,7 @@ class _Posterior:
         self._entries = entries
         self._values = values
         self._sorted_values = [entries.sort(values, m) for m in range(entries.n_modes)]
-        self._counts = [counts.astype(np.float64) for counts in entries.counts]
+        self._row_noise = RowNoise(entries, None)
         self._noise_floor = noise_floor
         self._has_biases = has_biases
         self._mean = 0.0
@@ -247,9 +256,12 @@ class _Posterior:
         """What the mean and biases leave, in the order of the entries."""
         return self._values - self._mean - self._entries.at_entries(self._biases)
 
-    def run(self, max_iter: int, tol: float) -> int:
+    def run(self, max_iter: int, tol: float, noise_mode: int | None = None) -> int:
         """Sweep until the noise variance settles; return the number of sweeps."""
         for sweep in range(1, max_iter + 1):
+            if sweep == _LEAST_SWEEPS and noise_mode is not None:
+                # Before components have found their place, residuals are not noise.
+                self._row_noise = RowNoise(self._entries, noise_mode)
             before = self._variance
             for mode in range(self._entries.n_modes):
                 self._update(mode)
@@ -262,35 +274,36 @@ class _Posterior:
         """What the mean and the other modes' biases leave, in the order of the mode."""
         targets = self._sorted_values[mode] - self._mean
         if self._has_biases:
-            columns = self._entries.sorted_coordinates(mode)
-            for k in self._entries.others(mode):
-                targets -= self._biases[k].take(columns[k])
+            targets -= self._entries.sorted_others(self._biases, mode)
         return targets
 
     def _equations(self, mode: int, targets: Floats) -> NormalEquations:
         n, rank = self._factors[mode].shape
         if rank == 0:
             return NormalEquations(np.zeros((n, 0, 0)), np.zeros((n, 0)), np.zeros((n, 0)))
-        return cp_normal_equations(
-            self._entries, mode, self._factors, targets, self._second_moments
-        )
+        factors = self._row_noise.weighted_rows(self._factors)
+        moments = self._row_noise.weighted_rows(self._second_moments)
+        return cp_normal_equations(self._entries, mode, factors, targets, moments)
 
     def _update(self, mode: int) -> None:
         """Biases and factor rows of a mode given the others, and all their variances."""
-        counts, noise = self._counts[mode], self._variance
+        counts, precisions = self._row_noise.totals[mode], self._row_noise.precisions[mode]
+        noise = self._variance / precisions
         targets = self._targets(mode)
-        sums = self._entries.sorted_row_sums(targets, mode)
+        sums = self._entries.sorted_row_sums(self._row_noise.weighted(targets, mode), mode)
         equations = self._equations(mode, targets)
         bias_ridge = noise / self._bias_scales[mode] if self._has_biases else None
-        ridge = noise / self._factor_scales[mode]
+        ridge = noise[:, None] / self._factor_scales[mode]
         bias, rows, penalised = solve_rows(equations, counts, sums, bias_ridge, ridge)
         rows[:, np.mean(rows**2, axis=0) < _NEGLIGIBLE] = 0.0
-        moments = rows[:, :, None] * rows[:, None, :] + noise * np.linalg.inv(penalised)
-        seen = counts > 0
+        moments = np.asarray(np.linalg.inv(penalised), dtype=np.float64)
+        moments *= noise[:, None, None]
+        moments += rows[:, :, None] * rows[:, None, :]
+        seen = self._entries.counts[mode] > 0
         if bias_ridge is not None:
             variances = noise / (counts + bias_ridge)
             scale = np.mean(bias[seen] ** 2 + variances[seen])
-            self._bias_scales[mode] = max(scale, _LEAST_BIAS * noise + _TINY)
+            self._bias_scales[mode] = max(scale, _LEAST_BIAS * self._variance + _TINY)
             self._biases[mode], self._bias_variances[mode] = bias, variances
         self._factors[mode], self._second_moments[mode] = rows, moments
         if rows.shape[1]:
@@ -303,19 +316,31 @@ class _Posterior:
         self, mode: int, targets: Floats, sums: Floats, equations: NormalEquations
     ) -> None:
         """Expected residuals from the sums at hand, without another pass over the entries."""
-        bias, rows = self._biases[mode], self._factors[mode]
+        bias, rows, noise = self._biases[mode], self._factors[mode], self._row_noise
+        counts, precisions = noise.totals[mode], noise.precisions[mode]
         terms = np.sum(equations.design * rows, axis=1)
-        squares = float(targets @ targets)
-        expected = squares - 2.0 * (sums @ bias + np.sum(equations.moment * rows))
-        expected += self._counts[mode] @ bias**2 + 2.0 * (bias @ terms)
-        expected += np.sum(equations.gram * self._second_moments[mode])
-        for counts, variances in zip(self._counts, self._bias_variances, strict=True):
-            expected += counts @ variances
-        n = self._entries.n_entries
-        shift = float(sums.sum() - self._counts[mode] @ bias - terms.sum()) / n
+        # Of the entries of each row, but for the squares of the targets.
+        expected = counts * bias**2 + 2.0 * bias * (terms - sums)
+        expected += np.einsum("ijk,ijk->i", equations.gram, self._second_moments[mode])
+        expected -= 2.0 * np.sum(equations.moment * rows, axis=1)
+        left = sums - counts * bias - terms
+        shift = float(precisions @ left) / float(precisions @ counts)
         self._mean += shift
-        least = max(self._noise_floor, _LEAST_NOISE * squares / n + _TINY)
-        self._variance = max(float(expected) / n - shift**2, least)
+        expected += shift * (shift * counts - 2.0 * left)
+        n, floor = self._entries.n_entries, self._noise_floor
+        if mode == noise.mode:
+            squares = self._entries.sorted_row_sums(
+                targets**2 + self._entries.sorted_others(self._bias_variances, mode), mode
+            )
+            expected += squares + counts * self._bias_variances[mode]
+            least = max(floor, _LEAST_NOISE * float(squares.sum()) / n + _TINY)
+            self._variance = noise.update(np.maximum(expected, 0.0), self._variance, least)
+            return
+        squared = float(targets @ noise.weighted(targets, mode))
+        total = squared + float(precisions @ expected)
+        for k, variances in enumerate(self._bias_variances):
+            total += float((noise.precisions[k] * noise.totals[k]) @ variances)
+        self._variance = max(total / n, max(floor, _LEAST_NOISE * squared / n + _TINY))
 
     def _balance(self) -> None:
         """Share the scale of every component among the modes: products do not change."""
@@ -338,7 +363,7 @@ class _Posterior:
             biases=[deviation * b for b in self._biases],
             factors=factors,
             weights=deviation * np.prod(norms, axis=0),
-            noise_variance=deviation**2 * self._variance,
+            noise_variance=deviation**2 * self._row_noise.mean_variance(self._variance),
             n_iter=n_iter,
             bias_variances=[deviation**2 * v for v in self._bias_variances],
             bias_scales=deviation**2 * self._bias_scales * self._has_biases,

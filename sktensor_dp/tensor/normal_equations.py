@@ -147,12 +147,13 @@ def solve_rows(
     equations: NormalEquations,
     counts: Floats,
     sums: Floats,
-    bias_ridge: float | None,
+    bias_ridge: float | Floats | None,
     ridge: Floats,
 ) -> tuple[Floats, Floats, Floats]:
     """Bias and factor row of each row of a mode, by joint ridge regression.
 
-    Minimises sum_e (x_e - b - z_e' a)^2 + bias_ridge b^2 + sum_j ridge[j] a[j]^2.
+    Minimises sum_e (x_e - b - z_e' a)^2 + bias_ridge b^2 + sum_j ridge[j] a[j]^2. Where
+    entries have weights, counts, sums and equations are those of the weighted entries.
 
     Parameters
     ----------
@@ -160,9 +161,9 @@ def solve_rows(
         Sums over the entries of each row.
     counts, sums : ndarray of shape (n_rows,)
         Number of entries, and sum of targets.
-    bias_ridge : float or None
+    bias_ridge : float, ndarray of shape (n_rows,) or None
         None keeps every bias at 0.
-    ridge : ndarray of shape (r,)
+    ridge : ndarray of shape (r,) or (n_rows, r)
         Penalties of the components.
 
     Returns

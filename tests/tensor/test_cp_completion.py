@@ -228,6 +228,8 @@ def test_long_modes_use_products_only(seed):
     """Modes beyond the size where Gram matrices are formed."""
     shape = (700, 650, 3)
     factors, coordinates, _ = cp_problem(seed, shape, 2, 0.05)
+    # Three numbers drawn twice may be all but parallel, or nothing: one component then.
+    factors[2] = np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 0.5]])
     entries = SortedEntries(coordinates, shape)
     U, V, _ = mode_subspaces(
         entries, cp_values(factors, coordinates), [2, 2, 2], np.random.default_rng(seed)
@@ -268,6 +270,7 @@ def test_components_of_a_core(seed, shape):
         ({"max_iter": 0}, "max_iter"),
         ({"tol": -1.0}, "tol"),
         ({"noise_variance": -1.0}, "noise_variance"),
+        ({"noise_mode": 2}, "noise_mode"),
         ({"values": [1.0]}, "values must have shape"),
         ({"values": [1.0, np.nan]}, "finite"),
     ],
