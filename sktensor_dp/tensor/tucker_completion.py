@@ -235,10 +235,11 @@ class _Alternation:
         The largest Tucker tensor in noise of unit variance has a squared norm of about
         (sum_m sqrt(d_m))^2 with d_m the degrees of freedom of a factor: for a matrix that
         is (sqrt(n_1) + sqrt(n_2))^2 for each component, the square of the largest
-        singular value.
+        singular value. The norm itself is a function of the noise of Lipschitz constant 1, so
+        that its standard deviation is at most 1: one is added.
         """
         n = self._entries.n_entries
-        most = (np.sqrt(self._freedom).sum() + math.sqrt(self._core.size)) ** 2
+        most = (np.sqrt(self._freedom).sum() + math.sqrt(self._core.size) + 1) ** 2
         noise = self._residual / max(n - most, _LEAST_FREEDOM * n)
         return bool(n - self._residual > most * max(noise, self._noise_floor))
 

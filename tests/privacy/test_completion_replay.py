@@ -171,6 +171,19 @@ def test_slices_follow_from_their_releases(mode, model, fit, delta, seed):
     replay(model, fit, options, other, data)
 
 
+@pytest.mark.parametrize("kind", [kind for kind in VALUES if kind != "components"])
+def test_tables_with_many_entries_to_a_column(kind, seed):
+    """Each column's own noise variance is computed from released values, too."""
+    rng = np.random.default_rng(seed)
+    X = np.argwhere(rng.random((700, 3)) < 0.9)
+    data = X, np.outer(rng.standard_normal(700), [1.0, -0.5, 0.1])[tuple(X.T)]
+    other = X, VALUES[kind](rng, X)
+    for perturbation in ("input", "output"):
+        options = {"perturbation": perturbation, "epsilon": 20.0}
+        replay("cp", fit_entries, options, data, other)
+        replay("cp", fit_entries, options, other, data)
+
+
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize("mode", ["input", "sweeps", "gradient", "output", "row sums"])
 def test_no_values_stand_out(kind, mode, seed):
