@@ -86,7 +86,7 @@ def records(field):
             yield from records(part) if part is not None else ()
 
 
-@pytest.mark.parametrize("cls", {type(model) for model in MODELS.values()})
+@pytest.mark.parametrize("cls", dict.fromkeys(type(model) for model in MODELS.values()))
 def test_every_part_of_every_record_is_declared(cls):
     found = [r for r in records(cls._saved_state.record) if dataclasses.is_dataclass(r.build)]
     assert len(found) >= 2
