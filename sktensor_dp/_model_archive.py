@@ -4,7 +4,8 @@ Nothing in the file is followed: no offset, name, path, type or compression. The
 takes the document, works out which bytes the rest of the file must then be made of, and
 compares. A file that differs in a single byte of its framing is refused, and with it
 everything that zip and npy files can otherwise hold: links, paths, duplicates, members
-that unpack to more than is there, pickles. Memory stays below three times the file's size.
+that unpack to more than is there, pickles. Memory stays below three times
+the file's size, and what a document of at most 4 MB takes as Python objects.
 """
 
 import hashlib
@@ -31,7 +32,7 @@ Array = NDArray[Any]
 
 # Little-endian wherever the file was written.
 DTYPES = {"float64": "<f8", "int64": "<i8", "uint8": "|u1"}
-LARGEST_FILE, LARGEST_DOCUMENT = 2**31 - 1, 2**24
+LARGEST_FILE, LARGEST_DOCUMENT = 2**31 - 1, 2**22
 MOST_MODES = 32
 
 DOCUMENT = b"model.json"

@@ -110,13 +110,16 @@ def configured(
     values = {name: clone(value, safe=False) for name, value in params.items()}
     model = clone(estimator).set_params(**values)
     private_prefix(model, public_steps)
-    quiet = {}
+    quiet: dict[str, Any] = {}
     for name, value in sorted(model.get_params().items()):
         last = name.split("__")[-1]
         if last == "random_state" and value is None:
             quiet[name] = int(rng.randint(np.iinfo(np.int32).max))
         elif last == "verbose":
             quiet[name] = False if isinstance(value, bool) else 0
+        elif last == "memory":
+            # A cache would keep on disk what trials that lost have fitted.
+            quiet[name] = None
     return model.set_params(**quiet)
 
 
@@ -152,6 +155,8 @@ def has_pure_noise(step: Any) -> bool:
 def _private_steps(
     estimator: Any, prefix: str, public_steps: Collection[str]
 ) -> Iterator[tuple[str, Any]]:
+    if getattr(estimator, "_skl_callbacks", None):
+        raise ValueError("estimator must have no callbacks: they would see every trial.")
     if isinstance(estimator, PrivateEstimatorMixin):
         yield prefix, estimator
     elif isinstance(estimator, Pipeline):
@@ -169,6 +174,9 @@ def _private_steps(
 
 def _learns(step: Any) -> bool:
     try:
-        return bool(get_tags(step).requires_fit)
+        tags = get_tags(step)
+        # A Gaussian process predicts without fit too, and keeps the rows it was fitted on.
+        predicts = tags.estimator_type is not None or not hasattr(step, "transform")
+        return bool(tags.requires_fit) or predicts
     except AttributeError:  # not a scikit-learn estimator
         return True

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -206,6 +206,14 @@ class Trials:
             warnings.simplefilter("always")
             X, y = take(self.X, rows), take(self.y, rows)
             model.fit(X) if y is None else model.fit(X, y)
+        step = self._step(model)
+        if step.privacy_report_.n_units != len(rows):
+            raise ValueError(
+                "A step of the estimator changed the number of rows: the units that the private "
+                "step protects are not those of the search."
+            )
+        if getattr(step, "_stream", None) is not None:
+            step._stream = replace(step._stream, accountant=None)
         return model, caught
 
     def _scored(self, model: Any, rows: Integers) -> tuple[float, ReleaseRecord]:

@@ -47,7 +47,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "privacy.plan": ("privacy.calibration",),
     "privacy.report": (),
     "privacy.mixture": (),
-    "privacy.ledger": ("privacy.mixture", "privacy.plan"),
+    "privacy.ledger": ("exceptions", "privacy.mixture", "privacy.plan"),
     "privacy.sqlite_ledger": ("exceptions", "privacy.ledger", "privacy.plan"),
     "privacy.statement": ("privacy.ledger",),
     "privacy.accountant": (

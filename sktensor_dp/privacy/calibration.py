@@ -40,6 +40,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     >>> round(gaussian_delta(1 / 4.2246788893, 1.0) * 1e6, 4)
     1.0
     """
+    mu, epsilon = float(mu), float(epsilon)
     if mu == 0 or math.isinf(epsilon):
         return 0.0
     if math.isinf(mu):
@@ -88,6 +89,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     >>> round(1 / gaussian_mu(1.0, 1e-6), 4)
     4.2247
     """
+    epsilon, delta = float(epsilon), float(delta)
     if not epsilon > 0:
         raise ValueError(f"epsilon must be > 0, got {epsilon!r}.")
     if not 0 < delta < 1:
@@ -133,6 +135,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     >>> round(gaussian_epsilon(gaussian_mu(2.0, 1e-6), 1e-6), 9)
     2.0
     """
+    mu, delta = float(mu), float(delta)
     if mu == 0 or delta >= gaussian_delta(mu, 0.0):
         return 0.0
     if math.isinf(mu) or delta <= 0:

@@ -223,11 +223,13 @@ class DataCurator:
 
     def _answer(self, mechanism: Mechanism, query: Query, cost: PrivacyCost) -> Floats:
         """Compute on raw data and add noise; nothing else reads the data."""
-        value = self._mean(query.total)
-        if math.isinf(mechanism.strength(cost)):
-            return value
-        sensitivity = _sensitivity(mechanism, query, self.n_units)
-        return mechanism.release(value, sensitivity, cost, self._noise, query)
+        # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
+        with np.errstate(all="ignore"):
+            value = self._mean(query.total)
+            if math.isinf(mechanism.strength(cost)):
+                return value
+            sensitivity = _sensitivity(mechanism, query, self.n_units)
+            return mechanism.release(value, sensitivity, cost, self._noise, query)
 
     def _read(self) -> Iterator[Any]:
         if self._chunks is None:

@@ -5,6 +5,8 @@ depend on their order and a thousand charges of a thousandth are exactly one.
 """
 
 import math
+import operator
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,6 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Protocol
 
+from sktensor_dp.exceptions import LedgerError
 from sktensor_dp.privacy.mixture import mixed_epsilon
 from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
 
@@ -58,6 +61,12 @@ class LedgerEntry:
     when: datetime | None = field(default=None, compare=False)
     fit: int = field(default=0, compare=False)
 
+    def __post_init__(self) -> None:
+        # SQLite would keep an integer of numpy's as bytes, and leave it out of sums.
+        object.__setattr__(self, "uses", operator.index(self.uses))
+        if self.uses < 0:
+            raise ValueError(f"uses must be >= 0, got {self.uses}: it would hand budget back.")
+
 
 def _decimal_units(value: float) -> int:
     """Units of a number as it is printed: 0.01 is one hundredth."""
@@ -98,8 +107,7 @@ class Balance:
         mu_squared, epsilon, delta = self.mu_squared, self.epsilon, self.delta
         unbounded = self.unbounded
         for entry in entries:
-            # Of numpy's integers the product would overflow.
-            cost, uses = entry.cost, int(entry.uses)
+            cost, uses = entry.cost, entry.uses
             if math.isinf(cost.mu) or math.isinf(cost.epsilon) or math.isinf(cost.delta):
                 unbounded = True
                 continue
@@ -180,6 +188,7 @@ class MemoryLedger:
         self._balance = Balance()
         self._lock = threading.RLock()
         self._fits = 0
+        self._process = os.getpid()
 
     def spending(self) -> Spending:
         """Return what has been spent."""
@@ -194,6 +203,12 @@ class MemoryLedger:
 
     def charge(self, entries: Sequence[LedgerEntry], admit: Admission) -> int:
         """Record charges if ``admit`` does not raise; return their common number."""
+        if os.getpid() != self._process:
+            raise LedgerError(
+                "This process was forked from the one that made the BudgetAccountant, which would "
+                "not see the charge. Give the accountant a file that processes can share: "
+                "BudgetAccountant(epsilon, delta, path='budget.sqlite')."
+            )
         with self._lock:
             before = Spending(self._balance, lambda: pure_uses(self._entries))
             after = before.plus(entries)

@@ -39,6 +39,8 @@ class PrivacyCost:
         for name, value in (("mu", self.mu), ("epsilon", self.epsilon), ("delta", self.delta)):
             if not value >= 0:
                 raise ValueError(f"{name} must be >= 0, got {value!r}.")
+            # Scalars of numpy's other types are less precise, and bytes to SQLite.
+            object.__setattr__(self, name, float(value))
 
     def __add__(self, other: "PrivacyCost") -> "PrivacyCost":
         return PrivacyCost(
@@ -128,6 +130,7 @@ class ReleasePlan:
         >>> round(plan.cost.epsilon_at(1e-6), 9)
         1.0
         """
+        epsilon, delta = float(epsilon), float(delta)
         uses, reserved = dict(uses or {}), dict(reserved_delta or {})
         shares = {name: share for name, share in shares.items() if share > 0}
         whole = math.fsum(shares.values())

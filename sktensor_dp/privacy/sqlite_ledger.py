@@ -237,7 +237,8 @@ class SQLiteLedger:
         with self._reading() as connection:
             balance = self._balance(connection)
             uses: Counter[float] = Counter()
-            if balance.mu_squared and balance.epsilon:
+            # Without Gaussian charges too: remaining() asks what one more would cost.
+            if balance.epsilon:
                 uses = self._pure_uses(connection)
         return Spending(balance, lambda: uses)
 
@@ -288,6 +289,10 @@ class SQLiteLedger:
         """Add to a charge what became known when its release was made."""
         with _transaction(self.file, begin="BEGIN IMMEDIATE") as connection:
             _check_stamp(self.file, connection)
+            self._balance(connection)
+            known = "SELECT COUNT(*) FROM charges WHERE id = ? AND scope = ?"
+            if connection.execute(known, (fit, self.scope)).fetchone() != (1,):
+                raise sqlite3.DatabaseError("it does not hold the charge of this release")
             connection.execute(
                 "UPDATE releases SET sensitivity = ?, sigma = ? WHERE charge = ? AND name = ?",
                 (_number(sensitivity), _number(sigma), fit, release),
@@ -332,7 +337,11 @@ class SQLiteLedger:
             "WHERE scope = ? AND epsilon > 0 GROUP BY epsilon",
             (self.scope,),
         )
-        return Counter(dict(rows.fetchall()))
+        uses = dict(rows.fetchall())
+        # A sum is an integer unless something that is none went into it, as if it were 0.
+        if not all(type(cost) is float and type(n) is int for cost, n in uses.items()):
+            raise sqlite3.DatabaseError("a charge in it is not readable")
+        return Counter(uses)
 
     def _insert(self, connection: sqlite3.Connection, entries: Sequence[LedgerEntry]) -> int:
         cursor = connection.execute(

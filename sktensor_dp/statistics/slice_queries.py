@@ -24,6 +24,7 @@ LEAST_SCALE, LARGEST_LEVEL = 1e-100, 1e100
 # Public numbers within these, and products of factors within the square of the larger, make
 # no number of a unit overflow but the norm of its moment, which is then clipped to 0.
 SMALLEST, LARGEST = 1e-20, 1e20
+LEAST_UNIT = 1e-60
 # Weight of a unit's second moment beside its sums: it is a few numbers, and learnt easily.
 MOMENT_WEIGHT = 0.25
 
@@ -184,14 +185,30 @@ class SharedFactorSums:
     scale: float
 
     def __post_init__(self) -> None:
-        for name in ("noise_variance", "scale"):
-            if not SMALLEST <= getattr(self, name) <= LARGEST:
-                raise ValueError(f"{name} must be from {SMALLEST} to {LARGEST}.")
-        parts = [np.array([self.level])]
-        parts += [np.concatenate([e.effects, e.variances, e.popularity]) for e in self.effects]
-        product = math.prod(float(np.abs(f).max(initial=0.0)) for f in self.components.factors)
-        if not (product <= LARGEST**2 and all((np.abs(part) <= LARGEST).all() for part in parts)):
-            raise ValueError(f"released numbers must lie within {LARGEST}.")
+        # Relative to the scale all numbers are what they are for values of any other unit.
+        scale = self.scale
+        if not LEAST_UNIT <= scale <= 1 / LEAST_UNIT:
+            raise ValueError(f"scale must be from {LEAST_UNIT} to {1 / LEAST_UNIT}.")
+        if not SMALLEST <= self.noise_variance / scale**2 <= LARGEST:
+            raise ValueError(f"noise_variance must be from {SMALLEST} to {LARGEST} scales squared.")
+        parts = [np.array([self.level / scale])]
+        for of in self.effects:
+            parts += [of.effects / scale, of.variances / scale**2, of.popularity]
+        sizes = [float(np.abs(f).max(initial=0.0)) for f in self.components.factors]
+        own = sizes.pop(self.mode) / scale
+        parts += [np.array([*sizes, own])]
+        if not (
+            own * math.prod(sizes) <= LARGEST**2
+            and math.prod(sizes) <= LARGEST**2
+            and all((np.abs(part) <= LARGEST).all() for part in parts)
+        ):
+            raise ValueError(f"released numbers must lie within {LARGEST} scales.")
+        if not all((effects.variances >= 0).all() for effects in self.effects):
+            raise ValueError("variances must not be negative.")
+        shared = [len(factor) for factor in self.components.factors]
+        for part in ("effects", "variances", "popularity"):
+            if [len(getattr(effects, part)) for effects in self.effects] != shared:
+                raise ValueError("effects must be as many as rows of the factors.")
 
     @property
     def slope_scale(self) -> float:
@@ -243,6 +260,9 @@ class SharedFactorSums:
                 pair = _unit_sums(chunk, beside[:, i] * beside[:, j]) / np.maximum(counts, 1.0)
                 products[:, i, j] = products[:, j, i] = pair
         moments = self.components.slope_moments(self.mode, second, products) / self.slope_scale**2
+        # Products that cancel may leave a moment indefinite, and with it an obtuse angle.
+        values, vectors = np.linalg.eigh(moments)
+        moments = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
         with np.errstate(over="ignore"):
             lengths = np.linalg.norm(moments, axis=(1, 2))
         moments *= (MOMENT_WEIGHT / np.maximum(lengths, 1.0))[:, None, None]

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
+from sktensor_dp import PrivateCPCompletion
 from sktensor_dp.privacy.entries import SliceCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.statistics.entries import SliceChunks
@@ -114,18 +115,27 @@ def test_a_curator_takes_sums_and_moment_apart(seed):
 
 @pytest.mark.parametrize("size", [1e-19, 1e-6, 1e6, 1e13])
 @pytest.mark.parametrize("full_core", [False, True])
-def test_no_finite_numbers_warn_or_overflow(size, full_core, seed):
+@pytest.mark.parametrize("scale", [1e-50, 1e50])
+def test_no_finite_numbers_warn_or_overflow(size, full_core, scale, seed):
+    """At the limits of what is let in, in any unit of measurement."""
     rng = np.random.default_rng(seed)
     X, y = entries(rng)
     query = query_of(rng, 0, full_core)
-    factors = tuple(size * factor for factor in query.components.factors)
+    own, other = query.components.factors
+    effects = tuple(
+        SharedEffects(scale * e.effects, scale**2 * e.variances, e.popularity, scale**2)
+        for e in query.effects
+    )
     hostile = query_of(
-        rng, 0, full_core, components=SharedComponents(factors, full_core),
-        noise_variance=1e-20, scale=1e-20, level=float(rng.choice([-1e20, 1e20])),
+        rng, 0, full_core, effects=effects,
+        components=SharedComponents((scale * size * own, size * other), full_core),
+        noise_variance=1e-20 * scale**2, scale=scale,
+        level=float(rng.choice([-1e20, 1e20])) * scale,
     )  # fmt: skip
+    limit = 1e20 * scale
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = hostile.total(SliceChunks(X, 1e20 * y, SHAPE, 0, (-1e20, 1e20)))
+        found = hostile.total(SliceChunks(X, limit * y, SHAPE, 0, (-limit, limit)))
     assert np.isfinite(found).all()
     # Five units; each has sums in the unit ball and a moment in a ball of its weight.
     assert np.linalg.norm(found[:5]) <= 5.01
@@ -160,3 +170,64 @@ def test_factors_of_another_shape_are_refused():
     query = query_of(np.random.default_rng(0), 0, False, shape=(6, 4, 5))
     with pytest.raises(ValueError, match="shared modes"):
         query.total(SliceChunks(*entries(np.random.default_rng(0)), SHAPE, 0, LIMITS))
+
+
+def flat_effects(n, variance=0.0):
+    return SharedEffects(np.zeros(n), np.full(n, variance), np.zeros(n), 1.0)
+
+
+def plain_query(factors, full_core, mode=0, noise_variance=0.1, variance=0.0):
+    shape = (1, *map(len, factors))
+    return SharedFactorSums(
+        mode, shape, 0.0, tuple(flat_effects(n, variance) for n in shape[1:]),
+        SharedComponents(tuple(factors), full_core), noise_variance, 1.0,
+    )  # fmt: skip
+
+
+def test_moments_have_no_obtuse_angles(seed):
+    """Collinear columns and hardly any noise: a unit's own weights are huge, and cancel."""
+    rng = np.random.default_rng(seed)
+    moments = []
+    for _ in range(300):
+        h = 10.0 ** rng.uniform(-16, -6)
+        flat = np.array([[1.0, 1.0], [1.0, 1.0 + h], [1.0, 1 - h]])
+        n = rng.integers(1, 8)
+        X = np.c_[np.zeros(n, int), rng.integers(0, 3, (n, 2))]
+        one = plain_query((rng.standard_normal((3, 2)), flat), True, int(rng.integers(2)), 1e-20)
+        found = one.total(SliceChunks(X, rng.choice([-1.0, 1.0], n), (1, 3, 3), 0, (-1.0, 1.0)))
+        moments.append(found[3:].ravel() / MOMENT_WEIGHT)
+    products = np.array(moments) @ np.array(moments).T
+    # Of matrices of length 1 in double precision; without the projection some are below -0.5.
+    assert products.min() > -1e-12
+
+
+def test_each_factor_is_bounded_and_variances_are_not_negative():
+    with pytest.raises(ValueError, match="released numbers"):
+        plain_query((np.full((2, 2), 1e-160), np.full((2, 2), 1e160)), False)
+    with pytest.raises(ValueError, match="variances"):
+        plain_query((np.ones((2, 2)), np.ones((2, 2))), True, variance=-0.05)
+
+
+@pytest.mark.parametrize("width", [1e-30, 1e12, 1e40])
+def test_units_of_measurement_do_not_matter(width):
+    rng = np.random.default_rng(0)
+    X = np.argwhere(rng.random((300, 6, 5)) < 0.5)
+    model = PrivateCPCompletion(
+        2, bounds=(0, width), shape=(300, 6, 5), privacy_unit="slice", epsilon=5.0, max_iter=1
+    )
+    model.fit(X, width * rng.uniform(0, 1, len(X)))
+    assert model.privacy_report_.rows[-1].name == "shared_factor_sums"
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-170])
+def test_no_floating_point_error_depends_on_a_value(value):
+    """Callers may make rounding an error; which release it would stop may depend on one unit."""
+    X = np.argwhere(np.ones((20, 4)))
+    y = np.zeros(len(X))
+    y[0] = value
+    plan = ReleasePlan.split(1.0, 1e-6, {"unit_levels": 1.0})
+    chunks = SliceChunks(X, y, (20, 4), 0, (-0.5, 0.5))
+    with np.errstate(all="raise"), SliceCurator(
+        chunks, plan, spender="a", unit="slice", accountant=None
+    ) as curator:  # fmt: skip
+        curator.unit_levels()

@@ -1,0 +1,83 @@
+"""What a private search must not show beside its winner: caches, callbacks, warnings, rows."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer
+
+from sktensor_dp import PrivateSearchCV, PrivateTensorPowerMethod
+
+ROWS = np.random.default_rng(0).uniform(0.5, 3, (600, 3))
+
+
+def zeros(estimator, X, y=None):
+    return np.zeros(len(X))
+
+
+def search(estimator, n_trials=6, **kwargs):
+    names = [name for name in estimator.get_params() if name.endswith("data_norm")]
+    kwargs = {"scoring": zeros, "score_bounds": (-1, 0), "epsilon": 5.0, **kwargs}
+    return PrivateSearchCV(estimator, {names[0]: [2.0, 4.0, 8.0]}, n_trials=n_trials, **kwargs)
+
+
+def mixture():
+    return PrivateTensorPowerMethod(2, moment="gaussian_mixture")
+
+
+def test_gaussian_processes_are_no_stateless_steps():
+    with pytest.raises(ValueError, match="learns from the data"):
+        search(make_pipeline(mixture(), GaussianProcessRegressor())).fit(ROWS, ROWS[:, 0])
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_losing_trials_are_not_cached(tmp_path):
+    steps = [("a", Normalizer()), ("lda", mixture()), ("b", FunctionTransformer())]
+    search(Pipeline(steps, memory=str(tmp_path))).fit(ROWS)
+    assert not list(tmp_path.rglob("*.pkl"))
+
+
+def test_callbacks_are_refused():
+    estimator = make_pipeline(FunctionTransformer(), mixture())
+    # What scikit-learn's set_callbacks leaves, and clone keeps.
+    estimator._skl_callbacks = [object()]
+    with pytest.raises(ValueError, match="callbacks"):
+        search(estimator).fit(ROWS)
+
+
+class Talkative:
+    """A distribution that warns."""
+
+    def rvs(self, random_state=None):
+        warnings.warn("slow", UserWarning, stacklevel=2)
+        return 4.0
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_warnings_between_fits_do_not_count_trials():
+    one = search(mixture())
+    one.param_distributions = {"data_norm": Talkative()}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        one.fit(ROWS)
+    assert not [told for told in caught if "slow" in str(told.message)]
+
+
+def test_what_numpy_says_of_raw_rows_is_not_passed_on():
+    rows = ROWS.copy()
+    rows[0, 0] = 0.0
+    logs = FunctionTransformer(lambda X: np.clip(np.log(X), -5, 5))
+    one = search(make_pipeline(logs, mixture()), cv=[(np.arange(500), np.arange(500, 600))])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        one.fit(rows)
+    assert not [told for told in caught if "divide" in str(told.message)]
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_rows_have_to_stay_the_units():
+    twice = FunctionTransformer(lambda X: np.repeat(X, 2, axis=0))
+    with pytest.raises(ValueError, match="number of rows"):
+        search(make_pipeline(twice, mixture())).fit(ROWS)
