@@ -14,7 +14,12 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from sktensor_dp import BudgetAccountant, PrivateCPCompletion, PrivateSpectralLDA
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCPCompletion,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+)
 from sktensor_dp.privacy.audit import (
     AuditResult,
     audit,
@@ -69,10 +74,10 @@ def test_a_failure_probability_is_taken_off(seed):
 
 
 def test_equal_laws_are_told_apart_as_often_as_the_confidence_allows(seed):
-    """At confidence .8, among 100 audits of equal laws: 20 expected at most, +- 5 x 4."""
+    """At confidence .8, among 100 audits of equal laws: 20 at most are expected, 43 by 2e-7."""
     rng = np.random.default_rng(seed)
     found = [audit_samples(*rng.standard_normal((2, 100)), confidence=0.8) for _ in range(100)]
-    assert sum(r.mu_lower > 0 or r.epsilon_lower > 0 for r in found) <= 40
+    assert sum(r.mu_lower > 0 or r.epsilon_lower > 0 for r in found) <= 42
 
 
 def test_threshold_fixed_beforehand_uses_all_runs():
@@ -324,3 +329,9 @@ def test_what_cannot_be_audited_is_refused():
         audit(Echo(), [[1.0]], [[2.0, 3.0]], delta=0.0, n_runs=8)
     with pytest.raises(ValueError, match="got a Echo"):
         worst_case(Echo())
+    with pytest.raises(ValueError, match="data_norm must be given"):
+        worst_case(PrivateTensorPowerMethod(1))
+    with pytest.raises(ValueError, match="bounds must be given"):
+        worst_case(PrivateCPCompletion(1))
+    with pytest.raises(ValueError, match="two rows or more in mode 1; got None"):
+        worst_case(PrivateCPCompletion(1, bounds=(0, 1), privacy_unit="slice"))

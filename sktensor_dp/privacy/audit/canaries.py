@@ -6,13 +6,19 @@ sensitivity, against a background that lets what is released reach a fitted attr
 """
 
 import math
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 __all__ = ["WorstCase", "worst_case"]
+
+
+# Tokens of a document that is longer than any limit that is chosen by a histogram of norms.
+LONG = 10**6
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +68,15 @@ def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
     ``PrivateCountVectorizer``            documents of as many words as they may contribute,
                                           half of them of either set; one changes sides
     ``PrivateTensorPowerMethod``          samples at ``data_norm`` in one direction; one of
-                                          them turns round
+                                          them turns round: the last one that a ``"stream"``
+                                          reads, where ``random_state`` is an int
     completion, unit one entry            one entry, from the lower bound to the upper one
     completion, unit a slice              units at the middle; one rates two rows as far
                                           apart as it may, and the other way round
     ====================================  ==================================================
+
+    How much reaches the fitted attributes depends on the parameters too: the fewer
+    components, iterations and refinements, the more. ``docs/audit.md`` has examples.
 
     Examples
     --------
@@ -87,15 +97,17 @@ def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
 
 def _documents(parameters: dict[str, Any], n_units: int | None) -> WorstCase:
     n_documents = n_units or 1000
-    # So long that every norm of a document meets its limit.
     counts = np.zeros((n_documents, 2), dtype=np.int64)
     half = n_documents // 2 + 1
-    counts[:half, 0] = counts[half:, 1] = 1000
+    counts[:half, 0] = counts[half:, 1] = LONG
     changed = counts.copy()
     changed[0] = counts[0, ::-1]
 
     def difference(fitted: Any) -> float:
-        return float(fitted.unigram_[1] - fitted.unigram_[0])
+        """Of the frequencies of the two words in the model: all moments have a part in it."""
+        prior = fitted.topic_prior_ / fitted.topic_prior_.sum()
+        frequencies = prior @ fitted.components_
+        return float(frequencies[1] - frequencies[0])
 
     return WorstCase((counts,), (changed,), difference)
 
@@ -114,10 +126,18 @@ def _texts(parameters: dict[str, Any], n_units: int | None) -> WorstCase:
 
 
 def _samples(parameters: dict[str, Any], n_units: int | None) -> WorstCase:
-    samples = np.zeros((n_units or 1000, 2))
+    if parameters["data_norm"] is None:
+        raise ValueError("data_norm must be given: samples are made of that length.")
+    n_samples = n_units or 1000
+    samples = np.zeros((n_samples, 2))
     samples[:, 0] = parameters["data_norm"]
     changed = samples.copy()
-    changed[-1] *= -1
+    last = n_samples - 1
+    seed = parameters["random_state"]
+    if parameters["perturbation"] == "stream" and isinstance(seed, numbers.Integral):
+        # A weight is read off the last batches, and fits deal rows out in this order.
+        last = int(check_random_state(seed).permutation(n_samples)[-1])
+    changed[last] *= -1
 
     def minus_moment(fitted: Any) -> float:
         """The third moment along the samples' direction, as far as it was found."""
@@ -127,6 +147,8 @@ def _samples(parameters: dict[str, Any], n_units: int | None) -> WorstCase:
 
 
 def _values(parameters: dict[str, Any], n_units: int | None) -> WorstCase:
+    if parameters["bounds"] is None:
+        raise ValueError("bounds must be given: values are made of both.")
     if parameters["privacy_unit"] == "slice":
         return _slices(parameters)
     low, high = (np.array([float(end)]) for end in parameters["bounds"])

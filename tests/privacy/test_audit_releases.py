@@ -1,0 +1,323 @@
+"""Every release of the catalogue is audited, data to noisy value; sabotage is caught.
+
+Confidence 1 - 5e-7, and as much for chance in what has to be found: a test fails in one run
+of a million, whatever the seed.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sktensor_dp.privacy import mechanisms
+from sktensor_dp.privacy.audit import AuditResult, audit_samples
+from sktensor_dp.privacy.calibration import gaussian_epsilon
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.statistics import moments
+from sktensor_dp.statistics.counts import CountChunk, as_counts
+from sktensor_dp.statistics.entries import EntryChunks, IndexSet, SliceChunks
+from sktensor_dp.statistics.entry_queries import (
+    Entries,
+    EntryGradients,
+    FactorSums,
+    RidgeBlock,
+    RowSums,
+)
+from sktensor_dp.statistics.expected_counts import ExpectedCounts
+from sktensor_dp.statistics.jacobians import CPJacobian
+from sktensor_dp.statistics.moments import (
+    NormHistogram,
+    PairMoments,
+    TripleMoments,
+    WhitenedTripleMoments,
+    WordFrequencies,
+)
+from sktensor_dp.statistics.norms import Clip, CountNorm, PairNorm, TripleNorm, WhitenedTripleNorm
+from sktensor_dp.statistics.power_iterations import (
+    PowerIterations,
+    TensorChunk,
+    TensorPowerIterations,
+)
+from sktensor_dp.statistics.row_frames import RowFrames
+from sktensor_dp.statistics.sample_moments import (
+    Embedding,
+    ProjectedThirdMoments,
+    SecondMoments,
+    ThirdMomentHistogram,
+    ThirdMoments,
+)
+from sktensor_dp.statistics.samples import SampleChunk, as_samples
+from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores
+from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.statistics.text import DocumentFrequencies, TextChunks
+from sktensor_dp.tensor.shared_components import SharedComponents
+from sktensor_dp.tensor.shared_effects import SharedEffects
+
+SURE = 1 - 5e-7
+D = 2
+FIRST, SECOND = np.array([[9.0, 0]]), np.array([[0, 9.0]])
+UP = np.array([[2.0, 0.0]])
+WHITENER = np.array([[0.6, 0.8], [-0.6, -0.8]])
+BOUNDS = (-1.0, 1.0)
+PLACES = IndexSet(np.zeros((1, 2), dtype=np.intp), (1, 1))
+FRAMES = {
+    kind: RowFrames(PLACES, 0, np.ones((1, 1)), 0.1, kinds)
+    for kind, kinds in {"any": ("isotropic", "leverage"), "solution": ("solution",)}.items()
+}
+
+
+class One:
+    """A data set of one unit, for the curator."""
+
+    n_units = 1
+
+    def __init__(self, chunk: Any) -> None:
+        self.chunk = chunk
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self.chunk])
+
+
+def documents(query: Any, one: Any = FIRST, other: Any = SECOND) -> tuple:
+    return query, *(One(CountChunk(as_counts(np.asarray(row)))) for row in (one, other))
+
+
+def samples(query: Any, one: Any = UP, other: Any = -UP) -> tuple:
+    return query, *(One(SampleChunk(as_samples(row))) for row in (one, other))
+
+
+def entries(query: Any, reach: float = 1.0) -> tuple:
+    ends = (np.array([reach * end]) for end in BOUNDS)
+    return query, *(EntryChunks(PLACES.coordinates, end, PLACES.shape, BOUNDS) for end in ends)
+
+
+def units(query: Any, one: Any = (-1, -1), other: Any = (1, 1)) -> tuple:
+    """A unit of two entries, in different rows of the last mode and the same of any other."""
+    rows = np.array([[0, 0, 0], [0, 0, 1]], dtype=np.intp)
+    sides = (np.array(values, dtype=float) for values in (one, other))
+    return query, *(SliceChunks(rows, values, (1, 3, 2), 0, BOUNDS) for values in sides)
+
+
+def factor_sums_of_units() -> tuple:
+    """Two units, larger in one row of the factor and in the other: opposite residuals."""
+    none = [SharedEffects(np.zeros(n), np.zeros(n), np.zeros(n), 1.0) for n in (3, 2)]
+    components = SharedComponents((np.full((3, 1), 0.1), np.ones((2, 1))), full_core=False)
+    query = SharedFactorSums(0, (1, 3, 2), 0.0, tuple(none), components, 1e-4, 1e-3)
+    rows = np.array([[0, 0, 0], [0, 1, 0]], dtype=np.intp)
+    sides = (np.array(values) for values in ([1.0, -0.5], [-0.5, 1.0]))
+    return query, *(SliceChunks(rows, values, (1, 3, 2), 0, BOUNDS) for values in sides)
+
+
+def texts() -> tuple:
+    """Words of twenty documents of either kind; one changes sides. All clear the threshold."""
+    sides = [["a b"] * n + ["c d"] * (41 - n) for n in (21, 20)]
+    return DocumentFrequencies(2), *(TextChunks(side, str.split) for side in sides)
+
+
+def tensors() -> tuple:
+    """A change of all six orders of one entry on the diagonal, where they are the same."""
+    start = np.eye(D)[:, :1]
+    sides = (TensorChunk(lambda U, a=a: 6 * a * start @ (start.T @ U) ** 2) for a in (0.0, 1.0))
+    return TensorPowerIterations(start, 1.0), *sides
+
+
+def held_out() -> tuple:
+    sides = (HeldOutChunks(np.array([end]), None, 1) for end in BOUNDS)
+    return HeldOutScores(lambda X, y: X, *BOUNDS), *sides
+
+
+def clipped(norm: Any) -> Clip:
+    return Clip(norm, 4.5)
+
+
+# Neighbours that are as far apart as a release's sensitivity in L2, or nearly. Where noise is
+# drawn in L1, they are so in L1 too.
+RELEASES: dict[str, Callable[[], tuple]] = {
+    "document_frequencies": texts,
+    "norm_histogram": lambda: documents(
+        NormHistogram(CountNorm(2), np.array([1.0, 5, 25])), FIRST, [[1.0, 0]]
+    ),
+    "word_frequencies": lambda: documents(WordFrequencies(clipped(CountNorm(1)))),
+    "pair_moments": lambda: documents(PairMoments(clipped(PairNorm(1.0)), 1.0)),
+    "whitened_triple_moments": lambda: documents(
+        WhitenedTripleMoments(WHITENER, (clipped(WhitenedTripleNorm(WHITENER)),))
+    ),
+    "triple_moments": lambda: documents(TripleMoments(np.eye(D), (clipped(TripleNorm(False)),))),
+    "expected_counts": lambda: documents(ExpectedCounts(np.eye(D), np.full(2, 0.5), True, 4.5, 1)),
+    "second_moments": lambda: samples(SecondMoments(Embedding(2.0)), UP, UP[:, ::-1]),
+    "third_moment_histogram": lambda: samples(
+        ThirdMomentHistogram(np.eye(D), Embedding(2.0), edges=np.array([0.1, 1, 10])), UP, UP / 4
+    ),
+    "projected_third_moments": lambda: samples(
+        ProjectedThirdMoments(np.eye(D), Embedding(2.0), 0.0, limit=0.5)
+    ),
+    "third_moments": lambda: samples(ThirdMoments(np.eye(D), Embedding(2.0))),
+    "power_iterations": lambda: samples(PowerIterations(np.eye(D)[:, :1], 2.0)),
+    "tensor_power_iterations": tensors,
+    "entries": lambda: entries(Entries(1.0)),
+    "row_sums": lambda: entries(RowSums(PLACES, np.ones((1, 2)), 1.0)),
+    "factor_sums": lambda: entries(FactorSums(FRAMES["any"], 1.0)),
+    "entry_gradients": lambda: entries(
+        EntryGradients(CPJacobian(PLACES, [np.ones((1, 1))] * 2), 1.0)
+    ),
+    "ridge_block": lambda: entries(RidgeBlock(FRAMES["solution"], 1.0)),
+    "unit_levels": lambda: units(UnitLevels(1.0)),
+    # Nothing of a second norm, and no level of the unit's own.
+    "shared_row_sums": lambda: units(SharedRowSums(1, (1, 3, 2), 0.0, 0.1, 1e9)),
+    "shared_factor_sums": factor_sums_of_units,
+    "held_out_scores": held_out,
+}
+
+
+def test_every_release_of_the_catalogue_is_audited():
+    assert set(RELEASES) == set(CATALOGUE)
+
+
+def value_of(answer: Any) -> Any:
+    """Numbers of an answer; totals of words that were not selected count 0."""
+    if isinstance(answer, tuple):
+        answer = dict(zip(*answer, strict=True))
+    if isinstance(answer, dict):
+        answer = [answer.get(word, 0) for word in "abcd"]
+    return np.ravel(answer)
+
+
+def audited(name: str, cost: PrivacyCost, n_runs: int, pure: bool = False) -> AuditResult:
+    """Audit one release, data to noisy value, along the line between the exact values."""
+    query, *sides = RELEASES[name]()
+    plan = ReleasePlan(1.0, 0.0 if pure else 1e-6, (PlannedRelease(name, cost, n_runs),))
+    exact = [value_of(query.total(next(iter(side)))) for side in sides]
+    gap = exact[1] - exact[0]
+    values = []
+    for side in sides:
+        curator = DataCurator(side, plan, spender="audit", unit="unit", accountant=None)
+        words = name == "document_frequencies"
+        ask = curator.release_partitions if words else curator.release
+        released = (value_of(ask(name, query)) for _ in range(n_runs))
+        values.append([(x - exact[0]) @ gap / (gap @ gap) for x in released])
+    return audit_samples(
+        *values,
+        threshold=1.0 if pure else 0.5,
+        confidence=SURE,
+        delta=0.0 if pure else 1e-6,
+        epsilon_claim=cost.epsilon if pure else gaussian_epsilon(cost.mu, 1e-6),
+        mu_claim=None if pure else cost.mu,
+    )
+
+
+# A word that is not selected has a share of the budget: at this delta, never of these.
+COST = PrivacyCost(mu=3.0, delta=1e-9)
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_gaussian_releases_give_away_what_they_claim(name):
+    """Between .6 of mu and mu.
+
+    Of 640 runs Binomial(640, Phi(1.5)) are on the right side, for each data set: all but
+    5e-7 of the pairs of such counts give a bound of .62 of mu or more, where neighbours are
+    as far apart as the sensitivity; for shared factor sums, at .985 of it, .61.
+    """
+    result = audited(name, COST, 640)
+    assert 0.6 * COST.mu <= result.mu_lower <= COST.mu
+    assert not result.refutes_claim
+
+
+@pytest.mark.parametrize("name", ["word_frequencies", "second_moments", "factor_sums"])
+def test_pure_releases_stay_below_their_claim(name):
+    """At the far end half of the runs of one side are seen, and e^-2 / 2 of the other's.
+
+    In one dimension, that is; in more the ratio is smaller. Of the ratio's logarithm 2000 runs
+    leave 10 (2000 x .068)^(-1/2) = .86 for the bound and chance: 1 of 2 is asked for there.
+    """
+    seen = name == "factor_sums"
+    result = audited(name, PrivacyCost(epsilon=2.0), 2000 if seen else 200, pure=True)
+    assert result.epsilon_lower <= 2.0
+    assert not seen or result.epsilon_lower >= 1.0
+
+
+@pytest.fixture
+def half_noise(monkeypatch):
+    """All noise on a grid is half of what was asked for."""
+    grid = NoiseSource.grid
+    monkeypatch.setattr(
+        NoiseSource, "grid", lambda self, scale, *args, **kw: grid(self, scale / 2, *args, **kw)
+    )
+
+
+# One release of each Gaussian law: what is caught there is caught at all of its releases.
+OF_EVERY_LAW = {CATALOGUE[name].gaussian: name for name in reversed(RELEASES)}
+
+
+@pytest.mark.usefixtures("half_noise")
+@pytest.mark.parametrize("name", OF_EVERY_LAW.values())
+def test_half_the_noise_is_caught_at_every_law(name):
+    """True mu is 6: all but 5e-7 of the pairs of counts of 450 runs refute 3."""
+    assert audited(name, COST, 450).mu_lower > COST.mu
+
+
+@pytest.mark.usefixtures("half_noise")
+def test_half_the_noise_is_caught_at_a_pure_release():
+    """True epsilon is 4: e^-4 / 2 of 2000 runs are 18 +- 21, with a bound of 75 at most.
+
+    Half of the runs on the other side, less 5 standard errors of bound and of chance, are
+    780 of 2000: log(780 / 75) = 2.3.
+    """
+    result = audited("factor_sums", PrivacyCost(epsilon=2.0), 2000, pure=True)
+    assert result.epsilon_lower > 2
+    assert result.refutes_claim
+
+
+def coordinates(mu: float, n: int = 200_000) -> AuditResult:
+    """Audit of a mechanism by the coordinates of one long vector."""
+    values = [mechanisms.gaussian_vector(np.full(n, x), 1.0, mu, NoiseSource()) for x in (0.0, 1.0)]
+    claim = gaussian_epsilon(mu, 0.01)
+    return audit_samples(*values, delta=0.01, confidence=SURE, epsilon_claim=claim, mu_claim=mu)
+
+
+def test_many_draws_show_most_of_mu():
+    """.95 of mu = 1: 1e5 runs leave 10 x 2 x 1.31 / sqrt(1e5) at most, about .08 with both."""
+    result = coordinates(1.0)
+    assert 0.9 <= result.mu_lower <= 1
+    assert not result.refutes_claim
+
+
+@pytest.mark.usefixtures("half_noise")
+def test_half_the_noise_is_caught_without_knowing_that_it_is_gaussian():
+    result = coordinates(0.5)
+    assert result.epsilon_lower > result.epsilon_claim
+
+
+# Clipping
+
+
+def unclipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moments, "weights", lambda chunk, *_: np.ones(chunk.X.shape[0]))
+    monkeypatch.setattr(SampleChunk, "scales", lambda self, radius: np.ones(self.X.shape[0]))
+    monkeypatch.setattr(EntryChunks, "centred", lambda self, values: values - self.middle)
+
+
+FAR = {
+    "word_frequencies": lambda: documents(
+        WordFrequencies(clipped(CountNorm(1))), FIRST * 100, SECOND * 100
+    ),
+    "second_moments": lambda: samples(SecondMoments(Embedding(2.0)), 50 * UP, 50 * UP[:, ::-1]),
+    "row_sums": lambda: entries(RowSums(PLACES, np.ones((1, 2)), 1.0), reach=100.0),
+    "factor_sums": lambda: entries(FactorSums(FRAMES["any"], 1.0), reach=100.0),
+    "ridge_block": lambda: entries(RidgeBlock(FRAMES["solution"], 1.0), reach=100.0),
+}
+
+
+@pytest.mark.parametrize("name", FAR)
+@pytest.mark.parametrize("skipped", [False, True])
+def test_skipping_the_clip_is_caught(name, skipped, monkeypatch):
+    """Units far beyond the limit are told apart every time: 200 runs show epsilon of 2.5."""
+    if skipped:
+        unclipped(monkeypatch)
+    monkeypatch.setitem(RELEASES, name, FAR[name])
+    result = audited(name, PrivacyCost(mu=0.2367), 200)
+    assert (result.epsilon_lower > result.epsilon_claim) == skipped
+    assert result.refutes_claim == skipped
