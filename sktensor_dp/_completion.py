@@ -58,6 +58,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         "perturbation": [OneOf("auto", "sufficient_statistics", "gradient", "input", "output")],
         "privacy_unit": [OneOf("entry", "slice")],
         "unit_mode": [Number(0, math.inf, integer=True)],
+        "regularization": [Number(0, math.inf)],
         "max_iter": [Number(0, math.inf, integer=True), NONE],
     }
 
@@ -76,6 +77,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         perturbation: str = "auto",
         privacy_unit: str = "entry",
         unit_mode: int = 0,
+        regularization: float = 1.0,
         max_iter: int | None = None,
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -89,6 +91,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         self.perturbation = perturbation
         self.privacy_unit = privacy_unit
         self.unit_mode = unit_mode
+        self.regularization = regularization
         self.max_iter = max_iter
         self.accountant = accountant
         self.random_state = random_state
@@ -300,6 +303,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             model = fit_slices(
                 curator, self.unit_mode, plan, ranks,
                 full_core=self._full_core, random_state=random_state,
+                regularization=self.regularization,
             )  # fmt: skip
             self._keep(model, "sufficient_statistics", curator.report())
         self.n_iter_ = max(plan.n_sweeps, 1)

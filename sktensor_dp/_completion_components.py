@@ -39,6 +39,7 @@ def fit_components(
     full_core: bool,
     n_sweeps: int,
     random_state: int | np.random.RandomState | None,
+    regularization: float = 1.0,
 ) -> tuple[SharedComponents, float]:
     """Release factors mode by mode, each given those before: expectation-maximisation.
 
@@ -62,6 +63,8 @@ def fit_components(
         Over the shared modes.
     random_state : int, RandomState or None
         Seeds the start.
+    regularization : float, default=1.0
+        What the variance of rows is divided by.
 
     Returns
     -------
@@ -86,7 +89,7 @@ def fit_components(
             CLIP * deviation,
         )  # fmt: skip
         noisy = curator.shared_factor_sums(query)
-        factor = _factor(noisy, weights[mode], deviation, curator.n_units)
+        factor = _factor(noisy, weights[mode], deviation, curator.n_units, regularization)
         components = components.with_factor(mode, factor)
         noise_variance = _noise_variance(components, effects, weights, deviation)
     return components, noise_variance
@@ -111,7 +114,13 @@ def _scale_moved(components: SharedComponents, mode: int) -> SharedComponents:
     return SharedComponents(tuple(factors), components.full_core)
 
 
-def _factor(noisy: NoisySharedFactor, weights: Floats, deviation: float, n_units: int) -> Floats:
+def _factor(
+    noisy: NoisySharedFactor,
+    weights: Floats,
+    deviation: float,
+    n_units: int,
+    regularization: float,
+) -> Floats:
     """Rows that explain the released sums, shrunk by their noise.
 
     The second moment of slopes is a property of the model whatever its scale: scaling the
@@ -128,8 +137,9 @@ def _factor(noisy: NoisySharedFactor, weights: Floats, deviation: float, n_units
     identity = noisy.sigma**2 * np.eye(len(moment))
     covariances = np.broadcast_to(identity, grams.shape)
     rows = posterior_rows(
-        noisy.sums, grams, covariances, each / gain, COMPONENT_VARIANCE * deviation**2
-    )
+        noisy.sums, grams, covariances, each / gain, COMPONENT_VARIANCE * deviation**2,
+        regularization,
+    )  # fmt: skip
     return rows * np.sqrt(trace)
 
 

@@ -44,6 +44,8 @@ class GradientDescent:
         Whether there is a core.
     random_state : RandomState
         Of the start.
+    regularization : float, default=1.0
+        What the variances of rows and of the core are divided by.
     """
 
     def __init__(
@@ -53,7 +55,9 @@ class GradientDescent:
         ranks: tuple[int, ...],
         tucker: bool,
         random_state: np.random.RandomState,
+        regularization: float = 1.0,
     ) -> None:
+        self._regularization = regularization
         self._curator, self._entries, self._ranks = curator, entries, ranks
         self._residual = (2 * curator.half * RESIDUAL) ** 2
         shape = entries.shape
@@ -158,7 +162,7 @@ class GradientDescent:
     def _move(self, place: int, spread: float) -> None:
         """Carry a block to its posterior mean."""
         prior = (COMPONENT * self._curator.half) ** 2 / max(spread, 1e-300)
-        found = self._averages[place].posterior(self._residual, prior)
+        found = self._averages[place].posterior(self._residual, prior, self._regularization)
         if place == len(self._factors):
             self._core = found.reshape(self._ranks)
             return
@@ -192,7 +196,7 @@ class _Average:
         memory = variance / (variance + size) if variance > 0 else 0.0
         self._share = 1 / (1 + memory / self._share)
 
-    def posterior(self, residual: float, prior: float) -> Floats:
+    def posterior(self, residual: float, prior: float, regularization: float) -> Floats:
         """Posterior means of the rows."""
         noise = np.broadcast_to(self._variance * np.eye(self._gram.shape[1]), self._gram.shape)
-        return posterior_rows(self._right, self._gram, noise, residual, prior)
+        return posterior_rows(self._right, self._gram, noise, residual, prior, regularization)

@@ -39,16 +39,22 @@ class CPRecipe:
         Number of components.
     random_state : RandomState
         For starts after release.
+    regularization : float, default=1.0
+        Factor of ridge penalties.
     """
 
-    def __init__(self, rank: int, random_state: np.random.RandomState) -> None:
+    def __init__(
+        self, rank: int, random_state: np.random.RandomState, regularization: float = 1.0
+    ) -> None:
         self.rank, self.random_state = rank, random_state
+        self.regularization = regularization
 
     def solve(self, entries: SortedEntries, values: Floats, noise_variance: float) -> CPCompletion:
         """Fit released values, with the noise known to be in them."""
         return complete_cp(
             entries, values, self.rank, noise_variance=noise_variance,
-            noise_mode=_variables(entries), max_iter=SWEEPS, random_state=self.random_state,
+            noise_mode=_variables(entries), regularization=self.regularization,
+            max_iter=SWEEPS, random_state=self.random_state,
         )  # fmt: skip
 
     def of_cp(self, model: CPCompletion) -> CPCompletion:
@@ -65,10 +71,18 @@ class TuckerRecipe:
         Columns of each factor.
     random_state : RandomState
         For starts after release.
+    regularization : float, default=1.0
+        Factor of ridge penalties.
     """
 
-    def __init__(self, ranks: Sequence[int], random_state: np.random.RandomState) -> None:
+    def __init__(
+        self,
+        ranks: Sequence[int],
+        random_state: np.random.RandomState,
+        regularization: float = 1.0,
+    ) -> None:
         self.ranks, self.random_state = tuple(ranks), random_state
+        self.regularization = regularization
         # Components of a CP model that fit into the core.
         self.rank = min(self.ranks)
 
@@ -78,7 +92,7 @@ class TuckerRecipe:
         """Fit released values, with the noise known to be in them."""
         return complete_tucker(
             entries, values, self.ranks, noise_variance=noise_variance,
-            random_state=self.random_state,
+            regularization=self.regularization, random_state=self.random_state,
         )  # fmt: skip
 
     def of_cp(self, model: CPCompletion) -> TuckerCompletion:
@@ -126,7 +140,9 @@ def fit_entries(
         return _with_released_block(curator, entries, recipe)
     tucker = isinstance(recipe, TuckerRecipe)
     ranks = recipe.ranks if isinstance(recipe, TuckerRecipe) else (recipe.rank,) * entries.n_modes
-    descent = GradientDescent(curator, entries, ranks, tucker, recipe.random_state)
+    descent = GradientDescent(
+        curator, entries, ranks, tucker, recipe.random_state, recipe.regularization
+    )
     return descent.run(plan.n_steps)
 
 
@@ -148,23 +164,30 @@ def _from_sums(
     for _ in range(n_sweeps):
         for mode in range(len(shape)):
             rows = CPJacobian(curator.index_set, factors, False).rows(mode)
-            factors[mode] = _posterior_rows(curator, mode, rows, base, residual)
+            factors[mode] = _posterior_rows(
+                curator, mode, rows, base, residual, recipe.regularization
+            )
             if mode < len(shape) - 1:
                 factors[mode] = unit_mean_square(factors[mode])[0]
     return with_factors(offsets, factors)
 
 
 def _posterior_rows(
-    curator: EntryCurator, mode: int, rows: Floats, base: Floats, residual: float
+    curator: EntryCurator,
+    mode: int,
+    rows: Floats,
+    base: Floats,
+    residual: float,
+    regularization: float,
 ) -> Floats:
     """Rows of a factor from released right-hand sides, shrunk by their known noise."""
     index_set = curator.index_set
     spread = float(np.square(rows).sum(axis=1).mean())
     prior = (COMPONENT * curator.half) ** 2 / max(spread, 1e-300)
-    noisy = curator.factor_sums(mode, rows, residual / prior)
+    noisy = curator.factor_sums(mode, rows, regularization * residual / prior)
     targets = noisy.sums - index_set.sums(mode, base[:, None] * rows)
     grams = index_set.grams(mode, rows)
-    return posterior_rows(targets, grams, noisy.covariances, residual, prior)
+    return posterior_rows(targets, grams, noisy.covariances, residual, prior, regularization)
 
 
 def _with_released_block(
@@ -180,7 +203,8 @@ def _with_released_block(
         return model
     residual = max(model.noise_variance, (2 * curator.half * RESIDUAL) ** 2)
     own = np.mean(_last_factor(model) ** 2, axis=0)
-    ridge = residual / np.maximum(own, max(1e-6 * float(own.max()), (1e-9 * curator.half) ** 2))
+    ridge = residual * recipe.regularization
+    ridge = ridge / np.maximum(own, max(1e-6 * float(own.max()), (1e-9 * curator.half) ** 2))
     released = curator.ridge_block(mode, rows, ridge)
     # The regression is linear in the values: what mean and biases add to it is public.
     base = model.predict(index_set.coordinates) - curator.middle

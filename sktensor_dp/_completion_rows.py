@@ -15,7 +15,12 @@ LEAST_PRIOR, LEAST_RIDGE = 1e-8, 1e-12
 
 
 def posterior_rows(
-    sums: Floats, grams: Floats, noise: Floats, residual: float, prior: float
+    sums: Floats,
+    grams: Floats,
+    noise: Floats,
+    residual: float,
+    prior: float,
+    regularization: float = 1.0,
 ) -> Floats:
     """Posterior means of rows a, of which ``H a`` was seen with noise of known covariance.
 
@@ -33,6 +38,8 @@ def posterior_rows(
         Variance of a value about the model.
     prior : float
         Variance to start from.
+    regularization : float, default=1.0
+        What the variance found is divided by, in the end.
 
     Returns
     -------
@@ -46,7 +53,9 @@ def posterior_rows(
         return found
     H, g, N = grams[seen], sums[seen], noise[seen] + residual * grams[seen]
     squares, least = H @ H, LEAST_PRIOR * prior
-    for _ in range(PRIOR_STEPS):
+    for step in range(PRIOR_STEPS):
+        if step == PRIOR_STEPS - 1:
+            prior /= regularization
         total = prior * squares + N
         size = np.trace(total, axis1=1, axis2=2) / r
         total += LEAST_RIDGE * size[:, None, None] * np.eye(r)

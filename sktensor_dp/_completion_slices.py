@@ -151,6 +151,7 @@ def fit_slices(
     *,
     full_core: bool,
     random_state: int | np.random.RandomState | None,
+    regularization: float = 1.0,
 ) -> SharedModel:
     """Release a level, effects of each shared mode given those before, and components.
 
@@ -168,6 +169,8 @@ def fit_slices(
         Whether all combinations of columns are components.
     random_state : int, RandomState or None
         Seeds the start of the factors.
+    regularization : float, default=1.0
+        What the variance of their rows is divided by.
 
     Returns
     -------
@@ -188,6 +191,7 @@ def fit_slices(
         curator, mean, deviation, fitted, weights,
         [rank for mode, rank in enumerate(ranks) if mode != unit_mode],
         full_core=full_core, n_sweeps=plan.n_sweeps, random_state=random_state,
+        regularization=regularization,
     )  # fmt: skip
     return SharedModel(level, noise_variance, unit_mode, fitted, components)
 

@@ -56,6 +56,9 @@ class PrivateCPCompletion(
         index of ``unit_mode`` holds, coordinates included.
     unit_mode : int, default=0
         Mode of the units of ``"slice"``.
+    regularization : float, default=1.0
+        Factor of the ridge penalties of components, > 0. 1 is what the noise, which is
+        known, and variances estimated from released values call for.
     max_iter : int or None, default=None
         Sweeps or steps that are releases of their own; None chooses by public numbers. For
         ``"slice"``, sweeps over the factors that units share (none if delta is 0).
@@ -180,7 +183,7 @@ class PrivateCPCompletion(
         return (int(self.rank),) * len(shape)
 
     def _recipe(self, ranks: tuple[int, ...], random_state: Any) -> CPRecipe:
-        return CPRecipe(ranks[0], random_state)
+        return CPRecipe(ranks[0], random_state, self.regularization)
 
     def _publish(self, model: Any) -> None:
         assert isinstance(model, CPCompletion)
@@ -201,8 +204,8 @@ class PrivateTuckerCompletion(
     rank : int or sequence of int, default=3
         Columns of each factor. One number holds for all modes, capped by their lengths. For
         ``"slice"`` that of ``unit_mode`` is not used: a unit's slice of the core is its own.
-    bounds, shape, epsilon, delta, perturbation, privacy_unit, unit_mode, max_iter, \
-accountant, random_state, verbose
+    bounds, shape, epsilon, delta, perturbation, privacy_unit, unit_mode, regularization, \
+max_iter, accountant, random_state, verbose
         As for :class:`PrivateCPCompletion`.
 
     Attributes
@@ -275,7 +278,7 @@ accountant, random_state, verbose
         return checked_ranks(type(self).__name__, self.rank, shape)
 
     def _recipe(self, ranks: tuple[int, ...], random_state: Any) -> TuckerRecipe:
-        return TuckerRecipe(ranks, random_state)
+        return TuckerRecipe(ranks, random_state, self.regularization)
 
     def _publish(self, model: Any) -> None:
         assert isinstance(model, TuckerCompletion)

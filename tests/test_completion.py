@@ -345,3 +345,37 @@ def test_forecasts_check_their_numbers(n):
     for arguments in ((n, SHAPE), (10, (4, n)), (10, (4,))):
         with pytest.raises(ValueError, match=r"int >= 1|two lengths"):
             build().expected_error(*arguments)
+
+
+@all_models
+@pytest.mark.parametrize("perturbation", PERTURBATIONS)
+def test_regularization_shrinks_components(perturbation, model):
+    sizes = []
+    for factor in (1.0, 1e6):
+        parameters = {"perturbation": perturbation, "max_iter": 4, "regularization": factor}
+        fitted = build(model, epsilon=INF, **parameters).fit(X0, Y0)
+        without = sum(b[x] for b, x in zip(fitted.biases_, X0.T, strict=True)) + fitted.mean_
+        sizes.append(np.sqrt(np.mean((fitted.predict(X0) - np.clip(without, -4, 4)) ** 2)))
+    assert sizes[1] < 0.98 * sizes[0]
+
+
+@all_models
+def test_regularization_shrinks_shared_factors(model):
+    X, y, _ = table((80, 12, 6))
+    parameters = {"privacy_unit": "slice", "shape": (80, 12, 6), "epsilon": INF}
+    sizes = [
+        np.prod([np.linalg.norm(factor) for factor in fitted.factors_[1:]])
+        for fitted in (
+            build(model, regularization=factor, **parameters).fit(X, y) for factor in (1.0, 1e3)
+        )
+    ]
+    assert sizes[1] < 0.9 * sizes[0]
+
+
+def test_regularization_is_searched_over():
+    X, y, _ = table((20, 15, 10))
+    order = np.random.default_rng(0).permutation(len(y))
+    y = y[order] + 2.0 * np.random.default_rng(1).standard_normal(len(y))
+    grid = {"rank": [1, 2], "regularization": [0.3, 1.0, 1e4]}
+    search = GridSearchCV(build(epsilon=INF, shape=(20, 15, 10)), grid, cv=3).fit(X[order], y)
+    assert search.best_params_["regularization"] < 1e4

@@ -16,11 +16,7 @@ from sktensor_dp.tensor.entries import (
     cp_values,
     row_effects,
 )
-from sktensor_dp.tensor.normal_equations import (
-    NormalEquations,
-    cp_normal_equations,
-    solve_rows,
-)
+from sktensor_dp.tensor.normal_equations import NormalEquations, cp_normal_equations, solve_rows
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.row_noise import RowNoise
 
@@ -138,6 +134,7 @@ def complete_cp(
     noise_variance: float | None = None,
     noise_mode: int | None = None,
     biases: bool = True,
+    regularization: float = 1.0,
     max_iter: int = 60,
     tol: float = 1e-5,
     random_state: RandomState = None,
@@ -165,6 +162,8 @@ def complete_cp(
         used.
     biases : bool, default=True
         Whether rows have biases.
+    regularization : float, default=1.0
+        Factor of the ridge penalties of components; 1 is what the estimated variances say.
     max_iter : int, default=60
         Most sweeps over all modes (with components, if there are any).
     tol : float, default=1e-5
@@ -218,7 +217,7 @@ def complete_cp(
     if deviation <= _CONSTANT * np.abs(targets).max():
         return _constant(entries, mean, rank, noise_variance or 0.0)
     floor = (noise_variance or 0.0) / deviation**2
-    posterior = _Posterior(entries, (targets - mean) / deviation, floor, biases)
+    posterior = _Posterior(entries, (targets - mean) / deviation, floor, biases, regularization)
     n_iter = posterior.run(_BIAS_SWEEPS if rank else max_iter, tol)
     if rank:
         posterior.start(start_cp(entries, posterior.residuals(), rank, as_generator(random_state)))
@@ -230,9 +229,15 @@ class _Posterior:
     """Mean field posterior of centred and scaled values, updated mode by mode."""
 
     def __init__(
-        self, entries: SortedEntries, values: Floats, noise_floor: float, has_biases: bool
+        self,
+        entries: SortedEntries,
+        values: Floats,
+        noise_floor: float,
+        has_biases: bool,
+        regularization: float = 1.0,
     ) -> None:
         self._entries = entries
+        self._regularization = regularization
         self._values = values
         self._sorted_values = [entries.sort(values, m) for m in range(entries.n_modes)]
         self._row_noise = RowNoise(entries, None)
@@ -293,7 +298,7 @@ class _Posterior:
         sums = self._entries.sorted_row_sums(self._row_noise.weighted(targets, mode), mode)
         equations = self._equations(mode, targets)
         bias_ridge = noise / self._bias_scales[mode] if self._has_biases else None
-        ridge = noise[:, None] / self._factor_scales[mode]
+        ridge = self._regularization * noise[:, None] / self._factor_scales[mode]
         bias, rows, penalised = solve_rows(equations, counts, sums, bias_ridge, ridge)
         rows[:, np.mean(rows**2, axis=0) < _NEGLIGIBLE] = 0.0
         moments = np.asarray(np.linalg.inv(penalised), dtype=np.float64)

@@ -100,6 +100,7 @@ def complete_tucker(
     *,
     noise_variance: float | None = None,
     biases: bool = True,
+    regularization: float = 1.0,
     max_iter: int = 30,
     tol: float = 1e-5,
     random_state: RandomState = None,
@@ -122,6 +123,8 @@ def complete_tucker(
         Known variance of noise in the values, below which the estimate never falls.
     biases : bool, default=True
         Whether rows have biases.
+    regularization : float, default=1.0
+        Factor of the ridge penalties of factors; 1 is what the estimated variances say.
     max_iter : int, default=30
         Most sweeps over all modes and the core.
     tol : float, default=1e-5
@@ -174,7 +177,9 @@ def complete_tucker(
     if deviation <= _LEAST_NOISE * np.abs(targets).max():
         factors = [np.eye(n, r) for n, r in zip(entries.shape, ranks, strict=True)]
         return _without_core(start, factors, 0)
-    fit = _Alternation(entries, start, targets, deviation, noise_variance or 0.0, biases)
+    fit = _Alternation(
+        entries, start, targets, deviation, noise_variance or 0.0, biases, regularization
+    )
     fit.start(mode_subspaces(entries, residuals / deviation, ranks, rng), rng)
     n_iter = fit.run(max_iter, tol)
     if not fit.explains_more_than_noise():
@@ -193,8 +198,10 @@ class _Alternation:
         deviation: float,
         noise_floor: float,
         has_biases: bool,
+        regularization: float,
     ) -> None:
         self._entries = entries
+        self._regularization = regularization
         self._deviation = deviation
         self._offset = start.mean
         self._values = (values - start.mean) / deviation
@@ -294,9 +301,11 @@ class _Alternation:
         equations = normal_equations(entries, mode, self._design(mode), targets)
         sums = entries.sorted_row_sums(targets, mode)
         bias_ridge = self._variance / self._bias_scales[mode] if self._has_biases else None
-        ridge = np.full(self._core.shape[mode], self._variance)
+        ridge = np.full(self._core.shape[mode], self._regularization * self._variance)
         bias, rows, penalised = solve_rows(equations, counts, sums, bias_ridge, ridge)
-        shrunk = self._variance * np.einsum("ijj->", np.linalg.inv(penalised))
+        shrunk = (
+            self._regularization * self._variance * np.einsum("ijj->", np.linalg.inv(penalised))
+        )
         self._freedom[mode] = max(rows.size - shrunk, 0.0)
         if bias_ridge is not None:
             seen = counts > 0
