@@ -22,11 +22,9 @@ from sktensor_dp.tensor.row_noise import RowNoise
 
 __all__ = ["CPCompletion", "complete_cp"]
 
-# Sweeps of the mean and biases alone, before components are started on what they leave.
-_BIAS_SWEEPS = 5
-
-# Sweeps with components before convergence is looked at.
-_LEAST_SWEEPS = 4
+# Sweeps of the mean and biases alone, before components are started on what they leave; and
+# with components, before convergence is looked at.
+_BIAS_SWEEPS, _LEAST_SWEEPS = 5, 4
 
 # Least noise variance relative to that of the targets: without noise the residual sum of
 # squares, a difference, is rounding.
