@@ -178,15 +178,14 @@ def wei_ratings(rows: Rows) -> list[Claim]:
     """The claim about MovieLens."""
     error = {(row["model"], row["method"], row["epsilon"]): row["rmse"] for row in rows}
     epsilons = sorted({row["epsilon"] for row in rows})
-    at = epsilons[len(epsilons) // 2]
-    baseline = error["CP", "SGD, no noise", at]
+    baseline = error["CP", "SGD, no noise", epsilons[0]]
     kinds = ("input", "gradient", "output")
-    values = {kind: error["CP", _published(kind), at] for kind in kinds}
+    values = {kind: max(error["CP", _published(kind), e] for e in epsilons) for kind in kinds}
     return [
         Claim(
             "Figure 3", "all three are comparable to the baseline on MovieLens",
-            f"CP, ε = {short(at)}: baseline {short(baseline, 3)}, mean alone "
-            f"{short(error['CP', 'mean alone', at], 3)}; "
+            f"CP, largest error over ε: baseline {short(baseline, 3)}, mean alone "
+            f"{short(error['CP', 'mean alone', epsilons[0]], 3)}; "
             + ", ".join(f"{kind} {short(value, 3)}" for kind, value in values.items()),
             graded(value <= COMPARABLE * baseline for value in values.values()),
         )
