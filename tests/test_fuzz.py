@@ -30,6 +30,7 @@ from sktensor_dp import (
     BudgetAccountant,
     PrivateCountVectorizer,
     PrivateCPCompletion,
+    PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
@@ -180,6 +181,24 @@ def test_forecasts_of_anything(build, a, b):
     for first, second in ((a, 5), (100, b), (a, b)):
         attempt(build(), "plan", first, second)
     assert attempt(build(), "plan", 100, 5) is None
+
+
+@pytest.mark.parametrize("build", TABLE)
+@given(a=st.sampled_from(WILD + HUGE), b=st.sampled_from(WILD + HUGE))
+@examples(20)
+def test_expected_errors_of_anything(build, a, b):
+    for n_observed, shape in ((a, (5, 4)), (100, (b, 4)), (100, (4, 5, b)), (a, b), (100, [a, b])):
+        attempt(build(), "expected_error", n_observed, shape)
+    assert attempt(build(), "expected_error", 100, (5, 4)) is None
+
+
+@given(X=data(), y=arrays(ndims=(1, 1, 2)), norm=st.sampled_from([1.0, *WILD]))
+@examples(12)
+def test_searches_over_anything(X, y, norm):
+    grid = {"data_norm": [norm]}
+    search = PrivateSearchCV(_power(), grid, n_trials=1.5, score_bounds=(-1, 0), epsilon=INF)
+    for target in (None, y):
+        attempt(search, "fit", X, *([] if target is None else [target]))
 
 
 @pytest.mark.parametrize("build", MATRIX)
