@@ -77,14 +77,16 @@ def test_biases_at_small_epsilon(delta, seed):
 
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_slices_beat_the_mean_and_improve_with_epsilon(delta, seed):
-    """Of 400 units; what they share is the bias of a mode, half of the variance."""
+    """Of 1500 units; what they share is the bias of a mode, two thirds of the variance."""
     rng = np.random.default_rng(seed)
-    T = rng.standard_normal((400, 1, 1)) * 0.2 + rng.standard_normal((12, 1))
-    T = T + 0.7 * rng.standard_normal((400, 12, 5))
+    biases = rng.permutation(np.repeat([-1.0, 1.0], 6))[:, None]
+    T = biases + rng.standard_normal((1500, 1, 1)) * 0.2 + 0.7 * rng.standard_normal((1500, 12, 5))
     options = {"privacy_unit": "slice", "delta": delta, "bounds": (-3, 3)}
-    errors = [relative_error(fitted("cp", T, seed, epsilon=e, **options), T) for e in (2.0, INF)]
+    errors = [relative_error(fitted("cp", T, seed, epsilon=e, **options), T) for e in (4.0, INF)]
+    # Without biases it is 1, with exact ones .62. A hundred fits with delta = 0 had a mean of
+    # .625 and .70 at most, the others .65: .85 is far beyond both.
     assert errors[0] < 0.85
-    assert errors[1] < min(errors[0] + 0.01, 0.75)
+    assert errors[1] < min(errors[0] + 0.01, 0.65)
 
 
 GENEROUS = {
