@@ -139,12 +139,12 @@ def test_equal_coordinates(unit, seed):
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_slices_share_components(kind, seed):
-    """Of 2000 units in which half of the variance is one component of two shared modes."""
+    """Of 2000 units in which two thirds of the variance is one component of a shared mode."""
     rng = np.random.default_rng(seed)
     # Signs keep the strength of the component, and so of what is to be found, fixed.
-    shared = rng.choice([-0.7, 0.7], (12, 1)) * rng.choice([-1.0, 1.0], (1, 3))
-    T = rng.standard_normal((2000, 1, 1)) * shared + 0.7 * rng.standard_normal((2000, 12, 3))
-    X = np.argwhere(rng.random(T.shape) < 0.6)
+    shared = rng.permutation(np.repeat([-0.7, 0.7], 12))
+    T = rng.standard_normal((2000, 1)) * shared + 0.5 * rng.standard_normal((2000, 24))
+    X = np.argwhere(rng.random(T.shape) < 0.8)
     y = T[tuple(X.T)]
     seen = rng.random(len(y)) < 0.5
 
@@ -156,9 +156,8 @@ def test_slices_share_components(kind, seed):
         own = model.fit(X[seen], y[seen]).fold_in(X[seen], y[seen])
         return np.sqrt(np.mean((own.predict(X[~seen]) - y[~seen]) ** 2)) / y.std()
 
-    # Noise alone is .71; ten values a unit leave an eleventh of the component, and three
-    # other parameters of a unit a little more.
-    assert error(INF, 1) < 0.78
-    assert error(5.0, 1) < 0.8
+    # Noise alone is .58, and fits had .61 to .64; without a component it is 1.
+    assert error(INF, 2) < 0.75
+    assert error(8.0, 2) < 0.75
     if kind == "cp":
         assert error(INF, 0) > 0.95
