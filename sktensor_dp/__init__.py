@@ -1,5 +1,6 @@
 """Differentially private tensor methods as scikit-learn estimators."""
 
+import sktensor_dp._former_paths  # noqa: F401
 from sktensor_dp.completion import PrivateCPCompletion, PrivateTuckerCompletion
 from sktensor_dp.exceptions import (
     BudgetError,

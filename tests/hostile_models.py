@@ -24,7 +24,7 @@ import numpy as np
 from small_models import answers, fitted
 
 from sktensor_dp import ModelFileError
-from sktensor_dp._model_archive import _digest, pack, unpack
+from sktensor_dp.model_files.archive import _digest, pack, unpack
 
 Rng = np.random.Generator
 TRAILER = 71

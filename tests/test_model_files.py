@@ -26,9 +26,9 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
 )
-from sktensor_dp._model_archive import LARGEST_FILE, pack, unpack
-from sktensor_dp._model_fields import ListOf, Optional, Record
-from sktensor_dp._model_parameters import read_parameter, write_parameter
+from sktensor_dp.model_files.archive import LARGEST_FILE, pack, unpack
+from sktensor_dp.model_files.fields import ListOf, Optional, Record
+from sktensor_dp.model_files.parameters import read_parameter, write_parameter
 
 MODELS = dict(fitted())
 every_model = pytest.mark.parametrize("name", MODELS)

@@ -29,7 +29,7 @@ from sktensor_dp import (
     make_private_scorer,
     unsafe_seeded_noise,
 )
-from sktensor_dp._search_trials import TrialCosts, Trials, public_splits
+from sktensor_dp.model_selection.trials import TrialCosts, Trials, public_splits
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.selection import stop_probability, trial_cost
 

@@ -6,8 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from sktensor_dp import _movielens
-from sktensor_dp.datasets import fetch_movielens_100k
+from sktensor_dp.datasets import fetch_movielens_100k, movielens
 
 DAY = 86_400
 BASE = f"1\t2\t4\t{5 * DAY + 3}\n943\t1682\t5\t{7 * DAY + 2}\n".encode()
@@ -30,8 +29,8 @@ def archive(tmp_path, monkeypatch):
         name: hashlib.sha256(content).hexdigest()
         for name, content in {"ua.base": BASE, "ua.test": TEST}.items()
     }
-    monkeypatch.setattr(_movielens, "ARCHIVE", path.as_uri())
-    monkeypatch.setattr(_movielens, "CHECKSUMS", checksums)
+    monkeypatch.setattr(movielens, "ARCHIVE", path.as_uri())
+    monkeypatch.setattr(movielens, "CHECKSUMS", checksums)
     return write
 
 
@@ -51,7 +50,7 @@ def test_ratings_are_fetched_checked_and_kept(archive, tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.rglob("*")) == [
         "home", "ml-100k", "ml-100k.zip", "served", "ua.base", "ua.test",
     ]  # fmt: skip
-    monkeypatch.setattr(_movielens, "ARCHIVE", (tmp_path / "gone.zip").as_uri())
+    monkeypatch.setattr(movielens, "ARCHIVE", (tmp_path / "gone.zip").as_uri())
     np.testing.assert_array_equal(fetch_movielens_100k(home).data, ratings.data)
     assert ratings.filenames["ua.base"].read_bytes() == BASE
 
@@ -71,7 +70,7 @@ def test_damaged_file_on_disk_is_refused(archive, tmp_path):
 
 
 def test_without_a_network_the_error_says_what_to_do(archive, tmp_path, monkeypatch):
-    monkeypatch.setattr(_movielens, "ARCHIVE", (tmp_path / "nothing.zip").as_uri())
+    monkeypatch.setattr(movielens, "ARCHIVE", (tmp_path / "nothing.zip").as_uri())
     with pytest.raises(OSError, match=r"could not be fetched .*put ua\.base and ua\.test into"):
         fetch_movielens_100k(tmp_path)
     with pytest.raises(OSError, match="download_if_missing is false"):
@@ -81,7 +80,7 @@ def test_without_a_network_the_error_says_what_to_do(archive, tmp_path, monkeypa
 def test_something_else_in_place_of_the_archive(archive, tmp_path, monkeypatch):
     page = tmp_path / "page.zip"
     page.write_bytes(b"<html>moved</html>")
-    monkeypatch.setattr(_movielens, "ARCHIVE", page.as_uri())
+    monkeypatch.setattr(movielens, "ARCHIVE", page.as_uri())
     with pytest.raises(OSError, match="not the archive of MovieLens 100K"):
         fetch_movielens_100k(tmp_path)
     with zipfile.ZipFile(page, "w") as file:
@@ -91,5 +90,5 @@ def test_something_else_in_place_of_the_archive(archive, tmp_path, monkeypatch):
 
 
 def test_known_checksums_are_of_the_two_files_of_the_split():
-    assert list(_movielens.CHECKSUMS) == ["ua.base", "ua.test"]
-    assert all(len(bytes.fromhex(value)) == 32 for value in _movielens.CHECKSUMS.values())
+    assert list(movielens.CHECKSUMS) == ["ua.base", "ua.test"]
+    assert all(len(bytes.fromhex(value)) == 32 for value in movielens.CHECKSUMS.values())

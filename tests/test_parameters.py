@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sktensor_dp._base import PrivateEstimatorMixin
-from sktensor_dp._parameters import InstanceOf, Number, OneOf, check_parameters
+from sktensor_dp.estimator.base import PrivateEstimatorMixin
+from sktensor_dp.estimator.parameters import InstanceOf, Number, OneOf, check_parameters
 from sktensor_dp.privacy.accountant import BudgetAccountant
 
 

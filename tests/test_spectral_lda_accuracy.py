@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
 from sktensor_dp import PrivateSpectralLDA
-from sktensor_dp._topic_plan import plan_topics
-from sktensor_dp.privacy.documents import DocumentCurator
+from sktensor_dp.privacy.curators.documents import DocumentCurator
+from sktensor_dp.spectral_topics.plan import plan_topics
 from sktensor_dp.statistics.counts import CountChunks
 
 INF = float("inf")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivateSpectralLDA
-from sktensor_dp._topic_plan import plan_topics
+from sktensor_dp.spectral_topics.plan import plan_topics
 
 CONFIGURATIONS = list(
     itertools.product(

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from sktensor_dp._base import PrivateEstimatorMixin
+from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores

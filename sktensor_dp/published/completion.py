@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp._parameters import Number
+from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claim import Claim, claimed
 from sktensor_dp.published.descent import Descent, Stochastic

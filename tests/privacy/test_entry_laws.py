@@ -15,7 +15,7 @@ from scipy import stats
 from scipy.special import kolmogi
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.privacy.entries import EntryCurator, SliceCurator
+from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.privacy.mechanisms import spherical_laplace_rows
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.piecewise import WHOLE, Piecewise, piecewise_deviation, piecewise_values

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from sktensor_dp.privacy.entries import EntryCurator, SliceCurator
+from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics import jacobians, row_frames
 from sktensor_dp.statistics.entries import EntryChunks, IndexSet, SliceChunks, as_entries

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivateCPCompletion, PrivateSpectralLDA, PrivateTensorPowerMethod
-from sktensor_dp._unit_scores import SCORES, UnitScores
+from sktensor_dp.model_selection.unit_scores import SCORES, UnitScores
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.plan import ReleasePlan

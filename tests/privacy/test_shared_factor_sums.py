@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivateCPCompletion
-from sktensor_dp.privacy.entries import SliceCurator
+from sktensor_dp.privacy.curators.entries import SliceCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.statistics.entries import SliceChunks
 from sktensor_dp.statistics.slice_queries import MOMENT_WEIGHT, SharedFactorSums

@@ -1,0 +1,363 @@
+"""What the private completions of tensors share."""
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from sktensor_dp.completion.entry_recipes import CPRecipe, Model, TuckerRecipe, fit_entries
+from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
+from sktensor_dp.completion.inputs import checked_bounds, checked_values, coordinate_array
+from sktensor_dp.completion.plan import plan_completion, plan_slices
+from sktensor_dp.completion.slice_recipes import SharedModel, UnitParameters, fit_slices, fold_in
+from sktensor_dp.estimator.base import NONE, PrivateEstimatorMixin
+from sktensor_dp.estimator.input_errors import check_sizes
+from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
+from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.statistics.entries import EntryChunks, SliceChunks, as_entries
+
+__all__ = ["CompletionMixin"]
+
+Floats = NDArray[np.float64]
+
+# Entries whose values are computed at a time.
+BLOCK = 2**20
+SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
+
+
+def _has_units(estimator: Any) -> bool:
+    if estimator.privacy_unit == "slice":
+        return True
+    raise AttributeError(
+        "fold_in is for privacy_unit='slice'; where the unit is an entry all parameters are "
+        "released, and predict uses them."
+    )
+
+
+class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
+    """Fitting, prediction and forecasts of completed tensors.
+
+    A subclass says which model it fits in ``_recipe`` and ``_publish``.
+    """
+
+    _unit = "entry"
+    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
+        "bounds": [InstanceOf(tuple, list, np.ndarray), NONE],
+        "shape": [InstanceOf(tuple, list, np.ndarray), NONE],
+        "perturbation": [OneOf("auto", "sufficient_statistics", "gradient", "input", "output")],
+        "privacy_unit": [OneOf("entry", "slice")],
+        "unit_mode": [Number(0, math.inf, integer=True)],
+        "regularization": [Number(0, math.inf)],
+        "max_iter": [Number(0, math.inf, integer=True), NONE],
+    }
+
+    rank: Any
+    _model: Model | SharedModel
+    _ranks: tuple[int, ...]
+
+    def __init__(
+        self,
+        rank: int | Sequence[int] = 3,
+        *,
+        bounds: tuple[float, float] | None = None,
+        shape: Sequence[int] | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        perturbation: str = "auto",
+        privacy_unit: str = "entry",
+        unit_mode: int = 0,
+        regularization: float = 1.0,
+        max_iter: int | None = None,
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.rank = rank
+        self.bounds = bounds
+        self.shape = shape
+        self.epsilon = epsilon
+        self.delta = delta
+        self.perturbation = perturbation
+        self.privacy_unit = privacy_unit
+        self.unit_mode = unit_mode
+        self.regularization = regularization
+        self.max_iter = max_iter
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _checked_ranks(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    def _recipe(self, ranks: tuple[int, ...], random_state: Any) -> CPRecipe | TuckerRecipe:
+        raise NotImplementedError
+
+    def _publish(self, model: Model) -> None:
+        raise NotImplementedError
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Complete a tensor from observed entries.
+
+        Parameters
+        ----------
+        X : array-like of int of shape (n_observed, n_modes)
+            Coordinates of the entries, counted from 0.
+        y : array-like of shape (n_observed,)
+            Their values, clamped to ``bounds``.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is wrong or the entries are not of the right kind; no budget
+            is spent.
+        BudgetError
+            If the accountant has too little left; no budget is spent.
+        """
+        self._check_all()
+        return self._fit(X, y, self.shape)
+
+    def fit_tensor(self, T: ArrayLike, mask: ArrayLike | None = None) -> Self:
+        """Complete a dense tensor with gaps.
+
+        Parameters
+        ----------
+        T : array-like of two or more dimensions
+            NaN where nothing was observed.
+        mask : array-like of bool of the shape of `T`, optional
+            True where a value was observed; by default where it is not NaN.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`, or if `mask` has another shape.
+        """
+        self._check_all()
+        tensor = np.asarray(T, dtype=np.float64)
+        observed = ~np.isnan(tensor) if mask is None else np.asarray(mask, dtype=bool)
+        if observed.shape != tensor.shape:
+            raise ValueError(f"mask must have shape {tensor.shape}, got {observed.shape}.")
+        if self.shape is not None and tuple(self.shape) != tensor.shape:
+            raise ValueError(f"T must have shape {tuple(self.shape)}, got {tensor.shape}.")
+        # The shape of an array is public; it holds for indices that have no entry too.
+        return self._fit(np.argwhere(observed), tensor[observed], tensor.shape)
+
+    def _fit(self, X: Any, y: Any, announced: Sequence[int] | None) -> Self:
+        if announced is None and self.privacy_unit == "slice":
+            raise ValueError(
+                "The 'shape' parameter must be given for privacy_unit='slice': which indices "
+                "occur is private."
+            )
+        bounds = checked_bounds(self)
+        coordinates, values, shape = as_entries(
+            coordinate_array(self, X, reset=True), checked_values(self, y), announced
+        )
+        ranks = self._checked_ranks(shape)
+        random_state = check_random_state(self.random_state)
+        with threadpool_limits(limits=1, user_api="blas"):
+            if self.privacy_unit == "slice":
+                chunks = SliceChunks(coordinates, values, shape, self.unit_mode, bounds)
+                self._fit_slices(chunks, ranks, random_state)
+            else:
+                entries = EntryChunks(coordinates, values, shape, bounds)
+                self._fit_entries(entries, ranks, random_state)
+        self.shape_, self.bounds_, self._ranks = shape, bounds, ranks
+        return self
+
+    def predict(self, X: ArrayLike) -> Floats:
+        """Values at coordinates.
+
+        Parameters
+        ----------
+        X : array-like of int of shape (n, n_modes)
+            Coordinates. Indices beyond the shape, and those never observed, get what is
+            known without them: the mean and the biases of the other modes.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Within the bounds.
+        """
+        coordinates = self._wanted(X)
+        return np.clip(self._values(coordinates), *self.bounds_)
+
+    def complete(self) -> Floats:
+        """All values of the tensor.
+
+        Returns
+        -------
+        ndarray of shape ``shape_``
+            Dense; its size is the product of the shape.
+        """
+        check_is_fitted(self)
+        size = math.prod(self.shape_)
+        result = np.empty(size)
+        for start in range(0, size, BLOCK):
+            cells = np.arange(start, min(start + BLOCK, size))
+            result[cells] = self._values(np.column_stack(np.unravel_index(cells, self.shape_)))
+        return np.clip(result, *self.bounds_).reshape(self.shape_)
+
+    @available_if(_has_units)
+    def fold_in(self, X: ArrayLike, y: ArrayLike) -> UnitParameters:
+        """Fit the parameters of units to their own entries, at the holder of these.
+
+        Parameters
+        ----------
+        X : array-like of int of shape (n, n_modes)
+            Coordinates of the units' entries; the units may be new ones.
+        y : array-like of shape (n,)
+            Values.
+
+        Returns
+        -------
+        UnitParameters
+            With a ``predict`` method. As private as the entries; nothing of it is kept.
+        """
+        check_is_fitted(self)
+        wanted = coordinate_array(self, X, reset=False)
+        coordinates, values, _ = as_entries(wanted, checked_values(self, y))
+        if not isinstance(self._model, SharedModel):
+            raise ValueError("The model was fitted for privacy_unit='entry'; fit it again.")
+        return fold_in(self._model, coordinates, values, self.bounds_)
+
+    def expected_error(self, n_observed: int, shape: Sequence[int]) -> CompletionForecast:
+        """Say what error to expect, from public numbers alone.
+
+        Parameters
+        ----------
+        n_observed : int
+            Number of entries to come.
+        shape : sequence of int
+            Of the tensor.
+
+        Returns
+        -------
+        CompletionForecast
+            Costs nothing.
+
+        Raises
+        ------
+        ValueError
+            If a number is not an int >= 1, or the shape has one mode.
+        """
+        self._check_all()
+        low, high = checked_bounds(self)
+        lengths = dict(zip((f"shape[{m}]" for m in range(len(shape))), shape, strict=True))
+        check_sizes(n_observed=n_observed, **lengths)
+        if len(shape) < 2:
+            raise ValueError(f"shape must have two lengths or more, got {len(shape)}.")
+        return forecast_completion(
+            n_observed, tuple(shape), max(self._checked_ranks(tuple(shape))), high - low,
+            epsilon=self.epsilon, delta=self.delta, perturbation=self.perturbation,
+            max_iter=self.max_iter,
+            unit_mode=self.unit_mode if self.privacy_unit == "slice" else None,
+        )  # fmt: skip
+
+    def _fit_entries(self, chunks: EntryChunks, ranks: tuple[int, ...], random_state: Any) -> None:
+        shape = chunks.index_set.shape
+        plan = plan_completion(
+            chunks.n_units, shape, max(ranks), epsilon=self.epsilon, delta=self.delta,
+            perturbation=self.perturbation, max_iter=self.max_iter,
+        )  # fmt: skip
+        with self._open_curator(EntryCurator, chunks, plan.releases) as curator:
+            model = fit_entries(curator, plan, self._recipe(ranks, random_state))
+            self._keep(model, plan.perturbation, curator.report())
+        self.n_iter_ = max(plan.n_steps, model.n_iter, 1)
+        self._publish(model)
+        if plan.perturbation == "sufficient_statistics" and plan.n_steps == 0 and (
+            self.max_iter is None and max(ranks) > 0
+        ):  # fmt: skip
+            warnings.warn(
+                f"At epsilon={self.epsilon:g}, {chunks.n_units} entries of a tensor of shape "
+                f"{shape} show no components above the noise; mean and biases were fitted. "
+                "See expected_error().",
+                NotEnoughDataWarning,
+                stacklevel=4,
+            )
+
+    def _fit_slices(self, chunks: SliceChunks, ranks: tuple[int, ...], random_state: Any) -> None:
+        plan = plan_slices(
+            chunks.shape, max(ranks), self.unit_mode, self.epsilon, self.delta, self.max_iter
+        )
+        with self._open_curator(SliceCurator, chunks, plan.releases, unit="slice") as curator:
+            model = fit_slices(
+                curator, self.unit_mode, plan, ranks,
+                full_core=self._full_core, random_state=random_state,
+                regularization=self.regularization,
+            )  # fmt: skip
+            self._keep(model, "sufficient_statistics", curator.report())
+        self.n_iter_ = max(plan.n_sweeps, 1)
+        self.mean_ = model.level
+        self.biases_ = [mode.effects for mode in model.effects]
+        self.biases_.insert(self.unit_mode, np.zeros(chunks.n_units))
+        if model.components is not None:
+            own = np.zeros((chunks.n_units, ranks[self.unit_mode]))
+            self.factors_ = list(model.components.factors)
+            self.factors_.insert(self.unit_mode, own)
+
+    def _keep(self, model: Any, perturbation: str, report: PrivacyReport) -> None:
+        for name in ("factors_", "weights_", "core_", "mean_", "biases_"):
+            self.__dict__.pop(name, None)
+        self._model = model
+        self.perturbation_ = perturbation
+        self.privacy_report_ = report
+
+    def _values(self, coordinates: NDArray[np.intp]) -> Floats:
+        inside = coordinates < np.array(self.shape_)
+        known = self._model.predict(np.where(inside, coordinates, 0))
+        if inside.all():
+            return known
+        beyond = ~inside.all(axis=1)
+        known[beyond] = self.mean_
+        for mode, bias in enumerate(self.biases_):
+            rows = beyond & inside[:, mode]
+            known[rows] += bias[coordinates[rows, mode]]
+        return known
+
+    def _wanted(self, X: ArrayLike) -> NDArray[np.intp]:
+        check_is_fitted(self)
+        wanted = coordinate_array(self, X, reset=False)
+        return as_entries(wanted, np.zeros(len(wanted)))[0]
+
+    def _check_all(self) -> None:
+        self._check_parameters()
+        checked_bounds(self)
+        if self.privacy_unit == "slice" and self.perturbation not in SLICE_PERTURBATIONS:
+            raise ValueError(
+                f"privacy_unit='slice' needs perturbation 'auto' or 'sufficient_statistics', got "
+                f"{self.perturbation!r}."
+            )
+        if self.perturbation == "gradient" and self.max_iter == 0:
+            raise ValueError("perturbation='gradient' needs max_iter >= 1, or None.")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "shape_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Coordinates name categories, numbered from 0.
+        tags.input_tags.categorical = True
+        tags.input_tags.positive_only = True
+        # A few dozen values with noise tell little.
+        tags.regressor_tags.poor_score = True
+        return tags

@@ -1,0 +1,286 @@
+"""Private completion of tensors: CP and Tucker models of observed entries."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from sktensor_dp.completion.base import CompletionMixin
+from sktensor_dp.completion.entry_recipes import CPRecipe, TuckerRecipe
+from sktensor_dp.completion.inputs import checked_ranks
+from sktensor_dp.completion.saved import SAVED_CP, SAVED_TUCKER
+from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number
+from sktensor_dp.tensor.cp_completion import CPCompletion
+from sktensor_dp.tensor.entries import khatri_rao_rows
+from sktensor_dp.tensor.tucker_completion import TuckerCompletion
+
+__all__ = ["PrivateCPCompletion", "PrivateTuckerCompletion"]
+
+Floats = NDArray[np.float64]
+
+
+class PrivateCPCompletion(
+    CompletionMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """Mean, biases and components of a tensor of which some entries are observed.
+
+    A value is the sum of a mean, a bias of each of its rows, and `rank` products of one
+    number from each row: ``x = mean + sum_m b_m[i_m] + sum_r w_r prod_m a_mr[i_m]``.
+
+    Parameters
+    ----------
+    rank : int, default=3
+        Number of components. Those that the released values do not show shrink to zero. For
+        ``"slice"`` they are sought where public numbers say that they can be found.
+    bounds : tuple of (low, high)
+        Public range that values are clamped to; required.
+    shape : sequence of int or None, default=None
+        Number of rows of each mode; public. None takes it from the largest coordinates,
+        which then count as public; not for ``privacy_unit="slice"``.
+    epsilon : float, default=1.0
+        Privacy parameter, > 0. ``float("inf")`` fits without noise.
+    delta : float, default=1e-6
+        Privacy parameter in [0, 1). 0 asks for pure differential privacy.
+    perturbation : str, default="auto"
+        What gets noise. ``"input"``: every value, once. ``"sufficient_statistics"``: sums
+        of values over rows, which give the mean and biases, and where the budget allows
+        the right-hand sides of alternating least squares. ``"gradient"``: every step of
+        gradient descent on all parameters. ``"output"``: one factor, after the others
+        were found from values with noise. ``"auto"`` is ``"input"`` where public numbers
+        say that components stand out of its noise, ``"sufficient_statistics"`` elsewhere.
+    privacy_unit : {"entry", "slice"}, default="entry"
+        Whether one value is protected, at coordinates that are public, or all that one
+        index of ``unit_mode`` holds, coordinates included.
+    unit_mode : int, default=0
+        Mode of the units of ``"slice"``.
+    regularization : float, default=1.0
+        Factor of the ridge penalties of components, > 0. 1 is what the noise, which is
+        known, and variances estimated from released values call for.
+    max_iter : int or None, default=None
+        Sweeps or steps that are releases of their own; None chooses by public numbers. For
+        ``"slice"``, sweeps over the factors that units share (none if delta is 0).
+    accountant : BudgetAccountant or None, default=None
+        Charged before noise is drawn.
+    random_state : int, RandomState or None, default=None
+        Seeds starts. It never seeds noise.
+    verbose : int, default=0
+        Whether to report releases on standard error as they are made.
+
+    Attributes
+    ----------
+    factors_ : list of ndarray of shape (shape[m], rank)
+        Unit columns; rows never observed are 0. For ``"slice"``, if components were sought,
+        those of shared modes, in which a unit's own weights have unit variance; 0 for units.
+    weights_ : ndarray of shape (rank,)
+        Non-negative, decreasing. Not for ``"slice"``.
+    mean_ : float
+        Mean of the values.
+    biases_ : list of ndarray of shape (shape[m],)
+        One per mode; 0 for rows never observed, and for units.
+    shape_ : tuple of int
+        Number of rows of each mode.
+    perturbation_ : str
+        What got noise.
+    n_iter_ : int
+        Sweeps over the modes, of released values or of releases; steps of descent.
+    privacy_report_ : PrivacyReport
+        Every release with its noise and cost.
+    n_features_in_ : int
+        Number of modes.
+    feature_names_in_ : ndarray of shape (n_modes,)
+        Names of the columns of coordinates, if they have any.
+
+    Raises
+    ------
+    BudgetError
+        If the accountant has too little left; nothing has been read then.
+
+    Warns
+    -----
+    NotEnoughDataWarning
+        If public numbers say that no components can be found, and none were sought.
+
+    See Also
+    --------
+    PrivateTuckerCompletion : The same with a full core.
+
+    Notes
+    -----
+    **Privacy.** *Unit*: one value, or one slice of the tensor. *Neighbours*: tables of
+    equally many entries at the same coordinates that differ in one value; for
+    ``"slice"`` tensors that differ in all entries of one index. *Public*: coordinates,
+    their number (not for ``"slice"``), the shape, the bounds and all parameters.
+    *Releases*: ``entries``, ``row_sums``, ``factor_sums``, ``entry_gradients``,
+    ``ridge_block``, or ``unit_levels``, ``shared_row_sums`` and ``shared_factor_sums``, as
+    ``privacy_report_`` lists them. *Not covered*: running time; what ``fold_in`` returns,
+    which belongs to the holder of the entries it was given; several values of one person,
+    for ``"entry"``.
+
+    Where values are released themselves, two modes with 500 entries or more to a row of
+    the shorter one are a table of variables: each has a noise variance of its own.
+
+    For ``"slice"`` nothing of a unit is stored: ``predict`` knows what units share, and
+    ``fold_in`` adds their own parameters where their entries are.
+
+    References
+    ----------
+    W. Wei et al., differentially private tensor completion (input, gradient and output
+    perturbation, as mended here). T. Wang et al. (2019), Collecting and analyzing
+    multidimensional data with local differential privacy (the piecewise mechanism).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp import PrivateCPCompletion
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.standard_normal((2, 60))
+    >>> X = np.argwhere(rng.random((60, 60)) < 0.7)
+    >>> y = a[X[:, 0]] * b[X[:, 1]]
+    >>> model = PrivateCPCompletion(1, bounds=(-3, 3), epsilon=12.0, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.8)
+    True
+    """
+
+    _saved_state = SAVED_CP
+    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
+        "rank": [Number(0, math.inf, integer=True)],
+        **CompletionMixin._own_constraints,
+    }
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """Value of each component at coordinates.
+
+        Parameters
+        ----------
+        X : array-like of int of shape (n, n_modes)
+            Coordinates.
+
+        Returns
+        -------
+        ndarray of shape (n, rank)
+            0 for rows never observed, and where no components were fitted.
+        """
+        coordinates = self._wanted(X)
+        weights = getattr(self, "weights_", np.zeros(0))
+        result = np.zeros((len(coordinates), self._n_features_out))
+        inside = (coordinates < np.array(self.shape_)).all(axis=1)
+        if len(weights):
+            result[inside, : len(weights)] = (
+                khatri_rao_rows(self.factors_, coordinates[inside]) * weights
+            )
+        return result
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._ranks[0]
+
+    _full_core: ClassVar[bool] = False
+
+    def _checked_ranks(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (int(self.rank),) * len(shape)
+
+    def _recipe(self, ranks: tuple[int, ...], random_state: Any) -> CPRecipe:
+        return CPRecipe(ranks[0], random_state, self.regularization)
+
+    def _publish(self, model: Any) -> None:
+        assert isinstance(model, CPCompletion)
+        self.mean_, self.biases_ = model.mean, model.biases
+        self.factors_, self.weights_ = model.factors, model.weights
+
+
+class PrivateTuckerCompletion(
+    CompletionMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """Mean, biases, factors and a core of a tensor of which some entries are observed.
+
+    A value is the sum of a mean, a bias of each of its rows, and the core multiplied by
+    one row of each factor.
+
+    Parameters
+    ----------
+    rank : int or sequence of int, default=3
+        Columns of each factor. One number holds for all modes, capped by their lengths. For
+        ``"slice"`` that of ``unit_mode`` is not used: a unit's slice of the core is its own.
+    bounds, shape, epsilon, delta, perturbation, privacy_unit, unit_mode, regularization, \
+max_iter, accountant, random_state, verbose
+        As for :class:`PrivateCPCompletion`.
+
+    Attributes
+    ----------
+    factors_ : list of ndarray of shape (shape[m], rank[m])
+        Orthonormal columns. For ``"slice"`` as for :class:`PrivateCPCompletion`.
+    core_ : ndarray of shape rank
+        The core. Not for ``"slice"``, where each unit has a slice of it of its own.
+    mean_, biases_, shape_, perturbation_, n_iter_, privacy_report_, n_features_in_
+        As for :class:`PrivateCPCompletion`.
+
+    See Also
+    --------
+    PrivateCPCompletion : A diagonal core, and what holds for both.
+
+    Notes
+    -----
+    **Privacy.** As for :class:`PrivateCPCompletion`, release by release.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp import PrivateTuckerCompletion
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.standard_normal((2, 60))
+    >>> X = np.argwhere(rng.random((60, 60)) < 0.7)
+    >>> y = a[X[:, 0]] * b[X[:, 1]]
+    >>> model = PrivateTuckerCompletion(1, bounds=(-3, 3), epsilon=12.0, random_state=0)
+    >>> bool(model.fit(X, y).score(X, y) > 0.8)
+    True
+    """
+
+    _saved_state = SAVED_TUCKER
+    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
+        "rank": [Number(1, math.inf, integer=True), InstanceOf(tuple, list, np.ndarray)],
+        **CompletionMixin._own_constraints,
+    }
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """Rows of all factors at coordinates, side by side.
+
+        Parameters
+        ----------
+        X : array-like of int of shape (n, n_modes)
+            Coordinates.
+
+        Returns
+        -------
+        ndarray of shape (n, sum of ranks)
+            0 for rows beyond the shape.
+        """
+        coordinates = self._wanted(X)
+        factors = getattr(self, "factors_", None)
+        parts = []
+        for mode, rows in enumerate(coordinates.T):
+            part = np.zeros((len(rows), self._ranks[mode]))
+            inside = rows < self.shape_[mode]
+            if factors is not None:
+                part[inside] = factors[mode][rows[inside]]
+            parts.append(part)
+        return np.concatenate(parts, axis=1)
+
+    @property
+    def _n_features_out(self) -> int:
+        return sum(self._ranks)
+
+    _full_core: ClassVar[bool] = True
+
+    def _checked_ranks(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return checked_ranks(type(self).__name__, self.rank, shape)
+
+    def _recipe(self, ranks: tuple[int, ...], random_state: Any) -> TuckerRecipe:
+        return TuckerRecipe(ranks, random_state, self.regularization)
+
+    def _publish(self, model: Any) -> None:
+        assert isinstance(model, TuckerCompletion)
+        self.mean_, self.biases_ = model.mean, model.biases
+        self.factors_, self.core_ = model.factors, model.core

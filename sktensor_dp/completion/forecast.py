@@ -1,0 +1,117 @@
+"""What error of a completion to expect, from public numbers only."""
+
+import math
+from dataclasses import dataclass
+
+from sktensor_dp.completion.plan import RESIDUAL, SlicePlan, plan_completion, plan_slices
+from sktensor_dp.privacy.piecewise import piecewise_deviation
+
+__all__ = ["CompletionForecast", "forecast_completion"]
+
+# Deviation of values, and of the biases of a mode, in widths of the bounds.
+SPREAD, BIAS = 1 / 4, 1 / 10
+
+
+@dataclass(frozen=True)
+class CompletionForecast:
+    """Expected root mean square errors, for values that fill their bounds evenly.
+
+    Attributes
+    ----------
+    perturbation : str
+        What would get noise.
+    of_mean : float
+        Error of predicting the mean everywhere.
+    of_biases : float
+        Error with mean and biases; infinite where they are not released.
+    finds_components : bool
+        Whether components worth finding would stand out of the noise.
+    """
+
+    perturbation: str
+    of_mean: float
+    of_biases: float
+    finds_components: bool
+
+    @property
+    def mean_is_all(self) -> bool:
+        """Whether nothing better than the mean can be expected."""
+        return not self.finds_components and self.of_biases > 0.99 * self.of_mean
+
+    def __str__(self) -> str:
+        lines = [
+            f"perturbation: {self.perturbation}",
+            f"expected RMSE of the mean: {self.of_mean:.3g}",
+            f"expected RMSE of mean and biases: {self.of_biases:.3g}",
+        ]
+        if self.mean_is_all:
+            lines.append("At this epsilon predicting the mean is all there is.")
+        elif self.finds_components:
+            lines.append("Components can be found on top.")
+        return "\n".join(lines)
+
+
+def forecast_completion(
+    n_observed: int,
+    shape: tuple[int, ...],
+    rank: int,
+    width: float,
+    *,
+    epsilon: float,
+    delta: float,
+    perturbation: str,
+    max_iter: int | None,
+    unit_mode: int | None,
+) -> CompletionForecast:
+    """Forecast what mean and biases explain of values, and whether components follow.
+
+    Returns
+    -------
+    CompletionForecast
+    """
+    if unit_mode is not None:
+        slices = plan_slices(shape, rank, unit_mode, epsilon, delta, max_iter)
+        noise = _slice_noise(n_observed, shape, slices, unit_mode)
+        found, perturbation = slices.n_sweeps > 0, "sufficient_statistics"
+    else:
+        plan = plan_completion(
+            n_observed, shape, epsilon=epsilon, delta=delta,
+            perturbation=perturbation, max_iter=max_iter,
+        )  # fmt: skip
+        perturbation = plan.perturbation
+        found = perturbation != "sufficient_statistics" or plan.n_steps > 0
+        noise = _entry_noise(n_observed, shape, epsilon, perturbation)
+    kept = math.fsum(BIAS**2 * v / (BIAS**2 + v) for v in noise)
+    error = math.sqrt(SPREAD**2 - len(noise) * BIAS**2 + kept)
+    return CompletionForecast(perturbation, width * SPREAD, width * error, found)
+
+
+def _entry_noise(
+    n_observed: int, shape: tuple[int, ...], epsilon: float, perturbation: str
+) -> list[float]:
+    """Variance of the estimated bias of an average row of each mode, in squared widths."""
+    if perturbation != "sufficient_statistics":
+        value = RESIDUAL**2 + piecewise_deviation(epsilon) ** 2
+        return [value * n / n_observed for n in shape]
+    laplace = 0.0 if math.isinf(epsilon) else 2 / epsilon**2
+    share = 1 / len(shape)
+    rows = [n_observed / n for n in shape]
+    return [(RESIDUAL**2 * share**2 * r + laplace) / (share * r) ** 2 for r in rows]
+
+
+def _slice_noise(
+    n_observed: int, shape: tuple[int, ...], plan: SlicePlan, unit_mode: int
+) -> list[float]:
+    cost = plan.releases.cost_of("shared_row_sums")
+    strength = cost.epsilon if cost.epsilon > 0 else cost.mu
+    n_units = shape[unit_mode]
+    each = max(n_observed / n_units, 1.0)
+    result = []
+    for mode, n in enumerate(shape):
+        if mode == unit_mode:
+            continue
+        # Each unit's entries weigh one over the root of their number.
+        weight = n_units * math.sqrt(each) / n
+        noise = 0.0 if math.isinf(strength) else (2 / strength) ** 2
+        result.append(RESIDUAL**2 * (noise + weight / math.sqrt(each)) / weight**2)
+    return result

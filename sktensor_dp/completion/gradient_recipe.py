@@ -1,0 +1,202 @@
+"""Completion from noisy gradients in all parameters, preconditioned by public curvature."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.completion.plan import RESIDUAL
+from sktensor_dp.completion.rows import posterior_rows, unit_mean_square
+from sktensor_dp.privacy.curators.entries import EntryCurator
+from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
+from sktensor_dp.tensor.completion_forms import with_factors, with_orthonormal_factors
+from sktensor_dp.tensor.cp_completion import CPCompletion
+from sktensor_dp.tensor.entries import SortedEntries, kronecker_rows
+from sktensor_dp.tensor.row_effects import fit_row_sums
+from sktensor_dp.tensor.tucker_completion import TuckerCompletion
+
+__all__ = ["GradientDescent"]
+
+Floats = NDArray[np.float64]
+
+# Deviation of components to start from, in halves of the bounds.
+COMPONENT = 0.1
+# Numbers in a block of Kronecker products (4 MB).
+BLOCK_NUMBERS = 2**19
+
+
+class GradientDescent:
+    """Block Gauss-Newton steps, each from one noisy gradient in all parameters.
+
+    Up to public terms the gradient is ``sum_e x_e J_e``: of a mean and biases it holds the
+    same sums at every step, which are averaged; of factors and a core it holds right-hand
+    sides of normal equations whose matrices are public. They are averaged over steps too,
+    the longer the more noise there is, and one block of parameters after the other moves
+    to its posterior mean.
+
+    Parameters
+    ----------
+    curator : EntryCurator
+        Holder of the values.
+    entries : SortedEntries
+        Their coordinates.
+    ranks : sequence of n_modes int
+        Columns of the factors.
+    tucker : bool
+        Whether there is a core.
+    random_state : RandomState
+        Of the start.
+    regularization : float, default=1.0
+        What the variances of rows and of the core are divided by.
+    """
+
+    def __init__(
+        self,
+        curator: EntryCurator,
+        entries: SortedEntries,
+        ranks: tuple[int, ...],
+        tucker: bool,
+        random_state: np.random.RandomState,
+        regularization: float = 1.0,
+    ) -> None:
+        self._regularization = regularization
+        self._curator, self._entries, self._ranks = curator, entries, ranks
+        self._residual = (2 * curator.half * RESIDUAL) ** 2
+        shape = entries.shape
+        self._factors = [
+            unit_mean_square(random_state.standard_normal((n, r)))[0]
+            for n, r in zip(shape, ranks, strict=True)
+        ]
+        self._core = random_state.standard_normal(ranks) * curator.half if tucker else None
+        self._sums = [np.zeros(n) for n in shape]
+        self._information = 0.0
+        self._weights: Floats = np.zeros(ranks[0])
+        self._averages: list[_Average] = [_Average() for _ in range(len(shape) + tucker)]
+
+    def run(self, n_steps: int) -> CPCompletion | TuckerCompletion:
+        """Take the steps and return the model."""
+        for step in range(n_steps):
+            offsets = self._step(step)
+        if self._core is not None:
+            return with_orthonormal_factors(offsets, self._ranks, self._factors, self._core)
+        *others, last = self._factors
+        return with_factors(offsets, [*others, last * self._weights])
+
+    def _step(self, step: int) -> CPCompletion:
+        index_set, n_modes = self._curator.index_set, len(self._entries.shape)
+        factor_scale, core_scale = self._scales()
+        factors = [factor * factor_scale for factor in self._factors]
+        jacobian: CPJacobian | TuckerJacobian = CPJacobian(index_set, factors)
+        sizes = [factor_scale ** (n_modes - 1)] * n_modes
+        if self._core is not None:
+            jacobian = TuckerJacobian(index_set, factors, self._core * core_scale)
+            sizes = [size * core_scale for size in sizes] + [factor_scale**n_modes]
+        # What the model itself adds to the gradient is public: it is left out.
+        noisy = self._curator.descent_direction(jacobian, np.zeros(index_set.n_observed))
+        _, *parts = jacobian.split(noisy.value)
+        offsets = self._offsets(parts[:n_modes], noisy.sigma)
+        base = offsets.predict(index_set.coordinates) - self._curator.middle
+        block = step % len(sizes)
+        for place, (part, size) in enumerate(zip(parts[n_modes:], sizes, strict=True)):
+            moment, gram, spread = self._public(place, base)
+            right = part.reshape(moment.shape) / size - moment
+            variance = (noisy.sigma / size) ** 2
+            self._averages[place].add(right, gram, variance, self._residual)
+            if place == block:
+                self._move(place, spread)
+        return offsets
+
+    def _scales(self) -> tuple[float, float]:
+        """Scales of factors and core at which no part of the Jacobian drowns the others."""
+        index_set, n_modes = self._curator.index_set, len(self._entries.shape)
+        jacobian = self._jacobian()
+        largest = sum(float(np.square(jacobian.rows(m)).sum(axis=1).max()) for m in range(n_modes))
+        if self._core is None:
+            return ((1 + n_modes) / max(largest, 1e-300)) ** (0.5 / max(n_modes - 1, 1)), 1.0
+        norms = [
+            np.square(factor).sum(axis=1)[index_set.rows(mode)]
+            for mode, factor in enumerate(self._factors)
+        ]
+        product = float(np.prod(norms, axis=0).max())
+        of_factors = (0.5 * (1 + n_modes) / max(product, 1e-300)) ** (0.5 / n_modes)
+        shared = np.sqrt(0.5 * (1 + n_modes) / max(largest, 1e-300))
+        return of_factors, float(shared / of_factors ** (n_modes - 1))
+
+    def _jacobian(self) -> CPJacobian | TuckerJacobian:
+        if self._core is None:
+            return CPJacobian(self._curator.index_set, self._factors, False)
+        return TuckerJacobian(self._curator.index_set, self._factors, self._core, False)
+
+    def _offsets(self, sums: list[Floats], sigma: float) -> CPCompletion:
+        """Mean and biases from the sums of all steps so far."""
+        if sigma > 0:
+            precision = 1 / sigma**2
+            self._information += precision
+            share = precision / self._information
+        else:
+            share = 1.0
+        for mean, new in zip(self._sums, sums, strict=True):
+            mean += share * (new - mean)
+        noise = 1 / self._information if self._information > 0 else 0.0
+        ones = [np.ones(self._entries.n_entries)] * len(sums)
+        return fit_row_sums(
+            self._entries, self._sums, ones, noise, self._residual, center=self._curator.middle
+        )
+
+    def _public(self, place: int, base: Floats) -> tuple[Floats, Floats, float]:
+        """Sums of ``base z`` and of ``z z'`` for the rows of a block, and the mean of |z|^2."""
+        index_set = self._curator.index_set
+        if place < len(self._factors):
+            rows = self._jacobian().rows(place)
+            moment = index_set.sums(place, base[:, None] * rows)
+            gram = index_set.grams(place, rows)
+        else:
+            size = int(np.prod(self._ranks))
+            moment, gram = np.zeros((1, size)), np.zeros((1, size, size))
+            step = max(1, BLOCK_NUMBERS // size)
+            for first in range(0, len(base), step):
+                span = slice(first, first + step)
+                rows = kronecker_rows(self._factors, index_set.coordinates[span])
+                moment[0] += base[span] @ rows
+                gram[0] += rows.T @ rows
+        return moment, gram, float(np.trace(gram, axis1=1, axis2=2).sum()) / len(base)
+
+    def _move(self, place: int, spread: float) -> None:
+        """Carry a block to its posterior mean."""
+        prior = (COMPONENT * self._curator.half) ** 2 / max(spread, 1e-300)
+        found = self._averages[place].posterior(self._residual, prior, self._regularization)
+        if place == len(self._factors):
+            self._core = found.reshape(self._ranks)
+            return
+        self._factors[place], size = unit_mean_square(found)
+        if self._core is None:
+            self._weights = np.where(found.any(axis=0), size, 0.0)
+        else:
+            shape = [1] * len(self._ranks)
+            shape[place] = -1
+            self._core = self._core * size.reshape(shape)
+
+
+class _Average:
+    """Right-hand sides and matrices of normal equations, averaged over steps."""
+
+    def __init__(self) -> None:
+        self._share = 1.0
+        self._variance = 0.0
+        self._right: Floats = np.zeros(())
+        self._gram: Floats = np.zeros(())
+
+    def add(self, right: Floats, gram: Floats, variance: float, residual: float) -> None:
+        """Average in those of a step, the less the larger their noise is."""
+        self._right = self._right + self._share * (right - self._right)
+        self._gram = self._gram + self._share * (gram - self._gram)
+        self._variance += self._share**2 * variance - (2 - self._share) * self._share * (
+            self._variance
+        )
+        size = residual * float(np.trace(gram, axis1=1, axis2=2).sum()) / max(right.size, 1)
+        # Without noise only the last step counts, in noise alone all count the same.
+        memory = variance / (variance + size) if variance > 0 else 0.0
+        self._share = 1 / (1 + memory / self._share)
+
+    def posterior(self, residual: float, prior: float, regularization: float) -> Floats:
+        """Posterior means of the rows."""
+        noise = np.broadcast_to(self._variance * np.eye(self._gram.shape[1]), self._gram.shape)
+        return posterior_rows(self._right, self._gram, noise, residual, prior, regularization)

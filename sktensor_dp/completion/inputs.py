@@ -1,0 +1,139 @@
+"""Coordinates and values as people pass them, and errors that show none of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import validate_data
+
+from sktensor_dp.estimator.parameters import Number
+
+__all__ = ["checked_bounds", "checked_ranks", "checked_values", "coordinate_array"]
+
+# Squares and ratios of squares of values within these neither overflow nor vanish.
+LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
+
+
+def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
+    """Numbers of shape (n, n_modes) from what may be a frame or a list.
+
+    Parameters
+    ----------
+    estimator : object
+        Its ``n_features_in_`` and ``feature_names_in_`` are set or compared.
+    X : object
+        Coordinates.
+    reset : bool
+        Whether they are set.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    ValueError
+        If it is no table of numbers; the message shows none of them.
+    """
+    if not sp.issparse(X):
+        given = np.asarray(X)
+        if given.ndim != 2:
+            raise ValueError(
+                f"Expected 2D array, got X of shape {given.shape}. Reshape your data: X must have "
+                "one row per entry and one column per mode."
+            )
+        if given.dtype.kind == "c":
+            raise ValueError("Complex data not supported: X must have integer coordinates.")
+    checked = validate_data(
+        estimator, X, reset=reset, dtype=None, ensure_all_finite=False,
+        ensure_min_samples=0, ensure_min_features=2 if reset else 1,
+    )  # fmt: skip
+    numbers = _plain(checked, "X must have integer coordinates; encode categories first, for "
+                     "example with sklearn.preprocessing.OrdinalEncoder.")  # fmt: skip
+    if numbers.dtype.kind in "if" and (numbers < 0).any():
+        raise ValueError("Negative values in data: X must have coordinates >= 0.")
+    return numbers
+
+
+def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
+    """One number for each entry, of shape (n,); as `coordinate_array`."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    values = np.asarray(y)
+    if values.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y must hold real numbers.")
+    return _plain(column_or_1d(values, warn=True), "y must hold numbers.")
+
+
+def _plain(array: NDArray[Any], message: str) -> NDArray[Any]:
+    if array.dtype.kind not in "OUS":
+        return array
+    try:
+        return array.astype(np.float64) if array.dtype.kind == "O" else _refuse(message)
+    except ValueError:
+        # numpy's own message quotes the entry.
+        raise ValueError(message) from None
+
+
+def _refuse(message: str) -> Any:
+    raise ValueError(message)
+
+
+def checked_bounds(estimator: Any) -> tuple[float, float]:
+    """The public range of values.
+
+    Raises
+    ------
+    ValueError
+        If it is not given, or is not one.
+    """
+    name, bounds = type(estimator).__name__, estimator.bounds
+    if bounds is None:
+        raise ValueError(
+            f"The 'bounds' parameter of {name} must be given: the public range (low, high) "
+            "that values are clamped to."
+        )
+    number = Number(-LARGEST_SIZE, LARGEST_SIZE)
+    items = list(bounds) if np.ndim(bounds) == 1 else []
+    if len(items) != 2 or not all(number.accepts(bound) for bound in items):
+        raise ValueError(
+            f"The 'bounds' parameter of {name} must be two finite numbers (low, high) of size "
+            f"{LARGEST_SIZE:g} at most. Got {bounds!r} instead."
+        )
+    low, high = (float(bound) for bound in items)
+    if not high - low >= LEAST_WIDTH:
+        raise ValueError(
+            f"The 'bounds' parameter of {name} must be (low, high) with low < high, at least "
+            f"{LEAST_WIDTH:g} apart. Got {bounds!r} instead."
+        )
+    return low, high
+
+
+def checked_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
+    """One rank for each mode.
+
+    Raises
+    ------
+    ValueError
+        If they are not positive integers, or one that was given for a mode exceeds it.
+    """
+    if isinstance(rank, int | np.integer):
+        return tuple(min(int(rank), n) for n in shape)
+    count = Number(1, np.inf, integer=True)
+    ranks = list(rank) if np.ndim(rank) == 1 else []
+    if len(ranks) != len(shape) or not all(count.accepts(r) for r in ranks):
+        raise ValueError(
+            f"The 'rank' parameter of {name} must be an int >= 1, or one for each of the "
+            f"{len(shape)} modes. Got {rank!r} instead."
+        )
+    if any(r > n for r, n in zip(ranks, shape, strict=True)):
+        raise ValueError(
+            f"The 'rank' parameter of {name} must not exceed the shape {tuple(shape)}. "
+            f"Got {rank!r} instead."
+        )
+    return tuple(int(r) for r in ranks)

@@ -1,0 +1,160 @@
+"""Components of slices: released sweeps over the factors that units share."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+from sklearn.utils import check_random_state
+
+from sktensor_dp.completion.rows import posterior_rows, unit_mean_square
+from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
+from sktensor_dp.statistics.slice_queries import SharedFactorSums
+from sktensor_dp.tensor.shared_components import SharedComponents
+from sktensor_dp.tensor.shared_effects import SharedEffects
+
+__all__ = ["fit_components", "shared_weights"]
+
+Floats = NDArray[np.float64]
+
+# Residuals are clipped at this share of the deviation of values: components are a part of
+# what is clipped, so that more of its tails is kept than of a residual's.
+CLIP = 1.0
+# Variance of one component, relative to that of values, to start from.
+COMPONENT_VARIANCE = 0.1
+# Least share of the variance of values that is left to noise.
+LEAST_NOISE = 0.2
+# Least eigenvalue of a moment, relative to its trace: below it noise or rounding is seen.
+LEAST_MOMENT = 1e-3
+
+
+def fit_components(
+    curator: SliceCurator,
+    level: float,
+    deviation: float,
+    effects: Sequence[SharedEffects],
+    weights: Sequence[Floats],
+    ranks: Sequence[int],
+    *,
+    full_core: bool,
+    n_sweeps: int,
+    random_state: int | np.random.RandomState | None,
+    regularization: float = 1.0,
+) -> tuple[SharedComponents, float]:
+    """Release factors mode by mode, each given those before: expectation-maximisation.
+
+    Parameters
+    ----------
+    curator : SliceCurator
+        Holder of the entries.
+    level : float
+        Released mean level of units, minus the middle of the bounds.
+    deviation : float
+        Released deviation of values about their unit's level.
+    effects : sequence of SharedEffects
+        Released, one per shared mode.
+    weights : sequence of ndarray of shape (n_m,)
+        Released weight of the entries in each row of each shared mode.
+    ranks : sequence of int
+        Columns of each shared factor.
+    full_core : bool
+        Whether all combinations of columns count.
+    n_sweeps : int
+        Over the shared modes.
+    random_state : int, RandomState or None
+        Seeds the start.
+    regularization : float, default=1.0
+        What the variance of rows is divided by.
+
+    Returns
+    -------
+    components : SharedComponents
+    noise_variance : float
+        Of values about the whole model.
+    """
+    rng = check_random_state(random_state)
+    factors = [rng.standard_normal((len(w), r)) for w, r in zip(weights, ranks, strict=True)]
+    components = SharedComponents(
+        tuple(np.linalg.qr(f)[0] * np.sqrt(len(f)) if len(f) >= f.shape[1] else f for f in factors),
+        full_core,
+    )
+    start = deviation * np.sqrt(COMPONENT_VARIANCE)
+    components = components.with_factor(0, components.factors[0] * start)
+    noise_variance = deviation**2
+    for step in range(n_sweeps * len(ranks)):
+        mode = step % len(ranks)
+        components = _scale_moved(components, mode)
+        query = SharedFactorSums(
+            mode, curator.shape, level, tuple(effects), components, noise_variance,
+            CLIP * deviation,
+        )  # fmt: skip
+        noisy = curator.shared_factor_sums(query)
+        factor = _factor(noisy, weights[mode], deviation, curator.n_units, regularization)
+        components = components.with_factor(mode, factor)
+        noise_variance = _noise_variance(components, effects, weights, deviation)
+    return components, noise_variance
+
+
+def shared_weights(effects: SharedEffects, mean_weight: float) -> Floats:
+    """Posterior weights of the entries in the rows of a mode."""
+    return mean_weight * np.exp(2 * effects.popularity)
+
+
+def _scale_moved(components: SharedComponents, mode: int) -> SharedComponents:
+    """Columns of unit mean square but for one mode, which carries the scales."""
+    if components.full_core or len(components.factors) == 1:
+        # Scales of a core's rows cannot be moved; one number for all of them can.
+        scales = [float(np.sqrt(np.mean(f**2))) or 1.0 for f in components.factors]
+        factors = [f / s for f, s in zip(components.factors, scales, strict=True)]
+        factors[mode] = factors[mode] * float(np.prod(scales))
+        return SharedComponents(tuple(factors), components.full_core)
+    parts = [unit_mean_square(factor) for factor in components.factors]
+    factors = [factor for factor, _ in parts]
+    factors[mode] = factors[mode] * np.prod([scale for _, scale in parts], axis=0)
+    return SharedComponents(tuple(factors), components.full_core)
+
+
+def _factor(
+    noisy: NoisySharedFactor,
+    weights: Floats,
+    deviation: float,
+    n_units: int,
+    regularization: float,
+) -> Floats:
+    """Rows that explain the released sums, shrunk by their noise.
+
+    The second moment of slopes is a property of the model whatever its scale: scaling the
+    result by its root (parameter expansion) makes up for what clipping and empty units
+    take from it.
+    """
+    values, vectors = np.linalg.eigh(noisy.moment)
+    trace = max(float(values.sum()), 1e-6)
+    moment = (vectors * np.maximum(values, LEAST_MOMENT * trace)) @ vectors.T
+    gain = float(2 * ndtr(CLIP) - 1) / (CLIP * deviation) * noisy.slope_scale
+    grams = gain * weights[:, None, None] * moment
+    # A unit's weight in an entry is one over the root of the number of its entries.
+    each = min(n_units / max(float(weights.sum()), 1.0), 1.0)
+    identity = noisy.sigma**2 * np.eye(len(moment))
+    covariances = np.broadcast_to(identity, grams.shape)
+    rows = posterior_rows(
+        noisy.sums, grams, covariances, each / gain, COMPONENT_VARIANCE * deviation**2,
+        regularization,
+    )  # fmt: skip
+    return rows * np.sqrt(trace)
+
+
+def _noise_variance(
+    components: SharedComponents,
+    effects: Sequence[SharedEffects],
+    weights: Sequence[Floats],
+    deviation: float,
+) -> float:
+    """What of the variance about a unit's level neither effects nor components explain."""
+    shares = [w / max(float(w.sum()), 1e-100) for w in weights]
+    explained = sum(float(s @ e.effects**2) for s, e in zip(shares, effects, strict=True))
+    parts = [s @ f**2 for s, f in zip(shares, components.factors, strict=True)]
+    if components.full_core:
+        explained += float(np.prod([part.sum() for part in parts]))
+    else:
+        explained += float(np.prod(parts, axis=0).sum())
+    return max(deviation**2 - explained, LEAST_NOISE * deviation**2)

@@ -1,0 +1,1 @@
+"""Model files: released values and the report, without pickle."""

@@ -1,0 +1,248 @@
+"""Fitted estimators in files: released values, the report and parameters, and no code."""
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from types import SimpleNamespace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from sktensor_dp.exceptions import ModelFileError
+from sktensor_dp.model_files.archive import pack, read_file, unpack, write_file
+from sktensor_dp.model_files.fields import (
+    Arrays,
+    Field,
+    Flag,
+    Integer,
+    ListOf,
+    Optional,
+    Real,
+    Record,
+    Text,
+    Words,
+    require,
+)
+from sktensor_dp.model_files.parameters import read_parameter, write_parameter
+from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
+
+__all__ = ["ModelFileMixin", "SavedState"]
+
+FORMAT, FORMAT_VERSION = "sktensor_dp model", 1
+KEYS = {"format", "version", "library", "class", "parameters", "state"}
+# An open ledger, not a value; a loaded model has none.
+NOT_SAVED = ("accountant",)
+
+COST = Real(0, finite=False)
+RELEASE_RECORD = Record(
+    ReleaseRecord,
+    {
+        "name": Text(), "description": Text(), "sensitivity": COST, "sigma": COST, "mu": COST,
+        "epsilon": COST, "delta": Real(0, 1), "uses": Integer(), "mechanism": Text(),
+    },
+)  # fmt: skip
+REPORT = Record(
+    PrivacyReport,
+    {
+        "epsilon": COST, "delta": Real(0, 1), "unit": Text(), "neighbours": Text(),
+        "n_units": Integer(), "sampler": Text(), "seeded": Flag(),
+        "rows": ListOf(RELEASE_RECORD, tuple), "notes": ListOf(Text(), tuple),
+    },
+)  # fmt: skip
+
+
+def _names(words: list[str]) -> Any:
+    return np.array(words, dtype=object)
+
+
+# What scikit-learn's validation of a table leaves behind.
+INPUT: dict[str, Field] = {
+    "n_features_in_": Integer(1),
+    "feature_names_in_": Optional(Words(_names)),
+}
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """Attributes that make a fitted estimator: released or public values, and nothing else.
+
+    Parameters
+    ----------
+    parts : mapping of str to Field
+        By attribute. ``privacy_report_`` is added.
+    check : callable
+        Raises ModelFileError unless attributes, and parameters, agree with each other.
+    aliases : mapping of str to callable
+        Attributes computed of the others.
+    """
+
+    parts: Mapping[str, Field]
+    check: Callable[[SimpleNamespace, Any], None]
+    aliases: Mapping[str, Callable[[SimpleNamespace], Any]]
+
+    @property
+    def record(self) -> Record:
+        """All attributes as one field."""
+        return Record(SimpleNamespace, {**self.parts, "privacy_report_": REPORT})
+
+
+class ModelFileMixin:
+    """``save`` and ``load``; a subclass declares its fitted attributes in ``_saved_state``."""
+
+    _saved_state: ClassVar[SavedState]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file.
+
+        The file holds what was released, the privacy report and the parameters: a zip
+        archive of JSON and ``.npy`` arrays, without code. It is as public as the model
+        itself. A file of that name is replaced, and only once the new one is complete.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write.
+
+        Raises
+        ------
+        NotFittedError
+            If nothing has been fitted.
+        TypeError
+            If a parameter cannot be saved: a function, or a ``RandomState``.
+        ValueError
+            If parameters or attributes were changed to what no fit leaves behind.
+        OSError
+            If the file cannot be written.
+
+        Notes
+        -----
+        Not saved are ``accountant``, which is None after loading, and the choices of
+        ``set_output`` and of metadata routing. Equal models give equal bytes.
+        """
+        check_is_fitted(self)
+        parts = pack(*_written(self))
+        # What could not be loaded is refused here, where it can still be mended.
+        _model_in(type(self), b"".join(parts))
+        write_file(path, parts)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model that :meth:`save` wrote.
+
+        No code of the file is run and nothing is imported on its behalf: it fills
+        declared attributes with checked values, or is refused.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+
+        Returns
+        -------
+        estimator : object
+            The fitted model, with ``accountant=None``.
+
+        Raises
+        ------
+        ModelFileError
+            If the file is damaged, holds no model of this class, was written by a later
+            version, or its values do not make a model.
+        OSError
+            If it cannot be read.
+
+        Notes
+        -----
+        The checksum in the file shows damage, not who wrote it: someone who can change
+        the file can change numbers and checksum alike. Compare the file's digest with
+        one from a source you trust before you rely on it.
+        """
+        return _model_in(cls, read_file(path))
+
+
+def _written(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Document and arrays of a fitted estimator."""
+    cls = type(estimator)
+    arrays = Arrays()
+    try:
+        state = cls._saved_state.record.write(estimator, arrays, "")
+    except AttributeError as error:
+        raise NotFittedError(
+            f"This {cls.__name__} is not fitted: it has no {error}. Call fit before save."
+        ) from None
+    parameters = {}
+    for name in _parameter_names(cls):
+        try:
+            parameters[name] = write_parameter(getattr(estimator, name))
+        except TypeError:
+            raise TypeError(
+                f"The {name!r} parameter of {cls.__name__} cannot be saved: it is a "
+                f"{type(getattr(estimator, name)).__name__}, and a model file holds only numbers, "
+                "strings, None and collections of them. Set it to such a value first."
+            ) from None
+    document = {
+        "format": FORMAT, "version": FORMAT_VERSION, "library": _library_version(),
+        "class": cls.__name__, "parameters": parameters, "state": state,
+    }  # fmt: skip
+    return document, arrays.by_name
+
+
+def _model_in(cls: type, data: bytes) -> Any:
+    """The fitted estimator that a file holds, made once everything has been checked."""
+    document, by_name = unpack(data)
+    _check_heading(cls, document)
+    written, names = document["parameters"], _parameter_names(cls)
+    require(isinstance(written, dict) and set(written) == set(names), f"parameters must be {names}")
+    parameters = {name: read_parameter(value) for name, value in written.items()}
+    saved: SavedState = cls._saved_state  # type: ignore[attr-defined]
+    arrays = Arrays(by_name)
+    state = saved.record.read(document["state"], arrays, "")
+    require(arrays.used == by_name.keys(), "every array must belong to an attribute")
+    try:
+        estimator = cls(**parameters)
+        estimator._check_parameters()
+        saved.check(state, estimator)
+    except ModelFileError:
+        raise
+    except Exception as error:
+        # Whatever a value of a strange type does to a check is a refusal.
+        raise ModelFileError(
+            f"The file's parameters are none of {cls.__name__}: {str(error)[:300]}"
+        ) from None
+    for name, compute in saved.aliases.items():
+        setattr(state, name, compute(state))
+    # The names are those declared, not the file's.
+    vars(estimator).update(vars(state))
+    return estimator
+
+
+def _check_heading(cls: type, document: dict[str, Any]) -> None:
+    version = document.get("version")
+    if document.get("format") != FORMAT or type(version) is not int or version < 1:
+        raise ModelFileError("The file holds no model.")
+    if version > FORMAT_VERSION:
+        raise ModelFileError(
+            f"The file is of format {version}, later than the {FORMAT_VERSION} that this version "
+            "of sktensor_dp reads. Install a later one."
+        )
+    require(document.keys() == KEYS, f"the document must have the keys {sorted(KEYS)}")
+    require(isinstance(document["library"], str), "library must be text")
+    found = document["class"]
+    require(isinstance(found, str) and len(found) <= 100, "class must be a name")
+    if found != cls.__name__:
+        raise ModelFileError(f"The file holds a model of {found!r}, not of {cls.__name__!r}.")
+
+
+def _parameter_names(cls: type) -> list[str]:
+    names = list(inspect.signature(cls).parameters)
+    return [name for name in names if name not in NOT_SAVED]
+
+
+def _library_version() -> str:
+    try:
+        return metadata.version("sktensor-dp")
+    except metadata.PackageNotFoundError:
+        return "unknown"

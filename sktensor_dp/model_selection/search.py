@@ -1,0 +1,354 @@
+"""Choosing hyperparameters without giving away more than was asked for."""
+
+import sys
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_regressor
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from sktensor_dp.estimator.base import PrivateEstimatorMixin
+from sktensor_dp.estimator.parameters import Constraint, Number, check_parameters
+from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
+from sktensor_dp.model_selection.candidates import checked_distributions
+from sktensor_dp.model_selection.scorer import PrivateScorer, make_private_scorer
+from sktensor_dp.model_selection.steps import check_names, has_pure_noise, private_prefix, step_at
+from sktensor_dp.model_selection.trials import Trial, TrialCosts, Trials, public_splits
+from sktensor_dp.model_selection.unit_scores import check_scoring, default_score
+from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry, active_accountant
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.selection import (
+    SecretTrials,
+    stop_probability,
+    trial_cost,
+)
+
+__all__ = ["PrivateSearchCV", "make_private_scorer"]
+
+
+def _model_has(name: str) -> Callable[[Any], bool]:
+    def check(search: "PrivateSearchCV") -> bool:
+        # Raises an AttributeError of the model's own where it has none.
+        getattr(getattr(search, "best_estimator_", search.estimator), name)
+        return True
+
+    return check
+
+
+class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
+    """Random search over hyperparameters that is private as a whole.
+
+    Candidates are drawn at random with replacement, fitted on a part of the rows, and
+    scored on the rest with noise, all privately. How many are tried is a secret of the
+    search, geometrically distributed; only the best is kept. The price is a moderately
+    larger noise in every fit, and does not grow with the number of candidates there are.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator of this library, or a pipeline with exactly one. Its
+        ``epsilon`` and ``delta`` are set by the search. Other steps must be stateless
+        (``HashingVectorizer``, ``Normalizer``, a ``FunctionTransformer`` that treats
+        every row by itself) or named in ``public_steps``.
+    param_distributions : dict or list of dicts
+        Names of parameters, with lists of values or distributions with ``rvs``. Of
+        several dicts one is drawn evenly, then a value for each of its names.
+    n_trials : float, default=10.0
+        Expected number of trials, >= 1. Ten cost a third of the signal-to-noise ratio of
+        a single fit (on ``mu``; see ``docs/tuning.md``), fifty a half.
+    scoring : str, callable or None, default=None
+        Score of each unit, larger being better: ``"neg_mean_squared_error"``,
+        ``"neg_mean_absolute_error"``, ``"accuracy"``, ``"log_likelihood"`` (what
+        ``score_samples`` says), ``"log_likelihood_per_token"``, or a callable
+        ``(estimator, X, y) -> array of shape (n_rows,)`` (without ``y`` if there is none)
+        that computes each number from its own row. None takes what suits the estimator.
+    score_bounds : (low, high) or None, default=None
+        Public range that scores of units are clipped to; noise is in proportion to its
+        width. None for those that public parameters imply: squared errors by the bounds of
+        a completion, log-likelihoods per token by twice that of evenly likely words.
+    cv : None, int, splitter or iterable, default=None
+        None holds out one random part and keeps the model that was fitted on the other;
+        at a given budget that is best. Several splits cost every fit more noise, and half
+        of the budget (of ``mu ** 2``; of epsilon if ``delta=0``) goes to a last fit on all
+        rows. Splitters see the number of rows only.
+    test_size : float, default=0.2
+        Share of rows held out, for ``cv=None``.
+    public_steps : collection of str, default=()
+        Names of steps that learn from the data what is public anyway, such as categories
+        of public coordinates. Everything they learn is outside the guarantee.
+    epsilon : float, default=1.0
+        Privacy parameter of the whole search, > 0. ``float("inf")``: no noise.
+    delta : float, default=1e-6
+        Privacy parameter in [0, 1). 0 asks for pure differential privacy. Completions of
+        entries, whose own noise mostly is pure, are searched over as with 0, and the search
+        then costs no delta.
+    accountant : BudgetAccountant or None, default=None
+        Charged once, before anything is read.
+    random_state : int, RandomState or None, default=None
+        Seeds the positions of held-out rows, which are public. Never noise, candidates or
+        their number.
+    verbose : int, default=0
+        Whether to say on standard error that the search was charged and has ended; nothing
+        in between.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The best trial's model; the report of its private step is that of the search.
+    best_params_ : dict
+        Its candidate.
+    best_score_ : float
+        Its score on held-out rows, with noise. It is the largest of several, so it
+        flatters.
+    privacy_report_ : PrivacyReport
+        The guarantee of the whole, and the releases of one trial.
+    n_features_in_ : int
+        Number of features, where the best estimator has it.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of features, where the best estimator has them.
+
+    Raises
+    ------
+    BudgetError
+        If the accountant has too little left; nothing has been read then.
+
+    See Also
+    --------
+    make_private_scorer : Scores with noise for scikit-learn's own tools.
+
+    Notes
+    -----
+    There is no ``cv_results_``: what other trials gave, and how many there were, would void
+    the guarantee. Warnings shown are those of the fits of the best trial.
+
+    **Privacy.** *Unit and neighbours*: those of the private estimator, whose units must be
+    rows. *Public*: the number of rows, the candidates' distributions, bounds and all other
+    parameters. *Releases*: those of the estimator's fits and ``held_out_scores``, all of
+    the best trial only. The whole is (epsilon, delta)-differentially private
+    (``docs/proofs/private_selection.md``), and is charged as such: no more is known of it,
+    so the delta is used up; give it less than the budget has if other fits follow. *Not
+    covered*: running time, which tells how many trials there were; ``public_steps``; a
+    ``scoring`` that mixes rows.
+
+    References
+    ----------
+    J. Liu, K. Talwar, "Private selection from private candidates", STOC 2019.
+    N. Papernot, T. Steinke, "Hyperparameter tuning with Renyi differential privacy", ICLR
+    2022. A. Koskela, R. Redberg, Y.-X. Wang, "Privacy profiles for private selection",
+    ICML 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp import PrivateSearchCV, PrivateTensorPowerMethod
+    >>> rng = np.random.default_rng(0)
+    >>> means = np.array([[4.0, 0.0, 0.0], [0.0, 4.0, 0.0]])
+    >>> X = means[rng.integers(2, size=40000)] + rng.standard_normal((40000, 3))
+    >>> mixture = PrivateTensorPowerMethod(2, moment="gaussian_mixture")
+    >>> search = PrivateSearchCV(
+    ...     mixture, {"data_norm": [8.0, 500.0]}, score_bounds=(-20.0, 0.0), epsilon=2.0
+    ... ).fit(X)
+    >>> search.transform(X[:3]).shape
+    (3, 2)
+    >>> search.privacy_report_.epsilon
+    2.0
+    """
+
+    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
+        "n_trials": [Number(1, 1e6)],
+        "test_size": [Number(0, 1, closed="neither")],
+    }
+
+    privacy_report_: PrivacyReport
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        n_trials: float = 10.0,
+        scoring: str | Callable[..., Any] | None = None,
+        score_bounds: tuple[float, float] | None = None,
+        cv: Any = None,
+        test_size: float = 0.2,
+        public_steps: Collection[str] = (),
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.param_distributions = param_distributions
+        self.n_trials = n_trials
+        self.scoring = scoring
+        self.score_bounds = score_bounds
+        self.cv = cv
+        self.test_size = test_size
+        self.public_steps = public_steps
+        self.epsilon = epsilon
+        self.delta = delta
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Search, and keep the best model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of n_rows units
+            Data as the estimator takes it.
+        y : array-like of shape (n_rows,), optional
+            Targets, if the estimator has any.
+
+        Returns
+        -------
+        self : PrivateSearchCV
+            With the attributes of the best trial.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is wrong or a step would leak (no budget is spent then), or if the
+            estimator refuses a candidate or the data, after the search was charged.
+        BudgetError
+            If the accountant has too little left; no budget is spent.
+        """
+        prefix, distributions, scoring = self._checked()
+        if y is None and get_tags(self.estimator).target_tags.required:
+            raise ValueError("This search requires y to be passed, but the target y is None.")
+        X, y = indexable(X, y)
+        n_units = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+        splits = public_splits(self.cv, self.test_size, n_units, self.random_state)
+        stop = stop_probability(self.n_trials)
+        pure = has_pure_noise(step_at(self.estimator, prefix))
+        delta = 0.0 if pure else float(self.delta)
+        costs = TrialCosts.shared(trial_cost(self.epsilon, delta, stop), splits, n_units)
+        trials = Trials(
+            self.estimator, X, y, distributions, scoring, self.score_bounds,
+            frozenset(self.public_steps), splits, costs, delta,
+        )  # fmt: skip
+        self._charge(delta)
+        best: Trial | None = None
+        for bits in SecretTrials(stop):
+            # Fits keep their own warnings; one from elsewhere in each trial would count them.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                trial = trials.run(bits)
+            if best is None or trial.score > best.score:
+                best = trial
+        assert best is not None  # there is at least one trial
+        self._publish(trials.refitted(best), prefix, n_units, delta)
+        return self
+
+    def _checked(self) -> tuple[str, list[Mapping[str, Any]], str | Callable[..., Any]]:
+        """Refuse what is wrong by public numbers alone; say where the private step is."""
+        constraints = {**self._own_constraints, **PrivateEstimatorMixin._privacy_constraints}
+        check_parameters(self, constraints)
+        prefix = private_prefix(self.estimator, self.public_steps)
+        distributions = checked_distributions(self.param_distributions)
+        for one in distributions:
+            check_names(one, self.estimator, prefix)
+        scoring = self.scoring
+        if scoring is None:
+            scoring = default_score(step_at(self.estimator, prefix), is_regressor(self.estimator))
+        if isinstance(scoring, PrivateScorer):
+            raise ValueError("scoring must not add noise: the search does. Pass the metric itself.")
+        check_scoring(scoring, "scoring")
+        return prefix, distributions, scoring
+
+    def _charge(self, delta: float) -> None:
+        """Charge the whole search as one."""
+        payer = active_accountant() if self.accountant is None else self.accountant
+        if payer is not None:
+            cost = PrivacyCost(epsilon=float(self.epsilon), delta=delta)
+            payer.charge([LedgerEntry(type(self).__name__, "private_selection", 1, cost)])
+        self._say("search begins")
+
+    def _publish(self, best: Trial, prefix: str, n_units: int, delta: float) -> None:
+        """Set the attributes, and pass on what the best trial's fits warned of."""
+        step = step_at(best.model, prefix)
+        one = step.privacy_report_
+        note = (
+            "These are the releases of one trial. Trials with candidates drawn at random were "
+            f"repeated a secret number of times, geometrically distributed with mean "
+            f"{self.n_trials:g}, and the best was released alone: the guarantee is that of the "
+            "whole search."
+        )
+        self.privacy_report_ = PrivacyReport(
+            float(self.epsilon), delta, one.unit, one.neighbours, n_units,
+            one.sampler, one.seeded, best.rows, (*one.notes, note),
+        )  # fmt: skip
+        # Its own report tells what one fit costs, which is not what it cost to choose it.
+        step.privacy_report_ = self.privacy_report_
+        self.best_estimator_ = best.model
+        self.best_params_ = best.params
+        self.best_score_ = best.score
+        self.__dict__.pop("feature_names_in_", None)
+        if hasattr(best.model, "feature_names_in_"):
+            self.feature_names_in_ = best.model.feature_names_in_
+        self._say("search ended")
+        # What numpy says of the rows a step was shown is no release.
+        ours = (NotEnoughDataWarning, PrivacyLeakWarning)
+        for told in (told for told in best.warnings if issubclass(told.category, ours)):
+            warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
+
+    def _say(self, what: str) -> None:
+        if self.verbose:
+            print(f"[{type(self).__name__}] {what}", file=sys.stderr, flush=True)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(f"{type(self).__name__} has no n_features_in_ before fit.")
+        return int(self.best_estimator_.n_features_in_)
+
+    @available_if(_model_has("predict"))
+    def predict(self, X: Any) -> Any:
+        """Predictions of the best model; see its own method."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    @available_if(_model_has("transform"))
+    def transform(self, X: Any) -> Any:
+        """What the best model makes of `X`; see its own method."""
+        check_is_fitted(self)
+        return self.best_estimator_.transform(X)
+
+    @available_if(_model_has("transform"))
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Search, and return what the best model makes of `X`."""
+        return self.fit(X, y).transform(X)
+
+    @available_if(_model_has("score_samples"))
+    def score_samples(self, X: Any) -> Any:
+        """Score of every row by the best model; see its own method."""
+        check_is_fitted(self)
+        return self.best_estimator_.score_samples(X)
+
+    @available_if(_model_has("score"))
+    def score(self, X: Any, y: Any = None) -> float:
+        """Score of the best model, by its own method and without noise."""
+        check_is_fitted(self)
+        return float(
+            self.best_estimator_.score(X) if y is None else self.best_estimator_.score(X, y)
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "best_estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags, own = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = own.estimator_type
+        tags.regressor_tags, tags.classifier_tags = own.regressor_tags, own.classifier_tags
+        tags.target_tags, tags.input_tags = own.target_tags, own.input_tags
+        tags.transformer_tags = own.transformer_tags
+        tags.non_deterministic = True
+        return tags

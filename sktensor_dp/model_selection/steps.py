@@ -1,0 +1,182 @@
+"""Which step of an estimator is private, and that no other one learns from data."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+
+from sktensor_dp.completion.base import CompletionMixin
+from sktensor_dp.estimator.base import PrivateEstimatorMixin
+
+__all__ = ["check_names", "configured", "has_pure_noise", "private_prefix", "step_at"]
+
+# Parameters of the private step that the search sets itself.
+OWN = ("epsilon", "delta", "accountant", "verbose")
+
+
+def private_prefix(estimator: Any, public_steps: Collection[str]) -> str:
+    """Prefix of the parameters of the one private step, such as ``"lda__"``.
+
+    Parameters
+    ----------
+    estimator : object
+        A private estimator, or a pipeline that has one.
+    public_steps : collection of str
+        Names of steps that the caller answers for.
+
+    Returns
+    -------
+    str
+        Empty if the estimator is the private one itself.
+
+    Raises
+    ------
+    ValueError
+        If there is not exactly one, if another step learns from data, or if its unit of
+        privacy is not a row.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import Binarizer
+    >>> from sktensor_dp import PrivateSpectralLDA
+    >>> private_prefix(make_pipeline(Binarizer(), PrivateSpectralLDA()), ())
+    'privatespectrallda__'
+    """
+    found = list(_private_steps(estimator, "", public_steps))
+    if len(found) != 1:
+        raise ValueError(
+            f"estimator must have exactly one private step, got {len(found)} "
+            f"{[type(step).__name__ for _, step in found]}. What precedes it, a private vocabulary "
+            "for example, is best fitted once, before the search."
+        )
+    prefix, step = found[0]
+    if getattr(step, "privacy_unit", None) == "slice":
+        raise ValueError(
+            "privacy_unit='slice' is not supported here: rows are held out one by one, and those "
+            "of one user would fall on both sides."
+        )
+    if step.accountant is not None:
+        raise ValueError("The private step must have accountant=None; pass it to the search.")
+    return prefix
+
+
+def check_names(candidates: Mapping[str, Any], estimator: Any, prefix: str) -> None:
+    """Refuse names of parameters that are none, or that the search sets itself.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter.
+    """
+    valid = estimator.get_params()
+    for name in candidates:
+        if name in {prefix + own for own in OWN}:
+            raise ValueError(
+                f"{name!r} cannot be searched over: the search sets it for each trial."
+            )
+        if name not in valid:
+            raise ValueError(
+                f"param_distributions names {name!r}, which is no parameter of "
+                f"{type(estimator).__name__}."
+            )
+
+
+def configured(
+    estimator: Any, params: Mapping[str, Any], public_steps: Collection[str], rng: Any
+) -> Any:
+    """Return a clone with the parameters of a candidate, silent, and drawing nothing itself.
+
+    Parameters
+    ----------
+    estimator : object
+        As given to the search.
+    params : mapping of str to object
+        Of the candidate.
+    public_steps : collection of str
+        As for :func:`private_prefix`.
+    rng : RandomState
+        Secret: numpy's global generator would be left in a state that tells how many
+        trials there were.
+
+    Raises
+    ------
+    ValueError
+        If a candidate replaces steps by ones that are refused.
+    """
+    values = {name: clone(value, safe=False) for name, value in params.items()}
+    model = clone(estimator).set_params(**values)
+    private_prefix(model, public_steps)
+    quiet: dict[str, Any] = {}
+    for name, value in sorted(model.get_params().items()):
+        last = name.split("__")[-1]
+        if last == "random_state" and value is None:
+            quiet[name] = int(rng.randint(np.iinfo(np.int32).max))
+        elif last == "verbose":
+            quiet[name] = False if isinstance(value, bool) else 0
+        elif last == "memory":
+            # A cache would keep on disk what trials that lost have fitted.
+            quiet[name] = None
+    return model.set_params(**quiet)
+
+
+def step_at(estimator: Any, prefix: str) -> Any:
+    """Step whose parameters have a prefix.
+
+    Examples
+    --------
+    >>> step_at("anything", "")
+    'anything'
+    """
+    for name in prefix.split("__")[:-1]:
+        estimator = estimator.named_steps[name]
+    return estimator
+
+
+def has_pure_noise(step: Any) -> bool:
+    """Whether a private step spends a pure epsilon, whatever delta it is given.
+
+    Examples
+    --------
+    >>> from sktensor_dp import PrivateCPCompletion
+    >>> has_pure_noise(PrivateCPCompletion())
+    True
+    >>> has_pure_noise(PrivateCPCompletion(perturbation="gradient"))
+    False
+    """
+    # Completions take noise of pure epsilon wherever it is the smaller one.
+    sums_or_values = ("auto", "input", "sufficient_statistics")
+    return isinstance(step, CompletionMixin) and step.perturbation in sums_or_values
+
+
+def _private_steps(
+    estimator: Any, prefix: str, public_steps: Collection[str]
+) -> Iterator[tuple[str, Any]]:
+    if getattr(estimator, "_skl_callbacks", None):
+        raise ValueError("estimator must have no callbacks: they would see every trial.")
+    if isinstance(estimator, PrivateEstimatorMixin):
+        yield prefix, estimator
+    elif isinstance(estimator, Pipeline):
+        for name, step in estimator.steps:
+            if name not in public_steps and step is not None and step != "passthrough":
+                yield from _private_steps(step, f"{prefix}{name}__", public_steps)
+    elif _learns(estimator):
+        where = f"step {prefix[:-2]!r}, a" if prefix else "a"
+        raise ValueError(
+            f"estimator has {where} {type(estimator).__name__}, which learns from the data without "
+            "privacy. Leave it out, fit it on public data, or name it in public_steps if what it "
+            "learns is public."
+        )
+
+
+def _learns(step: Any) -> bool:
+    try:
+        tags = get_tags(step)
+        # A Gaussian process predicts without fit too, and keeps the rows it was fitted on.
+        predicts = tags.estimator_type is not None or not hasattr(step, "transform")
+        return bool(tags.requires_fit) or predicts
+    except AttributeError:  # not a scikit-learn estimator
+        return True

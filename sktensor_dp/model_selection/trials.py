@@ -1,0 +1,310 @@
+"""Trials of a private search: what each may cost, and how one is made."""
+
+import math
+import warnings
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import KFold, ShuffleSplit, check_cv
+
+from sktensor_dp.exceptions import BudgetError
+from sktensor_dp.model_selection.candidates import draw_candidate, secret_random_state
+from sktensor_dp.model_selection.steps import configured, private_prefix, step_at
+from sktensor_dp.model_selection.unit_scores import UnitScores, checked_score_bounds
+from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry
+from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_epsilon
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.plan import ROUNDING, PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.report import ReleaseRecord
+from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores
+
+__all__ = ["Split", "Trial", "TrialCosts", "Trials", "public_splits", "take"]
+
+Integers = NDArray[np.intp]
+Split = tuple[Integers, Integers]
+
+# With several splits: share of a final fit on all rows, and of the rest what the scores of
+# a unit get for every part that the fits on it get.
+REFIT, SCORE_PER_FIT = 0.5, 1 / 9
+
+
+class TrialAccountant(BudgetAccountant):
+    """Lets one fit spend what the plan gives it, in the kind of noise that was planned.
+
+    It is asked before anything is read, so what it refuses depends on public numbers.
+
+    Parameters
+    ----------
+    allowed : PrivacyCost
+        Most that the fit may cost.
+    """
+
+    def __init__(self, allowed: PrivacyCost) -> None:
+        super().__init__()
+        self._allowed = allowed
+
+    def charge(self, entries: Sequence[LedgerEntry]) -> Any:
+        """Check the kind of a charge and its size, and record it."""
+        asked = [entry.cost for entry in entries for _ in range(entry.uses)]
+        cost = PrivacyCost.total([self.cost, *asked])
+        # Of each kind: a trial of mixed kinds has another profile than either.
+        most = self._allowed
+        if (
+            cost.delta > 0
+            or cost.mu > (1 + ROUNDING) * most.mu
+            or cost.epsilon > (1 + ROUNDING) * most.epsilon
+        ):
+            raise BudgetError(
+                "A fit of the search asked for more than its share, or for another kind of noise "
+                "than was planned. Fits of pure noise need delta=0; fits that need a failure "
+                "probability of their own cannot be searched over."
+            )
+        return super().charge(entries)
+
+
+@dataclass(frozen=True)
+class TrialCosts:
+    """What each use of the data in a trial may cost.
+
+    Attributes
+    ----------
+    fit, score : PrivacyCost
+        Of one fit on training rows, of one score on held-out rows.
+    refit : PrivacyCost or None
+        Of a fit on all rows; None if the model of the only split is kept.
+    """
+
+    fit: PrivacyCost
+    score: PrivacyCost
+    refit: PrivacyCost | None
+
+    @classmethod
+    def shared(cls, trial: PrivacyCost, splits: Sequence[Split], n_units: int) -> "TrialCosts":
+        """Share out the cost of a trial, so that no unit is in more than it pays for.
+
+        A unit that is in some training sets and some held-out ones costs the sum of those
+        uses, and nothing for others (parallel composition at public positions).
+
+        Examples
+        --------
+        >>> halves = [(np.array([0, 1]), np.array([2, 3]))]
+        >>> costs = TrialCosts.shared(PrivacyCost(mu=0.5), halves, 4)
+        >>> costs.fit.mu, costs.score.mu, costs.refit
+        (0.5, 0.5, None)
+        """
+        fits, scores = np.zeros(n_units, dtype=int), np.zeros(n_units, dtype=int)
+        for train, held_out in splits:
+            np.add.at(fits, train, 1)
+            np.add.at(scores, held_out, 1)
+        several = len(splits) > 1
+        per_fit = 1 / max(int(fits.max()), 1)
+        per_score = (SCORE_PER_FIT if several else 1.0) / max(int(scores.max()), 1)
+        most = float((fits * per_fit + scores * per_score).max())
+        rest = 1 - REFIT if several else 1.0
+        return cls(
+            _part(trial, rest * per_fit / most),
+            _part(trial, rest * per_score / most),
+            _part(trial, REFIT) if several else None,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Everything that one trial would release if it won."""
+
+    score: float
+    params: dict[str, Any]
+    model: Any
+    rows: tuple[ReleaseRecord, ...]
+    warnings: tuple[warnings.WarningMessage, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """How to make a trial on the data of one search.
+
+    Attributes
+    ----------
+    estimator, X, y : object
+        As given to the search.
+    distributions : sequence of mappings
+        Of the candidates.
+    scoring : str or callable
+        Score of each unit.
+    score_bounds : pair of float or None
+        What it is clipped to.
+    public_steps : collection of str
+        Steps that may learn from the data.
+    splits : sequence of (training rows, held-out rows)
+        Public positions.
+    costs : TrialCosts
+        Of every use of the data.
+    delta : float
+        At which fits are told their budget, and 0 for pure ones.
+    """
+
+    estimator: Any
+    X: Any
+    y: Any
+    distributions: Sequence[Any]
+    scoring: str | Callable[..., Any]
+    score_bounds: Sequence[float] | None
+    public_steps: Collection[str]
+    splits: Sequence[Split]
+    costs: TrialCosts
+    delta: float
+
+    def run(self, bits: Sequence[int]) -> Trial:
+        """Draw a candidate, fit it and score it.
+
+        An error leaves the search at once, as if trials that fail had the highest score:
+        that, too, is a selection of the best.
+
+        Parameters
+        ----------
+        bits : sequence of int
+            Secret randomness of this trial alone.
+        """
+        rng = secret_random_state(bits)
+        params = draw_candidate(self.distributions, rng)
+        template = configured(self.estimator, params, self.public_steps, rng)
+        scores, rows, caught = [], [], []
+        for train, held_out in self.splits:
+            model, told = self._fitted(template, train, self.costs.fit)
+            score, row = self._scored(model, held_out)
+            scores.append(score)
+            caught += told
+            rows += [*self._step(model).privacy_report_.rows, row]
+        return Trial(float(np.mean(scores)), params, model, tuple(rows), tuple(caught))
+
+    def refitted(self, trial: Trial) -> Trial:
+        """Return the winner with a model of all rows, if there were several splits.
+
+        A trial is the fits, the scores and this; it is made for the winner alone, since its
+        result does not change who wins.
+        """
+        if self.costs.refit is None:
+            return trial
+        everything = np.arange(_n_rows(self.X))
+        model, told = self._fitted(clone(trial.model), everything, self.costs.refit)
+        rows = (*trial.rows, *self._step(model).privacy_report_.rows)
+        return Trial(trial.score, trial.params, model, rows, (*trial.warnings, *told))
+
+    def _fitted(self, template: Any, rows: Integers, cost: PrivacyCost) -> tuple[Any, list[Any]]:
+        """Fit a clone under a budget of its own, and tell what it warned of."""
+        epsilon, delta = _as_parameters(cost, self.delta)
+        model = clone(template)
+        self._step(model).set_params(epsilon=epsilon, delta=delta)
+        # The innermost accountant is the one that is charged: an enclosing block, which the
+        # whole search has been charged to, is not asked again.
+        own = TrialAccountant(cost)
+        with own, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            X, y = take(self.X, rows), take(self.y, rows)
+            model.fit(X) if y is None else model.fit(X, y)
+        step = self._step(model)
+        if step.privacy_report_.n_units != len(rows):
+            raise ValueError(
+                "A step of the estimator changed the number of rows: the units that the private "
+                "step protects are not those of the search."
+            )
+        if getattr(step, "_stream", None) is not None:
+            step._stream = replace(step._stream, accountant=None)
+        return model, caught
+
+    def _scored(self, model: Any, rows: Integers) -> tuple[float, ReleaseRecord]:
+        """Score a model on held-out rows, with noise."""
+        step = self._step(model)
+        low, high = checked_score_bounds(self.score_bounds, self.scoring, step, "score_bounds")
+        query = HeldOutScores(UnitScores(self.scoring, model), low, high)
+        chunks = HeldOutChunks(take(self.X, rows), take(self.y, rows), len(rows))
+        name, (epsilon, delta) = "held_out_scores", _as_parameters(self.costs.score, self.delta)
+        plan = ReleasePlan(epsilon, delta, (PlannedRelease(name, self.costs.score),))
+        unit = step.privacy_report_.unit
+        with DataCurator(
+            chunks, plan, spender="PrivateSearchCV", unit=unit, accountant=None
+        ) as curator:
+            noisy = float(curator.release(name, query)[0])
+            return noisy + query.middle, curator.report().rows[0]
+
+    def _step(self, model: Any) -> Any:
+        return step_at(model, private_prefix(model, self.public_steps))
+
+
+def public_splits(cv: Any, test_size: float, n_units: int, random_state: Any) -> list[Split]:
+    """Positions of training and held-out rows, chosen without looking at any.
+
+    Parameters
+    ----------
+    cv : None, int, splitter or iterable of (train, test)
+        None holds out one random part.
+    test_size : float
+        Its share.
+    n_units : int
+        Number of rows.
+    random_state : int, RandomState or None
+        Seeds random positions; they are public.
+
+    Returns
+    -------
+    list of (ndarray, ndarray)
+
+    Raises
+    ------
+    ValueError
+        If a part is empty, or a splitter asks for labels or groups.
+
+    Examples
+    --------
+    >>> [(train.size, test.size) for train, test in public_splits(None, 0.2, 10, 0)]
+    [(8, 2)]
+    """
+    if cv is None:
+        cv = ShuffleSplit(1, test_size=test_size, random_state=random_state)
+    elif isinstance(cv, int):
+        cv = KFold(cv, shuffle=True, random_state=random_state)
+    # A splitter is shown the number of rows and nothing else.
+    parts = check_cv(cv).split(np.zeros((n_units, 1)))
+    splits = [(_positions(train, n_units), _positions(test, n_units)) for train, test in parts]
+    if not splits or any(train.size == 0 or test.size == 0 for train, test in splits):
+        raise ValueError(f"cv must leave rows on both sides of every split of {n_units} rows.")
+    return splits
+
+
+def take(data: Any, rows: Integers) -> Any:
+    """Rows of an array, a sparse matrix, a data frame or a list; None of None."""
+    if data is None:
+        return None
+    if hasattr(data, "iloc"):
+        return data.iloc[rows]
+    return data[rows] if hasattr(data, "shape") else [data[row] for row in rows]
+
+
+def _positions(rows: Any, n_units: int) -> Integers:
+    rows = np.asarray(rows)
+    rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.intp)
+    # A row that is there twice would count twice.
+    return np.unique(np.arange(n_units)[rows])
+
+
+def _n_rows(data: Any) -> int:
+    return int(data.shape[0]) if hasattr(data, "shape") else len(data)
+
+
+def _part(cost: PrivacyCost, share: float) -> PrivacyCost:
+    return PrivacyCost(mu=cost.mu * math.sqrt(share), epsilon=cost.epsilon * share)
+
+
+def _as_parameters(cost: PrivacyCost, delta: float) -> tuple[float, float]:
+    """Epsilon and delta that buy a cost."""
+    if delta == 0:
+        return cost.epsilon, 0.0
+    if math.isinf(cost.mu):
+        return math.inf, delta
+    # Beyond this delta no epsilon is needed at all.
+    delta = min(delta, gaussian_delta(cost.mu, 0.0) / 2)
+    return gaussian_epsilon(cost.mu, delta), delta

@@ -1,0 +1,78 @@
+"""What the power method can be expected to find, from public numbers only."""
+
+import math
+
+from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast
+from sktensor_dp.power_method.plan import MomentPlan
+from sktensor_dp.power_method.recipe import noise_edge
+from sktensor_dp.statistics.sample_moments import Embedding
+from sktensor_dp.tensor.symmetric import n_unique
+
+__all__ = ["forecast_moments"]
+
+# Norm of equally likely, orthogonal components, in radii.
+COMPONENT = 0.5
+# A clip that few samples reach, over the norm of an average third moment.
+CLIP = 3.0
+
+
+def forecast_moments(
+    plan: MomentPlan, n_samples: int, n_features: int, embedding: Embedding, pure: bool
+) -> Forecast:
+    """Forecast a plan for samples of a ball with orthogonal components well inside.
+
+    Parameters
+    ----------
+    plan : MomentPlan
+        What will be released.
+    n_samples, n_features : int
+        Size of the data.
+    embedding : Embedding
+        Radius and constant of samples.
+    pure : bool
+        Whether noise has pure epsilon.
+
+    Returns
+    -------
+    Forecast
+    """
+    k = plan.n_components
+    per_release = n_samples
+    if plan.perturbation == "stream":
+        per_release = max(n_samples // (k * (plan.max_iter + 1)), 1)
+    rows = []
+    for planned in plan.releases.releases:
+        if planned.name == "third_moment_histogram":
+            continue
+        strength = planned.cost.epsilon if pure else planned.cost.mu
+        sigma = _sensitivity(planned.name, k, embedding) / (per_release * strength)
+        noise, signal = _against(planned.name, sigma, plan, n_features, COMPONENT * embedding.norm)
+        rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
+    worst = min(row.ratio for row in rows)
+    needed = k if math.isinf(worst) else max(k, math.ceil(n_samples / worst))
+    return Forecast(tuple(rows), n_samples, needed, k)
+
+
+def _sensitivity(name: str, k: int, embedding: Embedding) -> float:
+    """L2 sensitivity of the sum over samples."""
+    if name == "second_moments":
+        return embedding.farthest_squares
+    return 2 * CLIP * k**1.5 if name == "projected_third_moments" else embedding.farthest_cubes
+
+
+def _against(
+    name: str, sigma: float, plan: MomentPlan, n_features: int, length: float
+) -> tuple[float, float]:
+    """Noise and signal of a release in the norm in which they compete."""
+    k = plan.n_components
+    eigenvalue = length**3 / k
+    if name == "second_moments":
+        return noise_edge(sigma, n_features), length**2 / k
+    if name == "projected_third_moments":
+        return sigma * math.sqrt(n_unique(k, 3)), k
+    if name == "power_iterations":
+        # The best start's squared overlap with a component.
+        overlap = min(2 * math.log(1 + plan.n_restarts) / n_features, 1.0)
+        return sigma, eigenvalue * overlap
+    seen = k if "second_moments" in plan.names else n_features
+    return sigma * math.sqrt(n_unique(seen, 3)), eigenvalue * math.sqrt(k)

@@ -1,0 +1,132 @@
+"""What a tensor power method will release, from public numbers only."""
+
+import math
+from dataclasses import dataclass
+
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.spectral_topics.plan import signal
+
+__all__ = ["AFTER_RELEASE", "MomentPlan", "plan_moments", "power_iterations_needed"]
+
+# Beyond, the second moment of all features takes 2 GiB.
+LARGEST_SECOND_MOMENT = 2**14
+# Shares of mu^2. The second moment decides the subspace and the scale of all components.
+SHARES = {"second_moments": 0.5, "third_moment_histogram": 0.02, "third": 0.48}
+# Starts polished to this many iterations once a tensor is released; it costs nothing.
+AFTER_RELEASE = 100
+
+
+@dataclass(frozen=True)
+class MomentPlan:
+    """Decisions that may depend on public numbers only.
+
+    Attributes
+    ----------
+    n_components : int
+        Capped by the number of features.
+    perturbation : {"whitened_tensor", "moment_tensor", "iteration", "stream"}
+        Where noise is added.
+    whiten : bool
+        Whether third moments are whitened by second ones.
+    n_restarts, max_iter : int
+        Of the power method.
+    quantile : float
+        Share of samples whose third moment is left unclipped.
+    releases : ReleasePlan
+        The budget; of one batch in a stream.
+    """
+
+    n_components: int
+    perturbation: str
+    whiten: bool
+    n_restarts: int
+    max_iter: int
+    quantile: float
+    releases: ReleasePlan
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the releases."""
+        return tuple(planned.name for planned in self.releases.releases)
+
+    @property
+    def third(self) -> str:
+        """Name of the release of third moments."""
+        return self.names[-1]
+
+
+def plan_moments(
+    n_samples: int,
+    n_features: int,
+    n_components: int,
+    *,
+    epsilon: float,
+    delta: float,
+    perturbation: str,
+    whiten: bool,
+    n_restarts: int,
+    max_iter: int | None,
+) -> MomentPlan:
+    """Choose releases and split the budget.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_components : int
+        Size of the problem; public.
+    epsilon, delta : float
+        Budget.
+    perturbation : str
+        As asked for; ``"auto"`` chooses.
+    whiten : bool
+        As asked for.
+    n_restarts : int
+        As asked for.
+    max_iter : int or None
+        Iterations; None chooses.
+
+    Returns
+    -------
+    MomentPlan
+    """
+    if perturbation == "auto":
+        small = n_features <= LARGEST_SECOND_MOMENT
+        perturbation = "whitened_tensor" if small else "stream"
+    k = min(n_components, n_features)
+    if max_iter is None:
+        by_steps = perturbation in ("iteration", "stream")
+        max_iter = power_iterations_needed(n_features) if by_steps else AFTER_RELEASE
+    shares: dict[str, float] = {}
+    uses: dict[str, int] = {}
+    if perturbation == "iteration":
+        shares["power_iterations"] = 1.0
+        uses["power_iterations"] = k * (max_iter + 1)
+    elif perturbation == "stream":
+        shares["power_iterations"] = 1.0
+    else:
+        if whiten or perturbation == "whitened_tensor":
+            shares["second_moments"] = SHARES["second_moments"]
+        if perturbation == "whitened_tensor":
+            if not math.isinf(epsilon):
+                shares["third_moment_histogram"] = SHARES["third_moment_histogram"]
+            shares["projected_third_moments"] = SHARES["third"]
+        else:
+            shares["third_moments"] = SHARES["third"]
+    return MomentPlan(
+        n_components=k,
+        perturbation=perturbation,
+        whiten=whiten,
+        n_restarts=n_restarts,
+        max_iter=max_iter,
+        quantile=_quantile(n_samples, epsilon, delta),
+        releases=ReleasePlan.split(epsilon, delta, shares, uses),
+    )
+
+
+def power_iterations_needed(n_features: int) -> int:
+    """Iterations from a random start: a logarithm of the dimension, and a few to converge."""
+    return math.ceil(math.log2(max(n_features, 2))) + 4
+
+
+def _quantile(n_samples: int, epsilon: float, delta: float) -> float:
+    """Clip few samples, and fewer the less noise there is: clipping is a bias."""
+    return 1 - min(0.05, 500 / signal(n_samples, epsilon, delta))

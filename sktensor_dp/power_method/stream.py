@@ -1,0 +1,222 @@
+"""Streams of disjoint batches, each read once."""
+
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from threadpoolctl import threadpool_limits
+
+from sktensor_dp.estimator.input_errors import check_source
+from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.power_method.learning import PERTURBATIONS, PowerLearningMixin, found_by
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.curators.samples import SampleCurator
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.statistics.counts import CountChunks
+from sktensor_dp.statistics.samples import SampleChunks
+from sktensor_dp.tensor.online import OnlinePowerMethod
+
+__all__ = ["PowerStreamMixin", "StreamState"]
+
+
+@dataclass(frozen=True, eq=False)
+class StreamState:
+    """Released quantities carried from batch to batch; nothing of the batches themselves.
+
+    Attributes
+    ----------
+    method : OnlinePowerMethod
+        Components and starts so far.
+    sigma : float
+        Noise of the last answer.
+    budget : tuple
+        Epsilon, delta and data_norm of every batch.
+    accountant : BudgetAccountant or None
+        Who was charged for the first batch, and so for all.
+    report : PrivacyReport
+        On all batches so far.
+    """
+
+    method: OnlinePowerMethod
+    sigma: float
+    budget: tuple[float, float, float]
+    accountant: BudgetAccountant | None
+    report: PrivacyReport
+
+
+def _reads_batches(estimator: Any) -> bool:
+    if estimator.moment == "raw" and estimator.perturbation in ("auto", "stream"):
+        return True
+    raise AttributeError(
+        "partial_fit needs moment='raw' and perturbation 'auto' or 'stream'; got "
+        f"{estimator.moment!r} and {estimator.perturbation!r}."
+    )
+
+
+class PowerStreamMixin(PowerLearningMixin):
+    """Fitting of chunks and batches."""
+
+    _stream: StreamState
+
+    def fit_chunks(
+        self,
+        source: Iterable[Any],
+        *,
+        n_samples: int | None = None,
+        n_features: int | None = None,
+    ) -> Self:
+        """Learn components from chunks that need not fit into memory together.
+
+        Parameters
+        ----------
+        source : iterable of array-likes or sparse matrices
+            Chunks of rows. For ``"stream"`` each chunk is a batch and is read once, so
+            a generator will do. Otherwise the source is iterated over once per
+            release: a list or an object with ``__iter__``.
+        n_samples, n_features : int or None, default=None
+            Rows in all chunks together, and columns; public. Not needed for
+            ``"stream"``, which ``"auto"`` is where they are not given.
+
+        Returns
+        -------
+        self : PrivateTensorPowerMethod
+            The fitted model.
+
+        Raises
+        ------
+        TypeError
+            If `source` has to be read several times and can be read once.
+        ValueError
+            If a parameter is wrong, before anything is charged; if a chunk is not a
+            matrix of finite numbers or the shape is not as announced, when it is read.
+        """
+        self._check_combination(PERTURBATIONS, "fit_chunks")
+        streams = self.perturbation == "stream" or (
+            self.perturbation == "auto" and n_samples is None and self.moment == "raw"
+        )
+        if streams:
+            return self._fit_stream(source)
+        check_source(source, n_samples, n_features)
+        assert n_samples is not None
+        assert n_features is not None
+        self.n_features_in_ = n_features
+        self.__dict__.pop("feature_names_in_", None)
+        wrapper = CountChunks if self.moment == "single_topic" else SampleChunks
+        self._fit(wrapper(source, n_samples, n_features))
+        return self
+
+    @available_if(_reads_batches)
+    def partial_fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> Self:
+        """Make one power step on one more batch of samples that no other batch contains.
+
+        ``n_batches_needed_`` batches find all components; later ones polish them. As
+        batches are disjoint, the whole stream is as private as one batch (parallel
+        composition), and an accountant is charged once. Memory beside the batch is
+        linear in the number of features.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples in no particular order: every batch stands for all. The caller
+            answers for batches being disjoint.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : PrivateTensorPowerMethod
+            The model after this batch.
+
+        Raises
+        ------
+        AttributeError
+            If the moment is not ``"raw"``, or the perturbation reads all data at once.
+        ValueError
+            As :meth:`fit`, or if epsilon, delta or data_norm changed since the first
+            batch, which is what an accountant was charged for.
+        """
+        self._check_combination(("auto", "stream"), "partial_fit")
+        stream = getattr(self, "_stream", None)
+        now = (self.epsilon, self.delta, self.data_norm)
+        if stream is not None and stream.budget != now:
+            raise ValueError(
+                f"epsilon, delta and data_norm must be those of the first batch, "
+                f"{stream.budget}, which were charged; got {now}. fit() starts a new stream."
+            )
+        X = self._validated(X, reset=stream is None)
+        if stream is None:
+            self._warn_of_cap(X.shape[1])
+        self._fit_batch(X)
+        return self
+
+    def _fit_batch(self, X: Any) -> None:
+        """One step on a batch that no other step reads, at the full budget."""
+        stream: StreamState | None = getattr(self, "_stream", None)
+        chunks = SampleChunks(X, *X.shape)
+        plan = self._plan(chunks.n_units, chunks.n_features, "stream")
+        if stream is None:
+            method = self._method(plan, chunks.n_features, check_random_state(self.random_state))
+        else:
+            method = stream.method
+        payer = self._payer()
+        # Another accountant keeps another ledger, which knows nothing of the first batch.
+        charge = stream is None or payer is not stream.accountant
+        with (
+            threadpool_limits(limits=1, user_api="blas"),
+            self._open_curator(
+                SampleCurator, chunks, plan.releases, charge=charge, radius=self._radius()
+            ) as curator,
+        ):
+            answers = curator.power_iterations(method.ask())
+            report = curator.report()
+        method.tell(answers.value)
+        if stream is not None:
+            report = stream.report.joined(report)
+        budget = (self.epsilon, self.delta, self._radius())
+        self._stream = StreamState(method, answers.sigma, budget, payer, report)
+        self.n_iter_ = plan.max_iter
+        self.n_batches_seen_ = method.n_answers
+        self.n_batches_needed_ = method.n_answers_needed
+        self.is_complete_ = method.is_complete
+        self._publish(found_by(method, answers.sigma), report)
+
+    def _fit_stream(self, batches: Iterable[Any]) -> Self:
+        self._forget()
+        for X in batches:
+            first = not hasattr(self, "_stream")
+            X = self._validated(X, reset=first)
+            if first:
+                self._warn_of_cap(X.shape[1])
+            self._fit_batch(X)
+        if not hasattr(self, "_stream"):
+            raise ValueError("the source of chunks yielded none.")
+        self._warn_of_stream()
+        return self
+
+    def _batches(self, X: Any) -> Iterator[Any]:
+        """Split rows at random into batches of equal size, some left to polish."""
+        n_samples, n_features = X.shape
+        plan = self._plan(n_samples, n_features, "stream")
+        n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
+        order = check_random_state(self.random_state).permutation(n_samples)
+        for rows in np.array_split(order, min(n_batches, len(order))):
+            yield X[rows]
+
+    def _warn_of_stream(self) -> None:
+        """Say what a whole stream has not shown."""
+        state: StreamState = self._stream
+        if state.method.is_complete:
+            self._warn_of_noise(found_by(state.method, state.sigma))
+            return
+        warnings.warn(
+            f"The stream ended after {state.method.n_answers} batches; "
+            f"{state.method.n_answers_needed} are needed for all components.",
+            NotEnoughDataWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,1 @@
+"""Custodians of each kind of raw data."""

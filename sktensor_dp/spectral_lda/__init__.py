@@ -1,0 +1,5 @@
+"""Latent Dirichlet allocation by private moments."""
+
+from sktensor_dp.spectral_lda.estimator import PrivateSpectralLDA
+
+__all__ = ["PrivateSpectralLDA"]

@@ -1,0 +1,341 @@
+"""Latent Dirichlet allocation by private moments."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from sktensor_dp.estimator.base import NONE
+from sktensor_dp.estimator.input_errors import check_sizes, check_source
+from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.spectral_lda.inference import TopicInferenceMixin
+from sktensor_dp.spectral_lda.learning import TopicLearningMixin
+from sktensor_dp.spectral_lda.saved import SAVED_TOPICS
+from sktensor_dp.spectral_lda.stream import StreamState, continue_stream
+from sktensor_dp.spectral_topics.forecast import TopicForecast, forecast
+from sktensor_dp.statistics.counts import CountChunks
+
+__all__ = ["PrivateSpectralLDA"]
+
+Floats = NDArray[np.float64]
+
+
+class PrivateSpectralLDA(
+    TopicLearningMixin,
+    TopicInferenceMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
+    """Topics of documents by spectral decomposition of private moments.
+
+    The fit releases noisy first, second and third moments of the counts, finds
+    topics by whitening and decomposing them, and refines these by EM steps on
+    further releases. All else is post-processing of what was released.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of topics; at most as many as features are fitted.
+    epsilon : float, default=1.0
+        Privacy parameter, > 0. ``float("inf")`` fits without noise.
+    delta : float, default=1e-6
+        Privacy parameter in [0, 1); well below one over the number of documents.
+        0 asks for pure differential privacy: Laplace and spherical Laplace noise.
+    doc_topic_prior : float or None, default=None
+        Dirichlet parameter of each topic's share in a document. None means
+        ``1 / n_components``; 0 means that every document has one topic.
+    perturbation : {"whitened_tensor", "moment_tensor"}, default="whitened_tensor"
+        Where the third moment gets its noise: in the k-dimensional space that a
+        released whitener spans, or in the space of words (AGN; with ``delta=0``
+        AVN; configuration 1 of DeCarolis et al.). The first needs orders of
+        magnitude less of it.
+    noise_geometry : {"isotropic", "histogram"}, default="isotropic"
+        For ``"moment_tensor"``: noise in the Frobenius norm, or independent noise
+        on the mass of every pair and triple of words.
+    n_refinements : int or "auto", default="auto"
+        EM steps after the decomposition. ``"auto"`` depends on public numbers only:
+        10 without noise and 6 with (2 if ``delta=0``); 0 for ``"moment_tensor"``
+        and where few features and many documents allow a joint fit of all moments
+        instead.
+    clip_norm : "auto" or mapping, default="auto"
+        Limits on what one document contributes. ``"auto"`` takes quantiles of
+        noisy histograms of norms, at two percent of the budget. A mapping gives
+        public limits for some of ``"counts"`` (Euclidean norm of the counts;
+        their number if ``delta=0``), ``"pairs"`` and ``"triples"`` (norm of the
+        number of tokens times the moment); it also holds with ``epsilon=inf``.
+    accountant : BudgetAccountant or None, default=None
+        Charged before noise is drawn.
+    random_state : int, RandomState or None, default=None
+        Seeds restarts of the decomposition, after release. It never seeds noise.
+    verbose : int, default=0
+        Whether to report releases on standard error as they are made.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components_, n_features)
+        Topics; rows are distributions over words.
+    topic_prior_ : ndarray of shape (n_components_,)
+        Dirichlet parameters of the shares of topics in a document; with
+        ``doc_topic_prior=0`` the probabilities of the topics.
+    unigram_ : ndarray of shape (n_features,)
+        Released word frequencies, denoised.
+    n_components_ : int
+        Number of topics fitted: fewer than asked for where the released second
+        moment shows no more above its noise.
+    clip_norm_ : dict
+        Limits in force, public or released.
+    privacy_report_ : PrivacyReport
+        Every release with its noise and cost.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of features, if `X` had string names.
+
+    Raises
+    ------
+    BudgetError
+        If the accountant has too little left; nothing has been read then.
+
+    Warns
+    -----
+    NotEnoughDataWarning
+        If released values show that the data was too small for ``n_components``
+        topics at this epsilon.
+
+    See Also
+    --------
+    PrivateCountVectorizer : Counts over a private vocabulary.
+
+    Notes
+    -----
+    Counts are floored to integers. Documents of fewer than three tokens take part
+    in what their length defines, and count in the number of documents.
+
+    **Privacy.** *Unit*: one document (a row). *Neighbours*: data sets of equally
+    many documents that differ in one. *Public*: the shape of `X`, all parameters,
+    and the meaning of the columns: a vocabulary chosen from the same documents by
+    ``CountVectorizer`` counts as public, one from
+    :class:`~sktensor_dp.PrivateCountVectorizer` is paid for there. *Releases*:
+    ``norm_histogram``, ``word_frequencies``, ``pair_moments``,
+    ``whitened_triple_moments`` or ``triple_moments``, and ``expected_counts``, as
+    ``privacy_report_`` lists them. *Not covered*: running time; what ``transform``,
+    ``score`` and ``perplexity`` say of the documents handed to them; several
+    documents by one person; input that is not counts, for which errors are raised.
+
+    References
+    ----------
+    Anandkumar, Foster, Hsu, Kakade & Liu (2012), A spectral algorithm for latent
+    Dirichlet allocation. DeCarolis, Ram, Esmaeili, Wang & Huang (2020), An
+    end-to-end differentially private latent Dirichlet allocation using a spectral
+    algorithm, configuration 1. Imtiaz & Sarwate, Improved algorithms for
+    differentially private orthogonal tensor decomposition (AGN, AVN).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp import PrivateSpectralLDA
+    >>> rng = np.random.default_rng(0)
+    >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.3, 0.6]])
+    >>> X = rng.multinomial(20, topics[rng.integers(2, size=20000)])
+    >>> lda = PrivateSpectralLDA(2, epsilon=1.0, doc_topic_prior=0, random_state=0).fit(X)
+    >>> error = min(np.abs(lda.components_[order] - topics).max() for order in ([0, 1], [1, 0]))
+    >>> bool(error < 0.05)
+    True
+    >>> lda.transform(X[:3]).shape
+    (3, 2)
+    """
+
+    _unit = "document"
+    _saved_state = SAVED_TOPICS
+    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
+        "n_components": [Number(1, math.inf, integer=True)],
+        "doc_topic_prior": [Number(0, math.inf, closed="left"), NONE],
+        "perturbation": [OneOf("whitened_tensor", "moment_tensor")],
+        "noise_geometry": [OneOf("isotropic", "histogram")],
+        "n_refinements": [Number(0, math.inf, integer=True), OneOf("auto")],
+        "clip_norm": [OneOf("auto"), InstanceOf(Mapping)],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        doc_topic_prior: float | None = None,
+        perturbation: str = "whitened_tensor",
+        noise_geometry: str = "isotropic",
+        n_refinements: int | str = "auto",
+        clip_norm: str | Mapping[str, float] = "auto",
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.doc_topic_prior = doc_topic_prior
+        self.perturbation = perturbation
+        self.noise_geometry = noise_geometry
+        self.n_refinements = n_refinements
+        self.clip_norm = clip_norm
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> "PrivateSpectralLDA":
+        """Learn topics.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts of words in documents.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : PrivateSpectralLDA
+            The fitted model.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is wrong or `X` does not hold counts; no budget is spent.
+        BudgetError
+            If the accountant has too little left; no budget is spent.
+        """
+        self._check_parameters()
+        X = self._validated(X, reset=True)
+        self._fit(CountChunks(X, *X.shape))
+        return self
+
+    def fit_chunks(
+        self, source: Iterable[Any], *, n_samples: int, n_features: int
+    ) -> "PrivateSpectralLDA":
+        """Learn topics from chunks that need not fit into memory together.
+
+        Parameters
+        ----------
+        source : iterable of array-likes or sparse matrices
+            Chunks of rows; iterated over once per release, so a list or an object
+            with ``__iter__``, not a generator.
+        n_samples : int
+            Number of rows in all chunks together; public.
+        n_features : int
+            Number of columns; public.
+
+        Returns
+        -------
+        self : PrivateSpectralLDA
+            The fitted model.
+
+        Raises
+        ------
+        TypeError
+            If `source` can be iterated over only once.
+        ValueError
+            If a parameter is wrong, before anything is charged; if a chunk does
+            not hold counts or the shape is not as announced, when it is read.
+        """
+        self._check_parameters()
+        check_source(source, n_samples, n_features)
+        self.n_features_in_ = n_features
+        self.__dict__.pop("feature_names_in_", None)
+        self._fit(CountChunks(source, n_samples, n_features))
+        return self
+
+    def partial_fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> "PrivateSpectralLDA":
+        """Learn from one more batch of documents that no other batch contains.
+
+        The first batch is fitted as by :meth:`fit`; every later one makes one
+        release of expected counts at the full budget, and is averaged into what
+        came before. As batches are disjoint, the whole stream is as private as
+        one batch (parallel composition), and an accountant is charged once.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts. The caller answers for batches being disjoint.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : PrivateSpectralLDA
+            The model after this batch.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`, or if epsilon or delta changed since the first batch,
+            which is what an accountant was charged for.
+        """
+        self._check_parameters()
+        stream: StreamState | None = getattr(self, "_stream", None)
+        if stream is not None and stream.budget != (self.epsilon, self.delta):
+            raise ValueError(
+                f"epsilon and delta must be those of the first batch, {stream.budget}, which "
+                f"were charged; got {(self.epsilon, self.delta)}. fit() starts a new stream."
+            )
+        X = self._validated(X, reset=stream is None)
+        chunks = CountChunks(X, *X.shape)
+        if stream is None:
+            fitted, budget = self._fit(chunks), (self.epsilon, self.delta)
+            self._stream = StreamState.after(fitted, budget, self._payer(), self.privacy_report_)
+            return self
+        plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
+        # Another accountant keeps another ledger, which knows nothing of the first batch.
+        charge = self._payer() is not stream.accountant
+        with self._open(chunks, plan, charge=charge) as curator:
+            self._stream = continue_stream(
+                curator, stream, self._concentration(), self.clip_norm_["counts"]
+            )
+            self._publish(self._stream.fitted, self._stream.report)
+        return self
+
+    def plan(
+        self, n_samples: int, n_features: int, *, document_length: float = 100.0
+    ) -> TopicForecast:
+        """Say what a fit would release and how well, from public numbers alone.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Size of the data to come.
+        document_length : float, default=100.0
+            Typical number of tokens of a document.
+
+        Returns
+        -------
+        TopicForecast
+            Noise of each release against the signal that ``n_components`` equally
+            likely topics can have, and the least number of documents from which they
+            can be told from noise. Costs nothing.
+
+        Examples
+        --------
+        >>> from sktensor_dp import PrivateSpectralLDA
+        >>> forecast = PrivateSpectralLDA(10, epsilon=1.0).plan(50_000, 2000)
+        >>> forecast.n_samples_needed > 0
+        True
+        """
+        self._check_parameters()
+        check_sizes(n_samples=n_samples, n_features=n_features)
+        plan = self._plan(n_samples, n_features)
+        return forecast(
+            plan, n_samples, n_features, document_length, self._concentration(), self.delta == 0
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags

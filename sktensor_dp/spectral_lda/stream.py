@@ -1,0 +1,105 @@
+"""Topics from a stream of disjoint batches."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.curators.documents import DocumentCurator
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.spectral_topics.recipe import MIX_FINAL, FittedTopics, expected_counts, smoothed
+from sktensor_dp.topics.denoise import denoise_topics
+
+__all__ = ["StreamState", "continue_stream"]
+
+Floats = NDArray[np.float64]
+
+# Forgetting rate of online EM (Cappe & Moulines, 2009): between 1/2 and 1.
+FORGETTING = 0.6
+
+
+@dataclass(frozen=True, eq=False)
+class StreamState:
+    """Released quantities carried from batch to batch; nothing of the batches themselves.
+
+    Attributes
+    ----------
+    fitted : FittedTopics
+        The model so far.
+    mean : ndarray of shape (k, n_features)
+        Running mean of released expected counts; they sum to about 1.
+    variance : float
+        Variance of the noise in it.
+    n_batches : int
+        Batches read.
+    budget : tuple of float
+        Epsilon and delta that every batch may cost.
+    accountant : BudgetAccountant or None
+        Who was charged for the first batch, and so for all.
+    report : PrivacyReport
+        On all batches so far.
+    """
+
+    fitted: FittedTopics
+    mean: Floats
+    variance: float
+    n_batches: int
+    budget: tuple[float, float]
+    accountant: BudgetAccountant | None
+    report: PrivacyReport
+
+    @classmethod
+    def after(
+        cls,
+        fitted: FittedTopics,
+        budget: tuple[float, float],
+        accountant: BudgetAccountant | None,
+        report: PrivacyReport,
+    ) -> "StreamState":
+        """State after the first batch, whose topics stand for its expected counts."""
+        mean = fitted.weights[:, None] * fitted.topics
+        return cls(fitted, mean, fitted.unigram_sigma**2, 1, budget, accountant, report)
+
+
+def continue_stream(
+    curator: DocumentCurator, state: StreamState, concentration: float, limit: float
+) -> StreamState:
+    """One step of online EM on the expected counts of a fresh batch.
+
+    Parameters
+    ----------
+    curator : DocumentCurator
+        Holder of the batch, with one planned release of expected counts.
+    state : StreamState
+        After the batches before.
+    concentration : float
+        Sum of the Dirichlet prior; 0 for one topic per document.
+    limit : float
+        Clip on the counts, as used for the first batch.
+
+    Returns
+    -------
+    StreamState
+        After this batch.
+    """
+    fitted, clip = state.fitted, curator.given_count_clip(limit)
+    noisy = expected_counts(curator, fitted.topics, fitted.weights, concentration, clip)
+    total = max(float(noisy.value.sum()), 1e-9)
+    rate = (state.n_batches + 1) ** -FORGETTING
+    mean = (1 - rate) * state.mean + rate * noisy.value / total
+    variance = (1 - rate) ** 2 * state.variance + (rate * noisy.sigma / total) ** 2
+    topics, unigram, weights = denoise_topics(
+        mean, variance**0.5, fitted.unigram, fitted.unigram_sigma
+    )
+    updated = replace(
+        fitted, topics=smoothed(topics, unigram, MIX_FINAL), weights=weights, unigram=unigram
+    )
+    return replace(
+        state,
+        fitted=updated,
+        mean=mean,
+        variance=variance,
+        n_batches=state.n_batches + 1,
+        report=state.report.joined(curator.report()),
+    )

@@ -1,0 +1,1 @@
+"""Topics of counts from released moments: what two estimators share."""

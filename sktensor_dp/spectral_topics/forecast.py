@@ -1,0 +1,100 @@
+"""What a fit can be expected to find, from public numbers only."""
+
+import math
+from dataclasses import dataclass
+
+from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.spectral_topics.plan import TopicPlan
+
+__all__ = ["TopicForecast", "forecast"]
+
+# A topic's probability is spread over about this many words in ordinary text, as
+# measured by one over the sum of its squared probabilities.
+WORDS_PER_TOPIC = 100
+
+
+@dataclass(frozen=True)
+class TopicForecast(Forecast):
+    """Noise of each release, and the number of documents that would be enough.
+
+    ``n_samples_needed`` is the number from which the weakest of ``n_components``
+    equally likely topics that share no words stands out from the noise of the second
+    moment: a least number, as topics that share words need more.
+
+    Attributes
+    ----------
+    n_refinements : int
+        EM steps the fit would make.
+    n_words : int
+        Words whose pairs would be released.
+    """
+
+    n_refinements: int
+    n_words: int
+
+    unit = "documents"
+    enough_for = "topics that share few words"
+
+
+def forecast(
+    plan: TopicPlan,
+    n_samples: int,
+    n_features: int,
+    document_length: float,
+    concentration: float,
+    pure: bool,
+) -> TopicForecast:
+    """Forecast a plan for documents of a given length with mostly distinct words.
+
+    Returns
+    -------
+    TopicForecast
+    """
+    length = max(document_length, 3.0)
+    k = plan.n_components
+    spread = min(WORDS_PER_TOPIC, max(n_features / k, 1.0))
+    # Norm of one document's statistic over its number of tokens, all words distinct.
+    norms = {
+        "word_frequencies": 1.0 if pure else length**-0.5,
+        "pair_moments": 1.0 if pure else math.sqrt(2 / (length * (length - 1))),
+        "expected_counts": 1.0 if pure else length**-0.5,
+        "triple_moments": 1.0 if pure else (length * (length - 1) * (length - 2)) ** -0.5,
+        "whitened_triple_moments": k**1.5,
+    }
+    scale = 2 * math.sqrt(2) if pure else math.sqrt(2)
+    rows = []
+    for planned in plan.releases.releases:
+        if planned.name == "norm_histogram":
+            continue
+        sigma = scale * norms[planned.name] / (n_samples * _strength(planned.cost))
+        noise, signal = _against(planned.name, sigma, plan, n_features, spread, concentration)
+        rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
+    pairs = next(row for row in rows if row.name == "pair_moments")
+    needed = n_samples / pairs.ratio if pairs.noise > 0 else k
+    return TopicForecast(
+        tuple(rows), n_samples, math.ceil(max(needed, k)), k, plan.n_refinements, plan.n_words
+    )
+
+
+def _strength(cost: PrivacyCost) -> float:
+    return cost.epsilon if cost.epsilon > 0 else cost.mu
+
+
+def _against(
+    name: str, sigma: float, plan: TopicPlan, n_features: int, spread: float, concentration: float
+) -> tuple[float, float]:
+    """Noise and signal of a release in the norm in which they compete."""
+    k = plan.n_components
+    # Eigenvalue of k equally likely topics with disjoint words.
+    eigenvalue = 1 / (k * spread * (concentration + 1))
+    if name == "pair_moments":
+        return sigma * math.sqrt(plan.n_words), eigenvalue
+    if name == "whitened_triple_moments":
+        return sigma * math.sqrt(k * (k + 1) * (k + 2) / 6), k
+    if name == "triple_moments":
+        unwhitened = sigma * math.sqrt(k * (k + 1) * (k + 2) / 6)
+        return unwhitened, math.sqrt(k) * eigenvalue**1.5 * math.sqrt(k)
+    if name == "expected_counts":
+        return sigma, 1 / (k * n_features)
+    return sigma, 1 / n_features

@@ -1,0 +1,388 @@
+"""Counts of words over a vocabulary that was chosen privately."""
+
+import copy
+import math
+import numbers
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from sklearn.feature_extraction.text import CountVectorizer
+
+from sktensor_dp.estimator.base import NONE, PrivateEstimatorMixin
+from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.partition_selection import selection_threshold
+from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.statistics.text import DocumentFrequencies, TextChunks
+from sktensor_dp.text.documents import decode_documents, list_documents
+from sktensor_dp.text.saved import SAVED_VOCABULARY
+
+__all__ = ["PrivateCountVectorizer"]
+
+Floats = NDArray[np.float64]
+
+RELEASE = "document_frequencies"
+CALLABLE = InstanceOf(Callable)  # type: ignore[arg-type]
+BOOLEAN = InstanceOf(bool, np.bool_)
+
+
+@dataclass(frozen=True)
+class IntegerRange:
+    """A pair of positive integers, the first not larger than the second."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value is such a pair."""
+        if not (isinstance(value, tuple) and len(value) == 2):
+            return False
+        positive = Number(1, math.inf, integer=True)
+        return all(map(positive.accepts, value)) and value[0] <= value[1]
+
+    def __str__(self) -> str:
+        return "a tuple (min_n, max_n) of ints with 1 <= min_n <= max_n"
+
+
+class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
+    r"""Word counts over a vocabulary that is learned with differential privacy.
+
+    A drop-in for :class:`sklearn.feature_extraction.text.CountVectorizer`, whose
+    vocabulary lists every word that anyone wrote: names, addresses, passwords.
+    Here a word enters the vocabulary if its *noisy* number of documents clears
+    a threshold that words of a single document practically never reach.
+
+    Parameters
+    ----------
+    input : {"content", "filename", "file"}, default="content"
+        What the documents are: strings or bytes, paths, or open files.
+    encoding : str, default="utf-8"
+        Encoding of documents given as bytes.
+    decode_error : {"strict", "ignore", "replace"}, default="strict"
+        What to do with bytes that are not in ``encoding``.
+    strip_accents : {"ascii", "unicode"}, callable or None, default=None
+        How to remove accents.
+    lowercase : bool, default=True
+        Whether to convert to lower case.
+    preprocessor : callable or None, default=None
+        Replaces stripping of accents and lowering of case.
+    tokenizer : callable or None, default=None
+        Replaces the splitting of a text into words.
+    stop_words : {"english"}, list of str or None, default=None
+        Words to leave out before they are counted. Worth setting: they take
+        places from the ``max_words_per_document`` that count.
+    token_pattern : str or None, default=r"(?u)\b\w\w+\b"
+        Regular expression of a word; at most one group.
+    ngram_range : tuple of two int, default=(1, 1)
+        Shortest and longest n-grams.
+    analyzer : {"word", "char", "char_wb"} or callable, default="word"
+        What a feature is made of; a callable maps a document to its features,
+        which must be strings.
+    max_df : float in (0, 1] or int >= 1, default=1.0
+        Drop words whose noisy document frequency is above this share, or number, of
+        the documents.
+    min_df : float in [0, 1] or int >= 0, default=1
+        Drop words whose noisy document frequency is below this share, or number;
+        without effect below ``threshold_``.
+    max_features : int or None, default=None
+        Keep this many words of largest noisy document frequency.
+    vocabulary : mapping, iterable of str or None, default=None
+        A public vocabulary. Nothing is released then and nothing charged.
+    binary : bool, default=False
+        Whether :meth:`transform` marks presence instead of counting.
+    dtype : dtype, default=numpy.int64
+        Type of the counts.
+    max_words_per_document : int, default=100
+        How many distinct words of a document may count towards the vocabulary:
+        those it uses most, ties going by a fixed checksum of the word.
+        Noise and threshold grow with its root, while longer documents lose their
+        rarer words. Good values are near the number of distinct words of an
+        ordinary document: 20 for short messages, 100 for letters and articles.
+    epsilon : float, default=1.0
+        Privacy parameter, > 0. ``inf``: no noise, every word is kept, not private.
+    delta : float, default=1e-6
+        Privacy parameter, in (0, 1); half of it pays for the threshold.
+        ``delta=0`` needs a ``vocabulary``.
+    accountant : BudgetAccountant or None, default=None
+        Whom to charge.
+    random_state : int, RandomState or None, default=None
+        Without effect: nothing but the noise is random here, and noise is never
+        seeded by it.
+    verbose : int, default=0
+        Whether to report the release on standard error.
+
+    Attributes
+    ----------
+    vocabulary_ : dict
+        Column of each word of the vocabulary; columns are in alphabetical order.
+    fixed_vocabulary_ : bool
+        Whether the vocabulary was given.
+    document_frequencies_ : ndarray of shape (n_features,)
+        Noisy number of documents that contribute each word, at most the number of
+        documents. Not set with a given vocabulary.
+    threshold_ : float
+        Noisy document frequency from which a word is kept, in documents. Not set
+        with a given vocabulary.
+    privacy_report_ : PrivacyReport
+        What was released and what it cost.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is wrong, the documents are none, not text or cannot be
+        decoded, ``delta`` is 0, or the threshold exceeds the number of documents
+        (all of this before anything is charged); or if no released word remains.
+    BudgetError
+        If the accountant has too little left.
+
+    Notes
+    -----
+    *Privacy.* The unit is a document and neighbouring corpora differ by replacing one
+    document. Public are the number of documents and all parameters, ``vocabulary``
+    included. Released are, once per fit, the words whose noisy document frequency is at
+    least ``threshold_``, with that frequency: (epsilon, delta)-differentially
+    private (``docs/proofs/document_frequencies.md``). ``min_df``, ``max_df``,
+    ``max_features`` and the order of the columns look at released values only.
+
+    Not covered: the counts that :meth:`transform` and :meth:`fit_transform` return are
+    raw data of whoever passes the documents, private until a private estimator
+    consumes them. An author of several documents has several units. A document that
+    is not text, or that a user's ``preprocessor``, ``tokenizer`` or ``analyzer``
+    fails on, raises. scikit-learn's own ``CountVectorizer`` in front of a private
+    estimator works too, but its vocabulary then counts as public.
+
+    The selection is that of [1]_, with Gaussian noise calibrated exactly.
+
+    References
+    ----------
+    .. [1] A. Korolova, K. Kenthapadi, N. Mishra, A. Ntoulas, "Releasing search queries
+       and clicks privately", WWW 2009.
+
+    Examples
+    --------
+    >>> from sktensor_dp import PrivateCountVectorizer
+    >>> documents = ["cats chase mice", "dogs chase cats"] * 500 + ["my key is opensesame"]
+    >>> vectorizer = PrivateCountVectorizer(max_words_per_document=4, epsilon=1.0)
+    >>> counts = vectorizer.fit_transform(documents)
+    >>> list(vectorizer.get_feature_names_out())
+    ['cats', 'chase', 'dogs', 'mice']
+    >>> counts.shape
+    (1001, 4)
+    >>> round(vectorizer.threshold_, 1)
+    64.7
+    """
+
+    _unit = "document"
+    _saved_state = SAVED_VOCABULARY
+    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
+        "input": [OneOf("content", "filename", "file")],
+        "encoding": [InstanceOf(str)],
+        "decode_error": [OneOf("strict", "ignore", "replace")],
+        "strip_accents": [OneOf("ascii", "unicode", None), CALLABLE],
+        "lowercase": [BOOLEAN],
+        "preprocessor": [CALLABLE, NONE],
+        "tokenizer": [CALLABLE, NONE],
+        "stop_words": [OneOf("english", None), InstanceOf(list, tuple, set, frozenset)],
+        "token_pattern": [InstanceOf(str), NONE],
+        "ngram_range": [IntegerRange()],
+        "analyzer": [OneOf("word", "char", "char_wb"), CALLABLE],
+        "max_df": [Number(0, 1, closed="right"), Number(1, math.inf, integer=True)],
+        "min_df": [Number(0, 1), Number(0, math.inf, integer=True)],
+        "max_features": [Number(1, math.inf, integer=True), NONE],
+        "vocabulary": [InstanceOf(Iterable), NONE],
+        "binary": [BOOLEAN],
+        "max_words_per_document": [Number(1, math.inf, integer=True)],
+    }
+
+    def __init__(
+        self,
+        *,
+        input: str = "content",
+        encoding: str = "utf-8",
+        decode_error: str = "strict",
+        strip_accents: str | Callable[[str], str] | None = None,
+        lowercase: bool = True,
+        preprocessor: Callable[[Any], Any] | None = None,
+        tokenizer: Callable[[Any], Iterable[str]] | None = None,
+        stop_words: str | list[str] | None = None,
+        token_pattern: str | None = r"(?u)\b\w\w+\b",
+        ngram_range: tuple[int, int] = (1, 1),
+        analyzer: str | Callable[[Any], Iterable[str]] = "word",
+        max_df: float = 1.0,
+        min_df: float = 1,
+        max_features: int | None = None,
+        vocabulary: Mapping[str, int] | Iterable[str] | None = None,
+        binary: bool = False,
+        dtype: DTypeLike = np.int64,
+        max_words_per_document: int = 100,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            input=input,
+            encoding=encoding,
+            decode_error=decode_error,
+            strip_accents=strip_accents,
+            lowercase=lowercase,
+            preprocessor=preprocessor,
+            tokenizer=tokenizer,
+            stop_words=stop_words,
+            token_pattern=token_pattern,
+            ngram_range=ngram_range,
+            analyzer=analyzer,
+            max_df=max_df,
+            min_df=min_df,
+            max_features=max_features,
+            vocabulary=vocabulary,
+            binary=binary,
+            dtype=dtype,
+        )
+        self.max_words_per_document = max_words_per_document
+        self.epsilon = epsilon
+        self.delta = delta
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, raw_documents: Iterable[Any], y: Any = None) -> "PrivateCountVectorizer":
+        """Choose the vocabulary.
+
+        Parameters
+        ----------
+        raw_documents : iterable of n_documents items
+            Texts, paths or files, as ``input`` says; read once.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : PrivateCountVectorizer
+            The fitted vectorizer.
+        """
+        self._fit(raw_documents)
+        return self
+
+    def fit_transform(self, raw_documents: Iterable[Any], y: Any = None) -> Any:
+        """Choose the vocabulary and count its words, splitting the texts only once.
+
+        Parameters
+        ----------
+        raw_documents : iterable of n_documents items
+            Texts, paths or files, as ``input`` says; read once.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        X : sparse matrix of shape (n_documents, n_features)
+            Counts of each document: raw data, not protected by the fit.
+        """
+        documents = self._fit(raw_documents)
+        return self._counting(self.vocabulary_).transform(documents)
+
+    def _fit(self, raw_documents: Iterable[Any]) -> list[list[str]]:
+        """Set the fitted attributes; return the words of each document."""
+        self._check_parameters()
+        np.dtype(self.dtype)
+        content = copy.copy(self)
+        content.input = "content"
+        analyze = content.build_analyzer()
+        # A caller's function may take records or lists of words.
+        text_only = self.preprocessor is None and not callable(self.analyzer)
+        # All that may fail on a document does so here, before anything is charged.
+        documents = list_documents(raw_documents, self.input, text_only=text_only)
+        chunks = TextChunks(decode_documents(documents, self.decode, self.encoding), analyze)
+        if self.vocabulary is None:
+            self._select_vocabulary(chunks)
+        else:
+            self._take_vocabulary(chunks)
+        return chunks.documents
+
+    def _take_vocabulary(self, chunks: TextChunks) -> None:
+        """Use the given vocabulary: no release."""
+        counting = self._counting(self.vocabulary).fit(chunks.documents[:1])
+        with self._open_curator(DataCurator, chunks, ReleasePlan(self.epsilon, 0.0, ())) as curator:
+            self.privacy_report_ = curator.report(("The vocabulary was given; it is public.",))
+        self.vocabulary_: dict[str, int] = counting.vocabulary_
+        self.fixed_vocabulary_ = True
+        for name in ("document_frequencies_", "threshold_"):
+            self.__dict__.pop(name, None)
+
+    def _select_vocabulary(self, chunks: TextChunks) -> None:
+        """Ask for the words that enough documents contain, and prune them."""
+        low, high = self._limits(chunks.n_units)
+        query = DocumentFrequencies(self.max_words_per_document)
+        plan = self._plan()
+        threshold = selection_threshold(query, plan.cost_of(RELEASE))
+        self._check_threshold(threshold, chunks.n_units)
+        with self._open_curator(DataCurator, chunks, plan) as curator:
+            words, frequencies = curator.release_partitions(RELEASE, query)
+            report = curator.report(
+                (f"Words are kept from a noisy frequency of {threshold:.6g} documents on.",)
+            )
+        frequencies = np.minimum(frequencies, chunks.n_units)
+        kept = np.flatnonzero((frequencies >= low) & (frequencies <= high))
+        if self.max_features is not None:
+            most = np.argsort(-frequencies[kept], kind="stable")[: self.max_features]
+            kept = np.sort(kept[most])
+        if kept.size == 0:
+            raise ValueError(
+                f"No word remains: of {len(words)} whose noisy document frequency reached the "
+                f"threshold of {threshold:.6g} documents, none lies between min_df and max_df "
+                f"({low:g} to {high:g} documents). Raise epsilon, fit more documents, or pass "
+                "a vocabulary."
+            )
+        self.vocabulary_ = {words[place]: column for column, place in enumerate(kept.tolist())}
+        self.document_frequencies_ = frequencies[kept]
+        self.threshold_ = threshold
+        self.fixed_vocabulary_ = False
+        self.privacy_report_ = report
+
+    def _limits(self, n_documents: int) -> tuple[float, float]:
+        """``min_df`` and ``max_df`` in documents."""
+        low, high = (
+            limit if isinstance(limit, numbers.Integral) else limit * n_documents
+            for limit in (self.min_df, self.max_df)
+        )
+        if low > high:
+            raise ValueError(
+                f"min_df={self.min_df!r} asks for more documents than max_df={self.max_df!r} "
+                f"allows, with {n_documents} documents."
+            )
+        return float(low), float(high)
+
+    def _plan(self) -> ReleasePlan:
+        if math.isinf(self.epsilon):
+            free = PlannedRelease(RELEASE, PrivacyCost(mu=math.inf))
+            return ReleasePlan(self.epsilon, self.delta, (free,))
+        if self.delta == 0:
+            raise ValueError(
+                "delta=0 cannot protect a vocabulary that is learned from the documents: give "
+                "delta > 0, or pass a public vocabulary."
+            )
+        return ReleasePlan.split(
+            self.epsilon, self.delta, {RELEASE: 1.0}, reserved_delta={RELEASE: self.delta / 2}
+        )
+
+    def _check_threshold(self, threshold: float, n_documents: int) -> None:
+        if threshold > n_documents:
+            raise ValueError(
+                f"With epsilon={self.epsilon:g}, delta={self.delta:g} and max_words_per_document="
+                f"{self.max_words_per_document}, a word must be in about {threshold:.0f} "
+                f"documents to be kept, but there are {n_documents}. Nothing was charged. Lower "
+                "max_words_per_document, raise epsilon, fit more documents, or pass a vocabulary."
+            )
+
+    def _counting(self, vocabulary: Mapping[str, int] | Iterable[str]) -> CountVectorizer:
+        """Return a vectorizer of documents that are lists of words already."""
+        return CountVectorizer(
+            analyzer=list,
+            vocabulary=vocabulary,
+            lowercase=self.lowercase,
+            binary=self.binary,
+            dtype=self.dtype,
+        )
