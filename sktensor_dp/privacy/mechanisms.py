@@ -31,6 +31,7 @@ __all__ = [
     "gaussian_pair_masses",
     "gaussian_symmetric",
     "gaussian_triple_histogram",
+    "gaussian_triples",
     "gaussian_vector",
     "laplace_pair_masses",
     "laplace_vector",
@@ -52,28 +53,38 @@ class Mechanism:
         As shown in reports.
     norm : {"l2", "l1"}
         Norm of the sensitivity it is calibrated to.
-    apply : callable
-        ``(value, sensitivity, strength, noise, query) -> noisy value``, where
-        strength is mu for Gaussian laws and epsilon for the others; laws that
-        act in a subspace take its basis or dimension from the query.
+    law : callable
+        ``(value, sensitivity, strength, noise, *of_query) -> noisy value``, where
+        strength is mu for Gaussian laws and epsilon for the others.
     pure : bool
         Whether the strength is a pure epsilon.
     unit_deviation : callable, optional
         Standard deviation of a coordinate's noise for unit sensitivity, as a function of
         the strength, of laws that are not scaled by it.
+    of_query : tuple of str
+        Public attributes of the query that the law depends on, such as the basis of the
+        subspace that it acts in.
     """
 
     name: str
     norm: Literal["l1", "l2"]
-    apply: Callable[[Floats, float, float, NoiseSource, Any], Floats]
+    law: Callable[..., Floats]
     pure: bool = False
     unit_deviation: Callable[[float], float] | None = None
+    of_query: tuple[str, ...] = ()
 
     def release(
         self, value: Floats, sensitivity: float, cost: PrivacyCost, noise: NoiseSource, query: Any
     ) -> Floats:
         """Return the value with noise of this law at the given cost."""
         return self.apply(value, sensitivity, self.strength(cost), noise, query)
+
+    def apply(
+        self, value: Floats, sensitivity: float, strength: float, noise: NoiseSource, query: Any
+    ) -> Floats:
+        """Return the value with noise of this law at the given strength."""
+        geometry = (getattr(query, name) for name in self.of_query)
+        return self.law(value, sensitivity, strength, noise, *geometry)
 
     def strength(self, cost: PrivacyCost) -> float:
         """Return the part of a cost that this law spends: mu, or a pure epsilon."""
@@ -210,6 +221,15 @@ def spherical_laplace_symmetric(
     return _add_to_unique(
         value, sensitivity, lambda x: noise.spherical_laplace(x, epsilon, ambient_dimension)
     )
+
+
+def gaussian_triples(
+    value: Floats, sensitivity: float, mu: float, noise: NoiseSource, histogram_basis: Floats | None
+) -> Floats:
+    """Gaussian noise on a projected third moment: isotropic, or in the histogram's geometry."""
+    if histogram_basis is None:
+        return gaussian_symmetric(value, sensitivity, mu, noise)
+    return gaussian_triple_histogram(value, histogram_basis, sensitivity, mu, noise)
 
 
 def gaussian_triple_histogram(

@@ -6,12 +6,11 @@ the bound. Estimators ask the curator for entries by name; the curator refuses
 anything that is not listed here.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from sktensor_dp.privacy import mechanisms
-from sktensor_dp.privacy.mechanisms import Floats, Mechanism
-from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.privacy.piecewise import piecewise_deviation, piecewise_values
 from sktensor_dp.statistics.entry_queries import (
@@ -39,76 +38,43 @@ from sktensor_dp.statistics.sample_moments import (
 from sktensor_dp.statistics.scores import HeldOutScores
 from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.statistics.text import DocumentFrequencies
-from sktensor_dp.tensor.symmetric import n_unique
 
 __all__ = ["CATALOGUE", "Release"]
 
 
-def _vector(x: Floats, s: float, mu: float, noise: NoiseSource, _: Any) -> Floats:
-    return mechanisms.gaussian_vector(x, s, mu, noise)
-
-
-def _laplace(x: Floats, s: float, epsilon: float, noise: NoiseSource, _: Any) -> Floats:
-    return mechanisms.laplace_vector(x, s, epsilon, noise)
-
-
-def _pairs(x: Floats, s: float, mu: float, noise: NoiseSource, query: PairMoments) -> Floats:
-    return mechanisms.gaussian_pair_masses(x, s, mu, noise, query.diagonal_weight)
-
-
-def _laplace_pairs(
-    x: Floats, s: float, epsilon: float, noise: NoiseSource, query: PairMoments
-) -> Floats:
-    return mechanisms.laplace_pair_masses(x, s, epsilon, noise, query.diagonal_weight)
-
-
-def _symmetric(x: Floats, s: float, mu: float, noise: NoiseSource, _: Any) -> Floats:
-    return mechanisms.gaussian_symmetric(x, s, mu, noise)
-
-
-def _spherical(x: Floats, s: float, epsilon: float, noise: NoiseSource, _: Any) -> Floats:
-    return mechanisms.spherical_laplace_symmetric(x, s, epsilon, noise)
-
-
-def _triples(x: Floats, s: float, mu: float, noise: NoiseSource, query: TripleMoments) -> Floats:
-    if query.histogram:
-        return mechanisms.gaussian_triple_histogram(x, query.basis, s, mu, noise)
-    return mechanisms.gaussian_symmetric(x, s, mu, noise)
-
-
-def _spherical_triples(
-    x: Floats, s: float, epsilon: float, noise: NoiseSource, query: TripleMoments
-) -> Floats:
-    ambient = n_unique(query.basis.shape[0], 3)
-    return mechanisms.spherical_laplace_symmetric(x, s, epsilon, noise, ambient)
-
-
-def _spherical_vector(x: Floats, s: float, epsilon: float, noise: NoiseSource, _: Any) -> Floats:
-    return mechanisms.spherical_laplace_vector(x, s, epsilon, noise)
-
-
-def _spherical_projection(
-    x: Floats, s: float, epsilon: float, noise: NoiseSource, query: ThirdMoments
-) -> Floats:
-    return mechanisms.spherical_laplace_vector(x, s, epsilon, noise, query.ambient_dimension)
-
-
-def _spherical_rows(x: Floats, s: float, epsilon: float, noise: NoiseSource, _: Any) -> Floats:
-    return mechanisms.spherical_laplace_rows(x, s, epsilon, noise)
-
-
-def _piecewise(x: Floats, s: float, epsilon: float, noise: NoiseSource, _: Any) -> Floats:
-    return piecewise_values(x, s, epsilon, noise)
-
-
-GAUSSIAN = Mechanism("gaussian", "l2", _vector)
-LAPLACE = Mechanism("laplace", "l1", _laplace, pure=True)
-SYMMETRIC = Mechanism("gaussian, symmetric", "l2", _symmetric)
-SPHERICAL = Mechanism("spherical laplace", "l2", _spherical, pure=True)
-SPHERICAL_VECTOR = Mechanism("spherical laplace", "l2", _spherical_vector, pure=True)
+GAUSSIAN = Mechanism("gaussian", "l2", mechanisms.gaussian_vector)
+LAPLACE = Mechanism("laplace", "l1", mechanisms.laplace_vector, pure=True)
+SYMMETRIC = Mechanism("gaussian, symmetric", "l2", mechanisms.gaussian_symmetric)
+SPHERICAL = Mechanism("spherical laplace", "l2", mechanisms.spherical_laplace_symmetric, pure=True)
+SPHERICAL_VECTOR = Mechanism(
+    "spherical laplace", "l2", mechanisms.spherical_laplace_vector, pure=True
+)
 # Only for statistics of which neighbours differ in one row, and in one number.
-SPHERICAL_ROWS = Mechanism("spherical laplace, by rows", "l2", _spherical_rows, pure=True)
-PIECEWISE = Mechanism("piecewise", "l1", _piecewise, True, piecewise_deviation)
+SPHERICAL_ROWS = Mechanism(
+    "spherical laplace, by rows", "l2", mechanisms.spherical_laplace_rows, pure=True
+)
+PIECEWISE = Mechanism(
+    "piecewise", "l1", piecewise_values, pure=True, unit_deviation=piecewise_deviation
+)
+# A query that is seen in a subspace says of which space, and in which geometry.
+PAIRS = Mechanism(
+    "gaussian, symmetric", "l2", mechanisms.gaussian_pair_masses, of_query=("diagonal_weight",)
+)
+LAPLACE_PAIRS = Mechanism(
+    "laplace, symmetric",
+    "l1",
+    mechanisms.laplace_pair_masses,
+    pure=True,
+    of_query=("diagonal_weight",),
+)
+TRIPLES = Mechanism(
+    "gaussian, symmetric", "l2", mechanisms.gaussian_triples, of_query=("histogram_basis",)
+)
+SPHERICAL_TRIPLES = replace(SPHERICAL, of_query=("ambient_dimension",))
+SPHERICAL_PROJECTION = replace(SPHERICAL_VECTOR, of_query=("ambient_dimension",))
+
+
+Family = Literal["texts", "counts", "samples", "tensors", "entries", "slices", "scores"]
 
 
 @dataclass(frozen=True)
@@ -119,6 +85,8 @@ class Release:
     ----------
     name : str
         As used in plans and reports.
+    family : {"texts", "counts", "samples", "tensors", "entries", "slices", "scores"}
+        Kind of raw data that the query reads.
     description : str
         The statistic in words; a mean over units, or under PartitionSelection a sum.
     query : type
@@ -132,6 +100,7 @@ class Release:
     """
 
     name: str
+    family: Family
     description: str
     query: type
     gaussian: Mechanism | PartitionSelection
@@ -144,6 +113,7 @@ CATALOGUE: dict[str, Release] = {
     for entry in (
         Release(
             "document_frequencies",
+            "texts",
             "words that enough documents contain, each with the number of those documents",
             DocumentFrequencies,
             PartitionSelection("gaussian, thresholded"),
@@ -152,6 +122,7 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "norm_histogram",
+            "counts",
             "share of documents in each bin of a norm, from which a clip is chosen",
             NormHistogram,
             GAUSSIAN,
@@ -160,6 +131,7 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "word_frequencies",
+            "counts",
             "weighted mean counts of every word",
             WordFrequencies,
             GAUSSIAN,
@@ -168,14 +140,16 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "pair_moments",
+            "counts",
             "weighted mean second moment of counts",
             PairMoments,
-            Mechanism("gaussian, symmetric", "l2", _pairs),
-            Mechanism("laplace, symmetric", "l1", _laplace_pairs, pure=True),
+            PAIRS,
+            LAPLACE_PAIRS,
             "pair_moments.md",
         ),
         Release(
             "whitened_triple_moments",
+            "counts",
             "weighted mean third moment of counts in the released whitened space",
             WhitenedTripleMoments,
             SYMMETRIC,
@@ -184,14 +158,16 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "triple_moments",
+            "counts",
             "weighted mean third moment of counts, noised in word space, seen in a subspace",
             TripleMoments,
-            Mechanism("gaussian, symmetric", "l2", _triples),
-            Mechanism("spherical laplace", "l2", _spherical_triples, pure=True),
+            TRIPLES,
+            SPHERICAL_TRIPLES,
             "triple_moments.md",
         ),
         Release(
             "expected_counts",
+            "counts",
             "mean expected counts of every word in every topic, given the released topics",
             ExpectedCounts,
             GAUSSIAN,
@@ -200,6 +176,7 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "second_moments",
+            "samples",
             "mean second moment of samples clipped to a ball",
             SecondMoments,
             SYMMETRIC,
@@ -208,6 +185,7 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "third_moment_histogram",
+            "samples",
             "share of samples in each bin of the norm of their projected third moment",
             ThirdMomentHistogram,
             GAUSSIAN,
@@ -216,6 +194,7 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "projected_third_moments",
+            "samples",
             "mean third moment of samples in a released subspace, clipped there",
             ProjectedThirdMoments,
             GAUSSIAN,
@@ -224,14 +203,16 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "third_moments",
+            "samples",
             "mean third moment of samples, noised in the whole space, seen in a subspace",
             ThirdMoments,
             GAUSSIAN,
-            Mechanism("spherical laplace", "l2", _spherical_projection, pure=True),
+            SPHERICAL_PROJECTION,
             "third_moments.md",
         ),
         Release(
             "power_iterations",
+            "samples",
             "one step of the power method on the third moment of samples, from all starts",
             PowerIterations,
             GAUSSIAN,
@@ -240,6 +221,7 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "tensor_power_iterations",
+            "tensors",
             "one step of the power method on a private tensor, from all starts",
             TensorPowerIterations,
             GAUSSIAN,
@@ -247,6 +229,7 @@ CATALOGUE: dict[str, Release] = {
             "tensor_power_iterations.md",
         ),
         Release(
+            "entries",
             "entries",
             "the value of every entry",
             Entries,
@@ -256,6 +239,7 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "row_sums",
+            "entries",
             "weighted sums of the values in each row of each mode",
             RowSums,
             GAUSSIAN,
@@ -264,6 +248,7 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "factor_sums",
+            "entries",
             "right-hand sides of the normal equations of one factor",
             FactorSums,
             GAUSSIAN,
@@ -272,6 +257,7 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "entry_gradients",
+            "entries",
             "gradient of the squared error in all parameters of the model",
             EntryGradients,
             GAUSSIAN,
@@ -280,6 +266,7 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "ridge_block",
+            "entries",
             "rows of one factor by ridge regression",
             RidgeBlock,
             GAUSSIAN,
@@ -288,6 +275,7 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "unit_levels",
+            "slices",
             "mean over units of their level, and of their deviation from it",
             UnitLevels,
             GAUSSIAN,
@@ -296,6 +284,7 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "shared_row_sums",
+            "slices",
             "sums over units of their clipped residuals in each row of a shared mode",
             SharedRowSums,
             GAUSSIAN,
@@ -304,6 +293,7 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "shared_factor_sums",
+            "slices",
             "sums over units of what each would change in one shared factor",
             SharedFactorSums,
             GAUSSIAN,
@@ -312,6 +302,7 @@ CATALOGUE: dict[str, Release] = {
         ),
         Release(
             "held_out_scores",
+            "scores",
             "mean score of a released model over held-out units, clipped to public bounds",
             HeldOutScores,
             GAUSSIAN,

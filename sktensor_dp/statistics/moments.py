@@ -18,6 +18,7 @@ from sktensor_dp.statistics.norms import (
     WhitenedTripleNorm,
     weights,
 )
+from sktensor_dp.tensor.symmetric import n_unique
 
 __all__ = [
     "NormHistogram",
@@ -247,10 +248,15 @@ class TripleMoments(_Triples):
             raise ValueError("the basis must have orthonormal columns.")
 
     @property
-    def histogram(self) -> bool:
-        """Whether the norm, and so the noise, is that of the histogram of triples."""
+    def histogram_basis(self) -> Floats | None:
+        """The basis, if the norm, and so the noise, is that of the histogram of triples."""
         norm = self.clips[0].norm
-        return isinstance(norm, TripleNorm) and norm.histogram
+        return self.basis if isinstance(norm, TripleNorm) and norm.histogram else None
+
+    @property
+    def ambient_dimension(self) -> int:
+        """Dimension of the space of which the coordinates are a part."""
+        return n_unique(self.basis.shape[0], 3)
 
     @property
     def l2_sensitivity(self) -> float:

@@ -23,8 +23,7 @@ from sktensor_dp.statistics.entry_queries import (
 from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
 from sktensor_dp.statistics.row_frames import RowFrames
 
-MODULES = {"entry_queries"}
-HERE = {n: e for n, e in CATALOGUE.items() if e.query.__module__.split(".")[-1] in MODULES}
+HERE = {name: entry for name, entry in CATALOGUE.items() if entry.family == "entries"}
 
 
 def index_set(rng: Rng) -> IndexSet:

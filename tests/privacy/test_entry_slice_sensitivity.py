@@ -25,8 +25,7 @@ from sktensor_dp.tensor.shared_effects import SharedEffects
 
 Pair = tuple[Any, Any]
 
-MODULES = {"slice_queries"}
-HERE = {n: e for n, e in CATALOGUE.items() if e.query.__module__.split(".")[-1] in MODULES}
+HERE = {name: entry for name, entry in CATALOGUE.items() if entry.family == "slices"}
 
 
 @dataclass(frozen=True)

@@ -334,17 +334,17 @@ def test_digits_below_the_step_leave_no_trace(name: str) -> None:
 def test_mechanism_reads_its_part_of_the_cost() -> None:
     seen = []
 
-    def apply(value: object, sensitivity: float, strength: float, noise: object, query: object):
-        seen.append((sensitivity, strength, query))
+    def law(value: object, sensitivity: float, strength: float, noise: object, *geometry: object):
+        seen.append((sensitivity, strength, *geometry))
         return value
 
     cost = PrivacyCost(mu=0.5, epsilon=0.25)
-    gaussian = Mechanism("g", "l2", apply)
-    pure = Mechanism("p", "l1", apply, pure=True)
+    gaussian = Mechanism("g", "l2", law, of_query=("imag",))
+    pure = Mechanism("p", "l1", law, pure=True)
     assert gaussian.sigma(2.0, cost) == 4.0
     assert pure.sigma(2.0, cost) == pytest.approx(8.0 * math.sqrt(2))
-    assert Mechanism("s", "l2", apply, pure=True).sigma(2.0, cost) == 8.0
-    gaussian.release(np.zeros(1), 2.0, cost, NoiseSource(), "q")
-    pure.release(np.zeros(1), 3.0, cost, NoiseSource(), "r")
-    assert seen == [(2.0, 0.5, "q"), (3.0, 0.25, "r")]
+    assert Mechanism("s", "l2", law, pure=True).sigma(2.0, cost) == 8.0
+    gaussian.release(np.zeros(1), 2.0, cost, NoiseSource(), 7j)
+    pure.release(np.zeros(1), 3.0, cost, NoiseSource(), 7j)
+    assert seen == [(2.0, 0.5, 7.0), (3.0, 0.25)]
     assert gaussian.sigma(2.0, PrivacyCost(mu=math.inf)) == 0

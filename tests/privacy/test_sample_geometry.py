@@ -158,7 +158,7 @@ def test_spherical_noise_on_third_moments_is_that_of_the_whole_space(seed):
 
 @pytest.mark.parametrize("kind", ["projected_third_moments", "power_iterations"])
 def test_spherical_noise_elsewhere_fills_its_space(kind, seed):
-    assert CATALOGUE[kind].pure.apply is CATALOGUE["power_iterations"].pure.apply
+    assert CATALOGUE[kind].pure.law is CATALOGUE["power_iterations"].pure.law
     source = source_of(seed)
     found = np.array(
         [spherical_laplace_vector(np.zeros((3, 2)), 2.0, 4.0, source) for _ in range(4000)]

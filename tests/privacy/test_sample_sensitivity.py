@@ -30,10 +30,7 @@ D = 5
 Rng = np.random.Generator
 Floats = np.ndarray
 # Modules of the queries that are bounded here; those on counts have a file of their own.
-MODULES = {"sample_moments", "power_iterations"}
-HERE = {
-    name for name, entry in CATALOGUE.items() if entry.query.__module__.split(".")[-1] in MODULES
-}
+HERE = {name for name, entry in CATALOGUE.items() if entry.family in {"samples", "tensors"}}
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,9 @@ class DocumentCurator(DataCurator):
         query = TripleMoments(basis, (clip, *clips), words)
         noisy = self.noisy("triple_moments", query)
         # Off the diagonal of the histogram a Frobenius coordinate has 1 / sqrt(6) of the noise.
-        return Noisy(noisy.value, noisy.sigma / math.sqrt(6)) if query.histogram else noisy
+        if query.histogram_basis is None:
+            return noisy
+        return Noisy(noisy.value, noisy.sigma / math.sqrt(6))
 
     def expected_counts(self, topics: Floats, prior: Floats, single: bool, clip: Clip) -> Noisy:
         """Mean expected counts per topic, clipped like the counts."""
