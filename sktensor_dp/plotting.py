@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ _PLAIN_TEXT: dict[str, Any] = {"parse_math": False, "usetex": False}
 
 def plot_topics(
     components: ArrayLike,
-    feature_names: Sequence[str],
+    feature_names: Sequence[str] | NDArray[Any],
     weights: ArrayLike | None = None,
     *,
     n_words: int = 10,
@@ -152,7 +152,7 @@ def _import_figure() -> tuple[type["Figure"], type["ConstrainedLayoutEngine"]]:
 
 
 def _check_topics(
-    components: ArrayLike, feature_names: Sequence[str], n_words: int
+    components: ArrayLike, feature_names: Sequence[str] | NDArray[Any], n_words: int
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     topics = np.asarray(components, dtype=np.float64)
     if topics.ndim != 2 or topics.size == 0:

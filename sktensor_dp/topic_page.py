@@ -198,7 +198,9 @@ def _figure_section(figure_png: bytes | None, topics: Sequence[Topic]) -> str:
 
 def _releases_section(reports: Mapping[str, PrivacyReport], total: tuple[float, float]) -> str:
     rows = "".join(
-        _release_row(step, row) for step, report in reports.items() for row in report.rows
+        _release_row(step, row, share)
+        for step, report in reports.items()
+        for row, share in zip(report.rows, report.shares, strict=True)
     )
     notes = dict.fromkeys(note for report in reports.values() for note in report.notes)
     for report in reports.values():
@@ -211,28 +213,40 @@ def _releases_section(reports: Mapping[str, PrivacyReport], total: tuple[float, 
             ("Step", ""),
             ("Release", ""),
             ("Noise", ""),
-            *((name, ' class="number"') for name in ("Sensitivity", "σ", "μ", "ε", "Uses")),
+            *(
+                (name, ' class="number"')
+                for name in ("Sensitivity", "σ", "μ", "ε", "Uses", "Share")
+            ),
         ]
     )
     return (
         '<section><h2>Privacy report</h2><div class="scroll"><table class="report">'
         "<caption>Every point at which data became public. Sensitivity: how far one replacement "
-        "moves the statistic. σ: standard deviation of the noise. μ and ε: the cost of each use "
-        "(Gaussian noise costs μ = sensitivity / σ).</caption>"
+        "moves the statistic. σ: standard deviation of the noise. The cost of each use is μ = "
+        "sensitivity / σ for Gaussian noise, ε for pure noise. Share: how much of its step's "
+        f"budget a release took in all its uses, {_shares_of(reports)}.</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
         f'<tfoot><tr><th scope="row" colspan="3">Total of all steps</th>'
-        '<td class="number" colspan="5">'
+        '<td class="number" colspan="6">'
         f"ε = {total[0]:.6g} at δ = {total[1]:.3g}</td></tr></tfoot></table></div>"
         + (f"<ul>{items}</ul>" if items else "")
         + "</section>"
     )
 
 
-def _release_row(step: str, row: ReleaseRecord) -> str:
-    numbers = "".join(
-        f'<td class="number">{value:.4g}</td>'
-        for value in (row.sensitivity, row.sigma, row.mu, row.epsilon, row.uses)
-    )
+def _shares_of(reports: Mapping[str, PrivacyReport]) -> str:
+    kinds = {report.shares_of for report in reports.values()}
+    if kinds == {"mu^2"}:
+        return "as a share of μ²"
+    return "as a share of ε" if kinds == {"epsilon"} else "of μ² or, if its noise is pure, of ε"
+
+
+def _release_row(step: str, row: ReleaseRecord, share: float | None) -> str:
+    cells = [f"{value:.4g}" for value in (row.sensitivity, row.sigma)]
+    # What a release does not cost is left empty: 0 would read as free.
+    cells += [f"{value:.4g}" if value else "" for value in (row.mu, row.epsilon)]
+    cells += [str(row.uses), "" if share is None else f"{100 * share:.1f} %"]
+    numbers = "".join(f'<td class="number">{cell}</td>' for cell in cells)
     return (
         f"<tr><td>{escape(step)}</td><td><b>{escape(row.name)}</b><br>"
         f"<small>{escape(row.description)}</small></td><td>{escape(row.mechanism)}</td>"

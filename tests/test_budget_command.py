@@ -12,6 +12,7 @@ import sktensor_dp
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.budget import main
 from sktensor_dp.privacy.accountant import LedgerEntry
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 
 
@@ -32,7 +33,11 @@ def test_table(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert clinic.startswith("clinic: epsilon 0.25 of 1 is spent at delta 0, by 1 fit\n")
     assert survey.startswith("survey: epsilon ")
     row = survey.splitlines()[2].split()
-    assert row[2:] == ["Model", "moment", "document", "3", "0.5", "4", "0.125", "0", "0"]
+    assert row[2:] == ["Model", "moment", "document", "3", "0.5", "4", "0.125", row[-1]]
+    # 3 * 0.125 ** 2 of the mu ** 2 that (2, 1e-6) allows.
+    assert float(row[-1].rstrip("%")) == pytest.approx(
+        300 * 0.125**2 / gaussian_mu(2.0, 1e-6) ** 2, abs=0.05
+    )
 
 
 def test_json_and_one_scope(path: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,7 +75,7 @@ def test_control_characters_do_not_reach_the_terminal(
     assert main(["show", path]) == 0
     shown = capsys.readouterr().out
     assert all(letter.isprintable() or letter == "\n" for letter in shown)
-    assert len(shown.splitlines()) == 3 * 3 + 2
+    assert len(shown.splitlines()) == 3 * 4 + 2
 
 
 def test_module_runs(path: str) -> None:

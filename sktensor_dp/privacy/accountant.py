@@ -9,7 +9,7 @@ from typing import Any
 from sktensor_dp.exceptions import BudgetError, LedgerError
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.ledger import Ledger, LedgerEntry, MemoryLedger, Spending
-from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.plan import FitBudget, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.sqlite_ledger import SQLiteLedger
 from sktensor_dp.privacy.statement import Statement
 
@@ -278,7 +278,7 @@ class BudgetAccountant:
         """
         return Receipt(self._ledger, self._ledger.charge(entries, self._check))
 
-    def split(self, shares: Sequence[float], thresholds: int = 0) -> list[dict[str, float]]:
+    def split(self, shares: Sequence[float], thresholds: int = 0) -> list[FitBudget]:
         """Divide the whole budget among fits so that they use it up exactly.
 
         Parameters
@@ -292,8 +292,8 @@ class BudgetAccountant:
 
         Returns
         -------
-        list of dict
-            ``{"epsilon": ..., "delta": ...}`` for each fit, to be passed to its
+        list of FitBudget
+            A dict ``{"epsilon": ..., "delta": ...}`` for each fit, to be passed to its
             constructor together with ``accountant=self``.
 
         Examples
@@ -314,7 +314,7 @@ class BudgetAccountant:
         reserved = self.delta / 10
         left = self.delta - reserved * thresholds
         mu = gaussian_mu(self.epsilon, left)
-        parts = []
+        parts: list[FitBudget] = []
         for position, share in enumerate(shares):
             gaussian = reserved if position < thresholds else left
             delta = 2 * reserved if position < thresholds else left

@@ -3,13 +3,21 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypedDict
 
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 
-__all__ = ["ROUNDING", "PlannedRelease", "PrivacyCost", "ReleasePlan"]
+__all__ = ["ROUNDING", "FitBudget", "PlannedRelease", "PrivacyCost", "ReleasePlan"]
 
 # Splitting a budget and adding it up again rounds; nothing else is forgiven.
 ROUNDING = 1e-9
+
+
+class FitBudget(TypedDict):
+    """What one fit may spend: the parameters of its constructor."""
+
+    epsilon: float
+    delta: float
 
 
 @dataclass(frozen=True)

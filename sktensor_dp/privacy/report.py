@@ -6,6 +6,9 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.shares import budget_shares, kind_of_shares, percentages, written_cost
+
 __all__ = ["PrivacyReport", "ReleaseRecord"]
 
 DISJOINT = (
@@ -47,6 +50,11 @@ class ReleaseRecord:
     uses: int
     mechanism: str
 
+    @property
+    def cost(self) -> PrivacyCost:
+        """Cost of each use."""
+        return PrivacyCost(self.mu, self.epsilon, self.delta)
+
 
 @dataclass(frozen=True)
 class PrivacyReport:
@@ -78,8 +86,8 @@ class PrivacyReport:
     >>> report = PrivacyReport(1.0, 1e-6, "document", "replace_one", 20, "grid", False, (row,))
     >>> print(report)
     (epsilon = 1, delta = 1e-06)-differential privacy for replacing one document of 20
-    release  mechanism  sensitivity     sigma        mu  epsilon  uses
-    mean     gaussian           0.1       0.5       0.2        0     1
+    release  mechanism  sensitivity  sigma   mu  epsilon  uses  share of mu^2
+    mean     gaussian           0.1    0.5  0.2              1          71.4%
     """
 
     epsilon: float
@@ -108,6 +116,21 @@ class PrivacyReport:
         if self.sampler == "float":
             text += "; floating-point noise: open to attacks on low-order digits"
         return text
+
+    @property
+    def shares(self) -> tuple[float | None, ...]:
+        """Part of the guarantee that each row takes, all its uses together.
+
+        Of ``mu ** 2`` for Gaussian noise and of epsilon for pure noise, from 0 to 1; None
+        without noise. In a report on disjoint batches it is the part of their own batch.
+        """
+        costs = [(row.cost, row.uses) for row in self.rows]
+        return tuple(budget_shares(costs, self.epsilon, self.delta))
+
+    @property
+    def shares_of(self) -> str:
+        """What `shares` are parts of: ``"mu^2"``, ``"epsilon"``, or ``"budget"`` for both."""
+        return kind_of_shares(row.cost for row in self.rows)
 
     def joined(self, later: "PrivacyReport") -> "PrivacyReport":
         """Report on two disjoint sets of units: parallel composition.
@@ -173,29 +196,34 @@ class PrivacyReport:
             raise ImportError(
                 "to_frame needs pandas; install it with: pip install 'sktensor-dp[frames]'"
             ) from error
-        return pd.DataFrame([asdict(row) for row in self.rows])
+        frame = pd.DataFrame([asdict(row) for row in self.rows])
+        if self.rows:
+            frame["share"] = list(self.shares)
+        return frame
 
     def _table(self) -> list[list[str]]:
         head = ["release", "mechanism", "sensitivity", "sigma", "mu", "epsilon", "uses"]
-        return [head] + [
+        return [[*head, f"share of {self.shares_of}"]] + [
             [
                 row.name,
                 row.mechanism,
-                *(f"{x:.4g}" for x in (row.sensitivity, row.sigma, row.mu, row.epsilon)),
+                f"{row.sensitivity:.4g}",
+                f"{row.sigma:.4g}",
+                *written_cost(row.cost),
                 str(row.uses),
+                share,
             ]
-            for row in self.rows
+            for row, share in zip(self.rows, percentages(self.shares), strict=True)
         ]
 
     def __str__(self) -> str:
         table = self._table()
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        widths[3:6] = [max(width, 8) for width in widths[3:6]]
         lines = [
             "  ".join(
                 cell.ljust(width) if column < 2 else cell.rjust(width)
                 for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
+            ).rstrip()
             for row in table
         ]
         return "\n".join([self.guarantee, *lines, *self.notes])

@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from sktensor_dp.privacy.ledger import LedgerEntry
+from sktensor_dp.privacy.shares import budget_shares
 
 __all__ = ["Statement"]
 
 HEAD = ["when", "fit", "estimator", "release", "unit", "uses"]
-NUMBERS = ["sensitivity", "sigma", "mu", "epsilon", "delta"]
+COSTS = ["mu", "epsilon", "delta"]
+NUMBERS = ["sensitivity", "sigma", *COSTS, "share"]
+LEGEND = (
+    "share: of the budget, all uses together; of its mu^2 for Gaussian releases, of its epsilon "
+    "for others"
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class Statement:
     --------
     >>> print(Statement("survey", 2.0, 1e-6, 0.5, ()))
     survey: epsilon 0.5 of 2 is spent at delta 1e-06, by 0 fits
-    when  fit  estimator  release  unit  uses  sensitivity  sigma  mu  epsilon  delta
+    when  fit  estimator  release  unit  uses  sensitivity  sigma  mu  epsilon  delta  share
     """
 
     scope: str
@@ -53,6 +59,8 @@ class Statement:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per planned release as plain Python objects."""
+        costs = [(entry.cost, entry.uses) for entry in self.entries]
+        shares = budget_shares(costs, self.epsilon, self.delta)
         return [
             {
                 "when": None if entry.when is None else entry.when.isoformat(timespec="seconds"),
@@ -66,8 +74,9 @@ class Statement:
                 "mu": entry.cost.mu,
                 "epsilon": entry.cost.epsilon,
                 "delta": entry.cost.delta,
+                "share": share,
             }
-            for entry in self.entries
+            for entry, share in zip(self.entries, shares, strict=True)
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,8 +119,11 @@ class Statement:
 
     def _table(self) -> list[list[str]]:
         def text(name: str, value: Any) -> str:
-            if value is None:
+            # A release has one kind of cost; the others are not 0 but not asked for.
+            if value is None or (name in COSTS and value == 0):
                 return ""
+            if name == "share":
+                return f"{value:.1%}"
             return f"{value:.4g}" if name in NUMBERS else _printable(str(value))
 
         return [HEAD + NUMBERS] + [[text(*cell) for cell in row.items()] for row in self.rows()]
@@ -127,7 +139,7 @@ class Statement:
             ).rstrip()
             for row in table
         ]
-        return "\n".join([self.summary, *lines])
+        return "\n".join([self.summary, *lines, *([LEGEND] if self.entries else [])])
 
     def _repr_html_(self) -> str:
         head, *body = self._table()
@@ -138,7 +150,8 @@ class Statement:
         rows = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in body)
         return (
             f"<div><p><strong>{html.escape(self.summary)}</strong></p>"
-            f"<table><thead><tr>{cells(head, 'th')}</tr></thead><tbody>{rows}</tbody></table></div>"
+            f"<table><thead><tr>{cells(head, 'th')}</tr></thead><tbody>{rows}</tbody></table>"
+            + (f"<p>{html.escape(LEGEND)}</p></div>" if self.entries else "</div>")
         )
 
 

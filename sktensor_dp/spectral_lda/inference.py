@@ -117,7 +117,7 @@ class TopicInferenceMixin(TransformerMixin):
         return math.exp(-self.score(X) / tokens) if tokens > 0 else 1.0
 
     def top_words(
-        self, n_words: int = 10, feature_names: Sequence[str] | None = None
+        self, n_words: int = 10, feature_names: Sequence[str] | NDArray[Any] | None = None
     ) -> list[list[str]]:
         """Most probable words of every topic.
 

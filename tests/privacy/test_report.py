@@ -47,12 +47,14 @@ def test_text_states_guarantee_rows_and_notes() -> None:
         "(epsilon = 1, delta = 1e-06)-differential privacy for replacing one document of 20"
     )
     assert lines[1].split() == [
-        "release", "mechanism", "sensitivity", "sigma", "mu", "epsilon", "uses",
+        "release", "mechanism", "sensitivity", "sigma", "mu", "epsilon", "uses", "share",
+        "of", "mu^2",
     ]  # fmt: skip
-    assert lines[2].split() == ["mean", "gaussian", "0.1", "0.5", "0.2", "0", "1"]
+    assert lines[2].split() == ["mean", "gaussian", "0.1", "0.5", "0.2", "1", "71.4%"]
     assert lines[3].split()[4] == "inf"
     assert lines[4] == "a note"
-    assert len({len(line) for line in lines[1:4]}) == 1
+    assert len(lines[1]) == len(lines[2])
+    assert lines[2].index("0.2") + 3 == lines[1].index("mu") + 2
 
 
 def test_seeded_noise_is_called_not_private_everywhere() -> None:
