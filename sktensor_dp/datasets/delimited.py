@@ -1,0 +1,164 @@
+"""Rows of CSV and TSV files, read strictly: what no writer of such a file writes is refused.
+
+A quote that is not closed would make one document of all that follow, up to the next
+quote: one person's words would decide how many documents there are.
+"""
+
+import csv
+import io
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+__all__ = ["read_delimited"]
+
+# Offered where none is given, the usual one first.
+_DELIMITERS = (",", ";", "\t")
+_MOST_LISTED = 10
+
+
+def read_delimited(
+    text: str, name: str, delimiter: str | None, quoted: bool
+) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of a file, each as long as the header.
+
+    Parameters
+    ----------
+    text : str
+        All of the file.
+    name : str
+        Its name, for messages.
+    delimiter : str or None
+        What separates cells; None takes the one of the header.
+    quoted : bool
+        Whether cells may be quoted.
+
+    Raises
+    ------
+    ValueError
+        If a row is malformed; the message names its line and shows nothing of it.
+    """
+    if delimiter is None:
+        delimiter = _delimiter_of(text, name)
+    rows = _records(text, name, delimiter, quoted)
+    _, header = next(rows, (1, []))
+    if not header:
+        raise ValueError(f"path: {name!r} is empty: it should start with a header")
+    found: list[list[str]] = []
+    blank, last = [], 0
+    for line, row in rows:
+        # A blank line is an empty row where there is one column, and no row elsewhere.
+        if not row and len(header) > 1:
+            blank.append(line)
+        elif row and len(row) != len(header):
+            cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
+            raise ValueError(
+                f"path: the row at line {line} of {name!r} has {cells}, the header has "
+                f"{len(header)}. {_advice(quoted)}"
+            )
+        else:
+            found.append(row or [""])
+            last = line
+    say_skipped(name, "blank line", [line for line in blank if line < last])
+    return header, found
+
+
+def say_skipped(name: str, what: str, lines: Sequence[int]) -> None:
+    """Warn of lines that are no rows, by their numbers."""
+    if not lines:
+        return
+    listed = ", ".join(map(str, lines[:_MOST_LISTED]))
+    more = f" and {len(lines) - _MOST_LISTED} more" if len(lines) > _MOST_LISTED else ""
+    number = f"1 {what} is" if len(lines) == 1 else f"{len(lines)} {what}s are"
+    warnings.warn(f"{name!r}: {number} skipped: line {listed}{more}", UserWarning, stacklevel=2)
+
+
+def _delimiter_of(text: str, name: str) -> str:
+    """Delimiter that occurs most often in the first line, outside quotes."""
+    header = re.sub(r'"[^"]*"', "", re.split(r"[\r\n]", text, maxsplit=1)[0])
+    best = max(_DELIMITERS, key=header.count)
+    if best != ",":
+        shown = "semicolons (delimiter=';')" if best == ";" else "tabs (delimiter='\\t')"
+        warnings.warn(
+            f"{name!r} is read as separated by {shown}, as its first line is",
+            UserWarning,
+            stacklevel=2,
+        )
+    return best
+
+
+def _records(text: str, name: str, delimiter: str, quoted: bool) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows with the lines of the file at which they begin."""
+    # Unlike str.splitlines, this breaks lines at carriage returns and newlines alone.
+    lines = _Remembered(io.StringIO(text, newline=""))
+    with _unlimited_fields():
+        reader = csv.reader(
+            lines,
+            delimiter=delimiter,
+            strict=True,
+            quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+        )
+        well_formed = _well_formed(delimiter)
+        first = 1
+        while True:
+            lines.taken.clear()
+            failed = False
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error:
+                failed = True
+            if quoted and not failed and any('"' in line for line in lines.taken):
+                failed = not well_formed.fullmatch("".join(lines.taken))
+            if failed:
+                raise ValueError(
+                    f"path: {name!r} is not well-formed: the quotes of the row that begins at "
+                    f"line {first} are unbalanced or stand inside a cell. {_advice(quoted)}"
+                )
+            yield first, row
+            first = reader.line_num + 1
+
+
+def _advice(quoted: bool) -> str:
+    if quoted:
+        return (
+            "Cells that hold quotes, delimiters or line breaks have to be quoted, and quotes in "
+            "them doubled; if the file quotes nothing, pass quoting='none'."
+        )
+    return (
+        "Without quoting, no cell can hold a delimiter or a line break; if the file quotes "
+        "cells, pass quoting='standard'."
+    )
+
+
+def _well_formed(delimiter: str) -> re.Pattern[str]:
+    """Pattern of a row of RFC 4180; the csv module lets quotes stand inside a cell."""
+    mark = re.escape(delimiter)
+    cell = rf'(?:"(?:[^"]|"")*+"|[^"{mark}\r\n]*+)'
+    return re.compile(rf"{cell}(?:{mark}{cell})*+(?:\r\n|\r|\n)?")
+
+
+class _Remembered(Iterator[str]):
+    """An iterator that keeps what was taken from it."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self.taken: list[str] = []
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.taken.append(line)
+        return line
+
+
+@contextmanager
+def _unlimited_fields() -> Iterator[None]:
+    # The largest value that fits a C long on every platform.
+    previous = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(previous)
