@@ -10,17 +10,24 @@ export OPENBLAS_NUM_THREADS ?= 2
 
 INPUT ?=
 TEXT ?=
+DELIMITER ?=
+QUOTING ?=
+ENCODING ?=
 EPSILON ?=
+BUDGET ?=
 DELTA ?=
 TOPICS ?=
 OUTPUT ?=
+SHARES ?=
+FORECAST ?=
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10
 MOVIELENS ?=
 
 .PHONY: demo test test-slow bench papers lint types docs-check clean help
 
 help:
-	@echo "make demo [INPUT=texts.csv TEXT=column EPSILON=2 TOPICS=10 OUTPUT=folder]"
+	@echo "make demo [INPUT=texts.csv TEXT=column EPSILON=2 BUDGET=8 TOPICS=10 OUTPUT=folder]"
+	@echo "          [DELIMITER=';' QUOTING=none ENCODING=cp1252] [FORECAST=1] [SHARES=1]"
 	@echo "make papers [MOVIELENS=folder of ua.base and ua.test]"
 	@echo "make test | test-slow | bench | lint | types | clean"
 
@@ -46,6 +53,9 @@ $(VENV)/.bench: $(VENV)/.dev
 demo: $(VENV)/.demo
 	@$(BIN)/python examples/topics.py \
 		$(if $(INPUT),--input "$(INPUT)") $(if $(TEXT),--text "$(TEXT)") \
+		$(if $(DELIMITER),--delimiter "$(DELIMITER)") $(if $(QUOTING),--quoting "$(QUOTING)") \
+		$(if $(ENCODING),--encoding "$(ENCODING)") $(if $(BUDGET),--budget "$(BUDGET)") \
+		$(if $(SHARES),--shares) $(if $(FORECAST),--forecast) \
 		$(if $(EPSILON),--epsilon "$(EPSILON)") $(if $(DELTA),--delta "$(DELTA)") \
 		$(if $(TOPICS),--topics "$(TOPICS)") $(if $(OUTPUT),--output "$(OUTPUT)")
 

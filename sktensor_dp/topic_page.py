@@ -23,16 +23,19 @@ class Topic:
     Attributes
     ----------
     number : int
-        Its row in ``components_``, counted from one.
+        What it is called on the page.
     weight : float
         Its share of all text, from 0 to 1.
     words : tuple of str
         Its most probable words, the most probable first.
+    below_noise : bool, default=False
+        Whether noise hides what sets it apart; the page marks it.
     """
 
     number: int
     weight: float
     words: tuple[str, ...]
+    below_noise: bool = False
 
 
 def write_topic_page(
@@ -43,6 +46,7 @@ def write_topic_page(
     total: tuple[float, float],
     title: str = "Private topics",
     facts: Mapping[str, str] | None = None,
+    warnings: Sequence[str] = (),
     figure_png: bytes | None = None,
     snippet: str | None = None,
 ) -> Path:
@@ -62,6 +66,9 @@ def write_topic_page(
         Heading of the page.
     facts : mapping of str to str, default=None
         Public facts about the run, by name: parameters, versions.
+    warnings : sequence of str, default=()
+        What the fit warned of, from released values and public numbers alone, as
+        ``NotEnoughDataWarning`` and ``PrivacyLeakWarning`` do.
     figure_png : bytes, default=None
         A PNG image of the topics, embedded in the page.
     snippet : str, default=None
@@ -98,6 +105,7 @@ def write_topic_page(
         raise ValueError("reports must hold the PrivacyReport of at least one step")
     sections = [
         _headline(title, reports, total, len(topics)),
+        _warnings_section(warnings),
         _topics_section(topics),
         _figure_section(figure_png, topics),
         _releases_section(reports, total),
@@ -132,6 +140,13 @@ def _headline(
     return f"<header><h1>{escape(title)}</h1><p>{made}</p>{box}</header>"
 
 
+def _warnings_section(warnings: Sequence[str]) -> str:
+    if not warnings:
+        return ""
+    items = "".join(f"<li>{escape(_printable(warning))}</li>" for warning in warnings)
+    return f'<section><h2>Warnings</h2><ul class="box alarm">{items}</ul></section>'
+
+
 def _why_not_private(
     reports: Mapping[str, PrivacyReport], total: tuple[float, float]
 ) -> str | None:
@@ -164,7 +179,7 @@ def _topics_section(topics: Sequence[Topic]) -> str:
         f'<td class="weight"><span class="bar" aria-hidden="true">'
         f'<i style="width:{100 * max(topic.weight, 0.0) / largest:.1f}%"></i></span>'
         f'<span class="share">{100 * topic.weight:.1f} %</span></td>'
-        f'<td class="words">{_words(topic.words)}</td></tr>'
+        f'<td class="words">{_words(topic.words)}{_mark(topic)}</td></tr>'
         for topic in topics
     )
     return (
@@ -173,6 +188,15 @@ def _topics_section(topics: Sequence[Topic]) -> str:
         "probable first.</caption>"
         '<thead><tr><th scope="col">Topic</th><th scope="col">Weight</th>'
         f'<th scope="col">Words</th></tr></thead><tbody>{rows}</tbody></table></div></section>'
+    )
+
+
+def _mark(topic: Topic) -> str:
+    if not topic.below_noise:
+        return ""
+    return (
+        '<br><small class="hidden">Below its noise: hardly other than the frequencies of words '
+        "in all texts.</small>"
     )
 
 
@@ -325,6 +349,7 @@ p { max-width: 44rem; margin: .5rem 0; }
 .box { border-left: 4px solid var(--edge); background: var(--tint); padding: .5rem 1rem;
   margin: 1rem 0; max-width: 44rem; }
 .box p { margin: .25rem 0; }
+ul.box { padding-left: 2rem; } .hidden { color: var(--alarm); word-spacing: 0; }
 .alarm { border-color: var(--alarm); } .alarm strong { color: var(--alarm); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
