@@ -195,8 +195,8 @@ def _mark(topic: Topic) -> str:
     if not topic.below_noise:
         return ""
     return (
-        '<br><small class="hidden">Below its noise: hardly other than the frequencies of words '
-        "in all texts.</small>"
+        '<br><small class="hidden">Below its noise: too little sets it apart from the word '
+        "frequencies of all texts.</small>"
     )
 
 

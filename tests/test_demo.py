@@ -1,119 +1,37 @@
 import csv
-import importlib.util
 import io
 import math
 import sys
 import time
-import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
-
-import sktensor_dp
-from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
-
-SCRIPT = Path(__file__).parents[1] / "examples" / "topics.py"
-SECRET = "unmistakable"
-
-
-def fake_report(step, n_samples):
-    row = ReleaseRecord(step + "_release", "a statistic", 0.1, 0.5, 0.2, 0.0, 0.0, 1, "gaussian")
-    return PrivacyReport(
-        1.0,
-        1e-6,
-        "document",
-        "replace_one",
-        n_samples,
-        "grid",
-        False,
-        (row,),
-    )
+from demo_fakes import (
+    RESULTS,
+    SECRET,
+    FakeCounts,
+    FakeTopics,
+    folder_of,
+    load_demo,
+    run,
+    use_fakes,
+    write_texts,
+)
 
 
-class FakeCounts(TransformerMixin, BaseEstimator):
-    def __init__(
-        self, stop_words=None, max_features=None, *, epsilon=1.0, delta=1e-6, accountant=None
-    ):
-        self.stop_words = stop_words
-        self.max_features = max_features
-        self.epsilon = epsilon
-        self.delta = delta
-        self.accountant = accountant
-
-    def fit(self, texts, y=None):
-        self.accountant.spend(self.epsilon / 10, 0)
-        self.privacy_report_ = fake_report("counts", len(texts))
-        return self
-
-    def transform(self, texts):
-        return sparse.csr_array(np.ones((len(texts), 12), dtype=np.int64))
-
-    def get_feature_names_out(self, input_features=None):
-        return np.array([f"word{i}" for i in range(11)] + ["<script>"], dtype=object)
-
-
-class FakeTopics(BaseEstimator):
-    interrupt = False
-    warns = False
-    error = None
-
-    def __init__(
-        self, n_components=10, *, epsilon=1.0, delta=1e-6, accountant=None, random_state=None
-    ):
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.accountant = accountant
-        self.random_state = random_state
-
-    def fit(self, X, y=None):
-        if self.interrupt:
-            raise KeyboardInterrupt
-        if self.error:
-            raise self.error
-        if self.warns:
-            warnings.warn("a warning of the fit", UserWarning, stacklevel=2)
-        self.accountant.spend(self.epsilon / 10, 0)
-        rng = np.random.default_rng(0)
-        self.n_components_ = min(self.n_components, 3)
-        self.components_ = rng.dirichlet(np.ones(X.shape[1]), size=self.n_components_)
-        self.topic_prior_ = np.arange(1.0, self.n_components_ + 1)
-        self.privacy_report_ = fake_report("topics", X.shape[0])
-        return self
-
-    def top_words(self, n_words, feature_names=None):
-        top = np.argsort(-self.components_, axis=1, kind="stable")[:, :n_words]
-        return [[feature_names[i] for i in row] for row in top]
-
-
-@pytest.fixture(scope="module")
-def demo():
-    spec = importlib.util.spec_from_file_location("demo_topics", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def demo(monkeypatch):
+    return load_demo(monkeypatch)
 
 
 @pytest.fixture
 def fakes(monkeypatch):
-    monkeypatch.setattr(sktensor_dp, "PrivateCountVectorizer", FakeCounts, raising=False)
-    monkeypatch.setattr(sktensor_dp, "PrivateSpectralLDA", FakeTopics, raising=False)
-    monkeypatch.setattr(sktensor_dp, "__version__", "0.0", raising=False)
+    use_fakes(monkeypatch)
 
 
 @pytest.fixture
 def texts(tmp_path):
-    path = tmp_path / "reviews.csv"
-    rows = "".join(f"{i},{SECRET} number {i}\n" for i in range(50))
-    path.write_text("stars,review\n" + rows, encoding="utf-8")
-    return path
-
-
-def run(demo, tmp_path, *arguments):
-    return demo.main([*map(str, arguments), "--output", str(tmp_path / "out")])
+    return write_texts(tmp_path)
 
 
 @pytest.mark.usefixtures("fakes")
@@ -130,15 +48,15 @@ def test_results_are_printed_and_written(demo, texts, tmp_path, capsys):
     assert run(demo, tmp_path, "--input", texts, "--text", "review", "--epsilon", 2) == 0
     out, err = capsys.readouterr()
     assert "Topic  Weight  Most probable words" in out
-    assert out.index("    3  50.0%") < out.index("    2  33.3%") < out.index("    1  16.7%")
+    assert out.index("    1  50.0%") < out.index("    2  33.3%") < out.index("    3  16.7%")
     assert out.count("-differential privacy for replacing one document of 50") == 2
     assert "counts_release" in out
     assert "Total: epsilon = " in out
     assert "[1/4] reading texts" in err
     assert "[4/4] writing files: " in err
     assert "50 documents" in err
-    files = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    assert set(files) == {"topics.html", "topics.csv", "topics.png"}
+    files = {name: path.read_bytes() for name, path in folder_of(tmp_path).items()}
+    assert set(files) == {*RESULTS, "topics.png"}
     assert all(f"{tmp_path / 'out' / name}" in out for name in files)
     assert files["topics.png"].startswith(b"\x89PNG")
     page = files["topics.html"].decode()
@@ -157,21 +75,23 @@ def test_csv_holds_the_released_probabilities(demo, texts, tmp_path):
         rows = list(csv.DictReader(file))
     assert len(rows) == 3 * 10
     components = np.random.default_rng(0).dirichlet(np.ones(12), size=3)
-    heaviest = [float(row["probability"]) for row in rows if row["topic"] == "3"]
+    heaviest = [float(row["probability"]) for row in rows if row["topic"] == "1"]
+    assert {row["row"] for row in rows if row["topic"] == "1"} == {"2"}
     # Six significant digits are written.
     np.testing.assert_allclose(heaviest, np.sort(components[2])[::-1][:10], rtol=1e-5)
     assert [row["rank"] for row in rows[:10]] == [str(i) for i in range(1, 11)]
 
 
 @pytest.mark.usefixtures("fakes")
-def test_the_whole_budget_goes_to_the_two_steps(demo):
+def test_the_whole_budget_goes_to_the_two_steps(demo, tmp_path):
     options = demo.parse_arguments(
         ["--epsilon", "2", "--topics", "4", "--max-features", "300", "--seed", "7"]
     )
-    accountant, pipeline = demo.build(options)
+    budget = demo.RunBudget(tmp_path, 2.0, 1e-6, 2.0, "texts")
+    pipeline = demo.build(options, budget)
     counts, topics = pipeline["counts"], pipeline["topics"]
-    assert counts.accountant is topics.accountant is accountant
-    assert (accountant.epsilon, accountant.delta) == (2.0, 1e-6)
+    assert counts.accountant is topics.accountant is budget.ledger
+    assert (budget.ledger.epsilon, budget.ledger.delta) == (2.0, 1e-6)
     assert (counts.max_features, topics.n_components, topics.random_state) == (300, 4, 7)
     assert counts.stop_words == "english"
     assert 0 < counts.epsilon < topics.epsilon < 2
@@ -180,8 +100,9 @@ def test_the_whole_budget_goes_to_the_two_steps(demo):
 
 
 @pytest.mark.usefixtures("fakes")
-def test_stop_words_can_be_kept(demo):
-    _, pipeline = demo.build(demo.parse_arguments(["--stop-words", "none"]))
+def test_stop_words_can_be_kept(demo, tmp_path):
+    budget = demo.RunBudget(tmp_path, 2.0, 1e-6, None, "texts")
+    pipeline = demo.build(demo.parse_arguments(["--stop-words", "none"]), budget)
     assert pipeline["counts"].stop_words is None
 
 
@@ -195,7 +116,10 @@ def test_without_matplotlib_the_page_is_still_written(demo, texts, tmp_path, cap
     assert run(demo, tmp_path, "--input", texts, "--text", "review") == 0
     out = capsys.readouterr().out
     assert "No figure: matplotlib is not installed" in out
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"topics.html", "topics.csv"}
+    earlier = tmp_path / "out" / "earlier-1"
+    assert set(folder_of(tmp_path)) == {*RESULTS, "earlier-1"}
+    assert (earlier / "topics.png").read_bytes() == b"an earlier run's"
+    assert f"The results of the run before are in {earlier}" in out
     assert "<img" not in (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
 
 
@@ -213,7 +137,9 @@ def test_default_texts_are_docstrings(demo, tmp_path, monkeypatch):
 @pytest.mark.parametrize("epsilon", ["4", "inf"])
 def test_snippet_runs(demo, private, epsilon, texts, monkeypatch):
     arguments = ["--input", str(texts), "--text", "review"] if private else []
-    code = demo.snippet(demo.parse_arguments([*arguments, "--epsilon", epsilon]))
+    code = sys.modules["topic_files"].snippet(
+        demo.parse_arguments([*arguments, "--epsilon", epsilon])
+    )
     assert ("reviews" in code) is False
     monkeypatch.setattr("sktensor_dp.datasets.load_docstrings", lambda: ["a text"] * 5)
     exec(compile(code.replace("path/to/your/texts", str(texts)), "snippet", "exec"), {})
@@ -231,8 +157,18 @@ def test_large_delta_is_warned_of(demo, texts, tmp_path, capsys, delta, warned):
     ("arguments", "message"),
     [
         (["--input", "nowhere.csv"], "nothing is at 'nowhere.csv'"),
-        (["--input", "{texts}", "--text", "body"], "'reviews.csv' has 'stars', 'review'"),
-        (["--input", "{texts}"], "column must be given: 'reviews.csv' has 'stars', 'review'"),
+        (
+            ["--input", "{texts}", "--text", "body"],
+            "column 'body' does not exist: 'reviews.csv' has 2 col",
+        ),
+        (["--input", "{texts}"], "column must be given: 'reviews.csv' has 2 columns"),
+        (["--input", "{texts}", "--encoding", "klingon"], "encoding 'klingon' is not one"),
+        (["--delimiter", ";"], "--delimiter needs --input"),
+        (["--budget", "0"], "--budget: must be a number > 0"),
+        (
+            ["--input", "{texts}", "--text", "review", "--budget", "3"],
+            "their budget is 3, of which",
+        ),
         (["--epsilon", "0"], "--epsilon: must be a number > 0"),
         (["--epsilon", "-1"], "--epsilon: must be a number > 0"),
         (["--epsilon", "nan"], "--epsilon: must be a number > 0"),
@@ -263,7 +199,7 @@ def test_errors_of_a_fit_are_one_line(demo, texts, tmp_path, capsys, monkeypatch
     monkeypatch.setattr(FakeTopics, "error", ValueError("X must\nhave more"))
     assert run(demo, tmp_path, "--input", texts, "--text", "review") == 2
     assert capsys.readouterr().err.endswith("\nerror: X must have more\n")
-    assert list((tmp_path / "out").iterdir()) == []
+    assert set(folder_of(tmp_path)) == {"budget.sqlite"}
 
 
 @pytest.mark.usefixtures("fakes")
