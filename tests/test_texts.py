@@ -8,7 +8,7 @@ import sys
 import types
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sktensor_dp.datasets import load_texts
@@ -248,6 +248,7 @@ def test_options_of_other_kinds_of_file_are_refused(tmp_path, option):
             load_texts(where, **{option: value})
 
 
+@settings(deadline=None)  # a loaded machine is slow at times
 @given(
     st.lists(
         st.tuples(st.text('ab",;\n\r\t \u2028', max_size=6), st.text('a",\n', max_size=3)),

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sktensor_dp import BudgetAccountant
@@ -102,6 +102,7 @@ def test_what_has_no_bound_has_no_share(cost: PrivacyCost, epsilon: float, delta
 numbers = st.floats(0, allow_nan=False, allow_infinity=True)
 
 
+@settings(deadline=None)  # a loaded machine is slow at times
 @given(
     mu=numbers,
     cost=numbers,
