@@ -1,8 +1,4 @@
-"""Data to work on: public documentation, texts of one's own, LDA-C files, MovieLens 100K.
-
-The readers of private files say what is wrong with a file without ever showing
-what is in it: messages name files, columns, line numbers and types.
-"""
+"""Word counts in the LDA-C format."""
 
 import gzip
 from pathlib import Path
@@ -11,11 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sktensor_dp.datasets.docstrings import load_docstrings
-from sktensor_dp.datasets.movielens import fetch_movielens_100k
-from sktensor_dp.datasets.texts import load_texts
-
-__all__ = ["fetch_movielens_100k", "load_docstrings", "load_ldac", "load_texts"]
+__all__ = ["load_ldac"]
 
 
 def load_ldac(path: str | Path, n_features: int | None = None) -> sparse.csr_array:
