@@ -37,6 +37,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarnin
 NOT_STATE = {"_stop_words_id"}
 
 
+def test_every_kind_of_model_was_kept_for_later_versions():
+    """A new kind gets its fixtures: see write_saved_fixtures.py."""
+    for folder, ending in (("model_files", ".model"), ("pickles", ".pickle")):
+        kept = {path.stem for path in (Path(__file__).parent / folder).rglob(f"*{ending}")}
+        assert set(MODELS) <= kept
+
+
 def equal(first, second):
     if isinstance(first, np.ndarray):
         return first.dtype == second.dtype and np.array_equal(first, second)
