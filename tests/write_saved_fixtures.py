@@ -3,8 +3,9 @@
     python tests/write_saved_fixtures.py tests/model_files/v1 tests/pickles
 
 The model files of a format can be written anew only by a version of the library that still
-writes it: those in ``v1`` were made before format 2 existed, at commit 2d3b3b2. The pickles are of the
-same fits, so that both must say the same. They hold paths of private modules as these were then.
+writes it: those in ``v1`` were made before format 2 existed, at commit 2d3b3b2. The
+pickles are of the same fits, so that both must say the same. They hold paths of private
+modules as these were then.
 """
 
 import pickle

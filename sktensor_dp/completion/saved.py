@@ -1,6 +1,7 @@
 """What of a completed tensor is saved."""
 
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,6 @@ import numpy as np
 from sktensor_dp.completion.slice_recipes import SharedModel
 from sktensor_dp.model_files.fields import (
     Arrays,
-    Choice,
     Field,
     Flag,
     Integer,
@@ -18,6 +18,7 @@ from sktensor_dp.model_files.fields import (
     Optional,
     Real,
     Record,
+    Text,
     require,
 )
 from sktensor_dp.model_files.saving import INPUT, SavedState
@@ -31,15 +32,26 @@ __all__ = ["SAVED_CP", "SAVED_TUCKER"]
 # Columns of what transform returns; no table of that width would fit into memory.
 MOST_COLUMNS = 2**20
 MOST_MODES = 32
-VECTOR, VARIANCES = Numbers(1), Numbers(1, 0.0)
+# Lengths: d modes, N rows and R columns of each, r components of a CP model.
+WEIGHTS = Numbers("r", 0.0)
+
+
+def _by_mode(item: Field, build: Callable[[Any], Any] = list) -> ListOf:
+    return ListOf(item, build, 2, MOST_MODES, "d")
+
+
+BIASES, VARIANCES = _by_mode(Numbers("N")), _by_mode(Numbers("N", 0.0))
 
 SHARED_EFFECTS = Record(
     SharedEffects,
-    {"effects": VECTOR, "variances": VARIANCES, "popularity": VECTOR, "scale": Real(0)},
-)
+    {
+        "effects": Numbers("S"), "variances": Numbers("S", 0.0), "popularity": Numbers("S"),
+        "scale": Real(0),
+    },
+)  # fmt: skip
 SHARED_COMPONENTS = Record(
     SharedComponents,
-    {"factors": ListOf(Numbers(2), tuple, 1, MOST_MODES), "full_core": Flag()},
+    {"factors": ListOf(Numbers("S?"), tuple, 1, MOST_MODES), "full_core": Flag()},
 )
 SHARED = Record(
     SharedModel,
@@ -50,21 +62,23 @@ SHARED = Record(
     },
 )  # fmt: skip
 FITTED: dict[str, Field] = {
-    "mean": Real(), "biases": ListOf(VECTOR, list, 2, MOST_MODES),
-    "factors": ListOf(Numbers(2), list, 2, MOST_MODES),
-    "noise_variance": Real(0), "n_iter": Integer(),
+    "mean": Real(), "biases": BIASES, "noise_variance": Real(0), "n_iter": Integer(),
 }  # fmt: skip
 CP = Record(
     CPCompletion,
     {
-        **FITTED, "weights": VARIANCES, "bias_variances": ListOf(VARIANCES, list, 2, MOST_MODES),
-        "bias_scales": VARIANCES, "factor_scales": Numbers(2, 0.0),
+        **FITTED, "factors": _by_mode(Numbers("Nr")), "weights": WEIGHTS,
+        "bias_variances": VARIANCES, "bias_scales": Numbers("d", 0.0),
+        "factor_scales": Numbers("dr", 0.0),
     },
 )  # fmt: skip
-TUCKER = Record(TuckerCompletion, {**FITTED, "core": Numbers(None)})
+TUCKER = Record(
+    TuckerCompletion,
+    {**FITTED, "factors": _by_mode(Numbers("NR")), "core": Numbers(None)},
+)
 
 
-class ModelField:
+class ModelField(Field):
     """What predicts: a completion of entries, or what units share."""
 
     def __init__(self, entries: Record) -> None:
@@ -85,28 +99,25 @@ class ModelField:
 
 def _check(state: SimpleNamespace, estimator: Any) -> None:
     estimator._check_all()
-    shape, model = state.shape_, state._model
-    require(len(state._ranks) == len(shape) == state.n_features_in_, "modes must be as many")
-    require(sum(state._ranks) <= MOST_COLUMNS, f"ranks must add up to at most {MOST_COLUMNS}")
+    model, ranks = state._model, state._ranks
+    require(sum(ranks) <= MOST_COLUMNS, f"ranks must add up to at most {MOST_COLUMNS}")
     low, high = state.bounds_
     require(low < high, "bounds_ must be (low, high) with low < high")
-    names = getattr(state, "feature_names_in_", None)
-    require(names is None or len(names) == len(shape), "each mode must have one name")
-    lengths = tuple(len(bias) for bias in state.biases_)
-    require(lengths == shape, "there must be one bias for each row")
-    parts = [hasattr(state, name) for name in ("factors_", "weights_", "core_")]
+    factors = getattr(state, "factors_", [])
+    weights = getattr(state, "weights_", getattr(state, "core_", None))
     if isinstance(model, SharedModel):
-        require(not any(parts[1:]), "units share factors, but no weights")
-        _check_shared(model, shape)
-        _check_shared_components(model, state)
+        require(weights is None, "units share factors, but no weights")
+        _check_shared(model, state.shape_)
+        _check_shared_components(model, factors, ranks)
         return
-    require(tuple(map(len, model.biases)) == shape, "there must be one bias for each row")
-    require(tuple(map(len, model.factors)) == shape, "factors must have a row for each index")
-    require(_same(model.factors, getattr(state, "factors_", [])), "factors must agree")
     if isinstance(model, CPCompletion):
-        _check_cp(model, state)
+        fewer = len(model.weights) <= min(ranks) and len(set(ranks)) == 1
+        require(fewer, "components must be at most as many as the ranks, which are equal")
+        found = model.weights
     else:
-        _check_tucker(model, state)
+        require(model.core.shape == ranks, "the core must be of the ranks")
+        found = model.core
+    require(_same([found, *model.factors], [weights, *factors]), "factors must agree")
 
 
 def _same(first: Any, second: Any) -> bool:
@@ -116,22 +127,18 @@ def _same(first: Any, second: Any) -> bool:
 def _check_shared(model: SharedModel, shape: tuple[int, ...]) -> None:
     mode = model.unit_mode
     require(mode < len(shape), "unit_mode must be a mode")
-    shared = shape[:mode] + shape[mode + 1 :]
-    for part in ("effects", "variances", "popularity"):
-        lengths = tuple(len(getattr(effects, part)) for effects in model.effects)
-        require(lengths == shared, "effects must be as many as rows of the shared modes")
+    lengths = tuple(len(effects.effects) for effects in model.effects)
+    rows = lengths == shape[:mode] + shape[mode + 1 :]
+    require(rows, "effects must be as many as rows of the shared modes")
     require(model.noise_variance > 0, "the variance must be positive")
 
 
-def _check_shared_components(model: SharedModel, state: SimpleNamespace) -> None:
-    found = list(getattr(state, "factors_", []))
-    require((model.components is None) == (not found), "factors must agree")
+def _check_shared_components(model: SharedModel, found: Any, ranks: tuple[int, ...]) -> None:
+    require((model.components is None) == (len(found) == 0), "factors must agree")
     if model.components is None:
         return
     factors, mode = model.components.factors, model.unit_mode
-    require(tuple(map(len, found)) == state.shape_, "factors must have a row for each index")
-    widths = tuple(factor.shape[1] for factor in found)
-    require(widths == state._ranks, "factors must be of the ranks")
+    require(tuple(factor.shape[1] for factor in found) == ranks, "factors must be of the ranks")
     require(_same(factors, found[:mode] + found[mode + 1 :]), "factors must agree")
     shared = [factor.shape[1] for factor in factors]
     if model.components.full_core:
@@ -140,36 +147,17 @@ def _check_shared_components(model: SharedModel, state: SimpleNamespace) -> None
         require(len(set(shared)) == 1, "ranks of a CP model must be equal")
 
 
-def _check_cp(model: CPCompletion, state: SimpleNamespace) -> None:
-    r, n_modes = len(model.weights), len(state.shape_)
-    wide = all(factor.shape[1] == r for factor in model.factors)
-    require(wide and r <= min(state._ranks), "each component must have one column of each factor")
-    require(len(set(state._ranks)) == 1, "ranks of a CP model must be equal")
-    same = _same([model.weights], [getattr(state, "weights_", np.zeros(0))])
-    require(same and not hasattr(state, "core_"), "weights must agree")
-    lengths = tuple(map(len, model.bias_variances))
-    sized = lengths == state.shape_ and model.bias_scales.shape == (n_modes,)
-    require(sized and model.factor_scales.shape == (n_modes, r), "variances must fit the model")
-
-
-def _check_tucker(model: TuckerCompletion, state: SimpleNamespace) -> None:
-    widths = tuple(factor.shape[1] for factor in model.factors)
-    require(model.core.shape == widths == state._ranks, "the core must fit the factors")
-    same = _same([model.core], [getattr(state, "core_", np.zeros(0))])
-    require(same and not hasattr(state, "weights_"), "cores must agree")
-
-
 def _saved(entries: Record) -> SavedState:
-    components = {"weights_": VARIANCES} if entries is CP else {"core_": Numbers(None)}
+    components = {"weights_": WEIGHTS} if entries is CP else {"core_": Numbers(None)}
     return SavedState(
         {
-            **INPUT, "mean_": Real(), "biases_": ListOf(VECTOR, list, 2, MOST_MODES),
-            "factors_": Optional(ListOf(Numbers(2), list, 2, MOST_MODES)),
+            **INPUT, "mean_": Real(), "biases_": BIASES,
+            "factors_": Optional(_by_mode(Numbers("N?"))),
             **{name: Optional(part) for name, part in components.items()},
-            "shape_": ListOf(Integer(1), tuple, 2, MOST_MODES),
+            "shape_": _by_mode(Integer(1, letter="N"), tuple),
             "bounds_": ListOf(Real(), tuple, 2, 2), "n_iter_": Integer(1),
-            "_ranks": ListOf(Integer(0, MOST_COLUMNS), tuple, 2, MOST_MODES),
-            "perturbation_": Choice("sufficient_statistics", "gradient", "input", "output"),
+            "_ranks": _by_mode(Integer(0, MOST_COLUMNS, "R"), tuple),
+            "perturbation_": Text("sufficient_statistics", "gradient", "input", "output"),
             "_model": ModelField(entries),
         },
         _check,

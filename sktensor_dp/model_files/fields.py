@@ -9,38 +9,36 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.exceptions import ModelFileError
 
-__all__ = [
-    "Arrays", "Choice", "Field", "Flag", "Integer", "ListOf", "Missing", "Numbers", "Optional",
-    "Real", "Record", "Text", "Words", "require",
-]  # fmt: skip
-
 MOST_ITEMS = 10**6
+LONGEST_TEXT = 10_000
 # What JSON has no numbers for.
 NOT_FINITE = {"inf": math.inf, "-inf": -math.inf}
 
 
-class Arrays:
-    """Arrays on their way to a file, or out of it; one array keeps one place.
+def require(condition: Any, wanted: str) -> None:
+    """Raise ModelFileError unless the condition holds."""
+    if not condition:
+        raise ModelFileError(f"In the model's file, {wanted}.")
 
-    Parameters
-    ----------
-    by_name : mapping of str to ndarray, optional
-        Those of a file.
-    """
+
+class Arrays:
+    """Arrays on their way to a file, or out of it, and the lengths they share by a letter."""
 
     def __init__(self, by_name: Mapping[str, NDArray[Any]] | None = None) -> None:
         self.by_name = dict(by_name or {})
         self.used: set[str] = set()
+        self.lengths: dict[tuple[str, int | None], int] = {}
+        self.position: int | None = None
 
     def add(self, array: NDArray[Any], where: str) -> str:
-        """Keep an array under a name made of its place in the model."""
+        """Keep an array under a name made of its place; one array keeps one place."""
         for name, other in self.by_name.items():
             if other is array:
                 return name
@@ -52,50 +50,52 @@ class Arrays:
 
     def take(self, name: Any, where: str) -> NDArray[Any]:
         """Array of a name that the file gives."""
-        if not isinstance(name, str) or name not in self.by_name:
-            raise ModelFileError(f"{where} must name an array of the file.")
+        known = isinstance(name, str) and name in self.by_name
+        require(known, f"{where} must name an array of the file")
         self.used.add(name)
         return self.by_name[name]
 
+    def measure(self, letters: str, lengths: Iterable[int], where: str) -> None:
+        """Check lengths against those of the same letters so far.
 
-def require(condition: Any, wanted: str) -> None:
-    """Raise ModelFileError unless the condition holds."""
-    if not condition:
-        raise ModelFileError(f"In the model's file, {wanted}.")
+        ``?`` is any, and a capital a length of its own at each position of a list.
+        """
+        for letter, n in zip(letters, lengths, strict=True):
+            key = (letter, self.position if letter.isupper() else None)
+            same = letter == "?" or self.lengths.setdefault(key, n) == n
+            require(same, f"{where} must be as long as the other parts that have its {letter!r}")
 
 
-class Field(Protocol):
-    """A kind of value."""
+class Field:
+    """A kind of value: its JSON, arrays put aside, and back or ModelFileError."""
+
+    kind: ClassVar[type] = object
 
     def write(self, value: Any, arrays: Arrays, where: str) -> Any:
-        """Return the value as JSON, arrays put aside."""
+        return self.kind(value)
 
     def read(self, value: Any, arrays: Arrays, where: str) -> Any:
-        """Return the value of some JSON, or raise ModelFileError."""
-
-
-class Missing:
-    """What stands for an attribute that is not there."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Integer:
-    """An int in an interval."""
+class Integer(Field):
+    """An int in an interval, or one of the lengths that parts share."""
 
     low: int = 0
     high: int = 2**62
-
-    def write(self, value: Any, arrays: Arrays, where: str) -> int:
-        return int(value)
+    letter: str = "?"
+    kind = int
 
     def read(self, value: Any, arrays: Arrays, where: str) -> int:
         right = type(value) is int and self.low <= value <= self.high
         require(right, f"{where} must be an int in [{self.low}, {self.high}]")
+        arrays.measure(self.letter, [value], where)
         return int(value)
 
 
 @dataclass(frozen=True)
-class Real:
+class Real(Field):
     """A number in a closed interval; infinity where the interval reaches it."""
 
     low: float = -math.inf
@@ -117,65 +117,53 @@ class Real:
         return float(value)
 
 
-@dataclass(frozen=True)
-class Flag:
+class Flag(Field):
     """True or False."""
 
-    def write(self, value: Any, arrays: Arrays, where: str) -> bool:
-        return bool(value)
+    kind = bool
 
     def read(self, value: Any, arrays: Arrays, where: str) -> bool:
         require(isinstance(value, bool), f"{where} must be true or false")
         return bool(value)
 
 
-@dataclass(frozen=True)
-class Text:
-    """A string."""
+class Text(Field):
+    """A string, one of some if there are any to choose from."""
 
-    longest: int = 10_000
-
-    def write(self, value: Any, arrays: Arrays, where: str) -> str:
-        return str(value)
-
-    def read(self, value: Any, arrays: Arrays, where: str) -> str:
-        right = isinstance(value, str) and len(value) <= self.longest
-        require(right, f"{where} must be text of at most {self.longest} characters")
-        return str(value)
-
-
-class Choice(Text):
-    """One of some strings."""
+    kind = str
 
     def __init__(self, *choices: str) -> None:
-        super().__init__()
-        object.__setattr__(self, "choices", choices)
+        self.choices = choices
 
     def read(self, value: Any, arrays: Arrays, where: str) -> str:
-        choices = self.choices  # type: ignore[attr-defined]
-        require(isinstance(value, str) and value in choices, f"{where} must be one of {choices}")
+        right = isinstance(value, str) and len(value) <= LONGEST_TEXT
+        require(right, f"{where} must be text of at most {LONGEST_TEXT} characters")
+        known = not self.choices or value in self.choices
+        require(known, f"{where} must be one of {self.choices}")
         return str(value)
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """An array of finite numbers, with bounds on each."""
+class Numbers(Field):
+    """An array of finite numbers, with a letter for each of its lengths and bounds on each number.
 
-    ndim: int | None
+    Arrays that have a letter in common are equally long there; None is any shape.
+    """
+
+    lengths: str | None
     low: float = -math.inf
     high: float = math.inf
     dtype: str = "float64"
 
     def write(self, value: Any, arrays: Arrays, where: str) -> str:
-        array = np.asarray(value)
-        if array.dtype != self.dtype:
-            array = array.astype(self.dtype)
-        return arrays.add(array, where)
+        return arrays.add(np.asarray(value, dtype=self.dtype), where)
 
     def read(self, value: Any, arrays: Arrays, where: str) -> NDArray[Any]:
-        array = arrays.take(value, where)
-        right = array.dtype == self.dtype and self.ndim in (None, array.ndim)
-        require(right, f"{where} must be an array of {self.ndim} dimensions and type {self.dtype}")
+        array, lengths = arrays.take(value, where), self.lengths
+        right = array.dtype == self.dtype and (lengths is None or array.ndim == len(lengths))
+        require(right, f"{where} must have dimensions ({lengths or 'any'}) and type {self.dtype}")
+        if lengths is not None:
+            arrays.measure(lengths, array.shape, where)
         # NaN fails the comparison too.
         inside = np.isfinite(array).all() and ((array >= self.low) & (array <= self.high)).all()
         require(inside, f"{where} must hold finite numbers in [{self.low:g}, {self.high:g}]")
@@ -183,10 +171,11 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Words:
+class Words(Field):
     """Different words, their UTF-8 bytes in one array and their lengths in another."""
 
     build: Callable[[list[str]], Any]
+    letter: str = "?"
 
     def write(self, value: Any, arrays: Arrays, where: str) -> list[str]:
         # Half a surrogate pair may stand in a Python string.
@@ -197,8 +186,9 @@ class Words:
 
     def read(self, value: Any, arrays: Arrays, where: str) -> Any:
         require(isinstance(value, list) and len(value) == 2, f"{where} must be two arrays")
-        letters = Numbers(1, dtype="uint8").read(value[0], arrays, where)
-        lengths = Numbers(1, 0, len(letters), "int64").read(value[1], arrays, where)
+        letters = Numbers("?", dtype="uint8").read(value[0], arrays, where)
+        bounded = Numbers(self.letter, 0, len(letters), "int64")
+        lengths = bounded.read(value[1], arrays, where)
         ends = np.cumsum(lengths.astype(np.float64))
         require(len(lengths) and ends[-1] == len(letters), f"{where} must fill its letters")
         text, cuts = letters.tobytes(), [0, *ends.astype(np.int64).tolist()]
@@ -213,13 +203,14 @@ class Words:
 
 
 @dataclass(frozen=True)
-class ListOf:
+class ListOf(Field):
     """Values of one kind."""
 
     item: Field
-    kind: Callable[[Iterable[Any]], Any] = list
+    build: Callable[[Iterable[Any]], Any] = list
     shortest: int = 0
     longest: int = MOST_ITEMS
+    letter: str = "?"
 
     def write(self, value: Any, arrays: Arrays, where: str) -> list[Any]:
         return [self.item.write(v, arrays, f"{where}{i}") for i, v in enumerate(value)]
@@ -227,11 +218,16 @@ class ListOf:
     def read(self, value: Any, arrays: Arrays, where: str) -> Any:
         right = isinstance(value, list) and self.shortest <= len(value) <= self.longest
         require(right, f"{where} must be a list of {self.shortest} to {self.longest} items")
-        return self.kind(self.item.read(v, arrays, f"{where}{i}") for i, v in enumerate(value))
+        arrays.measure(self.letter, [len(value)], where)
+        items, outer = [], arrays.position
+        for arrays.position, item in enumerate(value):
+            items.append(self.item.read(item, arrays, f"{where}{arrays.position}"))
+        arrays.position = outer
+        return self.build(items)
 
 
 @dataclass(frozen=True)
-class Optional:
+class Optional(Field):
     """A value that may be None; of an attribute, that may not be there."""
 
     item: Field
@@ -243,49 +239,54 @@ class Optional:
         return None if value is None else self.item.read(value, arrays, where)
 
 
+class Missing:
+    """What stands for an attribute that is not there."""
+
+
 @dataclass(frozen=True)
-class Record:
+class Record(Field):
     """An object with named parts, all of them declared.
 
     Parameters
     ----------
     build : callable
-        Makes the object of its parts, by keyword.
+        Makes the object of its parts, by keyword; ValueError if they do not fit.
     parts : mapping of str to Field
         What of it is saved.
     derived : mapping of str to object
         Parts that are no released values and come back as these.
-    check : callable
-        Raises ModelFileError unless the parts, a mapping, agree with each other.
+    take : callable
+        Object or mapping that has the parts.
     """
 
     build: Callable[..., Any]
     parts: Mapping[str, Field]
     derived: Mapping[str, Any] = field(default_factory=dict)
-    check: Callable[[Mapping[str, Any]], None] = lambda parts: None
+    take: Callable[[Any], Any] = lambda value: value
 
     def write(self, value: Any, arrays: Arrays, where: str) -> dict[str, Any]:
-        written = {}
+        whole, written = self.take(value), {}
         for name, kind in self.parts.items():
-            mapping = isinstance(value, Mapping)
-            part = value.get(name, Missing) if mapping else getattr(value, name, Missing)
-            if part is Missing and isinstance(kind, Optional):
-                continue
-            if part is Missing:
+            mapping = isinstance(whole, Mapping)
+            part = whole.get(name, Missing) if mapping else getattr(whole, name, Missing)
+            if part is not Missing:
+                prefix = where and f"{where.strip('_')}_"
+                written[name] = kind.write(part, arrays, prefix + name)
+            elif not isinstance(kind, Optional):
                 raise AttributeError(name)
-            prefix = where and f"{where.strip('_')}_"
-            written[name] = kind.write(part, arrays, prefix + name)
         return written
 
     def read(self, value: Any, arrays: Arrays, where: str) -> Any:
-        require(isinstance(value, dict), f"{where or 'the state'} must be an object")
-        unknown = value.keys() - self.parts.keys()
-        require(not unknown, f"{where or 'the state'} must have no parts but its own")
+        of = where or "the state"
+        require(isinstance(value, dict), f"{of} must be an object")
+        require(value.keys() <= self.parts.keys(), f"{of} must have no parts but its own")
         parts = dict(self.derived)
         for name, kind in self.parts.items():
             if name in value:
                 parts[name] = kind.read(value[name], arrays, f"{where}.{name}".strip("."))
             else:
-                require(isinstance(kind, Optional), f"{where or 'the state'} must have {name!r}")
-        self.check(parts)
-        return self.build(**parts)
+                require(isinstance(kind, Optional), f"{of} must have {name!r}")
+        try:
+            return self.build(**parts)
+        except ValueError as error:
+            raise ModelFileError(f"In the model's file, {of} does not fit: {error}") from None

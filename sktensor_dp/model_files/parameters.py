@@ -9,8 +9,6 @@ import numpy as np
 
 from sktensor_dp.model_files.fields import NOT_FINITE, require
 
-__all__ = ["read_parameter", "write_parameter"]
-
 DEEPEST = 4
 KINDS = {"tuple": tuple, "set": set, "frozenset": frozenset}
 NUMBERS = frozenset(
@@ -19,22 +17,9 @@ NUMBERS = frozenset(
 
 
 def write_parameter(value: Any) -> Any:
-    """Return a parameter as JSON.
+    """JSON of a plain value, of a collection or array of these, or of a type of numbers.
 
-    Parameters
-    ----------
-    value : object
-        None, a number, a string, or a collection or array of these; a type of numbers.
-
-    Raises
-    ------
-    TypeError
-        If it is anything else, such as a function.
-
-    Examples
-    --------
-    >>> write_parameter((1, 2.5))
-    {'tuple': [1, 2.5]}
+    TypeError if it is anything else, such as a function.
     """
     if value is None or isinstance(value, bool | np.bool_ | str):
         return bool(value) if isinstance(value, np.bool_) else value
@@ -59,18 +44,7 @@ def write_parameter(value: Any) -> Any:
 
 
 def read_parameter(value: Any, depth: int = 0) -> Any:
-    """Return the parameter that some JSON stands for.
-
-    Raises
-    ------
-    ModelFileError
-        If it stands for none.
-
-    Examples
-    --------
-    >>> read_parameter({"tuple": [1, 2.5]})
-    (1, 2.5)
-    """
+    """The parameter that some JSON stands for, or ModelFileError."""
     require(depth <= DEEPEST, f"parameters must be nested at most {DEEPEST} deep")
     if isinstance(value, list):
         return [read_parameter(item, depth + 1) for item in value]
@@ -79,15 +53,14 @@ def read_parameter(value: Any, depth: int = 0) -> Any:
         require(finite, "numbers must be finite, or say that they are not")
         return value
     if set(value) == {"array", "dtype"}:
-        return _array(value["array"], value["dtype"])
+        return _array(value["array"], _dtype(value["dtype"]))
     require(len(value) == 1, "a parameter must be of one kind")
     ((kind, content),) = value.items()
     if kind == "float":
         require(isinstance(content, str) and content in NOT_FINITE, "a float must be a number")
         return NOT_FINITE[content]
     if kind == "dtype":
-        require(isinstance(content, str) and content in NUMBERS, "a dtype must be one of numbers")
-        return np.dtype(content).type
+        return _dtype(content).type
     require(isinstance(content, list), "a collection must list its items")
     items = [read_parameter(item, depth + 1) for item in content]
     if kind == "mapping":
@@ -103,8 +76,12 @@ def _plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def _array(content: Any, dtype: Any) -> Any:
-    require(isinstance(dtype, str) and dtype in NUMBERS, "an array must be one of numbers")
+def _dtype(name: Any) -> np.dtype[Any]:
+    require(isinstance(name, str) and name in NUMBERS, "a dtype must be one of numbers")
+    return np.dtype(name)
+
+
+def _array(content: Any, dtype: np.dtype[Any]) -> Any:
     flat = isinstance(content, list) and all(type(item) in (int, float) for item in content)
     require(flat, "an array must be a list of numbers")
     try:

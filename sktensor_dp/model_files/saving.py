@@ -13,7 +13,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.exceptions import ModelFileError
-from sktensor_dp.model_files.archive import pack, read_file, unpack, write_file
+from sktensor_dp.model_files import archives
+from sktensor_dp.model_files.container import pack, read_file, unpack, write_file
 from sktensor_dp.model_files.fields import (
     Arrays,
     Field,
@@ -32,7 +33,7 @@ from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
 
 __all__ = ["ModelFileMixin", "SavedState"]
 
-FORMAT, FORMAT_VERSION = "sktensor_dp model", 1
+FORMAT, FORMAT_VERSION = "sktensor_dp model", 2
 KEYS = {"format", "version", "library", "class", "parameters", "state"}
 # An open ledger, not a value; a loaded model has none.
 NOT_SAVED = ("accountant",)
@@ -61,8 +62,8 @@ def _names(words: list[str]) -> Any:
 
 # What scikit-learn's validation of a table leaves behind.
 INPUT: dict[str, Field] = {
-    "n_features_in_": Integer(1),
-    "feature_names_in_": Optional(Words(_names)),
+    "n_features_in_": Integer(1, letter="d"),
+    "feature_names_in_": Optional(Words(_names, "d")),
 }
 
 
@@ -98,8 +99,8 @@ class ModelFileMixin:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file.
 
-        The file holds what was released, the privacy report and the parameters: a zip
-        archive of JSON and ``.npy`` arrays, without code. It is as public as the model
+        The file holds what was released, the privacy report and the parameters: arrays
+        and JSON in the safetensors format, without code. It is as public as the model
         itself. A file of that name is replaced, and only once the new one is complete.
 
         Parameters
@@ -162,6 +163,11 @@ class ModelFileMixin:
         """
         return _model_in(cls, read_file(path))
 
+    def _restore(self, state: SimpleNamespace) -> None:
+        """Take over attributes that were checked; their names are those declared."""
+        vars(self).update(vars(state))
+        vars(self).update({name: of(state) for name, of in self._saved_state.aliases.items()})
+
 
 def _written(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Document and arrays of a fitted estimator."""
@@ -192,7 +198,8 @@ def _written(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _model_in(cls: type, data: bytes) -> Any:
     """The fitted estimator that a file holds, made once everything has been checked."""
-    document, by_name = unpack(data)
+    archived = data.startswith(archives.START)
+    document, by_name = archives.read_archive(data) if archived else unpack(data)
     _check_heading(cls, document)
     written, names = document["parameters"], _parameter_names(cls)
     require(isinstance(written, dict) and set(written) == set(names), f"parameters must be {names}")
@@ -208,32 +215,37 @@ def _model_in(cls: type, data: bytes) -> Any:
     except ModelFileError:
         raise
     except Exception as error:
-        # Whatever a value of a strange type does to a check is a refusal.
+        # Whatever a value of a strange type does to a check is a refusal. The check's own
+        # message would quote the file.
+        blamed = [name for name in parameters if repr(name) in str(error)]
         raise ModelFileError(
-            f"The file's parameters are none of {cls.__name__}: {str(error)[:300]}"
+            f"The file's parameters are none of {cls.__name__}{': ' if blamed else ''}"
+            f"{', '.join(blamed)}."
         ) from None
-    for name, compute in saved.aliases.items():
-        setattr(state, name, compute(state))
-    # The names are those declared, not the file's.
-    vars(estimator).update(vars(state))
+    estimator._restore(state)
     return estimator
 
 
 def _check_heading(cls: type, document: dict[str, Any]) -> None:
     version = document.get("version")
-    if document.get("format") != FORMAT or type(version) is not int or version < 1:
+    if document.get("format") != FORMAT or type(version) is not int or version < FORMAT_VERSION:
         raise ModelFileError("The file holds no model.")
     if version > FORMAT_VERSION:
         raise ModelFileError(
-            f"The file is of format {version}, later than the {FORMAT_VERSION} that this version "
-            "of sktensor_dp reads. Install a later one."
+            f"The file is of a format later than the {FORMAT_VERSION} that this version of "
+            "sktensor_dp reads. Install a later one."
         )
     require(document.keys() == KEYS, f"the document must have the keys {sorted(KEYS)}")
     require(isinstance(document["library"], str), "library must be text")
     found = document["class"]
-    require(isinstance(found, str) and len(found) <= 100, "class must be a name")
     if found != cls.__name__:
-        raise ModelFileError(f"The file holds a model of {found!r}, not of {cls.__name__!r}.")
+        known = isinstance(found, str) and found in _class_names(ModelFileMixin)
+        other = f"of {found!r}" if known else "of another class"
+        raise ModelFileError(f"The file holds a model {other}, not of {cls.__name__!r}.")
+
+
+def _class_names(cls: type) -> set[str]:
+    return {cls.__name__}.union(*map(_class_names, cls.__subclasses__()))
 
 
 def _parameter_names(cls: type) -> list[str]:

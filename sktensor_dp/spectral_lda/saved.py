@@ -24,13 +24,15 @@ __all__ = ["SAVED_TOPICS"]
 
 # Rows are normalised in double precision.
 ROUNDING = 1e-6
-SHARES, MATRIX = Numbers(1, 0.0), Numbers(2, 0.0, 1.0 + ROUNDING)
+# Lengths: k topics, d words.
+WEIGHTS, UNIGRAM = Numbers("k", 0.0), Numbers("d", 0.0)
+TOPICS = Numbers("kd", 0.0, 1.0 + ROUNDING)
 LIMITS = Record(dict, {name: Optional(Real(0, finite=False)) for name in CLIPPED_NORMS})
 
 FITTED_TOPICS = Record(
     FittedTopics,
     {
-        "topics": MATRIX, "weights": SHARES, "unigram": SHARES, "unigram_sigma": Real(0),
+        "topics": TOPICS, "weights": WEIGHTS, "unigram": UNIGRAM, "unigram_sigma": Real(0),
         "n_resolved": Integer(),
     },
 )  # fmt: skip
@@ -38,7 +40,8 @@ FITTED_TOPICS = Record(
 STREAM = Record(
     StreamState,
     {
-        "fitted": FITTED_TOPICS, "mean": Numbers(2), "variance": Real(0), "n_batches": Integer(1),
+        "fitted": FITTED_TOPICS, "mean": Numbers("kd"), "variance": Real(0),
+        "n_batches": Integer(1),
         "budget": ListOf(Real(0, finite=False), tuple, 2, 2), "report": REPORT,
     },
     derived={"accountant": None},
@@ -47,36 +50,21 @@ STREAM = Record(
 
 def _check(state: SimpleNamespace, estimator: Any) -> None:
     estimator._limits()
-    k, d = state.components_.shape
-    distributions = [state.components_]
-    _check_shapes(state.components_, state.topic_prior_, state.unigram_)
     stream = getattr(state, "_stream", None)
+    found = [(state.components_, state.topic_prior_)]
     if stream is not None:
-        fitted = stream.fitted
-        _check_shapes(fitted.topics, fitted.weights, fitted.unigram)
-        require(stream.mean.shape == fitted.topics.shape, "mean must have the shape of topics")
-        require(fitted.topics.shape == (k, d), "the stream must be of the same topics")
-        distributions.append(fitted.topics)
-    for rows in distributions:
-        require(np.all(np.abs(rows.sum(axis=1) - 1) <= ROUNDING), "topics must sum to 1")
-    require(state.n_features_in_ == d, "n_features_in_ must be the number of words")
-    require(state.n_components_ == k >= 1, "n_components_ must be the number of topics")
-    names = getattr(state, "feature_names_in_", None)
-    require(names is None or len(names) == d, "each feature must have one name")
+        found.append((stream.fitted.topics, stream.fitted.weights))
+    for topics, weights in found:
+        require(np.all(np.abs(topics.sum(axis=1) - 1) <= ROUNDING), "topics must sum to 1")
+        require(weights.sum() > 0, "some topic must have weight")
     limits = state.clip_norm_.values()
     require(not any(math.isnan(limit) for limit in limits), "limits must be numbers")
 
 
-def _check_shapes(topics: Any, weights: Any, unigram: Any) -> None:
-    fits = weights.shape == topics.shape[:1] and unigram.shape == topics.shape[1:]
-    require(fits, "weights and frequencies must fit the topics")
-    require(weights.sum() > 0, "some topic must have weight")
-
-
 SAVED_TOPICS = SavedState(
     {
-        **INPUT, "components_": MATRIX, "topic_prior_": SHARES, "unigram_": SHARES,
-        "n_components_": Integer(1), "clip_norm_": LIMITS, "_stream": Optional(STREAM),
+        **INPUT, "components_": TOPICS, "topic_prior_": WEIGHTS, "unigram_": UNIGRAM,
+        "n_components_": Integer(1, letter="k"), "clip_norm_": LIMITS, "_stream": Optional(STREAM),
     },
     _check,
     {"_n_features_out": lambda state: state.n_components_},

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.oracle import Floats, check_counts
 
 __all__ = ["OnlinePowerMethod"]
+
+GENERATOR = "PCG64"
 
 
 class OnlinePowerMethod:
@@ -132,6 +137,76 @@ class OnlinePowerMethod:
         order = np.argsort(-weights, kind="stable")
         return weights[order], vectors[order]
 
+    def state(self) -> dict[str, Any]:
+        """Progress so far as plain values, of which :meth:`from_state` goes on.
+
+        Returns
+        -------
+        dict
+            Ints, floats, arrays and None. ``generator`` says where the generator of
+            starts is.
+
+        Raises
+        ------
+        ValueError
+            If that generator is not of the kind that ``numpy.random.default_rng`` makes.
+        """
+        rng: Mapping[str, Any] = self._rng.bit_generator.state
+        if rng["bit_generator"] != GENERATOR:
+            raise ValueError(f"random_state must be of {GENERATOR}; got {rng['bit_generator']}.")
+        value, vector = self._best
+        return {
+            "n_answers": self.n_answers, "n_components": self._n_components,
+            "n_restarts": self._n_restarts, "max_iter": self._max_iter,
+            "iteration": self._iteration, "weights": self._weights, "vectors": self._vectors,
+            "starts": self._starts, "polished": self._polished, "best_value": value,
+            "best_vector": vector,
+            "generator": [*rng["state"].values(), rng["has_uint32"], rng["uinteger"]],
+        }  # fmt: skip
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> OnlinePowerMethod:
+        """Method that goes on from where another was.
+
+        Parameters
+        ----------
+        state : mapping
+            Of :meth:`state`; arrays are taken as they are.
+
+        Returns
+        -------
+        OnlinePowerMethod
+            It asks and answers as the other would.
+
+        Raises
+        ------
+        ValueError
+            If the parts do not fit each other: no steps lead there.
+
+        Examples
+        --------
+        >>> method = OnlinePowerMethod(3, 2, random_state=0)
+        >>> again = OnlinePowerMethod.from_state(method.state())
+        >>> bool((again.ask() == method.ask()).all())
+        True
+        """
+        _check_state(state)
+        rng = np.random.Generator(np.random.PCG64(0))
+        method = cls(
+            len(state["best_vector"]), state["n_components"], n_restarts=state["n_restarts"],
+            max_iter=state["max_iter"], random_state=rng,
+        )  # fmt: skip
+        value, inc, has_uint32, uinteger = state["generator"]
+        rng.bit_generator.state = {
+            "bit_generator": GENERATOR, "state": {"state": value, "inc": inc},
+            "has_uint32": has_uint32, "uinteger": uinteger,
+        }  # fmt: skip
+        method.n_answers, method._iteration = state["n_answers"], state["iteration"]
+        method._weights, method._vectors = state["weights"], state["vectors"]
+        method._starts, method._polished = state["starts"], state["polished"]
+        method._best = (state["best_value"], state["best_vector"])
+        return method
+
     def _new_starts(self) -> Floats:
         starts = self._rng.standard_normal((self._vectors.shape[1], self._n_restarts))
         return starts / np.linalg.norm(starts, axis=0)
@@ -168,3 +243,26 @@ def _unit(columns: Floats, otherwise: Floats) -> Floats:
     """Columns of length 1; those of length 0 are replaced."""
     norms = np.linalg.norm(columns, axis=0)
     return np.divide(columns, norms, out=otherwise.copy(), where=norms > 0)
+
+
+def _check_state(state: Mapping[str, Any]) -> None:
+    def require(condition: bool, wanted: str) -> None:
+        if not condition:
+            raise ValueError(f"state must be one that steps lead to: {wanted}.")
+
+    d, n, k = len(state["best_vector"]), len(state["weights"]), state["n_components"]
+    per_component = state["max_iter"] + 1
+    require(1 <= k <= d and n <= k, "components are at most as many as features")
+    require(state["starts"].shape == (d, state["n_restarts"]), "starts fit the features")
+    require(state["vectors"].shape == (n, d), "vectors fit the features")
+    polished = state["polished"]
+    require(polished is None or polished.shape == (d, k), "polished vectors fit")
+    require(0 <= state["iteration"] < per_component, "iterations do not exceed max_iter")
+    begun = n * per_component + state["iteration"]
+    answered = state["n_answers"] >= begun if n == k else state["n_answers"] == begun
+    require(answered, "answers are as many as the steps made")
+    polishing = state["n_answers"] > k * per_component
+    require((polished is not None) == polishing, "polishing follows on the last component")
+    value, inc, has_uint32, uinteger = state["generator"]
+    words = 0 <= value < 2**128 and 0 <= inc < 2**128 and inc % 2 == 1
+    require(words and has_uint32 in (0, 1) and 0 <= uinteger < 2**32, "the generator has one")

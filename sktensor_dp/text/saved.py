@@ -17,7 +17,7 @@ class Columns(Words):
     """A mapping of words to columns, as the words in the order of these."""
 
     def __init__(self) -> None:
-        super().__init__(lambda words: {word: column for column, word in enumerate(words)})
+        super().__init__(lambda words: {word: column for column, word in enumerate(words)}, "d")
 
     def write(self, value: Any, arrays: Any, where: str) -> list[str]:
         """Return the words of columns 0, 1, ..."""
@@ -32,8 +32,6 @@ def _check(state: SimpleNamespace, estimator: Any) -> None:
     frequencies = getattr(state, "document_frequencies_", None)
     learned = frequencies is not None and getattr(state, "threshold_", None) is not None
     require(learned != state.fixed_vocabulary_, "a vocabulary is learned, or given")
-    fits = frequencies is None or frequencies.shape == (len(state.vocabulary_),)
-    require(fits, "each word must have one frequency")
     # Refuses a pattern of words that is none; on a copy, which keeps what it notes.
     copy.copy(estimator).build_analyzer()
 
@@ -41,7 +39,7 @@ def _check(state: SimpleNamespace, estimator: Any) -> None:
 SAVED_VOCABULARY = SavedState(
     {
         "vocabulary_": Columns(), "fixed_vocabulary_": Flag(),
-        "document_frequencies_": Optional(Numbers(1, 0.0, np.finfo(float).max)),
+        "document_frequencies_": Optional(Numbers("d", 0.0, np.finfo(float).max)),
         "threshold_": Optional(Real(0, finite=False)),
     },
     _check,

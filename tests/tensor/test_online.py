@@ -115,3 +115,45 @@ def test_a_zero_tensor_leaves_unit_vectors():
 def test_wrong_parameters(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         OnlinePowerMethod(**{"dim": 8, "n_components": 2, **wrong})
+
+
+@pytest.mark.parametrize("told", [0, 4, 13, 38, 39, 45])
+def test_a_method_of_a_state_goes_on_as_the_other(told, seed):
+    """Between steps, components and polishing; the starts still to be drawn, too."""
+    weights, V, _ = problem(seed)
+    oracle = tensor_oracle(symmetric_outer_sum(weights, V))
+    method = OnlinePowerMethod(8, 3, max_iter=12, random_state=seed)
+    run(method, oracle, told)
+    again = OnlinePowerMethod.from_state(method.state())
+    for _ in range(30):
+        assert np.array_equal(again.ask(), method.ask())
+        run(method, oracle, 1)
+        run(again, oracle, 1)
+    assert all(map(np.array_equal, again.components(), method.components()))
+    assert (again.n_answers, again.is_complete) == (method.n_answers, method.is_complete)
+    states = again.state(), method.state()
+    assert all(np.array_equal(states[0][name], states[1][name]) for name in states[0])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_answers": 4}, {"n_components": 9}, {"n_restarts": 3}, {"iteration": 13},
+        {"weights": np.ones(1)}, {"vectors": np.ones((1, 8))}, {"starts": np.ones((7, 10))},
+        {"polished": np.ones((8, 3))}, {"best_vector": np.ones(7)}, {"generator": [1, 2, 0, 0]},
+        {"generator": [2**128, 1, 0, 0]}, {"generator": [1, 1, 2, 0]},
+        {"generator": [1, 1, 0, 2**32]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_states_that_no_steps_lead_to_are_refused(change):
+    state = OnlinePowerMethod(8, 3, max_iter=12, random_state=0).state()
+    OnlinePowerMethod.from_state(state)
+    with pytest.raises(ValueError, match="must be one that steps lead to"):
+        OnlinePowerMethod.from_state({**state, **change})
+
+
+def test_states_are_of_the_usual_generator():
+    method = OnlinePowerMethod(3, 2, random_state=np.random.Generator(np.random.Philox(0)))
+    with pytest.raises(ValueError, match="PCG64; got Philox"):
+        method.state()

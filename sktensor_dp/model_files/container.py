@@ -1,0 +1,156 @@
+"""The file of a model: arrays and a JSON document among them, in the safetensors format.
+
+The format knows names, types, shapes and bytes, no code and no compression; its reader
+refuses gaps, overlaps and sizes beyond the file. The document ends in a SHA-256 of all
+else, so that every byte of the file is covered. Memory stays below three times the file's
+size, and what at most 8 MB of JSON take as Python objects.
+"""
+
+import hashlib
+import json
+import math
+import os
+import stat
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+
+from sktensor_dp.exceptions import ModelFileError
+
+LARGEST_FILE, LARGEST_TEXT = 2**31 - 1, 2**22
+LARGEST_ARRAYS = LARGEST_FILE - 2 * LARGEST_TEXT - 8
+# No array of a model is called so: their names have no dot.
+DOCUMENT = "model.json"
+# The document's last value.
+ZEROS = "0" * 64
+END = len(b'"}')
+
+
+def pack(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
+    """Lay out JSON and arrays as the parts of a file; equal ones give equal bytes."""
+    # The order of a matrix decides in which order products add, so their last digits.
+    fortran = [
+        name for name, a in arrays.items() if a.flags.f_contiguous and not a.flags.c_contiguous
+    ]
+    content = {**document, "fortran": fortran, "sha256": ZEROS}
+    text = json.dumps(content, allow_nan=False).encode()
+    size = sum(array.nbytes for array in arrays.values())
+    if len(text) > LARGEST_TEXT or size > LARGEST_ARRAYS:
+        raise ValueError(
+            f"A model file holds at most {LARGEST_TEXT} bytes of parameters and report and "
+            f"{LARGEST_ARRAYS} of arrays; these take {len(text)} and {size}."
+        )
+    tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    tensors[DOCUMENT] = np.frombuffer(text, np.uint8)
+    data = safetensors.numpy.save(tensors)
+    _, place = _header(data)
+    return [data[:place], _digest(data, place), data[place + len(ZEROS) :]]
+
+
+def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Document and arrays of a file that `pack` laid out, or ModelFileError."""
+    try:
+        header, place = _header(data)
+        arrays = safetensors.numpy.load(data)
+    except (SafetensorError, ValueError, LookupError, TypeError):
+        raise ModelFileError("The file is damaged, or holds no model.") from None
+    if data[place : place + len(ZEROS)] != _digest(data, place):
+        raise ModelFileError("The file is damaged: its checksum is not that of its content.")
+    # Neither twice the same name nor metadata.
+    if header.keys() != arrays.keys() or not all(_backed(a, len(data)) for a in arrays.values()):
+        raise ModelFileError("The file is not laid out as a model file.")
+    document = parsed(arrays.pop(DOCUMENT).tobytes())
+    document.pop("sha256", None)
+    for name in names_in(document.pop("fortran", None), arrays):
+        arrays[name] = np.asarray(arrays[name], order="F")
+    return document, arrays
+
+
+def names_in(names: Any, arrays: Mapping[str, NDArray[Any]]) -> list[str]:
+    """A list of names of arrays, or ModelFileError."""
+    right = isinstance(names, list) and all(isinstance(n, str) and n in arrays for n in names)
+    if not right:
+        raise ModelFileError("The file's list of arrays is malformed.")
+    return list(names)
+
+
+def _header(data: bytes) -> tuple[dict[str, Any], int]:
+    """What safetensors says of each array, and where in the file the checksum is."""
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = parsed(data[8 : min(start, LARGEST_TEXT + 9)])
+    return header, start + header[DOCUMENT]["data_offsets"][1] - END - len(ZEROS)
+
+
+def _digest(data: bytes, place: int) -> bytes:
+    """SHA-256, in hexadecimal, of all but its own place."""
+    view = memoryview(data)
+    digest = hashlib.sha256(view[:place])
+    digest.update(view[place + len(ZEROS) :])
+    return digest.hexdigest().encode()
+
+
+def _backed(array: NDArray[Any], size: int) -> bool:
+    """Whether no length is beyond what the file could fill, of empty arrays too."""
+    return math.prod(n for n in array.shape if n) <= size
+
+
+def parsed(text: bytes) -> dict[str, Any]:
+    """A JSON object, or ModelFileError; no key twice, no NaN."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) < len(pairs):
+            raise ValueError("a key occurs twice")
+        return result
+
+    def refused(constant: str) -> Any:
+        raise ValueError(f"{constant} is no JSON")
+
+    try:
+        if len(text) > LARGEST_TEXT:
+            raise ValueError("too long")
+        document = json.loads(
+            text.decode("utf-8"), object_pairs_hook=unique, parse_constant=refused
+        )
+    except (ValueError, RecursionError):
+        # The parser's own message quotes the file.
+        raise ModelFileError("The file's document is not JSON as models are written in.") from None
+    if not isinstance(document, dict):
+        raise ModelFileError("The file's document is no JSON object.")
+    return document
+
+
+def read_file(path: str | os.PathLike[str]) -> bytes:
+    """Content of a regular file of bounded size; ModelFileError if it is none."""
+    status = os.stat(path)
+    # A pipe or a device might never end.
+    if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_FILE:
+        raise ModelFileError(
+            f"A model is in a regular file of at most {LARGEST_FILE} bytes, and "
+            f"{os.fspath(path)!r} is none."
+        )
+    with open(path, "rb") as file:
+        return file.read(status.st_size)
+
+
+def write_file(path: str | os.PathLike[str], parts: Sequence[bytes]) -> None:
+    """Replace a file by new content, all of it or nothing."""
+    target = Path(path)
+    writer = f"{os.getpid()}-{threading.get_ident()}"
+    unfinished = target.with_name(f".{target.name}.{writer}.unfinished")
+    file = open(unfinished, "xb")  # noqa: SIM115  (what is not ours is not removed below)
+    try:
+        with file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, target)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise

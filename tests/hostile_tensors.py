@@ -1,0 +1,168 @@
+"""Files of format 2, safetensors, that somebody tampered with."""
+
+import hashlib
+import json
+import pickle
+import struct
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hostile_values import Mutation, Rng, cut, flipped, rewritten
+
+from sktensor_dp.model_files.container import pack, unpack
+
+# Where the document's checksum stands while the document is the last thing in the file.
+CHECKSUM = slice(-66, -2)
+DOCUMENT = "model.json"
+
+
+class Payload:
+    """Its pickle would run code."""
+
+    def __reduce__(self):
+        return (exec, ("raise SystemExit('code of a model file was run')",))
+
+
+def signed(data: bytes) -> bytes:
+    """The file with a checksum that is right."""
+    if len(data) < 66:
+        return data
+    digest = hashlib.sha256(data[: CHECKSUM.start] + data[CHECKSUM.stop :]).hexdigest()
+    return data[: CHECKSUM.start] + digest.encode() + data[CHECKSUM.stop :]
+
+
+def parts_of(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """Header and the bytes that it tells of."""
+    (size,) = struct.unpack_from("<Q", data)
+    return json.loads(data[8 : 8 + size]), data[8 + size :]
+
+
+def assembled(header: Any, body: bytes) -> bytes:
+    """A file of any header, with a right checksum."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return signed(struct.pack("<Q", len(text)) + text + body)
+
+
+def redocumented(data: bytes, text: bytes) -> bytes:
+    """Another text in place of the document, with a right checksum of all."""
+    header, body = parts_of(data)
+    start = header[DOCUMENT]["data_offsets"][0]
+    text = text.removesuffix(b'"}')[:-64].removesuffix(b'"sha256": "')
+    text += b'"sha256": "' + b"0" * 64 + b'"}'
+    header[DOCUMENT].update(shape=[len(text)], data_offsets=[start, start + len(text)])
+    return assembled(header, body[:start] + text)
+
+
+def with_array(data: bytes, array: np.ndarray, name: str = "extra") -> bytes:
+    """One more array, in a file that is otherwise as the library would write it."""
+    document, arrays = unpack(data)
+    return b"".join(pack(document, {**arrays, name: array}))
+
+
+def flipped_and_signed(data: bytes, rng: Rng) -> bytes:
+    return signed(flipped(data, rng))
+
+
+def cut_and_signed(data: bytes, rng: Rng) -> bytes:
+    return signed(cut(data, rng))
+
+
+def appended(data: bytes, rng: Rng) -> bytes:
+    return data + [b"\0", b" " * 8, data, pickle.dumps(Payload())][rng.integers(4)]
+
+
+def replaced(data: bytes, rng: Rng) -> bytes:
+    """Something else altogether."""
+    with tempfile.TemporaryFile() as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("model.json", data)
+        file.seek(0)
+        zipped = file.read()
+    others = [b"", b"PK\3\4", b"PK\3\4" + data, zipped, pickle.dumps(Payload()), b"{}", data[8:]]
+    return others[rng.integers(len(others))]
+
+
+def missized(data: bytes, rng: Rng) -> bytes:
+    """A header that says it is longer or shorter than it is."""
+    sizes = [0, 1, 2**63, 2**64 - 1, 100_000_000, len(data), len(data) - 8, 2**22 + 1]
+    return signed(struct.pack("<Q", sizes[rng.integers(len(sizes))]) + data[8:])
+
+
+def reheaded(data: bytes, rng: Rng) -> bytes:
+    """Other types, shapes, places and names for the same bytes."""
+    header, body = parts_of(data)
+    names = [name for name in header if name != DOCUMENT] + [DOCUMENT]
+    name, other = (names[i] for i in rng.integers(len(names), size=2))
+    entry = header[name]
+    begin, end = entry["data_offsets"]
+    shapes: list[Any] = [
+        [], [10**12], [2**31, 2**31], [2**63, 2], [0, 2**40], [0] * 70, [1] * 70, [-1], [1.0], "3",
+        [True], None, [2**64], entry["shape"][::-1], [*entry["shape"], 1],
+    ]  # fmt: skip
+    places: list[Any] = [
+        [0, 0], [begin, end + 8], [begin + 8, end], [end, begin], [0, end], [0, 2**64], [-8, 8],
+        [begin, 2**63], header[other]["data_offsets"], [begin], "0", [0.0, 8.0],
+    ]  # fmt: skip
+    dtypes = ["F64", "I64", "U8", "F32", "BOOL", "BF16", "F4", "C64", "I8", "O", "<f8", 1, None]
+    act = rng.integers(6)
+    if act == 0:
+        entry["shape"] = shapes[rng.integers(len(shapes))]
+    elif act == 1:
+        entry["data_offsets"] = places[rng.integers(len(places))]
+    elif act == 2:
+        entry["dtype"] = dtypes[rng.integers(len(dtypes))]
+    elif act == 3:
+        header[name], header[other] = header[other], header[name]
+    elif act == 4:
+        header["__metadata__"] = [{"a": "b"}, {}, {"a": 1}, None][rng.integers(4)]
+    else:
+        place = {"dtype": "U8", "shape": [0, 2**40], "data_offsets": [0, 0]}
+        header[["extra", "../../evil", "a\0b", ""][rng.integers(4)]] = place
+    return assembled(header, body)
+
+
+def retyped_header(data: bytes, rng: Rng) -> bytes:
+    """A header that is no longer what a writer would give."""
+    header, body = parts_of(data)
+    text = json.dumps(header).encode()
+    twice = text.replace(b'{"', b'{"model.json": {"dtype": "U8"}, "', 1)
+    texts = [
+        b"[" * 100_000, b'{"a":' * 100_000, b'{"a":' * 126 + b"1" + b"}" * 126, text[:-9], twice,
+        b"\xff" + text, b"null", b"[]", b"{}", b" " + text, text + b"\0", text + b" " * 2**22,
+        text.replace(b"0", b"0" + b"0" * 5000, 1), text.replace(b"0", b"NaN", 1),
+    ]  # fmt: skip
+    return assembled(texts[rng.integers(len(texts))], body)
+
+
+def retyped(data: bytes, rng: Rng) -> bytes:
+    """A document that is no longer what a writer of JSON would give."""
+    header, body = parts_of(data)
+    text = body[header[DOCUMENT]["data_offsets"][0] :]
+    texts = [
+        b"[" * 100_000, b'{"a":' * 100_000, b"[]," * 10**6, text[: len(text) // 2], b"\xff" + text,
+        b"null", b"", text.replace(b"{", b'{"class": 1, ', 1), text.replace(b"1", b"NaN", 1),
+        text.replace(b"0.", b"1e999", 1), text.replace(b": 1", b": " + b"9" * 5000, 1),
+        text.replace(b'"version": 2', b'"version": 3'), b" " * (2**22 + 1) + text,
+        text.replace(b'"fortran": [', b'"fortran": [[], '), text.replace(b'"fortran"', b'"other"'),
+    ]  # fmt: skip
+    return redocumented(data, texts[rng.integers(len(texts))])
+
+
+def written(model: Any) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model")
+        return (Path(folder) / "model").read_bytes()
+
+
+def originals(models: dict[str, Any]) -> dict[str, bytes]:
+    """Files that the library writes."""
+    return {name: written(model) for name, model in models.items()}
+
+
+RAW: list[Mutation] = [flipped, cut, appended, replaced]
+CRAFTED: list[Mutation] = [
+    flipped_and_signed, cut_and_signed, missized, reheaded, reheaded, retyped_header, retyped,
+    *rewritten(unpack, pack),
+]  # fmt: skip

@@ -1,0 +1,232 @@
+"""Model files that somebody tampered with are refused, or make a whole model."""
+
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+import warnings
+from pathlib import Path
+
+import hostile_models
+import numpy as np
+import pytest
+from hostile_tensors import (
+    assembled,
+    parts_of,
+    redocumented,
+    signed,
+    with_array,
+    written,
+)
+
+import sktensor_dp
+from sktensor_dp import ModelFileError, PrivateCountVectorizer, PrivateSpectralLDA
+from sktensor_dp.model_files.container import LARGEST_TEXT, pack, unpack
+
+HERE = Path(__file__).parent
+OLD = HERE / "model_files" / "v1"
+FILE = written(PrivateSpectralLDA.load(OLD / "topics-exact.model"))
+WORDS = written(PrivateCountVectorizer.load(OLD / "vocabulary-public.model"))
+MARK = "x7mark"
+
+
+def refusal(data, folder, cls=PrivateSpectralLDA):
+    """Message of the error; nothing of the file is in it, nor in what is shown with it."""
+    path = folder / "model"
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError) as caught:
+        cls.load(path)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert MARK not in str(caught.value)
+    assert len(str(caught.value)) < 400
+    return str(caught.value)
+
+
+def changed(**state):
+    """A file as the library writes it, with other values in its state."""
+    document, arrays = unpack(FILE)
+    document["state"].update(state)
+    return b"".join(pack(document, arrays))
+
+
+def test_damage_is_found_wherever_it_is(tmp_path):
+    """In lengths, header, arrays, document and checksum."""
+    for place in [*range(8), *range(8, len(WORDS), 3)]:
+        damaged = bytearray(WORDS)
+        damaged[place] ^= 1 << place % 8
+        refusal(bytes(damaged), tmp_path, PrivateCountVectorizer)
+    for place in range(0, len(WORDS), 20):
+        refusal(WORDS[:place], tmp_path, PrivateCountVectorizer)
+    old = (OLD / "vocabulary-public.model").read_bytes()
+    for place in range(0, len(old), 3):
+        damaged = bytearray(old)
+        damaged[place] ^= 1 << place % 8
+        refusal(bytes(damaged), tmp_path, PrivateCountVectorizer)
+
+
+def test_a_checksum_that_is_not_of_the_rest(tmp_path):
+    assert "checksum" in refusal(FILE[:-3] + b"g" + FILE[-2:], tmp_path)
+    body = FILE.replace(b'"verbose": 0', b'"verbose": 5', 1)
+    assert body != FILE
+    assert "checksum" in refusal(body, tmp_path)
+    (tmp_path / "model").write_bytes(signed(body))
+    assert PrivateSpectralLDA.load(tmp_path / "model").verbose == 5
+
+
+@pytest.mark.parametrize("name", ["components_", "model.json"])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"shape": [2**40, 2**40]}, {"shape": [2**62, 0]}, {"data_offsets": [0, 2**63]},
+        {"data_offsets": [0, 8]}, {"data_offsets": [8, 2**20]}, {"dtype": "F32"},
+        {"dtype": "BF16"}, {"dtype": "object"}, {"shape": [-1]}, {"shape": MARK},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_headers_that_declare_what_is_not_there(name, entry, tmp_path):
+    header, body = parts_of(FILE)
+    header[name].update(entry)
+    assert "damaged, or holds no model" in refusal(assembled(header, body), tmp_path)
+
+
+def test_arrays_that_share_bytes(tmp_path):
+    header, body = parts_of(FILE)
+    header["topic_prior_"]["data_offsets"] = header["components_"]["data_offsets"]
+    header["topic_prior_"]["shape"] = header["components_"]["shape"]
+    assert "damaged, or holds no model" in refusal(assembled(header, body), tmp_path)
+
+
+def test_what_does_not_belong_into_a_header(tmp_path):
+    header, body = parts_of(FILE)
+    text = json.dumps(header).encode()
+    wrong = "not laid out as a model file"
+    metadata = {"__metadata__": {MARK: MARK}, **header}
+    assert wrong in refusal(assembled(metadata, body), tmp_path)
+    empty = {**header, "extra": {"dtype": "F64", "shape": [2**40, 0], "data_offsets": [0, 0]}}
+    assert wrong in refusal(assembled(empty, body), tmp_path)
+    twice = text[:-1] + b', "extra": {}, "model.json": ' + json.dumps(header["model.json"]).encode()
+    refusal(assembled(twice + b"}", body), tmp_path)
+    del header["model.json"]
+    refusal(assembled(header, body), tmp_path)
+
+
+def test_arrays_that_no_attribute_wants(tmp_path):
+    extra = with_array(FILE, np.zeros(3), MARK)
+    assert "every array must belong" in refusal(extra, tmp_path)
+    document, arrays = unpack(FILE)
+    del arrays["components_"]
+    missing = b"".join(pack(document, arrays))
+    assert "components_ must name an array" in refusal(missing, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.full((2, 7), np.nan), "finite"), (np.full((2, 7), np.inf), "finite"),
+        (np.full((2, 7), -0.1), "finite numbers in"), (np.full((2, 7), 0.5), "sum to 1"),
+        (np.full((2, 7), 1, dtype=np.int64), "type float64"),
+        (np.full((2, 8), 0.125), "as long as the other parts that have its 'd'"),
+        (np.full((1, 7), 1 / 7), "as long as the other parts that have its 'k'"),
+        (np.full((2, 7, 1), 1 / 7), "dimensions"), (np.zeros((0, 7)), "'k'"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else str(value.shape),
+)  # fmt: skip
+def test_arrays_of_other_values_shapes_and_types(array, message, tmp_path):
+    document, arrays = unpack(FILE)
+    arrays["components_"] = array
+    # Lengths are compared in the order of attributes: the first of them is the one believed.
+    assert message in refusal(b"".join(pack(document, arrays)), tmp_path).replace(
+        "unigram_", "components_"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" * 100_000, b'{"a":' * 500_000, b" " * (LARGEST_TEXT + 1), b'{"a": 1' + b"0" * 10_000,
+        b"null", b'{"format": NaN, ', b"\xff", b'{"x7mark": 1, "x7mark": 1, ',
+        b'{"x7mark": "x7mark", ',
+    ],
+    ids=range(9),
+)  # fmt: skip
+def test_documents_that_are_bombs_or_no_json(text, tmp_path):
+    refusal(redocumented(FILE, text + b'"sha256": "' + b"0" * 64 + b'"}'), tmp_path)
+
+
+def test_classes_and_parts_that_are_not_known(tmp_path):
+    document, arrays = unpack(FILE)
+    for found in (MARK, "os.system", "__class__", None, 1, [MARK], "a" * 10**6):
+        message = refusal(b"".join(pack({**document, "class": found}, arrays)), tmp_path)
+        assert "of another class, not of 'PrivateSpectralLDA'" in message
+    assert "no parts but its own" in refusal(changed(x7mark=1), tmp_path)
+    assert "no parts but its own" in refusal(changed(_check_parameters=1), tmp_path)
+    assert "must have the keys" in refusal(b"".join(pack({**document, MARK: 1}, arrays)), tmp_path)
+    for version in (0, 1, True, "2", None, MARK):
+        other = b"".join(pack({**document, "version": version}, arrays))
+        assert refusal(other, tmp_path) == "The file holds no model."
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("epsilon", MARK), ("epsilon", -1), ("n_components", 1.5), ("perturbation", MARK)],
+)
+def test_parameters_that_are_none_name_themselves_and_no_value(name, value, tmp_path):
+    document, arrays = unpack(FILE)
+    document["parameters"][name] = value
+    message = refusal(b"".join(pack(document, arrays)), tmp_path)
+    assert message == f"The file's parameters are none of PrivateSpectralLDA: {name}."
+
+
+def test_memory_stays_in_proportion_to_the_file(tmp_path):
+    """Below four times the file: itself, its arrays, and one array in another order."""
+    d = 200_000
+    document, arrays = unpack(FILE)
+    topics = np.full((2, d), 1 / d)
+    big = {**arrays, "components_": topics, "unigram_": topics[0]}
+    document["state"]["n_features_in_"] = d
+    (tmp_path / "model").write_bytes(b"".join(pack(document, big)))
+    size = (tmp_path / "model").stat().st_size
+    tracemalloc.start()
+    try:
+        PrivateSpectralLDA.load(tmp_path / "model")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * size
+
+
+@pytest.mark.parametrize("kind", ["tensors", "archives"])
+def test_hostile_files_are_refused_or_whole(kind, seed):
+    """Loading runs nothing, allocates nothing a file merely declares, ends, and is complete.
+
+    ``SKTENSOR_DP_HOSTILE_FILES`` sets how many files; a process of its own is watched.
+    """
+    count = int(os.environ.get("SKTENSOR_DP_HOSTILE_FILES", "250"))
+    path = os.pathsep.join([str(Path(sktensor_dp.__file__).parents[1]), str(HERE)])
+    done = subprocess.run(
+        [sys.executable, hostile_models.__file__, kind, str(count), str(seed)],
+        env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    report = json.loads(done.stdout)
+    assert report["wrong"] == []
+    assert report["forbidden"] == []
+    assert report["refused"] + report["loaded"] == count
+    # Some changes make another model; most make none.
+    assert 0 < report["loaded"] < 0.2 * count
+    # Twenty times what the slowest takes.
+    assert report["slowest"] < 2.0
+
+
+def test_the_watch_sees_code(monkeypatch):
+    """What the process watches for is noticed."""
+    monkeypatch.setattr(hostile_models, "watching", True)
+    monkeypatch.setattr(hostile_models, "seen", set())
+    with warnings.catch_warnings():
+        hostile_models.watch("exec", ())
+        hostile_models.watch("os.system", ())
+        hostile_models.watch("open", ("x", "r", os.O_RDONLY))
+        hostile_models.watch("open", ("y", "w", os.O_WRONLY | os.O_CREAT))
+    assert hostile_models.seen == {"exec", "os.system", "open"}
