@@ -157,7 +157,7 @@ def _saved(entries: Record) -> SavedState:
             "shape_": _by_mode(Integer(1, letter="N"), tuple),
             "bounds_": ListOf(Real(), tuple, 2, 2), "n_iter_": Integer(1),
             "_ranks": _by_mode(Integer(0, MOST_COLUMNS, "R"), tuple),
-            "perturbation_": Text("sufficient_statistics", "gradient", "input", "output"),
+            "perturbation_": Text(("sufficient_statistics", "gradient", "input", "output")),
             "_model": ModelField(entries),
         },
         _check,

@@ -67,17 +67,12 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         raise ModelFileError("The file is not laid out as a model file.")
     document = parsed(arrays.pop(DOCUMENT).tobytes())
     document.pop("sha256", None)
-    for name in names_in(document.pop("fortran", None), arrays):
+    fortran = document.pop("fortran", None)
+    if not isinstance(fortran, list) or not all(isinstance(name, str) for name in fortran):
+        raise ModelFileError("The file's list of arrays in columns is malformed.")
+    for name in arrays.keys() & fortran:
         arrays[name] = np.asarray(arrays[name], order="F")
     return document, arrays
-
-
-def names_in(names: Any, arrays: Mapping[str, NDArray[Any]]) -> list[str]:
-    """A list of names of arrays, or ModelFileError."""
-    right = isinstance(names, list) and all(isinstance(n, str) and n in arrays for n in names)
-    if not right:
-        raise ModelFileError("The file's list of arrays is malformed.")
-    return list(names)
 
 
 def _header(data: bytes) -> tuple[dict[str, Any], int]:

@@ -127,19 +127,18 @@ class Flag(Field):
         return bool(value)
 
 
+@dataclass(frozen=True)
 class Text(Field):
     """A string, one of some if there are any to choose from."""
 
+    choices: tuple[str, ...] = ()
     kind = str
-
-    def __init__(self, *choices: str) -> None:
-        self.choices = choices
 
     def read(self, value: Any, arrays: Arrays, where: str) -> str:
         right = isinstance(value, str) and len(value) <= LONGEST_TEXT
-        require(right, f"{where} must be text of at most {LONGEST_TEXT} characters")
-        known = not self.choices or value in self.choices
-        require(known, f"{where} must be one of {self.choices}")
+        right = right and (not self.choices or value in self.choices)
+        one_of = f"one of {self.choices}" if self.choices else f"of at most {LONGEST_TEXT} letters"
+        require(right, f"{where} must be text, {one_of}")
         return str(value)
 
 
