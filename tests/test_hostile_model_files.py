@@ -156,7 +156,7 @@ def test_documents_that_are_bombs_or_no_json(text, tmp_path):
     refusal(redocumented(FILE, text + b'"sha256": "' + b"0" * 64 + b'"}'), tmp_path)
 
 
-def test_documents_that_name_a_key_twice(tmp_path):
+def test_documents_that_name_a_key_twice_or_are_too_long(tmp_path):
     header, body = parts_of(FILE)
     text = body[header["model.json"]["data_offsets"][0] :]
     same = redocumented(FILE, text)
@@ -164,6 +164,8 @@ def test_documents_that_name_a_key_twice(tmp_path):
     PrivateSpectralLDA.load(tmp_path / "model")
     twice = redocumented(FILE, b'{"class": "PrivateSpectralLDA", ' + text[1:])
     assert "not JSON as models are written in" in refusal(twice, tmp_path)
+    long = redocumented(FILE, b" " * LARGEST_TEXT + text)
+    assert "not JSON as models are written in" in refusal(long, tmp_path)
 
 
 def test_classes_and_parts_that_are_not_known(tmp_path):
@@ -227,7 +229,7 @@ def test_hostile_files_are_refused_or_whole(kind, seed):
     assert report["refused"] + report["loaded"] == count
     # Some changes make another model; most make none.
     assert 0 < report["loaded"] < 0.2 * count
-    # Twenty times what the slowest takes.
+    # Seconds of the processor; twenty times what the slowest takes.
     assert report["slowest"] < 2.0
 
 
