@@ -146,7 +146,7 @@ def test_a_stream_goes_on_after_loading(first, tmp_path):
         other.tell(answer)
     assert all(map(np.array_equal, method.components(), other.components()))
     loaded.partial_fit(SAMPLES)
-    assert loaded.n_batches_seen_ == other.n_answers
+    assert loaded.n_batches_seen_ == other.n_answers + 1
     with pytest.raises(ValueError, match="first batch"):
         loaded.set_params(epsilon=9.0).partial_fit(SAMPLES)
 

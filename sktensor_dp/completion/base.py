@@ -1,7 +1,6 @@
 """What the private completions of tensors share."""
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -11,20 +10,18 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from sktensor_dp.completion.entry_recipes import CPRecipe, Model, TuckerRecipe, fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
 from sktensor_dp.completion.inputs import checked_bounds, checked_values, coordinate_array
-from sktensor_dp.completion.plan import plan_completion, plan_slices
+from sktensor_dp.completion.plan import CompletionPlan, plan_completion, plan_slices
 from sktensor_dp.completion.slice_recipes import SharedModel, UnitParameters, fit_slices, fold_in
-from sktensor_dp.estimator.base import NONE, PrivateEstimatorMixin
+from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.input_errors import check_sizes
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
-from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.entries import EntryChunks, SliceChunks, as_entries
 
 __all__ = ["CompletionMixin"]
@@ -48,10 +45,11 @@ def _has_units(estimator: Any) -> bool:
 class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
     """Fitting, prediction and forecasts of completed tensors.
 
-    A subclass says which model it fits in ``_recipe`` and ``_publish``.
+    A subclass says which model it fits in ``_recipe`` and ``_attributes``.
     """
 
     _unit = "entry"
+    _hidden_state = frozenset({"_model", "_ranks"})
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "bounds": [InstanceOf(tuple, list, np.ndarray), NONE],
         "shape": [InstanceOf(tuple, list, np.ndarray), NONE],
@@ -103,7 +101,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
     def _recipe(self, ranks: tuple[int, ...], random_state: Any) -> CPRecipe | TuckerRecipe:
         raise NotImplementedError
 
-    def _publish(self, model: Model) -> None:
+    def _attributes(self, model: Model) -> dict[str, Any]:
         raise NotImplementedError
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -130,7 +128,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             If the accountant has too little left; no budget is spent.
         """
         self._check_all()
-        return self._fit(X, y, self.shape)
+        return self._live(self._planned_fit(X, y, self.shape))
 
     def fit_tensor(self, T: ArrayLike, mask: ArrayLike | None = None) -> Self:
         """Complete a dense tensor with gaps.
@@ -160,29 +158,29 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         if self.shape is not None and tuple(self.shape) != tensor.shape:
             raise ValueError(f"T must have shape {tuple(self.shape)}, got {tensor.shape}.")
         # The shape of an array is public; it holds for indices that have no entry too.
-        return self._fit(np.argwhere(observed), tensor[observed], tensor.shape)
+        planned = self._planned_fit(np.argwhere(observed), tensor[observed], tensor.shape)
+        return self._live(planned)
 
-    def _fit(self, X: Any, y: Any, announced: Sequence[int] | None) -> Self:
+    def _planned_fit(
+        self, X: Any, y: Any, announced: Sequence[int] | None
+    ) -> PlannedFit[EntryCurator] | PlannedFit[SliceCurator]:
+        """Validate entries and plan what is released of them."""
         if announced is None and self.privacy_unit == "slice":
             raise ValueError(
                 "The 'shape' parameter must be given for privacy_unit='slice': which indices "
                 "occur is private."
             )
         bounds = checked_bounds(self)
+        witness = self._witness()
         coordinates, values, shape = as_entries(
-            coordinate_array(self, X, reset=True), checked_values(self, y), announced
+            coordinate_array(witness, X, reset=True), checked_values(self, y), announced
         )
         ranks = self._checked_ranks(shape)
-        random_state = check_random_state(self.random_state)
-        with threadpool_limits(limits=1, user_api="blas"):
-            if self.privacy_unit == "slice":
-                chunks = SliceChunks(coordinates, values, shape, self.unit_mode, bounds)
-                self._fit_slices(chunks, ranks, random_state)
-            else:
-                entries = EntryChunks(coordinates, values, shape, bounds)
-                self._fit_entries(entries, ranks, random_state)
-        self.shape_, self.bounds_, self._ranks = shape, bounds, ranks
-        return self
+        known = {**columns_of(witness), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
+        if self.privacy_unit == "slice":
+            slices = SliceChunks(coordinates, values, shape, self.unit_mode, bounds)
+            return self._planned_slices(slices, ranks, known)
+        return self._planned_entries(EntryChunks(coordinates, values, shape, bounds), ranks, known)
 
     def predict(self, X: ArrayLike) -> Floats:
         """Values at coordinates.
@@ -273,54 +271,65 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             unit_mode=self.unit_mode if self.privacy_unit == "slice" else None,
         )  # fmt: skip
 
-    def _fit_entries(self, chunks: EntryChunks, ranks: tuple[int, ...], random_state: Any) -> None:
+    def _planned_entries(
+        self, chunks: EntryChunks, ranks: tuple[int, ...], known: Mapping[str, Any]
+    ) -> PlannedFit[EntryCurator]:
         shape = chunks.index_set.shape
         plan = plan_completion(
             chunks.n_units, shape, max(ranks), epsilon=self.epsilon, delta=self.delta,
             perturbation=self.perturbation, max_iter=self.max_iter,
         )  # fmt: skip
-        with self._open_curator(EntryCurator, chunks, plan.releases) as curator:
-            model = fit_entries(curator, plan, self._recipe(ranks, random_state))
-            self._keep(model, plan.perturbation, curator.report())
-        self.n_iter_ = max(plan.n_steps, model.n_iter, 1)
-        self._publish(model)
-        if plan.perturbation == "sufficient_statistics" and plan.n_steps == 0 and (
-            self.max_iter is None and max(ranks) > 0
-        ):  # fmt: skip
-            warnings.warn(
-                f"At epsilon={self.epsilon:g}, {chunks.n_units} entries of a tensor of shape "
-                f"{shape} show no components above the noise; mean and biases were fitted. "
-                "See expected_error().",
-                NotEnoughDataWarning,
-                stacklevel=4,
-            )
 
-    def _fit_slices(self, chunks: SliceChunks, ranks: tuple[int, ...], random_state: Any) -> None:
-        plan = plan_slices(
-            chunks.shape, max(ranks), self.unit_mode, self.epsilon, self.delta, self.max_iter
+        def recipe(curator: EntryCurator) -> Fitted:
+            random_state = check_random_state(self.random_state)
+            model = fit_entries(curator, plan, self._recipe(ranks, random_state))
+            state = {
+                **self._attributes(model), "_model": model, "perturbation_": plan.perturbation,
+                "n_iter_": max(plan.n_steps, model.n_iter, 1),
+            }  # fmt: skip
+            return Fitted(state, self._cautions(plan, chunks.n_units, shape, max(ranks)))
+
+        return PlannedFit(EntryCurator, chunks, plan.releases, recipe, known)
+
+    def _cautions(
+        self, plan: CompletionPlan, n_units: int, shape: tuple[int, ...], rank: int
+    ) -> tuple[Warning, ...]:
+        searched = plan.perturbation != "sufficient_statistics" or plan.n_steps > 0
+        if searched or self.max_iter is not None or rank == 0:
+            return ()
+        return (
+            NotEnoughDataWarning(
+                f"At epsilon={self.epsilon:g}, {n_units} entries of a tensor of shape "
+                f"{shape} show no components above the noise; mean and biases were fitted. "
+                "See expected_error()."
+            ),
         )
-        with self._open_curator(SliceCurator, chunks, plan.releases, unit="slice") as curator:
+
+    def _planned_slices(
+        self, chunks: SliceChunks, ranks: tuple[int, ...], known: Mapping[str, Any]
+    ) -> PlannedFit[SliceCurator]:
+        mode = self.unit_mode
+        plan = plan_slices(chunks.shape, max(ranks), mode, self.epsilon, self.delta, self.max_iter)
+
+        def recipe(curator: SliceCurator) -> Fitted:
             model = fit_slices(
-                curator, self.unit_mode, plan, ranks,
-                full_core=self._full_core, random_state=random_state,
+                curator, mode, plan, ranks, full_core=self._full_core,
+                random_state=check_random_state(self.random_state),
                 regularization=self.regularization,
             )  # fmt: skip
-            self._keep(model, "sufficient_statistics", curator.report())
-        self.n_iter_ = max(plan.n_sweeps, 1)
-        self.mean_ = model.level
-        self.biases_ = [mode.effects for mode in model.effects]
-        self.biases_.insert(self.unit_mode, np.zeros(chunks.n_units))
-        if model.components is not None:
-            own = np.zeros((chunks.n_units, ranks[self.unit_mode]))
-            self.factors_ = list(model.components.factors)
-            self.factors_.insert(self.unit_mode, own)
+            state: dict[str, Any] = {
+                "_model": model, "perturbation_": "sufficient_statistics",
+                "n_iter_": max(plan.n_sweeps, 1), "mean_": model.level,
+                "biases_": [effects.effects for effects in model.effects],
+            }  # fmt: skip
+            state["biases_"].insert(mode, np.zeros(chunks.n_units))
+            if model.components is not None:
+                own = np.zeros((chunks.n_units, ranks[mode]))
+                state["factors_"] = list(model.components.factors)
+                state["factors_"].insert(mode, own)
+            return Fitted(state)
 
-    def _keep(self, model: Any, perturbation: str, report: PrivacyReport) -> None:
-        for name in ("factors_", "weights_", "core_", "mean_", "biases_"):
-            self.__dict__.pop(name, None)
-        self._model = model
-        self.perturbation_ = perturbation
-        self.privacy_report_ = report
+        return PlannedFit(SliceCurator, chunks, plan.releases, recipe, known, {"unit": "slice"})
 
     def _values(self, coordinates: NDArray[np.intp]) -> Floats:
         inside = coordinates < np.array(self.shape_)

@@ -185,10 +185,12 @@ class PrivateCPCompletion(
     def _recipe(self, ranks: tuple[int, ...], random_state: Any) -> CPRecipe:
         return CPRecipe(ranks[0], random_state, self.regularization)
 
-    def _publish(self, model: Any) -> None:
+    def _attributes(self, model: Any) -> dict[str, Any]:
         assert isinstance(model, CPCompletion)
-        self.mean_, self.biases_ = model.mean, model.biases
-        self.factors_, self.weights_ = model.factors, model.weights
+        return {
+            "mean_": model.mean, "biases_": model.biases,
+            "factors_": model.factors, "weights_": model.weights,
+        }  # fmt: skip
 
 
 class PrivateTuckerCompletion(
@@ -280,7 +282,9 @@ max_iter, accountant, random_state, verbose
     def _recipe(self, ranks: tuple[int, ...], random_state: Any) -> TuckerRecipe:
         return TuckerRecipe(ranks, random_state, self.regularization)
 
-    def _publish(self, model: Any) -> None:
+    def _attributes(self, model: Any) -> dict[str, Any]:
         assert isinstance(model, TuckerCompletion)
-        self.mean_, self.biases_ = model.mean, model.biases
-        self.factors_, self.core_ = model.factors, model.core
+        return {
+            "mean_": model.mean, "biases_": model.biases,
+            "factors_": model.factors, "core_": model.core,
+        }  # fmt: skip

@@ -1,10 +1,20 @@
-"""What all private estimators share: parameters of the guarantee, charging, the report."""
+"""What all private estimators share: parameters of the guarantee, and the life of a fit.
 
+A fit is validated once and planned once, charged, run by its recipe, and published. All
+that comes before publishing writes on other objects, so that a fit which is refused or
+fails changes nothing.
+"""
+
+import copy
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, TypeVar
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_parameters
 from sktensor_dp.model_files.saving import ModelFileMixin
@@ -14,14 +24,110 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.query import Chunks
 
-__all__ = ["PrivateEstimatorMixin"]
+__all__ = ["Fitted", "FittedStateMixin", "PlannedFit", "PrivateEstimatorMixin", "columns_of"]
 
 NONE = OneOf(None)
+# What scikit-learn's validation of a table leaves behind.
+COLUMNS = ("n_features_in_", "feature_names_in_")
 
 Curator = TypeVar("Curator", bound=DataCurator)
 
 
-class PrivateEstimatorMixin(ModelFileMixin):
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a recipe made of releases.
+
+    Attributes
+    ----------
+    attributes : mapping of str to object
+        Fitted state to publish.
+    cautions : tuple of Warning
+        What to warn of, by released values; before anything is published, as a caller may
+        have made errors of warnings.
+    """
+
+    attributes: Mapping[str, Any]
+    cautions: tuple[Warning, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedFit(Generic[Curator]):
+    """A fit that was validated and planned, and is not paid for.
+
+    Attributes
+    ----------
+    kind : type
+        Of the curator.
+    chunks : Chunks
+        The raw data, for the curator alone.
+    releases : ReleasePlan
+        What is released at what cost.
+    recipe : callable
+        Asks the curator and returns what it was :class:`Fitted`; writes on nothing else.
+    columns : mapping of str to object
+        What validation has seen of the columns.
+    options : mapping of str to object
+        Of the curator.
+    cautions : tuple of Warning
+        What to warn of before the charge, by public numbers.
+    notes : tuple of str
+        For the report.
+    earlier : PrivacyReport or None
+        On batches of the same stream, disjoint from this one.
+    """
+
+    kind: type[Curator]
+    chunks: Chunks
+    releases: ReleasePlan
+    recipe: Callable[[Curator], Fitted]
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    cautions: tuple[Warning, ...] = ()
+    notes: tuple[str, ...] = ()
+    earlier: PrivacyReport | None = None
+
+
+class FittedStateMixin:
+    """Fitted state: attributes whose names end in ``_``, and those of ``_hidden_state``.
+
+    :meth:`_publish` is the only writer of it.
+    """
+
+    _hidden_state: ClassVar[frozenset[str]] = frozenset()
+
+    def _publish(self, attributes: Mapping[str, Any]) -> None:
+        """Replace all that earlier fits left behind, in one step that cannot fail half way."""
+        strange = [name for name in attributes if not self._is_fitted_state(name)]
+        assert not strange, f"{strange} are no names of fitted state"
+        fitted = self._fitted_state()
+        kept = {name: value for name, value in vars(self).items() if name not in fitted}
+        self.__dict__ = {**kept, **attributes}
+
+    def _is_fitted_state(self, name: str) -> bool:
+        public = name.endswith("_") and not name.startswith("_")
+        return public or name in self._hidden_state
+
+    def _fitted_state(self) -> dict[str, Any]:
+        """All that the last fit left behind."""
+        return {name: v for name, v in vars(self).items() if self._is_fitted_state(name)}
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """What fails in this block after a fit undoes the fit."""
+        before = self._fitted_state()
+        try:
+            yield
+        except BaseException:
+            self._publish(before)
+            raise
+
+
+def columns_of(witness: Any) -> dict[str, Any]:
+    """What validation has left on an estimator."""
+    return {name: vars(witness)[name] for name in COLUMNS if name in vars(witness)}
+
+
+class PrivateEstimatorMixin(ModelFileMixin, FittedStateMixin):
     """Parameters ``epsilon, delta, accountant, random_state, verbose`` and the report.
 
     A subclass lists its other parameters in ``_own_constraints`` and names
@@ -29,6 +135,7 @@ class PrivateEstimatorMixin(ModelFileMixin):
     """
 
     _unit: ClassVar[str] = "sample"
+    _hidden_state = frozenset({"_stream", "_n_features_out"})
     _privacy_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "epsilon": [Number(0, math.inf, closed="right")],
         "delta": [Number(0, 1, closed="left")],
@@ -73,6 +180,70 @@ class PrivateEstimatorMixin(ModelFileMixin):
             verbose=int(self.verbose),  # type: ignore[attr-defined]
             **options,
         )
+
+    def _witness(self) -> Self:
+        """A copy that validation may write on."""
+        return copy.copy(self)
+
+    def _live(self, planned: PlannedFit[Any]) -> Self:
+        """Charge, run the recipe and publish: a fit from its plan to its end."""
+        return self._end(self._paid(planned))
+
+    def _paid(self, planned: PlannedFit[Curator]) -> Fitted:
+        """Charge a plan and run its recipe; nothing is published yet."""
+        for caution in planned.cautions:
+            warnings.warn(caution, stacklevel=4)
+        with (
+            # Products are small or bound by memory: threads that wait for each other
+            # made fits ten times slower on a busy machine, and none faster on an idle one.
+            threadpool_limits(limits=1, user_api="blas"),
+            self._open_curator(
+                planned.kind, planned.chunks, planned.releases, **planned.options
+            ) as curator,
+        ):
+            fitted = planned.recipe(curator)
+            report = curator.report(planned.notes)
+        if planned.earlier is not None:
+            report = planned.earlier.joined(report)
+        attributes = {**planned.columns, **fitted.attributes, "privacy_report_": report}
+        return replace(fitted, attributes=attributes)
+
+    def _end(self, fitted: Fitted) -> Self:
+        """Say what released values give reason to, then publish."""
+        for caution in fitted.cautions:
+            warnings.warn(caution, stacklevel=4)
+        self._publish(fitted.attributes)
+        return self
+
+    def _adopt(self, report: PrivacyReport) -> None:
+        """Tell the guarantee of a search: the own report covers one fit, not its choice.
+
+        A stream goes on without the ledger that the fit was charged to.
+        """
+        state = {**self._fitted_state(), "privacy_report_": report}
+        if "_stream" in state:
+            state["_stream"] = replace(state["_stream"], accountant=None)
+        self._publish(state)
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit, and return what :meth:`transform` makes of the same data.
+
+        Parameters
+        ----------
+        X : array-like
+            As for :meth:`fit`.
+        y : array-like, optional
+            As for :meth:`fit`.
+        **fit_params : object
+            Further arguments of :meth:`fit`.
+
+        Returns
+        -------
+        array
+            Of whoever passes the data: it is not protected by the fit.
+        """
+        with self._all_or_nothing():
+            return super().fit_transform(X, y, **fit_params)  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -82,6 +82,9 @@ def read_archive(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
         raise ModelFileError("The file holds no model.")
     state = document.get("state")
     stream = state.get("_stream") if isinstance(state, dict) else None
+    if isinstance(stream, dict):
+        # A stream held the report beside the model, which has one of its own.
+        stream.pop("report", None)
     if isinstance(stream, dict) and isinstance(stream.get("method"), dict):
         # Parts of a power method were named after its private attributes.
         renamed = {name.removeprefix("_"): part for name, part in stream["method"].items()}

@@ -165,8 +165,8 @@ class ModelFileMixin:
 
     def _restore(self, state: SimpleNamespace) -> None:
         """Take over attributes that were checked; their names are those declared."""
-        vars(self).update(vars(state))
-        vars(self).update({name: of(state) for name, of in self._saved_state.aliases.items()})
+        aliases = {name: of(state) for name, of in self._saved_state.aliases.items()}
+        self._publish({**vars(state), **aliases})
 
 
 def _written(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:

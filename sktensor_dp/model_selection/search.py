@@ -11,7 +11,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.base import PrivateEstimatorMixin
+from sktensor_dp.estimator.base import FittedStateMixin, PrivateEstimatorMixin
 from sktensor_dp.estimator.parameters import Constraint, Number, check_parameters
 from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_selection.candidates import checked_distributions
@@ -40,7 +40,7 @@ def _model_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
+class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
     """Random search over hyperparameters that is private as a whole.
 
     Candidates are drawn at random with replacement, fitted on a part of the rows, and
@@ -244,7 +244,14 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             if best is None or trial.score > best.score:
                 best = trial
         assert best is not None  # there is at least one trial
-        self._publish(trials.refitted(best), prefix, n_units, delta)
+        best = trials.refitted(best)
+        state = self._attributes(best, prefix, n_units, delta)
+        self._say("search ended")
+        # What numpy says of the rows a step was shown is no release.
+        ours = (NotEnoughDataWarning, PrivacyLeakWarning)
+        for told in (told for told in best.warnings if issubclass(told.category, ours)):
+            warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
+        self._publish(state)
         return self
 
     def _checked(self) -> tuple[str, list[Mapping[str, Any]], str | Callable[..., Any]]:
@@ -271,8 +278,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             payer.charge([LedgerEntry(type(self).__name__, "private_selection", 1, cost)])
         self._say("search begins")
 
-    def _publish(self, best: Trial, prefix: str, n_units: int, delta: float) -> None:
-        """Set the attributes, and pass on what the best trial's fits warned of."""
+    def _attributes(self, best: Trial, prefix: str, n_units: int, delta: float) -> dict[str, Any]:
+        """What the search leaves behind."""
         step = step_at(best.model, prefix)
         one = step.privacy_report_
         note = (
@@ -281,23 +288,19 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             f"{self.n_trials:g}, and the best was released alone: the guarantee is that of the "
             "whole search."
         )
-        self.privacy_report_ = PrivacyReport(
+        report = PrivacyReport(
             float(self.epsilon), delta, one.unit, one.neighbours, n_units,
             one.sampler, one.seeded, best.rows, (*one.notes, note),
         )  # fmt: skip
         # Its own report tells what one fit costs, which is not what it cost to choose it.
-        step.privacy_report_ = self.privacy_report_
-        self.best_estimator_ = best.model
-        self.best_params_ = best.params
-        self.best_score_ = best.score
-        self.__dict__.pop("feature_names_in_", None)
+        step._adopt(report)
+        state = {
+            "privacy_report_": report, "best_estimator_": best.model,
+            "best_params_": best.params, "best_score_": best.score,
+        }  # fmt: skip
         if hasattr(best.model, "feature_names_in_"):
-            self.feature_names_in_ = best.model.feature_names_in_
-        self._say("search ended")
-        # What numpy says of the rows a step was shown is no release.
-        ours = (NotEnoughDataWarning, PrivacyLeakWarning)
-        for told in (told for told in best.warnings if issubclass(told.category, ours)):
-            warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
+            state["feature_names_in_"] = best.model.feature_names_in_
+        return state
 
     def _say(self, what: str) -> None:
         if self.verbose:
@@ -325,7 +328,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     @available_if(_model_has("transform"))
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Search, and return what the best model makes of `X`."""
-        return self.fit(X, y).transform(X)
+        with self._all_or_nothing():
+            return self.fit(X, y).transform(X)
 
     @available_if(_model_has("score_samples"))
     def score_samples(self, X: Any) -> Any:

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -212,8 +212,6 @@ class Trials:
                 "A step of the estimator changed the number of rows: the units that the private "
                 "step protects are not those of the search."
             )
-        if getattr(step, "_stream", None) is not None:
-            step._stream = replace(step._stream, accountant=None)
         return model, caught
 
     def _scored(self, model: Any, rows: Integers) -> tuple[float, ReleaseRecord]:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from sktensor_dp.estimator.base import NONE
+from sktensor_dp.estimator.base import NONE, columns_of
 from sktensor_dp.estimator.forecast import Forecast
 from sktensor_dp.estimator.input_errors import check_sizes
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
@@ -244,15 +244,16 @@ class PrivateTensorPowerMethod(
             If the accountant has too little left; no budget is spent.
         """
         self._check_combination(PERTURBATIONS, "fit")
-        X = self._validated(X, reset=True)
+        witness = self._witness()
+        X = witness._validated(X, reset=True)
         n_samples, n_features = X.shape
         if self.moment == "single_topic":
-            self._fit(CountChunks(X, n_samples, n_features))
+            chunks: CountChunks | SampleChunks = CountChunks(X, n_samples, n_features)
         elif self._plan(n_samples, n_features, self.perturbation).perturbation == "stream":
-            self._fit_stream(self._batches(X))
+            return self._fit_stream(self._batches(X), witness)
         else:
-            self._fit(SampleChunks(X, n_samples, n_features))
-        return self
+            chunks = SampleChunks(X, n_samples, n_features)
+        return self._live(self._planned_fit(chunks, columns_of(witness)))
 
     def fit_tensor(self, T: ArrayLike) -> "PrivateTensorPowerMethod":
         """Decompose a symmetric tensor whose entries are private.
@@ -293,10 +294,8 @@ class PrivateTensorPowerMethod(
                 f"T must be symmetric; its asymmetric part has {relative:.1g} of its norm. "
                 "sktensor_dp.tensor.symmetrize averages a tensor over its modes."
             )
-        self.n_features_in_ = tensor.shape[0]
-        self.__dict__.pop("feature_names_in_", None)
-        self._fit_tensor(TensorChunk(tensor_oracle(tensor)), tensor.shape[0])
-        return self
+        chunk = TensorChunk(tensor_oracle(tensor))
+        return self._live(self._planned_tensor(chunk, tensor.shape[0]))
 
     def plan(self, n_samples: int, n_features: int) -> Forecast:
         """Say what a fit would release and how well, from public numbers alone.

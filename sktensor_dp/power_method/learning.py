@@ -1,17 +1,15 @@
 """How a tensor power method turns its parameters into plans, curators and attributes."""
 
 import math
-import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
-from threadpoolctl import threadpool_limits
 
-from sktensor_dp.estimator.base import PrivateEstimatorMixin
+from sktensor_dp.estimator.base import Fitted, PlannedFit, PrivateEstimatorMixin
 from sktensor_dp.estimator.input_errors import data_free_errors
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method.plan import AFTER_RELEASE, MomentPlan, plan_moments
@@ -19,7 +17,6 @@ from sktensor_dp.power_method.recipe import FittedComponents, fit_gaussian_mixtu
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.privacy.curators.samples import SampleCurator, TensorCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
 from sktensor_dp.spectral_topics.recipe import SpectralFit
 from sktensor_dp.statistics.counts import CountChunks, as_counts
@@ -27,7 +24,7 @@ from sktensor_dp.statistics.power_iterations import TensorChunk
 from sktensor_dp.statistics.samples import SampleChunks, as_samples
 from sktensor_dp.tensor.online import OnlinePowerMethod
 
-__all__ = ["PowerLearningMixin", "found_by"]
+__all__ = ["PowerLearningMixin", "attributes_of", "found_by"]
 
 Floats = NDArray[np.float64]
 
@@ -112,73 +109,78 @@ class PowerLearningMixin(PrivateEstimatorMixin):
             limits={},
         )
 
-    def _fit(self, chunks: CountChunks | SampleChunks) -> None:
-        """Plan, charge, release and set attributes; `chunks` has been validated."""
-        self._forget()
-        self._warn_of_cap(chunks.n_features)
-        random_state = check_random_state(self.random_state)
-        # Products are small or bound by memory: threads that wait for each other cost more.
-        with threadpool_limits(limits=1, user_api="blas"):
-            if isinstance(chunks, CountChunks):
-                fitted, report = self._fit_topics(chunks, random_state)
-            else:
-                fitted, report = self._fit_samples(chunks, random_state)
-        self._publish(fitted, report)
-        self._warn_of_noise(fitted)
+    def _planned_fit(
+        self, chunks: CountChunks | SampleChunks, columns: Mapping[str, Any]
+    ) -> PlannedFit[Any]:
+        """Plan a fit of validated data that is read as often as needed."""
+        if isinstance(chunks, CountChunks):
+            return self._planned_topics(chunks, columns)
+        return self._planned_samples(chunks, columns)
 
-    def _fit_topics(
-        self, chunks: CountChunks, random_state: np.random.RandomState
-    ) -> tuple[FittedComponents, PrivacyReport]:
+    def _planned_topics(
+        self, chunks: CountChunks, columns: Mapping[str, Any]
+    ) -> PlannedFit[DocumentCurator]:
         plan = self._topic_plan(chunks.n_units, chunks.n_features)
-        pure = self.delta == 0
-        self.n_iter_ = self.max_iter or AFTER_RELEASE
-        with self._open_curator(
-            DocumentCurator, chunks, plan.releases, unit="document", limits={}, pure=pure
-        ) as curator:
-            fitted = SpectralFit(
-                curator, plan, concentration=0.0, geometry="isotropic", random_state=random_state,
-                n_restarts=self.n_restarts, max_iter=self.n_iter_,
+        max_iter = self.max_iter or AFTER_RELEASE
+
+        def recipe(curator: DocumentCurator) -> Fitted:
+            topics = SpectralFit(
+                curator, plan, concentration=0.0, geometry="isotropic",
+                random_state=check_random_state(self.random_state),
+                n_restarts=self.n_restarts, max_iter=max_iter,
             ).run()  # fmt: skip
-            order = np.argsort(-fitted.weights, kind="stable")
-            found = FittedComponents(fitted.topics[order], fitted.weights[order], fitted.n_resolved)
-            return found, curator.report()
+            order = np.argsort(-topics.weights, kind="stable")
+            found = FittedComponents(topics.topics[order], topics.weights[order], topics.n_resolved)
+            return self._fitted(found, max_iter)
 
-    def _fit_samples(
-        self, chunks: SampleChunks, random_state: np.random.RandomState
-    ) -> tuple[FittedComponents, PrivacyReport]:
-        plan = self._plan(chunks.n_units, chunks.n_features, self.perturbation)
+        options = {"unit": "document", "limits": {}, "pure": self.delta == 0}
+        return PlannedFit(
+            DocumentCurator, chunks, plan.releases, recipe, columns, options,
+            self._cautions_of_cap(chunks.n_features),
+        )  # fmt: skip
+
+    def _planned_samples(
+        self, chunks: SampleChunks, columns: Mapping[str, Any]
+    ) -> PlannedFit[SampleCurator]:
+        n_features = chunks.n_features
+        plan = self._plan(chunks.n_units, n_features, self.perturbation)
         offset = self._offset()
-        self.n_iter_ = plan.max_iter
-        with self._open_curator(
-            SampleCurator, chunks, plan.releases, radius=self._radius(), offset=offset
-        ) as curator:
-            if self.moment == "gaussian_mixture":
-                fitted = fit_gaussian_mixture(curator, plan, offset, random_state)
-            elif plan.perturbation == "iteration":
-                fitted = self._iterated(curator, plan, chunks.n_features, random_state)
-            else:
-                fitted = fit_raw_moments(curator, plan, chunks.n_features, random_state)
-            return fitted, curator.report()
 
-    def _fit_tensor(self, chunk: TensorChunk, n_features: int) -> None:
-        """Decompose a tensor whose entries are private."""
-        self._forget()
-        self._warn_of_cap(n_features)
+        def recipe(curator: SampleCurator) -> Fitted:
+            random_state = check_random_state(self.random_state)
+            if self.moment == "gaussian_mixture":
+                found = fit_gaussian_mixture(curator, plan, offset, random_state)
+            elif plan.perturbation == "iteration":
+                found = self._iterated(curator, plan, n_features, random_state)
+            else:
+                found = fit_raw_moments(curator, plan, n_features, random_state)
+            return self._fitted(found, plan.max_iter)
+
+        return PlannedFit(
+            SampleCurator, chunks, plan.releases, recipe, columns,
+            {"radius": self._radius(), "offset": offset}, self._cautions_of_cap(n_features),
+        )  # fmt: skip
+
+    def _planned_tensor(self, chunk: TensorChunk, n_features: int) -> PlannedFit[TensorCurator]:
+        """Plan to decompose a tensor whose entries are private."""
         plan = self._plan(1, n_features, "iteration")
         releases = ReleasePlan.split(
             self.epsilon, self.delta, {"tensor_power_iterations": 1.0},
             {"tensor_power_iterations": plan.n_components * (plan.max_iter + 1)},
         )  # fmt: skip
-        self.n_iter_ = plan.max_iter
         bound = self._bound()
-        with self._open_curator(
-            TensorCurator, chunk, releases, bound=bound, unit="entry",
-            neighbours=f"tensors that differ by {bound:g} in each of the six orders of one entry",
-        ) as curator:  # fmt: skip
+
+        def recipe(curator: TensorCurator) -> Fitted:
             random_state = check_random_state(self.random_state)
-            fitted = self._iterated(curator, plan, n_features, random_state)
-            self._publish(fitted, curator.report())
-        self._warn_of_noise(fitted)
+            found = self._iterated(curator, plan, n_features, random_state)
+            return self._fitted(found, plan.max_iter)
+
+        neighbours = f"tensors that differ by {bound:g} in each of the six orders of one entry"
+        return PlannedFit(
+            TensorCurator, chunk, releases, recipe, {"n_features_in_": n_features},
+            {"bound": bound, "unit": "entry", "neighbours": neighbours},
+            self._cautions_of_cap(n_features),
+        )  # fmt: skip
 
     def _iterated(
         self,
@@ -207,39 +209,33 @@ class PowerLearningMixin(PrivateEstimatorMixin):
             random_state=random_state,
         )
 
-    def _publish(self, fitted: FittedComponents, report: PrivacyReport) -> None:
-        self.components_ = fitted.components
-        self.weights_ = fitted.weights
-        if fitted.variances is not None:
-            self.covariances_ = fitted.variances
-        self.n_components_ = self._n_features_out = len(fitted.components)
-        self.privacy_report_ = report
+    def _fitted(self, found: FittedComponents, n_iter: int) -> Fitted:
+        """State of a fit that is complete, and what to warn of."""
+        state = {**attributes_of(found), "n_iter_": n_iter}
+        return Fitted(state, self._cautions_of_noise(found))
 
-    def _forget(self) -> None:
-        """Drop what only some fits leave behind."""
-        for name in ("_stream", "covariances_", *STREAM_PROGRESS):
-            self.__dict__.pop(name, None)
-
-    def _warn_of_cap(self, n_features: int) -> None:
-        if n_features < self.n_components:
-            warnings.warn(
+    def _cautions_of_cap(self, n_features: int) -> tuple[Warning, ...]:
+        if n_features >= self.n_components:
+            return ()
+        return (
+            UserWarning(
                 f"n_components={self.n_components} exceeds the {n_features} features; "
-                f"{n_features} components are fitted.",
-                UserWarning,
-                stacklevel=4,
-            )
+                f"{n_features} components are fitted."
+            ),
+        )
 
-    def _warn_of_noise(self, fitted: FittedComponents) -> None:
+    def _cautions_of_noise(self, fitted: FittedComponents) -> tuple[Warning, ...]:
         wanted = min(self.n_components, fitted.components.shape[1])
-        if fitted.n_resolved < wanted and not math.isinf(self.epsilon):
-            warnings.warn(
+        if fitted.n_resolved >= wanted or math.isinf(self.epsilon):
+            return ()
+        return (
+            NotEnoughDataWarning(
                 f"Of {wanted} components asked for, the released moments show "
                 f"{fitted.n_resolved} above their noise; {len(fitted.components)} were fitted. "
                 "More samples, a larger epsilon, a smaller data_norm or fewer n_components "
-                "would help: see plan().",
-                NotEnoughDataWarning,
-                stacklevel=4,
-            )
+                "would help: see plan()."
+            ),
+        )
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         with data_free_errors(X):
@@ -247,6 +243,17 @@ class PowerLearningMixin(PrivateEstimatorMixin):
                 self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32, np.int64]
             )
         return as_counts(X) if self.moment == "single_topic" else as_samples(X)
+
+
+def attributes_of(found: FittedComponents) -> dict[str, Any]:
+    """Fitted state that every fit of components leaves behind."""
+    state = {
+        "components_": found.components,
+        "weights_": found.weights,
+        "n_components_": len(found.components),
+        "_n_features_out": len(found.components),
+    }
+    return state if found.variances is None else {**state, "covariances_": found.variances}
 
 
 def found_by(method: OnlinePowerMethod, sigma: float) -> FittedComponents:

@@ -15,7 +15,7 @@ from sktensor_dp.model_files.fields import (
     Record,
     require,
 )
-from sktensor_dp.model_files.saving import INPUT, REPORT, SavedState
+from sktensor_dp.model_files.saving import INPUT, SavedState
 from sktensor_dp.power_method.learning import STREAM_PROGRESS
 from sktensor_dp.power_method.stream import StreamState
 from sktensor_dp.tensor.online import OnlinePowerMethod
@@ -44,7 +44,7 @@ STREAM = Record(
     StreamState,
     {
         "method": METHOD, "sigma": Real(0, finite=False),
-        "budget": ListOf(Real(0, finite=False), tuple, 3, 3), "report": REPORT,
+        "budget": ListOf(Real(0, finite=False), tuple, 3, 3),
     },
     derived={"accountant": None},
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Streams of disjoint batches, each read once."""
 
-import warnings
-from collections.abc import Iterable, Iterator
+import copy
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,11 +10,18 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from threadpoolctl import threadpool_limits
 
+from sktensor_dp.estimator.base import Fitted, PlannedFit, columns_of
 from sktensor_dp.estimator.input_errors import check_source
 from sktensor_dp.exceptions import NotEnoughDataWarning
-from sktensor_dp.power_method.learning import PERTURBATIONS, PowerLearningMixin, found_by
+from sktensor_dp.power_method.learning import (
+    PERTURBATIONS,
+    STREAM_PROGRESS,
+    PowerLearningMixin,
+    attributes_of,
+    found_by,
+)
+from sktensor_dp.power_method.recipe import FittedComponents
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.samples import SampleCurator
 from sktensor_dp.privacy.report import PrivacyReport
@@ -39,15 +46,24 @@ class StreamState:
         Epsilon, delta and data_norm of every batch.
     accountant : BudgetAccountant or None
         Who was charged for the first batch, and so for all.
-    report : PrivacyReport
-        On all batches so far.
     """
 
     method: OnlinePowerMethod
     sigma: float
     budget: tuple[float, float, float]
     accountant: BudgetAccountant | None
-    report: PrivacyReport
+
+    @property
+    def found(self) -> FittedComponents:
+        """Components so far."""
+        return found_by(self.method, self.sigma)
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """Fitted state that only streams have."""
+        method = self.method
+        progress = (method.n_answers, method.n_answers_needed, method.is_complete)
+        return {"_stream": self, **dict(zip(STREAM_PROGRESS, progress, strict=True))}
 
 
 def _reads_batches(estimator: Any) -> bool:
@@ -101,15 +117,15 @@ class PowerStreamMixin(PowerLearningMixin):
             self.perturbation == "auto" and n_samples is None and self.moment == "raw"
         )
         if streams:
-            return self._fit_stream(source)
+            witness = self._witness()
+            batches = (witness._validated(X, reset=place == 0) for place, X in enumerate(source))
+            return self._fit_stream(batches, witness)
         check_source(source, n_samples, n_features)
         assert n_samples is not None
         assert n_features is not None
-        self.n_features_in_ = n_features
-        self.__dict__.pop("feature_names_in_", None)
         wrapper = CountChunks if self.moment == "single_topic" else SampleChunks
-        self._fit(wrapper(source, n_samples, n_features))
-        return self
+        chunks = wrapper(source, n_samples, n_features)
+        return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
 
     @available_if(_reads_batches)
     def partial_fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> Self:
@@ -149,55 +165,59 @@ class PowerStreamMixin(PowerLearningMixin):
                 f"epsilon, delta and data_norm must be those of the first batch, "
                 f"{stream.budget}, which were charged; got {now}. fit() starts a new stream."
             )
-        X = self._validated(X, reset=stream is None)
         if stream is None:
-            self._warn_of_cap(X.shape[1])
-        self._fit_batch(X)
-        return self
+            witness = self._witness()
+            X = witness._validated(X, reset=True)
+            return self._live(self._planned_batch(X, None, columns_of(witness)))
+        X = self._validated(X, reset=False)
+        return self._live(self._planned_batch(X, stream, columns_of(self), self.privacy_report_))
 
-    def _fit_batch(self, X: Any) -> None:
-        """One step on a batch that no other step reads, at the full budget."""
-        stream: StreamState | None = getattr(self, "_stream", None)
+    def _planned_batch(
+        self,
+        X: Any,
+        stream: StreamState | None,
+        columns: Mapping[str, Any],
+        earlier: PrivacyReport | None = None,
+    ) -> PlannedFit[SampleCurator]:
+        """Plan one step on a batch that no other step reads, at the full budget."""
         chunks = SampleChunks(X, *X.shape)
         plan = self._plan(chunks.n_units, chunks.n_features, "stream")
-        if stream is None:
-            method = self._method(plan, chunks.n_features, check_random_state(self.random_state))
-        else:
-            method = stream.method
-        payer = self._payer()
+        budget, payer = (self.epsilon, self.delta, self._radius()), self._payer()
+
+        def recipe(curator: SampleCurator) -> Fitted:
+            if stream is None:
+                random_state = check_random_state(self.random_state)
+                method = self._method(plan, chunks.n_features, random_state)
+            else:
+                # Another one: a step that fails must not have moved the stream.
+                method = copy.deepcopy(stream.method)
+            answers = curator.power_iterations(method.ask())
+            method.tell(answers.value)
+            after = StreamState(method, answers.sigma, budget, payer)
+            return Fitted(
+                {**attributes_of(after.found), **after.progress, "n_iter_": plan.max_iter}
+            )
+
         # Another accountant keeps another ledger, which knows nothing of the first batch.
         charge = stream is None or payer is not stream.accountant
-        with (
-            threadpool_limits(limits=1, user_api="blas"),
-            self._open_curator(
-                SampleCurator, chunks, plan.releases, charge=charge, radius=self._radius()
-            ) as curator,
-        ):
-            answers = curator.power_iterations(method.ask())
-            report = curator.report()
-        method.tell(answers.value)
-        if stream is not None:
-            report = stream.report.joined(report)
-        budget = (self.epsilon, self.delta, self._radius())
-        self._stream = StreamState(method, answers.sigma, budget, payer, report)
-        self.n_iter_ = plan.max_iter
-        self.n_batches_seen_ = method.n_answers
-        self.n_batches_needed_ = method.n_answers_needed
-        self.is_complete_ = method.is_complete
-        self._publish(found_by(method, answers.sigma), report)
+        return PlannedFit(
+            SampleCurator, chunks, plan.releases, recipe, columns,
+            {"radius": self._radius(), "charge": charge},
+            self._cautions_of_cap(chunks.n_features) if stream is None else (),
+            earlier=earlier,
+        )  # fmt: skip
 
-    def _fit_stream(self, batches: Iterable[Any]) -> Self:
-        self._forget()
+    def _fit_stream(self, batches: Iterable[Any], witness: Any) -> Self:
+        """One step on each of some validated batches; published once all are read."""
+        fitted: Mapping[str, Any] = {}
         for X in batches:
-            first = not hasattr(self, "_stream")
-            X = self._validated(X, reset=first)
-            if first:
-                self._warn_of_cap(X.shape[1])
-            self._fit_batch(X)
-        if not hasattr(self, "_stream"):
+            planned = self._planned_batch(
+                X, fitted.get("_stream"), columns_of(witness), fitted.get("privacy_report_")
+            )
+            fitted = self._paid(planned).attributes
+        if not fitted:
             raise ValueError("the source of chunks yielded none.")
-        self._warn_of_stream()
-        return self
+        return self._end(Fitted(fitted, self._cautions_of_stream(fitted["_stream"])))
 
     def _batches(self, X: Any) -> Iterator[Any]:
         """Split rows at random into batches of equal size, some left to polish."""
@@ -208,15 +228,13 @@ class PowerStreamMixin(PowerLearningMixin):
         for rows in np.array_split(order, min(n_batches, len(order))):
             yield X[rows]
 
-    def _warn_of_stream(self) -> None:
-        """Say what a whole stream has not shown."""
-        state: StreamState = self._stream
-        if state.method.is_complete:
-            self._warn_of_noise(found_by(state.method, state.sigma))
-            return
-        warnings.warn(
-            f"The stream ended after {state.method.n_answers} batches; "
-            f"{state.method.n_answers_needed} are needed for all components.",
-            NotEnoughDataWarning,
-            stacklevel=4,
+    def _cautions_of_stream(self, stream: StreamState) -> tuple[Warning, ...]:
+        """What a whole stream has not shown."""
+        if stream.method.is_complete:
+            return self._cautions_of_noise(stream.found)
+        return (
+            NotEnoughDataWarning(
+                f"The stream ended after {stream.method.n_answers} batches; "
+                f"{stream.method.n_answers_needed} are needed for all components."
+            ),
         )

@@ -143,8 +143,8 @@ class PrivacyReport:
         Returns
         -------
         PrivacyReport
-            The larger epsilon and delta for all units, and the rows of both; equal
-            ones that follow each other are counted as uses of one.
+            The larger epsilon and delta for all units, and the rows and notes of both;
+            equal rows that follow each other are counted as uses of one.
         """
         rows = self.rows
         for row in later.rows:
@@ -160,7 +160,7 @@ class PrivacyReport:
             sampler=min(self.sampler, later.sampler, key=("float", "grid", "exact").index),
             seeded=self.seeded or later.seeded,
             rows=rows,
-            notes=(DISJOINT,),
+            notes=tuple(dict.fromkeys((*self.notes, *later.notes, DISJOINT))),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -9,15 +9,14 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from sktensor_dp.estimator.base import NONE
+from sktensor_dp.estimator.base import NONE, columns_of
 from sktensor_dp.estimator.input_errors import check_sizes, check_source
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_lda.inference import TopicInferenceMixin
 from sktensor_dp.spectral_lda.learning import TopicLearningMixin
 from sktensor_dp.spectral_lda.saved import SAVED_TOPICS
-from sktensor_dp.spectral_lda.stream import StreamState, continue_stream
+from sktensor_dp.spectral_lda.stream import StreamState
 from sktensor_dp.spectral_topics.forecast import TopicForecast, forecast
 from sktensor_dp.statistics.counts import CountChunks
 
@@ -213,9 +212,9 @@ class PrivateSpectralLDA(
             If the accountant has too little left; no budget is spent.
         """
         self._check_parameters()
-        X = self._validated(X, reset=True)
-        self._fit(CountChunks(X, *X.shape))
-        return self
+        witness = self._witness()
+        X = witness._validated(X, reset=True)
+        return self._live(self._planned_fit(CountChunks(X, *X.shape), columns_of(witness)))
 
     def fit_chunks(
         self, source: Iterable[Any], *, n_samples: int, n_features: int
@@ -247,10 +246,8 @@ class PrivateSpectralLDA(
         """
         self._check_parameters()
         check_source(source, n_samples, n_features)
-        self.n_features_in_ = n_features
-        self.__dict__.pop("feature_names_in_", None)
-        self._fit(CountChunks(source, n_samples, n_features))
-        return self
+        chunks = CountChunks(source, n_samples, n_features)
+        return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
 
     def partial_fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> "PrivateSpectralLDA":
         """Learn from one more batch of documents that no other batch contains.
@@ -285,21 +282,13 @@ class PrivateSpectralLDA(
                 f"epsilon and delta must be those of the first batch, {stream.budget}, which "
                 f"were charged; got {(self.epsilon, self.delta)}. fit() starts a new stream."
             )
-        X = self._validated(X, reset=stream is None)
-        chunks = CountChunks(X, *X.shape)
         if stream is None:
-            fitted, budget = self._fit(chunks), (self.epsilon, self.delta)
-            self._stream = StreamState.after(fitted, budget, self._payer(), self.privacy_report_)
-            return self
-        plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
-        # Another accountant keeps another ledger, which knows nothing of the first batch.
-        charge = self._payer() is not stream.accountant
-        with self._open(chunks, plan, charge=charge) as curator:
-            self._stream = continue_stream(
-                curator, stream, self._concentration(), self.clip_norm_["counts"]
-            )
-            self._publish(self._stream.fitted, self._stream.report)
-        return self
+            witness = self._witness()
+            X = witness._validated(X, reset=True)
+            chunks = CountChunks(X, *X.shape)
+            return self._live(self._planned_fit(chunks, columns_of(witness), begins=True))
+        X = self._validated(X, reset=False)
+        return self._live(self._planned_batch(CountChunks(X, *X.shape), stream))
 
     def plan(
         self, n_samples: int, n_features: int, *, document_length: float = 100.0

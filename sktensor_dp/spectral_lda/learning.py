@@ -1,7 +1,6 @@
 """How a topic model turns its parameters into a plan, a curator and fitted attributes."""
 
 import math
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,15 +9,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
-from threadpoolctl import threadpool_limits
 
-from sktensor_dp.estimator.base import PrivateEstimatorMixin
+from sktensor_dp.estimator.base import Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.input_errors import data_free_errors
 from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.spectral_lda.stream import StreamState, continue_stream
 from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
 from sktensor_dp.spectral_topics.recipe import FittedTopics, SpectralFit
 from sktensor_dp.statistics.counts import CountChunks, as_counts
@@ -40,24 +38,16 @@ class TopicLearningMixin(PrivateEstimatorMixin):
     n_refinements: int | str
     clip_norm: str | Mapping[str, float]
     random_state: Any
+    clip_norm_: Mapping[str, float]
 
-    def _fit(self, chunks: CountChunks) -> FittedTopics:
-        """Plan, charge, release and set attributes; `chunks` has been validated."""
+    def _planned_fit(
+        self, chunks: CountChunks, columns: Mapping[str, Any], *, begins: bool = False
+    ) -> PlannedFit[DocumentCurator]:
+        """Plan a fit of validated data, or with `begins` of the first batch of a stream."""
         plan = self._plan(chunks.n_units, chunks.n_features)
-        if plan.n_components < self.n_components:
-            warnings.warn(
-                f"n_components={self.n_components} exceeds the {chunks.n_features} features; "
-                f"{plan.n_components} topics are fitted.",
-                UserWarning,
-                stacklevel=3,
-            )
-        self.__dict__.pop("_stream", None)
-        with (
-            # Its products are small or bound by memory: threads that wait for each other
-            # made fits ten times slower on a busy machine, and none faster on an idle one.
-            threadpool_limits(limits=1, user_api="blas"),
-            self._open(chunks, plan.releases) as curator,
-        ):
+        budget, payer = (self.epsilon, self.delta), self._payer()
+
+        def recipe(curator: DocumentCurator) -> Fitted:
             fitted = SpectralFit(
                 curator,
                 plan,
@@ -65,40 +55,72 @@ class TopicLearningMixin(PrivateEstimatorMixin):
                 geometry=self.noise_geometry,
                 random_state=check_random_state(self.random_state),
             ).run()
-            self.clip_norm_ = dict(curator.limits)
-            self._publish(fitted, curator.report())
-        if fitted.n_resolved < plan.n_components and not math.isinf(self.epsilon):
-            fitted_count = f"{self.n_components_} were fitted"
-            if self.n_components_ > fitted.n_resolved:
-                fitted_count += ", of which the others are uncertain"
-            warnings.warn(
-                f"Of {plan.n_components} topics asked for, the released second moment shows "
-                f"{fitted.n_resolved} above its noise; {fitted_count}. More documents, a larger "
-                "epsilon or fewer n_components would help: see plan().",
-                NotEnoughDataWarning,
-                stacklevel=3,
-            )
-        return fitted
+            state = {**self._attributes(fitted), "clip_norm_": dict(curator.limits)}
+            if begins:
+                state["_stream"] = StreamState.after(fitted, budget, payer)
+            return Fitted(state, self._cautions(fitted, plan))
 
-    def _open(
-        self, chunks: CountChunks, plan: ReleasePlan, *, charge: bool = True
-    ) -> DocumentCurator:
-        return self._open_curator(
-            DocumentCurator,
-            chunks,
-            plan,
-            charge=charge,
-            limits=self._limits(),
-            pure=self.delta == 0,
+        return PlannedFit(
+            DocumentCurator, chunks, plan.releases, recipe, columns, self._options(),
+            self._cautions_of_cap(plan, chunks.n_features),
+        )  # fmt: skip
+
+    def _planned_batch(
+        self, chunks: CountChunks, stream: StreamState
+    ) -> PlannedFit[DocumentCurator]:
+        """Plan a step on one more batch of a stream."""
+        plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
+        limits = self.clip_norm_
+
+        def recipe(curator: DocumentCurator) -> Fitted:
+            after = continue_stream(curator, stream, self._concentration(), limits["counts"])
+            return Fitted(
+                {**self._attributes(after.fitted), "clip_norm_": limits, "_stream": after}
+            )
+
+        # Another accountant keeps another ledger, which knows nothing of the first batch.
+        options = {**self._options(), "charge": self._payer() is not stream.accountant}
+        return PlannedFit(
+            DocumentCurator, chunks, plan, recipe, columns_of(self), options,
+            earlier=self.privacy_report_,
+        )  # fmt: skip
+
+    def _options(self) -> dict[str, Any]:
+        return {"limits": self._limits(), "pure": self.delta == 0}
+
+    def _attributes(self, fitted: FittedTopics) -> dict[str, Any]:
+        concentration = self._concentration()
+        return {
+            "components_": fitted.topics,
+            "topic_prior_": fitted.weights * (concentration if concentration > 0 else 1.0),
+            "unigram_": fitted.unigram,
+            "n_components_": len(fitted.topics),
+            "_n_features_out": len(fitted.topics),
+        }
+
+    def _cautions_of_cap(self, plan: TopicPlan, n_features: int) -> tuple[Warning, ...]:
+        if plan.n_components == self.n_components:
+            return ()
+        return (
+            UserWarning(
+                f"n_components={self.n_components} exceeds the {n_features} features; "
+                f"{plan.n_components} topics are fitted."
+            ),
         )
 
-    def _publish(self, fitted: FittedTopics, report: PrivacyReport) -> None:
-        concentration = self._concentration()
-        self.components_ = fitted.topics
-        self.topic_prior_ = fitted.weights * (concentration if concentration > 0 else 1.0)
-        self.unigram_ = fitted.unigram
-        self.n_components_ = self._n_features_out = len(fitted.topics)
-        self.privacy_report_ = report
+    def _cautions(self, fitted: FittedTopics, plan: TopicPlan) -> tuple[Warning, ...]:
+        if fitted.n_resolved >= plan.n_components or math.isinf(self.epsilon):
+            return ()
+        fitted_count = f"{len(fitted.topics)} were fitted"
+        if len(fitted.topics) > fitted.n_resolved:
+            fitted_count += ", of which the others are uncertain"
+        return (
+            NotEnoughDataWarning(
+                f"Of {plan.n_components} topics asked for, the released second moment shows "
+                f"{fitted.n_resolved} above its noise; {fitted_count}. More documents, a larger "
+                "epsilon or fewer n_components would help: see plan()."
+            ),
+        )
 
     def _concentration(self) -> float:
         """Sum of the Dirichlet prior over topic shares."""

@@ -15,7 +15,7 @@ from sktensor_dp.model_files.fields import (
     Record,
     require,
 )
-from sktensor_dp.model_files.saving import INPUT, REPORT, SavedState
+from sktensor_dp.model_files.saving import INPUT, SavedState
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS
 from sktensor_dp.spectral_lda.stream import StreamState
 from sktensor_dp.spectral_topics.recipe import FittedTopics
@@ -36,13 +36,13 @@ FITTED_TOPICS = Record(
         "n_resolved": Integer(),
     },
 )  # fmt: skip
-# Released sums and the report of a stream; the ledger that was charged stays where it is.
+# Released sums of a stream; the ledger that was charged stays where it is.
 STREAM = Record(
     StreamState,
     {
         "fitted": FITTED_TOPICS, "mean": Numbers("kd"), "variance": Real(0),
         "n_batches": Integer(1),
-        "budget": ListOf(Real(0, finite=False), tuple, 2, 2), "report": REPORT,
+        "budget": ListOf(Real(0, finite=False), tuple, 2, 2),
     },
     derived={"accountant": None},
 )  # fmt: skip

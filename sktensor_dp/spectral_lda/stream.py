@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.documents import DocumentCurator
-from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_topics.recipe import MIX_FINAL, FittedTopics, expected_counts, smoothed
 from sktensor_dp.topics.denoise import denoise_topics
 
@@ -37,8 +36,6 @@ class StreamState:
         Epsilon and delta that every batch may cost.
     accountant : BudgetAccountant or None
         Who was charged for the first batch, and so for all.
-    report : PrivacyReport
-        On all batches so far.
     """
 
     fitted: FittedTopics
@@ -47,7 +44,6 @@ class StreamState:
     n_batches: int
     budget: tuple[float, float]
     accountant: BudgetAccountant | None
-    report: PrivacyReport
 
     @classmethod
     def after(
@@ -55,11 +51,10 @@ class StreamState:
         fitted: FittedTopics,
         budget: tuple[float, float],
         accountant: BudgetAccountant | None,
-        report: PrivacyReport,
     ) -> "StreamState":
         """State after the first batch, whose topics stand for its expected counts."""
         mean = fitted.weights[:, None] * fitted.topics
-        return cls(fitted, mean, fitted.unigram_sigma**2, 1, budget, accountant, report)
+        return cls(fitted, mean, fitted.unigram_sigma**2, 1, budget, accountant)
 
 
 def continue_stream(
@@ -101,5 +96,4 @@ def continue_stream(
         mean=mean,
         variance=variance,
         n_batches=state.n_batches + 1,
-        report=state.report.joined(curator.report()),
     )

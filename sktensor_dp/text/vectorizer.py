@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
-from sktensor_dp.estimator.base import NONE, PrivateEstimatorMixin
+from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import DataCurator
@@ -174,6 +174,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     """
 
     _unit = "document"
+    vocabulary_: dict[str, int]
     _saved_state = SAVED_VOCABULARY
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "input": [OneOf("content", "filename", "file")],
@@ -263,10 +264,9 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         self : PrivateCountVectorizer
             The fitted vectorizer.
         """
-        self._fit(raw_documents)
-        return self
+        return self._live(self._planned_fit(raw_documents)[0])
 
-    def fit_transform(self, raw_documents: Iterable[Any], y: Any = None) -> Any:
+    def fit_transform(self, raw_documents: Iterable[Any], y: Any = None) -> Any:  # type: ignore[override]
         """Choose the vocabulary and count its words, splitting the texts only once.
 
         Parameters
@@ -281,11 +281,14 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         X : sparse matrix of shape (n_documents, n_features)
             Counts of each document: raw data, not protected by the fit.
         """
-        documents = self._fit(raw_documents)
-        return self._counting(self.vocabulary_).transform(documents)
+        planned, documents = self._planned_fit(raw_documents)
+        with self._all_or_nothing():
+            return self._counting(self._live(planned).vocabulary_).transform(documents)
 
-    def _fit(self, raw_documents: Iterable[Any]) -> list[list[str]]:
-        """Set the fitted attributes; return the words of each document."""
+    def _planned_fit(
+        self, raw_documents: Iterable[Any]
+    ) -> tuple[PlannedFit[DataCurator], list[list[str]]]:
+        """Plan what is released, and split the documents into words."""
         self._check_parameters()
         np.dtype(self.dtype)
         content = copy.copy(self)
@@ -296,35 +299,46 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         # All that may fail on a document does so here, before anything is charged.
         documents = list_documents(raw_documents, self.input, text_only=text_only)
         chunks = TextChunks(decode_documents(documents, self.decode, self.encoding), analyze)
-        if self.vocabulary is None:
-            self._select_vocabulary(chunks)
-        else:
-            self._take_vocabulary(chunks)
-        return chunks.documents
+        plan = self._planned_selection if self.vocabulary is None else self._planned_counting
+        return plan(chunks), chunks.documents
 
-    def _take_vocabulary(self, chunks: TextChunks) -> None:
+    def _planned_counting(self, chunks: TextChunks) -> PlannedFit[DataCurator]:
         """Use the given vocabulary: no release."""
         counting = self._counting(self.vocabulary).fit(chunks.documents[:1])
-        with self._open_curator(DataCurator, chunks, ReleasePlan(self.epsilon, 0.0, ())) as curator:
-            self.privacy_report_ = curator.report(("The vocabulary was given; it is public.",))
-        self.vocabulary_: dict[str, int] = counting.vocabulary_
-        self.fixed_vocabulary_ = True
-        for name in ("document_frequencies_", "threshold_"):
-            self.__dict__.pop(name, None)
+        state = {"vocabulary_": counting.vocabulary_, "fixed_vocabulary_": True}
+        return PlannedFit(
+            DataCurator, chunks, ReleasePlan(self.epsilon, 0.0, ()), lambda _: Fitted(state),
+            notes=("The vocabulary was given; it is public.",),
+        )  # fmt: skip
 
-    def _select_vocabulary(self, chunks: TextChunks) -> None:
+    def _planned_selection(self, chunks: TextChunks) -> PlannedFit[DataCurator]:
         """Ask for the words that enough documents contain, and prune them."""
-        low, high = self._limits(chunks.n_units)
+        limits = self._limits(chunks.n_units)
         query = DocumentFrequencies(self.max_words_per_document)
         plan = self._plan()
         threshold = selection_threshold(query, plan.cost_of(RELEASE))
         self._check_threshold(threshold, chunks.n_units)
-        with self._open_curator(DataCurator, chunks, plan) as curator:
+
+        def recipe(curator: DataCurator) -> Fitted:
             words, frequencies = curator.release_partitions(RELEASE, query)
-            report = curator.report(
-                (f"Words are kept from a noisy frequency of {threshold:.6g} documents on.",)
-            )
-        frequencies = np.minimum(frequencies, chunks.n_units)
+            frequencies = np.minimum(frequencies, chunks.n_units)
+            kept = self._pruned(words, frequencies, threshold, limits)
+            columns = {words[place]: column for column, place in enumerate(kept.tolist())}
+            return Fitted(
+                {
+                    "vocabulary_": columns, "document_frequencies_": frequencies[kept],
+                    "threshold_": threshold, "fixed_vocabulary_": False,
+                }
+            )  # fmt: skip
+
+        note = f"Words are kept from a noisy frequency of {threshold:.6g} documents on."
+        return PlannedFit(DataCurator, chunks, plan, recipe, notes=(note,))
+
+    def _pruned(
+        self, words: list[str], frequencies: Floats, threshold: float, limits: tuple[float, float]
+    ) -> NDArray[np.intp]:
+        """Places of the released words that ``min_df``, ``max_df`` and ``max_features`` keep."""
+        low, high = limits
         kept = np.flatnonzero((frequencies >= low) & (frequencies <= high))
         if self.max_features is not None:
             most = np.argsort(-frequencies[kept], kind="stable")[: self.max_features]
@@ -336,11 +350,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
                 f"({low:g} to {high:g} documents). Raise epsilon, fit more documents, or pass "
                 "a vocabulary."
             )
-        self.vocabulary_ = {words[place]: column for column, place in enumerate(kept.tolist())}
-        self.document_frequencies_ = frequencies[kept]
-        self.threshold_ = threshold
-        self.fixed_vocabulary_ = False
-        self.privacy_report_ = report
+        return kept
 
     def _limits(self, n_documents: int) -> tuple[float, float]:
         """``min_df`` and ``max_df`` in documents."""

@@ -271,8 +271,8 @@ def test_a_leak_is_seen(leak, mode, monkeypatch):
         held.append(chunks)
         return opened(self, kind, chunks, plan, **options)
 
-    def leaking(self: Any, fitted: Any, report: Any) -> None:
-        publish(self, fitted, report)
+    def leaking(self: Any, attributes: Any) -> None:
+        publish(self, attributes)
         leak(self, held[-1])
 
     monkeypatch.setattr(PrivateTensorPowerMethod, "_open_curator", opening)

@@ -53,9 +53,9 @@ def test_nothing_but_releases_reaches_a_search(name):
 def test_a_search_that_remembers_a_raw_score_is_caught(monkeypatch):
     publish = PrivateSearchCV._publish
 
-    def leaking(self, best, *public):
-        publish(self, best, *public)
-        self.honest_score_ = best.model.score(X if next(calls) == 0 else other)
+    def leaking(self, attributes):
+        publish(self, attributes)
+        self.honest_score_ = self.best_estimator_.score(X if next(calls) == 0 else other)
 
     calls, X = count(), counts()
     other = elsewhere(X)

@@ -1,0 +1,265 @@
+"""A fit that is refused or fails, wherever and however, changes nothing."""
+
+import inspect
+import itertools
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+from ways_to_fit import COUNTS, PARTS, SAMPLES, TENSOR, WAYS, data_of, quiet, snapshot
+
+import sktensor_dp
+from sktensor_dp import BudgetAccountant, BudgetError
+from sktensor_dp.estimator.base import FittedStateMixin
+from sktensor_dp.privacy.curator import DataCurator
+
+PACKAGE = str(Path(sktensor_dp.__file__).parent)
+# Calls at which a fit is interrupted: of all functions from the last ones before state is
+# written on, and some before.
+LAST, BEFORE = 20, 3
+every_way = pytest.mark.parametrize("name", WAYS)
+
+
+def peers_of(name: str) -> list[str]:
+    return [other for other, way in WAYS.items() if way.kind is WAYS[name].kind]
+
+
+def as_found(name: str) -> Any:
+    """The estimator as the way finds it."""
+    return WAYS[name].build()
+
+
+def used_before(name: str) -> Any:
+    """One that was fitted in another way, which left other attributes."""
+    peers = peers_of(name)
+    other = WAYS[peers[peers.index(name) - 1]]
+    used = other.build()
+    with quiet():
+        other.call(used)
+    return WAYS[name].configured(used)
+
+
+every_state = pytest.mark.parametrize("prepared", [as_found, used_before])
+
+
+@contextmanager
+def unchanged(estimator: Any) -> Iterator[None]:
+    before, parameters = snapshot(vars(estimator)), estimator.get_params(deep=False)
+    yield
+    assert snapshot(vars(estimator)) == before
+    assert all(value is parameters[key] for key, value in estimator.get_params(deep=False).items())
+
+
+@every_way
+def test_a_fit_that_fails_at_any_release_changes_nothing(name, monkeypatch):
+    admit, estimator = DataCurator._admit, used_before(name)
+    for place in itertools.count():
+        counter = itertools.count()
+
+        def breaking(self, *query, counter=counter, place=place):
+            admitted = admit(self, *query)
+            if next(counter) == place:
+                raise MemoryError
+            return admitted
+
+        monkeypatch.setattr(DataCurator, "_admit", breaking)
+        before = snapshot(vars(estimator))
+        with quiet():
+            try:
+                WAYS[name].call(estimator)
+            except MemoryError:
+                assert snapshot(vars(estimator)) == before
+                continue
+        # It has no more releases, and went through.
+        assert next(counter) == place
+        break
+    assert place >= 1 or name == "words, given"
+
+
+class Interrupted(BaseException):
+    """Ctrl-C at a moment that the test chooses."""
+
+
+class Interrupting:
+    """Lists calls of the package's functions, and interrupts one of them."""
+
+    def __init__(self, place: int | None = None) -> None:
+        self.calls: list[str] = []
+        self._place = place
+
+    def __enter__(self) -> "Interrupting":
+        sys.setprofile(self._see)
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        sys.setprofile(None)
+
+    def _see(self, frame: Any, event: str, _: Any) -> None:
+        code = frame.f_code
+        # What is raised while a generator is thrown away is lost.
+        counts = event == "call" and not code.co_flags & inspect.CO_GENERATOR
+        if counts and code.co_filename.startswith(PACKAGE):
+            self.calls.append(code.co_qualname)
+            if len(self.calls) - 1 == self._place:
+                raise Interrupted
+
+
+@every_way
+def test_a_fit_that_is_interrupted_anywhere_changes_nothing(name):
+    # The first fills caches; the second makes the calls that all later ones make.
+    for estimator in (used_before(name), used_before(name)):
+        with quiet(), Interrupting() as seen:
+            WAYS[name].call(estimator)
+    published = max(
+        n for n, call in enumerate(seen.calls) if call == FittedStateMixin._publish.__qualname__
+    )
+    first = max(published - LAST, 0)
+    last = {call: first + place for place, call in enumerate(seen.calls[first:])}
+    estimator = used_before(name)
+    for place in (*np.linspace(0, first, BEFORE).astype(int).tolist(), *last.values()):
+        with unchanged(estimator), quiet(), pytest.raises(Interrupted), Interrupting(place):
+            WAYS[name].call(estimator)
+
+
+@every_way
+@every_state
+def test_a_fit_that_is_refused_changes_nothing(name, prepared):
+    if name == "words, given":
+        return  # it costs nothing, and is not refused
+    # To a stream it is a new ledger, which is charged anew.
+    estimator = prepared(name).set_params(accountant=BudgetAccountant(1e-3, 1e-9))
+    with unchanged(estimator), quiet(), pytest.raises(BudgetError):
+        WAYS[name].call(estimator)
+
+
+@every_way
+@every_state
+def test_a_warning_that_is_made_an_error_changes_nothing(name, prepared):
+    estimator, told = prepared(name), None
+    with quiet():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*seeded.*")
+        before = snapshot(vars(estimator))
+        try:
+            WAYS[name].call(estimator)
+        except UserWarning as warning:
+            told = warning
+            assert snapshot(vars(estimator)) == before
+    warned = ("topics", "components, stream", "components, source")
+    assert told is not None or not (name in warned or name.endswith(("too many", ", few")))
+
+
+NO_DATA = [["?", "x"]], np.zeros((0, 3)), None, [[1.0, -np.inf]], [[]], [[np.nan, 1.0]]
+
+
+@every_way
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "fit_transform", "fit_tensor"])
+def test_what_is_no_data_changes_nothing(name, method):
+    estimator = used_before(name)
+    if not hasattr(estimator, method):
+        return  # decided by its parameters
+    with_y = "Completion" in name and method != "fit_tensor"
+    # In a tensor NaN stands for what was not observed.
+    gaps = "Completion" in name and method == "fit_tensor"
+    for data in NO_DATA[: -1 if gaps else None]:
+        with unchanged(estimator), quiet(), pytest.raises((ValueError, TypeError)):
+            getattr(estimator, method)(data, *([[1.0]] if with_y else []))
+
+
+class Source:
+    """Chunks that can be read again; a reading breaks off."""
+
+    def __init__(self, data: np.ndarray, breaks_off_in: int) -> None:
+        self._data, self._left = data, breaks_off_in
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        yield self._data[:50]
+        if self._left == 0:
+            raise OSError("the disk is gone")
+        self._left -= 1
+        yield self._data[50:]
+
+
+@every_state
+@pytest.mark.parametrize(
+    ("name", "n_readings"), [("topics", 4), ("components", 3), ("components, iteration", 3)]
+)
+def test_a_source_that_breaks_off_changes_nothing(name, n_readings, prepared):
+    data, estimator = COUNTS if name == "topics" else SAMPLES, prepared(name)
+    size = {"n_samples": len(data), "n_features": data.shape[1]}
+    sources = [Source(data, reading) for reading in range(n_readings)]
+    for source in (*sources, [data[:50]], [data[:, :2]], [data * np.nan], []):
+        with unchanged(estimator), quiet(), pytest.raises((OSError, ValueError)):
+            estimator.fit_chunks(source, **size)
+
+
+@every_state
+@pytest.mark.parametrize("n_read", [0, 1, 3, 6])
+def test_a_stream_that_breaks_off_changes_nothing(n_read, prepared):
+    def source(last: list[Any]) -> Iterator[Any]:
+        yield from [*PARTS[:n_read], *last]
+        raise OSError("the disk is gone")
+
+    estimator = prepared("components, source")
+    for last in ([], [PARTS[0][:, :3]], [np.full((3, 5), np.nan)], [[["x"]]]):
+        if n_read == 0 and last and np.shape(last[0]) == (20, 3):
+            continue  # nothing is wrong with it as a first batch
+        with unchanged(estimator), quiet(), pytest.raises((OSError, ValueError)):
+            estimator.fit_chunks(source(last))
+    with unchanged(estimator), quiet(), pytest.raises(ValueError, match="none"):
+        estimator.fit_chunks([])
+
+
+@pytest.mark.parametrize("name", ["topics, next batch", "components, next batch"])
+def test_a_stream_goes_on_after_a_fit_that_was_refused(name):
+    stream, twin = as_found(name), as_found(name)
+    stream.set_params(accountant=BudgetAccountant(1e-3, 1e-9))
+    with pytest.raises(BudgetError):
+        stream.fit(*data_of(name))
+    for estimator in (stream.set_params(accountant=None), twin):
+        with quiet():
+            WAYS[name].call(estimator)
+    assert snapshot(vars(stream)) == snapshot(vars(twin))
+
+
+@every_way
+@every_state
+def test_a_fit_transform_whose_second_half_fails_changes_nothing(name, prepared, monkeypatch):
+    def out_of_memory(*_: Any) -> None:
+        raise MemoryError
+
+    estimator = prepared(name)
+    for kind in (type(estimator), CountVectorizer):
+        monkeypatch.setattr(kind, "transform", out_of_memory)
+    with unchanged(estimator), quiet(), pytest.raises(MemoryError):
+        estimator.fit_transform(*data_of(name))
+
+
+@every_way
+def test_nothing_of_an_earlier_fit_stays(name):
+    """A fit leaves what it leaves on a new estimator."""
+    if "batch" in name or "polishing" in name:
+        return  # a batch goes on
+    fresh = as_found(name)
+    with quiet():
+        WAYS[name].call(fresh)
+    for other in peers_of(name):
+        used = as_found(other)
+        with quiet():
+            WAYS[other].call(used)
+        with quiet():
+            WAYS[name].call(WAYS[name].configured(used))
+        assert snapshot(sorted(vars(used).items())) == snapshot(sorted(vars(fresh).items())), other
+
+
+def test_a_refused_tensor_ends_no_stream():
+    estimator = as_found("components, next batch")
+    for tensor in (np.arange(8.0).reshape(2, 2, 2), TENSOR[:, :2], np.full((2, 2, 2), np.nan)):
+        with unchanged(estimator), pytest.raises(ValueError, match=r"T|cube|finite|shape"):
+            estimator.fit_tensor(tensor)
