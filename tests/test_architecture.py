@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -226,6 +227,33 @@ def test_only_the_curator_reaches_for_raw_data_and_noise(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     assert not used & {"_chunks", "_noise", "_admit", "_answer"}
+
+
+def writes_of_state(tree: ast.AST) -> list[str]:
+    """Where attributes are set whose names say that a fit has set them, or all at once."""
+    nodes = list(ast.walk(tree))
+    stores = [n for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)]
+    hidden = {"_stream", "_model", "_n_features_out"}
+    written = [n.attr for n in stores if re.fullmatch(r"[a-z]\w*_", n.attr) or n.attr in hidden]
+    whole = [n.attr for n in nodes if isinstance(n, ast.Attribute) and n.attr == "__dict__"]
+    calls = [ast.unparse(n.func) for n in nodes if isinstance(n, ast.Call)]
+    return written + whole + [c for c in calls if c in {"setattr", "vars(self).update", "delattr"}]
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if is_estimator(module_of(p))], ids=module_of)
+def test_fitted_state_has_one_writer(path: Path) -> None:
+    """Publishing, which is the last thing that a fit does."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if module_of(path) == "_base":
+        (publish,) = (
+            n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "_publish"
+        )
+        assert writes_of_state(publish) == ["__dict__"]
+        publish.body = [ast.Pass()]
+    found = writes_of_state(tree)
+    # What reads a file sets the parts of a record, and of a power method, that it makes anew.
+    allowed = {"_model_files": ["setattr"], "_saved_components": ["setattr"]}
+    assert found == allowed.get(module_of(path), [])
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)

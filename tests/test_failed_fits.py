@@ -207,7 +207,7 @@ def test_a_stream_that_breaks_off_changes_nothing(n_read, prepared):
         raise OSError("the disk is gone")
 
     estimator = prepared("components, source")
-    for last in ([], [PARTS[0][:, :3]], [np.full((3, 5), np.nan)], [[["x"]]]):
+    for last in ([], [PARTS[0][:, :3]], [np.full((3, 4), np.nan)], [[["x"]]]):
         if n_read == 0 and last and np.shape(last[0]) == (20, 3):
             continue  # nothing is wrong with it as a first batch
         with unchanged(estimator), quiet(), pytest.raises((OSError, ValueError)):

@@ -1,0 +1,146 @@
+"""A stream is reported once, under the guarantee of all that its model learned from."""
+
+import json
+import pickle
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+from ways_to_fit import COUNTS, PARTS, SAMPLES, quiet
+
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+)
+
+
+def searched(accountant=None):
+    model = PrivateTensorPowerMethod(
+        1, perturbation="stream", data_norm=2.0, n_restarts=2, max_iter=1
+    )
+    search = PrivateSearchCV(
+        model, {"n_restarts": [1, 2]}, score_bounds=(-1.0, 1.0), n_trials=3, epsilon=1.0,
+        accountant=accountant,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return search.fit(SAMPLES)
+
+
+def through_pickle(model, _):
+    return pickle.loads(pickle.dumps(model))
+
+
+def through_a_file(model, path):
+    model.save(path / "model")
+    return type(model).load(path / "model")
+
+
+@pytest.mark.parametrize("carried", [lambda model, _: model, through_pickle, through_a_file])
+def test_a_stream_after_a_search_costs_what_the_search_cost(carried, tmp_path):
+    """The batch is disjoint from the search's rows, each of which may have cost all of it."""
+    search = searched()
+    model = carried(search.best_estimator_, tmp_path)
+    assert model.epsilon < 0.9
+    model.partial_fit(PARTS[0])
+    report = model.privacy_report_
+    assert report.epsilon == pytest.approx(1.0)
+    assert report.n_units == len(SAMPLES) + len(PARTS[0])
+    names = [row.name for row in report.rows]
+    assert "held_out_scores" in names
+    assert names[-1] == "power_iterations"
+    # What rests on the search, and what on the batches.
+    assert search.privacy_report_.notes[-1] in report.notes
+    assert len(set(report.notes)) == len(report.notes)
+    assert "disjoint" in str(report)
+    # The search's own report is about the search.
+    assert search.privacy_report_.n_units == len(SAMPLES)
+
+
+def test_a_stream_after_a_search_pays_a_ledger_that_is_given_to_it():
+    """The search was charged as one; the stream has no share of it left to draw on."""
+    accountant = BudgetAccountant(10.0, 1e-3)
+    model = searched(accountant).best_estimator_
+    assert model._stream.accountant is None
+    spent = len(accountant.entries)
+    model.set_params(accountant=accountant).partial_fit(PARTS[0])
+    assert len(accountant.entries) == spent + 1
+
+
+@pytest.mark.parametrize("kind", ["topics", "components"])
+def test_files_that_hold_a_report_of_the_stream_are_read(kind, tmp_path, monkeypatch):
+    """As versions before wrote them; the report of the model counts."""
+    if kind == "topics":
+        model, batch = PrivateSpectralLDA(2, random_state=0), COUNTS
+    else:
+        model, batch = PrivateTensorPowerMethod(2, data_norm=2.0, max_iter=1), PARTS[0]
+    with quiet():
+        model.partial_fit(batch)
+    from sktensor_dp import _model_files
+
+    pack = _model_files.pack
+
+    def former(document, arrays):
+        state = document["state"]
+        state["_stream"] = {**state["_stream"], "report": {**state["privacy_report_"]}}
+        state["_stream"]["report"]["epsilon"] = 0.25
+        return pack(document, arrays)
+
+    monkeypatch.setattr(_model_files, "pack", former)
+    model.save(tmp_path / "former")
+    with zipfile.ZipFile(tmp_path / "former") as archive:
+        written = json.loads(archive.read("model.json"))
+    assert written["state"]["_stream"]["report"]["epsilon"] == 0.25
+    loaded = type(model).load(tmp_path / "former")
+    assert not hasattr(loaded._stream, "report")
+    with quiet():
+        loaded.partial_fit(batch)
+    assert loaded.privacy_report_.epsilon == pytest.approx(model.epsilon)
+    assert loaded.privacy_report_.n_units == 2 * len(batch)
+
+
+@pytest.mark.parametrize("kind", ["topics", "components"])
+def test_pickles_that_hold_a_report_of_the_stream_go_on(kind):
+    """As versions before wrote them."""
+    if kind == "topics":
+        model, batch = PrivateSpectralLDA(2, random_state=0), COUNTS
+    else:
+        model, batch = PrivateTensorPowerMethod(2, data_norm=2.0, max_iter=1), PARTS[0]
+    with quiet():
+        model.partial_fit(batch)
+        vars(model._stream)["report"] = "of versions before"
+        loaded = pickle.loads(pickle.dumps(model))
+        loaded.partial_fit(batch)
+    assert loaded.privacy_report_.n_units == 2 * len(batch)
+    assert not hasattr(loaded._stream, "report")
+
+
+NAMES = [f"column {place}" for place in range(SAMPLES.shape[1])]
+WAYS_TO_STREAM = {
+    "fit": lambda model, frame: model.fit(frame),
+    "partial_fit": lambda model, frame: model.partial_fit(frame).partial_fit(frame),
+    "fit_chunks": lambda model, frame: model.fit_chunks([frame[:60], frame[60:]]),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_STREAM)
+def test_a_stream_of_a_frame_keeps_its_names(way):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(SAMPLES, columns=NAMES)
+    model = PrivateTensorPowerMethod(2, perturbation="stream", data_norm=2.0, max_iter=1)
+    with quiet():
+        WAYS_TO_STREAM[way](model, frame)
+    assert model.feature_names_in_.tolist() == NAMES
+    with quiet():
+        warnings.simplefilter("error")  # about names that are missing, or others
+        model.transform(frame)
+        with pytest.raises(ValueError, match="feature names"):
+            model.transform(frame.rename(columns={NAMES[0]: "another"}))
+        # Names of another data set do not stay.
+        warnings.simplefilter("ignore")
+        WAYS_TO_STREAM[way](model.set_params(data_norm=2.0), frame)
+        model.fit(np.asarray(frame))
+    assert not hasattr(model, "feature_names_in_")
