@@ -1,5 +1,6 @@
 """A stream is reported once, under the guarantee of all that its model learned from."""
 
+import functools
 import json
 import pickle
 import warnings
@@ -17,7 +18,9 @@ from sktensor_dp import (
 )
 
 
-def searched(accountant=None):
+@functools.cache
+def _searched(with_ledger):
+    accountant = BudgetAccountant(10.0, 1e-3) if with_ledger else None
     model = PrivateTensorPowerMethod(
         1, perturbation="stream", data_norm=2.0, n_restarts=2, max_iter=1
     )
@@ -28,6 +31,11 @@ def searched(accountant=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return search.fit(SAMPLES)
+
+
+def searched():
+    """A search whose model a test may change."""
+    return pickle.loads(pickle.dumps(_searched(False)))
 
 
 def through_pickle(model, _):
@@ -62,8 +70,8 @@ def test_a_stream_after_a_search_costs_what_the_search_cost(carried, tmp_path):
 
 def test_a_stream_after_a_search_pays_a_ledger_that_is_given_to_it():
     """The search was charged as one; the stream has no share of it left to draw on."""
-    accountant = BudgetAccountant(10.0, 1e-3)
-    model = searched(accountant).best_estimator_
+    search = _searched(True)
+    accountant, model = search.accountant, search.best_estimator_
     assert model._stream.accountant is None
     spent = len(accountant.entries)
     model.set_params(accountant=accountant).partial_fit(PARTS[0])
