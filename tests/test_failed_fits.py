@@ -1,5 +1,7 @@
 """A fit that is refused or fails, wherever and however, changes nothing."""
 
+import copy
+import functools
 import inspect
 import itertools
 import sys
@@ -35,14 +37,19 @@ def as_found(name: str) -> Any:
     return WAYS[name].build()
 
 
-def used_before(name: str) -> Any:
-    """One that was fitted in another way, which left other attributes."""
+@functools.cache
+def _used_before(name: str) -> Any:
     peers = peers_of(name)
     other = WAYS[peers[peers.index(name) - 1]]
     used = other.build()
     with quiet():
         other.call(used)
     return WAYS[name].configured(used)
+
+
+def used_before(name: str) -> Any:
+    """One that was fitted in another way, which left other attributes."""
+    return copy.deepcopy(_used_before(name))
 
 
 every_state = pytest.mark.parametrize("prepared", [as_found, used_before])
