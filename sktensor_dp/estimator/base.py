@@ -8,8 +8,7 @@ fails changes nothing.
 import copy
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -24,7 +23,7 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.query import Chunks
 
-__all__ = ["Fitted", "FittedStateMixin", "PlannedFit", "PrivateEstimatorMixin", "columns_of"]
+__all__ = ["Fitted", "PlannedFit", "PrivateEstimatorMixin", "columns_of"]
 
 NONE = OneOf(None)
 # What scikit-learn's validation of a table leaves behind.
@@ -87,47 +86,12 @@ class PlannedFit(Generic[Curator]):
     earlier: PrivacyReport | None = None
 
 
-class FittedStateMixin:
-    """Fitted state: attributes whose names end in ``_``, and those of ``_hidden_state``.
-
-    :meth:`_publish` is the only writer of it.
-    """
-
-    _hidden_state: ClassVar[frozenset[str]] = frozenset()
-
-    def _publish(self, attributes: Mapping[str, Any]) -> None:
-        """Replace all that earlier fits left behind, in one step that cannot fail half way."""
-        strange = [name for name in attributes if not self._is_fitted_state(name)]
-        assert not strange, f"{strange} are no names of fitted state"
-        fitted = self._fitted_state()
-        kept = {name: value for name, value in vars(self).items() if name not in fitted}
-        self.__dict__ = {**kept, **attributes}
-
-    def _is_fitted_state(self, name: str) -> bool:
-        public = name.endswith("_") and not name.startswith("_")
-        return public or name in self._hidden_state
-
-    def _fitted_state(self) -> dict[str, Any]:
-        """All that the last fit left behind."""
-        return {name: v for name, v in vars(self).items() if self._is_fitted_state(name)}
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """What fails in this block after a fit undoes the fit."""
-        before = self._fitted_state()
-        try:
-            yield
-        except BaseException:
-            self._publish(before)
-            raise
-
-
 def columns_of(witness: Any) -> dict[str, Any]:
     """What validation has left on an estimator."""
     return {name: vars(witness)[name] for name in COLUMNS if name in vars(witness)}
 
 
-class PrivateEstimatorMixin(ModelFileMixin, FittedStateMixin):
+class PrivateEstimatorMixin(ModelFileMixin):
     """Parameters ``epsilon, delta, accountant, random_state, verbose`` and the report.
 
     A subclass lists its other parameters in ``_own_constraints`` and names

@@ -28,6 +28,7 @@ from sktensor_dp.model_files.fields import (
     Words,
     require,
 )
+from sktensor_dp.model_files.fitted_state import FittedStateMixin
 from sktensor_dp.model_files.parameters import read_parameter, write_parameter
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
 
@@ -91,7 +92,7 @@ class SavedState:
         return Record(SimpleNamespace, {**self.parts, "privacy_report_": REPORT})
 
 
-class ModelFileMixin:
+class ModelFileMixin(FittedStateMixin):
     """``save`` and ``load``; a subclass declares its fitted attributes in ``_saved_state``."""
 
     _saved_state: ClassVar[SavedState]

@@ -11,9 +11,10 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.base import FittedStateMixin, PrivateEstimatorMixin
+from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.estimator.parameters import Constraint, Number, check_parameters
 from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
+from sktensor_dp.model_files.fitted_state import FittedStateMixin
 from sktensor_dp.model_selection.candidates import checked_distributions
 from sktensor_dp.model_selection.scorer import PrivateScorer, make_private_scorer
 from sktensor_dp.model_selection.steps import check_names, has_pure_noise, private_prefix, step_at
