@@ -19,9 +19,13 @@ from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
 from sktensor_dp.statistics.query import Chunks, Query
 
-__all__ = ["DataCurator", "Noisy"]
+__all__ = ["DataCurator", "Noisy", "checked_sensitivity"]
 
 Floats = NDArray[np.float64]
+# Statistics are divided by it, and noise is multiplied with it: neither overflows, nor has
+# too few digits.
+LEAST_SENSITIVITY, LARGEST_SENSITIVITY = 1e-200, 1e200
+
 Law = TypeVar("Law", Mechanism, PartitionSelection)
 
 
@@ -217,8 +221,11 @@ class DataCurator:
         mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
         if not isinstance(mechanism, law):
             raise RuntimeError(f"release {name!r} is not made by a {law.__name__}.")
+        noiseless = math.isinf(mechanism.strength(cost))
+        of = _sensitivity if noiseless else checked_sensitivity
+        sensitivity = of(mechanism, query, self.n_units)
         self._left[name] -= 1
-        self._record(entry, mechanism, _sensitivity(mechanism, query, self.n_units), cost)
+        self._record(entry, mechanism, sensitivity, cost)
         return mechanism, cost
 
     def _answer(self, mechanism: Mechanism, query: Query, cost: PrivacyCost) -> Floats:
@@ -228,7 +235,11 @@ class DataCurator:
             value = self._mean(query.total)
             if math.isinf(mechanism.strength(cost)):
                 return value
-            sensitivity = _sensitivity(mechanism, query, self.n_units)
+            # Queries keep contributions finite. Were one not, an error would tell, and NaN would
+            # pass the box that noise is added in.
+            if not math.isfinite(float(value.sum())):
+                np.nan_to_num(value, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+            sensitivity = checked_sensitivity(mechanism, query, self.n_units)
             return mechanism.release(value, sensitivity, cost, self._noise, query)
 
     def _read(self) -> Iterator[Any]:
@@ -282,6 +293,24 @@ class DataCurator:
 
 
 def _sensitivity(mechanism: Mechanism | PartitionSelection, query: Any, n_units: int) -> float:
-    """Sensitivity of what is released: a mean over units, or totals of partitions."""
     of_sum: float = query.l2_sensitivity if mechanism.norm == "l2" else query.l1_sensitivity
     return of_sum if isinstance(mechanism, PartitionSelection) else of_sum / n_units
+
+
+def checked_sensitivity(
+    mechanism: Mechanism | PartitionSelection, query: Any, n_units: int
+) -> float:
+    """Sensitivity of what is released: a mean over units, or totals of partitions.
+
+    Raises
+    ------
+    RuntimeError
+        If it is not a number that noise can be scaled to. It depends on public numbers
+        alone, and so does the refusal.
+    """
+    sensitivity = _sensitivity(mechanism, query, n_units)
+    if not LEAST_SENSITIVITY <= sensitivity <= LARGEST_SENSITIVITY:
+        raise RuntimeError(
+            f"a {type(query).__name__} with a sensitivity of {sensitivity:g} cannot be released."
+        )
+    return sensitivity

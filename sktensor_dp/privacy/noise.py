@@ -338,9 +338,10 @@ class NoiseSource:
 
 def _rounded(values: Floats, step: float) -> Integers:
     # A projection onto a box never moves neighbours apart. It comes first: an overflow
-    # in the division would warn, and warnings are seen.
-    index = np.minimum(values, LARGEST_INDEX * step)
-    np.maximum(index, -LARGEST_INDEX * step, out=index)
+    # in the division would warn, and warnings are seen. NaN, which minimum and maximum would
+    # let pass and no integer can be, ends at the wall of the box.
+    index = np.fmin(values, LARGEST_INDEX * step)
+    np.fmax(index, -LARGEST_INDEX * step, out=index)
     index /= step
     np.rint(index, out=index)
     return index.astype(np.int64)

@@ -14,11 +14,18 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.entries import SLACK, EntryChunks, IndexSet
 from sktensor_dp.statistics.jacobians import Jacobian
+from sktensor_dp.statistics.public_numbers import HALF, LIMIT, check_array, check_number
 from sktensor_dp.statistics.row_frames import RowFrames
 
 __all__ = ["Entries", "EntryGradients", "FactorSums", "RidgeBlock", "RowSums"]
 
 Floats = NDArray[np.float64]
+
+# Of the largest of numbers of which squares are taken: few digits are lost, none overflows.
+SIZES = (1e-100, 1e120)
+LARGEST_PREDICTION = 1e100
+# Sums of parts round by a share of the largest, before they are clipped.
+LEAST_SHARE = 1e-8
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,9 @@ class Entries:
     """
 
     half: float
+
+    def __post_init__(self) -> None:
+        check_number("half the range", self.half, HALF)
 
     @property
     def l2_sensitivity(self) -> float:
@@ -67,6 +77,7 @@ class RowSums:
     half: float
 
     def __post_init__(self) -> None:
+        check_number("half the range", self.half, HALF)
         shape = self.index_set.coordinates.shape
         if self.weights.shape != shape or not np.isfinite(self.weights).all():
             raise ValueError(
@@ -74,6 +85,7 @@ class RowSums:
             )
         if not self.weights.any():
             raise ValueError("weights must not all be 0: nothing would be released.")
+        check_number("the largest weight", np.abs(self.weights).max(), SIZES)
 
     @cached_property
     def l2_sensitivity(self) -> float:
@@ -111,6 +123,9 @@ class FactorSums:
     frames: RowFrames
     half: float
 
+    def __post_init__(self) -> None:
+        check_number("half the range", self.half, HALF)
+
     l1_sensitivity = math.inf
 
     @property
@@ -138,6 +153,7 @@ class RidgeBlock(FactorSums):
     """
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.frames.shapes != ("solution",):
             raise ValueError('frames must be of the kind "solution".')
 
@@ -174,15 +190,17 @@ class EntryGradients:
     _norms: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.limit > 0:
-            raise ValueError(f"the limit must be positive, got {self.limit!r}.")
+        check_number("half the range", self.half, HALF)
+        check_number("the limit", self.limit, LIMIT, infinite=True)
         norms = self.jacobian.norms()
-        if not np.isfinite(norms).all():
-            raise ValueError("the Jacobian must be finite.")
+        if norms.any() or np.isnan(norms).any():
+            check_number("the largest norm of the Jacobian", norms.max(), SIZES)
         if self.predictions is None and math.isfinite(self.limit):
             raise ValueError("a finite limit needs predictions.")
-        if self.predictions is not None and not np.isfinite(self.predictions).all():
-            raise ValueError("predictions must be finite.")
+        if self.predictions is not None:
+            check_array("predictions", self.predictions, LARGEST_PREDICTION)
+        if self.limit < LEAST_SHARE * self.half * norms.max():
+            raise ValueError("the limit must not be far below the largest part of a gradient.")
         object.__setattr__(self, "_norms", norms)
 
     @cached_property

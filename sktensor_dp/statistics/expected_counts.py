@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -14,6 +15,7 @@ from scipy.special import psi
 
 from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.norms import SLACK
+from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number, scale_to
 from sktensor_dp.topics.inference import row_blocks, topic_posterior
 
 __all__ = ["ExpectedCounts"]
@@ -29,6 +31,11 @@ Singles = NDArray[np.float32]
 TINY = 1e-15
 # Its digamma is finite in single precision.
 LEAST_PRIOR = 1e-30
+# Beyond any prior that can be told from an infinite one; sums with counts stay far from
+# overflow in single precision, where infinity less infinity is a NaN.
+LARGEST_PRIOR = 1e30
+# Rows of topics are distributions up to rounding.
+LARGEST_SHARE = 1 + 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +69,15 @@ class ExpectedCounts:
     order: int = 2
     n_iter: int = 10
 
+    def __post_init__(self) -> None:
+        check_array("topics", self.topics, LARGEST_SHARE, least=0.0)
+        check_array("the prior", self.prior, LARGEST_PRIOR, least=0.0)
+        check_number("the limit", self.limit, LIMIT, infinite=True)
+        if self.order not in (1, 2) or not self.n_iter >= 0:
+            raise ValueError(
+                f"order must be 1 or 2 and n_iter >= 0, got {self.order!r} and {self.n_iter!r}."
+            )
+
     @property
     def l2_sensitivity(self) -> float:
         """Arrays are non-negative: sqrt(2) times the limit."""
@@ -74,13 +90,13 @@ class ExpectedCounts:
 
     def total(self, chunk: CountChunk) -> Floats:
         """Array of shape (n_components, n_features)."""
-        part = self._single if self.single else self._mixed
+        part = partial(_quiet, self._single if self.single else self._mixed, chunk)
         result = np.zeros(self.topics.shape[::-1])
         with ThreadPoolExecutor(N_THREADS) as pool:
             # A few blocks at a time: each holds an array of the size of the result.
             blocks = row_blocks(chunk.X)
             while group := list(islice(blocks, N_THREADS)):
-                for contribution in pool.map(partial(part, chunk), group):
+                for contribution in pool.map(part, group):
                     result += contribution
         return result.T if self.single else result.T * self.topics
 
@@ -92,7 +108,7 @@ class ExpectedCounts:
         else:
             squares = chunk.squares[block]
             norms = SLACK * np.sqrt((posterior**2).sum(axis=1) * squares)
-        return np.asarray(counts.T @ (posterior * self._scale(norms)[:, None]))
+        return np.asarray(counts.T @ (posterior * scale_to(norms, self.limit)[:, None]))
 
     def _mixed(self, chunk: CountChunk, block: slice) -> Floats:
         counts, topics, by_word, prior = chunk.X[block], *self._single_precision
@@ -108,13 +124,18 @@ class ExpectedCounts:
             ratios.data = data / np.maximum(_mixtures(expected.T, own, per_row), TINY)
             if step < self.n_iter:
                 gamma = prior + expected * (ratios @ by_word)
+        rows = np.repeat(np.arange(len(per_row)), per_row)
         if self.order == 1:
             norms = SLACK * chunk.lengths[block]
         else:
             squares = _mixtures(expected.T**2, own**2, per_row) * ratios.data.astype(float) ** 2
-            rows = np.repeat(np.arange(len(per_row)), per_row)
             norms = SLACK * np.sqrt(np.bincount(rows, squares, len(per_row)))
-        scaled = expected * self._scale(norms)[:, None]
+        scaled = expected * scale_to(norms, self.limit)[:, None]
+        # NaN is no more than a limit: a document that has any adds nothing.
+        lost = ~np.isfinite(scaled).all(axis=1)
+        lost[rows[~np.isfinite(ratios.data)]] = True
+        if lost.any():
+            scaled[lost], ratios.data[lost[rows]] = 0.0, 0.0
         # In double precision: sums of many documents must not round.
         return np.asarray(ratios.T @ scaled.astype(np.float64))
 
@@ -125,10 +146,11 @@ class ExpectedCounts:
         prior = np.maximum(self.prior, LEAST_PRIOR).astype(np.float32)
         return topics, np.ascontiguousarray(topics.T), prior
 
-    def _scale(self, norms: Floats) -> Floats:
-        if math.isinf(self.limit):
-            return np.ones_like(norms)
-        return self.limit / np.maximum(norms, self.limit)
+
+def _quiet(part: Callable[[CountChunk, slice], Floats], chunk: CountChunk, block: slice) -> Floats:
+    """A block's contribution, without warnings: a thread does not know what its caller ignores."""
+    with np.errstate(all="ignore"):
+        return part(chunk, block)
 
 
 def _mixtures(proportions: Singles, own: Singles, per_row: NDArray[np.intp]) -> Singles:

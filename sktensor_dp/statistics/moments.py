@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.norms import (
+    DIAGONAL,
     MIN_TOKENS,
     Clip,
     CountNorm,
@@ -19,6 +20,7 @@ from sktensor_dp.statistics.norms import (
     weights,
 )
 from sktensor_dp.tensor.symmetric import n_unique
+from sktensor_dp.statistics.public_numbers import check_edges, check_number
 
 __all__ = [
     "NormHistogram",
@@ -54,6 +56,9 @@ class NormHistogram:
 
     l2_sensitivity = math.sqrt(2)
     l1_sensitivity = 2.0
+
+    def __post_init__(self) -> None:
+        check_edges(self.edges)
 
     def total(self, chunk: CountChunk) -> Floats:
         """Counts per bin."""
@@ -129,6 +134,7 @@ class PairMoments:
 
     def __post_init__(self) -> None:
         norm = self.clip.norm
+        check_number("diagonal_weight", self.diagonal_weight, DIAGONAL)
         if isinstance(norm, PairNorm):
             if norm.diagonal_weight < self.diagonal_weight or norm.words is not self.words:
                 raise ValueError("the clipped norm must be that of the noise, on the same words.")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.counts import CountChunk
+from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number, scale_to
 
 __all__ = ["Clip", "CountNorm", "Norm", "PairNorm", "TripleNorm", "WhitenedTripleNorm", "weights"]
 
@@ -21,6 +22,9 @@ Floats = NDArray[np.float64]
 
 # Relative error of single precision and of long sums, with room to spare.
 SLACK = 1 + 1e-4
+# Weights of the diagonal, and lengths of words in a whitened space: cubes of counts times
+# these stay far from overflow.
+DIAGONAL, LARGEST_WHITENER = (1e-6, 1e6), 1e30
 # Fewest tokens for which all three moments are defined.
 MIN_TOKENS = 3
 
@@ -39,12 +43,19 @@ class Clip:
     norm: Norm
     limit: float
 
+    def __post_init__(self) -> None:
+        check_number("the limit of a clip", self.limit, LIMIT, infinite=True)
+
 
 @dataclass(frozen=True)
 class CountNorm:
     """Norm of the counts themselves: their number (order 1) or Euclidean norm (2)."""
 
     order: int = 2
+
+    def __post_init__(self) -> None:
+        if self.order not in (1, 2):
+            raise ValueError(f"order must be 1 or 2, got {self.order!r}.")
 
     def of(self, chunk: CountChunk) -> Floats:
         """Norm of the counts."""
@@ -63,6 +74,9 @@ class PairNorm:
 
     diagonal_weight: float
     words: NDArray[np.intp] | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        check_number("diagonal_weight", self.diagonal_weight, DIAGONAL)
 
     def of(self, chunk: CountChunk) -> Floats:
         """Exact norm, from power sums of the counts."""
@@ -108,6 +122,9 @@ class WhitenedTripleNorm:
     whitener: Floats
     words: NDArray[np.intp] | None = None
 
+    def __post_init__(self) -> None:
+        check_array("the whitener", self.whitener, LARGEST_WHITENER)
+
     def of(self, chunk: CountChunk) -> Floats:
         """Bound from power sums of the whitener's row norms."""
         X = chunk.restricted(self.words).X
@@ -144,6 +161,5 @@ def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Fl
     weight = (chunk.lengths >= min_tokens).astype(np.float64)
     for clip in clips:
         if np.isfinite(clip.limit):
-            norm = clip.norm.of(chunk)
-            np.minimum(weight, clip.limit / np.maximum(norm, clip.limit), out=weight)
+            np.minimum(weight, scale_to(clip.norm.of(chunk), clip.limit), out=weight)
     return weight

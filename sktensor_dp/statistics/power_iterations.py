@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.norms import SLACK
+from sktensor_dp.statistics.public_numbers import RADIUS, check_array, check_number
 from sktensor_dp.statistics.samples import SampleChunk
 from sktensor_dp.tensor.oracle import Oracle
 
@@ -18,6 +19,8 @@ Floats = NDArray[np.float64]
 # Combinations of starts whose pair products are smaller than this share of the
 # largest are rounding.
 NULL_PAIRS = 1e-12
+# Of starts on a private tensor, of which fourth powers are taken; they need not be of length 1.
+SIZES = (1e-10, 1e10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,7 @@ class PowerIterations:
     l1_sensitivity = math.inf
 
     def __post_init__(self) -> None:
+        check_number("the radius", self.radius, RADIUS)
         if not np.allclose(np.square(self.starts).sum(axis=0), 1.0, atol=1e-8):
             raise ValueError("the starts must be unit vectors.")
         frame = np.linalg.qr(self.starts)[0]
@@ -124,6 +128,11 @@ class TensorPowerIterations:
     bound: float
 
     l1_sensitivity = math.inf
+
+    def __post_init__(self) -> None:
+        check_number("the bound", self.bound, RADIUS)
+        check_array("the starts", self.starts, SIZES[1])
+        check_number("the largest number of the starts", np.abs(self.starts).max(), SIZES)
 
     @property
     def l2_sensitivity(self) -> float:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.entries import IndexSet
+from sktensor_dp.statistics.public_numbers import check_array
 
 __all__ = ["RowFrames"]
 
@@ -15,6 +16,8 @@ Floats = NDArray[np.float64]
 LEAST_RIDGE = 1e-10
 # Shortest z that noise is scaled to; rows with shorter ones release nothing.
 SHORTEST = 1e-100
+# Of a number of z; sums of their squares are far from overflow.
+LARGEST = 1e120
 # Numbers in a block of entries that is worked on at once (4 MB).
 BLOCK_NUMBERS = 2**19
 
@@ -59,13 +62,12 @@ class RowFrames:
         regularization: float | Floats,
         kinds: tuple[str, ...] = ("isotropic", "leverage", "solution"),
     ) -> None:
-        if rows.shape[0] != index_set.n_observed or not np.isfinite(rows).all():
+        if rows.shape[0] != index_set.n_observed or not (np.abs(rows) <= LARGEST).all():
             raise ValueError(
-                f"rows must hold finite numbers, a row for each of the {index_set.n_observed} "
-                f"entries; got shape {rows.shape}."
+                f"rows must hold numbers of size {LARGEST:g} at most, a row for each of the "
+                f"{index_set.n_observed} entries; got shape {rows.shape}."
             )
-        if not np.all(np.asarray(regularization) >= 0):
-            raise ValueError("the regularization must not be negative.")
+        check_array("the regularization", regularization, LARGEST**2, least=0.0)
         self.index_set, self.mode, self.rows, self.shapes = index_set, mode, rows, kinds
         self._grams = index_set.grams(mode, rows)
         ridge = np.broadcast_to(np.asarray(regularization, float), rows.shape[1:])

@@ -12,6 +12,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.norms import SLACK
+from sktensor_dp.statistics.public_numbers import (
+    LIMIT,
+    RADIUS,
+    check_array,
+    check_edges,
+    check_number,
+    scale_to,
+)
 from sktensor_dp.statistics.samples import SampleChunk
 from sktensor_dp.tensor.symmetric import n_unique, symmetric_outer_sum, symmetric_to_coordinates
 
@@ -24,6 +32,10 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+
+# Of a projected sample, and of the square of a sample's norm times a residual weight: the
+# square of what it contributes is far from overflow.
+LARGEST_PROJECTION, LARGEST_RESIDUAL = 1e46, 1e60
 
 
 @dataclass(frozen=True)
@@ -42,8 +54,8 @@ class Embedding:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (0 < self.radius < math.inf and 0 <= self.offset <= self.radius):
-            raise ValueError("the radius must be positive and finite, the offset at most as large.")
+        check_number("the radius", self.radius, RADIUS)
+        check_number("the offset", self.offset, (0.0, self.radius))
 
     @property
     def norm(self) -> float:
@@ -131,6 +143,11 @@ class _ThirdMoments:
     embedding: Embedding
     residual_weight: float = 0.0
 
+    def __post_init__(self) -> None:
+        norm = self.embedding.norm
+        check_array("the basis", self.basis, LARGEST_PROJECTION / norm)
+        check_number("the residual weight", self.residual_weight, (0.0, LARGEST_RESIDUAL / norm**2))
+
     def _parts(self, chunk: SampleChunk, rows: slice, frame: Floats) -> tuple[Floats, Floats]:
         """Projections, and squared distances from the span."""
         seen = self.embedding.projected(chunk, rows, self.basis)
@@ -166,6 +183,10 @@ class ThirdMomentHistogram(_ThirdMoments):
     l2_sensitivity = math.sqrt(2)
     l1_sensitivity = 2.0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_edges(self.edges)
+
     def total(self, chunk: SampleChunk) -> Floats:
         """Counts per bin."""
         frame, n_bins = self._frame(), len(self.edges) - 1
@@ -197,6 +218,10 @@ class ProjectedThirdMoments(_ThirdMoments):
 
     l1_sensitivity = math.inf
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number("the limit", self.limit, LIMIT, infinite=True)
+
     @property
     def l2_sensitivity(self) -> float:
         """Contributions have any sign: twice the limit."""
@@ -210,8 +235,7 @@ class ProjectedThirdMoments(_ThirdMoments):
             seen, distances = self._parts(chunk, rows, frame)
             weights = np.ones(len(seen))
             if math.isfinite(self.limit):
-                norms = SLACK * self._norms(seen, distances)
-                weights = self.limit / np.maximum(norms, self.limit)
+                weights = scale_to(SLACK * self._norms(seen, distances), self.limit)
             tensor += symmetric_outer_sum(weights, seen)
             mean += seen.T @ (weights * distances)
         coordinates = symmetric_to_coordinates(tensor)
@@ -236,6 +260,7 @@ class ThirdMoments(ProjectedThirdMoments):
     """
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         gram = self.basis.T @ self.basis
         if not np.allclose(gram, np.eye(len(gram)), rtol=0.0, atol=1e-8):
             raise ValueError("the basis must have orthonormal columns.")

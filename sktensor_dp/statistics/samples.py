@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.norms import SLACK
+from sktensor_dp.statistics.public_numbers import scale_to
 
 __all__ = ["SampleChunk", "SampleChunks", "as_samples"]
 
@@ -87,7 +88,7 @@ class SampleChunk:
         """Factor in (0, 1] per sample that puts it into the ball of a radius."""
         if self._scales is None or self._scales[0] != radius:
             norms = SLACK * np.sqrt(self.square_norms)
-            self._scales = (radius, radius / np.maximum(norms, radius))
+            self._scales = (radius, scale_to(norms, radius))
         return self._scales[1]
 
     def blocks(self, width: int) -> Iterator[slice]:

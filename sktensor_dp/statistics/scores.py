@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.entries import SLACK
+from sktensor_dp.statistics.public_numbers import SCORE, check_number
 
 __all__ = ["HeldOutChunk", "HeldOutChunks", "HeldOutScores"]
 
@@ -74,6 +75,11 @@ class HeldOutScores:
     score: Callable[[Any, Any], Any]
     low: float
     high: float
+
+    def __post_init__(self) -> None:
+        for bound in (self.low, self.high):
+            check_number("a bound", bound, (-SCORE[1], SCORE[1]))
+        check_number("the distance of the bounds", self.high - self.low, SCORE)
 
     @property
     def middle(self) -> float:

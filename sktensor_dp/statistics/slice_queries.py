@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.entries import SLACK, SliceChunks
+from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.unit_parameters import N_PLAIN, effects_at_entries, unit_posteriors
@@ -42,6 +43,9 @@ class UnitLevels:
     """
 
     half: float
+
+    def __post_init__(self) -> None:
+        check_number("half the range", self.half, HALF)
 
     @property
     def l2_sensitivity(self) -> float:
@@ -97,10 +101,9 @@ class SharedRowSums:
     order: int = 2
 
     def __post_init__(self) -> None:
-        if not (LEAST_SCALE <= self.scale < math.inf and 0 <= self.shrinkage < math.inf):
-            raise ValueError("the scale must be positive, the shrinkage >= 0, and both finite.")
-        if not abs(self.level) <= LARGEST_LEVEL:
-            raise ValueError(f"the level must be a finite number, got {self.level!r}.")
+        check_number("the scale", self.scale, (LEAST_SCALE, LARGEST_LEVEL))
+        check_number("the shrinkage", self.shrinkage, (0.0, LARGEST_LEVEL))
+        check_number("the level", self.level, (-LARGEST_LEVEL, LARGEST_LEVEL))
         if self.order not in (1, 2):
             raise ValueError(f"order must be 1 or 2, got {self.order!r}.")
         if len(self.effects) not in (0, len(self.shape)):
@@ -108,8 +111,9 @@ class SharedRowSums:
         for effect, n_rows in zip(self.effects, self.shape, strict=False):
             if effect is None:
                 continue
-            if effect.shape != (n_rows,) or not (np.abs(effect) <= LARGEST_LEVEL).all():
-                raise ValueError(f"an effect must hold {n_rows} finite numbers.")
+            if effect.shape != (n_rows,):
+                raise ValueError(f"an effect must hold {n_rows} numbers.")
+            check_array("an effect", effect, LARGEST_LEVEL)
 
     @property
     def l2_sensitivity(self) -> float:

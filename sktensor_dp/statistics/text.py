@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import numbers
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +18,8 @@ __all__ = ["DocumentFrequencies", "TextChunks"]
 Integers = NDArray[np.intp]
 
 CHUNK_SIZE = 2000
+# More words than any document has.
+LARGEST_NUMBER = 2**52
 
 
 class TextChunks:
@@ -93,6 +96,13 @@ class DocumentFrequencies:
     """
 
     max_words_per_document: int
+
+    def __post_init__(self) -> None:
+        number = self.max_words_per_document
+        if not (isinstance(number, numbers.Integral) and 1 <= number <= LARGEST_NUMBER):
+            raise ValueError(
+                f"max_words_per_document must be an int from 1 to {LARGEST_NUMBER}, got {number!r}."
+            )
 
     @property
     def max_partitions(self) -> int:

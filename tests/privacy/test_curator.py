@@ -110,7 +110,7 @@ def test_nothing_leaves_without_noise_at_a_finite_cost():
         with pytest.raises(RuntimeError, match="needs noise"):
             curator.exact_product("pair_moments", PAIRS)
         with pytest.raises(RuntimeError, match="not made by"):
-            curator.release_partitions("norm_histogram", NormHistogram(CountNorm(), np.ones(2)))
+            curator.release_partitions("norm_histogram", NormHistogram(CountNorm(), np.arange(2)))
 
 
 def test_a_closed_curator_has_no_data(seed):

@@ -348,5 +348,5 @@ def test_a_basis_or_weight_that_bounds_something_else_is_refused(weight):
 
 def test_the_constant_is_no_longer_than_the_radius():
     """Else no two samples would be orthogonal, and other bounds would be the sharp ones."""
-    with pytest.raises(ValueError, match="at most as large"):
+    with pytest.raises(ValueError, match="offset must be a number from 0 to 1,"):
         Embedding(1.0, 1.01)

@@ -1,0 +1,142 @@
+"""Ranges of the public numbers that queries multiply with, divide by and clip to.
+
+A bound that is proved for real numbers says nothing of what is infinite, NaN, or so small
+that few digits are left of it. Queries therefore refuse such numbers when they are made,
+before they see data: what they then compute of data within its own bounds is finite.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "HALF",
+    "LIMIT",
+    "RADIUS",
+    "SCORE",
+    "Range",
+    "check_array",
+    "check_edges",
+    "check_number",
+    "scale_to",
+]
+
+Floats = NDArray[np.float64]
+Range = tuple[float, float]
+
+# Norms that contributions are clipped to. Norms below are so small beside them that it does
+# not matter how few digits they have.
+LIMIT: Range = (1e-120, 1e140)
+# Of a ball of samples, whose third moments have its sixth power as a square; and the largest
+# change of a tensor's entry.
+RADIUS: Range = (1e-45, 1e45)
+# Of the width of a range of values; values are within a hundred times the larger.
+HALF: Range = (1e-60, 1e60)
+# Sizes of the bounds of a score, and of their distance: squares of widths of values.
+SCORE: Range = (1e-125, 1e125)
+
+
+def check_number(name: str, value: Any, allowed: Range, *, infinite: bool = False) -> None:
+    """Refuse a number outside a range; NaN is outside any.
+
+    Parameters
+    ----------
+    name : str
+        What the message calls it.
+    value : object
+        A public number.
+    allowed : tuple of (low, high)
+        Both are allowed.
+    infinite : bool, default=False
+        Whether infinity is allowed as well.
+
+    Raises
+    ------
+    ValueError
+        If it is outside.
+
+    Examples
+    --------
+    >>> check_number("the limit", 2.0, LIMIT)
+    >>> check_number("the limit", float("nan"), LIMIT)
+    Traceback (most recent call last):
+    ...
+    ValueError: the limit must be a number from 1e-120 to 1e+140, got nan.
+    """
+    low, high = allowed
+    if low <= value <= high or (infinite and value == math.inf):
+        return
+    raise ValueError(f"{name} must be a number from {low:g} to {high:g}, got {value!r}.")
+
+
+def check_array(name: str, array: Any, largest: float, *, least: float | None = None) -> None:
+    """Refuse an array with numbers that are not finite, or too large.
+
+    Parameters
+    ----------
+    name : str
+        What the message calls it.
+    array : array-like
+        Public numbers.
+    largest : float
+        Largest size of a number.
+    least : float, optional
+        Smallest number; by default the negative of `largest`.
+
+    Raises
+    ------
+    ValueError
+        If some are outside.
+    """
+    array, low = np.asarray(array), -largest if least is None else least
+    # NaN fails both comparisons.
+    if array.size and not (array.min() >= low and array.max() <= largest):
+        raise ValueError(
+            f"{name} must hold numbers from {low:g} to {largest:g}; an array of shape "
+            f"{array.shape} holds others."
+        )
+
+
+def check_edges(edges: Any) -> None:
+    """Refuse edges of bins that do not increase, or are not finite.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two of them, or they are none.
+    """
+    edges = np.asarray(edges)
+    if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all():
+        raise ValueError(f"edges must be two or more finite numbers, got shape {edges.shape}.")
+    if not (edges[1:] > edges[:-1]).all():
+        raise ValueError("edges must increase.")
+
+
+def scale_to(norms: Floats, limit: float) -> Floats:
+    """Factor in [0, 1] of each contribution that brings its norm within a limit.
+
+    Parameters
+    ----------
+    norms : ndarray of shape (n,)
+        Norms, or upper bounds on them. What has a norm of NaN is scaled to 0, as what has
+        an infinite one is: no comparison would stop it.
+    limit : float
+        Largest norm; infinity leaves all contributions as they are.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scale_to(np.array([0.5, 4.0, np.inf, np.nan]), 2.0).tolist()
+    [1.0, 0.5, 0.0, 0.0]
+    """
+    if math.isinf(limit):
+        return np.ones_like(norms)
+    factors = limit / np.maximum(norms, limit)
+    factors[np.isnan(factors)] = 0.0
+    return factors
