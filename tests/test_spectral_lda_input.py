@@ -13,6 +13,7 @@ from sktensor_dp import (
     BudgetError,
     PrivateSpectralLDA,
 )
+from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS
 
 
 @pytest.fixture(scope="module")
@@ -205,12 +206,15 @@ WRONG_PARAMETERS = [
     *[("epsilon", value) for value in (0, -1.0, float("nan"), "1", None, True)],
     *[("delta", value) for value in (1, 1.5, -1e-9, float("nan"), "0", None)],
     *[("n_components", value) for value in (0, -3, 1.5, True, "2", None)],
-    *[("doc_topic_prior", value) for value in (-0.1, float("nan"), INF, "auto")],
+    *[("doc_topic_prior", value) for value in (-0.1, float("nan"), INF, "auto", 1.1e10)],
+    # Infinite in single precision, the least of those; then those of which squares overflow.
+    *[("doc_topic_prior", value) for value in (3.4e38, 1e39, 1e300, 10**300, 10**400)],
     *[("perturbation", value) for value in ("whitener", None, 0)],
     *[("noise_geometry", value) for value in ("spherical", None)],
     *[("n_refinements", value) for value in (-1, 0.5, "many", None)],
     *[("clip_norm", value) for value in ("none", 3.0, None, {"counts": 0}, {"words": 1.0})],
     *[("clip_norm", {"pairs": value}) for value in (-1, float("nan"), INF, "1", True)],
+    *[("clip_norm", {"triples": value}) for value in (5e-324, 1e-320, 0.9e-40, 1.1e40, 1.7e308)],
     *[("accountant", value) for value in (1.0, "budget", object())],
     *[("random_state", value) for value in (-1, 0.5, "0", np.random.default_rng(0))],
     ("verbose", "yes"),
@@ -262,3 +266,37 @@ def test_too_small_a_budget_is_refused_before_data_is_read():
     with pytest.raises(BudgetError):
         lda.fit_chunks(Chunks(), n_samples=200, n_features=7)
     assert accountant.total()[0] == 0
+
+
+EDGES = [
+    *[("doc_topic_prior", value) for value in (5e-324, 1e-300, 1e-30, 1e10)],
+    *[("clip_norm", {name: value}) for name in CLIPPED_NORMS for value in (1e-40, 1e40)],
+    *[("clip_norm", dict.fromkeys(CLIPPED_NORMS, value)) for value in (1e-40, 1e40)],
+]
+
+
+@tiny
+@pytest.mark.parametrize(("name", "value"), EDGES, ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{"n_refinements": 2}, {"delta": 0.0}, {"perturbation": "moment_tensor"}, {"epsilon": INF}],
+    ids=str,
+)
+def test_what_is_documented_as_allowed_is_fitted(name, value, options):
+    """At the edges of the ranges numbers are of no use, and no fit that was paid for is lost."""
+    lda = PrivateSpectralLDA(3, random_state=0, **{name: value, **options}).fit(counts())
+    assert np.isfinite(lda.components_).all()
+    assert np.isfinite(lda.transform(counts(20))).all()
+    assert np.isfinite(lda.score(counts(20)))
+
+
+@tiny
+def test_a_prior_stays_one_with_any_number_of_topics():
+    """``n_components`` times the prior is what documents are thought to hold."""
+    accountant = BudgetAccountant(10.0, 1e-5)
+    for n_components in (10**6, 10**30):
+        lda = PrivateSpectralLDA(
+            n_components, doc_topic_prior=1e10, n_refinements=1, accountant=accountant
+        )
+        with pytest.warns(UserWarning, match="exceeds the 7 features"):
+            assert np.isfinite(lda.fit(counts()).components_).all()

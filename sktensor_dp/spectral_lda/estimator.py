@@ -14,7 +14,7 @@ from sktensor_dp.estimator.input_errors import check_sizes, check_source
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.spectral_lda.inference import TopicInferenceMixin
-from sktensor_dp.spectral_lda.learning import TopicLearningMixin
+from sktensor_dp.spectral_lda.learning import LARGEST_PRIOR, TopicLearningMixin
 from sktensor_dp.spectral_lda.saved import SAVED_TOPICS
 from sktensor_dp.spectral_lda.stream import StreamState
 from sktensor_dp.spectral_topics.forecast import TopicForecast, forecast
@@ -48,8 +48,8 @@ class PrivateSpectralLDA(
         Privacy parameter in [0, 1); well below one over the number of documents.
         0 asks for pure differential privacy: Laplace and spherical Laplace noise.
     doc_topic_prior : float or None, default=None
-        Dirichlet parameter of each topic's share in a document. None means
-        ``1 / n_components``; 0 means that every document has one topic.
+        Dirichlet parameter of each topic's share in a document, from 0 to 1e10. None
+        means ``1 / n_components``; 0 means that every document has one topic.
     perturbation : {"whitened_tensor", "moment_tensor"}, default="whitened_tensor"
         Where the third moment gets its noise: in the k-dimensional space that a
         released whitener spans, or in the space of words (AGN; with ``delta=0``
@@ -68,7 +68,8 @@ class PrivateSpectralLDA(
         noisy histograms of norms, at two percent of the budget. A mapping gives
         public limits for some of ``"counts"`` (Euclidean norm of the counts;
         their number if ``delta=0``), ``"pairs"`` and ``"triples"`` (norm of the
-        number of tokens times the moment); it also holds with ``epsilon=inf``.
+        number of tokens times the moment), from 1e-40 to 1e40; it also holds with
+        ``epsilon=inf``, where a limit may be infinite.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
@@ -155,7 +156,7 @@ class PrivateSpectralLDA(
     _saved_state = SAVED_TOPICS
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
-        "doc_topic_prior": [Number(0, math.inf, closed="left"), NONE],
+        "doc_topic_prior": [Number(0, LARGEST_PRIOR), NONE],
         "perturbation": [OneOf("whitened_tensor", "moment_tensor")],
         "noise_geometry": [OneOf("isotropic", "histogram")],
         "n_refinements": [Number(0, math.inf, integer=True), OneOf("auto")],

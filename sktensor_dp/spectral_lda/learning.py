@@ -25,6 +25,13 @@ __all__ = ["TopicLearningMixin"]
 
 Floats = NDArray[np.float64]
 
+# Shares drawn with a larger prior are equal to ten digits. A sum of priors beyond its limit is
+# taken for it, whatever n_components is, and a positive prior below for the least of which the
+# digamma function can be computed.
+LARGEST_PRIOR, LEAST_PRIOR, LARGEST_CONCENTRATION = 1e10, 1e-30, 1e16
+# Products of three numbers in the scale of a limit neither overflow nor vanish.
+LIMITS = (1e-40, 1e40)
+
 
 class TopicLearningMixin(PrivateEstimatorMixin):
     """Fitting of topics by the parameters of :class:`~sktensor_dp.PrivateSpectralLDA`."""
@@ -126,22 +133,26 @@ class TopicLearningMixin(PrivateEstimatorMixin):
         """Sum of the Dirichlet prior over topic shares."""
         if self.doc_topic_prior is None:
             return 1.0
-        return float(self.doc_topic_prior) * self.n_components
+        prior = float(self.doc_topic_prior)
+        if prior == 0:
+            return 0.0
+        return min(max(prior, LEAST_PRIOR) * float(self.n_components), LARGEST_CONCENTRATION)
 
     def _limits(self) -> dict[str, float]:
         if self.clip_norm == "auto":
             return {}
         assert isinstance(self.clip_norm, Mapping)
-        # Noise in proportion to an infinite limit would be infinite.
-        wanted = Number(0, closed="right" if math.isinf(self.epsilon) else "neither")
         for name, limit in self.clip_norm.items():
-            if name not in CLIPPED_NORMS or not wanted.accepts(limit):
+            # Noise in proportion to an infinite limit would be infinite.
+            allowed = Number(*LIMITS).accepts(limit)
+            allowed = allowed or (math.isinf(self.epsilon) and Number(math.inf).accepts(limit))
+            if name not in CLIPPED_NORMS or not allowed:
                 raise ValueError(
                     "The 'clip_norm' parameter of PrivateSpectralLDA must be 'auto' or map some "
-                    f"of {list(CLIPPED_NORMS)} to finite numbers > 0. "
+                    f"of {list(CLIPPED_NORMS)} to numbers from {LIMITS[0]:g} to {LIMITS[1]:g}. "
                     f"Got {self.clip_norm!r} instead."
                 )
-        return dict(self.clip_norm)
+        return {name: float(limit) for name, limit in self.clip_norm.items()}
 
     def _plan(self, n_samples: int, n_features: int) -> TopicPlan:
         return plan_topics(

@@ -1,6 +1,7 @@
 """What of a fitted topic model is saved."""
 
 import math
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from sktensor_dp.model_files.fields import (
 )
 from sktensor_dp.model_files.saving import INPUT, SavedState
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS
+from sktensor_dp.spectral_lda.learning import LIMITS
 from sktensor_dp.spectral_lda.stream import StreamState
 from sktensor_dp.spectral_topics.recipe import FittedTopics
 
@@ -27,7 +29,7 @@ ROUNDING = 1e-6
 # Lengths: k topics, d words.
 WEIGHTS, UNIGRAM = Numbers("k", 0.0), Numbers("d", 0.0)
 TOPICS = Numbers("kd", 0.0, 1.0 + ROUNDING)
-LIMITS = Record(dict, {name: Optional(Real(0, finite=False)) for name in CLIPPED_NORMS})
+CLIP_NORM = Record(dict, {name: Optional(Real(0, finite=False)) for name in CLIPPED_NORMS})
 
 FITTED_TOPICS = Record(
     FittedTopics,
@@ -54,17 +56,26 @@ def _check(state: SimpleNamespace, estimator: Any) -> None:
     found = [(state.components_, state.topic_prior_)]
     if stream is not None:
         found.append((stream.fitted.topics, stream.fitted.weights))
+        require(stream.fitted.weights.max() <= 1 + ROUNDING, "weights must be shares")
     for topics, weights in found:
         require(np.all(np.abs(topics.sum(axis=1) - 1) <= ROUNDING), "topics must sum to 1")
         require(weights.sum() > 0, "some topic must have weight")
-    limits = state.clip_norm_.values()
-    require(not any(math.isnan(limit) for limit in limits), "limits must be numbers")
+    _check_limits(state.clip_norm_.values(), stream)
+
+
+def _check_limits(limits: Iterable[float], stream: Any) -> None:
+    """Limits that a fit can have had; a stream clips further batches to one of them."""
+    low, high = LIMITS
+    within = all(low <= limit <= high or math.isinf(limit) for limit in limits)
+    require(within, f"limits must be numbers from {low:g} to {high:g}, or infinite")
+    noiseless = stream is None or math.isinf(stream.budget[0])
+    require(noiseless or not any(map(math.isinf, limits)), "limits of noise must be finite")
 
 
 SAVED_TOPICS = SavedState(
     {
         **INPUT, "components_": TOPICS, "topic_prior_": WEIGHTS, "unigram_": UNIGRAM,
-        "n_components_": Integer(1, letter="k"), "clip_norm_": LIMITS, "_stream": Optional(STREAM),
+        "n_components_": Integer(1, letter="k"), "clip_norm_": CLIP_NORM, "_stream": Optional(STREAM),
     },
     _check,
     {"_n_features_out": lambda state: state.n_components_},
