@@ -330,6 +330,14 @@ def test_bounds_have_to_be_known():
         topics(score_bounds=(0, INF)).fit(counts())
 
 
+@pytest.mark.parametrize("bounds", [(0, INF), (-1.7e308, 1.0), (0.0, 5e-324), (1e200, 2e200)])
+def test_bounds_that_noise_cannot_be_scaled_to_are_refused_unspent(bounds):
+    budget = BudgetAccountant(10.0, 1e-5)
+    with pytest.raises(ValueError, match="score_bounds must be two finite numbers"):
+        topics(score_bounds=bounds, accountant=budget).fit(counts())
+    assert not budget.entries
+
+
 # As an estimator
 
 

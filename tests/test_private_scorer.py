@@ -115,7 +115,14 @@ def test_pickles_without_an_accountant():
 def test_refuses_wrong_parameters():
     with pytest.raises(ValueError, match="metric must be a callable"):
         make_private_scorer("r2")
-    for name, value in (("epsilon", 0), ("delta", 1), ("bounds", (1, 0)), ("bounds", "ab")):
+    for name, value in (
+        ("epsilon", 0),
+        ("delta", 1),
+        ("bounds", (1, 0)),
+        ("bounds", "ab"),
+        ("bounds", (0, 1e-320)),
+        ("bounds", (0, 1e308)),
+    ):
         with pytest.raises(ValueError, match=f"{name} must be"):
             make_private_scorer("accuracy", **{name: value})
     users = PrivateTuckerCompletion(bounds=(0, 3), privacy_unit="slice")

@@ -19,7 +19,11 @@ from sktensor_dp.model_selection.candidates import checked_distributions
 from sktensor_dp.model_selection.scorer import PrivateScorer, make_private_scorer
 from sktensor_dp.model_selection.steps import check_names, has_pure_noise, private_prefix, step_at
 from sktensor_dp.model_selection.trials import Trial, TrialCosts, Trials, public_splits
-from sktensor_dp.model_selection.unit_scores import check_scoring, default_score
+from sktensor_dp.model_selection.unit_scores import (
+    check_scoring,
+    checked_score_bounds,
+    default_score,
+)
 from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry, active_accountant
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
@@ -269,6 +273,8 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         if isinstance(scoring, PrivateScorer):
             raise ValueError("scoring must not add noise: the search does. Pass the metric itself.")
         check_scoring(scoring, "scoring")
+        if self.score_bounds is not None:
+            checked_score_bounds(self.score_bounds, scoring, None, "score_bounds")
         return prefix, distributions, scoring
 
     def _charge(self, delta: float) -> None:

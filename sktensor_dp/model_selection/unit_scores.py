@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from sktensor_dp.estimator.parameters import Number
+from sktensor_dp.statistics.public_numbers import SCORE
 
 __all__ = ["SCORES", "UnitScores", "check_scoring", "checked_score_bounds", "default_score"]
 
@@ -152,16 +153,19 @@ def checked_score_bounds(
             "to. The noise is in proportion to their distance."
         )
     if not _is_range(bounds):
-        raise ValueError(f"{name} must be two finite numbers, low < high; got {bounds!r}.")
+        raise ValueError(
+            f"{name} must be two finite numbers, low < high, of size {SCORE[1]:g} at most and at "
+            f"least {SCORE[0]:g} apart; got {bounds!r}."
+        )
     return float(bounds[0]), float(bounds[1])
 
 
 def _is_range(bounds: Any) -> bool:
     if isinstance(bounds, str) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
         return False
-    if not all(Number().accepts(bound) and math.isfinite(bound) for bound in bounds):
+    if not all(Number(-SCORE[1], SCORE[1]).accepts(bound) for bound in bounds):
         return False
-    return bounds[0] < bounds[1] and math.isfinite(float(bounds[1]) - float(bounds[0]))
+    return float(bounds[1]) - float(bounds[0]) >= SCORE[0]
 
 
 def _implied_bounds(scoring: Any, step: Any) -> tuple[float, float] | None:
