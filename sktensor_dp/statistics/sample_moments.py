@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 
 # Of a projected sample, and of the square of a sample's norm times a residual weight: the
 # square of what it contributes is far from overflow.
-LARGEST_PROJECTION, LARGEST_RESIDUAL = 1e46, 1e60
+LARGEST_PROJECTION, LARGEST_RESIDUAL = 1e46, 1e92
 
 
 @dataclass(frozen=True)
