@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         print(json.dumps([statement.to_dict() for statement in statements], indent=2))
     else:
-        print("\n\n".join(map(str, statements)))
+        print("\n\n".join([*(part.where for part in statements[:1]), *map(str, statements)]))
     return 0
 
 

@@ -29,7 +29,8 @@ def path(tmp_path: Path) -> str:
 def test_table(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", path]) == 0
     shown = capsys.readouterr().out
-    clinic, survey = shown.split("\n\n")
+    where, clinic, survey = shown.split("\n\n")
+    assert where == f"ledger {path}"
     assert clinic.startswith("clinic: epsilon 0.25 of 1 is spent at delta 0, by 1 fit\n")
     assert survey.startswith("survey: epsilon ")
     row = survey.splitlines()[2].split()
@@ -75,7 +76,18 @@ def test_control_characters_do_not_reach_the_terminal(
     assert main(["show", path]) == 0
     shown = capsys.readouterr().out
     assert all(letter.isprintable() or letter == "\n" for letter in shown)
-    assert len(shown.splitlines()) == 3 * 4 + 2
+    assert len(shown.splitlines()) == 1 + 3 * 4 + 2
+
+
+def test_a_relative_path_is_shown_in_full(
+    path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same name is another ledger, and another budget, in another folder."""
+    monkeypatch.chdir(Path(path).parent)
+    assert main(["show", Path(path).name]) == 0
+    assert capsys.readouterr().out.startswith(f"ledger {path}\n")
+    assert main(["show", Path(path).name, "--json"]) == 0
+    assert {part["path"] for part in json.loads(capsys.readouterr().out)} == {path}
 
 
 def test_module_runs(path: str) -> None:

@@ -1,12 +1,12 @@
 """A budget that several fits draw on, in this process or in many."""
 
-import contextvars
 import math
 import os
 from collections.abc import Sequence
 from typing import Any
 
 from sktensor_dp.exceptions import BudgetError, LedgerError
+from sktensor_dp.privacy.blocks import OpenBlocks
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.ledger import Ledger, LedgerEntry, MemoryLedger, Spending
 from sktensor_dp.privacy.plan import FitBudget, PrivacyCost, ReleasePlan
@@ -18,10 +18,7 @@ __all__ = ["BudgetAccountant", "LedgerEntry", "Receipt", "active_accountant"]
 # Bisections of what remains beside pure charges: a part in 2**10 of it may be left lying.
 HALVINGS = 10
 
-# Open ``with`` blocks of this thread, the innermost last.
-_active: contextvars.ContextVar["tuple[BudgetAccountant, ...]"] = contextvars.ContextVar(
-    "accountants", default=()
-)
+_active: "OpenBlocks[BudgetAccountant]" = OpenBlocks("accountants")
 
 
 def active_accountant() -> "BudgetAccountant | None":
@@ -30,7 +27,7 @@ def active_accountant() -> "BudgetAccountant | None":
     Blocks are those of the calling thread; one that another thread opened is not
     seen.
     """
-    return _active.get()[-1] if _active.get() else None
+    return _active.innermost
 
 
 class Receipt:
@@ -85,8 +82,9 @@ class BudgetAccountant:
     path : str or path-like, optional
         An SQLite file to keep the ledger in, made if it does not exist. Threads,
         processes and later sessions that name the file share the budget; a charge is
-        on the disk before anything is released. Without it the ledger ends with the
-        process.
+        on the disk before anything is released. A relative path starts from the current
+        folder: in another one it names another ledger. Without it the ledger ends with
+        the process.
     scope : str, default="default"
         Name of the data set. Every scope of a file has a budget and a ledger of its
         own.
@@ -95,6 +93,8 @@ class BudgetAccountant:
     ----------
     entries : tuple of LedgerEntry
         Every charge so far, in order.
+    path : str or None
+        Absolute path of the file.
 
     Raises
     ------
@@ -109,8 +109,9 @@ class BudgetAccountant:
     same object), so ``GridSearchCV`` and ``cross_val_score`` are charged for
     every fit. An accountant with a ``path`` may be pickled into worker processes
     (``n_jobs=2``), which open the same file. Without one it refuses to be pickled:
-    charges would be lost. A ``with`` block is seen by the thread that opened it;
-    pass ``accountant=`` to fits that run in other threads or processes.
+    charges would be lost. A ``with`` block is seen by the thread that opened it, from
+    entering to leaving, also while a generator is suspended inside; pass ``accountant=``
+    to fits in generators, in other threads or in processes.
 
     Gaussian fits may be planned one after the other in view of earlier results.
     Where they are mixed with pure releases or thresholds, fix in advance what will be
@@ -157,7 +158,7 @@ class BudgetAccountant:
             raise ValueError(f"delta must lie in [0, 1), got {delta!r}.")
         if not isinstance(scope, str):
             raise TypeError(f"scope must be a str, got {type(scope).__name__}.")
-        self.path = path
+        self.path: str | None = None
         self.scope = scope
         if path is None:
             self._ledger = MemoryLedger()
@@ -166,7 +167,7 @@ class BudgetAccountant:
         else:
             file = SQLiteLedger(path, scope)
             self.epsilon, self.delta = file.open(epsilon, delta)
-            self._ledger = file
+            self._ledger, self.path = file, str(file.file)
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -325,7 +326,7 @@ class BudgetAccountant:
     def statement(self) -> Statement:
         """Return budget, total and charges, for people and for programs."""
         entries = self.entries
-        return Statement(self.scope, self.epsilon, self.delta, self.total()[0], entries)
+        return Statement(self.scope, self.epsilon, self.delta, self.total()[0], entries, self.path)
 
     def to_frame(self) -> Any:
         """Return the charges as a pandas DataFrame, one row per planned release.
@@ -351,11 +352,11 @@ class BudgetAccountant:
             )
 
     def __enter__(self) -> "BudgetAccountant":
-        _active.set((*_active.get(), self))
+        _active.enter(self)
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
-        _active.set(_active.get()[:-1])
+        _active.leave(self)
 
     def __sklearn_clone__(self) -> "BudgetAccountant":
         return self
@@ -381,7 +382,7 @@ class BudgetAccountant:
         return self.statement()._repr_html_()
 
     def __repr__(self) -> str:
-        kept = "" if self.path is None else f", path={str(self.path)!r}, scope={self.scope!r}"
+        kept = "" if self.path is None else f", path={self.path!r}, scope={self.scope!r}"
         try:
             spent = f"spent epsilon {self.total()[0]:.6g}"
         except LedgerError:

@@ -21,7 +21,7 @@ from sktensor_dp.exceptions import LedgerError
 from sktensor_dp.privacy.ledger import Admission, Balance, LedgerEntry, Spending
 from sktensor_dp.privacy.plan import PrivacyCost
 
-__all__ = ["SQLiteLedger", "scopes_of"]
+__all__ = ["SQLiteLedger", "absolute_path", "scopes_of"]
 
 APPLICATION = int.from_bytes(b"skdp", "big")
 VERSION = 1
@@ -149,6 +149,21 @@ def _check_stamp(file: Path, connection: sqlite3.Connection) -> None:
         )
 
 
+def absolute_path(path: str | os.PathLike[str]) -> Path:
+    """Path of a ledger that names it from any folder, links followed.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Relative to the folder that is current now.
+
+    Returns
+    -------
+    Path
+    """
+    return Path(os.fspath(path)).resolve()
+
+
 def scopes_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Names of the scopes in a ledger file.
 
@@ -162,7 +177,7 @@ def scopes_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
     LedgerError
         If it cannot be read, or its sums are not those of its charges.
     """
-    file = Path(os.fspath(path)).absolute()
+    file = absolute_path(path)
     with _transaction(file) as connection:
         _check_stamp(file, connection)
         (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
@@ -186,7 +201,7 @@ class SQLiteLedger:
     """
 
     def __init__(self, path: str | os.PathLike[str], scope: str) -> None:
-        self.file = Path(os.fspath(path)).absolute()
+        self.file = absolute_path(path)
         self.scope = scope
         # Charges this object knows of: a file with fewer is an older copy.
         self._seen = 0

@@ -34,6 +34,8 @@ class Statement:
         Composed epsilon at ``delta``.
     entries : tuple of LedgerEntry
         Every charge.
+    path : str or None
+        Absolute path of the file it is kept in; None in memory.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class Statement:
     delta: float
     spent: float
     entries: tuple[LedgerEntry, ...]
+    path: str | None = None
 
     @property
     def summary(self) -> str:
@@ -56,6 +59,11 @@ class Statement:
             f"{_printable(self.scope)}: epsilon {self.spent:.6g} of {self.epsilon:g} is spent at "
             f"delta {self.delta:g}, by {fits} {'fit' if fits == 1 else 'fits'}"
         )
+
+    @property
+    def where(self) -> str:
+        """Which ledger this is: its file."""
+        return "ledger in memory" if self.path is None else f"ledger {_printable(self.path)}"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per planned release as plain Python objects."""
@@ -87,6 +95,7 @@ class Statement:
 
         return {
             "scope": self.scope,
+            "path": self.path,
             "epsilon": finite(self.epsilon),
             "delta": self.delta,
             "spent": finite(self.spent),

@@ -132,7 +132,7 @@ class ExpectedCounts:
             norms = SLACK * np.sqrt(np.bincount(rows, squares, len(per_row)))
         scaled = expected * scale_to(norms, self.limit)[:, None]
         # NaN is no more than a limit: a document that has any adds nothing.
-        lost = ~np.isfinite(scaled).all(axis=1)
+        lost = np.asarray(~np.isfinite(scaled).all(axis=1))
         lost[rows[~np.isfinite(ratios.data)]] = True
         if lost.any():
             scaled[lost], ratios.data[lost[rows]] = 0.0, 0.0

@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 
 from sktensor_dp import BudgetAccountant, BudgetError
-from sktensor_dp.privacy.accountant import LedgerEntry, active_accountant, charges_of
+from sktensor_dp.privacy.accountant import LedgerEntry, charges_of
 from sktensor_dp.privacy.ledger import Spending
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 
@@ -317,56 +317,6 @@ def test_copies_are_the_accountant_itself() -> None:
     assert copy.copy(budget) is budget
     assert copy.deepcopy(budget) is budget
     assert copy.deepcopy({"accountant": budget})["accountant"] is budget
-
-
-def test_context_nesting_and_exceptions() -> None:
-    outer, inner = BudgetAccountant(1.0), BudgetAccountant(2.0)
-    assert active_accountant() is None
-    with outer as entered:
-        assert entered is outer
-        with inner:
-            assert active_accountant() is inner
-            with outer:
-                assert active_accountant() is outer
-            assert active_accountant() is inner
-        with pytest.raises(KeyError), inner:
-            raise KeyError
-        assert active_accountant() is outer
-    assert active_accountant() is None
-
-
-def test_one_accountant_can_be_active_in_several_threads() -> None:
-    budget = BudgetAccountant(1.0)
-    entered, leave = threading.Barrier(3), [threading.Event(), threading.Event()]
-    seen: list[object] = []
-
-    def block(number: int) -> None:
-        seen.append(active_accountant())
-        with budget:
-            entered.wait(10)
-            leave[number].wait(10)
-        seen.append(active_accountant())
-
-    threads = [threading.Thread(target=block, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    entered.wait(10)
-    # Left in the order of entering, not the reverse.
-    for event, thread in zip(leave, threads, strict=True):
-        event.set()
-        thread.join(10)
-    assert seen == [None] * 4
-    assert active_accountant() is None
-
-
-def test_blocks_of_other_threads_are_not_seen() -> None:
-    seen = []
-    with BudgetAccountant(1.0):
-        thread = threading.Thread(target=lambda: seen.append(active_accountant()))
-        thread.start()
-        thread.join()
-    if sys.version_info < (3, 14):  # threads of free-threaded builds inherit the context
-        assert seen == [None]
 
 
 def test_repr_shows_budget_and_spending() -> None:

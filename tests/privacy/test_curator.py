@@ -3,6 +3,7 @@
 import gc
 import math
 import pickle
+import warnings
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.counts import CountChunks
+from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.moments import NormHistogram, PairMoments, WordFrequencies
 from sktensor_dp.statistics.norms import Clip, CountNorm
 
@@ -111,6 +113,57 @@ def test_nothing_leaves_without_noise_at_a_finite_cost():
             curator.exact_product("pair_moments", PAIRS)
         with pytest.raises(RuntimeError, match="not made by"):
             curator.release_partitions("norm_histogram", NormHistogram(CountNorm(), np.arange(2)))
+
+
+class Overflowing(ExpectedCounts):
+    """Computes, in whatever thread, what makes numpy warn unless it is told not to."""
+
+    def _single(self, chunk, block):
+        return np.full(self.topics.shape[::-1], 1e308) * np.array(10.0) * 0.0
+
+
+def test_threads_warn_as_little_as_the_curator():
+    """Whether an overflow warns may depend on one unit, in threads as in their caller."""
+    query = Overflowing(np.full((2, D), 1 / D), np.full(2, 0.5), True, 1.0)
+    X = counts(0)
+    plan = ReleasePlan.split(1.0, DELTA, {"expected_counts": 1.0})
+    chunks = CountChunks(sp.csr_matrix(X), *X.shape)
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        np.errstate(all="raise"),
+        DataCurator(chunks, plan, spender="t", unit="document", accountant=None) as curator,
+    ):
+        warnings.simplefilter("always")
+        released = curator.release("expected_counts", query)
+    assert not caught
+    assert np.isfinite(released).all()
+
+
+def test_what_is_not_finite_is_never_released(monkeypatch, seed):
+    """Queries see to it; were one to fail, no error would tell, and no number would."""
+    X = counts(seed)
+    total = WordFrequencies.total
+
+    def spoiled(query, chunk):
+        result = total(query, chunk)
+        result[:3] = math.nan, math.inf, -math.inf
+        return result
+
+    monkeypatch.setattr(WordFrequencies, "total", spoiled)
+    chunks = CountChunks(sp.csr_matrix(X), *X.shape)
+    with curator_of(chunks, {"word_frequencies": 1.0}) as curator:
+        answer = curator.noisy("word_frequencies", FREQUENCIES)
+    # Noise about 0; beyond eight deviations once in 1e15 numbers.
+    assert (np.abs(answer.value[:3]) < 8 * answer.sigma).all()
+
+
+@pytest.mark.parametrize("sensitivity", [math.nan, math.inf, 0.0, 1e-250, 1e250])
+def test_sensitivities_that_noise_cannot_be_scaled_to_are_refused_unread(monkeypatch, sensitivity):
+    monkeypatch.setattr(WordFrequencies, "l2_sensitivity", sensitivity)
+    with curator_of(Source(counts(0), 0), {"word_frequencies": 1.0}) as curator:
+        with pytest.raises(RuntimeError, match="a WordFrequencies with a sensitivity of"):
+            curator.release("word_frequencies", FREQUENCIES)
+        assert curator.report().rows == ()
 
 
 def test_a_closed_curator_has_no_data(seed):

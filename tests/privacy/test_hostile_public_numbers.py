@@ -61,9 +61,10 @@ from sktensor_dp.tensor.symmetric import symmetrize
 Rng = np.random.Generator
 D, INF = 4, math.inf
 # Around zero, one, the ranges that queries document, those of single and double precision.
-SIZES = [0.0, 5e-324, 1e-320, 2.3e-308, 1e-300, 1e-200, 1e-155, 1e-101, 1e-60, 1e-38, 1e-16, 1.0,
-         1e9, 1e16, 1e38, 3.3e38, 3.4e38, 3.5e38, 1e60, 1e101, 1e154, 1e200, 1e300, 1.7e308]  # fmt: skip
-HOSTILE = [*SIZES, -5e-324, -1e-16, -1.0, -1e38, -1e300, INF, -INF, math.nan]
+SMALL_SIZES = [5e-324, 1e-320, 2.3e-308, 1e-300, 1e-200, 1e-155, 1e-101, 1e-60, 1e-38, 1e-16]
+LARGE_SIZES = [1e9, 1e16, 1e38, 3.3e38, 3.4e38, 3.5e38, 1e60, 1e101, 1e154, 1e200, 1e300, 1.7e308]
+NO_SIZES = [-5e-324, -1e-16, -1.0, -1e38, -1e300, INF, -INF, math.nan]
+HOSTILE = [0.0, 1.0, *SMALL_SIZES, *LARGE_SIZES, *NO_SIZES]
 
 
 @dataclass(frozen=True)
@@ -307,7 +308,7 @@ every_setting = pytest.mark.parametrize(
 
 
 def spoiled(value: Any, number: float) -> Iterator[Any]:
-    """A hostile number in the place of a public one; in arrays everywhere, in one place, times it."""
+    """A hostile number in place of a public one; of arrays in all places, in one, as a factor."""
     if not isinstance(value, np.ndarray):
         yield number
         return

@@ -130,7 +130,11 @@ def test_the_path_is_that_of_the_first_moment(
     monkeypatch.chdir(tmp_path / "elsewhere")
     pickle.loads(pickle.dumps(budget)).spend(0.5, 0)
     budget.spend(0.25, 0)
-    assert budget.path == "budget.sqlite"
+    # What is shown of it finds it from any folder.
+    assert budget.path == str(tmp_path / "budget.sqlite")
+    assert f"path={budget.path!r}" in repr(budget)
+    assert json.loads(budget.to_json())["path"] == budget.path
+    assert BudgetAccountant(path=budget.path).total() == (0.75, 1e-6)
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert BudgetAccountant(path=tmp_path / "budget.sqlite").total() == (0.75, 1e-6)
 
