@@ -45,6 +45,7 @@ CORE: dict[str, tuple[str, ...]] = {
     "noise": ("exceptions", "privacy.opendp_sampling", "privacy.sampling"),
     "calibration": (),
     "plan": ("privacy.calibration",),
+    "blocks": ("exceptions",),
     "shares": ("privacy.calibration", "privacy.plan"),
     "report": ("privacy.plan", "privacy.shares"),
     "mixture": (),
@@ -53,6 +54,7 @@ CORE: dict[str, tuple[str, ...]] = {
     "statement": ("privacy.ledger", "privacy.shares"),
     "accountant": (
         "exceptions",
+        "privacy.blocks",
         "privacy.calibration",
         "privacy.ledger",
         "privacy.plan",

@@ -91,6 +91,7 @@ class DataCurator:
         self._plan = plan
         self._left = {planned.name: planned.uses for planned in plan.releases}
         self._records: list[ReleaseRecord] = []
+        self._residuals: dict[str, None] = {}
         self._noise = NoiseSource()
         self._spender = spender
         self._unit = unit
@@ -197,7 +198,10 @@ class DataCurator:
         return mechanism.release(totals, cost, self._noise, query)
 
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
-        """Return the report on what was released under the whole plan's cost."""
+        """Return the report on what was released under the whole plan's cost.
+
+        Notes on laws that the program is not proved to have come first.
+        """
         total = self._plan.cost
         return PrivacyReport(
             epsilon=total.epsilon_at(self._plan.delta),
@@ -208,7 +212,7 @@ class DataCurator:
             sampler=self._noise.sampler,
             seeded=self._noise.seeded,
             rows=tuple(self._records),
-            notes=notes,
+            notes=(*self._residuals, *notes),
         )
 
     def _admit(self, name: str, query: Any, law: type[Law]) -> tuple[Law, PrivacyCost]:
@@ -225,6 +229,8 @@ class DataCurator:
         of = _sensitivity if noiseless else checked_sensitivity
         sensitivity = of(mechanism, query, self.n_units)
         self._left[name] -= 1
+        if isinstance(mechanism, Mechanism) and mechanism.residual is not None and not noiseless:
+            self._residuals.update({note: None for note in [mechanism.residual(query)] if note})
         self._record(entry, mechanism, sensitivity, cost)
         return mechanism, cost
 

@@ -160,7 +160,8 @@ class PrivacyReport:
             sampler=min(self.sampler, later.sampler, key=("float", "grid", "exact").index),
             seeded=self.seeded or later.seeded,
             rows=rows,
-            notes=tuple(dict.fromkeys((*self.notes, *later.notes, DISJOINT))),
+            # Once each, that of disjoint batches last.
+            notes=(*dict.fromkeys(n for n in self.notes + later.notes if n != DISJOINT), DISJOINT),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,0 +1,77 @@
+"""Reports say where the program's noise is not proved to have the law on the page."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from small_corpora import counts, tiny
+
+from sktensor_dp import (
+    PrivateCPCompletion,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+)
+from sktensor_dp.privacy.mechanisms import Mechanism, histogram_residual
+from sktensor_dp.privacy.releases import CATALOGUE
+
+LAWS = [law for e in CATALOGUE.values() for law in (e.gaussian, e.pure) if law is not None]
+SAMPLES = np.random.default_rng(0).standard_normal((200, 4))
+CELLS = np.argwhere(np.ones((4, 4, 4)))
+VALUES = np.random.default_rng(0).random(len(CELLS))
+SPHERICAL, TRIPLES = "Spherical Laplace noise", "histogram of triples"
+
+
+def fits():
+    """Of every kind, what its report has to say beside delta, and the fit."""
+    lda = {"n_components": 2, "random_state": 0}
+    yield None, PrivateSpectralLDA(**lda).fit(counts())
+    # Too little data for a third moment, the only one with spherical noise; and enough.
+    yield None, PrivateSpectralLDA(**lda, delta=0.0).fit(counts())
+    yield SPHERICAL, PrivateSpectralLDA(**lda, delta=0.0, epsilon=1e6).fit(counts())
+    words = {**lda, "perturbation": "moment_tensor"}
+    yield None, PrivateSpectralLDA(**words).fit(counts())
+    yield SPHERICAL, PrivateSpectralLDA(**words, delta=0.0).fit(counts())
+    yield TRIPLES, PrivateSpectralLDA(**words, noise_geometry="histogram").fit(counts())
+    yield None, PrivateSpectralLDA(**lda, delta=0.0, epsilon=math.inf).fit(counts())
+    for perturbation in ("whitened_tensor", "moment_tensor", "iteration", "stream"):
+        power = {**lda, "data_norm": 1.0, "perturbation": perturbation, "max_iter": 2}
+        yield None, PrivateTensorPowerMethod(**power).fit(SAMPLES)
+        yield SPHERICAL, PrivateTensorPowerMethod(**power, delta=0.0).fit(SAMPLES)
+    cells = {"rank": 1, "bounds": (0, 1), "max_iter": 1, "perturbation": "sufficient_statistics"}
+    yield None, PrivateCPCompletion(**cells).fit(CELLS, VALUES)
+    yield SPHERICAL, PrivateCPCompletion(**cells, delta=0.0).fit(CELLS, VALUES)
+
+
+@tiny
+def test_what_the_program_adds_to_delta_is_in_the_report():
+    for wanted, model in fits():
+        report = model.privacy_report_
+        for shown in (str(report), report._repr_html_(), json.loads(report.to_json())["notes"]):
+            said = str(shown)
+            assert [part for part in (SPHERICAL, TRIPLES) if part in said] == [wanted][
+                : bool(wanted)
+            ]
+
+
+@tiny
+def test_a_stream_goes_on_saying_it():
+    power = PrivateTensorPowerMethod(1, data_norm=1.0, delta=0.0, max_iter=2, random_state=0)
+    for start in range(0, 200, 50):
+        power.partial_fit(SAMPLES[start : start + 50])
+    notes = power.privacy_report_.notes
+    assert sum(SPHERICAL in note for note in notes) == 1
+    assert sum("disjoint" in note for note in notes) == 1
+
+
+def test_every_law_that_is_not_proved_has_a_residual():
+    assert any(law.name.startswith("spherical") for law in LAWS)
+    for law in LAWS:
+        if isinstance(law, Mechanism) and law.name.startswith("spherical"):
+            assert law.residual is not None
+
+
+@pytest.mark.parametrize(("n_words", "k", "stated"), [(1000, 10, 1.5e-9), (5000, 20, 5e-8)])
+def test_the_residual_of_triples_is_that_of_its_proof(n_words, k, stated):
+    """Of the page, to the digits printed there."""
+    assert histogram_residual(n_words, k) == pytest.approx(stated, rel=0.1)
