@@ -165,6 +165,15 @@ def test_a_stream_of_documents_goes_on_and_pays_its_new_ledger(tmp_path):
     assert len(accountant.entries) > spent
 
 
+@pytest.mark.parametrize("limit", [0.0, 5e-324, 1e-320, 1e300, float("inf")])
+def test_a_stream_does_not_go_on_with_a_limit_that_no_fit_had(limit, tmp_path):
+    """What it clips batches to comes from the file."""
+    model = PrivateSpectralLDA(2, random_state=0).partial_fit(COUNTS)
+    model.clip_norm_ = {**model.clip_norm_, "counts": limit}
+    with pytest.raises(ModelFileError, match="limits"):
+        PrivateSpectralLDA.load(saved(model, tmp_path))
+
+
 def test_names_of_features_are_kept(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(COUNTS, columns=[f"w\u00f6rd {i}" for i in range(7)])
