@@ -76,7 +76,7 @@ def test_control_characters_do_not_reach_the_terminal(
     assert main(["show", path]) == 0
     shown = capsys.readouterr().out
     assert all(letter.isprintable() or letter == "\n" for letter in shown)
-    assert len(shown.splitlines()) == 1 + 3 * 4 + 2
+    assert len(shown.splitlines()) == 1 + 3 * (1 + 4)
 
 
 def test_a_relative_path_is_shown_in_full(

@@ -75,7 +75,8 @@ def _check_limits(limits: Iterable[float], stream: Any) -> None:
 SAVED_TOPICS = SavedState(
     {
         **INPUT, "components_": TOPICS, "topic_prior_": WEIGHTS, "unigram_": UNIGRAM,
-        "n_components_": Integer(1, letter="k"), "clip_norm_": CLIP_NORM, "_stream": Optional(STREAM),
+        "n_components_": Integer(1, letter="k"), "clip_norm_": CLIP_NORM,
+        "_stream": Optional(STREAM),
     },
     _check,
     {"_n_features_out": lambda state: state.n_components_},
