@@ -71,7 +71,7 @@ def measure_quality(report: Report) -> None:
 def measure_speed(report: Report) -> None:
     baseline = load_baseline()
     if baseline is None:
-        report.note("NOT RUN: TensorLy is missing; pip install 'sktensor-dp[bench]'")
+        report.note("NOT RUN: TensorLy is missing; pip install tensorly")
         return
     length = 60 if report.quick else SPEED_LENGTH
     factors, coordinates, values = problem(length, 0)

@@ -34,7 +34,7 @@ RATIO_BAR, COSINE_BAR = 45.0, 0.998
 def run(report: Report) -> None:
     baseline = load_baseline()
     if baseline is None:
-        report.note("NOT RUN: TensorLy is missing; pip install 'sktensor-dp[bench]'")
+        report.note("NOT RUN: TensorLy is missing; pip install tensorly")
         return
     sizes = {40: (1, 2)} if report.quick else REPEATS
     for dim, (n_baseline, n_ours) in sizes.items():

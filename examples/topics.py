@@ -79,7 +79,7 @@ def run(options: argparse.Namespace, told: list[Warning]) -> None:
         files += write_files(options, total, pipeline, words, png, public_warnings)
     print_results(budget, total, pipeline, words)
     if png is None:
-        print("No figure: matplotlib is not installed (pip install 'sktensor-dp[plots]').")
+        print("No figure: matplotlib is not installed (pip install matplotlib).")
     print("Written:", *(f"\n  {file}" for file in [*files, options.output / LEDGER]))
     if earlier is not None:
         print(f"The results of the run before are in {earlier}")

@@ -147,7 +147,7 @@ def _import_figure() -> tuple[type["Figure"], type["ConstrainedLayoutEngine"]]:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError:
-        raise ImportError("plotting needs matplotlib: pip install 'sktensor-dp[plots]'") from None
+        raise ImportError("plotting needs matplotlib: pip install matplotlib") from None
     return Figure, ConstrainedLayoutEngine
 
 

@@ -13,11 +13,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.completion.entry_recipes import CPRecipe, Model, TuckerRecipe, fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
-from sktensor_dp.completion.inputs import checked_bounds, checked_values, coordinate_array
-from sktensor_dp.completion.plan import CompletionPlan, plan_completion, plan_slices
+from sktensor_dp.completion.inputs import (
+    checked_bounds,
+    checked_values,
+    coordinate_array,
+    wanted_coordinates,
+)
+from sktensor_dp.completion.plan import (
+    CompletionPlan,
+    least_numbers,
+    plan_completion,
+    plan_slices,
+)
 from sktensor_dp.completion.slice_recipes import SharedModel, UnitParameters, fit_slices, fold_in
 from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.input_errors import check_sizes
+from sktensor_dp.estimator.input_kinds import dense_tensor
+from sktensor_dp.estimator.memory import check_memory
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -30,6 +42,8 @@ Floats = NDArray[np.float64]
 
 # Entries whose values are computed at a time.
 BLOCK = 2**20
+# Beyond these factors one of penalty and data is lost in the other's rounding.
+REGULARIZATION = (1e-9, 1e9)
 SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
 
 
@@ -56,7 +70,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         "perturbation": [OneOf("auto", "sufficient_statistics", "gradient", "input", "output")],
         "privacy_unit": [OneOf("entry", "slice")],
         "unit_mode": [Number(0, math.inf, integer=True)],
-        "regularization": [Number(0, math.inf)],
+        "regularization": [Number(*REGULARIZATION)],
         "max_iter": [Number(0, math.inf, integer=True), NONE],
     }
 
@@ -151,7 +165,9 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             As :meth:`fit`, or if `mask` has another shape.
         """
         self._check_all()
-        tensor = np.asarray(T, dtype=np.float64)
+        tensor = dense_tensor(
+            T, "; where they were not observed pass coordinates and values of the others to fit()"
+        )
         observed = ~np.isnan(tensor) if mask is None else np.asarray(mask, dtype=bool)
         if observed.shape != tensor.shape:
             raise ValueError(f"mask must have shape {tensor.shape}, got {observed.shape}.")
@@ -188,8 +204,9 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         Parameters
         ----------
         X : array-like of int of shape (n, n_modes)
-            Coordinates. Indices beyond the shape, and those never observed, get what is
-            known without them: the mean and the biases of the other modes.
+            Coordinates. Indices beyond the shape, those below 0 (as of
+            ``OrdinalEncoder(unknown_value=-1)``) and those never observed get what is known
+            without them: the mean and the biases of the other modes.
 
         Returns
         -------
@@ -279,6 +296,8 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             chunks.n_units, shape, max(ranks), epsilon=self.epsilon, delta=self.delta,
             perturbation=self.perturbation, max_iter=self.max_iter,
         )  # fmt: skip
+        found = plan.perturbation != "sufficient_statistics" or plan.n_steps > 0
+        self._check_size(shape, ranks if found else (0,) * len(shape), plan.perturbation)
 
         def recipe(curator: EntryCurator) -> Fitted:
             random_state = check_random_state(self.random_state)
@@ -310,6 +329,8 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
     ) -> PlannedFit[SliceCurator]:
         mode = self.unit_mode
         plan = plan_slices(chunks.shape, max(ranks), mode, self.epsilon, self.delta, self.max_iter)
+        found_ranks = ranks if plan.n_sweeps else (0,) * len(ranks)
+        self._check_size(chunks.shape, found_ranks, "sufficient_statistics")
 
         def recipe(curator: SliceCurator) -> Fitted:
             model = fit_slices(
@@ -331,8 +352,19 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
 
         return PlannedFit(SliceCurator, chunks, plan.releases, recipe, known, {"unit": "slice"})
 
+    def _check_size(
+        self, shape: tuple[int, ...], ranks: tuple[int, ...], perturbation: str
+    ) -> None:
+        """Refuse a public shape that memory cannot hold the parameters of."""
+        check_memory(
+            least_numbers(shape, ranks, perturbation),
+            f"A model of shape {shape}, which has {sum(shape)} rows, at rank={self.rank!r}",
+            "Coordinates must be consecutive numbers from 0 in each mode: encode ids and times, for "
+            "example with sklearn.preprocessing.OrdinalEncoder. Or ask for a smaller rank.",
+        )
+
     def _values(self, coordinates: NDArray[np.intp]) -> Floats:
-        inside = coordinates < np.array(self.shape_)
+        inside = (coordinates >= 0) & (coordinates < np.array(self.shape_))
         known = self._model.predict(np.where(inside, coordinates, 0))
         if inside.all():
             return known
@@ -345,8 +377,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
 
     def _wanted(self, X: ArrayLike) -> NDArray[np.intp]:
         check_is_fitted(self)
-        wanted = coordinate_array(self, X, reset=False)
-        return as_entries(wanted, np.zeros(len(wanted)))[0]
+        return wanted_coordinates(coordinate_array(self, X, reset=False))
 
     def _check_all(self) -> None:
         self._check_parameters()

@@ -57,8 +57,8 @@ class PrivateCPCompletion(
     unit_mode : int, default=0
         Mode of the units of ``"slice"``.
     regularization : float, default=1.0
-        Factor of the ridge penalties of components, > 0. 1 is what the noise, which is
-        known, and variances estimated from released values call for.
+        Factor of the ridge penalties of components, from 1e-9 to 1e9. 1 is what the noise,
+        which is known, and variances estimated from released values call for.
     max_iter : int or None, default=None
         Sweeps or steps that are releases of their own; None chooses by public numbers. For
         ``"slice"``, sweeps over the factors that units share (none if delta is 0).
@@ -161,12 +161,13 @@ class PrivateCPCompletion(
         Returns
         -------
         ndarray of shape (n, rank)
-            0 for rows never observed, and where no components were fitted.
+            0 for rows never observed, below 0 or beyond the shape, and where no components
+            were fitted.
         """
         coordinates = self._wanted(X)
         weights = getattr(self, "weights_", np.zeros(0))
         result = np.zeros((len(coordinates), self._n_features_out))
-        inside = (coordinates < np.array(self.shape_)).all(axis=1)
+        inside = ((coordinates >= 0) & (coordinates < np.array(self.shape_))).all(axis=1)
         if len(weights):
             result[inside, : len(weights)] = (
                 khatri_rao_rows(self.factors_, coordinates[inside]) * weights
@@ -257,14 +258,14 @@ max_iter, accountant, random_state, verbose
         Returns
         -------
         ndarray of shape (n, sum of ranks)
-            0 for rows beyond the shape.
+            0 for rows below 0 or beyond the shape.
         """
         coordinates = self._wanted(X)
         factors = getattr(self, "factors_", None)
         parts = []
         for mode, rows in enumerate(coordinates.T):
             part = np.zeros((len(rows), self._ranks[mode]))
-            inside = rows < self.shape_[mode]
+            inside = (rows >= 0) & (rows < self.shape_[mode])
             if factors is not None:
                 part[inside] = factors[mode][rows[inside]]
             parts.append(part)

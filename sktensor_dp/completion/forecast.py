@@ -14,12 +14,19 @@ SPREAD, BIAS = 1 / 4, 1 / 10
 
 @dataclass(frozen=True)
 class CompletionForecast:
-    """Expected root mean square errors, for values that fill their bounds evenly.
+    """Expected root mean square errors, for values of an assumed deviation.
 
     Attributes
     ----------
     perturbation : str
         What would get noise.
+    deviation : float
+        Standard deviation that values are assumed to have: a quarter of the width of the
+        bounds. Where public knowledge says that it is s, the errors of mean and biases are
+        in proportion, as far as noise is not what limits them.
+    bias_deviation : float
+        Standard deviation that the biases of each mode are assumed to have: a tenth of the
+        width.
     of_mean : float
         Error of predicting the mean everywhere.
     of_biases : float
@@ -29,6 +36,8 @@ class CompletionForecast:
     """
 
     perturbation: str
+    deviation: float
+    bias_deviation: float
     of_mean: float
     of_biases: float
     finds_components: bool
@@ -41,6 +50,8 @@ class CompletionForecast:
     def __str__(self) -> str:
         lines = [
             f"perturbation: {self.perturbation}",
+            f"assumed deviation of the values: {self.deviation:.3g}, a quarter of the bounds' width; "
+            f"of the biases of each mode: {self.bias_deviation:.3g}, a tenth",
             f"expected RMSE of the mean: {self.of_mean:.3g}",
             f"expected RMSE of mean and biases: {self.of_biases:.3g}",
         ]
@@ -83,7 +94,9 @@ def forecast_completion(
         noise = _entry_noise(n_observed, shape, epsilon, perturbation)
     kept = math.fsum(BIAS**2 * v / (BIAS**2 + v) for v in noise)
     error = math.sqrt(SPREAD**2 - len(noise) * BIAS**2 + kept)
-    return CompletionForecast(perturbation, width * SPREAD, width * error, found)
+    return CompletionForecast(
+        perturbation, width * SPREAD, width * BIAS, width * SPREAD, width * error, found
+    )
 
 
 def _entry_noise(

@@ -9,12 +9,26 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
+from sktensor_dp.estimator.input_kinds import named_errors, refuse_other_kinds
 from sktensor_dp.estimator.parameters import Number
+from sktensor_dp.statistics.entries import as_entries
 
-__all__ = ["checked_bounds", "checked_ranks", "checked_values", "coordinate_array"]
+__all__ = [
+    "checked_bounds",
+    "checked_ranks",
+    "checked_values",
+    "coordinate_array",
+    "wanted_coordinates",
+]
 
 # Squares and ratios of squares of values within these neither overflow nor vanish.
 LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
+
+
+CATEGORIES = (
+    "encode categories first, for example with sklearn.preprocessing.OrdinalEncoder, and number "
+    "dates and times by periods"
+)
 
 
 def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
@@ -38,7 +52,14 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     ValueError
         If it is no table of numbers; the message shows none of them.
     """
-    if not sp.issparse(X):
+    if sp.issparse(X):
+        raise TypeError(
+            f"Sparse data was passed for X: a {type(X).__name__}. Use '.toarray()' to convert a "
+            "table of coordinates; of a sparse matrix of values, np.column_stack(M.nonzero()) "
+            "are the coordinates and M.data the values."
+        )
+    with named_errors("X"):
+        refuse_other_kinds(X, "X", CATEGORIES)
         given = np.asarray(X)
         if given.ndim != 2:
             raise ValueError(
@@ -47,15 +68,25 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
             )
         if given.dtype.kind == "c":
             raise ValueError("Complex data not supported: X must have integer coordinates.")
-    checked = validate_data(
-        estimator, X, reset=reset, dtype=None, ensure_all_finite=False,
-        ensure_min_samples=0, ensure_min_features=2 if reset else 1,
-    )  # fmt: skip
-    numbers = _plain(checked, "X must have integer coordinates; encode categories first, for "
-                     "example with sklearn.preprocessing.OrdinalEncoder.")  # fmt: skip
-    if numbers.dtype.kind in "if" and (numbers < 0).any():
-        raise ValueError("Negative values in data: X must have coordinates >= 0.")
+        checked = validate_data(
+            estimator, X, reset=reset, dtype=None, ensure_all_finite=False,
+            ensure_min_samples=0, ensure_min_features=2 if reset else 1,
+        )  # fmt: skip
+        numbers = _plain(checked, f"X must have integer coordinates; {CATEGORIES}.")
+    if reset and numbers.dtype.kind in "if" and (numbers < 0).any():
+        raise ValueError(
+            "Negative values in data: X must have coordinates >= 0 to fit. Leave out entries whose "
+            "category is unknown; predict takes them."
+        )
     return numbers
+
+
+def wanted_coordinates(given: NDArray[Any]) -> NDArray[np.intp]:
+    """Coordinates to predict at, -1 for those below 0: of rows that nothing is known of."""
+    numeric = given.dtype.kind in "iuf"
+    unknown = given < 0 if numeric else np.zeros(given.shape, dtype=bool)
+    known = np.where(unknown, 0, given) if numeric else given
+    return np.where(unknown, -1, as_entries(known, np.zeros(given.shape[:1]))[0])
 
 
 def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
@@ -64,10 +95,14 @@ def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
-    values = np.asarray(y)
-    if values.dtype.kind == "c":
-        raise ValueError("Complex data not supported: y must hold real numbers.")
-    return _plain(column_or_1d(values, warn=True), "y must hold numbers.")
+    if sp.issparse(y):
+        raise TypeError(f"y must be dense, one number for each row of X; got a {type(y).__name__}.")
+    with named_errors("y"):
+        refuse_other_kinds(y, "y", "encode it first")
+        values = np.asarray(y)
+        if values.dtype.kind == "c":
+            raise ValueError("Complex data not supported: y must hold real numbers.")
+        return _plain(column_or_1d(values, warn=True), "y must hold numbers.")
 
 
 def _plain(array: NDArray[Any], message: str) -> NDArray[Any]:

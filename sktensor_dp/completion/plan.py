@@ -12,6 +12,7 @@ __all__ = [
     "CompletionPlan",
     "SlicePlan",
     "detectability",
+    "least_numbers",
     "plan_completion",
     "plan_slices",
     "slice_detectability",
@@ -25,9 +26,25 @@ SWEEPS, STEPS = 3, 30
 # Share of a budget for mean and biases where factors are released beside them; of the level
 # of units; and of the values from which the other factors of an output are computed.
 BIAS_SHARE, LEVEL_SHARE, INPUT_SHARE = 0.4, 0.03, 0.5
+# Numbers in memory to a row: beside any model, for components by their squared rank, and
+# beside a model of the values themselves.
+ROW_NUMBERS, ROW_SQUARES, VALUES_NUMBERS = 12, 3, 200
 # Of slices: share of the shared factors, if they are released; share of a unit's cells that
 # are taken to have entries, which is private; and sweeps where there is no noise.
 FACTOR_SHARE, OBSERVED_SHARE, EXACT_SWEEPS = 0.6, 1 / 4, 20
+
+
+def least_numbers(shape: Sequence[int], ranks: Sequence[int], perturbation: str) -> float:
+    """Numbers that a fit holds at a time, at least: measured, and rounded down.
+
+    Rows have a covariance each, of a few matrices of their rank, and a core is dense.
+    """
+    values = VALUES_NUMBERS if perturbation in ("input", "output") else 0
+    rows = sum(
+        n * (ROW_NUMBERS + values + ROW_SQUARES * float(r) ** 2)
+        for n, r in zip(shape, ranks, strict=True)
+    )
+    return rows + math.prod(map(float, ranks))
 
 
 @dataclass(frozen=True)

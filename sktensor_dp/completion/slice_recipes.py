@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
+from sktensor_dp.completion.inputs import wanted_coordinates
 from sktensor_dp.completion.plan import SlicePlan
 from sktensor_dp.completion.slice_components import fit_components, shared_weights
 from sktensor_dp.privacy.curators.entries import SliceCurator
-from sktensor_dp.statistics.entries import as_entries
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects, shared_effects
 from sktensor_dp.tensor.unit_parameters import (
@@ -69,7 +69,7 @@ class SharedModel:
         shared = np.delete(coordinates, self.unit_mode, axis=1)
         extended = [_with_unknown_row(effects) for effects in self.effects]
         unknown = [len(effects.effects) for effects in self.effects]
-        known = np.minimum(shared, unknown)
+        known = np.where(shared < 0, unknown, np.minimum(shared, unknown))
         if self.components is None:
             return effects_at_entries(extended, known)
         factors = [np.vstack([f, np.zeros(f.shape[1])]) for f in self.components.factors]
@@ -116,7 +116,7 @@ class UnitParameters:
         Parameters
         ----------
         X : array-like of int of shape (n, n_modes)
-            Coordinates.
+            Coordinates; those below 0 are of rows that nothing is known of.
 
         Returns
         -------
@@ -124,7 +124,7 @@ class UnitParameters:
             Within the bounds.
         """
         given = np.asarray(X)
-        coordinates, _, _ = as_entries(given, np.zeros(given.shape[:1]))
+        coordinates = wanted_coordinates(given)
         if coordinates.shape[1] != len(self._shared.effects) + 1:
             raise ValueError(
                 f"X must have {len(self._shared.effects) + 1} columns, got {given.shape[1]}."

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_parameters
 from sktensor_dp.model_files.saving import ModelFileMixin
-from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant
+from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant, charges_of
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
@@ -133,7 +133,9 @@ class PrivateEstimatorMixin(ModelFileMixin):
         unit: str | None = None,
         **options: Any,
     ) -> Curator:
-        """Charge the plan and hand over the data; nothing has been read before."""
+        """Charge the plan and hand over the data; nothing has been computed before."""
+        if charge and getattr(chunks, "announced", False):
+            self._read_through(chunks, plan)
         return kind(
             chunks,
             plan,
@@ -208,6 +210,14 @@ class PrivateEstimatorMixin(ModelFileMixin):
         """
         with self._all_or_nothing():
             return super().fit_transform(X, y, **fit_params)  # type: ignore[misc]
+
+    def _read_through(self, chunks: Chunks, plan: ReleasePlan) -> None:
+        """Let chunks that are not what was announced be refused before they are charged for."""
+        payer = self._payer()
+        if payer is not None:
+            payer.check_charge(charges_of(plan, type(self).__name__))
+        for _ in chunks:
+            pass
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -13,7 +13,10 @@ __all__ = ["check_sizes", "check_source", "data_free_errors"]
 
 # How messages that quote entries begin, and what is said in their place.
 QUOTING = {
-    "could not convert": "X must hold numbers; it holds values that are none.",
+    "could not convert": (
+        "X must hold numbers; it holds values that are none. Count the words of texts first, for "
+        "example with PrivateCountVectorizer."
+    ),
     "Complex data not supported": "Complex data not supported: X must hold counts.",
     "Expected 2D": (
         "Expected 2D array, got X of shape {shape}. Reshape your data: X must have one row per "

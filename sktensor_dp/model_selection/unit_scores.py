@@ -41,7 +41,6 @@ def _log_likelihood(estimator: Any, X: Any, y: Any) -> Floats:
 def _log_likelihood_per_token(estimator: Any, X: Any, y: Any) -> Floats:
     counts = estimator[:-1].transform(X) if isinstance(estimator, Pipeline) else X
     counts = sp.csr_matrix(counts, dtype=np.float64)
-    counts.data = np.floor(counts.data)
     tokens = np.asarray(counts.sum(axis=1)).ravel()
     return _log_likelihood(estimator, X, y) / np.maximum(tokens, 1.0)
 

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sktensor_dp.estimator.base import NONE, columns_of
 from sktensor_dp.estimator.forecast import Forecast
 from sktensor_dp.estimator.input_errors import check_sizes
+from sktensor_dp.estimator.input_kinds import dense_tensor
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.power_method.forecast import forecast_moments
 from sktensor_dp.power_method.inference import ComponentInferenceMixin
@@ -282,7 +283,7 @@ class PrivateTensorPowerMethod(
         self._check_combination(("auto", "iteration"), "fit_tensor")
         if self.moment != "raw":
             raise ValueError(f"fit_tensor needs moment='raw', got {self.moment!r}.")
-        tensor = np.asarray(T, dtype=np.float64)
+        tensor = dense_tensor(T, "; fit() takes samples")
         if tensor.ndim != 3:
             raise ValueError(f"T must have shape (d, d, d), got shape {tensor.shape}.")
         tensor_oracle(tensor)  # refuses what is not a finite cube
@@ -331,7 +332,10 @@ class PrivateTensorPowerMethod(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.positive_only = self.moment == "single_topic"
+        counts = self.moment == "single_topic"
+        tags.input_tags.positive_only = counts
+        # Counts are whole numbers; this tag says it, and scikit-learn's checks round theirs.
+        tags.input_tags.categorical = counts
         return tags
 
 

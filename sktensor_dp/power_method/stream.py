@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from sktensor_dp.estimator.base import Fitted, PlannedFit, columns_of
 from sktensor_dp.estimator.input_errors import check_source
+from sktensor_dp.estimator.input_kinds import Numeric
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method.learning import (
     PERTURBATIONS,
@@ -93,8 +94,9 @@ class PowerStreamMixin(PowerLearningMixin):
         ----------
         source : iterable of array-likes or sparse matrices
             Chunks of rows. For ``"stream"`` each chunk is a batch and is read once, so
-            a generator will do. Otherwise the source is iterated over once per
-            release: a list or an object with ``__iter__``.
+            a generator will do. Otherwise the source is iterated over once to see that
+            chunks are what was announced, and once per release: a list or an object with
+            ``__iter__``.
         n_samples, n_features : int or None, default=None
             Rows in all chunks together, and columns; public. Not needed for
             ``"stream"``, which ``"auto"`` is where they are not given.
@@ -109,8 +111,11 @@ class PowerStreamMixin(PowerLearningMixin):
         TypeError
             If `source` has to be read several times and can be read once.
         ValueError
-            If a parameter is wrong, before anything is charged; if a chunk is not a
-            matrix of finite numbers or the shape is not as announced, when it is read.
+            If a parameter is wrong, a chunk is not a matrix of finite numbers or the shape
+            is not as announced; no budget is spent. A stream is charged for once its first
+            batch has been validated: a later one is refused when it is read.
+        BudgetError
+            If the accountant has too little left.
         """
         self._check_combination(PERTURBATIONS, "fit_chunks")
         streams = self.perturbation == "stream" or (
@@ -124,7 +129,7 @@ class PowerStreamMixin(PowerLearningMixin):
         assert n_samples is not None
         assert n_features is not None
         wrapper = CountChunks if self.moment == "single_topic" else SampleChunks
-        chunks = wrapper(source, n_samples, n_features)
+        chunks = wrapper(Numeric(source), n_samples, n_features)
         return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
 
     @available_if(_reads_batches)

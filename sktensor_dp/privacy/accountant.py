@@ -8,12 +8,12 @@ from typing import Any
 from sktensor_dp.exceptions import BudgetError, LedgerError
 from sktensor_dp.privacy.blocks import OpenBlocks
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
-from sktensor_dp.privacy.ledger import Ledger, LedgerEntry, MemoryLedger, Spending
-from sktensor_dp.privacy.plan import FitBudget, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.ledger import Ledger, LedgerEntry, MemoryLedger, Spending, charges_of
+from sktensor_dp.privacy.plan import FitBudget, PrivacyCost
 from sktensor_dp.privacy.sqlite_ledger import SQLiteLedger
 from sktensor_dp.privacy.statement import Statement
 
-__all__ = ["BudgetAccountant", "LedgerEntry", "Receipt", "active_accountant"]
+__all__ = ["BudgetAccountant", "LedgerEntry", "Receipt", "active_accountant", "charges_of"]
 
 # Bisections of what remains beside pure charges: a part in 2**10 of it may be left lying.
 HALVINGS = 10
@@ -241,8 +241,7 @@ class BudgetAccountant:
             If it cannot.
         """
         cost = PrivacyCost(epsilon=float(epsilon), delta=float(delta))
-        spending = self._ledger.spending()
-        self._check(spending, spending.plus([LedgerEntry("caller", "spend", 1, cost)]))
+        self.check_charge([LedgerEntry("caller", "spend", 1, cost)])
         return True
 
     def spend(self, epsilon: float, delta: float) -> "BudgetAccountant":
@@ -278,6 +277,17 @@ class BudgetAccountant:
             If together they exceed what is left, or cannot be recorded.
         """
         return Receipt(self._ledger, self._ledger.charge(entries, self._check))
+
+    def check_charge(self, entries: Sequence[LedgerEntry]) -> None:
+        """Raise what :meth:`charge` would, and record nothing.
+
+        Raises
+        ------
+        BudgetError
+            If together the charges exceed what is left.
+        """
+        spending = self._ledger.spending()
+        self._check(spending, spending.plus(entries))
 
     def split(self, shares: Sequence[float], thresholds: int = 0) -> list[FitBudget]:
         """Divide the whole budget among fits so that they use it up exactly.
@@ -389,11 +399,3 @@ class BudgetAccountant:
             # A repr that raises would hide the error that is being shown.
             spent = "ledger not readable"
         return f"BudgetAccountant(epsilon={self.epsilon!r}, delta={self.delta!r}{kept}): {spent}"
-
-
-def charges_of(plan: ReleasePlan, spender: str, unit: str = "") -> list[LedgerEntry]:
-    """Ledger entries for every release of a plan."""
-    return [
-        LedgerEntry(spender, planned.name, planned.uses, planned.cost, unit)
-        for planned in plan.releases
-    ]

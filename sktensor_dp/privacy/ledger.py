@@ -18,9 +18,17 @@ from typing import Protocol
 
 from sktensor_dp.exceptions import LedgerError
 from sktensor_dp.privacy.mixture import mixed_epsilon
-from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
+from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost, ReleasePlan
 
-__all__ = ["Admission", "Balance", "Ledger", "LedgerEntry", "MemoryLedger", "Spending"]
+__all__ = [
+    "Admission",
+    "Balance",
+    "Ledger",
+    "LedgerEntry",
+    "MemoryLedger",
+    "Spending",
+    "charges_of",
+]
 
 # Finer than any cost a plan assigns, so rounding up stays far below ROUNDING.
 UNIT = 10**40
@@ -238,3 +246,11 @@ def pure_uses(entries: Iterable[LedgerEntry]) -> Counter[float]:
         if entry.cost.epsilon > 0:
             uses[entry.cost.epsilon] += entry.uses
     return uses
+
+
+def charges_of(plan: ReleasePlan, spender: str, unit: str = "") -> list[LedgerEntry]:
+    """Ledger entries for every release of a plan."""
+    return [
+        LedgerEntry(spender, planned.name, planned.uses, planned.cost, unit)
+        for planned in plan.releases
+    ]

@@ -65,7 +65,7 @@ def config_context(*, noise: str) -> Iterator[None]:
     ----------
     noise : {"grid", "exact", "float"}
         ``"grid"`` is the default everywhere. ``"exact"`` takes Gaussian and Laplace
-        noise from the OpenDP library (``pip install 'sktensor-dp[exact]'``), for releases
+        noise from the OpenDP library (``pip install opendp``), for releases
         of at most 100000 numbers. ``"float"`` draws textbook floating-point noise and
         gives no protection against attacks on low-order digits. The report names it.
 

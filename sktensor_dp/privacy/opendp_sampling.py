@@ -23,9 +23,7 @@ FINE_BITS = 40
 def check_installed() -> None:
     """Raise an ImportError that names the extra unless OpenDP can be imported."""
     if importlib.util.find_spec("opendp") is None:
-        raise ImportError(
-            "noise='exact' needs OpenDP; install it with: pip install 'sktensor-dp[exact]'"
-        )
+        raise ImportError("noise='exact' needs OpenDP; install it with: pip install opendp")
 
 
 def check_size(size: int) -> None:

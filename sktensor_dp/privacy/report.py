@@ -195,7 +195,7 @@ class PrivacyReport:
             import pandas as pd
         except ImportError as error:
             raise ImportError(
-                "to_frame needs pandas; install it with: pip install 'sktensor-dp[frames]'"
+                "to_frame needs pandas; install it with: pip install pandas"
             ) from error
         frame = pd.DataFrame([asdict(row) for row in self.rows])
         if self.rows:

@@ -120,7 +120,7 @@ class Statement:
             import pandas as pd
         except ImportError as error:
             raise ImportError(
-                "to_frame needs pandas; install it with: pip install 'sktensor-dp[frames]'"
+                "to_frame needs pandas; install it with: pip install pandas"
             ) from error
         frame = pd.DataFrame(self.rows(), columns=HEAD + NUMBERS)
         frame["when"] = pd.to_datetime(frame["when"], utc=True)

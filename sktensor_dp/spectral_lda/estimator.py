@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 
 from sktensor_dp.estimator.base import NONE, columns_of
 from sktensor_dp.estimator.input_errors import check_sizes, check_source
+from sktensor_dp.estimator.input_kinds import Numeric
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.spectral_lda.inference import TopicInferenceMixin
@@ -115,8 +116,9 @@ class PrivateSpectralLDA(
 
     Notes
     -----
-    Counts are floored to integers. Documents of fewer than three tokens take part
-    in what their length defines, and count in the number of documents.
+    Counts are whole numbers, of an integer or a floating-point type; fractions, such as
+    TF-IDF weights, are refused. Documents of fewer than three tokens take part in what
+    their length defines, and count in the number of documents.
 
     **Privacy.** *Unit*: one document (a row). *Neighbours*: data sets of equally
     many documents that differ in one. *Public*: the shape of `X`, all parameters,
@@ -225,8 +227,9 @@ class PrivateSpectralLDA(
         Parameters
         ----------
         source : iterable of array-likes or sparse matrices
-            Chunks of rows; iterated over once per release, so a list or an object
-            with ``__iter__``, not a generator.
+            Chunks of rows; iterated over once to see that they are counts of the size
+            announced, and once per release: a list or an object with ``__iter__``, not
+            a generator.
         n_samples : int
             Number of rows in all chunks together; public.
         n_features : int
@@ -242,12 +245,14 @@ class PrivateSpectralLDA(
         TypeError
             If `source` can be iterated over only once.
         ValueError
-            If a parameter is wrong, before anything is charged; if a chunk does
-            not hold counts or the shape is not as announced, when it is read.
+            If a parameter is wrong, a chunk does not hold counts or the shape is not as
+            announced; no budget is spent, unless chunks change once they have been read.
+        BudgetError
+            If the accountant has too little left; no chunk has been read then.
         """
         self._check_parameters()
         check_source(source, n_samples, n_features)
-        chunks = CountChunks(source, n_samples, n_features)
+        chunks = CountChunks(Numeric(source), n_samples, n_features)
         return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
 
     def partial_fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> "PrivateSpectralLDA":
@@ -328,4 +333,6 @@ class PrivateSpectralLDA(
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
+        # Counts are whole numbers; this tag says it, and scikit-learn's checks round theirs.
+        tags.input_tags.categorical = True
         return tags

@@ -18,14 +18,13 @@ LARGEST_COUNT = 2.0**30
 
 
 def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
-    """Validated, floored counts in float64 compressed rows.
+    """Validated counts in float64 compressed rows.
 
     Parameters
     ----------
     X : array-like or sparse matrix or array of shape (n_documents, n_features)
-        Finite numbers >= 0 of any numeric type. Fractions are floored: the
-        moments' bounds hold for integer counts only. Counts above 2**30 are
-        taken for 2**30.
+        Whole numbers >= 0 of any numeric type: the moments' bounds hold for these
+        only. Counts above 2**30 are taken for 2**30.
     name : str, default="X"
         What error messages call it.
 
@@ -37,8 +36,8 @@ def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
     Raises
     ------
     ValueError
-        If an entry is negative, NaN or infinite. The message speaks to the
-        holder of the data and shows none of it.
+        If an entry is negative, fractional, NaN or infinite. The message speaks to
+        the holder of the data and shows none of it.
     """
     counts = sp.csr_matrix(X, dtype=np.float64)
     if not np.isfinite(counts.data).all():
@@ -48,7 +47,13 @@ def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
     if not counts.has_canonical_format:
         counts = counts.copy()
         counts.sum_duplicates()
-    bounded = np.minimum(np.floor(counts.data), LARGEST_COUNT)
+    if not np.array_equal(np.floor(counts.data), counts.data):
+        raise ValueError(
+            f"{name} must hold counts, which are whole numbers; it holds fractions. Pass counts "
+            "that are neither normalised nor weighted: CountVectorizer or "
+            "PrivateCountVectorizer in the place of TfidfVectorizer."
+        )
+    bounded = np.minimum(counts.data, LARGEST_COUNT)
     if not np.array_equal(bounded, counts.data) or not counts.data.all():
         counts = sp.csr_matrix((bounded, counts.indices.copy(), counts.indptr.copy()), counts.shape)
         counts.eliminate_zeros()
@@ -125,6 +130,11 @@ class CountChunks:
         self.n_features = n_features
         self._whole = CountChunk(source) if sp.issparse(source) else None
         self._source = None if self._whole is not None else source
+
+    @property
+    def announced(self) -> bool:
+        """Whether only reading shows that chunks are what was announced."""
+        return self._whole is None
 
     def __iter__(self) -> Iterator[CountChunk]:
         if self._whole is not None:

@@ -120,6 +120,11 @@ class SampleChunks:
         self._whole = SampleChunk(source) if whole else None
         self._source: Iterable[Any] = () if whole else source
 
+    @property
+    def announced(self) -> bool:
+        """Whether only reading shows that chunks are what was announced."""
+        return self._whole is None
+
     def __iter__(self) -> Iterator[SampleChunk]:
         if self._whole is not None:
             yield self._whole

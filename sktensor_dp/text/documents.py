@@ -49,7 +49,8 @@ def list_documents(raw_documents: Iterable[Any], source: str, *, text_only: bool
         raise ValueError(
             "raw_documents must be a one-dimensional iterable with one item per document, got "
             f"an object of type {kind.__name__}"
-            + ("." if shape is None else f" and shape {shape}.")
+            + ("" if shape is None else f" and shape {shape}")
+            + ". Pass one column of a table, or a list; a single document as [document]."
         )
     documents = list(raw_documents)
     if not documents:
@@ -60,7 +61,7 @@ def list_documents(raw_documents: Iterable[Any], source: str, *, text_only: bool
         first = min(map(kinds.index, wrong))
         raise ValueError(
             f"raw_documents must hold {WANTED[source]}; item {first} is of type "
-            f"{kinds[first].__name__}. Drop missing documents, or replace them by ''."
+            f"{kinds[first].__name__}. {_advice(wrong, kinds)}"
         )
     return documents
 
@@ -97,6 +98,13 @@ def decode_documents(
             f"A document is not in encoding={encoding!r}: set the right one, or "
             "decode_error='replace'."
         ) from None
+
+
+def _advice(wrong: list[type], kinds: list[type]) -> str:
+    """What to do, by types alone."""
+    if len(wrong) == len(set(kinds)):
+        return "Pass the column that holds the texts."
+    return "Drop missing documents, or replace them by ''."
 
 
 def _is_document(kind: type, source: str, text_only: bool) -> bool:

@@ -347,8 +347,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             raise ValueError(
                 f"No word remains: of {len(words)} whose noisy document frequency reached the "
                 f"threshold of {threshold:.6g} documents, none lies between min_df and max_df "
-                f"({low:g} to {high:g} documents). Raise epsilon, fit more documents, or pass "
-                "a vocabulary."
+                f"({low:g} to {high:g} documents). Check that documents hold text; raise epsilon, "
+                "fit more of them, or pass a vocabulary."
             )
         return kept
 

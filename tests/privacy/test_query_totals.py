@@ -219,12 +219,13 @@ def test_all_formats_are_the_same_counts(form, seed):
     np.testing.assert_array_equal(counts.toarray(), X)
 
 
-def test_fractions_are_floored_and_duplicates_added_first():
+def test_duplicates_are_added_before_fractions_are_refused():
     row, column = np.array([0, 0, 0, 1]), np.array([2, 2, 1, 0])
-    X = sp.coo_matrix((np.array([0.6, 0.6, 0.9, 2.7]), (row, column)), shape=(2, 3))
-    counts = as_counts(X)
-    np.testing.assert_array_equal(counts.toarray(), [[0, 0, 1], [2, 0, 0]])
-    assert counts.nnz == 2
+    X = sp.coo_matrix((np.array([0.5, 0.5, 0.0, 2.0]), (row, column)), shape=(2, 3))
+    np.testing.assert_array_equal(as_counts(X).toarray(), [[0, 0, 1], [2, 0, 0]])
+    X.data[3] = 2.5
+    with pytest.raises(ValueError, match="X must hold counts, which are whole numbers"):
+        as_counts(X)
 
 
 def test_enormous_counts_are_bounded():

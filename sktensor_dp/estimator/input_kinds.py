@@ -1,0 +1,148 @@
+"""Data of a wrong kind: refused by its type, before anything converts it."""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+__all__ = ["Numeric", "dense_tensor", "named_errors", "refuse_other_kinds"]
+
+TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
+# What is no single number for each entry, as numpy says it of lists and of objects.
+NOT_NUMBERS = ("float() argument must be", "int() argument must be", "must be real number")
+
+
+def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
+    """Refuse dates, durations, text and arrays that are not computed yet, by their type.
+
+    Parameters
+    ----------
+    X : object
+        Data as the caller passed it; none of it is looked at.
+    name : str
+        What messages call it.
+    text : str
+        What to do with text.
+
+    Raises
+    ------
+    TypeError
+        If it is an array that is not computed yet.
+    ValueError
+        If a column, or the array, is of another kind than numbers.
+
+    Examples
+    --------
+    >>> refuse_other_kinds(np.array(["2026-11-21"], dtype="datetime64[D]"), "X")
+    Traceback (most recent call last):
+    ...
+    ValueError: X must hold numbers, got type datetime64[D]; dates and times are none: ...
+    """
+    if hasattr(X, "__dask_graph__"):
+        raise TypeError(
+            f"{name} is a {type(X).__module__}.{type(X).__name__}, which is not computed yet. Pass "
+            f"{name}.compute(); where that does not fit into memory, fit_chunks takes a source "
+            "of chunks."
+        )
+    for dtype in _dtypes(X):
+        if _is_temporal(dtype):
+            raise ValueError(
+                f"{name} must hold numbers, got type {dtype}; dates and times are none: number "
+                "the periods from 0 (for example days since the first), or leave them out."
+            )
+        if getattr(dtype, "kind", "") in "US":
+            # The type itself would tell how long the longest text is.
+            raise ValueError(f"{name} must hold numbers, got text; {text}.")
+
+
+@contextlib.contextmanager
+def named_errors(name: str) -> Iterator[None]:
+    """Let errors of conversion name the parameter: what it may hold, and the type it holds."""
+    try:
+        yield
+    except TypeError as error:
+        # Types without a common one, and objects that are no number.
+        if isinstance(error, np.exceptions.DTypePromotionError):
+            raise ValueError(
+                f"{name} must hold numbers; its columns have types that do not go together, such "
+                "as dates or text beside numbers."
+            ) from None
+        if str(error).startswith(NOT_NUMBERS):
+            raise TypeError(f"{name} must hold numbers: {error}.") from None
+        raise
+    except ValueError as error:
+        if str(error).startswith("setting an array element"):
+            raise ValueError(
+                f"{name} must be a table of numbers with rows of equal length."
+            ) from None
+        raise
+
+
+def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Floats of a tensor passed as an array or as lists.
+
+    Parameters
+    ----------
+    T : object
+        As the caller passed it.
+    method : str
+        What takes observed entries instead, for the message on sparse arrays.
+
+    Raises
+    ------
+    TypeError
+        If it is sparse or not computed yet.
+    ValueError
+        If it does not hold numbers in a regular shape.
+    """
+    if sp.issparse(T):
+        raise TypeError(
+            f"T must be dense, got a {type(T).__name__}. Where absent entries are zeros pass "
+            f"T.toarray(){method}."
+        )
+    with named_errors("T"):
+        given = np.asarray(T)
+        refuse_other_kinds(T if hasattr(T, "dtypes") else given, "T", "encode it first")
+        if given.dtype.kind == "c":
+            raise ValueError("Complex data not supported: T must hold real numbers.")
+        # numpy's own message quotes the entry: it must not become the context of another.
+        with contextlib.suppress(ValueError):
+            return np.asarray(given, dtype=np.float64)
+        raise ValueError("T must hold numbers; it holds values that are none.")
+
+
+class Numeric:
+    """A source of chunks of which each is refused by its kind when it is read.
+
+    Parameters
+    ----------
+    source : iterable
+        Chunks.
+    """
+
+    def __init__(self, source: Iterable[Any]) -> None:
+        self._source = source
+
+    def __iter__(self) -> Iterator[Any]:
+        for part in self._source:
+            with named_errors("a chunk"):
+                given = part if hasattr(part, "shape") else np.asarray(part)
+                refuse_other_kinds(given, "a chunk")
+                if len(given.shape) != 2:
+                    raise ValueError(f"a chunk must be two-dimensional, got shape {given.shape}.")
+            yield part
+
+
+def _dtypes(X: Any) -> Iterable[Any]:
+    """Types of the columns of a frame, or of an array or a list; no copy of these is made."""
+    dtypes = getattr(X, "dtypes", None)  # of a frame: a series, or with polars a list
+    if dtypes is not None:
+        return list(dtypes) if np.ndim(dtypes) else [dtypes]
+    return [X.dtype] if hasattr(X, "dtype") else []
+
+
+def _is_temporal(dtype: Any) -> bool:
+    told = getattr(dtype, "is_temporal", None)  # polars
+    return bool(told()) if callable(told) else getattr(dtype, "kind", "") in "mM"
