@@ -359,8 +359,8 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         check_memory(
             least_numbers(shape, ranks, perturbation),
             f"A model of shape {shape}, which has {sum(shape)} rows, at rank={self.rank!r}",
-            "Coordinates must be consecutive numbers from 0 in each mode: encode ids and times, for "
-            "example with sklearn.preprocessing.OrdinalEncoder. Or ask for a smaller rank.",
+            "Coordinates must be consecutive numbers from 0 in each mode: encode ids and times, "
+            "for example with sklearn.preprocessing.OrdinalEncoder. Or ask for a smaller rank.",
         )
 
     def _values(self, coordinates: NDArray[np.intp]) -> Floats:

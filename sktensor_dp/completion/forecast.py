@@ -50,8 +50,8 @@ class CompletionForecast:
     def __str__(self) -> str:
         lines = [
             f"perturbation: {self.perturbation}",
-            f"assumed deviation of the values: {self.deviation:.3g}, a quarter of the bounds' width; "
-            f"of the biases of each mode: {self.bias_deviation:.3g}, a tenth",
+            f"assumed deviation of the values: {self.deviation:.3g}, a quarter of the bounds' "
+            f"width; of the biases of each mode: {self.bias_deviation:.3g}, a tenth",
             f"expected RMSE of the mean: {self.of_mean:.3g}",
             f"expected RMSE of mean and biases: {self.of_biases:.3g}",
         ]

@@ -52,7 +52,7 @@ def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
                 f"{name} must hold numbers, got type {dtype}; dates and times are none: number "
                 "the periods from 0 (for example days since the first), or leave them out."
             )
-        if getattr(dtype, "kind", "") in "US":
+        if getattr(dtype, "kind", "") in "US" or getattr(dtype, "type", None) is str:
             # The type itself would tell how long the longest text is.
             raise ValueError(f"{name} must hold numbers, got text; {text}.")
 
@@ -103,8 +103,9 @@ def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
             f"T.toarray(){method}."
         )
     with named_errors("T"):
+        refuse_other_kinds(T, "T", "encode it first")
         given = np.asarray(T)
-        refuse_other_kinds(T if hasattr(T, "dtypes") else given, "T", "encode it first")
+        refuse_other_kinds(given, "T", "encode it first")
         if given.dtype.kind == "c":
             raise ValueError("Complex data not supported: T must hold real numbers.")
         # numpy's own message quotes the entry: it must not become the context of another.

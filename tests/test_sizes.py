@@ -1,0 +1,83 @@
+"""Public numbers that memory cannot hold are refused before anything is charged."""
+
+import numpy as np
+import pytest
+
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCPCompletion,
+    PrivateTuckerCompletion,
+)
+from sktensor_dp import _memory as memory
+from sktensor_dp.completion.plan import least_numbers
+
+pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+
+MODELS = [PrivateCPCompletion, PrivateTuckerCompletion]
+PERTURBATIONS = ["auto", "input", "sufficient_statistics", "gradient", "output"]
+GIGABYTE = 1e9
+
+
+@pytest.fixture(autouse=True)
+def _one_machine(monkeypatch):
+    """The same memory wherever the tests run."""
+    monkeypatch.setattr(memory, "memory_size", lambda: 8 * GIGABYTE)
+
+
+def refused(model, X, message, **parameters):
+    accountant = BudgetAccountant(100.0, 1e-4)
+    estimator = model(bounds=(0, 1), accountant=accountant, **{"rank": 2, **parameters})
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X, np.zeros(len(X)))
+    assert accountant.entries == ()
+    assert not hasattr(estimator, "shape_")
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("perturbation", PERTURBATIONS)
+def test_a_column_of_unix_times_is_refused_with_the_number_of_rows(perturbation, model):
+    times = 1_700_000_000 + 60 * np.arange(50)
+    X = np.column_stack([np.arange(50) % 5, times])
+    message = "which has 1700002946 rows, .* Coordinates must be consecutive numbers from 0"
+    refused(model, X, message, perturbation=perturbation)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("unit_mode", [0, 1])
+def test_a_shape_beyond_memory_is_refused_for_slices_too(unit_mode, model):
+    X = np.column_stack([np.arange(50) % 5, np.arange(50)])
+    slices = {"privacy_unit": "slice", "unit_mode": unit_mode, "shape": (5, 2 * 10**9)}
+    refused(model, X, "which has 2000000005 rows", **slices)
+
+
+def test_a_rank_or_core_beyond_memory_is_refused():
+    X = np.argwhere(np.ones((6, 5, 4)))
+    refused(PrivateCPCompletion, X, r"rank=10\*?", rank=10**9, perturbation="input")
+    wide = np.argwhere(np.ones((2,) * 4)).repeat(10, axis=1)
+    refused(PrivateTuckerCompletion, wide, "which has 80 rows, at rank=2", perturbation="input")
+
+
+def test_what_fits_is_not_refused():
+    """Rows without entries cost memory and nothing else."""
+    X = np.column_stack([np.arange(50) % 5, 1000 * np.arange(50)])
+    model = PrivateCPCompletion(1, bounds=(0, 1), max_iter=0).fit(X, np.zeros(50))
+    assert model.shape_ == (5, 49001)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_memory_is_that_of_the_machine_or_the_process(monkeypatch):
+    monkeypatch.undo()
+    size = memory.memory_size()
+    assert 2**26 < size <= 2**50
+    resource = pytest.importorskip("resource", reason="Windows has no limits of processes")
+    limits = {resource.RLIMIT_AS: (12345, 99999)}
+    monkeypatch.setattr(resource, "getrlimit", limits.__getitem__)
+    assert memory.memory_size() == 12345
+
+
+def test_the_least_memory_grows_with_rows_and_squared_ranks():
+    few = least_numbers((10, 20), (2, 2), "sufficient_statistics")
+    assert least_numbers((10, 40), (2, 2), "sufficient_statistics") > few
+    assert least_numbers((10, 20), (4, 4), "sufficient_statistics") > 2 * few
+    assert least_numbers((10, 20), (2, 2), "input") > few
+    assert least_numbers((10, 20), (0, 0), "sufficient_statistics") < few
