@@ -37,6 +37,9 @@ WRONG = {
     "fractional steps": ({"max_iter": 1.5}, "max_iter"),
     "negative rank": ({"rank": -1}, "rank"),
     "epsilon 0": ({"epsilon": 0}, "epsilon"),
+    "regularization 0": ({"regularization": 0}, "regularization"),
+    "regularization inf": ({"regularization": INF}, "regularization"),
+    "epsilon beyond numbers": ({"epsilon": 1e300}, "epsilon"),
     "too small for the law": ({"epsilon": 1e-10}, "epsilon"),
     "half is too small": ({"epsilon": 1.5e-9, "perturbation": "output"}, "epsilon"),
 }
@@ -123,3 +126,12 @@ def test_a_fit_that_cannot_be_paid_changes_nothing():
             estimator.fit(X0, Y0)
         assert not hasattr(estimator, "mean_")
     assert accountant.entries == ()
+
+
+@pytest.mark.parametrize("perturbation", ["input", "sufficient_statistics", "gradient", "output"])
+def test_modes_may_have_ranks_of_their_own(perturbation):
+    """Gradients were paid for, and then refused factors of different widths."""
+    model = build(
+        PrivateTuckerCompletion, rank=(3, 2, 1), perturbation=perturbation, max_iter=1, epsilon=20.0
+    ).fit(X0, Y0)
+    assert np.isfinite(model.predict(X0)).all()

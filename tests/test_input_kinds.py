@@ -43,7 +43,7 @@ MATRICES = {
     "durations": (np.ones((30, 2), "timedelta64[s]"), "X must hold numbers.*dates and times"),
     "datetime objects": (np.array([[datetime.date(2026, 1, 1)] * 2] * 9), "X must hold numbers"),
     "numbers as text": (np.array([["1", "2"]] * 9), "got text; (count|encode)"),
-    "a frame of text": (FRAME[["text", "text"]].set_axis(["a", "b"], axis=1), "(Count|encode) "),
+    "a frame of text": (FRAME[["text", "text"]].set_axis(["a", "b"], axis=1), "([Cc]ount|encode) "),
     "lists of several lengths": ([[1, 2], [3]], "X must be a table of numbers|inhomogeneous"),
     "dask": (Lazy(), r"X is a .*Lazy, which is not computed yet. Pass X.compute\(\)"),
 }

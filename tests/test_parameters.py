@@ -55,6 +55,7 @@ def test_ends_of_intervals(closed: str, low: bool, high: bool) -> None:
 def test_intervals_say_what_would_be_right() -> None:
     assert str(Number(0, math.inf, closed="right")) == "a number in (0, inf]"
     assert str(Number(1, 9, integer=True)) == "an int in [1, 9]"
+    assert str(Number(math.inf, math.inf)) == "inf"
 
 
 def test_one_of() -> None:

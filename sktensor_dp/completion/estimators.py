@@ -41,7 +41,7 @@ class PrivateCPCompletion(
         Number of rows of each mode; public. None takes it from the largest coordinates,
         which then count as public; not for ``privacy_unit="slice"``.
     epsilon : float, default=1.0
-        Privacy parameter, > 0. ``float("inf")`` fits without noise.
+        Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6
         Privacy parameter in [0, 1). 0 asks for pure differential privacy.
     perturbation : str, default="auto"

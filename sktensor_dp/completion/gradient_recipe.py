@@ -84,9 +84,11 @@ class GradientDescent:
         index_set, n_modes = self._curator.index_set, len(self._entries.shape)
         factor_scale, core_scale = self._scales()
         factors = [factor * factor_scale for factor in self._factors]
-        jacobian: CPJacobian | TuckerJacobian = CPJacobian(index_set, factors)
+        jacobian: CPJacobian | TuckerJacobian
         sizes = [factor_scale ** (n_modes - 1)] * n_modes
-        if self._core is not None:
+        if self._core is None:
+            jacobian = CPJacobian(index_set, factors)
+        else:
             jacobian = TuckerJacobian(index_set, factors, self._core * core_scale)
             sizes = [size * core_scale for size in sizes] + [factor_scale**n_modes]
         # What the model itself adds to the gradient is public: it is left out.

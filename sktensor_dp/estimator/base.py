@@ -28,6 +28,8 @@ __all__ = ["Fitted", "PlannedFit", "PrivateEstimatorMixin", "columns_of"]
 NONE = OneOf(None)
 # What scikit-learn's validation of a table leaves behind.
 COLUMNS = ("n_features_in_", "feature_names_in_")
+# Conversions of epsilon overflow far beyond the one; below the other pure noise has no grid.
+LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9
 
 Curator = TypeVar("Curator", bound=DataCurator)
 
@@ -101,7 +103,7 @@ class PrivateEstimatorMixin(ModelFileMixin):
     _unit: ClassVar[str] = "sample"
     _hidden_state = frozenset({"_stream", "_n_features_out"})
     _privacy_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
-        "epsilon": [Number(0, math.inf, closed="right")],
+        "epsilon": [Number(0, LARGEST_EPSILON, closed="right"), Number(math.inf, math.inf)],
         "delta": [Number(0, 1, closed="left")],
         "accountant": [InstanceOf(BudgetAccountant), NONE],
         "random_state": [
@@ -117,6 +119,12 @@ class PrivateEstimatorMixin(ModelFileMixin):
 
     def _check_parameters(self) -> None:
         check_parameters(self, {**self._own_constraints, **self._privacy_constraints})
+        own: Any = self
+        if own.delta == 0 and own.epsilon < LEAST_PURE_EPSILON:
+            raise ValueError(
+                f"The 'epsilon' parameter of {type(self).__name__} must be at least "
+                f"{LEAST_PURE_EPSILON:g} where delta is 0. Got {own.epsilon!r} instead."
+            )
 
     def _payer(self) -> BudgetAccountant | None:
         """Accountant to charge: the parameter, or that of the surrounding block."""

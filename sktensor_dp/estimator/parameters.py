@@ -42,6 +42,8 @@ class Number:
         return above and below
 
     def __str__(self) -> str:
+        if self.low == self.high:
+            return f"{self.low:g}"
         left = "[" if self.closed in ("both", "left") and math.isfinite(self.low) else "("
         right = "]" if self.closed in ("both", "right") else ")"
         kind = "an int" if self.integer else "a number"

@@ -44,7 +44,7 @@ class PrivateSpectralLDA(
     n_components : int, default=10
         Number of topics; at most as many as features are fitted.
     epsilon : float, default=1.0
-        Privacy parameter, > 0. ``float("inf")`` fits without noise.
+        Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6
         Privacy parameter in [0, 1); well below one over the number of documents.
         0 asks for pure differential privacy: Laplace and spherical Laplace noise.

@@ -100,7 +100,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         rarer words. Good values are near the number of distinct words of an
         ordinary document: 20 for short messages, 100 for letters and articles.
     epsilon : float, default=1.0
-        Privacy parameter, > 0. ``inf``: no noise, every word is kept, not private.
+        Privacy parameter in (0, 1e12]. ``inf``: no noise, every word is kept, not private.
     delta : float, default=1e-6
         Privacy parameter, in (0, 1); half of it pays for the threshold.
         ``delta=0`` needs a ``vocabulary``.

@@ -1,0 +1,207 @@
+"""What the documentation calls a range is what is accepted, to both ends.
+
+A number at an end of its range either makes a whole fit or, where it is wrong only together
+with public numbers of the data, is refused before anything is charged. A number just outside is
+refused by its name. Nothing is charged for an error.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from small_corpora import counts
+
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCountVectorizer,
+    PrivateCPCompletion,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    PrivateTuckerCompletion,
+)
+from sktensor_dp.estimator.base import PrivateEstimatorMixin
+from sktensor_dp.estimator.parameters import Number
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+    pytest.mark.filterwarnings("ignore:n_components=.* exceeds:UserWarning"),
+]
+
+INF = math.inf
+# Counts of steps: a fit takes as long as they are many, and needs no memory for them.
+STEPS = {"max_iter", "n_refinements", "n_restarts", "n_trials"}
+MANY = 12
+CELLS = np.argwhere(np.ones((6, 5, 4), bool))
+VALUES = np.random.default_rng(0).random(len(CELLS))
+SAMPLES = np.random.default_rng(0).standard_normal((60, 4))
+TEXTS = ["cats chase mice", "dogs chase cats"] * 300
+SLICE = {"privacy_unit": "slice", "shape": (6, 5, 4), "max_iter": 2}
+
+
+def fit_counts(estimator: Any) -> Any:
+    return estimator.fit(counts(60, 4))
+
+
+def fit_samples(estimator: Any) -> Any:
+    return estimator.fit(SAMPLES)
+
+
+def fit_stream(estimator: Any) -> Any:
+    return estimator.partial_fit(SAMPLES[:30]).partial_fit(SAMPLES[30:])
+
+
+def fit_cube(estimator: Any) -> Any:
+    return estimator.fit_tensor(np.eye(3)[:, :, None] * np.eye(3)[:, None, :])
+
+
+def fit_cells(estimator: Any) -> Any:
+    return estimator.fit(CELLS, VALUES)
+
+
+def fit_texts(estimator: Any) -> Any:
+    return estimator.fit(TEXTS)
+
+
+TOPICS = (PrivateSpectralLDA, {"n_components": 2}, fit_counts)
+POWER = {"n_components": 2, "data_norm": 2.0}
+COMPLETION = {"rank": 1, "bounds": (0, 1)}
+CASES: dict[str, tuple[Any, dict[str, Any], Any]] = {
+    "topics": TOPICS,
+    "topics, one each": (*TOPICS[:1], {"n_components": 2, "doc_topic_prior": 0}, fit_counts),
+    "topics, pure": (*TOPICS[:1], {"n_components": 2, "delta": 0.0}, fit_counts),
+    "topics, in word space": (
+        PrivateSpectralLDA, {"n_components": 2, "perturbation": "moment_tensor"}, fit_counts,
+    ),
+    "components": (PrivateTensorPowerMethod, POWER, fit_samples),
+    "components, pure": (PrivateTensorPowerMethod, {**POWER, "delta": 0.0}, fit_samples),
+    "components, all dimensions": (
+        PrivateTensorPowerMethod, {**POWER, "perturbation": "moment_tensor"}, fit_samples,
+    ),
+    "components, steps": (
+        PrivateTensorPowerMethod, {**POWER, "perturbation": "iteration", "max_iter": 2}, fit_samples,
+    ),
+    "components, stream": (PrivateTensorPowerMethod, {**POWER, "max_iter": 2}, fit_stream),
+    "components of a tensor": (PrivateTensorPowerMethod, {**POWER, "max_iter": 2}, fit_cube),
+    "mixture": (PrivateTensorPowerMethod, {**POWER, "moment": "gaussian_mixture"}, fit_samples),
+    "documents": (
+        PrivateTensorPowerMethod, {"n_components": 2, "moment": "single_topic"}, fit_counts,
+    ),
+    **{
+        f"{cls.__name__}, {name}": (cls, {**COMPLETION, **extra}, fit_cells)
+        for cls in (PrivateCPCompletion, PrivateTuckerCompletion)
+        for name, extra in {
+            "input": {"perturbation": "input", "epsilon": 20.0},
+            "sums": {"perturbation": "sufficient_statistics", "max_iter": 1},
+            "gradient": {"perturbation": "gradient", "max_iter": 2},
+            "output": {"perturbation": "output", "epsilon": 20.0},
+            "slices": SLICE,
+        }.items()
+    },
+    "vocabulary": (PrivateCountVectorizer, {"epsilon": 5.0}, fit_texts),
+    "search": (
+        PrivateSearchCV,
+        {
+            "estimator": PrivateSpectralLDA(2, n_refinements=0),
+            "param_distributions": {"n_components": [1, 2]},
+            "n_trials": 2.0,
+        },
+        fit_counts,
+    ),
+}  # fmt: skip
+
+
+def numeric(cls: Any) -> Iterator[tuple[str, list[Number]]]:
+    """Parameters that are numbers, with the ranges of which each may be in one."""
+    constraints = {**cls._own_constraints, **PrivateEstimatorMixin._privacy_constraints}
+    for name, alternatives in constraints.items():
+        ranges = [one for one in alternatives if isinstance(one, Number)]
+        if ranges:
+            yield name, ranges
+
+
+def ends(name: str, one: Number) -> Iterator[float]:
+    """Values at the ends of a range; of an open end the one closest to it."""
+    low, high = one.low, one.high
+    if math.isfinite(low):
+        step = 1 if one.integer else math.ulp(low)
+        yield int(low) if one.integer else low + step * (one.closed not in ("both", "left"))
+    if name in STEPS:
+        yield MANY
+    elif math.isfinite(high):
+        closed = one.closed in ("both", "right")
+        yield int(high) if one.integer else (high if closed else math.nextafter(high, -INF))
+    elif one.integer:
+        yield 10**9
+    else:
+        yield from (1.7e308, *([INF] if one.closed in ("both", "right") else []))
+
+
+def outside(one: Number) -> Iterator[float]:
+    """Values beyond the ends of a range."""
+    if math.isfinite(one.low):
+        yield int(one.low) - 1 if one.integer else math.nextafter(one.low, -INF)
+    if math.isfinite(one.high):
+        yield int(one.high) + 1 if one.integer else math.nextafter(one.high, INF)
+    yield math.nan
+
+
+# What both completions share is tried with the faster one.
+SLOW, OWN = "PrivateTuckerCompletion", ("rank", "epsilon", "max_iter")
+
+WITHIN = [
+    (case, name, value)
+    for case, (cls, _, _) in CASES.items()
+    for name, ranges in numeric(cls)
+    for one in ranges
+    for value in ends(name, one)
+    if name in OWN or not case.startswith(SLOW)
+]
+BEYOND = [
+    (case, name, value)
+    for case, (cls, _, _) in CASES.items()
+    for name, ranges in numeric(cls)
+    for one in ranges
+    for value in outside(one)
+    if not any(other.accepts(value) for other in ranges)
+]
+
+
+def build(case: str, accountant: BudgetAccountant, name: str, value: float) -> tuple[Any, Any]:
+    cls, parameters, fit = CASES[case]
+    return cls(**{"accountant": accountant, **parameters, name: value}), fit
+
+
+@pytest.mark.filterwarnings("ignore:.*does not protect:UserWarning")
+@pytest.mark.parametrize(("case", "name", "value"), WITHIN)
+def test_a_number_at_the_end_of_its_range_fits_or_costs_nothing(case, name, value):
+    accountant = BudgetAccountant(INF, 0.9999)
+    estimator, fit = build(case, accountant, name, value)
+    try:
+        fitted = fit(estimator)
+    except ValueError:
+        assert accountant.entries == (), "charged for an error"
+        return
+    for attribute, found in vars(fitted).items():
+        if isinstance(found, np.ndarray) and found.dtype.kind == "f":
+            assert np.isfinite(found).all(), attribute
+
+
+@pytest.mark.parametrize(("case", "name", "value"), BEYOND)
+def test_a_number_beyond_the_end_of_its_range_is_refused_by_name(case, name, value):
+    accountant = BudgetAccountant(INF, 0.9999)
+    estimator, fit = build(case, accountant, name, value)
+    with pytest.raises(ValueError, match=name):
+        fit(estimator)
+    assert accountant.entries == ()
+
+
+@pytest.mark.parametrize("end", [1e-9, 1e9])
+@pytest.mark.parametrize("epsilon", [1.0, 50.0, INF])
+@pytest.mark.parametrize("case", [name for name in CASES if "Completion" in name])
+def test_both_ends_of_the_range_of_regularization_fit(case, epsilon, end):
+    cls, parameters, fit = CASES[case]
+    model = fit(cls(**{**parameters, "epsilon": epsilon, "regularization": end}))
+    assert np.isfinite(model.predict(CELLS)).all()
