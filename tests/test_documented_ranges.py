@@ -81,7 +81,9 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any]] = {
         PrivateTensorPowerMethod, {**POWER, "perturbation": "moment_tensor"}, fit_samples,
     ),
     "components, steps": (
-        PrivateTensorPowerMethod, {**POWER, "perturbation": "iteration", "max_iter": 2}, fit_samples,
+        PrivateTensorPowerMethod,
+        {**POWER, "perturbation": "iteration", "max_iter": 2},
+        fit_samples,
     ),
     "components, stream": (PrivateTensorPowerMethod, {**POWER, "max_iter": 2}, fit_stream),
     "components of a tensor": (PrivateTensorPowerMethod, {**POWER, "max_iter": 2}, fit_cube),
@@ -132,7 +134,7 @@ def ends(name: str, one: Number) -> Iterator[float]:
         yield MANY
     elif math.isfinite(high):
         closed = one.closed in ("both", "right")
-        yield int(high) if one.integer else (high if closed else math.nextafter(high, -INF))
+        yield int(high) if one.integer else (float(high) if closed else math.nextafter(high, -INF))
     elif one.integer:
         yield 10**9
     else:

@@ -318,6 +318,11 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         plan = self._plan()
         threshold = selection_threshold(query, plan.cost_of(RELEASE))
         self._check_threshold(threshold, chunks.n_units)
+        if limits[1] < threshold:
+            raise ValueError(
+                f"max_df={self.max_df!r} drops words of more than {limits[1]:g} documents, and noise "
+                f"those of fewer than {threshold:.0f}. Nothing was charged. Raise max_df."
+            )
 
         def recipe(curator: DataCurator) -> Fitted:
             words, frequencies = curator.release_partitions(RELEASE, query)
