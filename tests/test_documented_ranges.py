@@ -183,8 +183,10 @@ def test_a_number_at_the_end_of_its_range_fits_or_costs_nothing(case, name, valu
     estimator, fit = build(case, accountant, name, value)
     try:
         fitted = fit(estimator)
-    except ValueError:
-        assert accountant.entries == (), "charged for an error"
+    except ValueError as error:
+        # That noise left no word is known once it was released, and documented.
+        left = str(error).startswith("No word remains")
+        assert left or accountant.entries == (), "charged for an error"
         return
     for attribute, found in vars(fitted).items():
         if isinstance(found, np.ndarray) and found.dtype.kind == "f":
