@@ -117,7 +117,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any]] = {
 
 def numeric(cls: Any) -> Iterator[tuple[str, list[Number]]]:
     """Parameters that are numbers, with the ranges of which each may be in one."""
-    constraints = {**cls._own_constraints, **PrivateEstimatorMixin._privacy_constraints}
+    constraints = {**PrivateEstimatorMixin._privacy_constraints, **cls._own_constraints}
     for name, alternatives in constraints.items():
         ranges = [one for one in alternatives if isinstance(one, Number)]
         if ranges:

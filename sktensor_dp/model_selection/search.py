@@ -1,5 +1,6 @@
 """Choosing hyperparameters without giving away more than was asked for."""
 
+import math
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.base import PrivateEstimatorMixin
+from sktensor_dp.estimator.base import LARGEST_EPSILON, PrivateEstimatorMixin
 from sktensor_dp.estimator.parameters import Constraint, Number, check_parameters
 from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_files.fitted_state import FittedStateMixin
@@ -34,6 +35,9 @@ from sktensor_dp.privacy.selection import (
 )
 
 __all__ = ["PrivateSearchCV", "make_private_scorer"]
+
+# Below it the shares of trials vanish.
+LEAST_EPSILON = 1e-6
 
 
 def _model_has(name: str) -> Callable[[Any], bool]:
@@ -87,7 +91,8 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         Names of steps that learn from the data what is public anyway, such as categories
         of public coordinates. Everything they learn is outside the guarantee.
     epsilon : float, default=1.0
-        Privacy parameter of the whole search, > 0. ``float("inf")``: no noise.
+        Privacy parameter of the whole search, from 1e-6 to 1e12. ``float("inf")``: no
+        noise.
     delta : float, default=1e-6
         Privacy parameter in [0, 1). 0 asks for pure differential privacy. Completions of
         entries, whose own noise mostly is pure, are searched over as with 0, and the search
@@ -167,6 +172,8 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_trials": [Number(1, 1e6)],
         "test_size": [Number(0, 1, closed="neither")],
+        # A trial costs a part of it, which the estimator has to accept.
+        "epsilon": [Number(LEAST_EPSILON, LARGEST_EPSILON), Number(math.inf, math.inf)],
     }
 
     privacy_report_: PrivacyReport
@@ -261,7 +268,7 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _checked(self) -> tuple[str, list[Mapping[str, Any]], str | Callable[..., Any]]:
         """Refuse what is wrong by public numbers alone; say where the private step is."""
-        constraints = {**self._own_constraints, **PrivateEstimatorMixin._privacy_constraints}
+        constraints = {**PrivateEstimatorMixin._privacy_constraints, **self._own_constraints}
         check_parameters(self, constraints)
         prefix = private_prefix(self.estimator, self.public_steps)
         distributions = checked_distributions(self.param_distributions)
