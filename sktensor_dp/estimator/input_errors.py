@@ -45,7 +45,7 @@ def data_free_errors(X: Any) -> Iterator[None]:
     ...     float("secret")
     Traceback (most recent call last):
     ...
-    ValueError: X must hold numbers; it holds values that are none.
+    ValueError: X must hold numbers; it holds values that are none. Count the words ...
     """
     try:
         yield
