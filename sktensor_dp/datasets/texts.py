@@ -219,7 +219,7 @@ def _parse_object(path: Path, number: int, line: str) -> dict[str, Any]:
 
 
 def _read_parquet(path: Path, column: str | None) -> list[str]:
-    message = "reading .parquet files needs pandas and pyarrow: pip install 'sktensor-dp[frames]'"
+    message = "reading .parquet files needs pandas and pyarrow: pip install pandas pyarrow"
     try:
         import pandas as pd
     except ImportError:

@@ -320,8 +320,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         self._check_threshold(threshold, chunks.n_units)
         if limits[1] < threshold:
             raise ValueError(
-                f"max_df={self.max_df!r} drops words of more than {limits[1]:g} documents, and noise "
-                f"those of fewer than {threshold:.0f}. Nothing was charged. Raise max_df."
+                f"max_df={self.max_df!r} drops words of more than {limits[1]:g} documents, and "
+                f"noise those of fewer than {threshold:.0f}. Nothing was charged. Raise max_df."
             )
 
         def recipe(curator: DataCurator) -> Fitted:
