@@ -18,6 +18,7 @@ from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
 from sktensor_dp.statistics.query import Chunks, Query
+from sktensor_dp.statistics.sums import AccurateSum, excess
 
 __all__ = ["DataCurator", "Noisy", "checked_sensitivity"]
 
@@ -254,15 +255,16 @@ class DataCurator:
         return iter(self._chunks)
 
     def _mean(self, total: Callable[[Any], Floats]) -> Floats:
-        result: Floats | None = None
+        # The parts are the curator's own: adding in place saves a copy.
+        result, empty = AccurateSum(), True
         for chunk in self._read():
-            part = total(chunk)
-            # The first part is the curator's own: adding in place saves a copy.
-            result = part if result is None else np.add(result, part, out=result)
-        if result is None:
+            result.add(total(chunk))
+            empty = False
+        if empty:
             raise ValueError("the source of chunks yielded none.")
-        result /= self.n_units
-        return result
+        mean = result.value()
+        mean /= self.n_units
+        return mean
 
     def _record(
         self,
@@ -300,7 +302,9 @@ class DataCurator:
 
 def _sensitivity(mechanism: Mechanism | PartitionSelection, query: Any, n_units: int) -> float:
     of_sum: float = query.l2_sensitivity if mechanism.norm == "l2" else query.l1_sensitivity
-    return of_sum if isinstance(mechanism, PartitionSelection) else of_sum / n_units
+    if isinstance(mechanism, PartitionSelection):
+        return of_sum
+    return of_sum * excess(n_units) / n_units
 
 
 def checked_sensitivity(

@@ -8,7 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = ["CountChunk", "CountChunks", "as_counts"]
+from sktensor_dp.statistics.sums import blocks
+
+__all__ = ["CountChunk", "CountChunks", "as_counts", "row_views"]
 
 Floats = NDArray[np.float64]
 
@@ -58,6 +60,32 @@ def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
         counts = sp.csr_matrix((bounded, counts.indices.copy(), counts.indptr.copy()), counts.shape)
         counts.eliminate_zeros()
     return counts
+
+
+def row_views(X: Any) -> Iterator[Any]:
+    """Cut a matrix into parts of at most 2**14 rows, without copying what it holds.
+
+    Parameters
+    ----------
+    X : ndarray or csr_matrix
+        What to cut.
+
+    Yields
+    ------
+    ndarray or csr_matrix
+        Rows in their order; `X` itself if it is short enough.
+    """
+    parts = list(blocks(X.shape[0]))
+    for rows in parts:
+        if len(parts) == 1:
+            yield X
+        elif not sp.issparse(X):
+            yield X[rows]
+        else:
+            ends = X.indptr[rows.start : rows.stop + 1]
+            stored = slice(ends[0], ends[-1])
+            layout = (X.data[stored], X.indices[stored], ends - ends[0])
+            yield sp.csr_matrix(layout, shape=(rows.stop - rows.start, X.shape[1]))
 
 
 class CountChunk:
@@ -113,6 +141,9 @@ class CountChunk:
 class CountChunks:
     """Counts to be read several times, a chunk of documents at a time.
 
+    Chunks are cut where they hold more than 2**14 documents, so that sums over the
+    documents of one stay accurate.
+
     Parameters
     ----------
     source : csr_matrix or iterable of array-likes
@@ -128,7 +159,7 @@ class CountChunks:
     ) -> None:
         self.n_units = n_documents
         self.n_features = n_features
-        self._whole = CountChunk(source) if sp.issparse(source) else None
+        self._whole = list(map(CountChunk, row_views(source))) if sp.issparse(source) else None
         self._source = None if self._whole is not None else source
 
     @property
@@ -138,7 +169,7 @@ class CountChunks:
 
     def __iter__(self) -> Iterator[CountChunk]:
         if self._whole is not None:
-            yield self._whole
+            yield from self._whole
             return
         seen = 0
         assert self._source is not None
@@ -149,7 +180,7 @@ class CountChunks:
                     f"A chunk has {counts.shape[1]} features; n_features is {self.n_features}."
                 )
             seen += counts.shape[0]
-            yield CountChunk(counts)
+            yield from map(CountChunk, row_views(counts))
         if seen != self.n_units:
             raise ValueError(
                 f"The chunks have {seen} documents in all; n_samples is {self.n_units}."

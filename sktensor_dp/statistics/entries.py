@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.statistics.sums import split_sum
+
 __all__ = ["EntryChunks", "IndexSet", "SliceChunks", "as_entries"]
 
 Floats = NDArray[np.float64]
@@ -169,7 +171,9 @@ class IndexSet:
             ends = np.cumsum(self.counts[mode]).astype(np.intp)
             layout = (np.ones(len(order)), order, np.concatenate([[0], ends]))
             self._incidences[mode] = sp.csr_array(layout, shape=(self.shape[mode], len(order)))
-        return np.asarray(self._incidences[mode] @ terms)
+        incidences = self._incidences[mode]
+        squares = float(np.square(self.counts[mode]).sum())
+        return split_sum(lambda part: np.asarray(incidences @ part), terms, squares)
 
     def maxima(self, mode: int, terms: Floats) -> Floats:
         """Largest of numbers >= 0 over the entries of each row; 0 where there are none."""

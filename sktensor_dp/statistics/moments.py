@@ -17,10 +17,12 @@ from sktensor_dp.statistics.norms import (
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
+    triangle_of_terms,
     weights,
 )
 from sktensor_dp.statistics.public_numbers import check_edges, check_number
 from sktensor_dp.tensor.symmetric import n_unique
+from sktensor_dp.statistics.sums import AccurateSum, blocks
 
 __all__ = [
     "NormHistogram",
@@ -31,6 +33,11 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+
+# Terms of a triple moment, of which most cancels, are at most this much larger than its limit.
+LARGEST_TERMS = 16.0
+# Documents, and words, whose terms are added one after the other.
+TERMS_AT_ONCE = 2**12
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,11 +166,12 @@ class PairMoments:
     def total(self, chunk: CountChunk) -> Floats:
         """Dense symmetric matrix over the words."""
         X, weight = self._weighted(chunk)
-        scaled = sp.csr_matrix(
-            (X.data * np.repeat(weight, np.diff(X.indptr)), X.indices, X.indptr), X.shape
-        )
+        scaled, repeated = X.copy(), X.copy()
+        scaled.data *= np.repeat(weight, np.diff(X.indptr))
         result = (X.T @ scaled).toarray()
-        result[np.diag_indices_from(result)] -= X.T @ weight
+        # Not the square minus the count: sums of both would leave digits of each other.
+        repeated.data *= X.data - 1
+        result[np.diag_indices_from(result)] = repeated.T @ weight
         return result
 
     def product(self, chunk: CountChunk, V: Floats) -> Floats:
@@ -185,20 +193,45 @@ class _Triples:
         """No bound is proved."""
         return math.inf
 
+    def weights(self, chunk: CountChunk) -> Floats:
+        """What the terms of each document are multiplied by.
+
+        Each is bounded beside their sum: where they cancel, digits of large ones would be
+        left over.
+        """
+        return self._weights(chunk, chunk.restricted(self.words).X @ self.basis)
+
+    def _weights(self, chunk: CountChunk, projected: Floats) -> Floats:
+        X, lengths = chunk.restricted(self.words).X, chunk.lengths
+        products = np.maximum((lengths - 1) * (lengths - 2), 1)
+        weight = weights(chunk, self.clips, MIN_TOKENS)
+        limit = LARGEST_TERMS * self.clips[0].limit
+        if np.isfinite(limit):
+            row_norms = np.linalg.norm(self.basis, axis=1)
+            terms = triangle_of_terms(projected, X @ row_norms**2, X @ row_norms**3)
+            np.minimum(weight, limit / np.maximum(terms / products, limit), out=weight)
+        return weight / products
+
     def total(self, chunk: CountChunk) -> Floats:
         """Symmetric tensor of the basis' dimension; work in non-zeros and in d k^3."""
         X, B, k = chunk.restricted(self.words).X, self.basis, self.basis.shape[1]
-        lengths = chunk.lengths
-        weight = weights(chunk, self.clips, MIN_TOKENS)
-        weight /= np.maximum((lengths - 1) * (lengths - 2), 1)
         projected = X @ B
-        weighted = projected * weight[:, None]
-        cubes = _row_products(projected).T @ weighted
-        row_pairs = _row_products(B)
-        once = row_pairs.T @ (B * np.asarray(X.T @ weight)[:, None])
-        twice = (row_pairs.T @ np.asarray(X.T @ weighted)).reshape(k, k, k)
-        result = (cubes + 2 * once).reshape(k, k, k) - twice
-        return result - twice.transpose(0, 2, 1) - twice.transpose(2, 1, 0)
+        weight = self._weights(chunk, projected)
+        cubes, ones, pairs = AccurateSum(), AccurateSum(), AccurateSum()
+        for rows in blocks(X.shape[0], TERMS_AT_ONCE):
+            part, seen = X[rows], projected[rows]
+            weighted = seen * weight[rows, None]
+            cubes.add(_row_products(seen).T @ weighted)
+            ones.add(np.asarray(part.T @ weight[rows]))
+            pairs.add(np.asarray(part.T @ weighted))
+        once, twice = AccurateSum(), AccurateSum()
+        for words in blocks(len(B), TERMS_AT_ONCE):
+            row_pairs = _row_products(B[words])
+            once.add(row_pairs.T @ (B[words] * ones.value()[words, None]))
+            twice.add(row_pairs.T @ pairs.value()[words])
+        doubled = twice.value().reshape(k, k, k)
+        result = (cubes.value() + 2 * once.value()).reshape(k, k, k) - doubled
+        return result - doubled.transpose(0, 2, 1) - doubled.transpose(2, 1, 0)
 
 
 def _row_products(A: Floats) -> Floats:

@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number, scale_to
 
-__all__ = ["Clip", "CountNorm", "Norm", "PairNorm", "TripleNorm", "WhitenedTripleNorm", "weights"]
+__all__ = [
+    "Clip",
+    "CountNorm",
+    "Norm",
+    "PairNorm",
+    "TripleNorm",
+    "WhitenedTripleNorm",
+    "triangle_of_terms",
+    "weights",
+]
 
 Floats = NDArray[np.float64]
 
@@ -130,14 +139,31 @@ class WhitenedTripleNorm:
         X = chunk.restricted(self.words).X
         row_norms = np.linalg.norm(self.whitener, axis=1)
         p1, p2, p3 = (X @ row_norms**p for p in (1, 2, 3))
-        projected = np.linalg.norm(X @ self.whitener, axis=1)
-        triangle = projected**3 + 2 * p3 + 3 * p2 * projected
+        triangle = triangle_of_terms(X @ self.whitener, p2, p3)
         # The elementary symmetric polynomial cancels: what rounding may hide is added, which
         # grows with the length of the sums.
         hidden = 2e-15 * (np.diff(X.indptr) + 8) * p1**3
         distinct = np.maximum(p1**3 - 3 * p1 * p2 + 2 * p3, 0) + hidden
         lengths = chunk.lengths
         return SLACK * np.minimum(triangle, distinct) / np.maximum((lengths - 1) * (lengths - 2), 1)
+
+
+def triangle_of_terms(projected: Floats, squares: Floats, cubes: Floats) -> Floats:
+    """Sum of the norms of the three terms of a whitened triple moment.
+
+    Parameters
+    ----------
+    projected : ndarray of shape (n_documents, k)
+        Sum of the whitener's rows over the tokens of each document.
+    squares, cubes : ndarray of shape (n_documents,)
+        Sums of the rows' squared and cubed norms.
+
+    Returns
+    -------
+    ndarray of shape (n_documents,)
+    """
+    lengths = np.linalg.norm(projected, axis=1)
+    return np.asarray(lengths**3 + 2 * cubes + 3 * squares * lengths)
 
 
 def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.statistics.counts import row_views
 from sktensor_dp.statistics.norms import SLACK
 from sktensor_dp.statistics.public_numbers import scale_to
 
@@ -103,6 +104,9 @@ class SampleChunk:
 class SampleChunks:
     """Samples to be read several times, a chunk at a time.
 
+    Chunks are cut where they hold more than 2**14 samples, so that sums over the samples
+    of one stay accurate.
+
     Parameters
     ----------
     source : ndarray, csr_matrix or iterable of array-likes
@@ -117,7 +121,7 @@ class SampleChunks:
         self.n_units = n_samples
         self.n_features = n_features
         whole = isinstance(source, np.ndarray) or sp.issparse(source)
-        self._whole = SampleChunk(source) if whole else None
+        self._whole = list(map(SampleChunk, row_views(source))) if whole else None
         self._source: Iterable[Any] = () if whole else source
 
     @property
@@ -127,7 +131,7 @@ class SampleChunks:
 
     def __iter__(self) -> Iterator[SampleChunk]:
         if self._whole is not None:
-            yield self._whole
+            yield from self._whole
             return
         seen = 0
         for part in self._source:
@@ -137,6 +141,6 @@ class SampleChunks:
                     f"A chunk has shape {samples.shape}; n_features is {self.n_features}."
                 )
             seen += samples.shape[0]
-            yield SampleChunk(samples)
+            yield from map(SampleChunk, row_views(samples))
         if seen != self.n_units:
             raise ValueError(f"The chunks have {seen} samples in all; n_samples is {self.n_units}.")

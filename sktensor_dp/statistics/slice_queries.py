@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.entries import SLACK, SliceChunks
 from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number
+from sktensor_dp.statistics.sums import axis_sum, sums_by_row
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.unit_parameters import N_PLAIN, effects_at_entries, unit_posteriors
@@ -138,9 +139,7 @@ class SharedRowSums:
         weights = 1 / norms[chunk.units]
         size = self.shape[self.mode]
         terms = (weights * residuals, weights)
-        sums = [np.bincount(rows, weights=w, minlength=size) for w in terms]
-        # Without entries it would count in integers, and dividing them in place would fail.
-        return np.array(sums, dtype=np.float64)
+        return np.array([sums_by_row(rows, of, size) for of in terms])
 
     def _residuals(self, chunk: SliceChunks) -> Floats:
         """Values minus released effects and the unit's own level, clipped to [-1, 1]."""
@@ -250,7 +249,7 @@ class SharedFactorSums:
         norms = _count_norms(chunk, shared[:, self.mode])[chunk.units]
         terms = slopes * (np.clip(residuals, -1.0, 1.0) / norms)[:, None]
         size = len(self.components.factors[self.mode])
-        sums = [np.bincount(shared[:, self.mode], term, minlength=size) for term in terms.T]
+        sums = [sums_by_row(shared[:, self.mode], term, size) for term in terms.T]
         second = np.einsum("ua,ub->uab", weights, weights)
         second += covariances[:, N_PLAIN:, N_PLAIN:]
         return np.concatenate([np.array(sums).T, self._moment(chunk, second, beside)])
@@ -270,7 +269,7 @@ class SharedFactorSums:
         with np.errstate(over="ignore"):
             lengths = np.linalg.norm(moments, axis=(1, 2))
         moments *= (MOMENT_WEIGHT / np.maximum(lengths, 1.0))[:, None, None]
-        return np.asarray(moments.sum(axis=0), dtype=np.float64)
+        return axis_sum(moments)
 
 
 def _count_norms(chunk: SliceChunks, rows: NDArray[np.intp]) -> Floats:

@@ -1,0 +1,149 @@
+"""Sums over units whose rounding is bounded, whatever the order of the terms.
+
+Proofs: docs/proofs/rounding_of_sums.md.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["AccurateSum", "axis_sum", "blocks", "excess", "split_sum", "sums_by_row"]
+
+Floats = NDArray[np.float64]
+
+# Units that are added one after the other before their sum is added accurately.
+UNITS_AT_ONCE = 2**14
+# Units for which the slack of every sensitivity pays; beyond, what is missing is added.
+COVERED_UNITS = 2**22
+# Slack in the sensitivity of sums over more units than that, for as many again.
+EXCESS = 1e-4
+# Numbers that are worked on at once (2 MB).
+BLOCK_NUMBERS = 2**18
+# Sum of the squared numbers of terms up to which plain sums do.
+PLAIN_SQUARES = 2**28
+
+
+def blocks(n: int, size: int = UNITS_AT_ONCE) -> Iterator[slice]:
+    """Slices of at most `size` of n units; an empty one if there are none."""
+    for start in range(0, max(n, 1), size):
+        yield slice(start, min(start + size, n))
+
+
+def excess(n_units: int) -> float:
+    """Factor, from 1, that pays for rounding in sums over very many units.
+
+    Parameters
+    ----------
+    n_units : int
+        Number of units; public.
+
+    Returns
+    -------
+    float
+        1 up to 2**22 units.
+
+    Examples
+    --------
+    >>> excess(4_000_000), round(excess(2**24), 6)
+    (1.0, 1.0003)
+    """
+    return 1 + EXCESS * max(n_units / COVERED_UNITS - 1, 0.0)
+
+
+class AccurateSum:
+    """A sum of arrays that errs by one rounding, however many are added (Neumaier 1974).
+
+    Examples
+    --------
+    >>> total = AccurateSum()
+    >>> for part in (1e16, 1.0, 1.0, -1e16):
+    ...     total.add(np.array([part]))
+    >>> total.value().tolist()
+    [2.0]
+    """
+
+    def __init__(self) -> None:
+        self._total: Floats | None = None
+        self._rest: Floats | None = None
+
+    def add(self, part: Floats) -> None:
+        """Add an array; the first one is kept and changed in place by others."""
+        if self._total is None:
+            self._total = part
+            return
+        if self._rest is None:
+            self._rest = np.zeros_like(self._total)
+        rows = max(1, BLOCK_NUMBERS * len(part) // max(part.size, 1))
+        for block in blocks(len(part), rows):
+            total, term = self._total[block], part[block]
+            both = total + term
+            taken = both - total
+            # What the addition has lost, exactly (Knuth's two-sum).
+            self._rest[block] += (total - (both - taken)) + (term - taken)
+            self._total[block] = both
+
+    def value(self) -> Floats:
+        """The sum so far.
+
+        Raises
+        ------
+        ValueError
+            If nothing was added.
+        """
+        if self._total is None:
+            raise ValueError("nothing was added.")
+        return self._total if self._rest is None else self._total + self._rest
+
+
+def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) -> Floats:
+    """Sums of terms as `add` forms them, nearly as if they were exact.
+
+    Parameters
+    ----------
+    add : callable
+        Adds up rows of an array shaped like `terms`, in any order, and does nothing else.
+    terms : ndarray of shape (n,) or (n, r)
+        The terms.
+    squares : float
+        Sum of the squared numbers of terms of all sums. While it is small the plain sums
+        are returned.
+
+    Returns
+    -------
+    ndarray
+        What `add` returns.
+
+    Examples
+    --------
+    >>> terms = np.full(2**15, 0.1)
+    >>> float(split_sum(np.cumsum, terms, 2.0**30)[-1]) == math.fsum(terms)
+    True
+    """
+    if squares <= PLAIN_SQUARES:
+        return add(terms)
+    largest = float(np.abs(terms).max(initial=0.0))
+    # Above the sum of all moduli: multiples of its last digit add up without rounding.
+    exponent = math.frexp(largest)[1] + math.frexp(len(terms))[1]
+    if exponent >= 1023:  # such sums overflow
+        return add(terms)
+    anchor = math.ldexp(1.0, exponent)
+    coarse = (terms + anchor) - anchor
+    return add(coarse) + add(terms - coarse)
+
+
+def axis_sum(terms: Floats) -> Floats:
+    """Sum over the first axis."""
+    return split_sum(lambda part: part.sum(axis=0), terms, float(len(terms)) ** 2)
+
+
+def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:
+    """Sums of the terms of each row, of shape (n_rows,); 0 where there are none."""
+    counts = np.bincount(rows, minlength=n_rows).astype(np.float64)
+
+    def add(part: Floats) -> Floats:
+        # Without entries it would count in integers.
+        return np.bincount(rows, weights=part, minlength=n_rows).astype(np.float64)
+
+    return split_sum(add, terms, float(np.square(counts).sum()))
