@@ -33,9 +33,6 @@ Floats = NDArray[np.float64]
 
 # Relative asymmetry that sums in another order leave.
 LARGEST_ASYMMETRY = 1e-8
-# Entries of a private tensor beyond this many times their largest change are taken for
-# it: beside much larger ones, rounding of an answer would outweigh the change.
-LARGEST_RATIO = 1e6
 
 
 class PrivateTensorPowerMethod(
@@ -287,7 +284,7 @@ class PrivateTensorPowerMethod(
         if tensor.ndim != 3:
             raise ValueError(f"T must have shape (d, d, d), got shape {tensor.shape}.")
         tensor_oracle(tensor)  # refuses what is not a finite cube
-        largest = LARGEST_RATIO * self._bound()
+        largest = TensorChunk.largest_ratio * self._bound()
         tensor = np.clip(tensor, -largest, largest)
         relative = _asymmetry(tensor)
         if relative > LARGEST_ASYMMETRY:

@@ -233,9 +233,15 @@ class EntryGradients:
         # Where nothing can move, any noise is enough.
         return SLACK * (largest if largest > 0 else 2 * self.half)
 
+    @cached_property
+    def _centres(self) -> Floats:
+        """Middle of each interval: far from 0 in a narrow one, it would drown what is private."""
+        low, high = self.interval
+        return low / 2 + high / 2
+
     def total(self, chunk: EntryChunks) -> Floats:
-        """``sum_e clamp(x_e) J_e``, of shape (n_parameters,)."""
-        return self.jacobian.scatter(np.clip(chunk.values, *self.interval))
+        """``sum_e (clamp(x_e) - middle_e) J_e``, of shape (n_parameters,)."""
+        return self.jacobian.scatter(np.clip(chunk.values, *self.interval) - self._centres)
 
     def offset(self) -> Floats:
         """Public part of the descent direction, to be added to the sum."""
@@ -246,4 +252,4 @@ class EntryGradients:
             return -self.jacobian.scatter(f)
         # Where no value in the range comes near the prediction the part has the norm m.
         beyond = np.maximum(f - self.reach - half, 0.0) + np.minimum(f + self.reach + half, 0.0)
-        return self.jacobian.scatter(beyond - f)
+        return self.jacobian.scatter(beyond - f + self._centres)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.entries import IndexSet
+from sktensor_dp.statistics.sums import AccurateSum, blocks
 
 __all__ = ["CPJacobian", "Jacobian", "TuckerJacobian"]
 
@@ -22,6 +23,8 @@ Floats = NDArray[np.float64]
 
 # Numbers in a block of entries that is worked on at once (4 MB).
 BLOCK_NUMBERS = 2**19
+# Entries that are added one after the other before their sum is added accurately.
+ENTRIES_AT_ONCE = 2**8
 
 
 class Jacobian(Protocol):
@@ -165,11 +168,12 @@ class TuckerJacobian(_MultilinearJacobian):
     def scatter(self, weights: Floats) -> Floats:
         """``sum_e weights_e J_e``, of shape (n_parameters,)."""
         *others, last = range(len(self.factors))
-        core = np.zeros((self.core.size // self.core.shape[last], self.core.shape[last]))
-        for block in self._blocks:
+        core = AccurateSum()
+        step = min(ENTRIES_AT_ONCE, max(1, BLOCK_NUMBERS // self.core.size))
+        for block in blocks(self.index_set.n_observed, step):
             own = self.factors[last][self.index_set.rows(last)[block]] * weights[block, None]
-            core += self._products(others, block).T @ own
-        return np.concatenate([super().scatter(weights), core.ravel()])
+            core.add(self._products(others, block).T @ own)
+        return np.concatenate([super().scatter(weights), core.value().ravel()])
 
     def _core_norms(self, order: int) -> Floats:
         columns = [

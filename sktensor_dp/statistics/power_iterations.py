@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.norms import SLACK
 from sktensor_dp.statistics.public_numbers import RADIUS, check_array, check_number
 from sktensor_dp.statistics.samples import SampleChunk
-from sktensor_dp.tensor.oracle import Oracle
+from sktensor_dp.tensor.oracle import HALVED_FROM, Oracle
 
 __all__ = ["PowerIterations", "TensorChunk", "TensorPowerIterations"]
 
@@ -100,10 +101,15 @@ class TensorChunk:
     ----------
     oracle : callable
         Maps U of shape (d, L) to T(I, u, u) for its columns u.
+    largest_ratio : float
+        Entries are at most this many times the largest change: beside much larger ones
+        rounding of an answer would outweigh it.
     """
 
     oracle: Oracle
     n_units: int = 1
+
+    largest_ratio: ClassVar[float] = 1e6
 
     def __iter__(self) -> Iterator["TensorChunk"]:
         yield self
@@ -121,7 +127,8 @@ class TensorPowerIterations:
     starts : ndarray of shape (n_features, n_starts)
         Columns u; public.
     bound : float
-        Largest change; public.
+        Largest change; public. Entries are at most `largest_ratio` times as
+        large, see :class:`TensorChunk`.
     """
 
     starts: Floats
@@ -138,9 +145,22 @@ class TensorPowerIterations:
     def l2_sensitivity(self) -> float:
         """Largest at i = j = k: six times the root of the sum of ``u_i^4`` over starts.
 
-        Rounding of an answer, to which all entries contribute, is paid for by ``SLACK``.
+        Rounding of an answer, to which all entries contribute, is paid for by ``SLACK``, or
+        added where that is not enough.
         """
-        return SLACK * 6 * self.bound * math.sqrt((self.starts**4).sum(axis=1).max())
+        largest = math.sqrt((self.starts**4).sum(axis=1).max())
+        with_rounding = self.bound * (6 * largest + 2 * self._rounding)
+        return max(SLACK * 6 * self.bound * largest, with_rounding)
+
+    @property
+    def _rounding(self) -> float:
+        """Bound on the error of all answers, for a change of 1."""
+        d = len(self.starts)
+        # Longest chain of roundings: one product with all pairs, or one with half the tensor.
+        steps = max(d**2 + 2 if d < HALVED_FROM else 0, 3 * d + 4)
+        sizes = np.abs(self.starts).sum(axis=0) ** 2
+        share = steps * 2.0**-53 * TensorChunk.largest_ratio
+        return share * math.sqrt(d) * float(np.linalg.norm(sizes))
 
     def total(self, chunk: TensorChunk) -> Floats:
         """Answers to all starts at once."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Floats", "Oracle", "tensor_oracle"]
+__all__ = ["HALVED_FROM", "Floats", "Oracle", "tensor_oracle"]
 
 Floats = NDArray[np.float64]
 Oracle = Callable[[Floats], Floats]
@@ -19,7 +19,7 @@ NULL_WEIGHT = 1e-12
 _BLOCK_NUMBERS = 2**22
 
 # From this length of a mode on, reading half of the tensor pays for the loop.
-_HALVED_FROM = 64
+HALVED_FROM = 64
 
 # BLAS reads T as fast as memory allows for one column, and first rearranges it
 # for more: up to this many columns it is quicker to read it for each.
@@ -79,7 +79,7 @@ def tensor_oracle(T: ArrayLike) -> Oracle:
     if not np.isfinite(tensor).all():
         raise ValueError("T must be finite; it holds NaN or infinity.")
     k, order = tensor.shape[0], tensor.ndim
-    if order == 3 and k >= _HALVED_FROM:
+    if order == 3 and k >= HALVED_FROM:
         return lambda U: _contract_by_half(tensor, U)
     flat = tensor.reshape(k, -1)
     step = max(1, _BLOCK_NUMBERS // k ** (order - 1))

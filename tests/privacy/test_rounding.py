@@ -10,8 +10,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from sktensor_dp.statistics.counts import CountChunk, as_counts
+from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.statistics.counts import CountChunk, CountChunks, as_counts
 from sktensor_dp.statistics.entries import IndexSet
 from sktensor_dp.statistics.entry_queries import EntryGradients, FactorSums, RowSums
 from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
@@ -20,15 +24,28 @@ from sktensor_dp.statistics.moments import (
     PairMoments,
     TripleMoments,
     WhitenedTripleMoments,
+    WordFrequencies,
 )
 from sktensor_dp.statistics.norms import (
+    SLACK,
     Clip,
     CountNorm,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
 )
+from sktensor_dp.statistics.power_iterations import TensorChunk, TensorPowerIterations
 from sktensor_dp.statistics.row_frames import RowFrames
+from sktensor_dp.statistics.samples import SampleChunks
+from sktensor_dp.statistics.sums import (
+    UNITS_AT_ONCE,
+    AccurateSum,
+    axis_sum,
+    split_sum,
+    sums_by_row,
+)
+from sktensor_dp.tensor.oracle import tensor_oracle
+from sktensor_dp.tensor.symmetric import symmetrize
 
 N = 20_000
 
@@ -104,13 +121,14 @@ def test_documents_of_rows_alike_are_not_scaled_down_for_their_terms(norm, seed)
         np.testing.assert_array_equal(query.weights(chunk), plain)
 
 
-@pytest.mark.parametrize("limit", [1e-12, 1e-6])
+@pytest.mark.parametrize("limit", [1e-14, 1e-12, 1e-6])
 def test_pairs_of_single_words_leave_no_digits_on_the_diagonal(limit, seed):
     """A word that occurs once adds c^2 - c = 0, whatever its weight is."""
     rng = np.random.default_rng(seed)
     words = np.array([0])
     X = np.column_stack([rng.integers(1, 3, N), rng.integers(1, 9, N), np.zeros(N)])
-    query = PairMoments(Clip(PairNorm(0.7, words), limit), 0.7, (), words)
+    # A diagonal that weighs 1: its one entry is the coordinate that gets noise.
+    query = PairMoments(Clip(PairNorm(1.0, words), limit), 1.0, (), words)
     for row in ([0, 5, 0], [9, 0, 1]):
         assert moved(query, *neighbours(X, row)) <= 1
 
@@ -135,9 +153,9 @@ def drifting_values(n):
     return values, other
 
 
-@pytest.mark.parametrize("n", [10**6, 2**22])
-def test_sums_of_long_rows_move_by_the_sensitivity(n):
-    """Added one after the other, a million values move by 1.4e-5 more than their range."""
+def test_sums_of_long_rows_move_by_the_sensitivity():
+    """Added one after the other, a million values move by 1.1e-5 more than their range."""
+    n = 10**6
     index_set = IndexSet(np.zeros((n, 2), dtype=np.intp), (1, 1))
     weights = np.column_stack([np.ones(n), np.zeros(n)])
     values = [SimpleNamespace(values=part) for part in drifting_values(n)]
@@ -158,16 +176,15 @@ def test_sums_of_long_rows_move_by_the_sensitivity(n):
         assert np.abs(one - other).sum() <= query.l1_sensitivity
 
 
-@pytest.mark.parametrize("limit", [1e-12, 1e-6, 1e-2])
+@pytest.mark.parametrize("limit", [1e-14, 1e-12, 1e-6, 1e-2])
 def test_gradients_of_a_tiny_limit_move_by_the_sensitivity(limit, seed):
     """Values are clamped to narrow intervals far from 0: only places within them are added."""
     rng = np.random.default_rng(seed)
-    n = 5000
-    index_set = IndexSet(rng.integers(0, 3, (n, 2)), (3, 3))
+    index_set = IndexSet(rng.integers(0, 3, (N, 2)), (3, 3))
     jacobian = CPJacobian(index_set, [rng.standard_normal((3, 2)) for _ in range(2)])
-    query = EntryGradients(jacobian, 0.5, rng.uniform(-0.4, 0.4, n), limit)
+    query = EntryGradients(jacobian, 0.5, rng.uniform(0.3, 0.4, N), limit)
     low, high = query.interval
-    values = rng.uniform(-0.5, 0.5, n)
+    values = rng.uniform(-0.5, 0.5, N)
     chosen = int(np.argmax((high - low) * jacobian.absolute_norms()))
     values[chosen] = -0.5
     other = values.copy()
@@ -175,3 +192,145 @@ def test_gradients_of_a_tiny_limit_move_by_the_sensitivity(limit, seed):
     one, two = (query.total(SimpleNamespace(values=part)) for part in (values, other))
     assert np.abs(one - two).sum() <= query.l1_sensitivity
     assert np.linalg.norm(one - two) <= query.l2_sensitivity
+
+
+def test_gradients_about_middles_are_descent_directions_still(seed):
+    """Public parts that are left out of the sum are in the offset."""
+    rng = np.random.default_rng(seed)
+    index_set = IndexSet(rng.integers(0, 3, (50, 2)), (3, 3))
+    jacobian = TuckerJacobian(index_set, [rng.standard_normal((3, 2))] * 2, np.ones((2, 2)))
+    predictions, values = rng.uniform(-1, 1, 50), rng.uniform(-0.5, 0.5, 50)
+    for limit in (0.01, 1.0, math.inf):
+        query = EntryGradients(jacobian, 0.5, predictions, limit)
+        parts = (values - predictions)[:, None] * np.array(
+            [jacobian.scatter(unit) for unit in np.eye(50)]
+        )
+        lengths = np.linalg.norm(parts, axis=1, keepdims=True)
+        expected = (parts * np.minimum(1, limit / lengths)).sum(axis=0)
+        found = query.total(SimpleNamespace(values=values)) + query.offset()
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+# Sums as such
+
+
+def test_long_sums_are_nearly_exact_in_any_order(seed):
+    """Two-sums keep what additions lose; splitting leaves nothing to lose."""
+    rng = np.random.default_rng(seed)
+    terms = rng.standard_normal((2**15, 2)) * 10 ** rng.uniform(-8, 8, (2**15, 1))
+    exact = np.array([math.fsum(column) for column in terms.T])
+    sizes = np.abs(terms).sum(axis=0)
+    for order in (slice(None), rng.permutation(len(terms)), np.argsort(np.abs(terms[:, 0]))):
+        mixed = terms[order]
+        # One rounding of the sum, and n^3 u^2 4 max of the small parts; n u |term| squared.
+        assert (np.abs(axis_sum(mixed) - exact) <= 2.0**-52 * np.abs(exact) + 1e-16 * sizes).all()
+        total = AccurateSum()
+        for part in mixed[::16]:
+            total.add(part.copy())
+        few = np.array([math.fsum(column) for column in mixed[::16].T])
+        assert (np.abs(total.value() - few) <= 2.0**-52 * np.abs(few) + 1e-20 * sizes).all()
+    rows = rng.integers(0, 2, len(terms))
+    found = sums_by_row(rows, terms[:, 0], 3)
+    for row in range(3):
+        chosen = terms[rows == row, 0]
+        assert abs(found[row] - math.fsum(chosen)) <= 1e-16 * np.abs(chosen).sum() + 1e-300
+    assert axis_sum(np.zeros((2**15, 2))).tolist() == [0, 0]
+    # Where a sum of as many would overflow there is nothing to split by.
+    with np.errstate(over="ignore"):
+        assert np.isinf(split_sum(np.sum, np.full(4, 1e308), math.inf))
+
+
+def test_documents_and_samples_are_read_in_parts_of_their_own_memory(seed):
+    """However many there are at once: additions one after the other add up their rounding."""
+    X = sp.random(2 * UNITS_AT_ONCE + 5, 4, 0.5, format="csr", random_state=seed)
+    X.data = np.ceil(9 * X.data)
+    for source in (X, X.toarray()):
+        kinds = [SampleChunks] if isinstance(source, np.ndarray) else [SampleChunks, CountChunks]
+        for kind in kinds:
+            whole = kind(source, *source.shape)
+            streamed = kind([source[:7], source[7:]], *source.shape)
+            for chunks, n_parts in ((whole, 3), (streamed, 3)):
+                parts = [chunk.X for chunk in chunks]
+                assert len(parts) == n_parts
+                assert max(part.shape[0] for part in parts) <= UNITS_AT_ONCE
+                stacked = sp.vstack(parts).toarray()
+                np.testing.assert_array_equal(stacked, X.toarray())
+            held, seen = (m.data if sp.issparse(m) else m for m in (source, next(iter(whole)).X))
+            assert np.shares_memory(held, seen)
+            assert next(iter(whole)) is next(iter(whole))  # with the norms it has computed
+
+
+class Documents:
+    """Chunks of documents, of which there count as many as one likes."""
+
+    def __init__(self, parts, n_units):
+        self.parts, self.n_units = parts, n_units
+
+    def __iter__(self):
+        return iter(self.parts)
+
+
+def curator_of(chunks, epsilon):
+    plan = ReleasePlan.split(epsilon, 1e-6, {"word_frequencies": 1.0})
+    return DataCurator(chunks, plan, spender="t", unit="document", accountant=None)
+
+
+@pytest.mark.parametrize(
+    ("n_units", "factor"), [(1000, 1), (2**22, 1), (2**23, 1 + 1e-4), (2**32, 1 + 1023e-4)]
+)
+def test_beyond_the_units_that_slack_covers_the_sensitivity_grows(n_units, factor):
+    """Report and noise both hold what is missing; up to there nothing changes."""
+    query = WordFrequencies(Clip(CountNorm(), 2.0))
+    part = CountChunk(as_counts(np.eye(3)))
+    released = []
+    for chunks in (Documents([part], n_units), Documents([part], 1)):
+        with (
+            pytest.warns(PrivacyLeakWarning),
+            unsafe_seeded_noise(0),
+            curator_of(chunks, 1.0) as curator,
+        ):
+            noise = curator.release("word_frequencies", query) - query.total(part) / chunks.n_units
+        (row,) = curator.report().rows
+        released.append((row.sensitivity * chunks.n_units, row.sigma, np.abs(noise).max()))
+    (large, sigma, noise), (small, sigma_of_one, noise_of_one) = released
+    assert small == query.l2_sensitivity
+    assert large == pytest.approx(small * factor, rel=1e-14)
+    # The same integers on a grid in proportion to the sensitivity; the statistic, which is
+    # not, is rounded to it: by 2e-13 of the noise.
+    assert noise / noise_of_one == pytest.approx(sigma / sigma_of_one, rel=1e-3)
+
+
+def test_chunks_of_one_document_add_up_as_if_exactly(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(1, 99, (500, 2)).astype(float)
+    query = WordFrequencies(Clip(CountNorm(1), 0.3))
+    parts = [query.total(CountChunk(as_counts(row[None, :]))) for row in X]
+    with curator_of(CountChunks(X[:, None, :], *X.shape), math.inf) as curator:
+        mean = curator.release("word_frequencies", query)
+    exact = np.array([math.fsum(column) for column in np.transpose(parts)]) / len(X)
+    # Rounding of the sum and of the division; one after the other it is ten times as much.
+    np.testing.assert_allclose(mean, exact, rtol=2.0**-51, atol=0)
+
+
+# A tensor that is the data
+
+
+@pytest.mark.parametrize("d", [3, 40, 70, 120])
+def test_answers_of_large_tensors_err_by_what_their_sensitivity_holds(d, seed):
+    """Entries are up to 10^6 times as large as what a neighbour may change."""
+    rng = np.random.default_rng(seed)
+    tensor = symmetrize(rng.choice([-1.0, 1.0], (d, d, d)))
+    tensor *= TensorChunk.largest_ratio / np.abs(tensor).max()
+    starts = rng.standard_normal((d, 3))
+    starts[:, 0] = 1
+    starts /= np.linalg.norm(starts, axis=0)
+    query = TensorPowerIterations(starts, 1.0)
+    proved = 6 * math.sqrt((starts**4).sum(axis=1).max())
+    terms = tensor.astype(np.longdouble)
+    exact = np.einsum("ijk,jl,kl->il", terms, starts, starts.astype(np.longdouble))
+    error = float(np.linalg.norm(query.total(TensorChunk(tensor_oracle(tensor))) - exact))
+    assert query.l2_sensitivity - proved >= 2 * error
+    if d < 10:
+        assert query.l2_sensitivity == pytest.approx(SLACK * proved, rel=1e-14)
+    if d > 100:
+        assert query.l2_sensitivity > SLACK * proved
