@@ -134,12 +134,37 @@ def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) ->
 
 
 def axis_sum(terms: Floats) -> Floats:
-    """Sum over the first axis."""
+    """Sum over the first axis, nearly as if it were exact.
+
+    Parameters
+    ----------
+    terms : ndarray of shape (n, ...)
+        The terms.
+
+    Returns
+    -------
+    ndarray of shape (...)
+    """
     return split_sum(lambda part: part.sum(axis=0), terms, float(len(terms)) ** 2)
 
 
 def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:
-    """Sums of the terms of each row, of shape (n_rows,); 0 where there are none."""
+    """Sums of the terms of each row, nearly as if they were exact.
+
+    Parameters
+    ----------
+    rows : ndarray of int of shape (n,)
+        Row of each term.
+    terms : ndarray of shape (n,)
+        The terms.
+    n_rows : int
+        Number of rows.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        0 in rows without terms.
+    """
     counts = np.bincount(rows, minlength=n_rows).astype(np.float64)
 
     def add(part: Floats) -> Floats:
