@@ -21,8 +21,8 @@ from sktensor_dp.statistics.norms import (
     weights,
 )
 from sktensor_dp.statistics.public_numbers import check_edges, check_number
-from sktensor_dp.tensor.symmetric import n_unique
 from sktensor_dp.statistics.sums import AccurateSum, blocks
+from sktensor_dp.tensor.symmetric import n_unique
 
 __all__ = [
     "NormHistogram",
