@@ -101,7 +101,7 @@ EXTRA_NAMES = {
     "privacy.piecewise.piecewise_deviation",
 }
 # Functions that turn what the caller passed into validated raw data, and compute nothing.
-DATA_WRAPPERS = {"as_counts", "as_entries", "as_samples"}
+DATA_WRAPPERS = {"as_counts", "as_entries", "as_samples", "call_foreign", "read", "read_each"}
 LEGACY_NUMPY = {"seed", "random", "normal", "standard_normal", "rand", "randn", "randint"}
 
 

@@ -11,7 +11,7 @@ from scipy.stats import uniform
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
 from small_searches import INF, cells, completions, counts, mixtures, topics
@@ -30,6 +30,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.model_selection.trials import TrialCosts, Trials, public_splits
+from sktensor_dp.model_selection.unit_scores import UnitScores
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.selection import stop_probability, trial_cost
 
@@ -255,7 +256,7 @@ def test_warnings_are_those_of_one_trial():
 def test_an_error_ends_the_search_and_keeps_the_charge():
     budget = BudgetAccountant(epsilon=1.0, delta=1e-6)
     search = toy({"fail": [True]}, accountant=budget)
-    with pytest.raises(RuntimeError, match=r"^this candidate fails$"):
+    with pytest.raises(RuntimeError, match=r"failed with RuntimeError \(toy_regressor"):
         search.fit(*targets())
     assert budget.total()[0] == 1.0
     assert not hasattr(search, "best_estimator_")
@@ -318,6 +319,11 @@ def test_refuses_what_is_wrong_before_charging():
     refused(topics(n_trials=0.5), "n_trials")
     refused(topics(test_size=1.0), "test_size")
     refused(topics(cv=[([0], [])]), "rows on both sides")
+    by_labels = StratifiedKFold(3).split(X, (y > 1).astype(int))
+    refused(topics(cv=by_labels), "chosen by labels would tell")
+    refused(topics(scoring="accuracy"), "needs an estimator with predict")
+    refused(completions(scoring="log_likelihood"), "needs an estimator with score_samples", X, y)
+    refused(toy(scoring="accuracy"), "requires y|needs y", X)
     refused(completions(), "requires y", X)
     held = PrivateSpectralLDA(accountant=BudgetAccountant())
     refused(PrivateSearchCV(held, {}), "accountant=None")
@@ -336,6 +342,19 @@ def test_bounds_that_noise_cannot_be_scaled_to_are_refused_unspent(bounds):
     with pytest.raises(ValueError, match="score_bounds must be two finite numbers"):
         topics(score_bounds=bounds, accountant=budget).fit(counts())
     assert not budget.entries
+
+
+def test_no_label_changes_the_scores_of_other_rows():
+    """A scoring of the caller's is called row by row: in one array, labels become texts."""
+
+    def matches(model, X, y):
+        return np.asarray(y) == np.round(model.predict(X))
+
+    X = np.zeros((500, 1))
+    for odd in ("x", None, [1, 2], 1j):
+        y = [5.0] * 499 + [odd]
+        scores = UnitScores(matches, NoisyMean(epsilon=INF).fit(X, np.full(500, 5.0)))(X, y)
+        assert (scores[:499] == 1).all()
 
 
 # As an estimator

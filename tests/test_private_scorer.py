@@ -3,8 +3,9 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyRegressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -77,10 +78,11 @@ def test_refuses_before_reading_when_the_budget_is_spent():
         scoring=scorer, error_score="raise",
     )  # fmt: skip
     assert scores.shape == (1,)
+    fitted = PrivateSpectralLDA(1, epsilon=INF).fit(counts())
     with pytest.raises(BudgetError):
-        scorer(PrivateSpectralLDA(1), Unread())
+        scorer(fitted, Unread())
     with BudgetAccountant(epsilon=0.5, delta=1e-6), pytest.raises(BudgetError):
-        make_private_scorer("log_likelihood", bounds=(-99, 0))(PrivateSpectralLDA(1), Unread())
+        make_private_scorer("log_likelihood", bounds=(-99, 0))(fitted, Unread())
 
 
 def test_metric_may_be_a_function_of_targets():
@@ -103,6 +105,146 @@ def test_bounds_that_public_parameters_imply():
     with pytest.raises(ValueError, match="bounds must be given"):
         scorer(DummyRegressor().fit(X, y), X, y)
     assert len(b.entries) == 1
+
+
+# Row by row
+
+
+class Constant:
+    """Predicts the same for every row, whatever it is."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def predict(self, X):
+        return np.full(len(X), self.value)
+
+
+def squared(true, found):
+    return -np.square(np.asarray(true, dtype=float) - found)
+
+
+def relative(true, found):
+    """A metric that mixes rows where it is given several."""
+    return -np.abs(np.subtract(true, found)) / (1 + np.max(np.abs(true)))
+
+
+METRICS = {
+    "accuracy": (0, 1),
+    "neg_mean_squared_error": (-1, 0),
+    "neg_mean_absolute_error": (-1, 0),
+    squared: (-1, 0),
+    relative: (-1, 0),
+}
+ODD = ["x", "1", b"1", None, 1j, 2**70, 10**400, float("nan"), "nan", [1, 2], [[1]], {}, object(),
+       np.datetime64("2020-01-01"), 1e308, "9" * 5000, np.array(3), np.ones(2)]  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=str)
+@pytest.mark.parametrize("place", [0, 500, 999])
+def test_no_label_changes_the_scores_of_other_rows(metric, place):
+    """One label changes the mean of a thousand scores by a thousandth of their range, at most."""
+    low, high = METRICS[metric]
+    scorer = make_private_scorer(metric, bounds=(low, high), epsilon=INF)
+    X, y = np.zeros((1000, 1)), [1] * 1000
+    before = scorer(Constant(1), X, y)
+    assert before == high
+    for odd in ODD:
+        changed = [*y[:place], odd, *y[place + 1 :]]
+        assert abs(scorer(Constant(1), X, changed) - before) <= (high - low) / 1000 * (1 + 1e-9)
+
+
+def test_rows_of_objects_are_asked_about_one_by_one():
+    """Of a list with one text in it numpy would make texts of all."""
+
+    class Sum:
+        def predict(self, X):
+            return np.asarray(X).sum(axis=1)
+
+    X, y = [[i, 1.0] for i in range(200)], [i + 1.0 for i in range(200)]
+    scorer = make_private_scorer("neg_mean_squared_error", bounds=(-1, 0), epsilon=INF)
+    for odd in (["x", 1.0], "x", None, [1.0], [[1], 2], [2**70, 1.0], [1j, 0]):
+        rows = [*X[:7], odd, *X[8:]]
+        tables = [rows]
+        if isinstance(odd, list) and len(odd) == 2 and np.ndim(odd[0]) == 0:
+            array = np.empty((200, 2), dtype=object)
+            array[:] = rows
+            tables += [array, pd.DataFrame(array)]
+        for table in tables:
+            assert scorer(Sum(), table, y) == pytest.approx(-1 / 200)
+
+
+def test_documents_of_a_list_are_asked_about_together():
+    """An empty one takes the place of what is none, so that others are asked about as before."""
+    asked = []
+
+    class Lengths(BaseEstimator):
+        def __sklearn_tags__(self):
+            tags = super().__sklearn_tags__()
+            tags.input_tags.string = True
+            return tags
+
+        def score_samples(self, X):
+            asked.append(len(X))
+            return np.array([-len(text.split()) for text in X], dtype=float)
+
+    texts = ["to be or not"] * 300
+    scorer = make_private_scorer("log_likelihood", bounds=(-5, 0), epsilon=INF)
+    assert scorer(Lengths(), texts) == -4
+    assert asked == [300]
+    for odd in (None, 3, ["a"], {}):
+        asked.clear()
+        assert scorer(Lengths(), [*texts[1:], odd]) == pytest.approx(-4 - 1 / 300)
+        assert asked[0] == 300
+    assert scorer(Lengths(), [*texts[1:], "a\0 b"]) == pytest.approx(-4 + 2 / 300)
+
+
+def test_a_metric_that_fails_on_one_row_scores_it_low_and_on_all_is_refused():
+    X, y = np.zeros((100, 1)), [1.0] * 99 + [-1.0]
+
+    def root(true, found):
+        if true[0] < 0:
+            raise ArithmeticError
+        return np.zeros(1)
+
+    scorer = make_private_scorer(root, bounds=(-1, 0), epsilon=INF)
+    assert scorer(Constant(1), X, y) == pytest.approx(-0.01)
+    with pytest.raises(ValueError, match="of every row it made a ArithmeticError"):
+        scorer(Constant(1), X, [-1.0] * 100)
+    mean = make_private_scorer(lambda true, found: 0.0, bounds=(-1, 0), epsilon=INF)
+    with pytest.raises(ValueError, match=r"of every row it made an array of shape \(\)"):
+        mean(Constant(1), X, y)
+
+
+def test_refuses_what_cannot_be_scored_before_charging():
+    budget = BudgetAccountant(epsilon=100.0)
+    X, y = targets(100)
+    model = DummyRegressor().fit(X, y)
+    for metric, estimator, given, match in (
+        ("neg_mean_squared_error", model, None, "needs y, which is None"),
+        ("accuracy", model, y[:50], "for each of the 100 rows, got 50"),
+        (squared, model, y[:50], "for each of the 100 rows, got 50"),
+        ("neg_mean_absolute_error", model, ["a"] * 100, "none of its entries is one"),
+        ("log_likelihood", model, None, "needs an estimator with score_samples"),
+        ("log_likelihood", PrivateSpectralLDA(1), None, "not fitted"),
+    ):
+        scorer = make_private_scorer(metric, bounds=(-1, 0), accountant=budget)
+        with pytest.raises(ValueError, match=match):
+            scorer(estimator, X, given)
+    assert budget.entries == ()
+
+
+def test_columns_of_targets_and_of_predictions_are_one_number_each():
+    X, y = targets(100)
+
+    class Column:
+        def predict(self, X):
+            return np.full((len(X), 1), 5.0)
+
+    scorer = make_private_scorer("neg_mean_squared_error", bounds=(-9, 0), epsilon=INF)
+    wanted = -np.mean((y - 5.0) ** 2)
+    for given in (y, y[:, None], y.tolist(), y[:, None].tolist(), pd.Series(y)):
+        assert scorer(Column(), X, given) == pytest.approx(wanted)
 
 
 def test_pickles_without_an_accountant():

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -35,6 +36,7 @@ from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.statistics.entries import EntryChunks, SliceChunks, as_entries
+from sktensor_dp.statistics.reading import read
 
 __all__ = ["CompletionMixin"]
 
@@ -168,7 +170,9 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         tensor = dense_tensor(
             T, "; where they were not observed pass coordinates and values of the others to fit()"
         )
-        observed = ~np.isnan(tensor) if mask is None else np.asarray(mask, dtype=bool)
+        observed = ~np.isnan(tensor)
+        if mask is not None:
+            observed = read(lambda: np.asarray(mask, dtype=bool), "mask")
         if observed.shape != tensor.shape:
             raise ValueError(f"mask must have shape {tensor.shape}, got {observed.shape}.")
         if self.shape is not None and tuple(self.shape) != tensor.shape:
@@ -215,6 +219,26 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         """
         coordinates = self._wanted(X)
         return np.clip(self._values(coordinates), *self.bounds_)
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Coefficient of determination of the predictions, as scikit-learn has it.
+
+        Parameters
+        ----------
+        X : array-like of int of shape (n, n_modes)
+            Coordinates.
+        y : array-like of shape (n,)
+            Values; those of the fit make it a number of the training data.
+        sample_weight : array-like of shape (n,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            1 at best.
+        """
+        values, found = checked_values(self, y), self.predict(X)
+        return float(read(lambda: r2_score(values, found, sample_weight=sample_weight), "y"))
 
     def complete(self) -> Floats:
         """All values of the tensor.

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
-from sktensor_dp.estimator.input_kinds import named_errors, refuse_other_kinds
-from sktensor_dp.estimator.parameters import Number
+from sktensor_dp.estimator.input_kinds import converted, refuse_other_kinds
+from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.statistics.entries import as_entries
+from sktensor_dp.statistics.reading import read
 
 __all__ = [
     "checked_bounds",
@@ -58,21 +59,23 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
             "table of coordinates; of a sparse matrix of values, np.column_stack(M.nonzero()) "
             "are the coordinates and M.data the values."
         )
-    with named_errors("X"):
-        refuse_other_kinds(X, "X", CATEGORIES)
-        given = np.asarray(X)
-        if given.ndim != 2:
-            raise ValueError(
-                f"Expected 2D array, got X of shape {given.shape}. Reshape your data: X must have "
-                "one row per entry and one column per mode."
-            )
-        if given.dtype.kind == "c":
-            raise ValueError("Complex data not supported: X must have integer coordinates.")
-        checked = validate_data(
-            estimator, X, reset=reset, dtype=None, ensure_all_finite=False,
-            ensure_min_samples=0, ensure_min_features=2 if reset else 1,
-        )  # fmt: skip
-        numbers = _plain(checked, f"X must have integer coordinates; {CATEGORIES}.")
+    refuse_other_kinds(X, "X", CATEGORIES)
+    given = converted(lambda: np.asarray(X), "X")
+    if given.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got X of shape {given.shape}. Reshape your data: X must have "
+            "one row per entry and one column per mode."
+        )
+    if given.dtype.kind == "c":
+        raise ValueError("Complex data not supported: X must have integer coordinates.")
+    options = {"ensure_min_samples": 0, "ensure_min_features": 2 if reset else 1}
+    checked = converted(
+        lambda: validate_data(
+            estimator, X, reset=reset, dtype=None, ensure_all_finite=False, **options
+        ),
+        "X",
+    )
+    numbers = _plain(checked, f"X must have integer coordinates; {CATEGORIES}.")
     if reset and numbers.dtype.kind in "if" and (numbers < 0).any():
         raise ValueError(
             "Negative values in data: X must have coordinates >= 0 to fit. Leave out entries whose "
@@ -97,26 +100,31 @@ def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
         )
     if sp.issparse(y):
         raise TypeError(f"y must be dense, one number for each row of X; got a {type(y).__name__}.")
-    with named_errors("y"):
-        refuse_other_kinds(y, "y", "encode it first")
-        values = np.asarray(y)
-        if values.dtype.kind == "c":
-            raise ValueError("Complex data not supported: y must hold real numbers.")
-        return _plain(column_or_1d(values, warn=True), "y must hold numbers.")
+    refuse_other_kinds(y, "y", "encode it first")
+    values = converted(lambda: np.asarray(y), "y")
+    if values.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y must hold real numbers.")
+    column = converted(lambda: column_or_1d(values, warn=True), "y")
+    return _plain(column, "y must hold numbers.")
 
 
 def _plain(array: NDArray[Any], message: str) -> NDArray[Any]:
-    if array.dtype.kind not in "OUS":
+    if array.dtype.kind in "US":
+        raise ValueError(message)
+    if array.dtype.kind != "O":
         return array
-    try:
-        return array.astype(np.float64) if array.dtype.kind == "O" else _refuse(message)
-    except ValueError:
-        # numpy's own message quotes the entry.
-        raise ValueError(message) from None
+    # numpy's own message quotes the entry.
+    return read(
+        lambda: array.astype(np.float64),
+        message[:1],
+        lambda quoting: message if quoting.startswith("could not convert") else None,
+    )
 
 
-def _refuse(message: str) -> Any:
-    raise ValueError(message)
+def _listed(value: Any) -> list[Any]:
+    """Items of a parameter of one dimension; none of what is none."""
+    several = isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1
+    return list(value) if several else []
 
 
 def checked_bounds(estimator: Any) -> tuple[float, float]:
@@ -134,17 +142,17 @@ def checked_bounds(estimator: Any) -> tuple[float, float]:
             "that values are clamped to."
         )
     number = Number(-LARGEST_SIZE, LARGEST_SIZE)
-    items = list(bounds) if np.ndim(bounds) == 1 else []
+    items = _listed(bounds)
     if len(items) != 2 or not all(number.accepts(bound) for bound in items):
         raise ValueError(
             f"The 'bounds' parameter of {name} must be two finite numbers (low, high) of size "
-            f"{LARGEST_SIZE:g} at most. Got {bounds!r} instead."
+            f"{LARGEST_SIZE:g} at most. Got {shown(bounds)} instead."
         )
     low, high = (float(bound) for bound in items)
     if not high - low >= LEAST_WIDTH:
         raise ValueError(
             f"The 'bounds' parameter of {name} must be (low, high) with low < high, at least "
-            f"{LEAST_WIDTH:g} apart. Got {bounds!r} instead."
+            f"{LEAST_WIDTH:g} apart. Got {shown(bounds)} instead."
         )
     return low, high
 
@@ -160,15 +168,15 @@ def checked_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]
     if isinstance(rank, int | np.integer):
         return tuple(min(int(rank), n) for n in shape)
     count = Number(1, np.inf, integer=True)
-    ranks = list(rank) if np.ndim(rank) == 1 else []
+    ranks = _listed(rank)
     if len(ranks) != len(shape) or not all(count.accepts(r) for r in ranks):
         raise ValueError(
             f"The 'rank' parameter of {name} must be an int >= 1, or one for each of the "
-            f"{len(shape)} modes. Got {rank!r} instead."
+            f"{len(shape)} modes. Got {shown(rank)} instead."
         )
     if any(r > n for r, n in zip(ranks, shape, strict=True)):
         raise ValueError(
             f"The 'rank' parameter of {name} must not exceed the shape {tuple(shape)}. "
-            f"Got {rank!r} instead."
+            f"Got {shown(rank)} instead."
         )
     return tuple(int(r) for r in ranks)

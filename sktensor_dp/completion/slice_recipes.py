@@ -11,6 +11,7 @@ from sktensor_dp.completion.inputs import wanted_coordinates
 from sktensor_dp.completion.plan import SlicePlan
 from sktensor_dp.completion.slice_components import fit_components, shared_weights
 from sktensor_dp.privacy.curators.entries import SliceCurator
+from sktensor_dp.statistics.reading import read
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects, shared_effects
 from sktensor_dp.tensor.unit_parameters import (
@@ -123,7 +124,7 @@ class UnitParameters:
         ndarray of shape (n,)
             Within the bounds.
         """
-        given = np.asarray(X)
+        given = read(lambda: np.asarray(X), "X")
         coordinates = wanted_coordinates(given)
         if coordinates.shape[1] != len(self._shared.effects) + 1:
             raise ValueError(

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sktensor_dp.statistics.reading import read
+
 __all__ = ["load_ldac"]
 
 
@@ -57,7 +59,11 @@ def load_ldac(path: str | Path, n_features: int | None = None) -> sparse.csr_arr
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"path: nothing is at {str(path)!r}")
-    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        # Messages of gzip quote the first bytes.
+        compressed = content
+        content = read(lambda: gzip.decompress(compressed), f"path: {path.name!r}")
     stated, words, counts, n_pairs = _parse_ldac(path, content)
     if not np.array_equal(stated, n_pairs):
         raise ValueError(f"path: a line of {path.name!r} does not hold as many pairs as it states")
@@ -65,7 +71,7 @@ def load_ldac(path: str | Path, n_features: int | None = None) -> sparse.csr_arr
     if n_features is None:
         n_features = largest + 1
     elif largest >= n_features:
-        raise ValueError(f"n_features={n_features!r} is too small: words go up to {largest}")
+        raise ValueError(f"n_features={n_features!r} is too small: there are words beyond it")
     indptr = np.concatenate([[0], np.cumsum(n_pairs)])
     X = sparse.csr_array((counts, words, indptr), shape=(len(stated), n_features))
     X.sum_duplicates()

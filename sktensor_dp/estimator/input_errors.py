@@ -1,15 +1,19 @@
 """Errors about data that say its type and shape and show none of its entries."""
 
-import contextlib
 import math
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
-from sktensor_dp.estimator.parameters import Number
+from sktensor_dp.estimator.input_kinds import named_errors, refuse_other_kinds
+from sktensor_dp.estimator.parameters import Number, shown
+from sktensor_dp.statistics.reading import read
 
-__all__ = ["check_sizes", "check_source", "data_free_errors"]
+__all__ = ["check_sizes", "check_source", "checked_table", "data_free_errors"]
+
+Result = TypeVar("Result")
 
 # How messages that quote entries begin, and what is said in their place.
 QUOTING = {
@@ -25,35 +29,48 @@ QUOTING = {
 }
 
 
-@contextlib.contextmanager
-def data_free_errors(X: Any) -> Iterator[None]:
-    """Replace messages of validation that quote entries of the data.
+def data_free_errors(validate: Callable[[], Result], X: Any) -> Result:
+    """Result of a validation by scikit-learn, whose messages quote entries of the data.
 
     Parameters
     ----------
+    validate : callable
+        Without arguments.
     X : object
-        The data that is validated inside the block.
+        The data that it validates.
 
     Raises
     ------
-    ValueError
-        Where the block raises one, naming no entry.
+    ValueError, TypeError
+        Where it raises one, naming no entry and holding none behind it.
 
     Examples
     --------
-    >>> with data_free_errors(["secret"]):
-    ...     float("secret")
+    >>> data_free_errors(lambda: float("secret"), ["secret"])
     Traceback (most recent call last):
     ...
     ValueError: X must hold numbers; it holds values that are none. Count the words ...
     """
-    try:
-        yield
-    except ValueError as error:
+
+    def told(quoting: str) -> str | None:
         for beginning, message in QUOTING.items():
-            if str(error).startswith(beginning):
-                raise ValueError(message.format(shape=np.shape(X))) from None
-        raise
+            if quoting.startswith(beginning):
+                return message.format(shape=np.shape(X)) if "{" in message else message
+        return None
+
+    return read(validate, "X", told)
+
+
+def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Rows and columns of numbers, by scikit-learn's validation on behalf of an estimator."""
+    refuse_other_kinds(X, "X")
+    kinds = [np.float64, np.float32, np.int64]
+
+    def validate() -> Any:
+        with named_errors("X"):
+            return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=kinds)
+
+    return data_free_errors(validate, X)
 
 
 def check_source(source: Iterable[Any], n_samples: Any, n_features: Any) -> None:
@@ -107,4 +124,4 @@ def check_sizes(**sizes: Any) -> None:
     """
     for name, value in sizes.items():
         if not Number(1, math.inf, integer=True).accepts(value):
-            raise ValueError(f"{name} must be an int >= 1, got {value!r}.")
+            raise ValueError(f"{name} must be an int >= 1, got {shown(value)}.")

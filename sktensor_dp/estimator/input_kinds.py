@@ -1,13 +1,17 @@
 """Data of a wrong kind: refused by its type, before anything converts it."""
 
 import contextlib
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Numeric", "dense_tensor", "named_errors", "refuse_other_kinds"]
+from sktensor_dp.statistics.reading import read
+
+__all__ = ["Numeric", "converted", "dense_tensor", "named_errors", "refuse_other_kinds"]
+
+Result = TypeVar("Result")
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
 # What is no single number for each entry, as numpy says it of lists and of objects.
@@ -80,6 +84,16 @@ def named_errors(name: str) -> Iterator[None]:
         raise
 
 
+def converted(call: Callable[[], Result], name: str) -> Result:
+    """Result of a conversion of what was passed as `name`; errors say what that may hold."""
+
+    def named() -> Result:
+        with named_errors(name):
+            return call()
+
+    return read(named, name)
+
+
 def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Floats of a tensor passed as an array or as lists.
 
@@ -102,16 +116,19 @@ def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
             f"T must be dense, got a {type(T).__name__}. Where absent entries are zeros pass "
             f"T.toarray(){method}."
         )
-    with named_errors("T"):
-        refuse_other_kinds(T, "T", "encode it first")
-        given = np.asarray(T)
-        refuse_other_kinds(given, "T", "encode it first")
-        if given.dtype.kind == "c":
-            raise ValueError("Complex data not supported: T must hold real numbers.")
-        # numpy's own message quotes the entry: it must not become the context of another.
-        with contextlib.suppress(ValueError):
+    refuse_other_kinds(T, "T", "encode it first")
+    given = converted(lambda: np.asarray(T), "T")
+    refuse_other_kinds(given, "T", "encode it first")
+    if given.dtype.kind == "c":
+        raise ValueError("Complex data not supported: T must hold real numbers.")
+
+    def numbers() -> np.ndarray[Any, np.dtype[np.float64]]:
+        with named_errors("T"):
             return np.asarray(given, dtype=np.float64)
-        raise ValueError("T must hold numbers; it holds values that are none.")
+
+    # numpy's own message quotes the entry.
+    none = "T must hold numbers; it holds values that are none."
+    return read(numbers, "T", lambda said: none if said.startswith("could not convert") else None)
 
 
 class Numeric:
@@ -128,12 +145,15 @@ class Numeric:
 
     def __iter__(self) -> Iterator[Any]:
         for part in self._source:
-            with named_errors("a chunk"):
-                given = part if hasattr(part, "shape") else np.asarray(part)
-                refuse_other_kinds(given, "a chunk")
-                if len(given.shape) != 2:
-                    raise ValueError(f"a chunk must be two-dimensional, got shape {given.shape}.")
+            given = part if hasattr(part, "shape") else _array_of(part)
+            refuse_other_kinds(given, "a chunk")
+            if len(given.shape) != 2:
+                raise ValueError(f"a chunk must be two-dimensional, got shape {given.shape}.")
             yield part
+
+
+def _array_of(part: Any) -> np.ndarray[Any, Any]:
+    return converted(lambda: np.asarray(part), "a chunk")
 
 
 def _dtypes(X: Any) -> Iterable[Any]:

@@ -4,9 +4,14 @@ import math
 import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import EllipsisType, NoneType
 from typing import Any, Protocol
 
-__all__ = ["Constraint", "InstanceOf", "Number", "OneOf", "check_parameters"]
+__all__ = ["Constraint", "InstanceOf", "Number", "OneOf", "check_parameters", "shown"]
+
+# What messages quote of parameters: a table that was passed in the wrong place is none of it.
+PLAIN = (numbers.Number, str, bytes, type, NoneType, EllipsisType)
+MOST_SHOWN, LONGEST_SHOWN = 10, 200
 
 
 class Constraint(Protocol):
@@ -102,5 +107,22 @@ def check_parameters(estimator: Any, constraints: Mapping[str, Iterable[Constrai
             wanted = " or ".join(str(constraint) for constraint in alternatives)
             raise ValueError(
                 f"The {name!r} parameter of {type(estimator).__name__} must be {wanted}. "
-                f"Got {value!r} instead."
+                f"Got {shown(value)} instead."
             )
+
+
+def shown(value: Any) -> str:
+    """A parameter as messages show it: by its type and shape where it could be data.
+
+    Examples
+    --------
+    >>> shown(-1), shown((0, "a")), shown([[1.5, 2.5]])
+    ('-1', "(0, 'a')", 'an object of type list')
+    """
+    several = isinstance(value, tuple | list) and len(value) <= MOST_SHOWN
+    if all(isinstance(one, PLAIN) for one in (value if several else [value])):
+        text = repr(value)
+        if len(text) <= LONGEST_SHOWN:
+            return text
+    shape = getattr(value, "shape", None)
+    return f"an object of type {type(value).__name__}" + (f" and shape {shape}" if shape else "")

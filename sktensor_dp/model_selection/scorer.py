@@ -5,13 +5,25 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.estimator.parameters import Number
-from sktensor_dp.model_selection.unit_scores import UnitScores, check_scoring, checked_score_bounds
+from sktensor_dp.model_selection.unit_scores import (
+    UnitMetric,
+    UnitScores,
+    check_numbers,
+    check_scorable,
+    check_scoring,
+    check_targets,
+    checked_score_bounds,
+)
 from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores
+from sktensor_dp.statistics.unit_rows import n_rows
 
 __all__ = ["PrivateScorer", "make_private_scorer"]
 
@@ -34,8 +46,8 @@ def make_private_scorer(
     metric : str or callable
         ``"neg_mean_squared_error"``, ``"neg_mean_absolute_error"``, ``"accuracy"``,
         ``"log_likelihood"`` (what ``score_samples`` says) or ``"log_likelihood_per_token"``;
-        or ``(y_true, y_pred) -> array of shape (n_rows,)``, larger being better, each number
-        computed from its own row.
+        or ``(y_true, y_pred) -> array of shape (n_rows,)``, larger being better. It is called
+        for each row by itself, so that no row can change the score of another.
     epsilon, delta : float, default=1.0 and 1e-6
         Cost of each call. Gaussian noise composes exactly with that of fits; ``delta=0``
         gives Laplace noise.
@@ -129,14 +141,25 @@ class PrivateScorer:
         Raises
         ------
         BudgetError
-            If the accountant has too little left; nothing has been read then.
+            If the accountant has too little left; nothing has been scored then.
+        ValueError
+            If the estimator is not fitted, or `y` is missing, has another length or holds
+            no number where numbers are compared; no budget is spent. Once charged, if no row
+            can be scored. A single row that cannot be scored counts as the lower bound.
         """
         step = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
         if getattr(step, "privacy_unit", None) == "slice":
             raise ValueError("privacy_unit='slice' cannot be scored row by row.")
         low, high = checked_score_bounds(self.bounds, self.metric, step, "bounds")
-        query = HeldOutScores(UnitScores(self._per_unit(), estimator), low, high)
-        n_units = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+        kind = UnitMetric if callable(self.metric) else UnitScores
+        query = HeldOutScores(kind(self.metric, estimator), low, high)  # type: ignore[arg-type]
+        n_units = read(lambda: n_rows(X), "X")
+        if isinstance(step, PrivateEstimatorMixin):
+            check_is_fitted(step)
+        if y is not None:
+            check_targets(y, n_units)
+        check_scorable(self.metric, estimator, y, n_units, "metric")
+        check_numbers(self.metric, y, "metric")
         plan = ReleasePlan.split(self.epsilon, self.delta, {"held_out_scores": 1.0})
         payer = active_accountant() if self.accountant is None else self.accountant
         report = getattr(step, "privacy_report_", None)
@@ -145,12 +168,6 @@ class PrivateScorer:
             unit=getattr(report, "unit", "row"), accountant=payer,
         ) as curator:  # fmt: skip
             return float(curator.release("held_out_scores", query)[0]) + query.middle
-
-    def _per_unit(self) -> str | Callable[..., Any]:
-        metric = self.metric
-        if isinstance(metric, str):
-            return metric
-        return lambda estimator, X, y: metric(y, estimator.predict(X))
 
     def __repr__(self) -> str:
         return (

@@ -4,6 +4,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from sktensor_dp.model_selection.scorer import PrivateScorer, make_private_score
 from sktensor_dp.model_selection.steps import check_names, has_pure_noise, private_prefix, step_at
 from sktensor_dp.model_selection.trials import Trial, TrialCosts, Trials, public_splits
 from sktensor_dp.model_selection.unit_scores import (
+    check_scorable,
     check_scoring,
     checked_score_bounds,
     default_score,
@@ -33,6 +35,8 @@ from sktensor_dp.privacy.selection import (
     stop_probability,
     trial_cost,
 )
+from sktensor_dp.statistics.reading import call_foreign, read
+from sktensor_dp.statistics.unit_rows import n_rows
 
 __all__ = ["PrivateSearchCV", "make_private_scorer"]
 
@@ -75,7 +79,7 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         ``"neg_mean_absolute_error"``, ``"accuracy"``, ``"log_likelihood"`` (what
         ``score_samples`` says), ``"log_likelihood_per_token"``, or a callable
         ``(estimator, X, y) -> array of shape (n_rows,)`` (without ``y`` if there is none)
-        that computes each number from its own row. None takes what suits the estimator.
+        that is called for each row by itself. None takes what suits the estimator.
     score_bounds : (low, high) or None, default=None
         Public range that scores of units are clipped to; noise is in proportion to its
         width. None for those that public parameters imply: squared errors by the bounds of
@@ -84,7 +88,8 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         None holds out one random part and keeps the model that was fitted on the other;
         at a given budget that is best. Several splits cost every fit more noise, and half
         of the budget (of ``mu ** 2``; of epsilon if ``delta=0``) goes to a last fit on all
-        rows. Splitters see the number of rows only.
+        rows. Splitters see the number of rows only. Positions in a list count as public:
+        made from labels, as by ``StratifiedKFold``, they would tell of these.
     test_size : float, default=0.2
         Share of rows held out, for ``cv=None``.
     public_steps : collection of str, default=()
@@ -142,8 +147,8 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
     the best trial only. The whole is (epsilon, delta)-differentially private
     (``docs/proofs/private_selection.md``), and is charged as such: no more is known of it,
     so the delta is used up; give it less than the budget has if other fits follow. *Not
-    covered*: running time, which tells how many trials there were; ``public_steps``; a
-    ``scoring`` that mixes rows.
+    covered*: running time, which tells how many trials there were, and other traces in the
+    process (``docs/security.md``); ``public_steps``; a list ``cv`` made from the data.
 
     References
     ----------
@@ -235,8 +240,9 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         prefix, distributions, scoring = self._checked()
         if y is None and get_tags(self.estimator).target_tags.required:
             raise ValueError("This search requires y to be passed, but the target y is None.")
-        X, y = indexable(X, y)
-        n_units = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+        X, y = read(lambda: indexable(X, y), "X or y")
+        n_units = n_rows(X)
+        check_scorable(scoring, self.estimator, y, n_units, "scoring")
         splits = public_splits(self.cv, self.test_size, n_units, self.random_state)
         stop = stop_probability(self.n_trials)
         pure = has_pure_noise(step_at(self.estimator, prefix))
@@ -252,11 +258,11 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
             # Fits keep their own warnings; one from elsewhere in each trial would count them.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                trial = trials.run(bits)
+                trial = call_foreign(partial(trials.run, bits), "A trial of the search")
             if best is None or trial.score > best.score:
                 best = trial
         assert best is not None  # there is at least one trial
-        best = trials.refitted(best)
+        best = call_foreign(partial(trials.refitted, best), "The last fit")
         state = self._attributes(best, prefix, n_units, delta)
         self._say("search ended")
         # What numpy says of the rows a step was shown is no release.
@@ -331,13 +337,13 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
     def predict(self, X: Any) -> Any:
         """Predictions of the best model; see its own method."""
         check_is_fitted(self)
-        return self.best_estimator_.predict(X)
+        return call_foreign(lambda: self.best_estimator_.predict(X), "predict")
 
     @available_if(_model_has("transform"))
     def transform(self, X: Any) -> Any:
         """What the best model makes of `X`; see its own method."""
         check_is_fitted(self)
-        return self.best_estimator_.transform(X)
+        return call_foreign(lambda: self.best_estimator_.transform(X), "transform")
 
     @available_if(_model_has("transform"))
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -349,15 +355,14 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
     def score_samples(self, X: Any) -> Any:
         """Score of every row by the best model; see its own method."""
         check_is_fitted(self)
-        return self.best_estimator_.score_samples(X)
+        return call_foreign(lambda: self.best_estimator_.score_samples(X), "score_samples")
 
     @available_if(_model_has("score"))
     def score(self, X: Any, y: Any = None) -> float:
         """Score of the best model, by its own method and without noise."""
         check_is_fitted(self)
-        return float(
-            self.best_estimator_.score(X) if y is None else self.best_estimator_.score(X, y)
-        )
+        passed = (X,) if y is None else (X, y)
+        return float(call_foreign(lambda: self.best_estimator_.score(*passed), "score"))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "best_estimator_")

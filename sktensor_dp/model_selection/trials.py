@@ -21,8 +21,9 @@ from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ROUNDING, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import ReleaseRecord
 from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores
+from sktensor_dp.statistics.unit_rows import n_rows, take
 
-__all__ = ["Split", "Trial", "TrialCosts", "Trials", "public_splits", "take"]
+__all__ = ["Split", "Trial", "TrialCosts", "Trials", "public_splits"]
 
 Integers = NDArray[np.intp]
 Split = tuple[Integers, Integers]
@@ -189,7 +190,7 @@ class Trials:
         """
         if self.costs.refit is None:
             return trial
-        everything = np.arange(_n_rows(self.X))
+        everything = np.arange(n_rows(self.X))
         model, told = self._fitted(clone(trial.model), everything, self.costs.refit)
         rows = (*trial.rows, *self._step(model).privacy_report_.rows)
         return Trial(trial.score, trial.params, model, rows, (*trial.warnings, *told))
@@ -254,13 +255,19 @@ def public_splits(cv: Any, test_size: float, n_units: int, random_state: Any) ->
     Raises
     ------
     ValueError
-        If a part is empty, or a splitter asks for labels or groups.
+        If a part is empty, a splitter asks for labels or groups, or `cv` is a generator.
 
     Examples
     --------
     >>> [(train.size, test.size) for train, test in public_splits(None, 0.2, 10, 0)]
     [(8, 2)]
     """
+    if hasattr(cv, "__next__"):
+        raise ValueError(
+            "cv must be None, an int, a splitter such as KFold(5), or a list of (train, test) of "
+            "public positions. A generator, such as split(X, y) of a splitter returns, is refused: "
+            "positions that were chosen by labels would tell of these."
+        )
     if cv is None:
         cv = ShuffleSplit(1, test_size=test_size, random_state=random_state)
     elif isinstance(cv, int):
@@ -273,24 +280,11 @@ def public_splits(cv: Any, test_size: float, n_units: int, random_state: Any) ->
     return splits
 
 
-def take(data: Any, rows: Integers) -> Any:
-    """Rows of an array, a sparse matrix, a data frame or a list; None of None."""
-    if data is None:
-        return None
-    if hasattr(data, "iloc"):
-        return data.iloc[rows]
-    return data[rows] if hasattr(data, "shape") else [data[row] for row in rows]
-
-
 def _positions(rows: Any, n_units: int) -> Integers:
     rows = np.asarray(rows)
     rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.intp)
     # A row that is there twice would count twice.
     return np.unique(np.arange(n_units)[rows])
-
-
-def _n_rows(data: Any) -> int:
-    return int(data.shape[0]) if hasattr(data, "shape") else len(data)
 
 
 def _part(cost: PrivacyCost, share: float) -> PrivacyCost:

@@ -9,11 +9,31 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
-from sktensor_dp.estimator.parameters import Number
+from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.statistics.public_numbers import SCORE
+from sktensor_dp.statistics.reading import read
+from sktensor_dp.statistics.unit_rows import (
+    answers,
+    each_row,
+    entries,
+    n_rows,
+    numbers,
+    one_row,
+)
 
-__all__ = ["SCORES", "UnitScores", "check_scoring", "checked_score_bounds", "default_score"]
+__all__ = [
+    "SCORES",
+    "UnitMetric",
+    "UnitScores",
+    "check_numbers",
+    "check_scorable",
+    "check_scoring",
+    "check_targets",
+    "checked_score_bounds",
+    "default_score",
+]
 
 Floats = NDArray[np.float64]
 UnitScore = Callable[[Any, Any, Any], Any]
@@ -31,18 +51,24 @@ def _neg_absolute_error(estimator: Any, X: Any, y: Any) -> Floats:
 
 
 def _accuracy(estimator: Any, X: Any, y: Any) -> Floats:
-    return np.asarray(np.asarray(estimator.predict(X)) == np.asarray(y), dtype=np.float64)
+    # Pair by pair: in one array a label of another type would change that of all.
+    pairs = zip(_predictions(estimator, X).tolist(), entries(y), strict=True)
+    return np.array([_same(found, true) for found, true in pairs], dtype=np.float64)
 
 
-def _log_likelihood(estimator: Any, X: Any, y: Any) -> Floats:
-    return np.asarray(estimator.score_samples(X), dtype=np.float64)
+def _log_likelihood(estimator: Any, X: Any, y: Any) -> Any:
+    return _answers(estimator, estimator.score_samples, X)
 
 
-def _log_likelihood_per_token(estimator: Any, X: Any, y: Any) -> Floats:
+def _log_likelihood_per_token(estimator: Any, X: Any, y: Any) -> Any:
+    return _answers(estimator, lambda rows: _per_token(estimator, rows), X)
+
+
+def _per_token(estimator: Any, X: Any) -> Floats:
     counts = estimator[:-1].transform(X) if isinstance(estimator, Pipeline) else X
     counts = sp.csr_matrix(counts, dtype=np.float64)
     tokens = np.asarray(counts.sum(axis=1)).ravel()
-    return _log_likelihood(estimator, X, y) / np.maximum(tokens, 1.0)
+    return np.asarray(estimator.score_samples(X), dtype=np.float64) / np.maximum(tokens, 1.0)
 
 
 SCORES: dict[str, UnitScore] = {
@@ -61,8 +87,8 @@ class UnitScores:
     Parameters
     ----------
     scoring : str or callable
-        A name of ``SCORES``, or ``(estimator, X, y) -> array of shape (n_units,)``, called
-        without ``y`` where there is none.
+        A name of ``SCORES``, or ``(estimator, X, y) -> array of shape (n_rows,)``, called
+        row by row, and without ``y`` where there is none.
     estimator : object
         The model; public.
     """
@@ -74,7 +100,38 @@ class UnitScores:
         """One number for each unit."""
         if isinstance(self.scoring, str):
             return SCORES[self.scoring](self.estimator, X, y)
-        return self.scoring(self.estimator, X) if y is None else self.scoring(self.estimator, X, y)
+        score, model = self.scoring, self.estimator
+        return each_row(
+            lambda row: (
+                score(model, one_row(X, row))
+                if y is None
+                else score(model, one_row(X, row), one_row(y, row))
+            ),
+            n_rows(X),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class UnitMetric:
+    """The same of a metric of predictions, which are made for all rows at once where that is safe.
+
+    Parameters
+    ----------
+    metric : callable
+        ``(y_true, y_pred) -> array of shape (n_rows,)``; called row by row.
+    estimator : object
+        The model; public.
+    """
+
+    metric: Callable[[Any, Any], Any]
+    estimator: Any
+
+    def __call__(self, X: Any, y: Any) -> Any:
+        """One number for each unit."""
+        found = _answers(self.estimator, self.estimator.predict, X)
+        # An object array of answers one by one is told apart by none of their types.
+        part = (lambda row: [found[row]]) if found.dtype.kind == "O" else (lambda row: found[[row]])
+        return each_row(lambda row: self.metric(one_row(y, row), np.asarray(part(row))), len(found))
 
 
 def check_scoring(scoring: Any, name: str) -> None:
@@ -88,8 +145,44 @@ def check_scoring(scoring: Any, name: str) -> None:
     if not callable(scoring) and scoring not in SCORES:
         raise ValueError(
             f"{name} must be a callable that returns one number per row, or one of "
-            f"{sorted(SCORES)}; got {scoring!r}."
+            f"{sorted(SCORES)}; got {shown(scoring)}."
         )
+
+
+def check_scorable(scoring: Any, estimator: Any, y: Any, n_units: int, name: str) -> None:
+    """Refuse, before anything is charged, what cannot be scored at all.
+
+    Raises
+    ------
+    ValueError
+        If the estimator lacks the method, or targets are missing or none of them serves.
+    """
+    if not isinstance(scoring, str):
+        return
+    method = "score_samples" if scoring.startswith("log_likelihood") else "predict"
+    if not hasattr(estimator, method):
+        raise ValueError(
+            f"{name}={scoring!r} needs an estimator with {method}; "
+            f"{type(estimator).__name__} has none."
+        )
+    if method == "predict":
+        if y is None:
+            raise ValueError(f"{name}={scoring!r} needs y, which is None.")
+        check_targets(y, n_units)
+
+
+def check_numbers(scoring: Any, y: Any, name: str) -> None:
+    """Refuse targets of which none is a number, where numbers are compared."""
+    compared = scoring in ("neg_mean_squared_error", "neg_mean_absolute_error")
+    if compared and len(y) and np.isnan(numbers(entries(y))).all():
+        raise ValueError(f"{name}={scoring!r} needs numbers in y; none of its entries is one.")
+
+
+def check_targets(y: Any, n_units: int) -> None:
+    """Refuse targets of another number than there are rows."""
+    found = read(lambda: n_rows(y), "y")
+    if found != n_units:
+        raise ValueError(f"y must have a target for each of the {n_units} rows, got {found}.")
 
 
 def default_score(step: Any, is_regressor: bool) -> str:
@@ -154,7 +247,7 @@ def checked_score_bounds(
     if not _is_range(bounds):
         raise ValueError(
             f"{name} must be two finite numbers, low < high, of size {SCORE[1]:g} at most and at "
-            f"least {SCORE[0]:g} apart; got {bounds!r}."
+            f"least {SCORE[0]:g} apart; got {shown(bounds)}."
         )
     return float(bounds[0]), float(bounds[1])
 
@@ -183,5 +276,37 @@ def _implied_bounds(scoring: Any, step: Any) -> tuple[float, float] | None:
 
 
 def _residuals(estimator: Any, X: Any, y: Any) -> Floats:
-    # A column of targets is taken for one number each, as scikit-learn does.
-    return np.ravel(y).astype(np.float64) - np.asarray(estimator.predict(X), dtype=np.float64)
+    found = _predictions(estimator, X)
+    if found.dtype.kind in "US":
+        raise ValueError("predict must return numbers for this score; it returns texts.")
+    return numbers(entries(y)) - numbers(found.tolist())
+
+
+def _predictions(estimator: Any, X: Any) -> Any:
+    """One for each row; a column of them is taken for it, as scikit-learn does."""
+    found = _answers(estimator, estimator.predict, X)
+    if found.ndim == 2 and found.shape[1] == 1:
+        return found[:, 0]
+    if found.ndim != 1:
+        raise ValueError(f"predict must return one value per row, got shape {found.shape}.")
+    return found
+
+
+def _answers(estimator: Any, question: Callable[[Any], Any], X: Any) -> Any:
+    return answers(question, X, documents=isinstance(X, list | tuple) and _takes_texts(estimator))
+
+
+def _takes_texts(estimator: Any) -> bool:
+    model = getattr(estimator, "best_estimator_", estimator)
+    first = model.steps[0][1] if isinstance(model, Pipeline) else model
+    try:
+        return bool(get_tags(first).input_tags.string)
+    except Exception:  # no estimator of scikit-learn's kind
+        return False
+
+
+def _same(found: Any, true: Any) -> bool:
+    try:
+        return bool(found == true)
+    except Exception:  # whatever an object of any class does
+        return False

@@ -286,10 +286,9 @@ class PrivateTensorPowerMethod(
         tensor_oracle(tensor)  # refuses what is not a finite cube
         largest = TensorChunk.largest_ratio * self._bound()
         tensor = np.clip(tensor, -largest, largest)
-        relative = _asymmetry(tensor)
-        if relative > LARGEST_ASYMMETRY:
+        if _asymmetry(tensor) > LARGEST_ASYMMETRY:
             raise ValueError(
-                f"T must be symmetric; its asymmetric part has {relative:.1g} of its norm. "
+                "T must be symmetric, up to rounding. "
                 "sktensor_dp.tensor.symmetrize averages a tensor over its modes."
             )
         chunk = TensorChunk(tensor_oracle(tensor))

@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 from sktensor_dp.estimator.base import Fitted, PlannedFit, PrivateEstimatorMixin
-from sktensor_dp.estimator.input_errors import data_free_errors
-from sktensor_dp.estimator.input_kinds import named_errors, refuse_other_kinds
+from sktensor_dp.estimator.input_errors import checked_table
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method.plan import AFTER_RELEASE, MomentPlan, plan_moments
 from sktensor_dp.power_method.recipe import FittedComponents, fit_gaussian_mixture, fit_raw_moments
@@ -239,11 +237,7 @@ class PowerLearningMixin(PrivateEstimatorMixin):
         )
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
-        with data_free_errors(X), named_errors("X"):
-            refuse_other_kinds(X, "X")
-            X = validate_data(
-                self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32, np.int64]
-            )
+        X = checked_table(self, X, reset=reset)
         return as_counts(X) if self.moment == "single_topic" else as_samples(X)
 
 

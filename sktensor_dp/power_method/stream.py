@@ -27,6 +27,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.samples import SampleCurator
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.counts import CountChunks
+from sktensor_dp.statistics.reading import read_each
 from sktensor_dp.statistics.samples import SampleChunks
 from sktensor_dp.tensor.online import OnlinePowerMethod
 
@@ -215,7 +216,7 @@ class PowerStreamMixin(PowerLearningMixin):
     def _fit_stream(self, batches: Iterable[Any], witness: Any) -> Self:
         """One step on each of some validated batches; published once all are read."""
         fitted: Mapping[str, Any] = {}
-        for X in batches:
+        for X in read_each(batches, "The source of chunks"):
             planned = self._planned_batch(
                 X, fitted.get("_stream"), columns_of(witness), fitted.get("privacy_report_")
             )

@@ -8,11 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 from sktensor_dp.estimator.base import Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
-from sktensor_dp.estimator.input_errors import data_free_errors
-from sktensor_dp.estimator.input_kinds import named_errors, refuse_other_kinds
+from sktensor_dp.estimator.input_errors import checked_table
 from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
@@ -168,9 +166,5 @@ class TopicLearningMixin(PrivateEstimatorMixin):
         )
 
     def _validated(self, X: Any, *, reset: bool) -> sp.csr_matrix:
-        with data_free_errors(X), named_errors("X"):
-            refuse_other_kinds(X, "X")
-            X = validate_data(
-                self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32, np.int64]
-            )
+        X = checked_table(self, X, reset=reset)
         return as_counts(X)

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.statistics.reading import read, read_each
 from sktensor_dp.statistics.sums import blocks
 
 __all__ = ["CountChunk", "CountChunks", "as_counts", "row_views"]
@@ -41,7 +42,7 @@ def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
         If an entry is negative, fractional, NaN or infinite. The message speaks to
         the holder of the data and shows none of it.
     """
-    counts = sp.csr_matrix(X, dtype=np.float64)
+    counts = read(lambda: sp.csr_matrix(X, dtype=np.float64), name)
     if not np.isfinite(counts.data).all():
         raise ValueError(f"{name} contains NaN or infinity; counts must be finite numbers >= 0.")
     if counts.data.size and counts.data.min() < 0:
@@ -173,7 +174,7 @@ class CountChunks:
             return
         seen = 0
         assert self._source is not None
-        for part in self._source:
+        for part in read_each(self._source, "The source of chunks"):
             counts = as_counts(part, "a chunk")
             if counts.shape[1] != self.n_features:
                 raise ValueError(

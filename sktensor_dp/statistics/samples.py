@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.counts import row_views
 from sktensor_dp.statistics.norms import SLACK
 from sktensor_dp.statistics.public_numbers import scale_to
+from sktensor_dp.statistics.reading import read, read_each
 
 __all__ = ["SampleChunk", "SampleChunks", "as_samples"]
 
@@ -44,7 +45,10 @@ def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
         If an entry is NaN or infinite. The message speaks to the holder of the
         data and shows none of it.
     """
-    samples: Any = sp.csr_matrix(X, dtype=np.float64) if sp.issparse(X) else np.asarray(X, float)
+    samples: Any = read(
+        lambda: sp.csr_matrix(X, dtype=np.float64) if sp.issparse(X) else np.asarray(X, float),
+        name,
+    )
     entries = samples.data if sp.issparse(samples) else samples
     # NaN fails both comparisons; no temporary of the size of the data is made.
     largest = max(entries.max(initial=0.0), -entries.min(initial=0.0))
@@ -134,7 +138,7 @@ class SampleChunks:
             yield from self._whole
             return
         seen = 0
-        for part in self._source:
+        for part in read_each(self._source, "The source of chunks"):
             samples = as_samples(part, "a chunk")
             if samples.ndim != 2 or samples.shape[1] != self.n_features:
                 raise ValueError(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.entries import SLACK
 from sktensor_dp.statistics.public_numbers import SCORE, check_number
+from sktensor_dp.statistics.reading import read
 
 __all__ = ["HeldOutChunk", "HeldOutChunks", "HeldOutScores"]
 
@@ -116,7 +117,12 @@ class HeldOutScores:
         # Whether anything overflows or warns may depend on one unit.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            scores = _numbers(self.score(chunk.X, chunk.y))
+            found = self.score(chunk.X, chunk.y)
+            # The original message would quote what is none.
+            scores = read(
+                lambda: np.asarray(found, dtype=np.float64), "The score",
+                lambda message: "Scoring must return numbers.",
+            )  # fmt: skip
         if scores.shape != (chunk.n_units,):
             raise ValueError(
                 f"Scoring must return one number for each of the {chunk.n_units} held-out units, "
@@ -126,11 +132,3 @@ class HeldOutScores:
         half = self.high / 2 - self.low / 2
         centred = np.clip(np.clip(scores, self.low, self.high) - self.middle, -half, half)
         return np.array([math.fsum(centred.tolist())])
-
-
-def _numbers(scores: Any) -> Floats:
-    try:
-        return np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError):
-        # The original message would quote what is none.
-        raise ValueError("Scoring must return numbers.") from None

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.statistics.reading import call_foreign
+
 __all__ = ["DocumentFrequencies", "TextChunks"]
 
 Integers = NDArray[np.intp]
@@ -59,7 +61,9 @@ class TextChunks:
             # One object per distinct word, however often it occurs.
             return list(map(known.setdefault, found, found))
 
-        self.documents = list(map(words, documents))
+        self.documents = call_foreign(
+            lambda: list(map(words, documents)), "Splitting documents into words"
+        )
         self.n_units = len(self.documents)
         kinds = {kind for kind in map(type, known) if not issubclass(kind, str)}
         if kinds:

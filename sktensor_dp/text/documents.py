@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import NoneType
 from typing import Any
 
+from sktensor_dp.statistics.reading import call_foreign
+
 __all__ = ["decode_documents", "list_documents"]
 
 WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open files"}
@@ -52,7 +54,7 @@ def list_documents(raw_documents: Iterable[Any], source: str, *, text_only: bool
             + ("" if shape is None else f" and shape {shape}")
             + ". Pass one column of a table, or a list; a single document as [document]."
         )
-    documents = list(raw_documents)
+    documents = call_foreign(lambda: list(raw_documents), "The iterable of documents")
     if not documents:
         raise ValueError("raw_documents must hold at least one document, got none.")
     kinds = list(map(type, documents))
@@ -94,10 +96,19 @@ def decode_documents(
         return list(map(decode, documents))
     except UnicodeDecodeError:
         # The original error carries the document.
-        raise ValueError(
+        error: Exception = ValueError(
             f"A document is not in encoding={encoding!r}: set the right one, or "
             "decode_error='replace'."
-        ) from None
+        )
+    except OSError as failed:
+        # What it could not open may be a document.
+        error = type(failed)(
+            "A document cannot be opened; with input='filename', items must be paths of files."
+        )
+    except Exception as failed:
+        error = ValueError(f"A document cannot be read or decoded: {type(failed).__name__}.")
+    # Raised here because in the handlers it would keep the original in its context.
+    raise error
 
 
 def _advice(wrong: list[type], kinds: list[type]) -> str:

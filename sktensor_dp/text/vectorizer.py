@@ -5,6 +5,7 @@ import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.partition_selection import selection_threshold
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.statistics.text import DocumentFrequencies, TextChunks
 from sktensor_dp.text.documents import decode_documents, list_documents
 from sktensor_dp.text.saved import SAVED_VOCABULARY
@@ -284,6 +286,14 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         planned, documents = self._planned_fit(raw_documents)
         with self._all_or_nothing():
             return self._counting(self._live(planned).vocabulary_).transform(documents)
+
+    def transform(self, raw_documents: Iterable[Any]) -> Any:
+        """Count the words of the vocabulary, as scikit-learn does; the counts are raw data."""
+        return call_foreign(partial(super().transform, raw_documents), "Counting words")
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Words that occur in each row of counts, as scikit-learn says them; as raw as these."""
+        return call_foreign(partial(super().inverse_transform, X), "Looking up words")
 
     def _planned_fit(
         self, raw_documents: Iterable[Any]

@@ -78,7 +78,7 @@ def test_errors_name_shapes_and_no_scores():
         query.total(HeldOutChunk(np.array([0.1, 0.2]), None, 3))
     with pytest.raises(ValueError, match=r"^Scoring must return numbers\.$") as caught:
         query.total(HeldOutChunk(["secret"], None, 1))
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None
 
 
 def test_warnings_of_scores_stay_inside():

@@ -1,0 +1,196 @@
+"""What callers pass, read by code that is not the library's, whose errors would quote it.
+
+An error keeps the data in its message, in its attributes (a decoder's the whole
+document) and, as ``raise ... from None`` only hides it, in ``__context__``. So errors of
+other libraries and of the caller's own functions are told anew here, outside of any
+handler: by their type and the place they come from.
+"""
+
+import dis
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Any, TypeVar
+
+__all__ = ["call_foreign", "read", "read_each"]
+
+Result = TypeVar("Result")
+
+# Messages of numpy and scikit-learn that name shapes, types, and names of columns (which
+# are public) and no entry. Whatever is not listed is taken to quote what it read.
+SHOWS_NONE = re.compile(
+    "|".join(
+        (
+            r"float\(\) argument must be a string or a real number, not '[\w.]+'",
+            r"setting an array element with a sequence\..*",
+            r"Found array with \d+ (sample|feature)\(s\) \(shape=\([\d, ]*\)\) while .*",
+            r"Found array with dim \d+,? .*",
+            r"X has \d+ features, but \w+ is expecting \d+ features as input\.?",
+            r"Input (X |y )?contains (NaN|infinity)\b.*",
+            r"Expected 2D input, got input with shape \([\d, ]*\)\..*",
+            r"Expected sequence or array-like, got <class '[\w.]+'>",
+            r"np\.matrix is not supported\..*",
+            r"dtype='numeric' is not compatible with arrays of bytes/strings\..*",
+            r"Expected a 2-dimensional container but got <class '[\w.]+'> instead\..*",
+            r"Sparse data was passed( for X)?, but dense data is required\..*",
+            r"The feature names should match those that were passed during fit\..*",
+            r"Feature names are only supported if all input features have string names, .*",
+            r"y should be a 1d array, got an array of shape \([\d, ]*\) instead\.",
+            r"Found input variables with inconsistent numbers of samples: \[[\d, ]*\]",
+            r"Iterable over raw text documents expected, string object received\.",
+            r"np\.nan is an invalid document, expected byte or unicode string\.",
+            r"'[\w.]+' object has no attribute '(lower|decode|read)'",
+            r"Vocabulary not fitted or provided",
+            r"This \w+ instance is not fitted yet\. .*",
+        )
+    ),
+    re.DOTALL,
+)
+# What an error is raised as again, by its kind.
+KINDS = (MemoryError, AttributeError, TypeError, ValueError, OSError, LookupError, ArithmeticError)
+OWN = __name__.split(".")[0]
+END = object()
+
+
+def read(
+    call: Callable[[], Result], name: str, told: Callable[[str], str | None] = lambda message: None
+) -> Result:
+    """Result of a call to another library that reads what was passed as `name`.
+
+    Parameters
+    ----------
+    call : callable
+        Without arguments.
+    name : str
+        What messages call the data.
+    told : callable, optional
+        What to say, as a ValueError, in the place of a message; None for no choice.
+
+    Raises
+    ------
+    Exception
+        Where the call raises one: of its kind, without an entry of the data in it, in
+        its attributes or behind it.
+
+    Examples
+    --------
+    >>> read(lambda: float("secret"), "X")
+    Traceback (most recent call last):
+    ...
+    ValueError: X cannot be read: ValueError. The message may quote data and is not shown.
+    """
+    try:
+        return call()
+    except Exception as error:
+        instead = told(_message(error))
+        raised = ValueError(instead) if instead else _told(error)
+        raised = raised or _kind(error)(
+            f"{name} cannot be read: {type(error).__name__}. The message may quote data and is "
+            "not shown."
+        )
+    # Not in the handler, which would leave the error in the context of this one.
+    raise raised
+
+
+def call_foreign(call: Callable[[], Result], doing: str) -> Result:
+    """Result of a call that runs the caller's own code, or other libraries', on raw data.
+
+    Parameters
+    ----------
+    call : callable
+        Without arguments.
+    doing : str
+        What is being done; the beginning of messages.
+
+    Raises
+    ------
+    Exception
+        Where the call raises one: the library's own errors as they are, others by their
+        type and place. None has another one behind it.
+
+    Examples
+    --------
+    >>> call_foreign(lambda: {}["secret"], "The analyzer")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    LookupError: The analyzer failed with KeyError (..., line 1). The message may quote ...
+    """
+    try:
+        return call()
+    except Exception as error:
+        raised = _placed(error, doing)
+    raise raised
+
+
+def read_each(source: Iterable[Any], doing: str) -> Iterator[Any]:
+    """Items of a source of the caller's, by :func:`call_foreign`.
+
+    Parameters
+    ----------
+    source : iterable
+        The caller's.
+    doing : str
+        As there.
+
+    Yields
+    ------
+    object
+        Its items.
+    """
+    items = call_foreign(lambda: iter(source), doing)
+    while (item := call_foreign(lambda: next(items, END), doing)) is not END:
+        yield item
+
+
+def _told(error: Exception) -> Exception | None:
+    """The error itself, where its message shows no data; the library's own show none."""
+    own = _package(_place(error)) == OWN and _is_raised(_place(error))
+    return _cut(error) if own or SHOWS_NONE.fullmatch(_message(error)) else None
+
+
+def _cut(error: Exception) -> Exception:
+    """The error without what led to it, whose messages and frames hold data."""
+    error.__cause__ = error.__context__ = error.__traceback__ = None
+    error.__dict__.pop("__notes__", None)
+    return error
+
+
+def _placed(error: Exception, doing: str) -> Exception:
+    """The error as it may be shown: as it is, where it shows no data, or by its place."""
+    place = _place(error)
+    file = place.tb_frame.f_code.co_filename
+    # What others say of data is told by place alone, unless it is known to show none.
+    if _package(place) in {OWN, "sklearn"} and (known := _told(error)) is not None:
+        return known
+    told = f"{type(error).__name__} ({os.path.basename(file)}, line {place.tb_lineno})"
+    return _kind(error)(f"{doing} failed with {told}. The message may quote data and is not shown.")
+
+
+def _place(error: Exception) -> TracebackType:
+    """Where an error was made: the last frame of its traceback."""
+    trace = error.__traceback__
+    assert trace is not None
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace
+
+
+def _package(trace: TracebackType) -> str:
+    return str(trace.tb_frame.f_globals.get("__name__")).split(".")[0]
+
+
+def _is_raised(trace: TracebackType) -> bool:
+    """Whether a ``raise`` of that frame made the error, and not C code that it called."""
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
+
+
+def _message(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # of a class of the caller's
+        return ""
+
+
+def _kind(error: Exception) -> type[Exception]:
+    return next((kind for kind in KINDS if isinstance(error, kind)), RuntimeError)

@@ -1,0 +1,169 @@
+"""Units one by one: what is said of one does not depend on the types or values of others."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sktensor_dp.statistics.reading import call_foreign, read
+
+__all__ = ["answers", "each_row", "entries", "n_rows", "numbers", "one_row", "take"]
+
+Floats = NDArray[np.float64]
+
+
+def take(data: Any, rows: Sequence[int] | NDArray[np.intp]) -> Any:
+    """Rows of an array, a sparse matrix, a data frame or a list; None of None."""
+    if data is None:
+        return None
+    if hasattr(data, "iloc"):
+        return data.iloc[rows]
+    return data[rows] if hasattr(data, "shape") else [data[row] for row in rows]
+
+
+def one_row(data: Any, row: int) -> Any:
+    """One row, in a container of the same kind; None of None."""
+    if data is None:
+        return None
+    return data.iloc[row : row + 1] if hasattr(data, "iloc") else data[row : row + 1]
+
+
+def n_rows(data: Any) -> int:
+    """How many rows there are."""
+    return int(data.shape[0]) if hasattr(data, "shape") else len(data)
+
+
+def entries(y: Any) -> list[Any]:
+    """Targets as Python objects, each by itself; one of a column of one is taken for it.
+
+    Examples
+    --------
+    >>> entries([1, "x", [2]]), entries(np.array([[1], [2]]))
+    ([1, 'x', 2], [1, 2])
+    """
+    whole = read(lambda: np.asarray(y) if hasattr(y, "shape") else None, "y")
+    items = list(y) if whole is None else whole.tolist()
+    return [_only(item) for item in items]
+
+
+def numbers(items: Sequence[Any]) -> Floats:
+    """Each item as a number, or NaN where it is none.
+
+    Examples
+    --------
+    >>> numbers([1, "x", None]).tolist()
+    [1.0, nan, nan]
+    """
+    return np.array([_number(item) for item in items], dtype=np.float64)
+
+
+def answers(question: Callable[[Any], Any], X: Any, *, documents: bool = False) -> Any:
+    """What a model that treats every row by itself says of rows, in an array.
+
+    It is asked about all of them at once only where that cannot mix them: where the
+    container gives them one type. A list of documents is asked about together, with an
+    empty one in the place of whatever is no text; rows of other lists and of Python objects
+    are asked about one by one. How a row is asked about thus depends on the model, on the
+    container and on the row itself, and not on other rows: not even rounding does.
+
+    Parameters
+    ----------
+    question : callable
+        Maps rows to an array with a row for each.
+    X : array-like, sparse matrix, data frame or list
+        Rows.
+    documents : bool, default=False
+        Whether the model takes lists of texts.
+
+    Returns
+    -------
+    ndarray
+        Of objects where rows were asked about one by one; NaN for those that are refused.
+
+    Raises
+    ------
+    Exception
+        If the model refuses all rows, or the container as a whole; the message shows
+        none of it.
+    """
+    if _has_one_type(X):
+        return np.asarray(call_foreign(lambda: question(X), "Scoring"))
+    found = np.full(n_rows(X), math.nan, dtype=object)
+    if not documents:
+        return each_row(lambda row: question(one_row(X, row)), len(found))
+    texts = np.array([isinstance(item, str | bytes) for item in X], dtype=bool)
+    whole = [item if text else "" for item, text in zip(X, texts, strict=True)]
+    together = np.asarray(call_foreign(lambda: question(whole), "Scoring"))
+    if together.shape != found.shape:
+        return together
+    found[texts] = together[texts]
+    return found
+
+
+def each_row(question: Callable[[int], Any], n_rows: int) -> NDArray[Any]:
+    """Answers to a question about each row, in its own array of length 1, as objects.
+
+    Parameters
+    ----------
+    question : callable
+        Maps the position of a row to an array of shape (1,).
+    n_rows : int
+        Number of rows.
+
+    Returns
+    -------
+    ndarray of object of shape (n_rows,)
+        NaN for rows on which it failed.
+
+    Raises
+    ------
+    ValueError
+        If it failed on all rows, which says little of any; naming types and shapes.
+    """
+    found = np.full(n_rows, math.nan, dtype=object)
+    failures: list[str | None] = []
+    for row in range(n_rows):
+        try:
+            answer = np.asarray(question(row))
+            found[row], failure = (answer.item(), None) if answer.shape == (1,) else (
+                math.nan, f"an array of shape {answer.shape}",
+            )  # fmt: skip
+        except Exception as error:
+            failure = f"a {type(error).__name__}"
+        failures.append(failure)
+    if failures and None not in failures:
+        made = " or ".join(sorted(map(str, set(failures))))
+        raise ValueError(
+            "Scoring must return one number for each row, an array of shape (1,) where it is "
+            f"given one row; of every row it made {made}."
+        )
+    return found
+
+
+def _has_one_type(X: Any) -> bool:
+    """Whether a container gives all rows one type, whatever they hold."""
+    if sp.issparse(X):
+        return True
+    if hasattr(X, "columns"):
+        return all(str(kind).lower() != "object" for kind in _column_types(X))
+    return hasattr(X, "dtype") and getattr(X.dtype, "kind", "O") != "O"
+
+
+def _column_types(frame: Any) -> Iterator[Any]:
+    kinds = frame.dtypes
+    yield from kinds if isinstance(kinds, list) else list(kinds)
+
+
+def _only(item: Any) -> Any:
+    several = isinstance(item, list | tuple) or (isinstance(item, np.ndarray) and item.ndim == 1)
+    return item[0] if several and len(item) == 1 else item
+
+
+def _number(item: Any) -> float:
+    try:
+        return float(item)
+    except Exception:  # whatever an object of any class does
+        return math.nan

@@ -1,0 +1,446 @@
+"""What an error holds: no entry of the data, in it, behind it or beside it, and no charge."""
+
+import gzip
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer
+
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCountVectorizer,
+    PrivateCPCompletion,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    PrivateTuckerCompletion,
+    make_private_scorer,
+)
+from sktensor_dp.datasets import load_ldac, load_texts
+from sktensor_dp.statistics.reading import call_foreign, read
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+]
+
+TEXT, NUMBER = "SECRET-4711", 987654321.125
+# Parts of them, in whatever way they are written.
+SHOWN = ("SECRET", "4711", "9876543", "9.87654", "9.88e+08", "SE'", "S3CR")
+
+
+class Confiding:
+    """An entry that tells itself when it is read."""
+
+    def __float__(self) -> float:
+        raise ValueError(f"no number: {TEXT}")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        error = RuntimeError(TEXT)
+        error.add_note(TEXT)
+        raise error from ValueError(TEXT)
+
+
+def fail(*args: Any, **kwargs: Any) -> Any:
+    try:
+        raise KeyError(TEXT)
+    except KeyError:
+        raise ZeroDivisionError(f"cannot divide {TEXT}") from None
+
+
+def tables() -> dict[str, Any]:
+    """Tables of 30 rows of which one holds a secret that is no entry of a table."""
+    plain = np.ones((30, 3))
+    mixed = plain.astype(object)
+    mixed[7, 1] = TEXT
+    told = plain.astype(object)
+    told[7, 1] = Confiding()
+    ragged = [[1.0, 2.0, 3.0], [NUMBER, 2.0]]
+    return {
+        "object": mixed,
+        "list": mixed.tolist(),
+        "texts": mixed.astype(str),
+        "bytes": mixed.astype("S"),
+        "frame": pd.DataFrame(mixed, columns=list("abc")),
+        "telling": told,
+        "telling whole": Confiding(),
+        "ragged": ragged,
+        "scalar": np.array(NUMBER),
+        "row": np.full(3, NUMBER),
+        "complex": np.full((30, 3), 1j * NUMBER),
+        "series": pd.Series([NUMBER] * 4),
+        "cube": np.full((3, 3, 3), NUMBER),
+        "dates": np.full((30, 3), np.datetime64(4711, "D")).astype(object),
+    }
+
+
+def columns() -> dict[str, Any]:
+    """Targets of 60 rows."""
+    mixed = [*range(59), TEXT]
+    return {
+        "list": mixed,
+        "object": np.array(mixed, dtype=object),
+        "texts": np.array(mixed, dtype=str),
+        "series": pd.Series(mixed),
+        "telling": [*range(59), Confiding()],
+        "wide": np.full((60, 2), NUMBER),
+        "scalar": NUMBER,
+        "none": [NUMBER],
+    }
+
+
+CELLS = np.argwhere(np.ones((10, 6)))
+VALUES = CELLS.sum(axis=1) / 10.0
+SAMPLES = np.random.default_rng(0).uniform(0.5, 3.0, (300, 3))
+COUNTS = np.random.default_rng(0).poisson(2.0, (300, 3))
+TEXTS = ["cats chase mice", "dogs chase cats"] * 60
+
+
+def lda(**kwargs: Any) -> Any:
+    return PrivateSpectralLDA(2, random_state=0, **kwargs)
+
+
+def power(**kwargs: Any) -> Any:
+    given = {"data_norm": 4.0, "max_iter": 2, "n_restarts": 2, "random_state": 0, **kwargs}
+    return PrivateTensorPowerMethod(2, **given)
+
+
+def words(**kwargs: Any) -> Any:
+    return PrivateCountVectorizer(max_words_per_document=3, epsilon=10.0, **kwargs)
+
+
+def completions() -> Iterator[Any]:
+    for kind in (PrivateCPCompletion, PrivateTuckerCompletion):
+        for unit in ({}, {"privacy_unit": "slice", "shape": (10, 6)}):
+            yield kind(1, bounds=(0, 3), max_iter=1, random_state=0, **unit)
+
+
+def quietly(call: Callable[[], Any]) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return call()
+
+
+def matrix_calls() -> Iterator[tuple[str, Any, str, tuple[Any, ...], dict[str, Any]]]:
+    for name, X in tables().items():
+        for build, moments in ((lda, [{}]), (power, [{}, {"moment": "single_topic"}])):
+            for moment in moments:
+                yield name, build(**moment), "fit", (X,), {}
+                chunks = {"n_samples": 30, "n_features": 3}
+                yield name, build(**moment), "fit_chunks", ([X],), chunks
+            yield name, build(), "partial_fit", (X,), {}
+            yield name, build(), "plan", (X, 3), {}
+            yield name, build().set_params(n_components=X), "fit", (COUNTS,), {}
+        yield name, power(), "fit_chunks", ([X],), {}
+        yield name, power(), "fit_tensor", (X,), {}
+    for model in (lda(), power(), power(moment="single_topic"), power(moment="gaussian_mixture")):
+        fitted = quietly(lambda model=model: model.fit(COUNTS))
+        for name, X in tables().items():
+            for method in ("transform", "score", "score_samples", "perplexity"):
+                if hasattr(fitted, method):
+                    yield name, fitted, method, (X,), {}
+
+
+def completion_calls() -> Iterator[tuple[str, Any, str, tuple[Any, ...], dict[str, Any]]]:
+    for number in range(4):
+        build = lambda number=number: list(completions())[number]  # noqa: E731
+        for name, X in tables().items():
+            yield name, build(), "fit", (X, np.ones(30)), {}
+            yield name, build(), "fit_tensor", (X,), {}
+            yield name, build(), "fit_tensor", (np.ones((10, 6)), X), {}
+            yield name, build(), "expected_error", (X, (10, 6)), {}
+            yield name, build().set_params(bounds=X), "fit", (CELLS, VALUES), {}
+            yield name, build().set_params(rank=X), "fit", (CELLS, VALUES), {}
+        for name, y in columns().items():
+            yield f"y {name}", build(), "fit", (CELLS, y), {}
+        fitted = quietly(lambda build=build: build().fit(CELLS, VALUES))
+        for name, X in tables().items():
+            for method in ("predict", "transform"):
+                yield name, fitted, method, (X,), {}
+            yield name, fitted, "score", (X, np.ones(30)), {}
+            if hasattr(fitted, "fold_in"):
+                yield name, fitted, "fold_in", (X, np.ones(30)), {}
+                yield name, fitted.fold_in(CELLS, VALUES), "predict", (X,), {}
+        for name, y in columns().items():
+            yield f"y {name}", fitted, "score", (CELLS, y), {}
+            yield f"weights {name}", fitted, "score", (CELLS, VALUES, y), {}
+            if hasattr(fitted, "fold_in"):
+                yield f"y {name}", fitted, "fold_in", (CELLS, y), {}
+
+
+def text_calls() -> Iterator[tuple[str, Any, str, tuple[Any, ...], dict[str, Any]]]:
+    undecodable = [*TEXTS, b"\xff" + TEXT.encode()]
+    fitted = words().fit(TEXTS)
+    for method in ("fit", "fit_transform"):
+        yield "not decodable", words(), method, (undecodable,), {}
+        yield "no codec", words(encoding="no-such"), method, ([TEXT.encode()],), {}
+        yield "no files", words(input="filename"), method, ([TEXT],), {}
+        yield "long names", words(input="filename"), method, ([TEXT * 400],), {}
+        yield "no text", words(), method, ([*TEXTS, NUMBER],), {}
+        yield "one text", words(), method, (TEXT,), {}
+        yield "preprocessor", words(preprocessor=fail), method, ([TEXT],), {}
+        yield "tokenizer", words(tokenizer=fail, token_pattern=None), method, ([TEXT],), {}
+        for analyzer in (fail, json.loads, {}.__getitem__, int, lambda text: {}[text]):
+            yield "analyzer", words(analyzer=analyzer), method, ([TEXT],), {}
+        yield "source", words(), method, (map(fail, [1, 2]),), {}
+    for vectorizer in (fitted, words(vocabulary=["cats"])):
+        yield "not decodable", vectorizer, "transform", (undecodable,), {}
+        yield "no text", vectorizer, "transform", ([*TEXTS, NUMBER],), {}
+        yield "one text", vectorizer, "transform", (TEXT,), {}
+        yield "source", vectorizer, "transform", (map(fail, [1, 2]),), {}
+    for name, X in tables().items():
+        yield name, fitted, "inverse_transform", (X,), {}
+
+
+CALLS = [*matrix_calls(), *completion_calls(), *text_calls()]
+
+
+def held_by(error: BaseException | None) -> str:
+    """All that an error and those behind it hold, except the frames that they passed."""
+    told, seen = [], set()
+    waiting = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            told += [str(one), repr(one), repr(one.args), repr(vars(one))]
+            told += [repr(getattr(one, name, "")) for name in ("object", "doc", "filename", "name")]
+            waiting += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
+    return "\n".join(told)
+
+
+def shows_nothing(call: Callable[[], Any], capfd: Any) -> BaseException | None:
+    """Make a call, assert that neither its error nor anything it says holds a secret."""
+    error: BaseException | None = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            call()
+        except Exception as raised:
+            error = raised
+    told = [str(one.message) + repr(one.message) for one in caught] + list(capfd.readouterr())
+    told.append(held_by(error))
+    assert not [part for part in SHOWN if part in "\n".join(told)], f"{error!r}\n{told}"
+    if error is not None:
+        # Whatever is behind an error has frames of its own, with the data as others read it.
+        assert error.__context__ is None
+        assert error.__cause__ is None
+    return error
+
+
+@pytest.mark.parametrize(
+    ("estimator", "method", "passed", "options"),
+    [call[1:] for call in CALLS],
+    ids=[f"{type(call[1]).__name__}.{call[2]}-{call[0]}" for call in CALLS],
+)
+def test_no_method_shows_an_entry_or_charges_for_it(estimator, method, passed, options, capfd):
+    budget = BudgetAccountant(1e9, 0.9)
+    if hasattr(estimator, "set_params"):
+        estimator.set_params(accountant=budget, verbose=1)
+    error = shows_nothing(lambda: getattr(estimator, method)(*passed, **options), capfd)
+    # Chunks are known when they are read.
+    assert error is None or method == "fit_chunks" or budget.entries == ()
+
+
+def chunks_then_fail() -> Iterator[Any]:
+    yield COUNTS[:150]
+    fail()
+
+
+class Failing:
+    """A source that fails while it is read."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return chunks_then_fail()
+
+
+@pytest.mark.parametrize("build", [lda, power])
+def test_errors_of_a_source_of_chunks_are_told_by_type_and_place(build, capfd):
+    model = build()
+    error = shows_nothing(lambda: model.fit_chunks(Failing(), n_samples=300, n_features=3), capfd)
+    assert isinstance(error, ArithmeticError)
+    assert "ZeroDivisionError (test_error_secrets.py, line" in str(error)
+    if build is power:
+        assert shows_nothing(lambda: power().fit_chunks(chunks_then_fail()), capfd) is not None
+
+
+def test_asymmetric_tensors_are_refused_without_a_number(capfd):
+    T = np.zeros((3, 3, 3))
+    T[0, 1, 2] = 1e3
+    error = shows_nothing(lambda: power().fit_tensor(T), capfd)
+    assert isinstance(error, ValueError)
+    assert "symmetric" in str(error)
+    assert not [letter for letter in str(error) if letter.isdigit()]
+
+
+@pytest.mark.parametrize("name", tables())
+def test_searches_show_no_entry(name, capfd):
+    X = tables()[name]
+    norms = {"score_bounds": (-20, 0), "n_trials": 1.5, "epsilon": 9.0}
+    one = PrivateSearchCV(power(moment="gaussian_mixture"), {"data_norm": [4.0]}, **norms)
+    shows_nothing(lambda: one.fit(X), capfd)
+    pipe = make_pipeline(Normalizer(), power(moment="gaussian_mixture"))
+    two = PrivateSearchCV(pipe, {"privatetensorpowermethod__data_norm": [4.0]}, **norms)
+    shows_nothing(lambda: two.fit(X), capfd)
+    quietly(lambda: two.fit(SAMPLES))
+    for method in (two.transform, two.score_samples, two.score):
+        shows_nothing(lambda method=method: method(X), capfd)
+    three = PrivateSearchCV(PrivateCPCompletion(bounds=(0, 3)), {"rank": [0]}, n_trials=1)
+    quietly(lambda: three.fit(CELLS, VALUES))
+    shows_nothing(lambda: three.predict(X), capfd)
+    shows_nothing(lambda: three.fit(X, np.ones(30)), capfd)
+    for y in columns().values():
+        shows_nothing(lambda y=y: three.fit(CELLS, y), capfd)
+        shows_nothing(lambda y=y: three.score(CELLS, y), capfd)
+
+
+def test_steps_and_scores_of_a_search_are_told_by_type_and_place(capfd):
+    norms = {"score_bounds": (-20, 0), "n_trials": 1.5}
+    pipe = make_pipeline(FunctionTransformer(fail), power(moment="gaussian_mixture"))
+    one = PrivateSearchCV(pipe, {"privatetensorpowermethod__data_norm": [4.0]}, **norms)
+    error = shows_nothing(lambda: one.fit(SAMPLES), capfd)
+    assert "failed with ZeroDivisionError (test_error_secrets.py, line" in str(error)
+    mixture = power(moment="gaussian_mixture")
+    two = PrivateSearchCV(mixture, {"data_norm": [4.0]}, scoring=fail, **norms)
+    error = shows_nothing(lambda: two.fit(SAMPLES), capfd)
+    assert "of every row it made a ZeroDivisionError" in str(error)
+
+
+@pytest.mark.parametrize("metric", ["neg_mean_squared_error", "accuracy", fail])
+@pytest.mark.parametrize("name", columns())
+def test_scorers_show_no_entry(metric, name, capfd):
+    y, X = columns()[name], np.zeros((60, 1))
+    for model in (DummyRegressor().fit(X, np.zeros(60)), DummyClassifier().fit(X, np.zeros(60))):
+        budget = BudgetAccountant(1e9, 0.9)
+        scorer = make_private_scorer(metric, bounds=(-1, 0), accountant=budget)
+        error = shows_nothing(lambda: scorer(model, X, y), capfd)  # noqa: B023
+        assert error is None or metric is fail or budget.entries == ()
+        for table in tables().values():
+            shows_nothing(lambda: scorer(model, table, y), capfd)  # noqa: B023
+    if name in ("list", "object", "series", "telling"):
+        fold = [(np.arange(30), np.arange(30, 60))]
+        shows_nothing(
+            lambda: cross_val_score(
+                DummyClassifier(constant=0), X, np.zeros(60), cv=fold,
+                scoring=lambda model, X, _: scorer(model, np.zeros((60, 1)), y),
+            ),
+            capfd,
+        )  # fmt: skip
+
+
+# Files
+
+
+def test_readers_show_no_cell(tmp_path, capfd):
+    row = f"{TEXT},S3CR\n{NUMBER},b\n"
+    cases: dict[str, Any] = {
+        "no_header.csv": row,
+        "no_header.tsv": row.replace(",", "\t"),
+        "keys.jsonl": f'{{"{TEXT}": "a", "S3CR": "b"}}\n{{"{TEXT}x": "c"}}\n',
+        "no_json.jsonl": TEXT,
+        "numbers.jsonl": f'{{"review": {NUMBER}}}\n',
+        "latin.csv": f"review\n{TEXT}\u00e9\n".encode("latin-1"),
+        "no.parquet": TEXT,
+    }
+    for name, content in cases.items():
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        for column in (None, "review"):
+            error = shows_nothing(lambda: load_texts(path, column), capfd)  # noqa: B023
+            assert isinstance(error, ValueError | ImportError)
+    frame = pd.DataFrame({TEXT: ["a"], "S3CR": ["b"]})
+    if shows_nothing(lambda: frame.to_parquet(tmp_path / "a.parquet"), capfd) is None:
+        assert shows_nothing(lambda: load_texts(tmp_path / "a.parquet"), capfd) is not None
+
+
+def test_column_names_that_were_all_but_given_are_said(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("stars, Review\n5,fine\n")
+    with pytest.raises(ValueError, match=r"column 'review' does not exist.*' Review'") as caught:
+        load_texts(path, "review")
+    assert "stars" not in str(caught.value)
+    assert "2 column" in str(caught.value)
+
+
+def test_readers_of_counts_show_no_word(tmp_path, capfd):
+    path = tmp_path / "a.dat"
+    for content in (TEXT, "1 9876543:1\n", "2 0:1\n", "1 0:" + "4711" * 5 + "\n"):
+        path.write_text(content)
+        assert shows_nothing(lambda: load_ldac(path, n_features=5), capfd) is not None
+    path = tmp_path / "a.gz"
+    for stored in (TEXT.encode(), gzip.compress(TEXT.encode())[:-9]):
+        path.write_bytes(stored)
+        assert shows_nothing(lambda: load_ldac(path), capfd) is not None
+
+
+# How errors are told anew
+
+
+def test_errors_of_the_library_itself_stay_as_they_are():
+    with pytest.raises(ValueError, match=r"^T must be symmetric") as caught:
+        call_foreign(lambda: power().fit_tensor(np.arange(27.0).reshape(3, 3, 3)), "A call")
+    assert caught.value.__context__ is None
+
+
+def test_functions_in_c_that_the_library_calls_are_not_taken_for_it():
+    """The innermost frame is then the library's own, though it raised nothing."""
+    with pytest.raises(LookupError, match="failed with KeyError") as caught:
+        words(analyzer={}.__getitem__).fit([TEXT])
+    assert TEXT not in held_by(caught.value)
+
+
+def test_messages_that_show_none_are_passed_on():
+    for call in (lambda: float({}), lambda: np.array([[1], [2, 3]])):  # type: ignore[arg-type]
+        with pytest.raises((TypeError, ValueError)) as told:
+            read(call, "X")
+        with pytest.raises((TypeError, ValueError)) as original:
+            call()
+        assert str(told.value) == str(original.value)
+    with pytest.raises(ValueError, match="Found array with 0 sample"):
+        lda().fit(np.zeros((0, 3)))
+    with pytest.raises(ValueError, match="4 features, but PrivateSpectralLDA is expecting 3"):
+        quietly(lambda: lda().fit(COUNTS)).transform(np.ones((2, 4)))
+
+
+def test_interrupts_are_nobodys_errors():
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    for call in (lambda: read(stop, "X"), lambda: call_foreign(stop, "A call")):
+        with pytest.raises(KeyboardInterrupt):
+            call()
+
+
+def test_sparse_tables_of_objects_show_no_entry(capfd):
+    X = sp.csr_array(np.eye(3))
+    X.data = np.empty(3, dtype=object)
+    X.data[:] = [1, TEXT, 2]
+    for model in (lda(), power(), power(moment="single_topic")):
+        assert shows_nothing(lambda model=model: model.fit(X), capfd) is not None
+        assert (
+            shows_nothing(
+                lambda model=model: model.fit_chunks([X], n_samples=3, n_features=3), capfd
+            )
+            is not None
+        )
+
+
+def test_the_property_bites(capfd):
+    for call in (
+        lambda: float(TEXT),
+        lambda: json.loads(TEXT),
+        lambda: warnings.warn(TEXT, stacklevel=1),
+        fail,
+    ):
+        with pytest.raises(AssertionError):
+            shows_nothing(call, capfd)
+    with pytest.raises(AssertionError):
+        shows_nothing(lambda: b"\xff SECRET".decode(), capfd)
