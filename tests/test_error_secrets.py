@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from secret_entries import NUMBER, TEXT, columns, fail, held_by, shows_nothing, tables
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -31,71 +32,6 @@ from sktensor_dp.statistics.reading import call_foreign, read
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
 ]
-
-TEXT, NUMBER = "SECRET-4711", 987654321.125
-# Parts of them, in whatever way they are written.
-SHOWN = ("SECRET", "4711", "9876543", "9.87654", "9.88e+08", "SE'", "S3CR")
-
-
-class Confiding:
-    """An entry that tells itself when it is read."""
-
-    def __float__(self) -> float:
-        raise ValueError(f"no number: {TEXT}")
-
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        error = RuntimeError(TEXT)
-        error.add_note(TEXT)
-        raise error from ValueError(TEXT)
-
-
-def fail(*args: Any, **kwargs: Any) -> Any:
-    try:
-        raise KeyError(TEXT)
-    except KeyError:
-        raise ZeroDivisionError(f"cannot divide {TEXT}") from None
-
-
-def tables() -> dict[str, Any]:
-    """Tables of 30 rows of which one holds a secret that is no entry of a table."""
-    plain = np.ones((30, 3))
-    mixed = plain.astype(object)
-    mixed[7, 1] = TEXT
-    told = plain.astype(object)
-    told[7, 1] = Confiding()
-    ragged = [[1.0, 2.0, 3.0], [NUMBER, 2.0]]
-    return {
-        "object": mixed,
-        "list": mixed.tolist(),
-        "texts": mixed.astype(str),
-        "bytes": mixed.astype("S"),
-        "frame": pd.DataFrame(mixed, columns=list("abc")),
-        "telling": told,
-        "telling whole": Confiding(),
-        "ragged": ragged,
-        "scalar": np.array(NUMBER),
-        "row": np.full(3, NUMBER),
-        "complex": np.full((30, 3), 1j * NUMBER),
-        "series": pd.Series([NUMBER] * 4),
-        "cube": np.full((3, 3, 3), NUMBER),
-        "dates": np.full((30, 3), np.datetime64(4711, "D")).astype(object),
-    }
-
-
-def columns() -> dict[str, Any]:
-    """Targets of 60 rows."""
-    mixed = [*range(59), TEXT]
-    return {
-        "list": mixed,
-        "object": np.array(mixed, dtype=object),
-        "texts": np.array(mixed, dtype=str),
-        "series": pd.Series(mixed),
-        "telling": [*range(59), Confiding()],
-        "wide": np.full((60, 2), NUMBER),
-        "scalar": NUMBER,
-        "none": [NUMBER],
-    }
-
 
 CELLS = np.argwhere(np.ones((10, 6)))
 VALUES = CELLS.sum(axis=1) / 10.0
@@ -203,39 +139,6 @@ def text_calls() -> Iterator[tuple[str, Any, str, tuple[Any, ...], dict[str, Any
 CALLS = [*matrix_calls(), *completion_calls(), *text_calls()]
 
 
-def held_by(error: BaseException | None) -> str:
-    """All that an error and those behind it hold, except the frames that they passed."""
-    told, seen = [], set()
-    waiting = [error]
-    while waiting:
-        one = waiting.pop()
-        if one is not None and id(one) not in seen:
-            seen.add(id(one))
-            told += [str(one), repr(one), repr(one.args), repr(vars(one))]
-            told += [repr(getattr(one, name, "")) for name in ("object", "doc", "filename", "name")]
-            waiting += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
-    return "\n".join(told)
-
-
-def shows_nothing(call: Callable[[], Any], capfd: Any) -> BaseException | None:
-    """Make a call, assert that neither its error nor anything it says holds a secret."""
-    error: BaseException | None = None
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            call()
-        except Exception as raised:
-            error = raised
-    told = [str(one.message) + repr(one.message) for one in caught] + list(capfd.readouterr())
-    told.append(held_by(error))
-    assert not [part for part in SHOWN if part in "\n".join(told)], f"{error!r}\n{told}"
-    if error is not None:
-        # Whatever is behind an error has frames of its own, with the data as others read it.
-        assert error.__context__ is None
-        assert error.__cause__ is None
-    return error
-
-
 @pytest.mark.parametrize(
     ("estimator", "method", "passed", "options"),
     [call[1:] for call in CALLS],
@@ -267,7 +170,7 @@ def test_errors_of_a_source_of_chunks_are_told_by_type_and_place(build, capfd):
     model = build()
     error = shows_nothing(lambda: model.fit_chunks(Failing(), n_samples=300, n_features=3), capfd)
     assert isinstance(error, ArithmeticError)
-    assert "ZeroDivisionError (test_error_secrets.py, line" in str(error)
+    assert "ZeroDivisionError (secret_entries.py, line" in str(error)
     if build is power:
         assert shows_nothing(lambda: power().fit_chunks(chunks_then_fail()), capfd) is not None
 
@@ -307,7 +210,7 @@ def test_steps_and_scores_of_a_search_are_told_by_type_and_place(capfd):
     pipe = make_pipeline(FunctionTransformer(fail), power(moment="gaussian_mixture"))
     one = PrivateSearchCV(pipe, {"privatetensorpowermethod__data_norm": [4.0]}, **norms)
     error = shows_nothing(lambda: one.fit(SAMPLES), capfd)
-    assert "failed with ZeroDivisionError (test_error_secrets.py, line" in str(error)
+    assert "failed with ZeroDivisionError (secret_entries.py, line" in str(error)
     mixture = power(moment="gaussian_mixture")
     two = PrivateSearchCV(mixture, {"data_norm": [4.0]}, scoring=fail, **norms)
     error = shows_nothing(lambda: two.fit(SAMPLES), capfd)

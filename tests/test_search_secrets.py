@@ -1,14 +1,20 @@
 """What a private search must not show beside its winner: caches, callbacks, warnings, rows."""
 
+import abc
+import logging
+import random
+import tempfile
+import threading
 import warnings
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
-from sktensor_dp import PrivateSearchCV, PrivateTensorPowerMethod
+from sktensor_dp import PrivateSearchCV, PrivateTensorPowerMethod, model_selection
 
 ROWS = np.random.default_rng(0).uniform(0.5, 3, (600, 3))
 
@@ -74,6 +80,37 @@ def test_what_numpy_says_of_raw_rows_is_not_passed_on():
         warnings.simplefilter("always")
         one.fit(rows)
     assert not [told for told in caught if "divide" in str(told.message)]
+
+
+def process_state():
+    """What a process keeps and shows, except the traces that docs/security.md lists."""
+    name, state, *place = np.random.get_state()  # noqa: NPY002
+    return {
+        "numpy's generator": (name, state.tolist(), place),
+        "Python's generator": random.getstate(),
+        "floating-point errors": np.geterr(),
+        "scikit-learn": sklearn.get_config(),
+        "filters": list(warnings.filters),
+        "threads": (threading.active_count(), threading.Thread().name),
+        "temporary files": tempfile.gettempdir(),
+        "loggers": sorted(logging.root.manager.loggerDict),
+        "abstract classes": abc.get_cache_token(),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_no_trial_moves_what_the_process_keeps(monkeypatch):
+    for trials in (3, 1, 8):
+        bits = [(number,) for number in range(trials)]
+        monkeypatch.setattr(model_selection, "SecretTrials", lambda stop, bits=bits: bits)
+        before = process_state()
+        search(mixture(), random_state=0).fit(ROWS)
+        after = process_state()
+        # Naming a thread counts it.
+        first, second = (state.pop("threads") for state in (before, after))
+        assert first[0] == second[0]
+        assert int(second[1].split("-")[1]) == int(first[1].split("-")[1]) + 1
+        assert trials == 3 or after == before  # what is imported or set up once, the first does
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")

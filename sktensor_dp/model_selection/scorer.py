@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.estimator.parameters import Number
+from sktensor_dp.model_selection.unit_rows import n_rows
 from sktensor_dp.model_selection.unit_scores import (
     UnitMetric,
     UnitScores,
@@ -23,7 +24,6 @@ from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores
-from sktensor_dp.statistics.unit_rows import n_rows
 
 __all__ = ["PrivateScorer", "make_private_scorer"]
 

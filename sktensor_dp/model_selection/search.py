@@ -27,6 +27,7 @@ from sktensor_dp.model_selection.unit_scores import (
     checked_score_bounds,
     default_score,
 )
+from sktensor_dp.model_selection.unit_rows import n_rows
 from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry, active_accountant
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
@@ -36,7 +37,6 @@ from sktensor_dp.privacy.selection import (
     trial_cost,
 )
 from sktensor_dp.statistics.reading import call_foreign, read
-from sktensor_dp.statistics.unit_rows import n_rows
 
 __all__ = ["PrivateSearchCV", "make_private_scorer"]
 

@@ -14,6 +14,7 @@ from sklearn.model_selection import KFold, ShuffleSplit, check_cv
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.model_selection.candidates import draw_candidate, secret_random_state
 from sktensor_dp.model_selection.steps import configured, private_prefix, step_at
+from sktensor_dp.model_selection.unit_rows import n_rows, take
 from sktensor_dp.model_selection.unit_scores import UnitScores, checked_score_bounds
 from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry
 from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_epsilon
@@ -21,7 +22,6 @@ from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ROUNDING, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import ReleaseRecord
 from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores
-from sktensor_dp.statistics.unit_rows import n_rows, take
 
 __all__ = ["Split", "Trial", "TrialCosts", "Trials", "public_splits"]
 

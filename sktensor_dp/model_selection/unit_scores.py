@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.statistics.public_numbers import SCORE
 from sktensor_dp.statistics.reading import read
-from sktensor_dp.statistics.unit_rows import (
+from sktensor_dp.model_selection.unit_rows import (
     answers,
     each_row,
     entries,
@@ -22,6 +22,7 @@ from sktensor_dp.statistics.unit_rows import (
     numbers,
     one_row,
 )
+from sktensor_dp.statistics.reading import read
 
 __all__ = [
     "SCORES",
