@@ -28,6 +28,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.datasets import load_ldac, load_texts
 from sktensor_dp.statistics.reading import call_foreign, read
+from sktensor_dp.statistics.text import TextChunks
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
@@ -169,7 +170,7 @@ class Failing:
 def test_errors_of_a_source_of_chunks_are_told_by_type_and_place(build, capfd):
     model = build()
     error = shows_nothing(lambda: model.fit_chunks(Failing(), n_samples=300, n_features=3), capfd)
-    assert isinstance(error, ArithmeticError)
+    assert isinstance(error, ZeroDivisionError)
     assert "ZeroDivisionError (secret_entries.py, line" in str(error)
     if build is power:
         assert shows_nothing(lambda: power().fit_chunks(chunks_then_fail()), capfd) is not None
@@ -296,8 +297,26 @@ def test_errors_of_the_library_itself_stay_as_they_are():
 def test_functions_in_c_that_the_library_calls_are_not_taken_for_it():
     """The innermost frame is then the library's own, though it raised nothing."""
     with pytest.raises(LookupError, match="failed with KeyError") as caught:
-        words(analyzer={}.__getitem__).fit([TEXT])
+        TextChunks([TEXT], {}.__getitem__)
     assert TEXT not in held_by(caught.value)
+    with pytest.raises(ValueError, match="failed with ValueError") as caught:
+        words().fit(map(int, [TEXT]))
+    assert TEXT not in held_by(caught.value)
+
+
+def test_what_led_to_an_error_that_is_passed_on_is_cut_off():
+    def inner() -> None:
+        try:
+            float(TEXT)
+        except ValueError as first:
+            second = TypeError("float() argument must be a string or a real number, not 'dict'")
+            second.add_note(TEXT)
+            raise second from first
+
+    with pytest.raises(TypeError, match="not 'dict'") as caught:
+        read(inner, "X")
+    assert TEXT not in held_by(caught.value)
+    assert caught.value.__cause__ is caught.value.__context__ is None
 
 
 def test_messages_that_show_none_are_passed_on():

@@ -47,8 +47,13 @@ SHOWS_NONE = re.compile(
     ),
     re.DOTALL,
 )
-# What an error is raised as again, by its kind.
-KINDS = (MemoryError, AttributeError, TypeError, ValueError, OSError, LookupError, ArithmeticError)
+# Classes that take other arguments than a message, quote it, or mean something to generators;
+# and those that say nothing.
+NO_MESSAGE = {
+    UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError, ExceptionGroup,
+    BaseExceptionGroup, KeyError, StopIteration, StopAsyncIteration, Exception, BaseException,
+    object,
+}  # fmt: skip
 OWN = __name__.split(".")[0]
 END = object()
 
@@ -193,4 +198,8 @@ def _message(error: Exception) -> str:
 
 
 def _kind(error: Exception) -> type[Exception]:
-    return next((kind for kind in KINDS if isinstance(error, kind)), RuntimeError)
+    """The nearest class of Python's own that an error is of, and that takes a message."""
+    for kind in type(error).__mro__:
+        if kind.__module__ == "builtins" and kind not in NO_MESSAGE:
+            return kind
+    return RuntimeError
