@@ -255,6 +255,28 @@ def test_fitted_state_has_one_writer(path: Path) -> None:
     assert writes_of_state(tree) == []
 
 
+# They read model files, ledgers, public data and what is installed: no raw data.
+HIDING = (
+    "model_files",
+    "published",
+    "datasets.movielens",
+    "datasets.texts",
+    "plotting",
+    "privacy.report",
+    "privacy.sqlite_ledger",
+    "privacy.statement",
+)
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_of)
+def test_errors_on_raw_data_are_not_hidden_behind_others(path: Path) -> None:
+    """``from None`` leaves the error, with what it quotes, in the context of the new one."""
+    if not below(module_of(path), HIDING):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        chained = [node for node in ast.walk(tree) if isinstance(node, ast.Raise) and node.cause]
+        assert [ast.unparse(node) for node in chained] == []
+
+
 @pytest.mark.parametrize("path", FILES, ids=module_of)
 def test_noise_has_one_source(path: Path) -> None:
     module = module_of(path)

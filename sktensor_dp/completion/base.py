@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.completion.entry_recipes import CPRecipe, Model, TuckerRecipe, fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
+from sktensor_dp.completion.inference import values_at
 from sktensor_dp.completion.inputs import (
     checked_bounds,
     checked_values,
@@ -21,8 +22,7 @@ from sktensor_dp.completion.inputs import (
     wanted_coordinates,
 )
 from sktensor_dp.completion.plan import (
-    CompletionPlan,
-    least_numbers,
+    check_model_size,
     plan_completion,
     plan_slices,
 )
@@ -30,7 +30,6 @@ from sktensor_dp.completion.slice_recipes import SharedModel, UnitParameters, fi
 from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.input_errors import check_sizes
 from sktensor_dp.estimator.input_kinds import dense_tensor
-from sktensor_dp.estimator.memory import check_memory
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -321,7 +320,13 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             perturbation=self.perturbation, max_iter=self.max_iter,
         )  # fmt: skip
         found = plan.perturbation != "sufficient_statistics" or plan.n_steps > 0
-        self._check_size(shape, ranks if found else (0,) * len(shape), plan.perturbation)
+        wanted = ranks if found else (0,) * len(shape)
+        check_model_size(shape, wanted, plan.perturbation, self.rank)
+        nothing_found = NotEnoughDataWarning(
+            f"At epsilon={self.epsilon:g}, {chunks.n_units} entries of a tensor of shape {shape} "
+            "show no components above the noise; mean and biases were fitted. See expected_error()."
+        )
+        asked = self.max_iter is None and max(ranks) > 0
 
         def recipe(curator: EntryCurator) -> Fitted:
             random_state = check_random_state(self.random_state)
@@ -330,23 +335,9 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
                 **self._attributes(model), "_model": model, "perturbation_": plan.perturbation,
                 "n_iter_": max(plan.n_steps, model.n_iter, 1),
             }  # fmt: skip
-            return Fitted(state, self._cautions(plan, chunks.n_units, shape, max(ranks)))
+            return Fitted(state, (nothing_found,) if asked and not found else ())
 
         return PlannedFit(EntryCurator, chunks, plan.releases, recipe, known)
-
-    def _cautions(
-        self, plan: CompletionPlan, n_units: int, shape: tuple[int, ...], rank: int
-    ) -> tuple[Warning, ...]:
-        searched = plan.perturbation != "sufficient_statistics" or plan.n_steps > 0
-        if searched or self.max_iter is not None or rank == 0:
-            return ()
-        return (
-            NotEnoughDataWarning(
-                f"At epsilon={self.epsilon:g}, {n_units} entries of a tensor of shape "
-                f"{shape} show no components above the noise; mean and biases were fitted. "
-                "See expected_error()."
-            ),
-        )
 
     def _planned_slices(
         self, chunks: SliceChunks, ranks: tuple[int, ...], known: Mapping[str, Any]
@@ -354,7 +345,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         mode = self.unit_mode
         plan = plan_slices(chunks.shape, max(ranks), mode, self.epsilon, self.delta, self.max_iter)
         found_ranks = ranks if plan.n_sweeps else (0,) * len(ranks)
-        self._check_size(chunks.shape, found_ranks, "sufficient_statistics")
+        check_model_size(chunks.shape, found_ranks, "sufficient_statistics", self.rank)
 
         def recipe(curator: SliceCurator) -> Fitted:
             model = fit_slices(
@@ -376,28 +367,8 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
 
         return PlannedFit(SliceCurator, chunks, plan.releases, recipe, known, {"unit": "slice"})
 
-    def _check_size(
-        self, shape: tuple[int, ...], ranks: tuple[int, ...], perturbation: str
-    ) -> None:
-        """Refuse a public shape that memory cannot hold the parameters of."""
-        check_memory(
-            least_numbers(shape, ranks, perturbation),
-            f"A model of shape {shape}, which has {sum(shape)} rows, at rank={self.rank!r}",
-            "Coordinates must be consecutive numbers from 0 in each mode: encode ids and times, "
-            "for example with sklearn.preprocessing.OrdinalEncoder. Or ask for a smaller rank.",
-        )
-
     def _values(self, coordinates: NDArray[np.intp]) -> Floats:
-        inside = (coordinates >= 0) & (coordinates < np.array(self.shape_))
-        known = self._model.predict(np.where(inside, coordinates, 0))
-        if inside.all():
-            return known
-        beyond = ~inside.all(axis=1)
-        known[beyond] = self.mean_
-        for mode, bias in enumerate(self.biases_):
-            rows = beyond & inside[:, mode]
-            known[rows] += bias[coordinates[rows, mode]]
-        return known
+        return values_at(self._model, coordinates, self.shape_, self.mean_, self.biases_)
 
     def _wanted(self, X: ArrayLike) -> NDArray[np.intp]:
         check_is_fitted(self)

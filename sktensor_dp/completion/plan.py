@@ -3,7 +3,9 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from sktensor_dp.estimator.memory import check_memory
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.piecewise import piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
@@ -11,6 +13,7 @@ from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 __all__ = [
     "CompletionPlan",
     "SlicePlan",
+    "check_model_size",
     "detectability",
     "least_numbers",
     "plan_completion",
@@ -45,6 +48,18 @@ def least_numbers(shape: Sequence[int], ranks: Sequence[int], perturbation: str)
         for n, r in zip(shape, ranks, strict=True)
     )
     return rows + math.prod(map(float, ranks))
+
+
+def check_model_size(
+    shape: Sequence[int], ranks: Sequence[int], perturbation: str, asked: Any
+) -> None:
+    """Refuse a public shape that memory cannot hold the parameters of."""
+    check_memory(
+        least_numbers(shape, ranks, perturbation),
+        f"A model of shape {tuple(shape)}, which has {sum(shape)} rows, at rank={asked!r}",
+        "Coordinates must be consecutive numbers from 0 in each mode: encode ids and times, "
+        "for example with sklearn.preprocessing.OrdinalEncoder. Or ask for a smaller rank.",
+    )
 
 
 @dataclass(frozen=True)

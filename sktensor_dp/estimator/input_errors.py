@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from sktensor_dp.estimator.input_kinds import named_errors, refuse_other_kinds
+from sktensor_dp.estimator.input_kinds import named, refuse_other_kinds
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.statistics.reading import read
 
@@ -67,10 +67,9 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     kinds = [np.float64, np.float32, np.int64]
 
     def validate() -> Any:
-        with named_errors("X"):
-            return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=kinds)
+        return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=kinds)
 
-    return data_free_errors(validate, X)
+    return data_free_errors(lambda: named(validate, "X"), X)
 
 
 def check_source(source: Iterable[Any], n_samples: Any, n_features: Any) -> None:

@@ -1,6 +1,5 @@
 """Data of a wrong kind: refused by its type, before anything converts it."""
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -9,7 +8,7 @@ import scipy.sparse as sp
 
 from sktensor_dp.statistics.reading import read
 
-__all__ = ["Numeric", "converted", "dense_tensor", "named_errors", "refuse_other_kinds"]
+__all__ = ["Numeric", "converted", "dense_tensor", "named", "refuse_other_kinds"]
 
 Result = TypeVar("Result")
 
@@ -61,37 +60,35 @@ def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
             raise ValueError(f"{name} must hold numbers, got text; {text}.")
 
 
-@contextlib.contextmanager
-def named_errors(name: str) -> Iterator[None]:
-    """Let errors of conversion name the parameter: what it may hold, and the type it holds."""
+def named(call: Callable[[], Result], name: str) -> Result:
+    """Result of a conversion; its errors say what the parameter may hold, and the type it holds."""
     try:
-        yield
-    except TypeError as error:
-        # Types without a common one, and objects that are no number.
-        if isinstance(error, np.exceptions.DTypePromotionError):
-            raise ValueError(
-                f"{name} must hold numbers; its columns have types that do not go together, such "
-                "as dates or text beside numbers."
-            ) from None
-        if str(error).startswith(NOT_NUMBERS):
-            raise TypeError(f"{name} must hold numbers: {error}.") from None
-        raise
-    except ValueError as error:
-        if str(error).startswith("setting an array element"):
-            raise ValueError(
-                f"{name} must be a table of numbers with rows of equal length."
-            ) from None
-        raise
+        return call()
+    except (TypeError, ValueError) as error:
+        instead = _said_of(error, name)
+        if instead is None:
+            raise
+    # Not in the handler: numpy's own error may quote an entry.
+    raise instead
+
+
+def _said_of(error: Exception, name: str) -> Exception | None:
+    if isinstance(error, np.exceptions.DTypePromotionError):
+        return ValueError(
+            f"{name} must hold numbers; its columns have types that do not go together, such "
+            "as dates or text beside numbers."
+        )
+    # Types without a common one, and objects that are no number.
+    if isinstance(error, TypeError) and str(error).startswith(NOT_NUMBERS):
+        return TypeError(f"{name} must hold numbers: {error}.")
+    if isinstance(error, ValueError) and str(error).startswith("setting an array element"):
+        return ValueError(f"{name} must be a table of numbers with rows of equal length.")
+    return None
 
 
 def converted(call: Callable[[], Result], name: str) -> Result:
     """Result of a conversion of what was passed as `name`; errors say what that may hold."""
-
-    def named() -> Result:
-        with named_errors(name):
-            return call()
-
-    return read(named, name)
+    return read(lambda: named(call, name), name)
 
 
 def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -123,8 +120,7 @@ def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         raise ValueError("Complex data not supported: T must hold real numbers.")
 
     def numbers() -> np.ndarray[Any, np.dtype[np.float64]]:
-        with named_errors("T"):
-            return np.asarray(given, dtype=np.float64)
+        return named(lambda: np.asarray(given, dtype=np.float64), "T")
 
     # numpy's own message quotes the entry.
     none = "T must hold numbers; it holds values that are none."

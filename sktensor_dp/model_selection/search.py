@@ -21,13 +21,13 @@ from sktensor_dp.model_selection.candidates import checked_distributions
 from sktensor_dp.model_selection.scorer import PrivateScorer, make_private_scorer
 from sktensor_dp.model_selection.steps import check_names, has_pure_noise, private_prefix, step_at
 from sktensor_dp.model_selection.trials import Trial, TrialCosts, Trials, public_splits
+from sktensor_dp.model_selection.unit_rows import n_rows
 from sktensor_dp.model_selection.unit_scores import (
     check_scorable,
     check_scoring,
     checked_score_bounds,
     default_score,
 )
-from sktensor_dp.model_selection.unit_rows import n_rows
 from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry, active_accountant
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport

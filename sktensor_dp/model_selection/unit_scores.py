@@ -12,8 +12,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from sktensor_dp.estimator.parameters import Number, shown
-from sktensor_dp.statistics.public_numbers import SCORE
-from sktensor_dp.statistics.reading import read
 from sktensor_dp.model_selection.unit_rows import (
     answers,
     each_row,
@@ -22,6 +20,7 @@ from sktensor_dp.model_selection.unit_rows import (
     numbers,
     one_row,
 )
+from sktensor_dp.statistics.public_numbers import SCORE
 from sktensor_dp.statistics.reading import read
 
 __all__ = [

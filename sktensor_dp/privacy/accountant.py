@@ -279,13 +279,7 @@ class BudgetAccountant:
         return Receipt(self._ledger, self._ledger.charge(entries, self._check))
 
     def check_charge(self, entries: Sequence[LedgerEntry]) -> None:
-        """Raise what :meth:`charge` would, and record nothing.
-
-        Raises
-        ------
-        BudgetError
-            If together the charges exceed what is left.
-        """
+        """Raise the BudgetError that :meth:`charge` would, and record nothing."""
         spending = self._ledger.spending()
         self._check(spending, spending.plus(entries))
 

@@ -2,7 +2,6 @@
 
 import copy
 import math
-import numbers
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,18 +15,17 @@ from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimato
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import DataCurator
-from sktensor_dp.privacy.partition_selection import selection_threshold
-from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics.reading import call_foreign
-from sktensor_dp.statistics.text import DocumentFrequencies, TextChunks
+from sktensor_dp.statistics.text import TextChunks
 from sktensor_dp.text.documents import decode_documents, list_documents
+from sktensor_dp.text.plan import RELEASE, WordPlan, plan_words
 from sktensor_dp.text.saved import SAVED_VOCABULARY
 
 __all__ = ["PrivateCountVectorizer"]
 
 Floats = NDArray[np.float64]
 
-RELEASE = "document_frequencies"
 CALLABLE = InstanceOf(Callable)  # type: ignore[arg-type]
 BOOLEAN = InstanceOf(bool, np.bool_)
 
@@ -323,37 +321,29 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     def _planned_selection(self, chunks: TextChunks) -> PlannedFit[DataCurator]:
         """Ask for the words that enough documents contain, and prune them."""
-        limits = self._limits(chunks.n_units)
-        query = DocumentFrequencies(self.max_words_per_document)
-        plan = self._plan()
-        threshold = selection_threshold(query, plan.cost_of(RELEASE))
-        self._check_threshold(threshold, chunks.n_units)
-        if limits[1] < threshold:
-            raise ValueError(
-                f"max_df={self.max_df!r} drops words of more than {limits[1]:g} documents, and "
-                f"noise those of fewer than {threshold:.0f}. Nothing was charged. Raise max_df."
-            )
+        plan = plan_words(
+            chunks.n_units, self.max_words_per_document, epsilon=self.epsilon, delta=self.delta,
+            min_df=self.min_df, max_df=self.max_df,
+        )  # fmt: skip
 
         def recipe(curator: DataCurator) -> Fitted:
-            words, frequencies = curator.release_partitions(RELEASE, query)
+            words, frequencies = curator.release_partitions(RELEASE, plan.query)
             frequencies = np.minimum(frequencies, chunks.n_units)
-            kept = self._pruned(words, frequencies, threshold, limits)
+            kept = self._pruned(words, frequencies, plan)
             columns = {words[place]: column for column, place in enumerate(kept.tolist())}
             return Fitted(
                 {
                     "vocabulary_": columns, "document_frequencies_": frequencies[kept],
-                    "threshold_": threshold, "fixed_vocabulary_": False,
+                    "threshold_": plan.threshold, "fixed_vocabulary_": False,
                 }
             )  # fmt: skip
 
-        note = f"Words are kept from a noisy frequency of {threshold:.6g} documents on."
-        return PlannedFit(DataCurator, chunks, plan, recipe, notes=(note,))
+        note = f"Words are kept from a noisy frequency of {plan.threshold:.6g} documents on."
+        return PlannedFit(DataCurator, chunks, plan.releases, recipe, notes=(note,))
 
-    def _pruned(
-        self, words: list[str], frequencies: Floats, threshold: float, limits: tuple[float, float]
-    ) -> NDArray[np.intp]:
+    def _pruned(self, words: list[str], frequencies: Floats, plan: WordPlan) -> NDArray[np.intp]:
         """Places of the released words that ``min_df``, ``max_df`` and ``max_features`` keep."""
-        low, high = limits
+        low, high = plan.least, plan.most
         kept = np.flatnonzero((frequencies >= low) & (frequencies <= high))
         if self.max_features is not None:
             most = np.argsort(-frequencies[kept], kind="stable")[: self.max_features]
@@ -361,46 +351,11 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         if kept.size == 0:
             raise ValueError(
                 f"No word remains: of {len(words)} whose noisy document frequency reached the "
-                f"threshold of {threshold:.6g} documents, none lies between min_df and max_df "
+                f"threshold of {plan.threshold:.6g} documents, none lies between min_df and max_df "
                 f"({low:g} to {high:g} documents). Check that documents hold text; raise epsilon, "
                 "fit more of them, or pass a vocabulary."
             )
         return kept
-
-    def _limits(self, n_documents: int) -> tuple[float, float]:
-        """``min_df`` and ``max_df`` in documents."""
-        low, high = (
-            limit if isinstance(limit, numbers.Integral) else limit * n_documents
-            for limit in (self.min_df, self.max_df)
-        )
-        if low > high:
-            raise ValueError(
-                f"min_df={self.min_df!r} asks for more documents than max_df={self.max_df!r} "
-                f"allows, with {n_documents} documents."
-            )
-        return float(low), float(high)
-
-    def _plan(self) -> ReleasePlan:
-        if math.isinf(self.epsilon):
-            free = PlannedRelease(RELEASE, PrivacyCost(mu=math.inf))
-            return ReleasePlan(self.epsilon, self.delta, (free,))
-        if self.delta == 0:
-            raise ValueError(
-                "delta=0 cannot protect a vocabulary that is learned from the documents: give "
-                "delta > 0, or pass a public vocabulary."
-            )
-        return ReleasePlan.split(
-            self.epsilon, self.delta, {RELEASE: 1.0}, reserved_delta={RELEASE: self.delta / 2}
-        )
-
-    def _check_threshold(self, threshold: float, n_documents: int) -> None:
-        if threshold > n_documents:
-            raise ValueError(
-                f"With epsilon={self.epsilon:g}, delta={self.delta:g} and max_words_per_document="
-                f"{self.max_words_per_document}, a word must be in about {threshold:.0f} "
-                f"documents to be kept, but there are {n_documents}. Nothing was charged. Lower "
-                "max_words_per_document, raise epsilon, fit more documents, or pass a vocabulary."
-            )
 
     def _counting(self, vocabulary: Mapping[str, int] | Iterable[str]) -> CountVectorizer:
         """Return a vectorizer of documents that are lists of words already."""
