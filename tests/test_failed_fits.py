@@ -18,7 +18,7 @@ from ways_to_fit import COUNTS, PARTS, SAMPLES, TENSOR, WAYS, data_of, quiet, sn
 
 import sktensor_dp
 from sktensor_dp import BudgetAccountant, BudgetError
-from sktensor_dp.estimator.base import FittedStateMixin
+from sktensor_dp.model_files.fitted_state import FittedStateMixin
 from sktensor_dp.privacy.curator import DataCurator
 
 PACKAGE = str(Path(sktensor_dp.__file__).parent)

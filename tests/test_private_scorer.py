@@ -140,7 +140,7 @@ ODD = ["x", "1", b"1", None, 1j, 2**70, 10**400, float("nan"), "nan", [1, 2], [[
        np.datetime64("2020-01-01"), 1e308, "9" * 5000, np.array(3), np.ones(2)]  # fmt: skip
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=str)
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: getattr(metric, "__name__", metric))
 @pytest.mark.parametrize("place", [0, 500, 999])
 def test_no_label_changes_the_scores_of_other_rows(metric, place):
     """One label changes the mean of a thousand scores by a thousandth of their range, at most."""

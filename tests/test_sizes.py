@@ -8,8 +8,8 @@ from sktensor_dp import (
     PrivateCPCompletion,
     PrivateTuckerCompletion,
 )
-from sktensor_dp import _memory as memory
 from sktensor_dp.completion.plan import least_numbers
+from sktensor_dp.estimator import memory
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
