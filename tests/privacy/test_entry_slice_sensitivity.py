@@ -220,7 +220,7 @@ def test_every_release_on_slices_is_bounded_here():
     assert {case.release for case in SLICE_CASES} == set(HERE)
 
 
-def changed_unit(rng: Rng, pair: Pair, world: World) -> Pair:
+def one_change(rng: Rng, pair: Pair, world: World) -> Pair:
     """A unit with an entry added, dropped, moved or revalued."""
     rows, values = (part.copy() for part in pair)
     what = rng.integers(4)
@@ -237,6 +237,14 @@ def changed_unit(rng: Rng, pair: Pair, world: World) -> Pair:
     return rows, values
 
 
+def changed_unit(rng: Rng, pair: Pair, world: World) -> Pair:
+    """A unit after one change, or after several that only together may lead further."""
+    pair = one_change(rng, pair, world)
+    while rng.random() < 0.5:
+        pair = one_change(rng, pair, world)
+    return pair
+
+
 @every_slice_case
 def test_no_search_finds_units_beyond_the_sensitivity(case, seed):
     rng = np.random.default_rng(1000 + seed)
@@ -247,16 +255,19 @@ def test_no_search_finds_units_beyond_the_sensitivity(case, seed):
     # The last query has extreme units: a search that finds nothing like them proves nothing.
     queries.append(case.extreme()[:2])
     for query, space in queries:
-        pair = [some_unit(rng, space), some_unit(rng, space)]
-        best = max(slice_shares(query, space, *pair, []))
-        for _ in range(150):
+        starts = [[some_unit(rng, space), some_unit(rng, space)] for _ in range(50)]
+        found = [max(slice_shares(query, space, *start, [])) for start in starts]
+        best, pair = max(found), starts[int(np.argmax(found))]
+        for _ in range(100):
             side = int(rng.integers(2))
             tried = list(pair)
             tried[side] = changed_unit(rng, pair[side], space)
-            found = max(slice_shares(query, space, *tried, []))
-            if found >= best:
-                best, pair = found, tried
+            share = max(slice_shares(query, space, *tried, []))
+            if share >= best:
+                best, pair = share, tried
         assert best <= 1
+    # From one start, change by change, 45 in 100 searches end where two entries would have to
+    # come at once. PROBE
     assert best > 0.8
 
 

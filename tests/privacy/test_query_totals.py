@@ -193,7 +193,8 @@ def test_totals_are_those_of_a_loop(place, seed):
     X[5, 4] = 30  # the loop forms every token
     query, tolerance, loop = list(queries(seed))[place]
     expected = loop(X)
-    assert np.abs(expected).max() > 0.1
+    # What the absolute tolerance lets pass is small beside what there is to be compared.
+    assert np.abs(expected).max() > 1000 * tolerance
     found = query.total(chunk_of(X))
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * 10)
     if found.ndim > 1 and found.shape[0] == found.shape[-1]:
