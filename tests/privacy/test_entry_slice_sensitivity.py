@@ -245,30 +245,43 @@ def changed_unit(rng: Rng, pair: Pair, world: World) -> Pair:
     return pair
 
 
+def climb(query: Any, space: World, rng: Rng, n_steps: int) -> float:
+    """Largest share of a bound that a search finds, from the worst pair of some units on."""
+
+    def part(one: Pair) -> Floats:
+        return np.ravel(query.total(slices([one], space)))
+
+    pool = [some_unit(rng, space) for _ in range(100)]
+    parts = np.array([part(one) for one in pool])
+    apart = np.abs(parts[:, None] - parts)
+    gaps = np.maximum(
+        np.linalg.norm(apart, axis=2) / query.l2_sensitivity,
+        apart.sum(axis=2) / query.l1_sensitivity,
+    )
+    pair = list(np.unravel_index(gaps.argmax(), gaps.shape))
+    units, sums, best = [pool[i] for i in pair], [parts[i] for i in pair], gaps.max()
+    for _ in range(n_steps):
+        side = int(rng.integers(2))
+        tried = changed_unit(rng, units[side], space)
+        moved = part(tried)
+        share = max(shares(moved - sums[1 - side], query))
+        if share >= best:
+            best, units[side], sums[side] = share, tried, moved
+    return best
+
+
 @every_slice_case
 def test_no_search_finds_units_beyond_the_sensitivity(case, seed):
     rng = np.random.default_rng(1000 + seed)
-    queries = []
-    for _ in range(3):
-        space = world(rng)
-        queries.append((case.build(rng, space), space))
     # The last query has extreme units: a search that finds nothing like them proves nothing.
-    queries.append(case.extreme()[:2])
-    for query, space in queries:
-        starts = [[some_unit(rng, space), some_unit(rng, space)] for _ in range(50)]
-        found = [max(slice_shares(query, space, *start, [])) for start in starts]
-        best, pair = max(found), starts[int(np.argmax(found))]
-        for _ in range(100):
-            side = int(rng.integers(2))
-            tried = list(pair)
-            tried[side] = changed_unit(rng, pair[side], space)
-            share = max(slice_shares(query, space, *tried, []))
-            if share >= best:
-                best, pair = share, tried
-        assert best <= 1
-    # From one start, change by change, 45 in 100 searches end where two entries would have to
-    # come at once. PROBE
-    assert best > 0.8
+    spaces = [world(rng) for _ in range(3)]
+    queries = [*((case.build(rng, space), space) for space in spaces), case.extreme()[:2]]
+    found = [climb(query, space, rng, n_steps=100) for query, space in queries]
+    assert max(found) <= 1
+    # The hardest are shared factors: from one pair, change by change, 45 in 100 searches end at
+    # .70, where both units would have to gain an entry at once. Of 300 of these none ended
+    # below .90.
+    assert found[-1] > 0.8
 
 
 def test_units_that_repeat_a_row_need_the_norm_of_their_counts(seed):
