@@ -144,7 +144,8 @@ def test_totals_are_those_of_a_loop(place, block, seed, monkeypatch):
     X = data(seed)
     query = list(queries(seed))[place]
     expected = looped(query, X)
-    assert np.abs(expected).max() > 0.1
+    # What the absolute tolerance lets pass is small beside what there is to be compared.
+    assert np.abs(expected).max() > 1e-6
     for form in (np.asarray, sp.csr_array):
         np.testing.assert_allclose(answered(query, form(X)), expected, rtol=1e-9, atol=1e-9)
 
