@@ -24,8 +24,6 @@ Floats = NDArray[np.float64]
 # Of the largest of numbers of which squares are taken: few digits are lost, none overflows.
 SIZES = (1e-100, 1e120)
 LARGEST_PREDICTION = 1e100
-# Sums of parts round by a share of the largest, before they are clipped.
-LEAST_SHARE = 1e-8
 
 
 @dataclass(frozen=True)
@@ -199,8 +197,6 @@ class EntryGradients:
             raise ValueError("a finite limit needs predictions.")
         if self.predictions is not None:
             check_array("predictions", self.predictions, LARGEST_PREDICTION)
-        if self.limit < LEAST_SHARE * self.half * norms.max():
-            raise ValueError("the limit must not be far below the largest part of a gradient.")
         object.__setattr__(self, "_norms", norms)
 
     @cached_property
