@@ -101,7 +101,7 @@ def test_a_failed_release_is_used_up():
     """It may have read everything before it failed."""
     with curator_of(Source(counts(0), 0), {"word_frequencies": 1.0}) as curator:
         with pytest.raises(
-            OSError, match="the data was read|The source of chunks failed with OSError"
+            OSError, match=r"data was read|failed with OSError"
         ):
             curator.release("word_frequencies", FREQUENCIES)
         with pytest.raises(RuntimeError, match="used up"):
@@ -287,7 +287,7 @@ def test_wrong_parameters_read_nothing_and_cost_nothing():
 def test_a_fit_that_fails_midway_has_been_charged(passes):
     budget = BudgetAccountant(epsilon=1.2, delta=DELTA)
     estimator = lda(accountant=budget)
-    with pytest.raises(OSError, match="the data was read|The source of chunks failed with OSError"):
+    with pytest.raises(OSError, match=r"data was read|failed with OSError"):
         fit_source(estimator, Source(counts(0), passes))
     assert budget.total()[0] == pytest.approx(1.0, rel=1e-9)
     assert not hasattr(estimator, "components_")
