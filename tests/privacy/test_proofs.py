@@ -1,0 +1,175 @@
+"""Every release has a proof, whose page states the sensitivity that the code computes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from proof_pages import PROOFS, check_page, stated
+
+from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.statistics.entries import IndexSet
+from sktensor_dp.statistics.entry_queries import (
+    Entries,
+    EntryGradients,
+    FactorSums,
+    RidgeBlock,
+    RowSums,
+)
+from sktensor_dp.statistics.expected_counts import ExpectedCounts
+from sktensor_dp.statistics.jacobians import CPJacobian
+from sktensor_dp.statistics.moments import (
+    NormHistogram,
+    PairMoments,
+    TripleMoments,
+    WhitenedTripleMoments,
+    WordFrequencies,
+)
+from sktensor_dp.statistics.norms import Clip, CountNorm, PairNorm, TripleNorm, WhitenedTripleNorm
+from sktensor_dp.statistics.power_iterations import PowerIterations, TensorPowerIterations
+from sktensor_dp.statistics.row_frames import RowFrames
+from sktensor_dp.statistics.sample_moments import (
+    Embedding,
+    ProjectedThirdMoments,
+    SecondMoments,
+    ThirdMomentHistogram,
+    ThirdMoments,
+)
+from sktensor_dp.statistics.scores import HeldOutScores
+from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.statistics.text import DocumentFrequencies
+from sktensor_dp.tensor.shared_components import SharedComponents
+from sktensor_dp.tensor.shared_effects import SharedEffects
+
+Rng = np.random.Generator
+SHAPE = (3, 4)
+PLACES = IndexSet(np.argwhere(np.ones(SHAPE)), SHAPE)
+EDGES = np.array([0.1, 1.0, 10.0])
+
+
+def size(rng: Rng) -> float:
+    """A number of no special value, so that squares and factors are told apart."""
+    return float(rng.uniform(1.1, 9.0))
+
+
+def frame(rng: Rng, rows: int = 5, columns: int = 2) -> np.ndarray:
+    return np.linalg.qr(rng.standard_normal((rows, columns)))[0]
+
+
+def embedding(rng: Rng) -> Embedding:
+    return Embedding(size(rng), float(rng.uniform(0.3, 1.0)))
+
+
+def clips(rng: Rng, *norms: Any) -> tuple[Clip, ...]:
+    """Of a release's own norm, and one more that its bound does not rest on."""
+    return tuple(Clip(norm, size(rng)) for norm in (*norms, CountNorm(2)))
+
+
+def whitened(rng: Rng) -> WhitenedTripleMoments:
+    whitener = rng.standard_normal((5, 2))
+    return WhitenedTripleMoments(whitener, clips(rng, WhitenedTripleNorm(whitener)))
+
+
+def starts(rng: Rng, n_features: int) -> np.ndarray:
+    starts = rng.standard_normal((n_features, 3))
+    return starts / np.linalg.norm(starts, axis=0)
+
+
+def frames(rng: Rng, *kinds: str) -> RowFrames:
+    return RowFrames(PLACES, 1, rng.standard_normal((12, 2)), size(rng), kinds)
+
+
+def gradients(rng: Rng, limit: float) -> EntryGradients:
+    jacobian = CPJacobian(PLACES, [rng.standard_normal((n, 2)) for n in SHAPE])
+    return EntryGradients(jacobian, size(rng), rng.standard_normal(12), limit)
+
+
+def of_units(rng: Rng) -> SharedFactorSums:
+    effects = tuple(SharedEffects(np.zeros(n), np.ones(n), np.ones(n), 1.0) for n in SHAPE)
+    components = SharedComponents(tuple(np.ones((n, 2)) for n in SHAPE), full_core=False)
+    return SharedFactorSums(0, (7, *SHAPE), 0.0, effects, components, 0.1, size(rng))
+
+
+# For every release, queries in which each number that the bound depends on is drawn.
+QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
+    "document_frequencies": lambda r: [DocumentFrequencies(int(r.integers(2, 50)))],
+    "norm_histogram": lambda r: [NormHistogram(CountNorm(2), EDGES, clips(r))],
+    "word_frequencies": lambda r: [
+        WordFrequencies(Clip(CountNorm(order), size(r)), clips(r)) for order in (1, 2)
+    ],
+    "pair_moments": lambda r: [
+        PairMoments(Clip(PairNorm(0.7), size(r)), 0.7, clips(r)),
+        PairMoments(Clip(CountNorm(1), size(r)), 0.7, clips(r)),
+    ],
+    "whitened_triple_moments": lambda r: [whitened(r)],
+    "triple_moments": lambda r: [
+        TripleMoments(frame(r), clips(r, norm))
+        for norm in (TripleNorm(False), TripleNorm(True), CountNorm(1))
+    ],
+    "expected_counts": lambda r: [
+        ExpectedCounts(np.full((2, 5), 0.2), np.ones(2), single, size(r), order)
+        for single in (False, True)
+        for order in (1, 2)
+    ],
+    "second_moments": lambda r: [SecondMoments(embedding(r)), SecondMoments(Embedding(size(r)))],
+    "third_moment_histogram": lambda r: [
+        ThirdMomentHistogram(frame(r), embedding(r), 0.5, edges=EDGES)
+    ],
+    "projected_third_moments": lambda r: [
+        ProjectedThirdMoments(r.standard_normal((5, 2)), embedding(r), 0.5, limit=size(r))
+    ],
+    "third_moments": lambda r: [
+        ThirdMoments(frame(r), embedding(r), 1.0),
+        ThirdMoments(frame(r), Embedding(size(r))),
+    ],
+    "power_iterations": lambda r: [PowerIterations(starts(r, 5), size(r))],
+    # Rounding is paid for in three ways, by the number of features.
+    "tensor_power_iterations": lambda r: [
+        TensorPowerIterations(size(r) * starts(r, d), size(r)) for d in (1, 5, 60, 66, 300)
+    ],
+    "entries": lambda r: [Entries(size(r))],
+    "row_sums": lambda r: [RowSums(PLACES, r.standard_normal((12, 2)), size(r))],
+    "factor_sums": lambda r: [FactorSums(frames(r, "isotropic", "leverage"), size(r))],
+    "entry_gradients": lambda r: [gradients(r, limit) for limit in (size(r), 0.1, np.inf)],
+    "ridge_block": lambda r: [RidgeBlock(frames(r, "solution"), size(r))],
+    "unit_levels": lambda r: [UnitLevels(size(r))],
+    "shared_row_sums": lambda r: [
+        SharedRowSums(1, (7, *SHAPE), 0.0, size(r), size(r), order=order) for order in (1, 2)
+    ],
+    "shared_factor_sums": lambda r: [of_units(r)],
+    "held_out_scores": lambda r: [HeldOutScores(lambda X, y: X, -size(r), size(r))],
+}
+
+
+def test_every_release_has_queries_here() -> None:
+    assert set(QUERIES) == set(CATALOGUE)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_the_proof_states_the_sensitivity_that_the_code_computes(name: str, seed: int) -> None:
+    entry, rng = CATALOGUE[name], np.random.default_rng(seed)
+    page = (PROOFS / entry.proof).read_text(encoding="utf-8")
+    check_page(entry, page, QUERIES[name](rng))
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_a_page_that_states_another_sensitivity_is_refused(name: str, seed: int) -> None:
+    """Of the L2 norm, a factor of one millionth too small."""
+    entry, rng = CATALOGUE[name], np.random.default_rng(seed)
+    page = (PROOFS / entry.proof).read_text(encoding="utf-8")
+    wrong = page.replace("\nL1 = ", "\nL2 = L2 * (1 - 1e-6)\nL1 = ")
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        check_page(entry, wrong, QUERIES[name](rng))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "A long page. " * 100,
+        "Sensitivity of the sum, one unit replaced:\n\n```python\nL2 = l2_sensitivity\nL1 = 2\n```",
+    ],
+    ids=["states nothing", "asks the query"],
+)
+def test_a_page_has_to_state_a_bound_of_its_own(page: str) -> None:
+    with pytest.raises(AssertionError):
+        stated(page, Entries(1.0))
