@@ -1,0 +1,110 @@
+"""How far a sample walks from `fit` to the first noise: through how many files, how often.
+
+Traced at run time, for every estimator and way to fit it. Whoever reads the code of a fit
+walks the same way.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from ways_to_fit import WAYS, quiet
+
+import sktensor_dp
+from sktensor_dp.estimator.base import PrivateEstimatorMixin
+from sktensor_dp.privacy.plan import ReleasePlan
+
+PACKAGE = Path(sktensor_dp.__file__).parent
+
+# Most files entered and most crossings (two successive calls in different files): of an
+# estimator's `fit` as it comes, and of any way to fit it. They may fall and not rise: whoever
+# shortens a walk lowers its numbers here. The goal is 14 files and 25 crossings for all.
+GOAL = (14, 25)
+LONGEST = {
+    "PrivateSpectralLDA": ((22, 70), (23, 100)),
+    "PrivateTensorPowerMethod": ((25, 83), (27, 115)),
+    "PrivateCPCompletion": ((23, 86), (27, 172)),
+    "PrivateTuckerCompletion": ((23, 87), (27, 170)),
+    "PrivateCountVectorizer": ((14, 41), (15, 42)),
+    "PrivateSearchCV": ((16, 31), (17, 39)),
+}
+
+
+def walk(call: Callable[[], Any]) -> list[tuple[str, str]]:
+    """File and name of every call in the package up to the first that draws noise."""
+    seen: list[tuple[str, str]] = []
+    inside, before = str(PACKAGE) + os.sep, sys.getprofile()
+
+    def profile(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(inside):
+            file = Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix()
+            seen.append((file, frame.f_code.co_qualname))
+            if draws(*seen[-1]):
+                sys.setprofile(before)
+
+    sys.setprofile(profile)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    assert seen
+    assert draws(*seen[-1]), "the call draws noise"
+    return seen
+
+
+def draws(file: str, name: str) -> bool:
+    """Whether a call is one of a method of the source of noise."""
+    kind, _, method = name.partition(".")
+    return (file, kind) == ("privacy/noise.py", "NoiseSource") and method != "__init__"
+
+
+def length(calls: list[tuple[str, str]]) -> tuple[int, int]:
+    """Number of files and of crossings."""
+    files = [file for file, _ in calls]
+    return len(set(files)), sum(one != two for one, two in pairwise(files))
+
+
+# A given vocabulary draws none.
+NOISY = {name: way for name, way in WAYS.items() if name != "words, given"}
+
+
+FIRST = {way.kind: name for name, way in reversed(NOISY.items())}
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_no_fit_walks_farther_than_today(name: str) -> None:
+    way = NOISY[name]
+    with quiet():
+        # What is imported or computed once and for all belongs to no fit.
+        way.call(way.build())
+        estimator = way.build()
+        n_files, n_crossings = length(walk(lambda: way.call(estimator)))
+    print(f"{name}: {n_files} files, {n_crossings} crossings; the goal is {GOAL}")
+    most_files, most_crossings = LONGEST[way.kind.__name__][FIRST[way.kind] != name]
+    assert n_files <= most_files
+    assert n_crossings <= most_crossings
+
+
+def test_every_estimator_is_walked() -> None:
+    kinds = {name for name in sktensor_dp.__all__ if hasattr(getattr(sktensor_dp, name), "fit")}
+    assert {way.kind.__name__ for way in NOISY.values()} == kinds == set(LONGEST)
+
+
+def test_the_walk_sees_a_detour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the plan and back, where parameters are checked."""
+    way, check = WAYS["topics"], PrivateEstimatorMixin._check_parameters
+
+    def detour(self: Any) -> None:
+        check(self)
+        ReleasePlan.split(1.0, 0.0, {"a": 1.0})
+
+    with quiet():
+        way.call(way.build())
+        straight = length(walk(lambda: way.call(way.build())))
+        monkeypatch.setattr(PrivateEstimatorMixin, "_check_parameters", detour)
+        assert length(walk(lambda: way.call(way.build())))[1] > straight[1]
