@@ -4,22 +4,16 @@ Traced at run time, for every estimator and way to fit it. Whoever reads the cod
 walks the same way.
 """
 
-import os
-import sys
-from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
+from walking import walk
 from ways_to_fit import WAYS, quiet
 
 import sktensor_dp
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.privacy.plan import ReleasePlan
-
-PACKAGE = Path(sktensor_dp.__file__).parent
 
 # Most files entered and most crossings (two successive calls in different files): of an
 # estimator's `fit` as it comes, and of any way to fit it. They may fall and not rise: whoever
@@ -33,34 +27,6 @@ LONGEST = {
     "PrivateCountVectorizer": ((14, 41), (15, 42)),
     "PrivateSearchCV": ((16, 31), (17, 39)),
 }
-
-
-def walk(call: Callable[[], Any]) -> list[tuple[str, str]]:
-    """File and name of every call in the package up to the first that draws noise."""
-    seen: list[tuple[str, str]] = []
-    inside, before = str(PACKAGE) + os.sep, sys.getprofile()
-
-    def profile(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(inside):
-            file = Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix()
-            seen.append((file, frame.f_code.co_qualname))
-            if draws(*seen[-1]):
-                sys.setprofile(before)
-
-    sys.setprofile(profile)
-    try:
-        call()
-    finally:
-        sys.setprofile(before)
-    assert seen
-    assert draws(*seen[-1]), "the call draws noise"
-    return seen
-
-
-def draws(file: str, name: str) -> bool:
-    """Whether a call is one of a method of the source of noise."""
-    kind, _, method = name.partition(".")
-    return (file, kind) == ("privacy/noise.py", "NoiseSource") and method != "__init__"
 
 
 def length(calls: list[tuple[str, str]]) -> tuple[int, int]:
