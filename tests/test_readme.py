@@ -67,6 +67,6 @@ def test_examples_are_short() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in [README, *README.parent.glob("docs/**/*.md")]:
+    for page in [*README.parent.glob("*.md"), *README.parent.glob("docs/**/*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

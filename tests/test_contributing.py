@@ -1,0 +1,349 @@
+"""The checklists of CONTRIBUTING.md, followed on toys; a toy without a step fails at it."""
+
+import math
+import re
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checklists import (
+    CHECKLISTS,
+    EstimatorDraft,
+    MechanismDraft,
+    ReleaseDraft,
+    first_missing,
+)
+from scipy import stats
+from sklearn.base import BaseEstimator
+
+from sktensor_dp import unsafe_seeded_noise
+from sktensor_dp.estimator.base import Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
+from sktensor_dp.estimator.input_errors import checked_table
+from sktensor_dp.estimator.parameters import Number
+from sktensor_dp.model_files.fields import Numbers
+from sktensor_dp.model_files.saving import INPUT, SavedState
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.mechanisms import Mechanism
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.releases import GAUSSIAN, LAPLACE, SPHERICAL_VECTOR, Release
+from sktensor_dp.statistics.sample_moments import Embedding, SecondMoments
+from sktensor_dp.statistics.samples import SampleChunk, SampleChunks, as_samples
+
+PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
+
+
+@pytest.mark.parametrize("title", CHECKLISTS)
+def test_the_page_lists_the_steps_that_are_checked(title: str) -> None:
+    section = PAGE.read_text(encoding="utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
+    steps = re.findall(r"^\d+\. `(\w+)`: ", section, re.MULTILINE)
+    assert steps == [check.__name__ for check in CHECKLISTS[title]]
+
+
+def test_the_files_that_the_page_names_exist() -> None:
+    for path in re.findall(r"`((?:tests|docs|sktensor_dp)/[\w/.*]+)`", PAGE.read_text("utf-8")):
+        assert list(PAGE.parent.glob(path)), path
+
+
+# A new release: the sum of samples scaled into a ball.
+
+
+@dataclass(frozen=True)
+class ClippedSums:
+    limit: float
+
+    l1_sensitivity = math.inf
+
+    @property
+    def l2_sensitivity(self) -> float:
+        return 2 * self.limit
+
+    def total(self, chunk: SampleChunk) -> np.ndarray:
+        return (chunk.X * chunk.scales(self.limit)[:, None]).sum(axis=0)
+
+
+@dataclass
+class Thawed:
+    limit: float
+    l1_sensitivity = math.inf
+    l2_sensitivity = ClippedSums.l2_sensitivity
+    total = ClippedSums.total
+
+
+class Unit(ClippedSums):
+    """Forgets that samples have any sign."""
+
+    @property
+    def l2_sensitivity(self) -> float:
+        return math.sqrt(2) * self.limit
+
+
+class Loose(ClippedSums):
+    """A bound that nothing attains."""
+
+    @property
+    def l2_sensitivity(self) -> float:
+        return 3 * self.limit
+
+
+class Means(ClippedSums):
+    def total(self, chunk: SampleChunk) -> np.ndarray:
+        return super().total(chunk) / chunk.X.shape[0]
+
+
+TOY_PAGE = """# Clipped sums
+
+Release `clipped_sums`; query `{module}.{name}`; law: Gaussian.
+
+## Statement
+
+Samples are scaled into a ball of radius C and added.
+
+Sensitivity of the sum, one unit replaced:
+
+```python
+C = limit
+L2 = 2 * C
+L1 = inf
+```
+
+## Proof
+
+Two points of the ball are 2C apart at most. $\\blacksquare$
+
+## Tests
+
+`tests/test_contributing.py`
+"""
+
+
+def release(
+    folder: Path, query: type = ClippedSums, page: str = TOY_PAGE, **changes: Any
+) -> ReleaseDraft:
+    entry = Release(
+        "clipped_sums", "samples", "sum of samples in a ball", query, GAUSSIAN, SPHERICAL_VECTOR,
+        "clipped_sums.md",
+    )  # fmt: skip
+    entry = replace(entry, **changes)
+    text = page.format(module=query.__module__, name=query.__name__)
+    (folder / "clipped_sums.md").write_text(text, encoding="utf-8")
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((20, 3, 2)) * 10 ** rng.uniform(-2, 2, (20, 3, 1))
+    neighbours = [(rows[0], np.vstack([rows[0][:2], other[2:]])) for other in rows[1:]]
+    up = np.array([[0.0, 9.0], [9.0, 0.0]])
+    neighbours.insert(0, (up, up * [[1], [-1]]))
+    return ReleaseDraft(
+        entry, {entry.name: entry}, [query(1.5), query(0.2)],
+        lambda rows: SampleChunk(as_samples(rows)), neighbours, folder,
+    )  # fmt: skip
+
+
+def test_a_release_that_follows_the_list(tmp_path: Path) -> None:
+    assert first_missing("A new release", release(tmp_path)) is None
+
+
+def half(value: np.ndarray, sensitivity: float, *rest: Any) -> np.ndarray:
+    return GAUSSIAN.law(value, sensitivity / 2, *rest)
+
+
+@pytest.mark.parametrize(
+    ("step", "changes"),
+    [
+        ("query_is_frozen_and_bounded", {"query": Thawed}),
+        ("chunks_add_up", {"query": Means}),
+        ("neighbours_stay_within_the_sensitivity", {"query": Unit}),
+        ("neighbours_stay_within_the_sensitivity", {"query": Loose}),
+        ("entry_has_laws_that_the_query_bounds", {"pure": LAPLACE}),
+        ("entry_has_laws_that_the_query_bounds", {"family": "things"}),
+        ("page_states_what_the_code_computes", {"page": "A long page. " * 100}),
+        ("page_states_what_the_code_computes", {"page": TOY_PAGE.replace("2 * C", "C")}),
+        ("page_states_what_the_code_computes", {"page": TOY_PAGE.replace("\n## Tests\n", "")}),
+        ("page_states_what_the_code_computes", {"proof": "another.md"}),
+        ("audit_finds_what_is_claimed", {"gaussian": replace(GAUSSIAN, law=half)}),
+    ],
+)
+def test_a_release_without_a_step(step: str, changes: dict[str, Any], tmp_path: Path) -> None:
+    assert first_missing("A new release", release(tmp_path, **changes)) == step
+
+
+def test_a_release_outside_the_catalogue(tmp_path: Path) -> None:
+    draft = replace(release(tmp_path), catalogue={})
+    assert first_missing("A new release", draft) == "catalogue_lists_it"
+
+
+# A new mechanism: the Gaussian and Laplace laws, written again and written wrong.
+
+
+def rounded(value: Any, sensitivity: float, mu: float, noise: Any) -> Any:
+    return noise.gaussian(value / sensitivity, mu) * sensitivity
+
+
+def unscaled(value: Any, sensitivity: float, mu: float, noise: Any) -> Any:
+    return noise.gaussian(value, mu)
+
+
+def squared(value: Any, sensitivity: float, mu: float, noise: Any) -> Any:
+    return noise.gaussian(value / sensitivity, mu**2) * sensitivity
+
+
+def five_percent_less(value: Any, sensitivity: float, mu: float, noise: Any) -> Any:
+    return noise.gaussian(value / sensitivity, mu / 0.95) * sensitivity
+
+
+def in_place(value: Any, sensitivity: float, mu: float, noise: Any) -> Any:
+    value += rounded(np.zeros_like(value), sensitivity, mu, noise)
+    return value
+
+
+def in_doubles(value: Any, sensitivity: float, mu: float, noise: Any) -> Any:
+    return value + noise.standard_normal(value.size) * sensitivity / mu
+
+
+NEW = Mechanism("gaussian", "l2", rounded)
+
+
+def mechanism(seed: int, **changes: Any) -> MechanismDraft:
+    return MechanismDraft(
+        **{"mechanism": NEW, "law": stats.norm, "spends": "mu", **changes}, seed=seed
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"mechanism": LAPLACE, "law": stats.laplace, "spends": "epsilon"}],
+    ids=["gaussian", "laplace"],
+)
+def test_a_mechanism_that_follows_the_list(changes: dict[str, Any], seed: int) -> None:
+    assert first_missing("A new mechanism", mechanism(seed, **changes)) is None
+
+
+@pytest.mark.parametrize(
+    ("step", "changes"),
+    [
+        ("spends_its_part_of_a_cost", {"spends": "epsilon"}),
+        ("reports_the_deviation_of_its_law", {"mechanism": replace(NEW, norm="l1")}),
+        ("keeps_the_value_where_no_noise_is_asked", {"mechanism": replace(NEW, law=in_place)}),
+        ("follows_its_law_at_every_scale", {"mechanism": replace(NEW, law=unscaled)}),
+        ("follows_its_law_at_every_scale", {"mechanism": replace(NEW, law=squared)}),
+        ("follows_its_law_at_every_scale", {"mechanism": replace(NEW, law=five_percent_less)}),
+        ("shows_no_digit_below_its_step", {"mechanism": replace(NEW, law=in_doubles)}),
+        ("says_how_far_the_program_is_from_its_law", {"proved": False}),
+    ],
+)
+def test_a_mechanism_without_a_step(step: str, changes: dict[str, Any], seed: int) -> None:
+    assert first_missing("A new mechanism", mechanism(seed, **changes)) == step
+
+
+# A new estimator: the second moment of samples in a ball.
+
+
+class SecondMoment(PrivateEstimatorMixin, BaseEstimator):
+    _own_constraints = {"radius": [Number(0.1, 100.0)]}  # noqa: RUF012
+    _saved_state = SavedState({**INPUT, "moment_": Numbers("dd")}, lambda *_: None, {})
+
+    def __init__(
+        self, radius=1.0, *, epsilon=1.0, delta=1e-6, accountant=None, random_state=None, verbose=0
+    ):
+        self.radius = radius
+        self.epsilon = epsilon
+        self.delta = delta
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> "SecondMoment":
+        self._check_parameters()
+        return self._fit(X)
+
+    def _fit(self, X: Any) -> "SecondMoment":
+        witness = self._witness()
+        samples = as_samples(checked_table(witness, X, reset=True))
+        chunks = SampleChunks(samples, *samples.shape)
+        plan = ReleasePlan.split(self.epsilon, self.delta, {"second_moments": 1.0})
+        return self._live(PlannedFit(DataCurator, chunks, plan, self._recipe, columns_of(witness)))
+
+    def _recipe(self, curator: DataCurator) -> Fitted:
+        query = SecondMoments(Embedding(self.radius))
+        return Fitted({"moment_": curator.release("second_moments", query)})
+
+
+class StoresAnother(SecondMoment):
+    def __init__(self, radius=1.0, *, epsilon=1.0, delta=1e-6, accountant=None, random_state=None):
+        super().__init__(
+            radius + 1,
+            epsilon=epsilon,
+            delta=delta,
+            accountant=accountant,
+            random_state=random_state,
+        )
+
+
+class ChecksLate(SecondMoment):
+    def fit(self, X: Any, y: Any = None) -> Any:
+        self._fit(X)
+        return super().fit(X)
+
+
+class ForgetsTheCharge(SecondMoment):
+    def _open_curator(self, *args: Any, **options: Any) -> Any:
+        return super()._open_curator(*args, **options, charge=False)
+
+
+class WritesFirst(SecondMoment):
+    def _fit(self, X: Any) -> Any:
+        self.n_features_in_ = np.shape(X)[1]
+        return super()._fit(X)
+
+
+class PublishesEarly(SecondMoment):
+    def _recipe(self, curator: DataCurator) -> Fitted:
+        fitted = super()._recipe(curator)
+        self._publish(fitted.attributes)
+        return fitted
+
+
+class Leaks(SecondMoment):
+    def _recipe(self, curator: DataCurator) -> Fitted:
+        fitted = super()._recipe(curator)
+        largest = max(float(np.abs(chunk.X).max()) for chunk in curator._read())
+        return Fitted({**fitted.attributes, "largest_": largest})
+
+
+class SeedsItsNoise(SecondMoment):
+    def _fit(self, X: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with unsafe_seeded_noise(0):
+                return super()._fit(X)
+
+
+class SavesNothing(SecondMoment):
+    _saved_state = SavedState(INPUT, lambda *_: None, {})
+
+
+def estimator(kind: type, folder: Path) -> EstimatorDraft:
+    X, other = np.random.default_rng(0).standard_normal((2, 60, 3))
+    return EstimatorDraft(kind, X, other, {"radius": -1.0}, folder)
+
+
+def test_an_estimator_that_follows_the_list(tmp_path: Path) -> None:
+    assert first_missing("A new estimator", estimator(SecondMoment, tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    ("step", "kind"),
+    [
+        ("clones_with_its_parameters", StoresAnother),
+        ("refuses_wrong_parameters_unspent", ChecksLate),
+        ("charges_its_plan_once", ForgetsTheCharge),
+        ("changes_nothing_where_it_is_refused", WritesFirst),
+        ("changes_nothing_where_it_fails", PublishesEarly),
+        ("shows_nothing_but_releases", Leaks),
+        ("draws_fresh_noise", SeedsItsNoise),
+        ("saves_and_loads", SavesNothing),
+    ],
+)
+def test_an_estimator_without_a_step(step: str, kind: type, tmp_path: Path) -> None:
+    assert first_missing("A new estimator", estimator(kind, tmp_path)) == step
