@@ -47,7 +47,7 @@ def test_no_fit_walks_farther_than_today(name: str) -> None:
     way = NOISY[name]
     with quiet():
         # What is imported or computed once and for all belongs to no fit.
-        way.call(way.build())
+        walk(lambda: way.call(way.build()))
         estimator = way.build()
         n_files, n_crossings = length(walk(lambda: way.call(estimator)))
     print(f"{name}: {n_files} files, {n_crossings} crossings; the goal is {GOAL}")
@@ -70,7 +70,7 @@ def test_the_walk_sees_a_detour(monkeypatch: pytest.MonkeyPatch) -> None:
         ReleasePlan.split(1.0, 0.0, {"a": 1.0})
 
     with quiet():
-        way.call(way.build())
+        walk(lambda: way.call(way.build()))
         straight = length(walk(lambda: way.call(way.build())))
         monkeypatch.setattr(PrivateEstimatorMixin, "_check_parameters", detour)
         assert length(walk(lambda: way.call(way.build())))[1] > straight[1]
