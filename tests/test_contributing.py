@@ -18,8 +18,13 @@ from checklists import (
 )
 from scipy import stats
 from sklearn.base import BaseEstimator
+from ways_to_fit import COUNTS, SAMPLES, start_of
 
-from sktensor_dp import unsafe_seeded_noise
+from sktensor_dp import (
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    unsafe_seeded_noise,
+)
 from sktensor_dp.estimator.base import Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.input_errors import checked_table
 from sktensor_dp.estimator.parameters import Number
@@ -347,3 +352,20 @@ def test_an_estimator_that_follows_the_list(tmp_path: Path) -> None:
 )
 def test_an_estimator_without_a_step(step: str, kind: type, tmp_path: Path) -> None:
     assert first_missing("A new estimator", estimator(kind, tmp_path)) == step
+
+
+# Those that take one table; what is replayed are answers, and a vocabulary is none.
+OF_THE_PACKAGE = {
+    PrivateSpectralLDA: (COUNTS, COUNTS[::-1] * 2, {"n_components": 0}),
+    PrivateTensorPowerMethod: (SAMPLES, 3 * SAMPLES[::-1], {"n_components": 0}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+@pytest.mark.parametrize("kind", OF_THE_PACKAGE)
+def test_estimators_of_the_package_follow_the_list(kind: type, tmp_path: Path) -> None:
+    X, other, wrong = OF_THE_PACKAGE[kind]
+    draft = EstimatorDraft(
+        lambda **more: kind(**{**start_of(kind), **more}), X, other, wrong, tmp_path
+    )
+    assert first_missing("A new estimator", draft) is None
