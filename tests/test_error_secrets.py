@@ -268,7 +268,7 @@ def test_names_of_columns_are_not_shown_not_even_one_close_to_what_was_given(tmp
     """Without a header they are cells: a message says how many there are, and where they are."""
     path = tmp_path / "a.csv"
     path.write_text("stars, Review\n5,fine\n")
-    with pytest.raises(ValueError, match="column 'review' does not exist: .* 2 columns") as caught:
+    with pytest.raises(ValueError, match=r"column 'review' does not exist: .* 2 columns") as caught:
         load_texts(path, "review")
     assert "exactly as it stands in its header" in str(caught.value)
     assert "stars" not in str(caught.value)

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from sktensor_dp import (
     BudgetAccountant,
     PrivateCPCompletion,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
 )
 from sktensor_dp.completion.plan import least_numbers
@@ -55,6 +58,36 @@ def test_a_rank_or_core_beyond_memory_is_refused():
     refused(PrivateCPCompletion, X, "at rank=1000000000 needs", rank=10**9, perturbation="input")
     wide = np.argwhere(np.ones((2,) * 4)).repeat(10, axis=1)
     refused(PrivateTuckerCompletion, wide, "which has 80 rows, at rank=2", perturbation="input")
+
+
+SECOND = {"data_norm": 1.0, "perturbation": "whitened_tensor"}
+THIRD = {"data_norm": 1.0, "perturbation": "moment_tensor", "whiten": False}
+TOO_WIDE = [
+    (PrivateSpectralLDA, {}, 10**9),
+    (PrivateSpectralLDA, {"epsilon": 1e9, "n_refinements": 0}, 10**6),
+    (PrivateTensorPowerMethod, {"moment": "single_topic"}, 10**9),
+    (PrivateTensorPowerMethod, SECOND, 10**6),
+    (PrivateTensorPowerMethod, {**SECOND, "moment": "gaussian_mixture"}, 10**6),
+    (PrivateTensorPowerMethod, {**SECOND, "epsilon": np.inf}, 10**6),
+    (PrivateTensorPowerMethod, THIRD, 2000),
+    (PrivateTensorPowerMethod, {"data_norm": 1.0}, 10**9),
+    (PrivateTensorPowerMethod, {"data_norm": 1.0, "perturbation": "iteration"}, 10**9),
+]
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "fit_chunks"])
+@pytest.mark.parametrize(("model", "parameters", "n_features"), TOO_WIDE)
+def test_features_that_memory_cannot_hold_are_refused(model, parameters, n_features, method):
+    accountant = BudgetAccountant(100.0, 1e-4)
+    estimator = model(2, accountant=accountant, **parameters)
+    if not hasattr(estimator, method):
+        return  # as its parameters decide
+    X = sp.csr_array((60, n_features), dtype=np.int64)
+    size = {"n_samples": 60, "n_features": n_features} if method == "fit_chunks" else {}
+    with pytest.raises(ValueError, match=f"fit of {n_features} features .* GB of memory"):
+        getattr(estimator, method)([X] if size else X, **size)
+    assert accountant.entries == ()
+    assert not hasattr(estimator, "components_")
 
 
 def test_what_fits_is_not_refused():

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
-from sktensor_dp.estimator.input_kinds import converted, refuse_other_kinds
+from sktensor_dp.estimator.input_kinds import converted, named, refuse_other_kinds
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.statistics.entries import as_entries
 from sktensor_dp.statistics.reading import read
@@ -113,10 +113,11 @@ def _plain(array: NDArray[Any], message: str) -> NDArray[Any]:
         raise ValueError(message)
     if array.dtype.kind != "O":
         return array
+    name = message[:1]
     # numpy's own message quotes the entry.
     return read(
-        lambda: array.astype(np.float64),
-        message[:1],
+        lambda: named(lambda: array.astype(np.float64), name),
+        name,
         lambda quoting: message if quoting.startswith("could not convert") else None,
     )
 

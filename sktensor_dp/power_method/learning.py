@@ -11,12 +11,17 @@ from sklearn.utils import check_random_state
 from sktensor_dp.estimator.base import Fitted, PlannedFit, PrivateEstimatorMixin
 from sktensor_dp.estimator.input_errors import checked_table
 from sktensor_dp.exceptions import NotEnoughDataWarning
-from sktensor_dp.power_method.plan import AFTER_RELEASE, MomentPlan, plan_moments
+from sktensor_dp.power_method.plan import (
+    AFTER_RELEASE,
+    MomentPlan,
+    check_moments_fit,
+    plan_moments,
+)
 from sktensor_dp.power_method.recipe import FittedComponents, fit_gaussian_mixture, fit_raw_moments
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.privacy.curators.samples import SampleCurator, TensorCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
+from sktensor_dp.spectral_topics.plan import TopicPlan, check_topics_fit, plan_topics
 from sktensor_dp.spectral_topics.recipe import SpectralFit
 from sktensor_dp.statistics.counts import CountChunks, as_counts
 from sktensor_dp.statistics.power_iterations import TensorChunk
@@ -120,6 +125,7 @@ class PowerLearningMixin(PrivateEstimatorMixin):
         self, chunks: CountChunks, columns: Mapping[str, Any]
     ) -> PlannedFit[DocumentCurator]:
         plan = self._topic_plan(chunks.n_units, chunks.n_features)
+        check_topics_fit(plan, chunks.n_features, self.epsilon)
         max_iter = self.max_iter or AFTER_RELEASE
 
         def recipe(curator: DocumentCurator) -> Fitted:
@@ -143,6 +149,7 @@ class PowerLearningMixin(PrivateEstimatorMixin):
     ) -> PlannedFit[SampleCurator]:
         n_features = chunks.n_features
         plan = self._plan(chunks.n_units, n_features, self.perturbation)
+        check_moments_fit(plan, n_features)
         offset = self._offset()
 
         def recipe(curator: SampleCurator) -> Fitted:

@@ -3,10 +3,17 @@
 import math
 from dataclasses import dataclass
 
+from sktensor_dp.estimator.memory import check_memory
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_topics.plan import signal
 
-__all__ = ["AFTER_RELEASE", "MomentPlan", "plan_moments", "power_iterations_needed"]
+__all__ = [
+    "AFTER_RELEASE",
+    "MomentPlan",
+    "check_moments_fit",
+    "plan_moments",
+    "power_iterations_needed",
+]
 
 # Beyond, the second moment of all features takes 2 GiB.
 LARGEST_SECOND_MOMENT = 2**14
@@ -53,6 +60,22 @@ class MomentPlan:
     def third(self) -> str:
         """Name of the release of third moments."""
         return self.names[-1]
+
+
+def check_moments_fit(plan: MomentPlan, n_features: int) -> None:
+    """Refuse features whose moments, or steps on them, memory cannot hold."""
+    d = float(n_features)
+    if plan.perturbation in ("iteration", "stream"):
+        numbers, advice = d * (plan.n_components + plan.n_restarts), "or less n_restarts"
+    else:
+        # Without a second moment there is no subspace: the third one is of all features.
+        numbers = d**2 if "second_moments" in plan.names else d**3
+        advice = "or by perturbation='stream', which needs memory in proportion to them"
+    check_memory(
+        numbers,
+        f"A fit of {n_features} features by perturbation={plan.perturbation!r}",
+        f"Fit fewer features, {advice}.",
+    )
 
 
 def plan_moments(

@@ -22,6 +22,7 @@ from sktensor_dp.power_method.learning import (
     attributes_of,
     found_by,
 )
+from sktensor_dp.power_method.plan import check_moments_fit
 from sktensor_dp.power_method.recipe import FittedComponents
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.samples import SampleCurator
@@ -188,6 +189,7 @@ class PowerStreamMixin(PowerLearningMixin):
         """Plan one step on a batch that no other step reads, at the full budget."""
         chunks = SampleChunks(X, *X.shape)
         plan = self._plan(chunks.n_units, chunks.n_features, "stream")
+        check_moments_fit(plan, chunks.n_features)
         budget, payer = (self.epsilon, self.delta, self._radius()), self._payer()
 
         def recipe(curator: SampleCurator) -> Fitted:

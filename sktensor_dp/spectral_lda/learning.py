@@ -16,7 +16,7 @@ from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_lda.stream import StreamState, continue_stream
-from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
+from sktensor_dp.spectral_topics.plan import TopicPlan, check_topics_fit, plan_topics
 from sktensor_dp.spectral_topics.recipe import FittedTopics, SpectralFit
 from sktensor_dp.statistics.counts import CountChunks, as_counts
 
@@ -51,6 +51,7 @@ class TopicLearningMixin(PrivateEstimatorMixin):
     ) -> PlannedFit[DocumentCurator]:
         """Plan a fit of validated data, or with `begins` of the first batch of a stream."""
         plan = self._plan(chunks.n_units, chunks.n_features)
+        check_topics_fit(plan, chunks.n_features, self.epsilon)
         budget, payer = (self.epsilon, self.delta), self._payer()
 
         def recipe(curator: DocumentCurator) -> Fitted:
