@@ -272,8 +272,26 @@ def test_refuses_wrong_parameters():
         make_private_scorer("neg_mean_squared_error")(users, *cells())
 
 
-# The checks fit a few dozen rows; a search of one trial fits four fifths of them.
-@parametrize_with_checks([topics(param_distributions={"doc_topic_prior": [0.5]}, n_trials=1)])
+class LastFifth:
+    """The last fifth of the rows is held out."""
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        return 1
+
+    def split(self, X, y=None, groups=None):
+        if len(X) == 1:
+            raise ValueError("n_samples=1 cannot be split")
+        yield tuple(np.split(np.arange(len(X)), [4 * len(X) // 5]))
+
+    def __repr__(self):  # ids of tests hold it
+        return "LastFifth()"
+
+
+# The checks fit a few dozen rows; a search of one trial fits four fifths of them. What is wrong
+# is in the first row: were it held out by chance, it would only score badly.
+@parametrize_with_checks(
+    [topics(param_distributions={"doc_topic_prior": [0.5]}, n_trials=1, cv=LastFifth())]
+)
 @pytest.mark.filterwarnings("ignore:n_components=.* exceeds:UserWarning")
 def test_scikit_learn_checks_of_a_search(estimator, check):
     with unsafe_seeded_noise(0):

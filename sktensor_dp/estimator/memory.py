@@ -51,5 +51,5 @@ def check_memory(numbers: float, what: str, advice: str) -> None:
     if 8 * numbers > size:
         raise ValueError(
             f"{what} needs at least {8e-9 * numbers:.3g} GB of memory; there are "
-            f"{1e-9 * size:.3g}. Nothing was charged. {advice}"
+            f"{1e-9 * size:.3g}. Nothing was charged for this fit. {advice}"
         )

@@ -19,7 +19,13 @@ from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_files.fitted_state import FittedStateMixin
 from sktensor_dp.model_selection.candidates import checked_distributions
 from sktensor_dp.model_selection.scorer import PrivateScorer, make_private_scorer
-from sktensor_dp.model_selection.steps import check_names, has_pure_noise, private_prefix, step_at
+from sktensor_dp.model_selection.steps import (
+    check_names,
+    check_values,
+    has_pure_noise,
+    private_prefix,
+    step_at,
+)
 from sktensor_dp.model_selection.trials import Trial, TrialCosts, Trials, public_splits
 from sktensor_dp.model_selection.unit_rows import n_rows
 from sktensor_dp.model_selection.unit_scores import (
@@ -232,8 +238,9 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is wrong or a step would leak (no budget is spent then), or if the
-            estimator refuses a candidate or the data, after the search was charged.
+            If a parameter, or a listed value of one, is wrong or a step would leak (no budget
+            is spent then), or if the estimator refuses a candidate that was drawn or the data,
+            after the search was charged.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
@@ -280,6 +287,7 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         distributions = checked_distributions(self.param_distributions)
         for one in distributions:
             check_names(one, self.estimator, prefix)
+            check_values(one, self.estimator, prefix)
         scoring = self.scoring
         if scoring is None:
             scoring = default_score(step_at(self.estimator, prefix), is_regressor(self.estimator))

@@ -10,8 +10,16 @@ from sklearn.utils import get_tags
 
 from sktensor_dp.completion.base import CompletionMixin
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
+from sktensor_dp.estimator.parameters import check_parameters
 
-__all__ = ["check_names", "configured", "has_pure_noise", "private_prefix", "step_at"]
+__all__ = [
+    "check_names",
+    "check_values",
+    "configured",
+    "has_pure_noise",
+    "private_prefix",
+    "step_at",
+]
 
 # Parameters of the private step that the search sets itself.
 OWN = ("epsilon", "delta", "accountant", "verbose")
@@ -83,6 +91,28 @@ def check_names(candidates: Mapping[str, Any], estimator: Any, prefix: str) -> N
                 f"param_distributions names {name!r}, which is no parameter of "
                 f"{type(estimator).__name__}."
             )
+
+
+def check_values(candidates: Mapping[str, Any], estimator: Any, prefix: str) -> None:
+    """Refuse values of the private step that are outside the range of their parameter.
+
+    Each is tried by itself. What a distribution draws, or is wrong only together with
+    others or with the data, is known when it is drawn.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter.
+    """
+    if prefix and any(prefix.startswith(f"{name}__") for name in candidates):
+        return  # candidates for the step itself, whose parameters may be others
+    step = clone(step_at(estimator, prefix))
+    for name, values in candidates.items():
+        own = name.removeprefix(prefix)
+        known = name.startswith(prefix) and own in step._own_constraints
+        constraints = {own: step._own_constraints[own]} if known else {}
+        for value in values if constraints and not hasattr(values, "rvs") else ():
+            check_parameters(clone(step).set_params(**{own: value}), constraints)
 
 
 def configured(
