@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from small_corpora import counts
 
 from sktensor_dp import (
@@ -209,3 +211,16 @@ def test_both_ends_of_the_range_of_regularization_fit(case, epsilon, end):
     cls, parameters, fit = CASES[case]
     model = fit(cls(**{**parameters, "epsilon": epsilon, "regularization": end}))
     assert np.isfinite(model.predict(CELLS)).all()
+
+
+@pytest.mark.parametrize("prefix", ["", "privatespectrallda__"])
+@pytest.mark.parametrize(("name", "wrong"), [("n_components", 0), ("doc_topic_prior", 1e300)])
+def test_listed_values_of_a_search_are_refused_before_its_charge(name, wrong, prefix):
+    accountant = BudgetAccountant(INF, 0.9999)
+    topics = PrivateSpectralLDA(2)
+    model = make_pipeline(FunctionTransformer(), topics) if prefix else topics
+    good = {prefix + "n_refinements": [0]}
+    for given in ({**good, prefix + name: [1, wrong]}, [good, {prefix + name: [1, wrong]}]):
+        with pytest.raises(ValueError, match=f"The '{name}' parameter of PrivateSpectralLDA"):
+            fit_counts(PrivateSearchCV(model, given, accountant=accountant))
+    assert accountant.entries == ()

@@ -146,20 +146,6 @@ def test_enclosing_accountant_is_charged_once():
     assert [entry.release for entry in budget.entries] == ["private_selection"]
 
 
-def test_listed_values_out_of_range_are_refused_before_the_charge():
-    budget = BudgetAccountant(100.0, 0.1)
-    X = counts(60)
-    for model, prefix in ((PrivateSpectralLDA(2), ""), (
-        make_pipeline(FunctionTransformer(), PrivateSpectralLDA(2)), "privatespectrallda__",
-    )):  # fmt: skip
-        for name, wrong in (("n_components", 0), ("doc_topic_prior", 1e300)):
-            one = {prefix + name: [1, wrong], prefix + "n_refinements": [0]}
-            for given in (one, [{prefix + "n_refinements": [0]}, one]):
-                with pytest.raises(ValueError, match=f"The '{name}' parameter of PrivateSpectral"):
-                    PrivateSearchCV(model, given, accountant=budget).fit(X)
-    assert budget.entries == ()
-
-
 def test_a_fit_may_not_cost_more_than_planned():
     for factor, delta in ((1.01, 1e-6), (1.01, 0)):
         with pytest.raises(BudgetError, match="more than its share"):

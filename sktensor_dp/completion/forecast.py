@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from sktensor_dp.completion.plan import RESIDUAL, SlicePlan, plan_completion, plan_slices
 from sktensor_dp.privacy.piecewise import piecewise_deviation
@@ -41,6 +42,11 @@ class CompletionForecast:
     of_mean: float
     of_biases: float
     finds_components: bool
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickles of before lack what was assumed.
+        told = state["of_mean"]
+        vars(self).update({"deviation": told, "bias_deviation": told * BIAS / SPREAD, **state})
 
     @property
     def mean_is_all(self) -> bool:
