@@ -48,6 +48,14 @@ class NoisyMean(RegressorMixin, PrivateEstimatorMixin, BaseEstimator):
     def predict(self, X):
         return np.full(len(X), self.mean_ + self.shift)
 
+    def _target_range(self):
+        return self.bounds
+
+    def _worst_case(self, n_units):
+        X, y = np.zeros((n_units or 10, 1)), np.full(n_units or 10, np.mean(self.bounds))
+        low, high = (np.concatenate([[end], y[1:]]) for end in self.bounds)
+        return (X, low), (X, high), lambda fitted: fitted.mean_
+
 
 def targets(n=2000, seed=0):
     rng = np.random.default_rng(seed)

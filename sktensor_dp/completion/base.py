@@ -16,19 +16,19 @@ from sktensor_dp.completion.entry_recipes import CPRecipe, Model, TuckerRecipe, 
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
 from sktensor_dp.completion.inference import values_at
 from sktensor_dp.completion.inputs import (
+    check_combination,
+    check_forecast_sizes,
     checked_bounds,
     checked_values,
     coordinate_array,
+    has_units,
     wanted_coordinates,
 )
-from sktensor_dp.completion.plan import (
-    check_model_size,
-    plan_completion,
-    plan_slices,
-)
+from sktensor_dp.completion.plan import check_model_size, plan_completion, plan_slices
 from sktensor_dp.completion.slice_recipes import SharedModel, UnitParameters, fit_slices, fold_in
+from sktensor_dp.completion.worst_case import worst_neighbours
 from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
-from sktensor_dp.estimator.input_errors import check_sizes
+from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.input_kinds import dense_tensor
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.exceptions import NotEnoughDataWarning
@@ -45,16 +45,6 @@ Floats = NDArray[np.float64]
 BLOCK = 2**20
 # Beyond these factors one of penalty and data is lost in the other's rounding.
 REGULARIZATION = (1e-9, 1e9)
-SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
-
-
-def _has_units(estimator: Any) -> bool:
-    if estimator.privacy_unit == "slice":
-        return True
-    raise AttributeError(
-        "fold_in is for privacy_unit='slice'; where the unit is an entry all parameters are "
-        "released, and predict uses them."
-    )
 
 
 class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
@@ -255,7 +245,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             result[cells] = self._values(np.column_stack(np.unravel_index(cells, self.shape_)))
         return np.clip(result, *self.bounds_).reshape(self.shape_)
 
-    @available_if(_has_units)
+    @available_if(has_units)
     def fold_in(self, X: ArrayLike, y: ArrayLike) -> UnitParameters:
         """Fit the parameters of units to their own entries, at the holder of these.
 
@@ -300,10 +290,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         """
         self._check_all()
         low, high = checked_bounds(self)
-        lengths = dict(zip((f"shape[{m}]" for m in range(len(shape))), shape, strict=True))
-        check_sizes(n_observed=n_observed, **lengths)
-        if len(shape) < 2:
-            raise ValueError(f"shape must have two lengths or more, got {len(shape)}.")
+        check_forecast_sizes(n_observed, shape)
         return forecast_completion(
             n_observed, tuple(shape), max(self._checked_ranks(tuple(shape))), high - low,
             epsilon=self.epsilon, delta=self.delta, perturbation=self.perturbation,
@@ -377,13 +364,22 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
     def _check_all(self) -> None:
         self._check_parameters()
         checked_bounds(self)
-        if self.privacy_unit == "slice" and self.perturbation not in SLICE_PERTURBATIONS:
-            raise ValueError(
-                f"privacy_unit='slice' needs perturbation 'auto' or 'sufficient_statistics', got "
-                f"{self.perturbation!r}."
-            )
-        if self.perturbation == "gradient" and self.max_iter == 0:
-            raise ValueError("perturbation='gradient' needs max_iter >= 1, or None.")
+        check_combination(self)
+
+    @property
+    def _unit_is_row(self) -> bool:
+        return self.privacy_unit != "slice"
+
+    def _has_pure_noise(self) -> bool:
+        # Completions take noise of pure epsilon wherever it is the smaller one.
+        return self.perturbation in ("auto", "input", "sufficient_statistics")
+
+    def _target_range(self) -> tuple[float, float] | None:
+        return self.bounds
+
+    def _worst_case(self, n_units: int | None) -> Neighbours:
+        unit_mode = None if self._unit_is_row else self.unit_mode
+        return worst_neighbours(self.bounds, self.shape, unit_mode)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "shape_")

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from sktensor_dp.estimator.hooks import Hooks
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_parameters
 from sktensor_dp.model_files.saving import ModelFileMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant, charges_of
@@ -93,11 +94,11 @@ def columns_of(witness: Any) -> dict[str, Any]:
     return {name: vars(witness)[name] for name in COLUMNS if name in vars(witness)}
 
 
-class PrivateEstimatorMixin(ModelFileMixin):
+class PrivateEstimatorMixin(Hooks, ModelFileMixin):
     """Parameters ``epsilon, delta, accountant, random_state, verbose`` and the report.
 
-    A subclass lists its other parameters in ``_own_constraints`` and names
-    its unit of privacy in ``_unit``.
+    A subclass lists its other parameters in ``_own_constraints``, names its unit of
+    privacy in ``_unit``, and overrides those of the :class:`Hooks` whose answers do not fit.
     """
 
     _unit: ClassVar[str] = "sample"

@@ -7,7 +7,6 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.model_selection.unit_rows import n_rows
 from sktensor_dp.model_selection.unit_scores import (
@@ -18,6 +17,7 @@ from sktensor_dp.model_selection.unit_scores import (
     check_scoring,
     check_targets,
     checked_score_bounds,
+    hooks_of,
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant
 from sktensor_dp.privacy.curator import DataCurator
@@ -148,13 +148,16 @@ class PrivateScorer:
             can be scored. A single row that cannot be scored counts as the lower bound.
         """
         step = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-        if getattr(step, "privacy_unit", None) == "slice":
-            raise ValueError("privacy_unit='slice' cannot be scored row by row.")
+        if not hooks_of(step)._unit_is_row:
+            raise ValueError(
+                f"A {type(step).__name__} that protects units of several rows, as with "
+                "privacy_unit='slice', cannot be scored row by row."
+            )
         low, high = checked_score_bounds(self.bounds, self.metric, step, "bounds")
         kind = UnitMetric if callable(self.metric) else UnitScores
         query = HeldOutScores(kind(self.metric, estimator), low, high)  # type: ignore[arg-type]
         n_units = read(lambda: n_rows(X), "X")
-        if isinstance(step, PrivateEstimatorMixin):
+        if hooks_of(step) is step:
             check_is_fitted(step)
         if y is not None:
             check_targets(y, n_units)

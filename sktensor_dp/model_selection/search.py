@@ -22,7 +22,6 @@ from sktensor_dp.model_selection.scorer import PrivateScorer, make_private_score
 from sktensor_dp.model_selection.steps import (
     check_names,
     check_values,
-    has_pure_noise,
     private_prefix,
     step_at,
 )
@@ -252,7 +251,7 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         check_scorable(scoring, self.estimator, y, n_units, "scoring")
         splits = public_splits(self.cv, self.test_size, n_units, self.random_state)
         stop = stop_probability(self.n_trials)
-        pure = has_pure_noise(step_at(self.estimator, prefix))
+        pure = step_at(self.estimator, prefix)._has_pure_noise()
         delta = 0.0 if pure else float(self.delta)
         costs = TrialCosts.shared(trial_cost(self.epsilon, delta, stop), splits, n_units)
         trials = Trials(

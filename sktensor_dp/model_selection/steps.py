@@ -8,7 +8,6 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from sktensor_dp.completion.base import CompletionMixin
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.estimator.parameters import check_parameters
 
@@ -16,7 +15,6 @@ __all__ = [
     "check_names",
     "check_values",
     "configured",
-    "has_pure_noise",
     "private_prefix",
     "step_at",
 ]
@@ -62,9 +60,10 @@ def private_prefix(estimator: Any, public_steps: Collection[str]) -> str:
             "for example, is best fitted once, before the search."
         )
     prefix, step = found[0]
-    if getattr(step, "privacy_unit", None) == "slice":
+    if not step._unit_is_row:
         raise ValueError(
-            "privacy_unit='slice' is not supported here: rows are held out one by one, and those "
+            f"A {type(step).__name__} that protects units of several rows, as with "
+            "privacy_unit='slice', is not supported here: rows are held out one by one, and those "
             "of one user would fall on both sides."
         )
     if step.accountant is not None:
@@ -164,22 +163,6 @@ def step_at(estimator: Any, prefix: str) -> Any:
     for name in prefix.split("__")[:-1]:
         estimator = estimator.named_steps[name]
     return estimator
-
-
-def has_pure_noise(step: Any) -> bool:
-    """Whether a private step spends a pure epsilon, whatever delta it is given.
-
-    Examples
-    --------
-    >>> from sktensor_dp import PrivateCPCompletion
-    >>> has_pure_noise(PrivateCPCompletion())
-    True
-    >>> has_pure_noise(PrivateCPCompletion(perturbation="gradient"))
-    False
-    """
-    # Completions take noise of pure epsilon wherever it is the smaller one.
-    sums_or_values = ("auto", "input", "sufficient_statistics")
-    return isinstance(step, CompletionMixin) and step.perturbation in sums_or_values
 
 
 def _private_steps(

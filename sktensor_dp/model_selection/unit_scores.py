@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
+from sktensor_dp.estimator.hooks import Hooks
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.model_selection.unit_rows import (
     answers,
@@ -33,6 +34,7 @@ __all__ = [
     "check_targets",
     "checked_score_bounds",
     "default_score",
+    "hooks_of",
 ]
 
 Floats = NDArray[np.float64]
@@ -185,26 +187,17 @@ def check_targets(y: Any, n_units: int) -> None:
         raise ValueError(f"y must have a target for each of the {n_units} rows, got {found}.")
 
 
-def default_score(step: Any, is_regressor: bool) -> str:
-    """Name of the score of a private estimator that is a mean over units.
+def hooks_of(step: Any) -> Hooks:
+    """Who answers for a model: itself, or defaults for one that is public."""
+    return step if isinstance(step, Hooks) else Hooks()
 
-    Raises
-    ------
-    ValueError
-        If it has none.
 
-    Examples
-    --------
-    >>> from sktensor_dp import PrivateSpectralLDA
-    >>> default_score(PrivateSpectralLDA(), False)
-    'log_likelihood_per_token'
-    """
-    if is_regressor:
-        return "neg_mean_squared_error"
-    if not hasattr(step, "score_samples"):
+def default_score(step: Hooks, is_regressor: bool) -> str:
+    """Name of the score of a private estimator that is a mean over units, or ValueError."""
+    found = "neg_mean_squared_error" if is_regressor else step._unit_score()
+    if found is None:
         raise ValueError(f"scoring must be given: {type(step).__name__} has no default.")
-    documents = hasattr(step, "doc_topic_prior") or getattr(step, "moment", "") == "single_topic"
-    return "log_likelihood_per_token" if documents else "log_likelihood"
+    return found
 
 
 def checked_score_bounds(
@@ -265,9 +258,9 @@ def _implied_bounds(scoring: Any, step: Any) -> tuple[float, float] | None:
         return 0.0, 1.0
     if scoring == "log_likelihood_per_token" and hasattr(step, "n_features_in_"):
         return -WORST_TOKEN * math.log(max(step.n_features_in_, 2)), 0.0
-    bounds = getattr(step, "bounds", None)
-    if isinstance(scoring, str) and bounds is not None:
-        width = float(bounds[1]) - float(bounds[0])
+    targets = hooks_of(step)._target_range()
+    if isinstance(scoring, str) and targets is not None:
+        width = float(targets[1]) - float(targets[0])
         return {
             "neg_mean_squared_error": (-(width**2), 0.0),
             "neg_mean_absolute_error": (-width, 0.0),

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 
 from sktensor_dp.estimator.base import NONE, columns_of
 from sktensor_dp.estimator.forecast import Forecast
+from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.input_errors import check_sizes
 from sktensor_dp.estimator.input_kinds import dense_tensor
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
@@ -19,6 +20,7 @@ from sktensor_dp.power_method.inference import ComponentInferenceMixin
 from sktensor_dp.power_method.learning import PERTURBATIONS
 from sktensor_dp.power_method.saved import SAVED_COMPONENTS
 from sktensor_dp.power_method.stream import PowerStreamMixin
+from sktensor_dp.power_method.worst_case import worst_samples
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.spectral_topics.forecast import forecast
 from sktensor_dp.statistics.counts import CountChunks
@@ -324,6 +326,13 @@ class PrivateTensorPowerMethod(
         plan = self._plan(n_samples, n_features, self.perturbation)
         embedding = Embedding(self._radius(), self._offset())
         return forecast_moments(plan, n_samples, n_features, embedding, self.delta == 0)
+
+    def _unit_score(self) -> str:
+        return "log_likelihood" + "_per_token" * (self.moment == "single_topic")
+
+    def _worst_case(self, n_units: int | None) -> Neighbours:
+        shuffled_by = self.random_state if self.perturbation == "stream" else None
+        return worst_samples(self.data_norm, shuffled_by, n_units)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

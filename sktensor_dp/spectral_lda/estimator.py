@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from sktensor_dp.estimator.base import NONE, columns_of
+from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.input_errors import check_sizes, check_source
 from sktensor_dp.estimator.input_kinds import Numeric
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
@@ -18,6 +19,7 @@ from sktensor_dp.spectral_lda.inference import TopicInferenceMixin
 from sktensor_dp.spectral_lda.learning import LARGEST_PRIOR, TopicLearningMixin
 from sktensor_dp.spectral_lda.saved import SAVED_TOPICS
 from sktensor_dp.spectral_lda.stream import StreamState
+from sktensor_dp.spectral_lda.worst_case import worst_documents
 from sktensor_dp.spectral_topics.forecast import TopicForecast, forecast
 from sktensor_dp.statistics.counts import CountChunks
 
@@ -328,6 +330,12 @@ class PrivateSpectralLDA(
         return forecast(
             plan, n_samples, n_features, document_length, self._concentration(), self.delta == 0
         )
+
+    def _unit_score(self) -> str:
+        return "log_likelihood_per_token"
+
+    def _worst_case(self, n_units: int | None) -> Neighbours:
+        return worst_documents(n_units)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

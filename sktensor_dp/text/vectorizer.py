@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin
+from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import DataCurator
@@ -21,6 +22,7 @@ from sktensor_dp.statistics.text import TextChunks
 from sktensor_dp.text.documents import decode_documents, list_documents
 from sktensor_dp.text.plan import RELEASE, WordPlan, plan_words
 from sktensor_dp.text.saved import SAVED_VOCABULARY
+from sktensor_dp.text.worst_case import worst_texts
 
 __all__ = ["PrivateCountVectorizer"]
 
@@ -292,6 +294,9 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     def inverse_transform(self, X: Any) -> Any:
         """Words that occur in each row of counts, as scikit-learn says them; as raw as these."""
         return call_foreign(partial(super().inverse_transform, X), "Looking up words")
+
+    def _worst_case(self, n_units: int | None) -> Neighbours:
+        return worst_texts(self.max_words_per_document, n_units)
 
     def _planned_fit(
         self, raw_documents: Iterable[Any]

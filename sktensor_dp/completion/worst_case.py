@@ -1,0 +1,51 @@
+"""Neighbouring tensors on which a completion gives away the most."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from sktensor_dp.estimator.hooks import Neighbours
+
+__all__ = ["worst_neighbours"]
+
+
+def worst_neighbours(
+    bounds: Sequence[float] | None, shape: Sequence[int] | None, unit_mode: int | None
+) -> Neighbours:
+    """Values at the two bounds: of one entry, or of one unit of a mode."""
+    if bounds is None:
+        raise ValueError("bounds must be given: values are made of both.")
+    low, high = map(float, bounds)
+    if unit_mode is None:
+        return _worst_entry(low, high, 2 if shape is None else len(shape))
+    return _worst_slice(low, high, shape, unit_mode)
+
+
+def _worst_entry(low: float, high: float, n_modes: int) -> Neighbours:
+    """One entry, from the lower bound to the upper one."""
+    entry, ends = np.zeros((1, n_modes), dtype=np.intp), [np.array([end]) for end in (low, high)]
+    return (entry, ends[0]), (entry, ends[1]), lambda fitted: float(fitted.predict(entry)[0])
+
+
+def _worst_slice(
+    low: float, high: float, shape: Sequence[int] | None, unit_mode: int
+) -> Neighbours:
+    """Units at the middle; one rates two rows as far apart as it may, and the other way round."""
+    shared = 0 if unit_mode else 1
+    if shape is None or shape[shared] < 2:
+        raise ValueError(
+            f"shape must be given, with two rows or more in mode {shared}; got {shape!r}."
+        )
+    number = shape[unit_mode]
+    entries = np.zeros((2 * number, len(shape)), dtype=np.intp)
+    entries[:, unit_mode] = np.repeat(np.arange(number), 2)
+    entries[:, shared] = np.tile(np.arange(2), number)
+    values = np.full(2 * number, math.fsum((low / 2, high / 2)))
+    changed = values.copy()
+    values[:2], changed[:2] = (high, low), (low, high)
+    return (
+        (entries, values),
+        (entries, changed),
+        lambda fitted: float(fitted.biases_[shared][1] - fitted.biases_[shared][0]),
+    )

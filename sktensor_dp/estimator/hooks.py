@@ -1,0 +1,38 @@
+"""What search, scorer and audit ask of an estimator, and the answers that most would give."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+__all__ = ["Hooks", "Neighbours"]
+
+# Arguments of ``fit``, those for a neighbour, and a statistic that is larger on that one.
+Neighbours = tuple[tuple[Any, ...], tuple[Any, ...], Callable[[Any], float]]
+
+
+class Hooks:
+    """Answers of an estimator, by public numbers alone; a subclass says what is otherwise.
+
+    Nothing else is asked: neither for a type nor for the name of a parameter. An object of
+    this class answers for a model that is public.
+    """
+
+    @property
+    def _unit_is_row(self) -> bool:
+        """Whether units are rows, which may then be held out and scored one by one."""
+        return True
+
+    def _has_pure_noise(self) -> bool:
+        """Whether a fit spends a pure epsilon, whatever delta it is given."""
+        return False
+
+    def _unit_score(self) -> str | None:
+        """Name of the score of a search that is given none, for what is no regressor."""
+        return "log_likelihood" if hasattr(self, "score_samples") else None
+
+    def _target_range(self) -> Sequence[float] | None:
+        """Public (low, high) of targets and predictions, which bounds scores of these."""
+        return None
+
+    def _worst_case(self, n_units: int | None) -> Neighbours | None:
+        """Neighbours of about so many units, as far apart as the releases allow."""
+        return None

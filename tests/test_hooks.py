@@ -1,0 +1,157 @@
+"""Search, scorer and audit take estimators that they have never heard of, by their hooks."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.dummy import DummyRegressor
+from toy_regressor import NoisyMean, targets
+
+import sktensor_dp
+from sktensor_dp import PrivateSearchCV, make_private_scorer
+from sktensor_dp.estimator.base import PrivateEstimatorMixin
+from sktensor_dp.privacy.audit import audit, worst_case
+
+INF = float("inf")
+PACKAGE = Path(sktensor_dp.__file__).parent
+ASKING = sorted(
+    path for room in ("model_selection", "privacy/audit") for path in (PACKAGE / room).glob("*.py")
+)
+# What these ask of objects by name: conventions of scikit-learn and of containers, what fits
+# publish, and a hook.
+BY_NAME = {
+    *("best_estimator_", "feature_names_in_", "n_features_in_", "privacy_report_", "unit"),
+    *("__next__", "_skl_callbacks", "columns", "dtype", "iloc", "kind", "rvs", "shape"),
+    *("transform", "_worst_case"),
+}
+pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
+
+
+class Stranger(NoisyMean):
+    """Its parameters are called as others of this package, and mean something else."""
+
+    _estimator_type = None
+
+    def __init__(
+        self, shift=0.0, *, limits=(0.0, 10.0), privacy_unit="slice", moment="single_topic",
+        perturbation="input", epsilon=1.0, delta=1e-6, accountant=None, random_state=None,
+        verbose=0,
+    ):  # fmt: skip
+        super().__init__(
+            shift, epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state,
+            verbose=verbose,
+        )  # fmt: skip
+        del self.factor, self.fail, self.bounds
+        self.limits, self.privacy_unit = limits, privacy_unit
+        self.moment, self.perturbation = moment, perturbation
+
+    factor, fail = 1.0, False
+    bounds = property(lambda self: self.limits, lambda self, _: None, lambda self: None)
+
+
+class Pure(NoisyMean):
+    def _has_pure_noise(self):
+        return True
+
+
+class Families(NoisyMean):
+    _unit_is_row = False
+
+
+class Silent(PrivateEstimatorMixin, BaseEstimator):
+    """Says nothing of itself."""
+
+    def __init__(self, epsilon=1.0, accountant=None):
+        self.epsilon, self.accountant = epsilon, accountant
+
+
+class Density(Silent):
+    def score_samples(self, X):
+        return np.zeros(len(X))
+
+
+def test_a_third_party_estimator_is_searched_whatever_its_parameters_are_called():
+    X, y = targets(200)
+    search = PrivateSearchCV(Stranger(), {"shift": [-2.0, 0.0]}, epsilon=INF, n_trials=50.0)
+    assert search.fit(X, y).best_params_ == {"shift": 0.0}
+    fitted = search.best_estimator_
+    scorer = make_private_scorer("neg_mean_squared_error", epsilon=INF)
+    assert -1 < scorer(fitted, X, y) <= 0
+
+
+def test_the_kind_of_noise_is_asked_for():
+    X, y = targets(200)
+    rows = [
+        PrivateSearchCV(build(), {"shift": [0.0]}, delta=delta)
+        .fit(X, y)
+        .privacy_report_.rows
+        for build, delta in ((NoisyMean, 1e-6), (Pure, 1e-6), (NoisyMean, 0))
+    ]  # fmt: skip
+    assert [{row.epsilon > 0 for row in trial} for trial in rows] == [{False}, {True}, {True}]
+
+
+def test_units_of_several_rows_are_neither_held_out_nor_scored():
+    X, y = targets(20)
+    with pytest.raises(ValueError, match="Families that protects units of several rows"):
+        PrivateSearchCV(Families(), {}).fit(X, y)
+    with pytest.raises(ValueError, match="Families that protects units of several rows"):
+        make_private_scorer("accuracy")(Families(epsilon=INF).fit(X, y), X, y)
+
+
+def test_a_default_score_follows_from_what_an_estimator_offers():
+    X = np.zeros((10, 1))
+    with pytest.raises(ValueError, match="scoring must be given: Silent has no default"):
+        PrivateSearchCV(Silent(), {}).fit(X)
+    with pytest.raises(ValueError, match="bounds must be given"):
+        make_private_scorer("log_likelihood", epsilon=INF)(Density(), X)
+    assert (Silent()._unit_score(), Density()._unit_score()) == (None, "log_likelihood")
+
+
+def test_a_public_model_answers_by_defaults():
+    """Its attributes are no parameters of ours: `bounds` may be of anything."""
+    X, y = targets(20)
+    model = DummyRegressor().fit(X, y)
+    model.bounds, model.privacy_unit = (0, 1), "slice"
+    scorer = make_private_scorer("neg_mean_squared_error", epsilon=INF)
+    with pytest.raises(ValueError, match="bounds must be given"):
+        scorer(model, X, y)
+    bounded = make_private_scorer("neg_mean_squared_error", epsilon=INF, bounds=(-100, 0))
+    assert -1 < bounded(model, X, y) < 0
+
+
+def test_a_third_party_estimator_is_audited_at_its_worst():
+    """Without noise the neighbours, a tenth of the range apart, are told every time.
+
+    40 fits of each then show an epsilon of at least 1: rates off by .1 at most, and
+    log(.9 / .1) = 2.2. With noise the claim stands, unless by a chance of 1e-6.
+    """
+    case = worst_case(NoisyMean(), 10)
+    sharp = audit(NoisyMean(epsilon=INF), case.data, case.neighbour, n_runs=40,
+                  statistic=case.statistic)  # fmt: skip
+    assert sharp.epsilon_lower > 1
+    result = audit(NoisyMean(), case.data, case.neighbour, n_runs=100, statistic=case.statistic,
+                   confidence=1 - 1e-6)  # fmt: skip
+    assert result.epsilon_claim == pytest.approx(1.0)
+    assert not result.refutes_claim
+
+
+def test_an_estimator_without_worst_neighbours_is_told_so():
+    with pytest.raises(ValueError, match=r"hook _worst_case .* got a Silent"):
+        worst_case(Silent())
+
+
+@pytest.mark.parametrize("path", ASKING, ids=lambda path: path.stem)
+def test_nothing_asks_for_the_name_of_a_parameter_or_for_a_type_of_estimator(path):
+    calls = [
+        node
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", "") in {"getattr", "hasattr", "isinstance"}
+    ]
+    asked = [node for call in calls for node in ast.walk(call.args[1])]
+    assert {n.value for n in asked if isinstance(n, ast.Constant) and n.value} <= BY_NAME
+    ours = {n.id for n in asked if isinstance(n, ast.Name) and n.id.startswith("Private")}
+    assert ours <= {"PrivateEstimatorMixin", "PrivateScorer"}
+    assert not [n.id for n in asked if isinstance(n, ast.Name) and n.id.endswith("CompletionMixin")]
