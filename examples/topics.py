@@ -151,7 +151,7 @@ def show_forecast(
     options: argparse.Namespace, pipeline: Any, n_documents: int, progress: Progress
 ) -> None:
     """Say what the fit can be expected to find, from public numbers, before it is paid for."""
-    forecast = pipeline["topics"].plan(n_documents, options.max_features)
+    forecast = pipeline["topics"].forecast(n_documents, options.max_features)
     progress.note(
         f"forecast for {options.max_features:,} words and texts of 100, before anything is spent:"
     )

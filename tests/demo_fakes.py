@@ -87,7 +87,7 @@ class FakeTopics(BaseEstimator):
         self.privacy_report_ = fake_report("topics", X.shape[0])
         return self
 
-    def plan(self, n_samples, n_features):
+    def forecast(self, n_samples, n_features):
         return f"a forecast of {n_samples} by {n_features}"
 
     def transform(self, X):

@@ -331,11 +331,11 @@ def test_names_of_features(model):
 def test_forecasts_cost_nothing(model):
     accountant = BudgetAccountant(1.0, 1e-6)
     rich, poor = (build(model, accountant=accountant, epsilon=e) for e in (10.0, 0.01))
-    assert rich.expected_error(10**6, (1000, 1000)).finds_components
-    assert poor.expected_error(100, (50, 50)).mean_is_all
-    assert "mean is all" in str(poor.expected_error(100, (50, 50)))
+    assert rich.forecast(10**6, (1000, 1000)).finds_components
+    assert poor.forecast(100, (50, 50)).mean_is_all
+    assert "mean is all" in str(poor.forecast(100, (50, 50)))
     for options in (SLICE, {"perturbation": "output"}, {"perturbation": "gradient"}):
-        forecast = clone(poor).set_params(**options).expected_error(100, SHAPE)
+        forecast = clone(poor).set_params(**options).forecast(100, SHAPE)
         assert 0 < forecast.of_biases <= forecast.of_mean * 1.01
     assert accountant.entries == ()
 
@@ -344,7 +344,7 @@ def test_forecasts_cost_nothing(model):
 def test_forecasts_check_their_numbers(n):
     for arguments in ((n, SHAPE), (10, (4, n)), (10, (4,))):
         with pytest.raises(ValueError, match=r"int >= 1|two lengths"):
-            build().expected_error(*arguments)
+            build().forecast(*arguments)
 
 
 @all_models

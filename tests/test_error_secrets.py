@@ -74,7 +74,7 @@ def matrix_calls() -> Iterator[tuple[str, Any, str, tuple[Any, ...], dict[str, A
                 chunks = {"n_samples": 30, "n_features": 3}
                 yield name, build(**moment), "fit_chunks", ([X],), chunks
             yield name, build(), "partial_fit", (X,), {}
-            yield name, build(), "plan", (X, 3), {}
+            yield name, build(), "forecast", (X, 3), {}
             yield name, build().set_params(n_components=X), "fit", (COUNTS,), {}
         yield name, power(), "fit_chunks", ([X],), {}
         yield name, power(), "fit_tensor", (X,), {}
@@ -93,7 +93,7 @@ def completion_calls() -> Iterator[tuple[str, Any, str, tuple[Any, ...], dict[st
             yield name, build(), "fit", (X, np.ones(30)), {}
             yield name, build(), "fit_tensor", (X,), {}
             yield name, build(), "fit_tensor", (np.ones((10, 6)), X), {}
-            yield name, build(), "expected_error", (X, (10, 6)), {}
+            yield name, build(), "forecast", (X, (10, 6)), {}
             yield name, build().set_params(bounds=X), "fit", (CELLS, VALUES), {}
             yield name, build().set_params(rank=X), "fit", (CELLS, VALUES), {}
         for name, y in columns().items():

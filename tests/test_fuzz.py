@@ -179,17 +179,17 @@ def test_questions_to_a_fitted_model(model, X, y, texts):
 @examples(20)
 def test_forecasts_of_anything(build, a, b):
     for first, second in ((a, 5), (100, b), (a, b)):
-        attempt(build(), "plan", first, second)
-    assert attempt(build(), "plan", 100, 5) is None
+        attempt(build(), "forecast", first, second)
+    assert attempt(build(), "forecast", 100, 5) is None
 
 
 @pytest.mark.parametrize("build", TABLE)
 @given(a=st.sampled_from(WILD + HUGE), b=st.sampled_from(WILD + HUGE))
 @examples(20)
-def test_expected_errors_of_anything(build, a, b):
+def test_forecasts_of_completions_of_anything(build, a, b):
     for n_observed, shape in ((a, (5, 4)), (100, (b, 4)), (100, (4, 5, b)), (a, b), (100, [a, b])):
-        attempt(build(), "expected_error", n_observed, shape)
-    assert attempt(build(), "expected_error", 100, (5, 4)) is None
+        attempt(build(), "forecast", n_observed, shape)
+    assert attempt(build(), "forecast", 100, (5, 4)) is None
 
 
 @given(X=data(), y=arrays(ndims=(1, 1, 2)), norm=st.sampled_from([1.0, *WILD]))

@@ -234,7 +234,7 @@ def test_plans_say_what_a_fit_releases(perturbation, moment, delta, raw):
     if perturbation == "stream" and moment != "raw":
         return
     estimator = model(perturbation=perturbation, moment=moment, delta=delta, epsilon=8.0)
-    plan = estimator.plan(*raw.shape)
+    plan = estimator.forecast(*raw.shape)
     report = seeded(lambda: estimator.fit(raw)).privacy_report_
     exact = {"second_moments", "third_moments"}
     sigmas = {row.name: row.sigma for row in report.rows}
@@ -243,19 +243,21 @@ def test_plans_say_what_a_fit_releases(perturbation, moment, delta, raw):
         if row.name in exact:
             assert row.sigma == pytest.approx(sigmas[row.name])
     assert plan.enough
-    assert not estimator.plan(5, 6).enough
+    assert not estimator.forecast(5, 6).enough
     assert f"{len(raw)} samples: enough" in str(plan)
 
 
 def test_plans_need_fewer_samples_with_more_budget():
-    needed = [model(epsilon=eps).plan(1000, 50).n_samples_needed for eps in (0.1, 1.0, 10.0, INF)]
+    needed = [
+        model(epsilon=eps).forecast(1000, 50).n_samples_needed for eps in (0.1, 1.0, 10.0, INF)
+    ]
     assert needed == sorted(needed, reverse=True)
     assert needed[-1] == 3
 
 
 def test_the_default_is_chosen_by_public_numbers(raw):
-    assert isinstance(model().plan(1000, 20).releases, tuple)
-    names = [row.name for row in model().plan(1000, 20_000).releases]
+    assert isinstance(model().forecast(1000, 20).releases, tuple)
+    names = [row.name for row in model().forecast(1000, 20_000).releases]
     assert names == ["power_iterations"]
     assert model().fit(raw).privacy_report_.rows[0].name == "second_moments"
     assert PrivateTensorPowerMethod().get_params()["perturbation"] == "auto"

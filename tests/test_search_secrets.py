@@ -14,7 +14,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
-from sktensor_dp import PrivateSearchCV, PrivateTensorPowerMethod, model_selection
+from sktensor_dp import PrivateSearchCV, PrivateTensorPowerMethod
+from sktensor_dp.model_selection import search as searching
 
 ROWS = np.random.default_rng(0).uniform(0.5, 3, (600, 3))
 
@@ -102,7 +103,7 @@ def process_state():
 def test_no_trial_moves_what_the_process_keeps(monkeypatch):
     for trials in (3, 1, 8):
         bits = [(number,) for number in range(trials)]
-        monkeypatch.setattr(model_selection, "SecretTrials", lambda stop, bits=bits: bits)
+        monkeypatch.setattr(searching, "SecretTrials", lambda stop, bits=bits: bits)
         before = process_state()
         search(mixture(), random_state=0).fit(ROWS)
         after = process_state()

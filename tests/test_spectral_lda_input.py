@@ -229,7 +229,7 @@ def test_wrong_parameters_are_named_before_anything_is_spent(name, value):
         lambda: lda.fit(X),
         lambda: lda.partial_fit(X),
         lambda: lda.fit_chunks([X], n_samples=200, n_features=7),
-        lambda: lda.plan(200, 7),
+        lambda: lda.forecast(200, 7),
     ]
     for call in calls:
         with pytest.raises(ValueError, match=f"'{name}' parameter of PrivateSpectralLDA must be"):

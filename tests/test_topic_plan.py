@@ -67,7 +67,7 @@ def test_public_limits_need_no_histogram():
 def test_forecast_gets_better_with_documents_and_budget(n_features, delta):
     for epsilons, sizes in (((0.5, 1.0, 4.0), (10_000,) * 3), ((1.0,) * 3, (10**4, 10**5, 10**6))):
         forecasts = [
-            PrivateSpectralLDA(10, epsilon=epsilon, delta=delta).plan(size, n_features)
+            PrivateSpectralLDA(10, epsilon=epsilon, delta=delta).forecast(size, n_features)
             for epsilon, size in zip(epsilons, sizes, strict=True)
         ]
         sigmas = [{r.name: r.sigma for r in forecast.releases} for forecast in forecasts]
@@ -86,18 +86,18 @@ def _pairs(forecast):
 
 
 def test_forecast_says_itself():
-    forecast = PrivateSpectralLDA(10).plan(50_000, 2000)
+    forecast = PrivateSpectralLDA(10).forecast(50_000, 2000)
     text = str(forecast)
     assert all(release.name in text for release in forecast.releases)
     assert str(forecast.n_samples_needed) in text
     assert ("too few" in text) == (not forecast.enough)
     assert forecast.n_samples == 50_000
-    assert PrivateSpectralLDA(10).plan(10**8, 2000).enough
-    assert not PrivateSpectralLDA(10).plan(10, 2000).enough
+    assert PrivateSpectralLDA(10).forecast(10**8, 2000).enough
+    assert not PrivateSpectralLDA(10).forecast(10, 2000).enough
 
 
 def test_without_noise_everything_is_enough():
-    forecast = PrivateSpectralLDA(10, epsilon=math.inf).plan(100, 500)
+    forecast = PrivateSpectralLDA(10, epsilon=math.inf).forecast(100, 500)
     assert forecast.enough
     assert all(release.ratio == math.inf for release in forecast.releases)
     assert str(forecast)
@@ -107,10 +107,10 @@ def test_planning_spends_nothing_and_checks_parameters():
     from sktensor_dp import BudgetAccountant
 
     accountant = BudgetAccountant(1.0, 1e-6)
-    PrivateSpectralLDA(accountant=accountant).plan(1000, 100)
+    PrivateSpectralLDA(accountant=accountant).forecast(1000, 100)
     assert accountant.total()[0] == 0
     with pytest.raises(ValueError, match="'epsilon'"):
-        PrivateSpectralLDA(epsilon=-1).plan(1000, 100)
+        PrivateSpectralLDA(epsilon=-1).forecast(1000, 100)
 
 
 def disjoint_topics(n, k, words, length, rng):
@@ -126,7 +126,7 @@ def test_forecast_number_of_documents_is_about_right(seed):
     needed = 5000
     for _ in range(3):
         # The plan, and with it the forecast, depends on the number asked about.
-        needed = lda.plan(needed, k * words, document_length=length).n_samples_needed
+        needed = lda.forecast(needed, k * words, document_length=length).n_samples_needed
     found = {}
     for factor in (1 / 3, 3):
         rng = np.random.default_rng(seed)

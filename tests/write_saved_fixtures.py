@@ -31,9 +31,9 @@ def without_files():
         yield "vocabulary-split", split.fit(["a b"])
         slices = build(**SLICE, max_iter=1, epsilon=50.0).fit(X0, Y0)
         yield "units", slices.fold_in(X0[:60], Y0[:60])
-        yield "forecast-topics", PrivateSpectralLDA(2).plan(1000, 50)
-        yield "forecast-components", PrivateTensorPowerMethod(2, data_norm=1.0).plan(1000, 5)
-        yield "forecast-completion", build().expected_error(1000, (9, 8, 6))
+        yield "forecast-topics", PrivateSpectralLDA(2).forecast(1000, 50)
+        yield "forecast-components", PrivateTensorPowerMethod(2, data_norm=1.0).forecast(1000, 5)
+        yield "forecast-completion", build().forecast(1000, (9, 8, 6))
 
 
 def write(files: Path, pickles: Path) -> None:

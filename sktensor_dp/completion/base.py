@@ -28,6 +28,7 @@ from sktensor_dp.completion.plan import check_model_size, plan_completion, plan_
 from sktensor_dp.completion.slice_recipes import SharedModel, UnitParameters, fit_slices, fold_in
 from sktensor_dp.completion.worst_case import worst_neighbours
 from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
+from sktensor_dp.estimator.forecast import former_name
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.input_kinds import dense_tensor
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
@@ -268,7 +269,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             raise ValueError("The model was fitted for privacy_unit='entry'; fit it again.")
         return fold_in(self._model, coordinates, values, self.bounds_)
 
-    def expected_error(self, n_observed: int, shape: Sequence[int]) -> CompletionForecast:
+    def forecast(self, n_observed: int, shape: Sequence[int]) -> CompletionForecast:
         """Say what error to expect, from public numbers alone.
 
         Parameters
@@ -298,6 +299,8 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             unit_mode=self.unit_mode if self.privacy_unit == "slice" else None,
         )  # fmt: skip
 
+    expected_error = former_name(forecast, "expected_error")
+
     def _planned_entries(
         self, chunks: EntryChunks, ranks: tuple[int, ...], known: Mapping[str, Any]
     ) -> PlannedFit[EntryCurator]:
@@ -311,7 +314,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         check_model_size(shape, wanted, plan.perturbation, self.rank)
         nothing_found = NotEnoughDataWarning(
             f"At epsilon={self.epsilon:g}, {chunks.n_units} entries of a tensor of shape {shape} "
-            "show no components above the noise; mean and biases were fitted. See expected_error()."
+            "show no components above the noise; mean and biases were fitted. See forecast()."
         )
         asked = self.max_iter is None and max(ranks) > 0
 

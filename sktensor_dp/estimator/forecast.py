@@ -1,10 +1,16 @@
 """What a fit can be expected to find, from public numbers only."""
 
+import functools
 import math
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, ParamSpec, TypeVar
 
-__all__ = ["Forecast", "ReleaseForecast"]
+__all__ = ["Forecast", "ReleaseForecast", "former_name"]
+
+Passed = ParamSpec("Passed")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -77,3 +83,18 @@ class Forecast:
             f"components need is about {self.n_samples_needed}."
         )
         return "\n".join(lines)
+
+
+def former_name(method: Callable[Passed, Result], name: str) -> Callable[Passed, Result]:
+    """The same method under the name that it had before, with a warning."""
+    now = method.__name__
+
+    @functools.wraps(method)
+    def alias(*args: Passed.args, **kwargs: Passed.kwargs) -> Result:
+        warnings.warn(f"{name}() is called {now}() now.", FutureWarning, stacklevel=2)
+        return method(*args, **kwargs)
+
+    alias.__name__ = name
+    alias.__qualname__ = method.__qualname__.removesuffix(now) + name
+    alias.__doc__ = f"Former name of :meth:`{now}`; says so in a FutureWarning."
+    return alias

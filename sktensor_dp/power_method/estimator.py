@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from sktensor_dp.estimator.base import NONE, columns_of
-from sktensor_dp.estimator.forecast import Forecast
+from sktensor_dp.estimator.forecast import Forecast, former_name
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.input_errors import check_sizes
 from sktensor_dp.estimator.input_kinds import dense_tensor
@@ -22,7 +22,7 @@ from sktensor_dp.power_method.saved import SAVED_COMPONENTS
 from sktensor_dp.power_method.stream import PowerStreamMixin
 from sktensor_dp.power_method.worst_case import worst_samples
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.spectral_topics.forecast import forecast
+from sktensor_dp.spectral_topics.forecast import forecast_topics
 from sktensor_dp.statistics.counts import CountChunks
 from sktensor_dp.statistics.power_iterations import TensorChunk
 from sktensor_dp.statistics.sample_moments import Embedding
@@ -296,7 +296,7 @@ class PrivateTensorPowerMethod(
         chunk = TensorChunk(tensor_oracle(tensor))
         return self._live(self._planned_tensor(chunk, tensor.shape[0]))
 
-    def plan(self, n_samples: int, n_features: int) -> Forecast:
+    def forecast(self, n_samples: int, n_features: int) -> Forecast:
         """Say what a fit would release and how well, from public numbers alone.
 
         Parameters
@@ -315,17 +315,19 @@ class PrivateTensorPowerMethod(
         --------
         >>> from sktensor_dp import PrivateTensorPowerMethod
         >>> model = PrivateTensorPowerMethod(5, moment="gaussian_mixture", data_norm=9.0)
-        >>> model.plan(200_000, 20).enough
+        >>> model.forecast(200_000, 20).enough
         True
         """
-        self._check_combination(PERTURBATIONS, "plan")
+        self._check_combination(PERTURBATIONS, "forecast")
         check_sizes(n_samples=n_samples, n_features=n_features)
         if self.moment == "single_topic":
             topics = self._topic_plan(n_samples, n_features)
-            return forecast(topics, n_samples, n_features, 100.0, 0.0, self.delta == 0)
+            return forecast_topics(topics, n_samples, n_features, 100.0, 0.0, self.delta == 0)
         plan = self._plan(n_samples, n_features, self.perturbation)
         embedding = Embedding(self._radius(), self._offset())
         return forecast_moments(plan, n_samples, n_features, embedding, self.delta == 0)
+
+    plan = former_name(forecast, "plan")
 
     def _unit_score(self) -> str:
         return "log_likelihood" + "_per_token" * (self.moment == "single_topic")

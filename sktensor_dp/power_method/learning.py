@@ -239,7 +239,7 @@ class PowerLearningMixin(PrivateEstimatorMixin):
                 f"Of {wanted} components asked for, the released moments show "
                 f"{fitted.n_resolved} above their noise; {len(fitted.components)} were fitted. "
                 "More samples, a larger epsilon, a smaller data_norm or fewer n_components "
-                "would help: see plan()."
+                "would help: see forecast()."
             ),
         )
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from sktensor_dp.estimator.base import NONE, columns_of
+from sktensor_dp.estimator.forecast import former_name
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.input_errors import check_sizes, check_source
 from sktensor_dp.estimator.input_kinds import Numeric
@@ -20,7 +21,7 @@ from sktensor_dp.spectral_lda.learning import LARGEST_PRIOR, TopicLearningMixin
 from sktensor_dp.spectral_lda.saved import SAVED_TOPICS
 from sktensor_dp.spectral_lda.stream import StreamState
 from sktensor_dp.spectral_lda.worst_case import worst_documents
-from sktensor_dp.spectral_topics.forecast import TopicForecast, forecast
+from sktensor_dp.spectral_topics.forecast import TopicForecast, forecast_topics
 from sktensor_dp.statistics.counts import CountChunks
 
 __all__ = ["PrivateSpectralLDA"]
@@ -298,7 +299,7 @@ class PrivateSpectralLDA(
         X = self._validated(X, reset=False)
         return self._live(self._planned_batch(CountChunks(X, *X.shape), stream))
 
-    def plan(
+    def forecast(
         self, n_samples: int, n_features: int, *, document_length: float = 100.0
     ) -> TopicForecast:
         """Say what a fit would release and how well, from public numbers alone.
@@ -320,16 +321,18 @@ class PrivateSpectralLDA(
         Examples
         --------
         >>> from sktensor_dp import PrivateSpectralLDA
-        >>> forecast = PrivateSpectralLDA(10, epsilon=1.0).plan(50_000, 2000)
+        >>> forecast = PrivateSpectralLDA(10, epsilon=1.0).forecast(50_000, 2000)
         >>> forecast.n_samples_needed > 0
         True
         """
         self._check_parameters()
         check_sizes(n_samples=n_samples, n_features=n_features)
         plan = self._plan(n_samples, n_features)
-        return forecast(
+        return forecast_topics(
             plan, n_samples, n_features, document_length, self._concentration(), self.delta == 0
         )
+
+    plan = former_name(forecast, "plan")
 
     def _unit_score(self) -> str:
         return "log_likelihood_per_token"

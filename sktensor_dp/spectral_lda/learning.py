@@ -125,7 +125,7 @@ class TopicLearningMixin(PrivateEstimatorMixin):
             NotEnoughDataWarning(
                 f"Of {plan.n_components} topics asked for, the released second moment shows "
                 f"{fitted.n_resolved} above its noise; {fitted_count}. More documents, a larger "
-                "epsilon or fewer n_components would help: see plan()."
+                "epsilon or fewer n_components would help: see forecast()."
             ),
         )
 

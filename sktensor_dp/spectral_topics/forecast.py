@@ -7,7 +7,7 @@ from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.spectral_topics.plan import TopicPlan
 
-__all__ = ["TopicForecast", "forecast"]
+__all__ = ["TopicForecast", "forecast_topics"]
 
 # A topic's probability is spread over about this many words in ordinary text, as
 # measured by one over the sum of its squared probabilities.
@@ -37,7 +37,7 @@ class TopicForecast(Forecast):
     enough_for = "topics that share few words"
 
 
-def forecast(
+def forecast_topics(
     plan: TopicPlan,
     n_samples: int,
     n_features: int,

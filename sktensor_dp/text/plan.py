@@ -8,9 +8,41 @@ from sktensor_dp.privacy.partition_selection import selection_threshold
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.statistics.text import DocumentFrequencies
 
-__all__ = ["RELEASE", "WordPlan", "plan_words"]
+__all__ = ["RELEASE", "WordForecast", "WordPlan", "forecast_words", "plan_words"]
 
 RELEASE = "document_frequencies"
+
+
+@dataclass(frozen=True)
+class WordForecast:
+    """In how many documents a word has to be, to enter a vocabulary.
+
+    Attributes
+    ----------
+    n_documents : int
+        Documents asked about.
+    sigma : float
+        Standard deviation of the noise on the number of documents of a word.
+    threshold : float
+        Noisy number of documents from which a word is kept; a word in so many enters by
+        an even chance, one in two sigma more by 98 %.
+    """
+
+    n_documents: int
+    sigma: float
+    threshold: float
+
+    @property
+    def enough(self) -> bool:
+        """Whether the documents asked about can reach the threshold at all."""
+        return self.n_documents >= self.threshold
+
+    def __str__(self) -> str:
+        verdict = "" if self.enough else "; there are too few for any word"
+        return (
+            f"{self.n_documents} documents: a word is kept from about {self.threshold:.0f} "
+            f"documents on, with noise of {self.sigma:.3g}{verdict}."
+        )
 
 
 @dataclass(frozen=True)
@@ -34,6 +66,17 @@ class WordPlan:
     threshold: float
     least: float
     most: float
+
+
+def forecast_words(
+    n_documents: int, max_words_per_document: int, *, epsilon: float, delta: float
+) -> WordForecast:
+    """Forecast a vocabulary; ValueError where no threshold protects it."""
+    query, cost = DocumentFrequencies(max_words_per_document), _releases(epsilon, delta)
+    asked = cost.cost_of(RELEASE)
+    return WordForecast(
+        n_documents, query.l2_sensitivity / asked.mu, selection_threshold(query, asked)
+    )
 
 
 def plan_words(

@@ -13,6 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin
 from sktensor_dp.estimator.hooks import Neighbours
+from sktensor_dp.estimator.input_errors import check_sizes
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import DataCurator
@@ -20,7 +21,7 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.statistics.text import TextChunks
 from sktensor_dp.text.documents import decode_documents, list_documents
-from sktensor_dp.text.plan import RELEASE, WordPlan, plan_words
+from sktensor_dp.text.plan import RELEASE, WordForecast, WordPlan, forecast_words, plan_words
 from sktensor_dp.text.saved import SAVED_VOCABULARY
 from sktensor_dp.text.worst_case import worst_texts
 
@@ -226,24 +227,12 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         verbose: int = 0,
     ) -> None:
         super().__init__(
-            input=input,
-            encoding=encoding,
-            decode_error=decode_error,
-            strip_accents=strip_accents,
-            lowercase=lowercase,
-            preprocessor=preprocessor,
-            tokenizer=tokenizer,
-            stop_words=stop_words,
-            token_pattern=token_pattern,
-            ngram_range=ngram_range,
-            analyzer=analyzer,
-            max_df=max_df,
-            min_df=min_df,
-            max_features=max_features,
-            vocabulary=vocabulary,
-            binary=binary,
-            dtype=dtype,
-        )
+            input=input, encoding=encoding, decode_error=decode_error, strip_accents=strip_accents,
+            lowercase=lowercase, preprocessor=preprocessor, tokenizer=tokenizer,
+            stop_words=stop_words, token_pattern=token_pattern, ngram_range=ngram_range,
+            analyzer=analyzer, max_df=max_df, min_df=min_df, max_features=max_features,
+            vocabulary=vocabulary, binary=binary, dtype=dtype,
+        )  # fmt: skip
         self.max_words_per_document = max_words_per_document
         self.epsilon = epsilon
         self.delta = delta
@@ -294,6 +283,38 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     def inverse_transform(self, X: Any) -> Any:
         """Words that occur in each row of counts, as scikit-learn says them; as raw as these."""
         return call_foreign(partial(super().inverse_transform, X), "Looking up words")
+
+    def forecast(self, n_documents: int) -> WordForecast:
+        """Say in how many documents a word would have to be, from public numbers alone.
+
+        Parameters
+        ----------
+        n_documents : int
+            Documents to come.
+
+        Returns
+        -------
+        WordForecast
+            The threshold, and the noise on the numbers of documents. Costs nothing.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is wrong, or a ``vocabulary`` is given: no word has to be found.
+
+        Examples
+        --------
+        >>> from sktensor_dp import PrivateCountVectorizer
+        >>> print(PrivateCountVectorizer(max_words_per_document=20).forecast(10_000))
+        10000 documents: a word is kept from about 151 documents on, with noise of 27.6.
+        """
+        self._check_parameters()
+        check_sizes(n_documents=n_documents)
+        if self.vocabulary is not None:
+            raise ValueError("vocabulary must be None: one that is given has no threshold.")
+        return forecast_words(
+            n_documents, self.max_words_per_document, epsilon=self.epsilon, delta=self.delta
+        )
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         return worst_texts(self.max_words_per_document, n_units)

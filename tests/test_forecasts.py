@@ -1,0 +1,87 @@
+"""One name for forecasts on every estimator; the former ones still work and say so."""
+
+import math
+
+import pytest
+from scipy.stats import binom
+from sklearn.base import BaseEstimator
+
+import sktensor_dp
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCountVectorizer,
+    PrivateCPCompletion,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    PrivateTuckerCompletion,
+    unsafe_seeded_noise,
+)
+from sktensor_dp.estimator.base import PrivateEstimatorMixin
+
+pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
+BUILDERS = {
+    PrivateSpectralLDA: ((1000, 50), {}, "plan"),
+    PrivateTensorPowerMethod: ((1000, 5), {"data_norm": 1.0}, "plan"),
+    PrivateCPCompletion: ((1000, (9, 8)), {"bounds": (0, 1)}, "expected_error"),
+    PrivateTuckerCompletion: ((1000, (9, 8)), {"bounds": (0, 1)}, "expected_error"),
+    PrivateCountVectorizer: ((1000,), {}, None),
+}
+
+
+def test_every_estimator_forecasts_by_public_numbers_and_spends_nothing():
+    public = {getattr(sktensor_dp, name) for name in sktensor_dp.__all__}
+    estimators = {
+        one for one in public if isinstance(one, type) and issubclass(one, PrivateEstimatorMixin)
+    }
+    assert estimators == BUILDERS.keys()
+    budget = BudgetAccountant()
+    for build, (sizes, options, _) in BUILDERS.items():
+        model: BaseEstimator = build(accountant=budget, **options)
+        before = vars(model).copy()
+        assert str(model.forecast(*sizes))
+        assert vars(model) == before
+    assert budget.entries == ()
+
+
+@pytest.mark.parametrize("build", [build for build in BUILDERS if BUILDERS[build][2]])
+def test_former_names_of_forecasts_say_the_same_and_warn(build):
+    sizes, options, former = BUILDERS[build]
+    model = build(**options)
+    with pytest.warns(FutureWarning, match=rf"{former}\(\) is called forecast\(\) now") as told:
+        found = getattr(model, former)(*sizes)
+    assert found == model.forecast(*sizes)
+    assert told[0].filename == __file__
+    assert "forecast" in getattr(build, former).__doc__
+
+
+def test_no_threshold_is_forecast_where_there_is_none():
+    for options, sizes, told in (
+        ({"vocabulary": ["a"]}, (10,), "vocabulary must be None"),
+        ({"delta": 0}, (10,), "delta=0 cannot protect"),
+        ({}, (0,), "n_documents must be an int >= 1"),
+        ({"epsilon": -1.0}, (10,), "'epsilon' parameter"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            PrivateCountVectorizer(**options).forecast(*sizes)
+
+
+def test_a_vocabulary_keeps_words_from_the_forecast_on(seed):
+    """Words at the threshold by an even chance, those two sigma above by 98 %."""
+    build = PrivateCountVectorizer(max_words_per_document=50, epsilon=4.0)
+    forecast = build.forecast(1000)
+    assert forecast.enough
+    assert not build.forecast(math.floor(forecast.threshold)).enough
+    at = round(forecast.threshold)
+    high = round(forecast.threshold + 2 * forecast.sigma)
+    words = [f"at{i}" for i in range(25)], [f"high{i}" for i in range(25)]
+    texts = [" ".join(words[0] * (i < at) + words[1] * (i < high)) for i in range(1000)]
+    with unsafe_seeded_noise(seed):
+        fitted = build.fit(texts)
+    assert fitted.threshold_ == forecast.threshold
+    assert fitted.privacy_report_.rows[0].sigma == pytest.approx(forecast.sigma, rel=1e-5)
+    kept = [len(fitted.vocabulary_.keys() & set(group)) for group in words]
+    # Rounding of `at` and `high` moves a chance by .5 * .4 / sigma at most; each side fails
+    # by 1e-5, so that all of 300 do by less than .01.
+    shift = 0.2 / forecast.sigma
+    assert binom.ppf(1e-5, 25, 0.5 - shift) <= kept[0] <= binom.isf(1e-5, 25, 0.5 + shift)
+    assert kept[1] >= binom.ppf(1e-5, 25, 0.977 - shift)
