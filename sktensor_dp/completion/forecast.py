@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from sktensor_dp.completion.plan import RESIDUAL, SlicePlan, plan_completion, plan_slices
 from sktensor_dp.privacy.piecewise import piecewise_deviation
@@ -37,16 +36,19 @@ class CompletionForecast:
     """
 
     perturbation: str
-    deviation: float
-    bias_deviation: float
     of_mean: float
     of_biases: float
     finds_components: bool
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Pickles of before lack what was assumed.
-        told = state["of_mean"]
-        vars(self).update({"deviation": told, "bias_deviation": told * BIAS / SPREAD, **state})
+    @property
+    def deviation(self) -> float:
+        """Assumed deviation of values."""
+        return self.of_mean
+
+    @property
+    def bias_deviation(self) -> float:
+        """Assumed deviation of the biases of each mode."""
+        return self.of_mean * BIAS / SPREAD
 
     @property
     def mean_is_all(self) -> bool:
@@ -100,9 +102,7 @@ def forecast_completion(
         noise = _entry_noise(n_observed, shape, epsilon, perturbation)
     kept = math.fsum(BIAS**2 * v / (BIAS**2 + v) for v in noise)
     error = math.sqrt(SPREAD**2 - len(noise) * BIAS**2 + kept)
-    return CompletionForecast(
-        perturbation, width * SPREAD, width * BIAS, width * SPREAD, width * error, found
-    )
+    return CompletionForecast(perturbation, width * SPREAD, width * error, found)
 
 
 def _entry_noise(

@@ -11,25 +11,7 @@ Distributions = Mapping[str, Any]
 
 
 def checked_distributions(given: Any) -> list[Distributions]:
-    """Return distributions as a list of mappings.
-
-    Parameters
-    ----------
-    given : mapping or sequence of mappings
-        Of names to lists of values, or to objects with ``rvs``.
-
-    Raises
-    ------
-    TypeError
-        If it is of another type.
-    ValueError
-        If there is no candidate.
-
-    Examples
-    --------
-    >>> checked_distributions({"rank": [1, 2]})
-    [{'rank': [1, 2]}]
-    """
+    """Distributions, of names to lists of values or objects with ``rvs``, as a list."""
     several = [given] if isinstance(given, Mapping) else given
     if not isinstance(several, Sequence) or not all(isinstance(one, Mapping) for one in several):
         raise TypeError(
@@ -52,24 +34,16 @@ def checked_distributions(given: Any) -> list[Distributions]:
 
 
 def secret_random_state(bits: Sequence[int]) -> np.random.RandomState:
-    """Generator of all that one trial draws besides noise, from secret bits of its own.
-
-    What the winning trial drew is published; trials share no generator, so it tells
-    nothing of what others drew.
-    """
+    """Generator of all that one trial draws besides noise, from secret bits of its own."""
+    # What the winning trial drew is published; trials share no generator, so it tells
+    # nothing of what others drew.
     return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(list(bits))))
 
 
 def draw_candidate(
     distributions: Sequence[Distributions], rng: np.random.RandomState
 ) -> dict[str, Any]:
-    """Draw a mapping evenly, and from it a value for every name, independently.
-
-    Examples
-    --------
-    >>> draw_candidate([{"rank": [3]}], np.random.RandomState(0))
-    {'rank': 3}
-    """
+    """Draw a mapping evenly, and from it a value for every name, independently."""
     chosen = distributions[rng.randint(len(distributions))]
     return {
         name: values.rvs(random_state=rng)

@@ -24,34 +24,7 @@ OWN = ("epsilon", "delta", "accountant", "verbose")
 
 
 def private_prefix(estimator: Any, public_steps: Collection[str]) -> str:
-    """Prefix of the parameters of the one private step, such as ``"lda__"``.
-
-    Parameters
-    ----------
-    estimator : object
-        A private estimator, or a pipeline that has one.
-    public_steps : collection of str
-        Names of steps that the caller answers for.
-
-    Returns
-    -------
-    str
-        Empty if the estimator is the private one itself.
-
-    Raises
-    ------
-    ValueError
-        If there is not exactly one, if another step learns from data, or if its unit of
-        privacy is not a row.
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import Binarizer
-    >>> from sktensor_dp import PrivateSpectralLDA
-    >>> private_prefix(make_pipeline(Binarizer(), PrivateSpectralLDA()), ())
-    'privatespectrallda__'
-    """
+    """Prefix of the parameters of the one private step, such as ``"lda__"``, or ValueError."""
     found = list(_private_steps(estimator, "", public_steps))
     if len(found) != 1:
         raise ValueError(
@@ -72,13 +45,7 @@ def private_prefix(estimator: Any, public_steps: Collection[str]) -> str:
 
 
 def check_names(candidates: Mapping[str, Any], estimator: Any, prefix: str) -> None:
-    """Refuse names of parameters that are none, or that the search sets itself.
-
-    Raises
-    ------
-    ValueError
-        Naming the parameter.
-    """
+    """Refuse names of parameters that are none, or that the search sets itself."""
     valid = estimator.get_params()
     for name in candidates:
         if name in {prefix + own for own in OWN}:
@@ -117,25 +84,9 @@ def check_values(candidates: Mapping[str, Any], estimator: Any, prefix: str) -> 
 def configured(
     estimator: Any, params: Mapping[str, Any], public_steps: Collection[str], rng: Any
 ) -> Any:
-    """Return a clone with the parameters of a candidate, silent, and drawing nothing itself.
-
-    Parameters
-    ----------
-    estimator : object
-        As given to the search.
-    params : mapping of str to object
-        Of the candidate.
-    public_steps : collection of str
-        As for :func:`private_prefix`.
-    rng : RandomState
-        Secret: numpy's global generator would be left in a state that tells how many
-        trials there were.
-
-    Raises
-    ------
-    ValueError
-        If a candidate replaces steps by ones that are refused.
-    """
+    """A clone with the parameters of a candidate, silent, and drawing nothing itself."""
+    # `rng` is secret: numpy's global generator would be left in a state that tells how many
+    # trials there were.
     values = {name: clone(value, safe=False) for name, value in params.items()}
     model = clone(estimator).set_params(**values)
     private_prefix(model, public_steps)
@@ -153,13 +104,7 @@ def configured(
 
 
 def step_at(estimator: Any, prefix: str) -> Any:
-    """Step whose parameters have a prefix.
-
-    Examples
-    --------
-    >>> step_at("anything", "")
-    'anything'
-    """
+    """Step whose parameters have a prefix."""
     for name in prefix.split("__")[:-1]:
         estimator = estimator.named_steps[name]
     return estimator

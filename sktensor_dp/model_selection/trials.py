@@ -34,15 +34,9 @@ REFIT, SCORE_PER_FIT = 0.5, 1 / 9
 
 
 class TrialAccountant(BudgetAccountant):
-    """Lets one fit spend what the plan gives it, in the kind of noise that was planned.
+    """Lets one fit spend what the plan gives it, in the kind of noise that was planned."""
 
-    It is asked before anything is read, so what it refuses depends on public numbers.
-
-    Parameters
-    ----------
-    allowed : PrivacyCost
-        Most that the fit may cost.
-    """
+    # It is asked before anything is read, so what it refuses depends on public numbers.
 
     def __init__(self, allowed: PrivacyCost) -> None:
         super().__init__()
@@ -85,18 +79,9 @@ class TrialCosts:
 
     @classmethod
     def shared(cls, trial: PrivacyCost, splits: Sequence[Split], n_units: int) -> "TrialCosts":
-        """Share out the cost of a trial, so that no unit is in more than it pays for.
-
-        A unit that is in some training sets and some held-out ones costs the sum of those
-        uses, and nothing for others (parallel composition at public positions).
-
-        Examples
-        --------
-        >>> halves = [(np.array([0, 1]), np.array([2, 3]))]
-        >>> costs = TrialCosts.shared(PrivacyCost(mu=0.5), halves, 4)
-        >>> costs.fit.mu, costs.score.mu, costs.refit
-        (0.5, 0.5, None)
-        """
+        """Share out the cost of a trial, so that no unit is in more than it pays for."""
+        # A unit that is in some training sets and some held-out ones costs the sum of those
+        # uses, and nothing for others (parallel composition at public positions).
         fits, scores = np.zeros(n_units, dtype=int), np.zeros(n_units, dtype=int)
         for train, held_out in splits:
             np.add.at(fits, train, 1)
@@ -160,16 +145,9 @@ class Trials:
     delta: float
 
     def run(self, bits: Sequence[int]) -> Trial:
-        """Draw a candidate, fit it and score it.
-
-        An error leaves the search at once, as if trials that fail had the highest score:
-        that, too, is a selection of the best.
-
-        Parameters
-        ----------
-        bits : sequence of int
-            Secret randomness of this trial alone.
-        """
+        """Draw a candidate, fit it and score it, all by secret randomness of this trial alone."""
+        # An error leaves the search at once, as if trials that fail had the highest score:
+        # that, too, is a selection of the best.
         rng = secret_random_state(bits)
         params = draw_candidate(self.distributions, rng)
         template = configured(self.estimator, params, self.public_steps, rng)
@@ -183,11 +161,9 @@ class Trials:
         return Trial(float(np.mean(scores)), params, model, tuple(rows), tuple(caught))
 
     def refitted(self, trial: Trial) -> Trial:
-        """Return the winner with a model of all rows, if there were several splits.
-
-        A trial is the fits, the scores and this; it is made for the winner alone, since its
-        result does not change who wins.
-        """
+        """Return the winner with a model of all rows, if there were several splits."""
+        # A trial is the fits, the scores and this; it is made for the winner alone, since its
+        # result does not change who wins.
         if self.costs.refit is None:
             return trial
         everything = np.arange(n_rows(self.X))
@@ -235,33 +211,7 @@ class Trials:
 
 
 def public_splits(cv: Any, test_size: float, n_units: int, random_state: Any) -> list[Split]:
-    """Positions of training and held-out rows, chosen without looking at any.
-
-    Parameters
-    ----------
-    cv : None, int, splitter or iterable of (train, test)
-        None holds out one random part.
-    test_size : float
-        Its share.
-    n_units : int
-        Number of rows.
-    random_state : int, RandomState or None
-        Seeds random positions; they are public.
-
-    Returns
-    -------
-    list of (ndarray, ndarray)
-
-    Raises
-    ------
-    ValueError
-        If a part is empty, a splitter asks for labels or groups, or `cv` is a generator.
-
-    Examples
-    --------
-    >>> [(train.size, test.size) for train, test in public_splits(None, 0.2, 10, 0)]
-    [(8, 2)]
-    """
+    """Positions of training and held-out rows, chosen without looking at any."""
     if hasattr(cv, "__next__"):
         raise ValueError(
             "cv must be None, an int, a splitter such as KFold(5), or a list of (train, test) of "

@@ -37,58 +37,25 @@ def n_rows(data: Any) -> int:
 
 
 def entries(y: Any) -> list[Any]:
-    """Targets as Python objects, each by itself; one of a column of one is taken for it.
-
-    Examples
-    --------
-    >>> entries([1, "x", [2]]), entries(np.array([[1], [2]]))
-    ([1, 'x', 2], [1, 2])
-    """
+    """Targets as Python objects, each by itself; one of a column of one is taken for it."""
     whole = read(lambda: np.asarray(y) if hasattr(y, "shape") else None, "y")
     items = list(y) if whole is None else whole.tolist()
     return [_only(item) for item in items]
 
 
 def numbers(items: Sequence[Any]) -> Floats:
-    """Each item as a number, or NaN where it is none.
-
-    Examples
-    --------
-    >>> numbers([1, "x", None]).tolist()
-    [1.0, nan, nan]
-    """
+    """Each item as a number, or NaN where it is none."""
     return np.array([_number(item) for item in items], dtype=np.float64)
 
 
 def answers(question: Callable[[Any], Any], X: Any, *, documents: bool = False) -> Any:
-    """What a model that treats every row by itself says of rows, in an array.
-
-    It is asked about all of them at once only where that cannot mix them: where the
-    container gives them one type. A list of documents is asked about together, with an
-    empty one in the place of whatever is no text; rows of other lists and of Python objects
-    are asked about one by one. How a row is asked about thus depends on the model, on the
-    container and on the row itself, and not on other rows: not even rounding does.
-
-    Parameters
-    ----------
-    question : callable
-        Maps rows to an array with a row for each.
-    X : array-like, sparse matrix, data frame or list
-        Rows.
-    documents : bool, default=False
-        Whether the model takes lists of texts.
-
-    Returns
-    -------
-    ndarray
-        Of objects where rows were asked about one by one; NaN for those that are refused.
-
-    Raises
-    ------
-    Exception
-        If the model refuses all rows, or the container as a whole; the message shows
-        none of it.
-    """
+    """What a model that treats every row by itself says of rows, in an array."""
+    # It is asked about all of them at once only where that cannot mix them: where the
+    # container gives them one type. A list of documents is asked about together, with an
+    # empty one in the place of whatever is no text; rows of other lists and of Python objects
+    # are asked about one by one, and NaN stands for those that are refused. How a row is asked
+    # about thus depends on the model, on the container and on the row itself, and not on other
+    # rows: not even rounding does. An error shows nothing of the rows.
     if _has_one_type(X):
         return np.asarray(call_foreign(lambda: question(X), "Scoring"))
     found = np.full(n_rows(X), math.nan, dtype=object)
@@ -104,25 +71,7 @@ def answers(question: Callable[[Any], Any], X: Any, *, documents: bool = False) 
 
 
 def each_row(question: Callable[[int], Any], n_rows: int) -> NDArray[Any]:
-    """Answers to a question about each row, in its own array of length 1, as objects.
-
-    Parameters
-    ----------
-    question : callable
-        Maps the position of a row to an array of shape (1,).
-    n_rows : int
-        Number of rows.
-
-    Returns
-    -------
-    ndarray of object of shape (n_rows,)
-        NaN for rows on which it failed.
-
-    Raises
-    ------
-    ValueError
-        If it failed on all rows, which says little of any; naming types and shapes.
-    """
+    """Answers of shape (1,) to a question about each row; NaN where it failed, if not on all."""
     found = np.full(n_rows, math.nan, dtype=object)
     failures: list[str | None] = []
     for row in range(n_rows):

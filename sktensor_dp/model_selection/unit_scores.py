@@ -84,16 +84,7 @@ SCORES: dict[str, UnitScore] = {
 
 @dataclass(frozen=True, eq=False)
 class UnitScores:
-    """A score of a fitted model as a function of units alone.
-
-    Parameters
-    ----------
-    scoring : str or callable
-        A name of ``SCORES``, or ``(estimator, X, y) -> array of shape (n_rows,)``, called
-        row by row, and without ``y`` where there is none.
-    estimator : object
-        The model; public.
-    """
+    """A score of a fitted model as a function of units alone, by name or row by row."""
 
     scoring: str | Callable[..., Any]
     estimator: Any
@@ -115,15 +106,7 @@ class UnitScores:
 
 @dataclass(frozen=True, eq=False)
 class UnitMetric:
-    """The same of a metric of predictions, which are made for all rows at once where that is safe.
-
-    Parameters
-    ----------
-    metric : callable
-        ``(y_true, y_pred) -> array of shape (n_rows,)``; called row by row.
-    estimator : object
-        The model; public.
-    """
+    """The same of a metric of predictions, made for all rows at once where that is safe."""
 
     metric: Callable[[Any, Any], Any]
     estimator: Any
@@ -137,13 +120,7 @@ class UnitMetric:
 
 
 def check_scoring(scoring: Any, name: str) -> None:
-    """Refuse what is neither a callable nor the name of a score.
-
-    Raises
-    ------
-    ValueError
-        Naming the parameter.
-    """
+    """Refuse what is neither a callable nor the name of a score."""
     if not callable(scoring) and scoring not in SCORES:
         raise ValueError(
             f"{name} must be a callable that returns one number per row, or one of "
@@ -152,13 +129,7 @@ def check_scoring(scoring: Any, name: str) -> None:
 
 
 def check_scorable(scoring: Any, estimator: Any, y: Any, n_units: int, name: str) -> None:
-    """Refuse, before anything is charged, what cannot be scored at all.
-
-    Raises
-    ------
-    ValueError
-        If the estimator lacks the method, or targets are missing or none of them serves.
-    """
+    """Refuse, before anything is charged, what cannot be scored at all."""
     if not isinstance(scoring, str):
         return
     method = "score_samples" if scoring.startswith("log_likelihood") else "predict"
@@ -203,34 +174,7 @@ def default_score(step: Hooks, is_regressor: bool) -> str:
 def checked_score_bounds(
     given: Sequence[float] | None, scoring: str | Callable[..., Any], step: Any, name: str
 ) -> tuple[float, float]:
-    """Public bounds of a score: those given, or those that its estimator implies.
-
-    Parameters
-    ----------
-    given : pair of float or None
-        As the caller gave them.
-    scoring : str or callable
-        The score.
-    step : object
-        The fitted estimator that is scored; a public property of it may imply bounds.
-    name : str
-        What the parameter is called.
-
-    Returns
-    -------
-    tuple of float
-        Low and high.
-
-    Raises
-    ------
-    ValueError
-        If they are not two finite numbers, the first smaller, or none are known.
-
-    Examples
-    --------
-    >>> checked_score_bounds(None, "accuracy", None, "bounds")
-    (0.0, 1.0)
-    """
+    """Public (low, high) of a score: those given, or those that the model implies."""
     bounds = given if given is not None else _implied_bounds(scoring, step)
     if bounds is None:
         raise ValueError(
