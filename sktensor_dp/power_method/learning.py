@@ -22,7 +22,7 @@ from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.privacy.curators.samples import SampleCurator, TensorCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_topics.plan import TopicPlan, check_topics_fit, plan_topics
-from sktensor_dp.spectral_topics.recipe import SpectralFit
+from sktensor_dp.spectral_topics.recipe import TopicOptions, fit_topics
 from sktensor_dp.statistics.counts import CountChunks, as_counts
 from sktensor_dp.statistics.power_iterations import TensorChunk
 from sktensor_dp.statistics.samples import SampleChunks, as_samples
@@ -129,11 +129,8 @@ class PowerLearningMixin(PrivateEstimatorMixin):
         max_iter = self.max_iter or AFTER_RELEASE
 
         def recipe(curator: DocumentCurator) -> Fitted:
-            topics = SpectralFit(
-                curator, plan, concentration=0.0, geometry="isotropic",
-                random_state=check_random_state(self.random_state),
-                n_restarts=self.n_restarts, max_iter=max_iter,
-            ).run()  # fmt: skip
+            options = TopicOptions(0.0, "isotropic", self.random_state, self.n_restarts, max_iter)
+            topics = fit_topics(curator, plan, options)
             order = np.argsort(-topics.weights, kind="stable")
             found = FittedComponents(topics.topics[order], topics.weights[order], topics.n_resolved)
             return self._fitted(found, max_iter)

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from sktensor_dp.power_method.plan import MomentPlan
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.samples import NoisyThirdMoments, SampleCurator
-from sktensor_dp.tensor.eigenpairs import top_eigenpairs
+from sktensor_dp.tensor.noisy_whitening import NULL_EIGENVALUE, noisy_whitener
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear, symmetric_product
+from sktensor_dp.tensor.whitening import Whitener
 
 __all__ = ["FittedComponents", "fit_gaussian_mixture", "fit_raw_moments", "noise_edge"]
 
@@ -19,8 +20,6 @@ Floats = NDArray[np.float64]
 # Least share of the constant in a component, and of the average variance in a variance:
 # what noise pushes below is taken for it.
 LEAST_SHARE, LEAST_VARIANCE = 1e-3, 0.05
-# An eigenvalue below this share of the largest that samples can have is rounding.
-LEAST_EIGENVALUE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,27 +44,6 @@ class FittedComponents:
     variances: Floats | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class _Span:
-    """Leading eigenpairs of a second moment, those above the noise."""
-
-    values: Floats
-    basis: Floats
-    n_resolved: int
-
-    @classmethod
-    def of(cls, matrix: Floats, n_components: int, edge: float, norm: float) -> "_Span":
-        values, vectors = top_eigenpairs(matrix, n_components)
-        resolved = int((values > edge).sum())
-        kept = max(resolved, 1)
-        least = max(0.1 * edge, LEAST_EIGENVALUE * norm**2)
-        return cls(np.maximum(values[:kept], least), vectors[:, :kept], resolved)
-
-    @property
-    def roots(self) -> Floats:
-        return np.sqrt(self.values)
-
-
 def noise_edge(sigma: float, size: int) -> float:
     """Operator norm that isotropic symmetric noise is about to have."""
     return sigma * float(np.sqrt(2 * size))
@@ -77,24 +55,25 @@ def fit_raw_moments(
     """Components of ``E[x (x) x (x) x]`` as unit vectors with their eigenvalues."""
     k = plan.n_components
     if "second_moments" not in plan.names:
-        span = _Span(np.ones(n_features), np.eye(n_features), k)
+        white, in_second = Whitener(np.eye(n_features), np.ones(n_features)), k
     else:
         second = curator.second_moments()
-        span = _Span.of(second.value, k, noise_edge(second.sigma, n_features), curator.norm)
-        k = len(span.values)
-    roots = span.roots if plan.whiten else np.ones_like(span.values)
-    third = _third_moments(curator, plan, span, roots, 0.0)
+        edge = noise_edge(second.sigma, n_features)
+        found = noisy_whitener(second.value, k, edge=edge, largest=curator.norm**2)
+        k, in_second = found.n_components, found.n_resolved
+        white = found if plan.whiten else Whitener(found.basis, np.ones(k))
+    third = _third_moments(curator, plan, white, 0.0)
     _, vectors = orthogonal_decomposition(
         third.tensor, k, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
         random_state=random_state,
     )  # fmt: skip
-    components = vectors @ (span.basis * roots).T
+    components = white.unwhiten(vectors)
     components /= np.linalg.norm(components, axis=1, keepdims=True)
-    seen = components @ (span.basis / roots)
+    seen = components @ white.matrix
     weights = _eigenvalues(third.tensor, seen)
     resolved = int((weights * np.linalg.norm(seen, axis=1) ** 3 > 4 * third.sigma).sum())
     order = np.argsort(-weights, kind="stable")
-    return FittedComponents(components[order], weights[order], min(span.n_resolved, resolved))
+    return FittedComponents(components[order], weights[order], min(in_second, resolved))
 
 
 def fit_gaussian_mixture(
@@ -111,41 +90,42 @@ def fit_gaussian_mixture(
     variance = _common_variance(second, plan.n_components, offset)
     corrected = second.value - variance * np.diag(spherical)
     corrected[-1, -1] = offset**2
-    span = _Span.of(corrected, plan.n_components, noise_edge(second.sigma, size), curator.norm)
-    k, basis = len(span.values), span.basis
+    edge, largest = noise_edge(second.sigma, size), curator.norm**2
+    white = noisy_whitener(corrected, plan.n_components, edge=edge, largest=largest)
+    k, whitening = white.n_components, white.matrix
     # Expected squared distance from the span, in units of the variance.
-    freedom = float(spherical.sum() - (basis**2 * spherical[:, None]).sum())
+    freedom = float(spherical.sum() - (white.basis**2 * spherical[:, None]).sum())
     rho = (3 / (size - k)) ** 0.5
     if plan.third == "projected_third_moments":
         rho = 0.5 * k / (max(freedom, 1e-3) * variance)
-    third = _third_moments(curator, plan, span, span.roots, rho)
-    whitener = basis / span.roots
+    third = _third_moments(curator, plan, white, rho)
     by_variance = third.residual / max(freedom, 1e-3)
     tensor = third.tensor - symmetric_product(
-        whitener.T @ (spherical[:, None] * whitener), by_variance
+        whitening.T @ (spherical[:, None] * whitening), by_variance
     )
     _, vectors = orthogonal_decomposition(
         tensor, k, n_restarts=plan.n_restarts, max_iter=plan.max_iter, random_state=random_state
     )
     # Rows are sqrt(w) (mu, c).
-    scaled = vectors @ (basis * span.roots).T
+    scaled = white.unwhiten(vectors)
     shares = np.maximum(scaled[:, -1] / offset, LEAST_SHARE)
     means = scaled[:, :-1] / shares[:, None]
     variances = np.maximum(vectors @ by_variance / shares, LEAST_VARIANCE * variance)
     order = np.argsort(-shares, kind="stable")
     weights = shares[order] ** 2 / (shares**2).sum()
-    return FittedComponents(means[order], weights, span.n_resolved, variances[order])
+    return FittedComponents(means[order], weights, white.n_resolved, variances[order])
 
 
 def _third_moments(
-    curator: SampleCurator, plan: MomentPlan, span: _Span, roots: Floats, rho: float
+    curator: SampleCurator, plan: MomentPlan, white: Whitener, rho: float
 ) -> NoisyThirdMoments:
-    """Third moments in the frame ``span.basis / roots``, by the perturbation planned."""
+    """Whitened third moments, by the perturbation planned."""
     if plan.third == "projected_third_moments":
-        return curator.projected_third_moments(span.basis / roots, rho, plan.quantile)
-    third = curator.third_moments(span.basis, rho)
-    tensor = multilinear(third.tensor, np.diag(1 / roots))
-    return NoisyThirdMoments(tensor, third.residual / roots, third.sigma / roots[-1] ** 3)
+        return curator.projected_third_moments(white.matrix, rho, plan.quantile)
+    third = curator.third_moments(white.basis, rho)
+    tensor = multilinear(third.tensor, white.transform)
+    scale = white.scale
+    return NoisyThirdMoments(tensor, third.residual / scale, third.sigma / scale[-1] ** 3)
 
 
 def _eigenvalues(tensor: Floats, seen: Floats) -> Floats:
@@ -163,4 +143,4 @@ def _common_variance(second: Noisy, n_components: int, offset: float) -> float:
     values = np.linalg.eigvalsh(covariance)
     own = values[: max(len(values) - n_components + 1, 1)]
     # Noise can outweigh a variance: a little of what samples can have stands in.
-    return float(max(own.mean(), LEAST_EIGENVALUE * offset**2))
+    return float(max(own.mean(), NULL_EIGENVALUE * offset**2))

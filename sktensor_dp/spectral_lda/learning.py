@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.base import Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.input_errors import checked_table
@@ -17,7 +16,7 @@ from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurato
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_lda.stream import StreamState, continue_stream
 from sktensor_dp.spectral_topics.plan import TopicPlan, check_topics_fit, plan_topics
-from sktensor_dp.spectral_topics.recipe import FittedTopics, SpectralFit
+from sktensor_dp.spectral_topics.recipe import FittedTopics, TopicOptions, fit_topics
 from sktensor_dp.statistics.counts import CountChunks, as_counts
 
 __all__ = ["TopicLearningMixin"]
@@ -55,13 +54,8 @@ class TopicLearningMixin(PrivateEstimatorMixin):
         budget, payer = (self.epsilon, self.delta), self._payer()
 
         def recipe(curator: DocumentCurator) -> Fitted:
-            fitted = SpectralFit(
-                curator,
-                plan,
-                concentration=self._concentration(),
-                geometry=self.noise_geometry,
-                random_state=check_random_state(self.random_state),
-            ).run()
+            options = TopicOptions(self._concentration(), self.noise_geometry, self.random_state)
+            fitted = fit_topics(curator, plan, options)
             state = {**self._attributes(fitted), "clip_norm_": dict(curator.limits)}
             if begins:
                 state["_stream"] = StreamState.after(fitted, budget, payer)

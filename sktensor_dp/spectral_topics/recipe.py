@@ -10,28 +10,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator, NoisyPairs
 from sktensor_dp.spectral_topics.plan import TopicPlan
+from sktensor_dp.tensor.noisy_whitening import NoisyWhitener, noisy_whitener
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear
-from sktensor_dp.tensor.whitening import top_eigenpairs
 from sktensor_dp.topics.denoise import denoise_frequencies, denoise_topics
 from sktensor_dp.topics.moment_matching import ReleasedMoments, match_moments
 from sktensor_dp.topics.moments import PriorCorrection, topics_from_components
 from sktensor_dp.topics.rotation import varimax
 
-__all__ = ["FittedTopics", "SpectralFit", "refine"]
+__all__ = ["FittedTopics", "TopicOptions", "fit_topics"]
 
 Floats = NDArray[np.float64]
 
 # Of the released frequencies in the start of EM, so that no word is ruled out:
 # little where topics come from the third moment, more where they are a guess.
 MIX_TRIPLES, MIX_ROTATION, MIX_FINAL = 0.01, 0.1, 1e-4
-# An eigenvalue of the corrected moment below this share of the largest is rounding;
-# so is a largest one below it, as the moment of one document of mean weight sums to 1.
-LEAST_EIGENVALUE = 1e-12
 # Memory of the running mean of expected counts: each step counts at least this.
 LEAST_STEP = 0.3
 # Geometry of the pair masses for isotropic noise, and for the histogram.
@@ -63,9 +61,32 @@ class FittedTopics:
     n_resolved: int
 
 
+@dataclass(frozen=True)
+class TopicOptions:
+    """What a fit is told beside its plan.
+
+    Attributes
+    ----------
+    concentration : float
+        Sum of the Dirichlet prior; 0 for one topic per document.
+    geometry : {"isotropic", "histogram"}
+        Of the noise of ``moment_tensor``.
+    random_state : int, RandomState or None
+        For restarts after release.
+    n_restarts, max_iter : int
+        Of the decomposition.
+    """
+
+    concentration: float
+    geometry: str
+    random_state: Any
+    n_restarts: int = 10
+    max_iter: int = 100
+
+
 @dataclass(frozen=True, eq=False)
-class _Pairs:
-    """Whitening information, in units of one document of mean weight."""
+class _WhitenedPairs:
+    """Released second moment, in units of one document of mean weight, and its whitener."""
 
     words: NDArray[np.intp] | None
     clips: tuple[Any, ...]
@@ -74,66 +95,26 @@ class _Pairs:
     released: NoisyPairs
     corrected: Any
     scale: float
-    edge: float
-    values: Floats
-    vectors: Floats
-
-    def low_rank(self, V: Floats) -> Floats:
-        """Corrected second moment, of the rank kept, times V."""
-        return self.vectors @ (self.values[:, None] * (self.vectors.T @ V))
+    white: NoisyWhitener
 
 
-class SpectralFit:
-    """Topics from released moments.
+def fit_topics(curator: DocumentCurator, plan: TopicPlan, options: TopicOptions) -> FittedTopics:
+    """Make all releases of the plan and return the topics."""
+    return _SpectralFit(curator, plan, options).run()
 
-    Parameters
-    ----------
-    curator : DocumentCurator
-        Holder of the documents.
-    plan : TopicPlan
-        What to release.
-    concentration : float
-        Sum of the Dirichlet prior; 0 for one topic per document.
-    geometry : {"isotropic", "histogram"}
-        Of the noise of ``moment_tensor``.
-    random_state : RandomState
-        For restarts after release.
-    n_restarts, max_iter : int
-        Of the decomposition.
-    """
 
-    def __init__(
-        self,
-        curator: DocumentCurator,
-        plan: TopicPlan,
-        *,
-        concentration: float,
-        geometry: str,
-        random_state: np.random.RandomState,
-        n_restarts: int = 10,
-        max_iter: int = 100,
-    ) -> None:
-        self._curator = curator
-        self._restarts: dict[str, Any] = {"n_restarts": n_restarts, "max_iter": max_iter}
-        self._plan = plan
-        self._concentration = concentration
-        self._geometry = geometry
+class _SpectralFit:
+    def __init__(self, curator: DocumentCurator, plan: TopicPlan, options: TopicOptions) -> None:
+        self._curator, self._plan, self._options = curator, plan, options
+        self._random_state = check_random_state(options.random_state)
         self._in_word_space = plan.triples == "triple_moments"
-        self._random_state = random_state
 
     def run(self) -> FittedTopics:
-        """Make all releases of the plan and return the topics."""
         start, count_clip, frequencies = self._start()
         if self._plan.n_refinements == 0:
             return start
-        return refine(
-            self._curator,
-            start,
-            frequencies,
-            count_clip,
-            concentration=self._concentration,
-            n_steps=self._plan.n_refinements,
-        )
+        concentration, n_steps = self._options.concentration, self._plan.n_refinements
+        return _refined(self._curator, start, frequencies, count_clip, concentration, n_steps)
 
     def _start(self) -> tuple[FittedTopics, Any, Noisy]:
         plan, curator = self._plan, self._curator
@@ -149,7 +130,7 @@ class SpectralFit:
         pairs = self._pairs(frequencies, unigram, total, clips)
         topics, weights = self._topics(pairs, frequencies)
         topics = self._on_all_words(topics, pairs.words, unigram)
-        resolved = int((pairs.values > pairs.edge).sum())
+        resolved = pairs.white.n_resolved
         fitted = FittedTopics(topics, weights, unigram, frequencies.sigma, resolved)
         return fitted, count_clip, frequencies
 
@@ -161,10 +142,12 @@ class SpectralFit:
     def _diagonal(self) -> dict[str, float]:
         if not self._in_word_space:
             return {}
-        weight = 1.0 if self._curator.pure else DIAGONAL_WEIGHTS[self._geometry]
+        weight = 1.0 if self._curator.pure else DIAGONAL_WEIGHTS[self._options.geometry]
         return {"diagonal_weight": weight}
 
-    def _pairs(self, frequencies: Noisy, unigram: Floats, total: float, clips: list[Any]) -> _Pairs:
+    def _pairs(
+        self, frequencies: Noisy, unigram: Floats, total: float, clips: list[Any]
+    ) -> _WhitenedPairs:
         """Release pair moments and keep the eigenpairs above their noise."""
         words, own, sigma = None, frequencies.value, frequencies.sigma
         if not self._plan.all_words:
@@ -178,45 +161,39 @@ class SpectralFit:
             # The documents' weights differ from those of the frequencies.
             assert released.matrix is not None
             total = max(float(released.matrix.sum()), 1e-12) / float(own.sum()) ** 2
-        correction = PriorCorrection(self._concentration, own, sigma)
+        correction = PriorCorrection(self._options.concentration, own, sigma)
         scale = correction.pair_scale / total
         if released.matrix is not None:
             corrected: Any = correction.pair_matrix(released.matrix / total)
         else:
             corrected = correction.pairs(lambda V: released.product(V) / total)
         edge = _noise_edge(released.sigma * scale, correction)
-        values, vectors = self._eigenpairs(corrected, len(own), edge)
-        return _Pairs(
-            words, tuple(clips), total, correction, released, corrected, scale, edge,
-            values, vectors,
+        white = noisy_whitener(
+            corrected, min(self._plan.n_components, len(own)), edge=edge,
+            keep_all=self._plan.match_moments, dim=len(own), tol=1e-5,
+            random_state=self._random_state,
         )  # fmt: skip
-
-    def _eigenpairs(self, operator: Any, n_words: int, edge: float) -> tuple[Floats, Floats]:
-        k = min(self._plan.n_components, n_words)
-        values, vectors = top_eigenpairs(
-            operator, k, dim=n_words, tol=1e-5, random_state=self._random_state
+        return _WhitenedPairs(
+            words, tuple(clips), total, correction, released, corrected, scale, white
         )
-        kept = k
-        if not self._plan.match_moments:
-            kept = max(int((values > edge).sum()), 1)
-        least = max(0.1 * edge, LEAST_EIGENVALUE * max(float(values[0]), LEAST_EIGENVALUE))
-        return np.maximum(values[:kept], least), vectors[:, :kept]
 
-    def _topics(self, pairs: _Pairs, frequencies: Noisy) -> tuple[Floats, Floats]:
+    def _topics(self, pairs: _WhitenedPairs, frequencies: Noisy) -> tuple[Floats, Floats]:
         """Topics on the words of the pairs, and their shares."""
-        k = len(pairs.values)
+        white = pairs.white
+        k = white.n_components
         if self._plan.triples is None:
-            loadings = np.maximum(varimax(pairs.vectors * np.sqrt(pairs.values)), 0.0)
+            loadings = np.maximum(varimax(white.unwhitening), 0.0)
             return _normalised(loadings.T + 1e-300), np.full(k, 1 / k)
-        basis = self._basis(pairs)
+        basis = self._basis(white)
         noisy = self._triples(basis, pairs)
         mean_pairs = basis.T @ pairs.released.product(basis) / pairs.total
         triples = pairs.correction.triples(noisy.value, mean_pairs, basis)
-        inner = _inverse_root(basis.T @ pairs.low_rank(basis))
+        framed = white.in_frame(basis)
         eigenvalues, vectors = orthogonal_decomposition(
-            multilinear(triples, inner), k, **self._restarts, random_state=self._random_state
-        )
-        topics = topics_from_components(vectors @ (pairs.low_rank(basis) @ inner).T)
+            multilinear(triples, framed.transform), k, n_restarts=self._options.n_restarts,
+            max_iter=self._options.max_iter, random_state=self._random_state,
+        )  # fmt: skip
+        topics = topics_from_components(framed.unwhiten(vectors))
         weights = np.clip(np.maximum(eigenvalues, 1e-9) ** -2.0, 0.2 / k, 5 / k)
         weights /= weights.sum()
         if not self._plan.match_moments:
@@ -224,18 +201,18 @@ class SpectralFit:
         sigma = noisy.sigma * pairs.correction.triple_scale
         return self._matched(topics, weights, pairs, frequencies, basis, triples, sigma)
 
-    def _basis(self, pairs: _Pairs) -> Floats:
+    def _basis(self, white: NoisyWhitener) -> Floats:
         """Public matrix in which the third moment is released."""
         if self._in_word_space:
-            return pairs.vectors
-        whitener = pairs.vectors / np.sqrt(pairs.values)
+            return white.basis
+        whitener = white.matrix
         norms = np.maximum(np.linalg.norm(whitener, axis=1), 1e-100)
         if self._plan.match_moments:
             # Every word equally long: the most that one document can add is least.
             return whitener / norms[:, None]
         return whitener * np.minimum(1, np.quantile(norms, 0.9) / norms)[:, None]
 
-    def _triples(self, basis: Floats, pairs: _Pairs) -> Noisy:
+    def _triples(self, basis: Floats, pairs: _WhitenedPairs) -> Noisy:
         curator, quantile = self._curator, self._plan.triple_quantile
         if not self._in_word_space:
             clip = curator.whitened_triple_clip(quantile, basis, pairs.words, pairs.clips)
@@ -243,7 +220,7 @@ class SpectralFit:
         else:
             clip = pairs.clips[0]
             if not curator.pure:
-                clip = curator.triple_clip(quantile, self._geometry == "histogram")
+                clip = curator.triple_clip(quantile, self._options.geometry == "histogram")
             noisy = curator.triples(basis, clip, pairs.clips, pairs.words)
         return Noisy(noisy.value / pairs.total, noisy.sigma / pairs.total)
 
@@ -251,7 +228,7 @@ class SpectralFit:
         self,
         topics: Floats,
         weights: Floats,
-        pairs: _Pairs,
+        pairs: _WhitenedPairs,
         frequencies: Noisy,
         basis: Floats,
         triples: Floats,
@@ -286,24 +263,20 @@ class SpectralFit:
         return smoothed(topics, unigram, mix)
 
 
-def refine(
+def _refined(
     curator: DocumentCurator,
     start: FittedTopics,
     frequencies: Noisy,
     count_clip: Any,
-    *,
     concentration: float,
     n_steps: int,
 ) -> FittedTopics:
-    """EM steps on released expected counts, shrunk towards the unigram.
-
-    Each step's release is averaged into those before it, which lowers the noise
-    while topics still move; without noise every step stands alone.
-    """
+    """EM steps on released expected counts, shrunk towards the unigram."""
     topics, weights, unigram = start.topics, start.weights, start.unigram
     mean, variance = np.zeros_like(topics), 0.0
     for step in range(n_steps):
         noisy = expected_counts(curator, topics, weights, concentration, count_clip)
+        # The mean over steps lowers the noise while topics still move.
         rate = 1.0 if noisy.sigma == 0 else max(LEAST_STEP, 1 / (step + 1))
         mean = (1 - rate) * mean + rate * noisy.value
         variance = (1 - rate) ** 2 * variance + (rate * noisy.sigma) ** 2
@@ -340,10 +313,3 @@ def _normalised(values: Floats) -> Floats:
     sums = values.sum(axis=-1, keepdims=True)
     uniform = 1 / values.shape[-1]
     return np.where(sums > 0, values / np.maximum(sums, 1e-300), uniform)
-
-
-def _inverse_root(matrix: Floats) -> Floats:
-    """Inverse square root of a positive semi-definite matrix, bounded where it has none."""
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    values = np.maximum(values, 1e-4 * max(float(values[-1]), 1e-300))
-    return vectors / np.sqrt(values)

@@ -88,7 +88,7 @@ class Whitener:
 
 @dataclass(frozen=True, eq=False)
 class CappedWhitener:
-    """Whitening whose rows are bounded, by way of another orthonormal frame.
+    """Whitening by way of another frame: one that bounds its rows, or any.
 
     It reads whitened coordinates of the span of M2 from the columns of `basis`,
     which are not the eigenvectors of M2: ``matrix' unwhitening = I``, so every
@@ -98,8 +98,9 @@ class CappedWhitener:
     Parameters
     ----------
     basis : ndarray of shape (d, k)
-        Q, orthonormal columns: the frame in which a projected moment
-        E3(Q, Q, Q) is released, so that isotropic noise stays isotropic.
+        Q, the frame in which a projected moment E3(Q, Q, Q) is released. If its
+        columns are orthonormal, as those of `capped_whitener`, isotropic noise
+        stays isotropic.
     transform : ndarray of shape (k, k)
         Map from coordinates in `basis` to whitened ones:
         E3(matrix, matrix, matrix) = E3(Q, Q, Q)(transform, transform, transform).
