@@ -1,27 +1,23 @@
 """Latent Dirichlet allocation by private moments."""
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.base import NONE, columns_of
-from sktensor_dp.estimator.forecast import former_name
-from sktensor_dp.estimator.hooks import Neighbours
+from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.input_errors import check_sizes, check_source
 from sktensor_dp.estimator.input_kinds import Numeric
-from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
-from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.spectral_lda.inference import TopicInferenceMixin
-from sktensor_dp.spectral_lda.learning import LARGEST_PRIOR, TopicLearningMixin
+from sktensor_dp.spectral_lda.inference import log_likelihoods, most_probable, proportions
+from sktensor_dp.spectral_lda.parameters import TopicParameters
 from sktensor_dp.spectral_lda.saved import SAVED_TOPICS
-from sktensor_dp.spectral_lda.stream import StreamState
-from sktensor_dp.spectral_lda.worst_case import worst_documents
-from sktensor_dp.spectral_topics.forecast import TopicForecast, forecast_topics
+from sktensor_dp.spectral_lda.stream import TopicStream
+from sktensor_dp.spectral_topics.forecast import TopicForecast, forecast
 from sktensor_dp.statistics.counts import CountChunks
 
 __all__ = ["PrivateSpectralLDA"]
@@ -30,11 +26,7 @@ Floats = NDArray[np.float64]
 
 
 class PrivateSpectralLDA(
-    TopicLearningMixin,
-    TopicInferenceMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
+    TopicParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """Topics of documents by spectral decomposition of private moments.
 
@@ -157,43 +149,12 @@ class PrivateSpectralLDA(
     (3, 2)
     """
 
-    _unit = "document"
     _saved_state = SAVED_TOPICS
-    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
-        "n_components": [Number(1, math.inf, integer=True)],
-        "doc_topic_prior": [Number(0, LARGEST_PRIOR), NONE],
-        "perturbation": [OneOf("whitened_tensor", "moment_tensor")],
-        "noise_geometry": [OneOf("isotropic", "histogram")],
-        "n_refinements": [Number(0, math.inf, integer=True), OneOf("auto")],
-        "clip_norm": [OneOf("auto"), InstanceOf(Mapping)],
-    }
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        doc_topic_prior: float | None = None,
-        perturbation: str = "whitened_tensor",
-        noise_geometry: str = "isotropic",
-        n_refinements: int | str = "auto",
-        clip_norm: str | Mapping[str, float] = "auto",
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.doc_topic_prior = doc_topic_prior
-        self.perturbation = perturbation
-        self.noise_geometry = noise_geometry
-        self.n_refinements = n_refinements
-        self.clip_norm = clip_norm
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
+    components_: Floats
+    topic_prior_: Floats
+    clip_norm_: Mapping[str, float]
+    n_features_in_: int
 
     def fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> "PrivateSpectralLDA":
         """Learn topics.
@@ -285,7 +246,7 @@ class PrivateSpectralLDA(
             which is what an accountant was charged for.
         """
         self._check_parameters()
-        stream: StreamState | None = getattr(self, "_stream", None)
+        stream: TopicStream | None = getattr(self, "_stream", None)
         if stream is not None and stream.budget != (self.epsilon, self.delta):
             raise ValueError(
                 f"epsilon and delta must be those of the first batch, {stream.budget}, which "
@@ -297,9 +258,10 @@ class PrivateSpectralLDA(
             chunks = CountChunks(X, *X.shape)
             return self._live(self._planned_fit(chunks, columns_of(witness), begins=True))
         X = self._validated(X, reset=False)
-        return self._live(self._planned_batch(CountChunks(X, *X.shape), stream))
+        planned = self._planned_batch(CountChunks(X, *X.shape), stream, self.clip_norm_)
+        return self._live(planned)
 
-    def forecast(
+    def plan(
         self, n_samples: int, n_features: int, *, document_length: float = 100.0
     ) -> TopicForecast:
         """Say what a fit would release and how well, from public numbers alone.
@@ -321,29 +283,117 @@ class PrivateSpectralLDA(
         Examples
         --------
         >>> from sktensor_dp import PrivateSpectralLDA
-        >>> forecast = PrivateSpectralLDA(10, epsilon=1.0).forecast(50_000, 2000)
+        >>> forecast = PrivateSpectralLDA(10, epsilon=1.0).plan(50_000, 2000)
         >>> forecast.n_samples_needed > 0
         True
         """
         self._check_parameters()
         check_sizes(n_samples=n_samples, n_features=n_features)
         plan = self._plan(n_samples, n_features)
-        return forecast_topics(
+        return forecast(
             plan, n_samples, n_features, document_length, self._concentration(), self.delta == 0
         )
 
-    plan = former_name(forecast, "plan")
+    def transform(self, X: ArrayLike | sp.spmatrix) -> Floats:
+        """Topic proportions of documents under the released topics.
 
-    def _unit_score(self) -> str:
-        return "log_likelihood_per_token"
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts of the caller's own documents; nothing of them is kept.
 
-    def _worst_case(self, n_units: int | None) -> Neighbours:
-        return worst_documents(n_units)
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components_)
+            Rows sum to 1: means of the variational posterior or, with one topic
+            per document, probabilities of the topics.
+        """
+        check_is_fitted(self)
+        counts = self._validated(X, reset=False)
+        single = self._concentration() == 0
+        return proportions(counts, self.components_, self.topic_prior_, single)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
-        # Counts are whole numbers; this tag says it, and scikit-learn's checks round theirs.
-        tags.input_tags.categorical = True
-        return tags
+    def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
+        """Approximate log-likelihood of documents, as in scikit-learn.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            Sum over documents of the evidence lower bound at the released topics;
+            exact with one topic per document.
+        """
+        return float(self.score_samples(X).sum())
+
+    def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
+        """Approximate log-likelihood of each document.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            What :meth:`score` is the sum of; each depends on its own document alone.
+        """
+        check_is_fitted(self)
+        counts = self._validated(X, reset=False)
+        single = self._concentration() == 0
+        return log_likelihoods(counts, self.components_, self.topic_prior_, single)
+
+    def perplexity(self, X: ArrayLike | sp.spmatrix) -> float:
+        """Exponential of the negative log-likelihood per token.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts, best of documents that were not used in the fit.
+
+        Returns
+        -------
+        float
+            ``exp(-score(X) / n_tokens)``; lower is better. 1 where there is no token.
+        """
+        check_is_fitted(self)
+        tokens = float(self._validated(X, reset=False).sum())
+        return math.exp(-self.score(X) / tokens) if tokens > 0 else 1.0
+
+    def top_words(
+        self, n_words: int = 10, feature_names: Sequence[str] | NDArray[Any] | None = None
+    ) -> list[list[str]]:
+        """Most probable words of every topic.
+
+        Parameters
+        ----------
+        n_words : int, default=10
+            How many.
+        feature_names : sequence of str of length n_features, optional
+            Names of the columns; by default ``feature_names_in_``, or their numbers.
+
+        Returns
+        -------
+        list of list of str
+            One list per topic, most probable first.
+
+        Raises
+        ------
+        ValueError
+            If `feature_names` has another length than there are features.
+        """
+        check_is_fitted(self)
+        if feature_names is None:
+            numbers = [str(column) for column in range(self.n_features_in_)]
+            feature_names = getattr(self, "feature_names_in_", numbers)
+        if len(feature_names) != self.n_features_in_:
+            raise ValueError(
+                f"feature_names must have {self.n_features_in_} entries, got {len(feature_names)}."
+            )
+        return most_probable(self.components_, n_words, feature_names)

@@ -18,8 +18,8 @@ from sktensor_dp.model_files.fields import (
 )
 from sktensor_dp.model_files.saving import INPUT, SavedState
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS
-from sktensor_dp.spectral_lda.learning import LIMITS
-from sktensor_dp.spectral_lda.stream import StreamState
+from sktensor_dp.spectral_lda.parameters import LIMITS
+from sktensor_dp.spectral_lda.stream import TopicStream
 from sktensor_dp.spectral_topics.recipe import FittedTopics
 
 __all__ = ["SAVED_TOPICS"]
@@ -40,7 +40,7 @@ FITTED_TOPICS = Record(
 )  # fmt: skip
 # Released sums of a stream; the ledger that was charged stays where it is.
 STREAM = Record(
-    StreamState,
+    TopicStream,
     {
         "fitted": FITTED_TOPICS, "mean": Numbers("kd"), "variance": Real(0),
         "n_batches": Integer(1),

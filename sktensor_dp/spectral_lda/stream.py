@@ -10,7 +10,7 @@ from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.spectral_topics.recipe import MIX_FINAL, FittedTopics, expected_counts, smoothed
 from sktensor_dp.topics.denoise import denoise_topics
 
-__all__ = ["StreamState", "continue_stream"]
+__all__ = ["StreamState", "TopicStream", "continue_stream"]
 
 Floats = NDArray[np.float64]
 
@@ -19,7 +19,7 @@ FORGETTING = 0.6
 
 
 @dataclass(frozen=True, eq=False)
-class StreamState:
+class TopicStream:
     """Released quantities carried from batch to batch; nothing of the batches themselves.
 
     Attributes
@@ -51,33 +51,19 @@ class StreamState:
         fitted: FittedTopics,
         budget: tuple[float, float],
         accountant: BudgetAccountant | None,
-    ) -> "StreamState":
+    ) -> "TopicStream":
         """State after the first batch, whose topics stand for its expected counts."""
         mean = fitted.weights[:, None] * fitted.topics
         return cls(fitted, mean, fitted.unigram_sigma**2, 1, budget, accountant)
 
 
+StreamState = TopicStream  # as pickles of before name it
+
+
 def continue_stream(
-    curator: DocumentCurator, state: StreamState, concentration: float, limit: float
-) -> StreamState:
-    """One step of online EM on the expected counts of a fresh batch.
-
-    Parameters
-    ----------
-    curator : DocumentCurator
-        Holder of the batch, with one planned release of expected counts.
-    state : StreamState
-        After the batches before.
-    concentration : float
-        Sum of the Dirichlet prior; 0 for one topic per document.
-    limit : float
-        Clip on the counts, as used for the first batch.
-
-    Returns
-    -------
-    StreamState
-        After this batch.
-    """
+    curator: DocumentCurator, state: TopicStream, concentration: float, limit: float
+) -> TopicStream:
+    """One step of online EM on the expected counts of a fresh batch, clipped as the first."""
     fitted, clip = state.fitted, curator.given_count_clip(limit)
     noisy = expected_counts(curator, fitted.topics, fitted.weights, concentration, clip)
     total = max(float(noisy.value.sum()), 1e-9)

@@ -1,0 +1,151 @@
+"""What a topic model is asked for, and how that becomes a plan."""
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from sktensor_dp.estimator.base import NONE, PlannedFit, PrivateEstimatorMixin, columns_of
+from sktensor_dp.estimator.input_errors import checked_table
+from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.spectral_lda.recipe import cautions_of_cap, learn, learn_batch
+from sktensor_dp.spectral_lda.stream import TopicStream
+from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
+from sktensor_dp.spectral_topics.recipe import TopicOptions
+from sktensor_dp.statistics.counts import CountChunks, as_counts
+
+__all__ = ["LIMITS", "TopicParameters"]
+
+# Shares drawn with a larger prior are equal to ten digits. A sum of priors beyond its limit is
+# taken for it, whatever n_components is, and a positive prior below for the least of which the
+# digamma function can be computed.
+LARGEST_PRIOR, LEAST_PRIOR, LARGEST_CONCENTRATION = 1e10, 1e-30, 1e16
+# Products of three numbers in the scale of a limit neither overflow nor vanish.
+LIMITS = (1e-40, 1e40)
+
+
+class TopicParameters(PrivateEstimatorMixin):
+    """Parameters of a topic model, and the plan they make with public sizes."""
+
+    _unit = "document"
+    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
+        "n_components": [Number(1, math.inf, integer=True)],
+        "doc_topic_prior": [Number(0, LARGEST_PRIOR), NONE],
+        "perturbation": [OneOf("whitened_tensor", "moment_tensor")],
+        "noise_geometry": [OneOf("isotropic", "histogram")],
+        "n_refinements": [Number(0, math.inf, integer=True), OneOf("auto")],
+        "clip_norm": [OneOf("auto"), InstanceOf(Mapping)],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        doc_topic_prior: float | None = None,
+        perturbation: str = "whitened_tensor",
+        noise_geometry: str = "isotropic",
+        n_refinements: int | str = "auto",
+        clip_norm: str | Mapping[str, float] = "auto",
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.doc_topic_prior = doc_topic_prior
+        self.perturbation = perturbation
+        self.noise_geometry = noise_geometry
+        self.n_refinements = n_refinements
+        self.clip_norm = clip_norm
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _plan(self, n_samples: int, n_features: int) -> TopicPlan:
+        return plan_topics(
+            n_samples,
+            n_features,
+            self.n_components,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            perturbation=self.perturbation,
+            n_refinements=None if self.n_refinements == "auto" else int(self.n_refinements),
+            limits=self._limits(),
+        )
+
+    def _planned_fit(
+        self, chunks: CountChunks, columns: Mapping[str, Any], *, begins: bool = False
+    ) -> PlannedFit[DocumentCurator]:
+        """Plan a fit of validated data, or with `begins` of the first batch of a stream."""
+        plan, options = self._plan(chunks.n_units, chunks.n_features), self._options()
+        budget, payer = (self.epsilon, self.delta), self._payer()
+        opened = partial(TopicStream.after, budget=budget, accountant=payer) if begins else None
+        return PlannedFit(
+            DocumentCurator, chunks, plan.releases,
+            lambda curator: learn(curator, plan, options, opened), columns,
+            {"limits": self._limits(), "pure": self.delta == 0},
+            cautions_of_cap(plan, self.n_components, chunks.n_features),
+        )  # fmt: skip
+
+    def _planned_batch(
+        self, chunks: CountChunks, stream: TopicStream, limits: Mapping[str, float]
+    ) -> PlannedFit[DocumentCurator]:
+        """Plan a step on one more batch of a stream."""
+        plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
+        options = self._options()
+        # Another accountant keeps another ledger, which knows nothing of the first batch.
+        charge = self._payer() is not stream.accountant
+        return PlannedFit(
+            DocumentCurator, chunks, plan,
+            lambda curator: learn_batch(curator, stream, options, limits), columns_of(self),
+            {"limits": self._limits(), "pure": self.delta == 0, "charge": charge},
+            earlier=self.privacy_report_,
+        )  # fmt: skip
+
+    def _options(self) -> TopicOptions:
+        return TopicOptions(self._concentration(), self.noise_geometry, self.random_state)
+
+    def _concentration(self) -> float:
+        """Sum of the Dirichlet prior over topic shares."""
+        if self.doc_topic_prior is None:
+            return 1.0
+        prior = float(self.doc_topic_prior)
+        if prior == 0:
+            return 0.0
+        return min(max(prior, LEAST_PRIOR) * float(self.n_components), LARGEST_CONCENTRATION)
+
+    def _limits(self) -> dict[str, float]:
+        if self.clip_norm == "auto":
+            return {}
+        assert isinstance(self.clip_norm, Mapping)
+        for name, limit in self.clip_norm.items():
+            # Noise in proportion to an infinite limit would be infinite.
+            allowed = Number(*LIMITS).accepts(limit)
+            allowed = allowed or (math.isinf(self.epsilon) and Number(math.inf).accepts(limit))
+            if name not in CLIPPED_NORMS or not allowed:
+                raise ValueError(
+                    "The 'clip_norm' parameter of PrivateSpectralLDA must be 'auto' or map some "
+                    f"of {list(CLIPPED_NORMS)} to numbers from {LIMITS[0]:g} to {LIMITS[1]:g}. "
+                    f"Got {self.clip_norm!r} instead."
+                )
+        return {name: float(limit) for name, limit in self.clip_norm.items()}
+
+    def _validated(self, X: Any, *, reset: bool) -> sp.csr_matrix:
+        return as_counts(checked_table(self, X, reset=reset))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        # Counts are whole numbers; this tag says it, and scikit-learn's checks round theirs.
+        tags.input_tags.categorical = True
+        return tags

@@ -1,0 +1,77 @@
+"""Recipes of a topic model: what a fit leaves behind, and what it warns of."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.privacy.curators.documents import DocumentCurator
+from sktensor_dp.spectral_lda.stream import TopicStream, continue_stream
+from sktensor_dp.spectral_topics.plan import TopicPlan
+from sktensor_dp.spectral_topics.recipe import FittedTopics, TopicOptions, fit_topics
+
+__all__ = ["cautions_of_cap", "learn", "learn_batch"]
+
+
+def learn(
+    curator: DocumentCurator,
+    plan: TopicPlan,
+    options: TopicOptions,
+    opened: Callable[[FittedTopics], TopicStream] | None = None,
+) -> Fitted:
+    """Fit topics; `opened` makes the stream whose first batch this is."""
+    found = fit_topics(curator, plan, options)
+    state = {**_attributes(found, options), "clip_norm_": dict(curator.limits)}
+    if opened is not None:
+        state["_stream"] = opened(found)
+    return Fitted(state, _cautions_of_noise(found, plan))
+
+
+def learn_batch(
+    curator: DocumentCurator,
+    stream: TopicStream,
+    options: TopicOptions,
+    limits: Mapping[str, float],
+) -> Fitted:
+    """Take one step on one more batch of a stream, clipped as the first one."""
+    after = continue_stream(curator, stream, options.concentration, limits["counts"])
+    return Fitted({**_attributes(after.fitted, options), "clip_norm_": limits, "_stream": after})
+
+
+def _attributes(found: FittedTopics, options: TopicOptions) -> dict[str, Any]:
+    concentration = options.concentration
+    return {
+        "components_": found.topics,
+        "topic_prior_": found.weights * (concentration if concentration > 0 else 1.0),
+        "unigram_": found.unigram,
+        "n_components_": len(found.topics),
+        "_n_features_out": len(found.topics),
+    }
+
+
+def cautions_of_cap(plan: TopicPlan, asked: int, n_features: int) -> tuple[Warning, ...]:
+    """What to warn of where there are fewer features than topics asked for."""
+    if plan.n_components == asked:
+        return ()
+    return (
+        UserWarning(
+            f"n_components={asked} exceeds the {n_features} features; "
+            f"{plan.n_components} topics are fitted."
+        ),
+    )
+
+
+def _cautions_of_noise(found: FittedTopics, plan: TopicPlan) -> tuple[Warning, ...]:
+    if found.n_resolved >= plan.n_components or math.isinf(plan.releases.epsilon):
+        return ()
+    fitted_count = f"{len(found.topics)} were fitted"
+    if len(found.topics) > found.n_resolved:
+        fitted_count += ", of which the others are uncertain"
+    return (
+        NotEnoughDataWarning(
+            f"Of {plan.n_components} topics asked for, the released second moment shows "
+            f"{found.n_resolved} above its noise; {fitted_count}. More documents, a larger "
+            "epsilon or fewer n_components would help: see plan()."
+        ),
+    )
