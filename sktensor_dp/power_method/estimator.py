@@ -1,48 +1,32 @@
 """Private tensor power method: components of third moments."""
 
-import math
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.base import NONE, columns_of
-from sktensor_dp.estimator.forecast import Forecast, former_name
-from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.input_errors import check_sizes
-from sktensor_dp.estimator.input_kinds import dense_tensor
-from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
-from sktensor_dp.power_method.forecast import forecast_moments
-from sktensor_dp.power_method.inference import ComponentInferenceMixin
-from sktensor_dp.power_method.learning import PERTURBATIONS
+from sktensor_dp.estimator.base import columns_of
+from sktensor_dp.estimator.forecast import Forecast
+from sktensor_dp.estimator.input_errors import check_sizes, check_source
+from sktensor_dp.estimator.input_kinds import Numeric
+from sktensor_dp.power_method.inference import coordinates, fits
+from sktensor_dp.power_method.inputs import random_batches, symmetric_tensor
+from sktensor_dp.power_method.parameters import PERTURBATIONS, ComponentParameters, reads_batches
+from sktensor_dp.power_method.recipe import FittedComponents
 from sktensor_dp.power_method.saved import SAVED_COMPONENTS
-from sktensor_dp.power_method.stream import PowerStreamMixin
-from sktensor_dp.power_method.worst_case import worst_samples
-from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.spectral_topics.forecast import forecast_topics
-from sktensor_dp.statistics.counts import CountChunks
-from sktensor_dp.statistics.power_iterations import TensorChunk
-from sktensor_dp.statistics.sample_moments import Embedding
-from sktensor_dp.statistics.samples import SampleChunks
-from sktensor_dp.tensor.oracle import tensor_oracle
 
 __all__ = ["PrivateTensorPowerMethod"]
 
 Floats = NDArray[np.float64]
 
-# Relative asymmetry that sums in another order leave.
-LARGEST_ASYMMETRY = 1e-8
-
 
 class PrivateTensorPowerMethod(
-    PowerStreamMixin,
-    ComponentInferenceMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
+    ComponentParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """Components of the third moment of data, found from private releases.
 
@@ -121,11 +105,6 @@ class PrivateTensorPowerMethod(
     feature_names_in_ : ndarray of shape (n_features,)
         Names of features, if `X` had string names.
 
-    Raises
-    ------
-    BudgetError
-        If the accountant has too little left; nothing has been read then.
-
     Warns
     -----
     NotEnoughDataWarning
@@ -180,45 +159,9 @@ class PrivateTensorPowerMethod(
     """
 
     _saved_state = SAVED_COMPONENTS
-    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
-        "n_components": [Number(1, math.inf, integer=True)],
-        "moment": [OneOf("raw", "single_topic", "gaussian_mixture")],
-        "whiten": [InstanceOf(bool)],
-        "perturbation": [OneOf(*PERTURBATIONS)],
-        # Sixth powers of it, and of a small share of it, stay numbers that can be held.
-        "data_norm": [Number(1e-40, 1e40), NONE],
-        "n_restarts": [Number(1, math.inf, integer=True)],
-        "max_iter": [Number(1, math.inf, integer=True), NONE],
-    }
 
-    def __init__(
-        self,
-        n_components: int = 5,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        moment: str = "raw",
-        whiten: bool = True,
-        perturbation: str = "auto",
-        data_norm: float | None = None,
-        n_restarts: int = 10,
-        max_iter: int | None = None,
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.moment = moment
-        self.whiten = whiten
-        self.perturbation = perturbation
-        self.data_norm = data_norm
-        self.n_restarts = n_restarts
-        self.max_iter = max_iter
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
+    components_: Floats
+    weights_: Floats
 
     def fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> "PrivateTensorPowerMethod":
         """Learn components.
@@ -246,14 +189,99 @@ class PrivateTensorPowerMethod(
         self._check_combination(PERTURBATIONS, "fit")
         witness = self._witness()
         X = witness._validated(X, reset=True)
-        n_samples, n_features = X.shape
-        if self.moment == "single_topic":
-            chunks: CountChunks | SampleChunks = CountChunks(X, n_samples, n_features)
-        elif self._plan(n_samples, n_features, self.perturbation).perturbation == "stream":
-            return self._fit_stream(self._batches(X), witness)
-        else:
-            chunks = SampleChunks(X, n_samples, n_features)
-        return self._live(self._planned_fit(chunks, columns_of(witness)))
+        if self.moment != "single_topic":
+            plan = self._plan(X.shape[0], X.shape[1], self.perturbation)
+            if plan.perturbation == "stream":
+                return self._fit_stream(random_batches(X, plan, self.random_state), witness)
+        return self._live(self._planned_fit(self._as_chunks(X, *X.shape), columns_of(witness)))
+
+    def fit_chunks(
+        self,
+        source: Iterable[Any],
+        *,
+        n_samples: int | None = None,
+        n_features: int | None = None,
+    ) -> "PrivateTensorPowerMethod":
+        """Learn components from chunks that need not fit into memory together.
+
+        Parameters
+        ----------
+        source : iterable of array-likes or sparse matrices
+            Chunks of rows. For ``"stream"`` each is a batch and is read once, so a
+            generator will do. Otherwise all are read to see that they are what was
+            announced, and once per release: a list or an object with ``__iter__``.
+        n_samples, n_features : int or None, default=None
+            Rows in all chunks together, and columns; public. Not needed for
+            ``"stream"``, which ``"auto"`` is where they are not given.
+
+        Returns
+        -------
+        self : PrivateTensorPowerMethod
+            The fitted model.
+
+        Raises
+        ------
+        TypeError
+            If `source` has to be read several times and can be read once.
+        ValueError
+            If a parameter or chunk is wrong, or the shape not as announced; no budget is
+            spent. A stream is charged for once its first batch has been validated.
+        BudgetError
+            If the accountant has too little left.
+        """
+        self._check_combination(PERTURBATIONS, "fit_chunks")
+        streams = self.perturbation == "stream" or (
+            self.perturbation == "auto" and n_samples is None and self.moment == "raw"
+        )
+        if streams:
+            witness = self._witness()
+            batches = (witness._validated(X, reset=place == 0) for place, X in enumerate(source))
+            return self._fit_stream(batches, witness)
+        check_source(source, n_samples, n_features)
+        assert n_samples is not None
+        assert n_features is not None
+        chunks = self._as_chunks(Numeric(source), n_samples, n_features)
+        return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
+
+    @available_if(reads_batches)
+    def partial_fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> "PrivateTensorPowerMethod":
+        """Make one power step on one more batch of samples that no other batch contains.
+
+        ``n_batches_needed_`` batches find all components; later ones polish them. As
+        batches are disjoint, the whole stream is as private as one batch (parallel
+        composition), and an accountant is charged once. Memory beside the batch is
+        linear in the number of features.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples in no particular order: every batch stands for all. The caller
+            answers for batches being disjoint.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : PrivateTensorPowerMethod
+            The model after this batch.
+
+        Raises
+        ------
+        AttributeError
+            If the moment is not ``"raw"``, or the perturbation reads all data at once.
+        ValueError
+            As :meth:`fit`, or if epsilon, delta or data_norm changed since the first
+            batch, which is what an accountant was charged for.
+        """
+        self._check_combination(("auto", "stream"), "partial_fit")
+        stream = getattr(self, "_stream", None)
+        if stream is None:
+            witness = self._witness()
+            X = witness._validated(X, reset=True)
+            return self._live(self._planned_batch(X, None, columns_of(witness)))
+        stream.check_budget(self.epsilon, self.delta, self.data_norm)
+        X = self._validated(X, reset=False)
+        return self._live(self._planned_batch(X, stream, columns_of(self), self.privacy_report_))
 
     def fit_tensor(self, T: ArrayLike) -> "PrivateTensorPowerMethod":
         """Decompose a symmetric tensor whose entries are private.
@@ -282,21 +310,10 @@ class PrivateTensorPowerMethod(
         self._check_combination(("auto", "iteration"), "fit_tensor")
         if self.moment != "raw":
             raise ValueError(f"fit_tensor needs moment='raw', got {self.moment!r}.")
-        tensor = dense_tensor(T, "; fit() takes samples")
-        if tensor.ndim != 3:
-            raise ValueError(f"T must have shape (d, d, d), got shape {tensor.shape}.")
-        tensor_oracle(tensor)  # refuses what is not a finite cube
-        largest = TensorChunk.largest_ratio * self._bound()
-        tensor = np.clip(tensor, -largest, largest)
-        if _asymmetry(tensor) > LARGEST_ASYMMETRY:
-            raise ValueError(
-                "T must be symmetric, up to rounding. "
-                "sktensor_dp.tensor.symmetrize averages a tensor over its modes."
-            )
-        chunk = TensorChunk(tensor_oracle(tensor))
-        return self._live(self._planned_tensor(chunk, tensor.shape[0]))
+        tensor = symmetric_tensor(T, self._bound())
+        return self._live(self._planned_tensor(tensor))
 
-    def forecast(self, n_samples: int, n_features: int) -> Forecast:
+    def plan(self, n_samples: int, n_features: int) -> Forecast:
         """Say what a fit would release and how well, from public numbers alone.
 
         Parameters
@@ -315,39 +332,68 @@ class PrivateTensorPowerMethod(
         --------
         >>> from sktensor_dp import PrivateTensorPowerMethod
         >>> model = PrivateTensorPowerMethod(5, moment="gaussian_mixture", data_norm=9.0)
-        >>> model.forecast(200_000, 20).enough
+        >>> model.plan(200_000, 20).enough
         True
         """
-        self._check_combination(PERTURBATIONS, "forecast")
+        self._check_combination(PERTURBATIONS, "plan")
         check_sizes(n_samples=n_samples, n_features=n_features)
-        if self.moment == "single_topic":
-            topics = self._topic_plan(n_samples, n_features)
-            return forecast_topics(topics, n_samples, n_features, 100.0, 0.0, self.delta == 0)
-        plan = self._plan(n_samples, n_features, self.perturbation)
-        embedding = Embedding(self._radius(), self._offset())
-        return forecast_moments(plan, n_samples, n_features, embedding, self.delta == 0)
+        return self._forecast(n_samples, n_features)
 
-    plan = former_name(forecast, "plan")
+    def transform(self, X: ArrayLike | sp.spmatrix) -> Floats:
+        """Responsibilities under the mixture models, projections otherwise.
 
-    def _unit_score(self) -> str:
-        return "log_likelihood" + "_per_token" * (self.moment == "single_topic")
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The caller's own samples; nothing of them is kept.
 
-    def _worst_case(self, n_units: int | None) -> Neighbours:
-        shuffled_by = self.random_state if self.perturbation == "stream" else None
-        return worst_samples(self.data_norm, shuffled_by, n_units)
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components_)
+            For ``moment="raw"``, ``X @ components_.T``; otherwise the probability of
+            each component given the sample, rows summing to 1.
+        """
+        check_is_fitted(self)
+        samples = self._validated(X, reset=False)
+        return coordinates(samples, self.moment, self._found())
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        counts = self.moment == "single_topic"
-        tags.input_tags.positive_only = counts
-        # Counts are whole numbers; this tag says it, and scikit-learn's checks round theirs.
-        tags.input_tags.categorical = counts
-        return tags
+    def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
+        """How well the components fit samples; higher is better.
 
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, best of those that were not used in the fit.
+        y : None
+            Ignored.
 
-def _asymmetry(tensor: Floats) -> float:
-    """Largest relative change when two neighbouring modes are exchanged."""
-    norm = float(np.linalg.norm(tensor))
-    exchanged = (tensor.transpose(1, 0, 2), tensor.transpose(0, 2, 1))
-    return max(float(np.linalg.norm(tensor - other)) for other in exchanged) / max(norm, 1e-300)
+        Returns
+        -------
+        float
+            Mean log-likelihood per sample of the mixture models. For ``moment="raw"``
+            how much closer the components come to the samples' third moment T than
+            zero does: ``|T|^2 - |T - sum_j w_j v_j (x) v_j (x) v_j|^2``, at a cost
+            linear in the samples.
+        """
+        return float(self.score_samples(X).mean())
+
+    def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
+        """How well the components fit each sample.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            What :meth:`score` is the mean of; each depends on its own sample alone.
+        """
+        check_is_fitted(self)
+        samples = self._validated(X, reset=False)
+        return fits(samples, self.moment, self._found())
+
+    def _found(self) -> FittedComponents:
+        variances = getattr(self, "covariances_", None)
+        return FittedComponents(self.components_, self.weights_, len(self.weights_), variances)

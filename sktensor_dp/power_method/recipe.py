@@ -1,19 +1,41 @@
 """Recipes from released moments of samples to components."""
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
+from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method.plan import MomentPlan
 from sktensor_dp.privacy.curator import Noisy
-from sktensor_dp.privacy.curators.samples import NoisyThirdMoments, SampleCurator
+from sktensor_dp.privacy.curators.documents import DocumentCurator
+from sktensor_dp.privacy.curators.samples import NoisyThirdMoments, SampleCurator, TensorCurator
+from sktensor_dp.spectral_topics.plan import TopicPlan
+from sktensor_dp.spectral_topics.recipe import TopicOptions, fit_topics
 from sktensor_dp.tensor.noisy_whitening import NULL_EIGENVALUE, noisy_whitener
+from sktensor_dp.tensor.online import OnlinePowerMethod
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear, symmetric_product
 from sktensor_dp.tensor.whitening import Whitener
 
-__all__ = ["FittedComponents", "fit_gaussian_mixture", "fit_raw_moments", "noise_edge"]
+__all__ = [
+    "FittedComponents",
+    "MomentOptions",
+    "attributes_of",
+    "cautions_of_noise",
+    "fit_by_steps",
+    "fit_gaussian_mixture",
+    "fit_raw_moments",
+    "fit_single_topics",
+    "fitted",
+    "found_by",
+    "new_method",
+    "noise_edge",
+]
 
 Floats = NDArray[np.float64]
 
@@ -44,16 +66,35 @@ class FittedComponents:
     variances: Floats | None = None
 
 
+@dataclass(frozen=True)
+class MomentOptions:
+    """What a fit is told beside its plan.
+
+    Attributes
+    ----------
+    n_features : int
+        Of the data.
+    offset : float
+        Constant that samples of a mixture get as their last coordinate; 0 without one.
+    random_state : int, RandomState or None
+        For starts, after release.
+    """
+
+    n_features: int
+    offset: float
+    random_state: Any
+
+
 def noise_edge(sigma: float, size: int) -> float:
     """Operator norm that isotropic symmetric noise is about to have."""
     return sigma * float(np.sqrt(2 * size))
 
 
 def fit_raw_moments(
-    curator: SampleCurator, plan: MomentPlan, n_features: int, random_state: np.random.RandomState
+    curator: SampleCurator, plan: MomentPlan, options: MomentOptions
 ) -> FittedComponents:
     """Components of ``E[x (x) x (x) x]`` as unit vectors with their eigenvalues."""
-    k = plan.n_components
+    k, n_features = plan.n_components, options.n_features
     if "second_moments" not in plan.names:
         white, in_second = Whitener(np.eye(n_features), np.ones(n_features)), k
     else:
@@ -65,7 +106,7 @@ def fit_raw_moments(
     third = _third_moments(curator, plan, white, 0.0)
     _, vectors = orthogonal_decomposition(
         third.tensor, k, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
-        random_state=random_state,
+        random_state=check_random_state(options.random_state),
     )  # fmt: skip
     components = white.unwhiten(vectors)
     components /= np.linalg.norm(components, axis=1, keepdims=True)
@@ -77,14 +118,14 @@ def fit_raw_moments(
 
 
 def fit_gaussian_mixture(
-    curator: SampleCurator, plan: MomentPlan, offset: float, random_state: np.random.RandomState
+    curator: SampleCurator, plan: MomentPlan, options: MomentOptions
 ) -> FittedComponents:
     """Means, weights and variances of spherical Gaussians (Hsu & Kakade, 2013).
 
     Moments are of ``(x, c)``, so that means need be affinely independent only, and the
     scale of each component is read off its constant.
     """
-    second = curator.second_moments()
+    second, offset = curator.second_moments(), options.offset
     size = len(second.value)
     spherical = np.append(np.ones(size - 1), 0.0)  # the constant has no variance
     variance = _common_variance(second, plan.n_components, offset)
@@ -104,8 +145,9 @@ def fit_gaussian_mixture(
         whitening.T @ (spherical[:, None] * whitening), by_variance
     )
     _, vectors = orthogonal_decomposition(
-        tensor, k, n_restarts=plan.n_restarts, max_iter=plan.max_iter, random_state=random_state
-    )
+        tensor, k, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
+        random_state=check_random_state(options.random_state),
+    )  # fmt: skip
     # Rows are sqrt(w) (mu, c).
     scaled = white.unwhiten(vectors)
     shares = np.maximum(scaled[:, -1] / offset, LEAST_SHARE)
@@ -114,6 +156,44 @@ def fit_gaussian_mixture(
     order = np.argsort(-shares, kind="stable")
     weights = shares[order] ** 2 / (shares**2).sum()
     return FittedComponents(means[order], weights, white.n_resolved, variances[order])
+
+
+def fit_single_topics(
+    curator: DocumentCurator, plan: TopicPlan, options: TopicOptions
+) -> FittedComponents:
+    """Topics of documents of one topic each, the most probable first."""
+    topics = fit_topics(curator, plan, options)
+    order = np.argsort(-topics.weights, kind="stable")
+    return FittedComponents(topics.topics[order], topics.weights[order], topics.n_resolved)
+
+
+def fit_by_steps(
+    curator: SampleCurator | TensorCurator, plan: MomentPlan, options: MomentOptions
+) -> FittedComponents:
+    """Noise at every power step, all of them on the same data."""
+    method, sigma = new_method(plan, options), 0.0
+    while not method.is_complete:
+        answers = curator.power_iterations(method.ask())
+        method.tell(answers.value)
+        sigma = answers.sigma
+    return found_by(method, sigma)
+
+
+def new_method(plan: MomentPlan, options: MomentOptions) -> OnlinePowerMethod:
+    """Power method that has asked nothing yet."""
+    return OnlinePowerMethod(
+        options.n_features,
+        plan.n_components,
+        n_restarts=plan.n_restarts,
+        max_iter=plan.max_iter,
+        random_state=check_random_state(options.random_state),
+    )
+
+
+def fitted(found: FittedComponents, plan: MomentPlan | TopicPlan, n_iter: int) -> Fitted:
+    """State of a fit that is complete, and what to warn of."""
+    cautions = cautions_of_noise(found, plan.n_components, plan.releases.epsilon)
+    return Fitted({**attributes_of(found), "n_iter_": n_iter}, cautions)
 
 
 def _third_moments(
@@ -144,3 +224,38 @@ def _common_variance(second: Noisy, n_components: int, offset: float) -> float:
     own = values[: max(len(values) - n_components + 1, 1)]
     # Noise can outweigh a variance: a little of what samples can have stands in.
     return float(max(own.mean(), NULL_EIGENVALUE * offset**2))
+
+
+def attributes_of(found: FittedComponents) -> dict[str, Any]:
+    """Fitted state that every fit of components leaves behind."""
+    state = {
+        "components_": found.components,
+        "weights_": found.weights,
+        "n_components_": len(found.components),
+        "_n_features_out": len(found.components),
+    }
+    return state if found.variances is None else {**state, "covariances_": found.variances}
+
+
+def found_by(method: OnlinePowerMethod, sigma: float) -> FittedComponents:
+    """What a power method has found from answers with a noise of sigma."""
+    weights, vectors = method.components()
+    # Noise alone has T(u, u, u) of about sigma, the largest of a few starts three times it.
+    return FittedComponents(vectors, weights, int((weights > 4 * sigma).sum()))
+
+
+def cautions_of_noise(
+    found: FittedComponents, n_components: int, epsilon: float
+) -> tuple[Warning, ...]:
+    """What to warn of where noise hides components."""
+    wanted = min(n_components, found.components.shape[1])
+    if found.n_resolved >= wanted or math.isinf(epsilon):
+        return ()
+    return (
+        NotEnoughDataWarning(
+            f"Of {wanted} components asked for, the released moments show "
+            f"{found.n_resolved} above their noise; {len(found.components)} were fitted. "
+            "More samples, a larger epsilon, a smaller data_norm or fewer n_components "
+            "would help: see plan()."
+        ),
+    )

@@ -16,8 +16,7 @@ from sktensor_dp.model_files.fields import (
     require,
 )
 from sktensor_dp.model_files.saving import INPUT, SavedState
-from sktensor_dp.power_method.learning import STREAM_PROGRESS
-from sktensor_dp.power_method.stream import StreamState
+from sktensor_dp.power_method.stream import STREAM_PROGRESS, ComponentStream
 from sktensor_dp.tensor.online import OnlinePowerMethod
 
 __all__ = ["SAVED_COMPONENTS"]
@@ -41,7 +40,7 @@ METHOD = Record(
     take=OnlinePowerMethod.state,
 )  # fmt: skip
 STREAM = Record(
-    StreamState,
+    ComponentStream,
     {
         "method": METHOD, "sigma": Real(0, finite=False),
         "budget": ListOf(Real(0, finite=False), tuple, 3, 3),

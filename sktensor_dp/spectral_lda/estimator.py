@@ -94,11 +94,6 @@ class PrivateSpectralLDA(
     feature_names_in_ : ndarray of shape (n_features,)
         Names of features, if `X` had string names.
 
-    Raises
-    ------
-    BudgetError
-        If the accountant has too little left; nothing has been read then.
-
     Warns
     -----
     NotEnoughDataWarning
@@ -247,11 +242,8 @@ class PrivateSpectralLDA(
         """
         self._check_parameters()
         stream: TopicStream | None = getattr(self, "_stream", None)
-        if stream is not None and stream.budget != (self.epsilon, self.delta):
-            raise ValueError(
-                f"epsilon and delta must be those of the first batch, {stream.budget}, which "
-                f"were charged; got {(self.epsilon, self.delta)}. fit() starts a new stream."
-            )
+        if stream is not None:
+            stream.check_budget(self.epsilon, self.delta)
         if stream is None:
             witness = self._witness()
             X = witness._validated(X, reset=True)

@@ -45,6 +45,14 @@ class TopicStream:
     budget: tuple[float, float]
     accountant: BudgetAccountant | None
 
+    def check_budget(self, *now: float) -> None:
+        """Refuse a batch at another budget than the first one's, which was charged."""
+        if self.budget != now:
+            raise ValueError(
+                f"epsilon and delta must be those of the first batch, {self.budget}, which "
+                f"were charged; got {now}. fit() starts a new stream."
+            )
+
     @classmethod
     def after(
         cls,

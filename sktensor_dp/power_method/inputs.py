@@ -1,0 +1,52 @@
+"""What a tensor power method accepts as data."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from sktensor_dp.estimator.input_kinds import dense_tensor
+from sktensor_dp.power_method.plan import MomentPlan
+from sktensor_dp.statistics.power_iterations import TensorChunk
+from sktensor_dp.tensor.oracle import tensor_oracle
+
+__all__ = ["random_batches", "symmetric_tensor"]
+
+Floats = NDArray[np.float64]
+
+# Relative asymmetry that sums in another order leave.
+LARGEST_ASYMMETRY = 1e-8
+
+
+def symmetric_tensor(T: ArrayLike, bound: float) -> Floats:
+    """Tensor of shape (d, d, d), clipped far beyond the largest change of an entry."""
+    tensor = dense_tensor(T, "; fit() takes samples")
+    if tensor.ndim != 3:
+        raise ValueError(f"T must have shape (d, d, d), got shape {tensor.shape}.")
+    tensor_oracle(tensor)  # refuses what is not a finite cube
+    largest = TensorChunk.largest_ratio * bound
+    tensor = np.clip(tensor, -largest, largest)
+    if _asymmetry(tensor) > LARGEST_ASYMMETRY:
+        raise ValueError(
+            "T must be symmetric, up to rounding. "
+            "sktensor_dp.tensor.symmetrize averages a tensor over its modes."
+        )
+    return tensor
+
+
+def _asymmetry(tensor: Floats) -> float:
+    """Largest relative change when two neighbouring modes are exchanged."""
+    norm = float(np.linalg.norm(tensor))
+    exchanged = (tensor.transpose(1, 0, 2), tensor.transpose(0, 2, 1))
+    return max(float(np.linalg.norm(tensor - other)) for other in exchanged) / max(norm, 1e-300)
+
+
+def random_batches(X: Any, plan: MomentPlan, random_state: Any) -> Iterator[Any]:
+    """Rows split at random into batches of equal size, some left to polish."""
+    n_samples = X.shape[0]
+    n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
+    order = check_random_state(random_state).permutation(n_samples)
+    for rows in np.array_split(order, min(n_batches, len(order))):
+        yield X[rows]

@@ -1,0 +1,288 @@
+"""What a tensor power method is asked for, and how that becomes a plan."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
+from sktensor_dp.estimator.forecast import Forecast
+from sktensor_dp.estimator.input_errors import checked_table
+from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
+from sktensor_dp.power_method.forecast import forecast_moments
+from sktensor_dp.power_method.plan import AFTER_RELEASE, MomentPlan, plan_moments
+from sktensor_dp.power_method.recipe import (
+    MomentOptions,
+    fit_by_steps,
+    fit_gaussian_mixture,
+    fit_raw_moments,
+    fit_single_topics,
+    fitted,
+)
+from sktensor_dp.power_method.stream import ComponentStream, cautions_of_stream, learn_batch
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.curators.documents import DocumentCurator
+from sktensor_dp.privacy.curators.samples import SampleCurator, TensorCurator
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.spectral_topics.forecast import forecast
+from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
+from sktensor_dp.spectral_topics.recipe import TopicOptions
+from sktensor_dp.statistics.counts import CountChunks, as_counts
+from sktensor_dp.statistics.power_iterations import TensorChunk
+from sktensor_dp.statistics.reading import read_each
+from sktensor_dp.statistics.sample_moments import Embedding
+from sktensor_dp.statistics.samples import SampleChunks, as_samples
+from sktensor_dp.tensor.oracle import tensor_oracle
+
+__all__ = ["PERTURBATIONS", "ComponentParameters", "reads_batches"]
+
+Floats = NDArray[np.float64]
+
+# Constant coordinate of a mixture's samples, in radii: small enough to cost little
+# noise, large enough that scales are read off it.
+OFFSET = 0.5
+BY_STEPS = ("iteration", "stream")
+PERTURBATIONS = ("auto", "whitened_tensor", "moment_tensor", *BY_STEPS)
+
+
+def reads_batches(estimator: Any) -> bool:
+    """Whether batches can be handed over one by one; why not, if not."""
+    if estimator.moment == "raw" and estimator.perturbation in ("auto", "stream"):
+        return True
+    raise AttributeError(
+        "partial_fit needs moment='raw' and perturbation 'auto' or 'stream'; got "
+        f"{estimator.moment!r} and {estimator.perturbation!r}."
+    )
+
+
+class ComponentParameters(PrivateEstimatorMixin):
+    """Parameters of a tensor power method, and the plans they make with public sizes."""
+
+    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
+        "n_components": [Number(1, math.inf, integer=True)],
+        "moment": [OneOf("raw", "single_topic", "gaussian_mixture")],
+        "whiten": [InstanceOf(bool)],
+        "perturbation": [OneOf(*PERTURBATIONS)],
+        # Sixth powers of it, and of a small share of it, stay numbers that can be held.
+        "data_norm": [Number(1e-40, 1e40), NONE],
+        "n_restarts": [Number(1, math.inf, integer=True)],
+        "max_iter": [Number(1, math.inf, integer=True), NONE],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 5,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        moment: str = "raw",
+        whiten: bool = True,
+        perturbation: str = "auto",
+        data_norm: float | None = None,
+        n_restarts: int = 10,
+        max_iter: int | None = None,
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.moment = moment
+        self.whiten = whiten
+        self.perturbation = perturbation
+        self.data_norm = data_norm
+        self.n_restarts = n_restarts
+        self.max_iter = max_iter
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_combination(self, allowed: Iterable[str], method: str) -> None:
+        """Raise unless the parameters make sense together, for one of the fit methods."""
+        self._check_parameters()
+        name = type(self).__name__
+        if self.perturbation not in allowed:
+            raise ValueError(
+                f"{method} of {name} needs perturbation to be one of {list(allowed)}, got "
+                f"{self.perturbation!r}."
+            )
+        if self.moment != "raw" and self.perturbation in BY_STEPS:
+            raise ValueError(
+                f"perturbation={self.perturbation!r} decomposes the raw third moment; "
+                f"moment={self.moment!r} needs 'whitened_tensor' or 'moment_tensor'."
+            )
+        if self.moment != "raw" and not self.whiten:
+            raise ValueError(f"moment={self.moment!r} needs whiten=True, got whiten=False.")
+        if self.moment != "single_topic" and self.data_norm is None and method != "fit_tensor":
+            raise ValueError(
+                f"The 'data_norm' parameter of {name} must be given for moment={self.moment!r}: "
+                "the public Euclidean norm that rows are scaled down to."
+            )
+
+    def _radius(self) -> float:
+        assert self.data_norm is not None
+        return float(self.data_norm)
+
+    def _bound(self) -> float:
+        """Largest change of an entry of a private tensor."""
+        return 1.0 if self.data_norm is None else float(self.data_norm)
+
+    def _offset(self) -> float:
+        return OFFSET * self._radius() if self.moment == "gaussian_mixture" else 0.0
+
+    def _plan(self, n_samples: int, n_features: int, perturbation: str) -> MomentPlan:
+        return plan_moments(
+            n_samples,
+            n_features,
+            self.n_components,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            perturbation=perturbation,
+            whiten=self.whiten,
+            n_restarts=self.n_restarts,
+            max_iter=self.max_iter,
+        )
+
+    def _topic_plan(self, n_samples: int, n_features: int) -> TopicPlan:
+        moment = self.perturbation == "moment_tensor"
+        return plan_topics(
+            n_samples,
+            n_features,
+            self.n_components,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            perturbation="moment_tensor" if moment else "whitened_tensor",
+            n_refinements=None,
+            limits={},
+        )
+
+    def _forecast(self, n_samples: int, n_features: int) -> Forecast:
+        if self.moment == "single_topic":
+            topics = self._topic_plan(n_samples, n_features)
+            return forecast(topics, n_samples, n_features, 100.0, 0.0, self.delta == 0)
+        plan = self._plan(n_samples, n_features, self.perturbation)
+        embedding = Embedding(self._radius(), self._offset())
+        return forecast_moments(plan, n_samples, n_features, embedding, self.delta == 0)
+
+    def _as_chunks(self, X: Any, n_samples: int, n_features: int) -> CountChunks | SampleChunks:
+        kind = CountChunks if self.moment == "single_topic" else SampleChunks
+        return kind(X, n_samples, n_features)
+
+    def _planned_fit(
+        self, chunks: CountChunks | SampleChunks, columns: Mapping[str, Any]
+    ) -> PlannedFit[Any]:
+        """Plan a fit of validated data that is read as often as needed."""
+        if isinstance(chunks, CountChunks):
+            return self._planned_topics(chunks, columns)
+        return self._planned_samples(chunks, columns)
+
+    def _planned_topics(
+        self, chunks: CountChunks, columns: Mapping[str, Any]
+    ) -> PlannedFit[DocumentCurator]:
+        plan = self._topic_plan(chunks.n_units, chunks.n_features)
+        n_iter = self.max_iter or AFTER_RELEASE
+        options = TopicOptions(0.0, "isotropic", self.random_state, self.n_restarts, n_iter)
+        return PlannedFit(
+            DocumentCurator, chunks, plan.releases,
+            lambda curator: fitted(fit_single_topics(curator, plan, options), plan, n_iter),
+            columns, {"unit": "document", "limits": {}, "pure": self.delta == 0},
+            self._cautions_of_cap(chunks.n_features),
+        )  # fmt: skip
+
+    def _planned_samples(
+        self, chunks: SampleChunks, columns: Mapping[str, Any]
+    ) -> PlannedFit[SampleCurator]:
+        plan = self._plan(chunks.n_units, chunks.n_features, self.perturbation)
+        options = self._options(chunks.n_features)
+        recipe = fit_by_steps if plan.perturbation == "iteration" else fit_raw_moments
+        if self.moment == "gaussian_mixture":
+            recipe = fit_gaussian_mixture
+        return PlannedFit(
+            SampleCurator, chunks, plan.releases,
+            lambda curator: fitted(recipe(curator, plan, options), plan, plan.max_iter),
+            columns, {"radius": self._radius(), "offset": options.offset},
+            self._cautions_of_cap(chunks.n_features),
+        )  # fmt: skip
+
+    def _planned_tensor(self, tensor: Floats) -> PlannedFit[TensorCurator]:
+        """Plan to decompose a tensor whose entries are private."""
+        n_features = len(tensor)
+        plan, options = self._plan(1, n_features, "iteration"), self._options(n_features)
+        releases = ReleasePlan.split(
+            self.epsilon, self.delta, {"tensor_power_iterations": 1.0},
+            {"tensor_power_iterations": plan.n_components * (plan.max_iter + 1)},
+        )  # fmt: skip
+        bound = self._bound()
+        neighbours = f"tensors that differ by {bound:g} in each of the six orders of one entry"
+        return PlannedFit(
+            TensorCurator, TensorChunk(tensor_oracle(tensor)), releases,
+            lambda curator: fitted(fit_by_steps(curator, plan, options), plan, plan.max_iter),
+            {"n_features_in_": n_features},
+            {"bound": bound, "unit": "entry", "neighbours": neighbours},
+            self._cautions_of_cap(n_features),
+        )  # fmt: skip
+
+    def _planned_batch(
+        self,
+        X: Any,
+        stream: ComponentStream | None,
+        columns: Mapping[str, Any],
+        earlier: PrivacyReport | None = None,
+    ) -> PlannedFit[SampleCurator]:
+        """Plan one step on a batch that no other step reads, at the full budget."""
+        chunks = SampleChunks(X, *X.shape)
+        plan = self._plan(chunks.n_units, chunks.n_features, "stream")
+        options = self._options(chunks.n_features)
+        budget, payer = (self.epsilon, self.delta, self._radius()), self._payer()
+        # Another accountant keeps another ledger, which knows nothing of the first batch.
+        charge = stream is None or payer is not stream.accountant
+        return PlannedFit(
+            SampleCurator, chunks, plan.releases,
+            lambda curator: learn_batch(curator, plan, options, stream, budget, payer), columns,
+            {"radius": self._radius(), "charge": charge},
+            self._cautions_of_cap(chunks.n_features) if stream is None else (),
+            earlier=earlier,
+        )  # fmt: skip
+
+    def _fit_stream(self, batches: Iterable[Any], witness: Any) -> Self:
+        """One step on each of some validated batches; published once all are read."""
+        fitted: Mapping[str, Any] = {}
+        for X in read_each(batches, "The source of chunks"):
+            planned = self._planned_batch(
+                X, fitted.get("_stream"), columns_of(witness), fitted.get("privacy_report_")
+            )
+            fitted = self._paid(planned).attributes
+        if not fitted:
+            raise ValueError("the source of chunks yielded none.")
+        cautions = cautions_of_stream(fitted["_stream"], self.n_components)
+        return self._end(Fitted(fitted, cautions))
+
+    def _options(self, n_features: int) -> MomentOptions:
+        return MomentOptions(n_features, self._offset(), self.random_state)
+
+    def _cautions_of_cap(self, n_features: int) -> tuple[Warning, ...]:
+        if n_features >= self.n_components:
+            return ()
+        return (
+            UserWarning(
+                f"n_components={self.n_components} exceeds the {n_features} features; "
+                f"{n_features} components are fitted."
+            ),
+        )
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        X = checked_table(self, X, reset=reset)
+        return as_counts(X) if self.moment == "single_topic" else as_samples(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        counts = self.moment == "single_topic"
+        tags.input_tags.positive_only = counts
+        # Counts are whole numbers; this tag says it, and scikit-learn's checks round theirs.
+        tags.input_tags.categorical = counts
+        return tags
