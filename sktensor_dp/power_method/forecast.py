@@ -19,23 +19,7 @@ CLIP = 3.0
 def forecast_moments(
     plan: MomentPlan, n_samples: int, n_features: int, embedding: Embedding, pure: bool
 ) -> Forecast:
-    """Forecast a plan for samples of a ball with orthogonal components well inside.
-
-    Parameters
-    ----------
-    plan : MomentPlan
-        What will be released.
-    n_samples, n_features : int
-        Size of the data.
-    embedding : Embedding
-        Radius and constant of samples.
-    pure : bool
-        Whether noise has pure epsilon.
-
-    Returns
-    -------
-    Forecast
-    """
+    """Forecast a plan for samples of a ball with orthogonal components well inside."""
     k = plan.n_components
     per_release = n_samples
     if plan.perturbation == "stream":

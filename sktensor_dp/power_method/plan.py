@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sktensor_dp.estimator.memory import check_memory
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.spectral_topics.plan import signal
+from sktensor_dp.spectral_topics.plan import effective_documents
 
 __all__ = [
     "AFTER_RELEASE",
@@ -90,27 +90,7 @@ def plan_moments(
     n_restarts: int,
     max_iter: int | None,
 ) -> MomentPlan:
-    """Choose releases and split the budget.
-
-    Parameters
-    ----------
-    n_samples, n_features, n_components : int
-        Size of the problem; public.
-    epsilon, delta : float
-        Budget.
-    perturbation : str
-        As asked for; ``"auto"`` chooses.
-    whiten : bool
-        As asked for.
-    n_restarts : int
-        As asked for.
-    max_iter : int or None
-        Iterations; None chooses.
-
-    Returns
-    -------
-    MomentPlan
-    """
+    """Choose releases and split the budget."""
     if perturbation == "auto":
         small = n_features <= LARGEST_SECOND_MOMENT
         perturbation = "whitened_tensor" if small else "stream"
@@ -152,4 +132,4 @@ def power_iterations_needed(n_features: int) -> int:
 
 def _quantile(n_samples: int, epsilon: float, delta: float) -> float:
     """Clip few samples, and fewer the less noise there is: clipping is a bias."""
-    return 1 - min(0.05, 500 / signal(n_samples, epsilon, delta))
+    return 1 - min(0.05, 500 / effective_documents(n_samples, epsilon, delta))

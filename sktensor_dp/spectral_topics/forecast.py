@@ -45,12 +45,7 @@ def forecast_topics(
     concentration: float,
     pure: bool,
 ) -> TopicForecast:
-    """Forecast a plan for documents of a given length with mostly distinct words.
-
-    Returns
-    -------
-    TopicForecast
-    """
+    """Forecast a plan for documents of a given length with mostly distinct words."""
     length = max(document_length, 3.0)
     k = plan.n_components
     spread = min(WORDS_PER_TOPIC, max(n_features / k, 1.0))

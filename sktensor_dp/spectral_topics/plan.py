@@ -4,11 +4,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sktensor_dp.estimator.memory import check_memory
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import ReleasePlan
 
-__all__ = ["TopicPlan", "check_topics_fit", "plan_topics", "signal"]
+__all__ = ["TopicPlan", "effective_documents", "plan_topics"]
 
 # Up to here all moments can be fitted jointly (a d x d problem), with clips so rare
 # that they do not bias. It pays once documents outweigh the noise by this many times
@@ -77,18 +76,7 @@ class TopicPlan:
     triple_quantile: float = 0.95
 
 
-def check_topics_fit(plan: TopicPlan, n_features: int, epsilon: float) -> None:
-    """Refuse features whose topics, and words whose pairs, memory cannot hold."""
-    # Without noise, pairs are multiplied with and not formed.
-    pairs = 0.0 if math.isinf(epsilon) else float(plan.n_words) ** 2
-    check_memory(
-        float(n_features) * (plan.n_components + 2) + pairs,
-        f"A fit of {n_features} features by n_components={plan.n_components}",
-        "Fit fewer features: PrivateCountVectorizer keeps the words that enough documents hold.",
-    )
-
-
-def signal(n_samples: int, epsilon: float, delta: float) -> float:
+def effective_documents(n_samples: int, epsilon: float, delta: float) -> float:
     """Number of documents in units of the noise that one of them needs."""
     if math.isinf(epsilon):
         return math.inf
@@ -106,39 +94,21 @@ def plan_topics(
     n_refinements: int | None,
     limits: Mapping[str, float],
 ) -> TopicPlan:
-    """Choose releases and split the budget.
-
-    Parameters
-    ----------
-    n_samples, n_features, n_components : int
-        Size of the problem; public.
-    epsilon, delta : float
-        Budget.
-    perturbation : {"whitened_tensor", "moment_tensor"}
-        Where the third moment is noised.
-    n_refinements : int or None
-        EM steps; None chooses.
-    limits : mapping
-        Public clip limits, which need no histogram.
-
-    Returns
-    -------
-    TopicPlan
-    """
-    strength = signal(n_samples, epsilon, delta)
+    """Choose releases and split the budget."""
+    n_effective = effective_documents(n_samples, epsilon, delta)
     small = n_features <= SMALL_VOCABULARY
-    small = small and strength >= MATCH_FROM * n_features * n_components
+    small = small and n_effective >= MATCH_FROM * n_features * n_components
     moment = perturbation == "moment_tensor"
     if n_refinements is None:
-        n_refinements = _default_refinements(strength, delta, small or moment)
+        n_refinements = _default_refinements(n_effective, delta, small or moment)
     shares = dict(SHARES["moment" if moment else "small" if small else "large"])
     with_triples = small or moment or n_refinements == 0
-    with_triples = with_triples or strength >= TRIPLES_FROM * n_components**2
+    with_triples = with_triples or n_effective >= TRIPLES_FROM * n_components**2
     if not with_triples:
         shares["word_frequencies"] += 2 * shares.pop("triples")
     shares = _with_refinements(shares, n_refinements, whole=small or moment)
-    n_words = _n_words(strength, shares["pairs"], n_features, n_components, small)
-    if n_refinements > 0 and math.isfinite(strength):
+    n_words = _n_words(n_effective, shares["pairs"], n_features, n_components, small)
+    if n_refinements > 0 and math.isfinite(n_effective):
         n_words = min(n_words, MAX_WORDS)
     triples = "triple_moments" if moment else "whitened_triple_moments"
     return TopicPlan(
@@ -146,35 +116,37 @@ def plan_topics(
         n_words=n_words,
         all_words=n_words == n_features,
         triples=triples if with_triples else None,
-        match_moments=small and not math.isinf(strength),
+        match_moments=small and not math.isinf(n_effective),
         n_refinements=n_refinements,
-        clip_quantile=_clip_quantile(strength, small),
+        clip_quantile=_clip_quantile(n_effective, small),
         releases=_release_plan(
             epsilon, delta, shares, triples, n_refinements, limits, with_triples
         ),
     )
 
 
-def _default_refinements(strength: float, delta: float, by_moments: bool) -> int:
-    if math.isinf(strength):
+def _default_refinements(n_effective: float, delta: float, by_moments: bool) -> int:
+    if math.isinf(n_effective):
         return EXACT_REFINEMENTS
     if by_moments:
         return 0
     return REFINEMENTS if delta > 0 else PURE_REFINEMENTS
 
 
-def _clip_quantile(strength: float, small: bool) -> float:
+def _clip_quantile(n_effective: float, small: bool) -> float:
     """Clip most documents where noise dominates, and few where bias would show.
 
     The share clipped for ``small`` falls with the noise, so that estimates converge.
     """
-    return 1 - min(0.05, 500 / strength) if small else 0.1
+    return 1 - min(0.05, 500 / n_effective) if small else 0.1
 
 
-def _n_words(strength: float, share: float, n_features: int, n_components: int, small: bool) -> int:
-    if small or math.isinf(strength):
+def _n_words(
+    n_effective: float, share: float, n_features: int, n_components: int, small: bool
+) -> int:
+    if small or math.isinf(n_effective):
         return n_features
-    wanted = int(strength * math.sqrt(share) / WORDS_DIVISOR)
+    wanted = int(n_effective * math.sqrt(share) / WORDS_DIVISOR)
     return min(max(wanted, 10 * n_components), n_features)
 
 

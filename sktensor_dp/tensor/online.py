@@ -107,13 +107,7 @@ class OnlinePowerMethod:
         return self._vectors.T if self.is_complete else self._starts
 
     def tell(self, answers: Floats) -> None:
-        """Take the answers to the last question and move on.
-
-        Parameters
-        ----------
-        answers : ndarray of the shape of ``ask()``
-            T(I, u, u) for each column, exact, sampled or noisy.
-        """
+        """Take the answers to the last question and move on."""
         self.n_answers += 1
         if self.is_complete:
             self._polish(answers)
@@ -121,15 +115,7 @@ class OnlinePowerMethod:
             self._iterate(answers)
 
     def components(self) -> tuple[Floats, Floats]:
-        """Weights, and unit vectors as rows, found so far, the one at work included.
-
-        Returns
-        -------
-        weights : ndarray of shape (n,)
-            T(v, v, v) after deflation; decreasing.
-        vectors : ndarray of shape (n, d)
-            Unit rows.
-        """
+        """Weights, and unit vectors as rows, found so far, the one at work included."""
         weights, vectors = self._weights, self._vectors
         if not self.is_complete:
             weights = np.append(weights, self._best[0])
@@ -138,19 +124,7 @@ class OnlinePowerMethod:
         return weights[order], vectors[order]
 
     def state(self) -> dict[str, Any]:
-        """Progress so far as plain values, of which :meth:`from_state` goes on.
-
-        Returns
-        -------
-        dict
-            Ints, floats, arrays and None. ``generator`` says where the generator of
-            starts is.
-
-        Raises
-        ------
-        ValueError
-            If that generator is not of the kind that ``numpy.random.default_rng`` makes.
-        """
+        """Progress so far as plain values, of which :meth:`from_state` goes on."""
         rng: Mapping[str, Any] = self._rng.bit_generator.state
         if rng["bit_generator"] != GENERATOR:
             raise ValueError(f"random_state must be of {GENERATOR}; got {rng['bit_generator']}.")
@@ -166,30 +140,7 @@ class OnlinePowerMethod:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> OnlinePowerMethod:
-        """Method that goes on from where another was.
-
-        Parameters
-        ----------
-        state : mapping
-            Of :meth:`state`; arrays are taken as they are.
-
-        Returns
-        -------
-        OnlinePowerMethod
-            It asks and answers as the other would.
-
-        Raises
-        ------
-        ValueError
-            If the parts do not fit each other: no steps lead there.
-
-        Examples
-        --------
-        >>> method = OnlinePowerMethod(3, 2, random_state=0)
-        >>> again = OnlinePowerMethod.from_state(method.state())
-        >>> bool((again.ask() == method.ask()).all())
-        True
-        """
+        """Method that goes on from where another was."""
         _check_state(state)
         rng = np.random.Generator(np.random.PCG64(0))
         method = cls(

@@ -35,34 +35,10 @@ def _mixture_weights(log_likelihood: Floats, weights: Floats, n_iter: int) -> Fl
 def denoise_frequencies(noisy: Floats, sigma: float, n_iter: int = 100) -> Floats:
     """Posterior means of non-negative numbers seen under Gaussian noise.
 
-    Parameters
-    ----------
-    noisy : ndarray of shape (n_features,)
-        Frequencies plus noise.
-    sigma : float
-        Known standard deviation of the noise; 0 only removes negative values.
-    n_iter : int, default=100
-        EM steps for the prior.
-
-    Returns
-    -------
-    ndarray of shape (n_features,)
-        Positive; in units of ``noisy``, not normalised.
-
     Notes
     -----
     The prior is a mixture of narrow normals around points spaced evenly on a
     logarithmic scale, which suits the heavy tails of word frequencies.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> truth = np.repeat([0.0, 5.0], [900, 100])
-    >>> noisy = truth + rng.normal(size=1000)
-    >>> estimate = denoise_frequencies(noisy, 1.0)
-    >>> bool(np.abs(estimate - truth).mean() < 0.2 * np.abs(noisy - truth).mean())
-    True
     """
     if sigma <= 0:
         return np.maximum(noisy, 0.0)
@@ -82,25 +58,7 @@ def denoise_frequencies(noisy: Floats, sigma: float, n_iter: int = 100) -> Float
 
 
 def shrink_deviations(noisy: Floats, scale: Floats, sigma: float, n_iter: int = 60) -> Floats:
-    """Posterior means of deviations around zero seen under Gaussian noise.
-
-    Parameters
-    ----------
-    noisy : ndarray of shape (n_features,)
-        Deviations plus noise.
-    scale : ndarray of shape (n_features,)
-        What a deviation is compared with: the prior of entry i is a mixture of
-        normals of standard deviations ``RELATIVE_SCALES * scale[i]``.
-    sigma : float
-        Known standard deviation of the noise; 0 returns ``noisy``.
-    n_iter : int, default=60
-        EM steps for the prior.
-
-    Returns
-    -------
-    ndarray of shape (n_features,)
-        Between 0 and ``noisy``, entry by entry (Stephens, 2017).
-    """
+    """Posterior means of deviations around zero under Gaussian noise (Stephens, 2017)."""
     if sigma <= 0:
         return noisy
     spread = (scale[:, None] * RELATIVE_SCALES) ** 2
@@ -116,29 +74,7 @@ def shrink_deviations(noisy: Floats, scale: Floats, sigma: float, n_iter: int = 
 def denoise_topics(
     expected_counts: Floats, sigma: float, unigram: Floats, unigram_sigma: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Topics from noisy expected counts, shrunk towards the unigram.
-
-    Parameters
-    ----------
-    expected_counts : ndarray of shape (n_components, n_features)
-        Mass of each word in each topic, plus noise.
-    sigma : float
-        Standard deviation of that noise.
-    unigram : ndarray of shape (n_features,)
-        Another noisy view of the word frequencies, summing to about 1.
-    unigram_sigma : float
-        Standard deviation of its noise.
-
-    Returns
-    -------
-    topics : ndarray of shape (n_components, n_features)
-        Rows are distributions; a word that noise hides keeps its share of the
-        denoised unigram.
-    unigram : ndarray of shape (n_features,)
-        Denoised word frequencies from both views; sums to 1.
-    weights : ndarray of shape (n_components,)
-        Share of each topic; sums to 1.
-    """
+    """Topics from noisy expected counts, shrunk towards the unigram."""
     n_components = expected_counts.shape[0]
     total = max(float(expected_counts.sum()), 1e-9)
     marginal = expected_counts.sum(axis=0) / total

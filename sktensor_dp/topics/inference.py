@@ -60,37 +60,7 @@ def variational_proportions(
     start: Floats | None = None,
     tol: float = 0.0,
 ) -> Floats:
-    """Dirichlet parameters of the documents' topic proportions (mean field).
-
-    Parameters
-    ----------
-    X : csr_matrix of shape (n_documents, n_features)
-        Counts.
-    topics : ndarray of shape (n_components, n_features)
-        Rows are distributions over words.
-    prior : ndarray of shape (n_components,)
-        Dirichlet parameters, > 0.
-    n_iter : int
-        Largest number of coordinate ascent steps.
-    start : ndarray of shape (n_documents, n_components), optional
-        Where to start; by default as if every topic held an equal share.
-    tol : float, default=0.0
-        Stop at a document when the mean change of its parameters falls below,
-        whatever other documents do; 0 always makes ``n_iter`` steps.
-
-    Returns
-    -------
-    ndarray of shape (n_documents, n_components)
-        Parameters gamma (Blei, Ng & Jordan, 2003, equations 6 and 7).
-
-    Examples
-    --------
-    >>> import numpy as np, scipy.sparse as sp
-    >>> X = sp.csr_matrix(np.array([[4.0, 0.0], [1.0, 3.0]]))
-    >>> gamma = variational_proportions(X, np.eye(2), np.array([0.5, 0.5]), n_iter=5)
-    >>> gamma.tolist()
-    [[4.5, 0.5], [1.5, 3.5]]
-    """
+    """Dirichlet parameters of topic proportions (Blei, Ng & Jordan, 2003, eq. 6 and 7)."""
     by_word = np.ascontiguousarray(topics.T)
     gamma = np.empty((X.shape[0], topics.shape[0]))
     for block in row_blocks(X):
@@ -122,22 +92,7 @@ def _ascend(
 
 
 def topic_posterior(X: sp.csr_matrix, topics: Floats, weights: Floats) -> Floats:
-    """Probability of each topic given each document, one topic per document.
-
-    Parameters
-    ----------
-    X : csr_matrix of shape (n_documents, n_features)
-        Counts.
-    topics : ndarray of shape (n_components, n_features)
-        Rows are distributions over words.
-    weights : ndarray of shape (n_components,)
-        Probabilities of the topics.
-
-    Returns
-    -------
-    ndarray of shape (n_documents, n_components)
-        Rows sum to 1.
-    """
+    """Probability of each topic given each document, one topic per document."""
     posterior: Floats = softmax(_joint_log_likelihood(X, topics, weights), axis=1)
     return posterior
 
@@ -150,27 +105,8 @@ def _joint_log_likelihood(X: sp.csr_matrix, topics: Floats, weights: Floats) -> 
 def document_log_likelihood(
     X: sp.csr_matrix, topics: Floats, prior: Floats, gamma: Floats | None
 ) -> Floats:
-    """Log-likelihood of each document, or a lower bound on it.
-
-    Parameters
-    ----------
-    X : csr_matrix of shape (n_documents, n_features)
-        Counts.
-    topics : ndarray of shape (n_components, n_features)
-        Rows are distributions over words.
-    prior : ndarray of shape (n_components,)
-        Dirichlet parameters of the proportions; topic probabilities if `gamma`
-        is None.
-    gamma : ndarray of shape (n_documents, n_components) or None
-        Variational parameters; None for one topic per document.
-
-    Returns
-    -------
-    ndarray of shape (n_documents,)
-        With `gamma` the evidence lower bound of latent Dirichlet allocation at
-        fixed topics; without, the exact log-likelihood of the single topic model.
-        Multinomial coefficients are left out, as is usual for perplexity.
-    """
+    """Log-likelihood of each document, or with `gamma` the evidence lower bound."""
+    # Multinomial coefficients are left out, as is usual for perplexity.
     if gamma is None:
         joint = _joint_log_likelihood(X, topics, prior)
         return np.asarray(np.logaddexp.reduce(joint, axis=1))

@@ -65,26 +65,7 @@ class ReleasedMoments:
 def match_moments(
     topics: Floats, weights: Floats, moments: ReleasedMoments, max_iter: int = 300
 ) -> tuple[Floats, Floats]:
-    """Refine topics and weights by generalised least squares on released moments.
-
-    Parameters
-    ----------
-    topics : ndarray of shape (k, d)
-        Start; rows are distributions.
-    weights : ndarray of shape (k,)
-        Start; sums to 1.
-    moments : ReleasedMoments
-        What to fit.
-    max_iter : int, default=300
-        L-BFGS steps, O(d**2 k) each.
-
-    Returns
-    -------
-    topics : ndarray of shape (k, d)
-        Rows are distributions.
-    weights : ndarray of shape (k,)
-        Sum to 1.
-    """
+    """Refine topics and weights by generalised least squares on released moments."""
     objective = _Objective(topics, weights, moments)
     start = np.sqrt(weights[:, None] * (0.98 * topics + 0.02 / topics.shape[1]))
     found = minimize(

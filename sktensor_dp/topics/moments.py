@@ -77,22 +77,7 @@ class PriorCorrection:
         return corrected
 
     def triples(self, projected: Floats, pairs: Floats, basis: Floats) -> Floats:
-        """Corrected M3 in a basis.
-
-        Parameters
-        ----------
-        projected : ndarray of shape (k, k, k)
-            Released ``E3(B, B, B)``.
-        pairs : ndarray of shape (k, k)
-            ``B' E2 B`` from the released E2.
-        basis : ndarray of shape (n_features, k)
-            ``B``.
-
-        Returns
-        -------
-        ndarray of shape (k, k, k)
-            Moments of the single topic model with the same topics.
-        """
+        """Corrected M3 in a basis B, from the released E3(B, B, B) and B' E2 B."""
         mean = basis.T @ self.frequencies
         cubed = np.einsum("a,b,c->abc", mean, mean, mean)
         cubed -= self._variance * symmetric_product(basis.T @ basis, mean)
@@ -101,18 +86,7 @@ class PriorCorrection:
 
 
 def topics_from_components(components: Floats) -> Floats:
-    """Read topics off components that are multiples of them, up to noise.
-
-    Parameters
-    ----------
-    components : ndarray of shape (n_components, n_features)
-        ``sqrt(w_j) mu_j`` with any sign.
-
-    Returns
-    -------
-    ndarray of shape (n_components, n_features)
-        Scaled to sum to 1 and projected on the simplex.
-    """
+    """Read topics off components that are multiples of them, up to noise."""
     sums = components.sum(axis=1, keepdims=True)
     sums = np.where(np.abs(sums) > 1e-9, sums, 1.0)
     return project_rows(components / sums)

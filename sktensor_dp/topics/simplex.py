@@ -9,24 +9,7 @@ Floats = NDArray[np.float64]
 
 
 def project_rows(values: Floats) -> Floats:
-    """Euclidean projection of each row on the probability simplex.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_features)
-        Any real numbers.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_features)
-        Nearest rows that are non-negative and sum to 1 (Duchi et al., 2008).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> project_rows(np.array([[0.5, 0.7, -1.0]])).round(3).tolist()
-    [[0.4, 0.6, 0.0]]
-    """
+    """Euclidean projection of each row on the probability simplex (Duchi et al., 2008)."""
     descending = -np.sort(-values, axis=1)
     excess = (np.cumsum(descending, axis=1) - 1) / np.arange(1, values.shape[1] + 1)
     kept = (descending > excess).sum(axis=1)
