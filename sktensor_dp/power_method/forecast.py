@@ -5,7 +5,7 @@ import math
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast
 from sktensor_dp.power_method.plan import MomentPlan
 from sktensor_dp.power_method.recipe import noise_edge
-from sktensor_dp.statistics.sample_moments import Embedding
+from sktensor_dp.statistics.sample_moments import LiftedBall
 from sktensor_dp.tensor.symmetric import n_unique
 
 __all__ = ["forecast_moments"]
@@ -17,7 +17,7 @@ CLIP = 3.0
 
 
 def forecast_moments(
-    plan: MomentPlan, n_samples: int, n_features: int, embedding: Embedding, pure: bool
+    plan: MomentPlan, n_samples: int, n_features: int, embedding: LiftedBall, pure: bool
 ) -> Forecast:
     """Forecast a plan for samples of a ball with orthogonal components well inside."""
     k = plan.n_components
@@ -37,7 +37,7 @@ def forecast_moments(
     return Forecast(tuple(rows), n_samples, needed, k)
 
 
-def _sensitivity(name: str, k: int, embedding: Embedding) -> float:
+def _sensitivity(name: str, k: int, embedding: LiftedBall) -> float:
     """L2 sensitivity of the sum over samples."""
     if name == "second_moments":
         return embedding.farthest_squares

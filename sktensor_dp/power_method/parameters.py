@@ -33,7 +33,7 @@ from sktensor_dp.spectral_topics.recipe import TopicOptions
 from sktensor_dp.statistics.counts import CountChunks, as_counts
 from sktensor_dp.statistics.power_iterations import TensorChunk
 from sktensor_dp.statistics.reading import read_each
-from sktensor_dp.statistics.sample_moments import Embedding
+from sktensor_dp.statistics.sample_moments import LiftedBall
 from sktensor_dp.statistics.samples import SampleChunks, as_samples
 from sktensor_dp.tensor.oracle import tensor_oracle
 
@@ -165,7 +165,7 @@ class ComponentParameters(PrivateEstimatorMixin):
             topics = self._topic_plan(n_samples, n_features)
             return forecast(topics, n_samples, n_features, 100.0, 0.0, self.delta == 0)
         plan = self._plan(n_samples, n_features, self.perturbation)
-        embedding = Embedding(self._radius(), self._offset())
+        embedding = LiftedBall(self._radius(), self._offset())
         return forecast_moments(plan, n_samples, n_features, embedding, self.delta == 0)
 
     def _as_chunks(self, X: Any, n_samples: int, n_features: int) -> CountChunks | SampleChunks:

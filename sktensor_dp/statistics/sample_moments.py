@@ -24,7 +24,7 @@ from sktensor_dp.statistics.samples import SampleChunk
 from sktensor_dp.tensor.symmetric import n_unique, symmetric_outer_sum, symmetric_to_coordinates
 
 __all__ = [
-    "Embedding",
+    "LiftedBall",
     "ProjectedThirdMoments",
     "SecondMoments",
     "ThirdMomentHistogram",
@@ -39,8 +39,8 @@ LARGEST_PROJECTION, LARGEST_RESIDUAL = 1e46, 1e92
 
 
 @dataclass(frozen=True)
-class Embedding:
-    """How a sample enters its moments.
+class LiftedBall:
+    """The ball that samples are scaled into, with a constant as one more coordinate.
 
     Parameters
     ----------
@@ -97,11 +97,11 @@ class SecondMoments:
 
     Parameters
     ----------
-    embedding : Embedding
+    embedding : LiftedBall
         Of samples.
     """
 
-    embedding: Embedding
+    embedding: LiftedBall
 
     l1_sensitivity = math.inf
 
@@ -140,7 +140,7 @@ class _ThirdMoments:
     """
 
     basis: Floats
-    embedding: Embedding
+    embedding: LiftedBall
     residual_weight: float = 0.0
 
     def __post_init__(self) -> None:
@@ -206,7 +206,7 @@ class ProjectedThirdMoments(_ThirdMoments):
     ----------
     basis : ndarray of shape (dimension of z, m)
         B, any public matrix.
-    embedding : Embedding
+    embedding : LiftedBall
         Of samples.
     residual_weight : float, default=0.0
         rho >= 0; 0 leaves out the second part.
@@ -252,7 +252,7 @@ class ThirdMoments(ProjectedThirdMoments):
     ----------
     basis : ndarray of shape (dimension of z, m)
         U, orthonormal columns.
-    embedding : Embedding
+    embedding : LiftedBall
         Of samples; its norm cubed bounds a contribution.
     residual_weight : float, default=0.0
         ``(3 / n)^(1/2)``, n the dimension of the complement of the span, or 0: then

@@ -44,7 +44,7 @@ from sktensor_dp.statistics.power_iterations import (
 )
 from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.sample_moments import (
-    Embedding,
+    LiftedBall,
     ProjectedThirdMoments,
     SecondMoments,
     ThirdMomentHistogram,
@@ -148,14 +148,14 @@ RELEASES: dict[str, Callable[[], tuple]] = {
     ),
     "triple_moments": lambda: documents(TripleMoments(np.eye(D), (clipped(TripleNorm(False)),))),
     "expected_counts": lambda: documents(ExpectedCounts(np.eye(D), np.full(2, 0.5), True, 4.5, 1)),
-    "second_moments": lambda: samples(SecondMoments(Embedding(2.0)), UP, UP[:, ::-1]),
+    "second_moments": lambda: samples(SecondMoments(LiftedBall(2.0)), UP, UP[:, ::-1]),
     "third_moment_histogram": lambda: samples(
-        ThirdMomentHistogram(np.eye(D), Embedding(2.0), edges=np.array([0.1, 1, 10])), UP, UP / 4
+        ThirdMomentHistogram(np.eye(D), LiftedBall(2.0), edges=np.array([0.1, 1, 10])), UP, UP / 4
     ),
     "projected_third_moments": lambda: samples(
-        ProjectedThirdMoments(np.eye(D), Embedding(2.0), 0.0, limit=0.5)
+        ProjectedThirdMoments(np.eye(D), LiftedBall(2.0), 0.0, limit=0.5)
     ),
-    "third_moments": lambda: samples(ThirdMoments(np.eye(D), Embedding(2.0))),
+    "third_moments": lambda: samples(ThirdMoments(np.eye(D), LiftedBall(2.0))),
     "power_iterations": lambda: samples(PowerIterations(np.eye(D)[:, :1], 2.0)),
     "tensor_power_iterations": tensors,
     "entries": lambda: entries(Entries(1.0)),
@@ -304,7 +304,7 @@ FAR = {
     "word_frequencies": lambda: documents(
         WordFrequencies(clipped(CountNorm(1))), FIRST * 100, SECOND * 100
     ),
-    "second_moments": lambda: samples(SecondMoments(Embedding(2.0)), 50 * UP, 50 * UP[:, ::-1]),
+    "second_moments": lambda: samples(SecondMoments(LiftedBall(2.0)), 50 * UP, 50 * UP[:, ::-1]),
     "row_sums": lambda: entries(RowSums(PLACES, np.ones((1, 2)), 1.0), reach=100.0),
     "factor_sums": lambda: entries(FactorSums(FRAMES["any"], 1.0), reach=100.0),
     "ridge_block": lambda: entries(RidgeBlock(FRAMES["solution"], 1.0), reach=100.0),

@@ -43,7 +43,7 @@ from sktensor_dp.statistics.power_iterations import (
 )
 from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.sample_moments import (
-    Embedding,
+    LiftedBall,
     ProjectedThirdMoments,
     SecondMoments,
     ThirdMomentHistogram,
@@ -159,11 +159,11 @@ def histogram(edges: Any, whitener: Any, limit: Any, min_tokens: Any) -> NormHis
 
 
 def thirds(kind: type, basis: Any, radius: Any, offset: Any, weight: Any, **options: Any) -> Any:
-    return kind(basis, Embedding(radius, offset), weight, **options)
+    return kind(basis, LiftedBall(radius, offset), weight, **options)
 
 
 def second_moments(radius: Any, offset: Any) -> SecondMoments:
-    return SecondMoments(Embedding(radius, offset))
+    return SecondMoments(LiftedBall(radius, offset))
 
 
 def row_sums(kind: type, kinds: tuple[str, ...], rows: Any, ridge: Any, half: Any) -> Any:

@@ -18,7 +18,7 @@ from sktensor_dp.statistics.power_iterations import (
     TensorChunk,
     TensorPowerIterations,
 )
-from sktensor_dp.statistics.sample_moments import Embedding, ThirdMoments
+from sktensor_dp.statistics.sample_moments import LiftedBall, ThirdMoments
 from sktensor_dp.statistics.samples import SampleChunk, as_samples
 from sktensor_dp.tensor.oracle import tensor_oracle
 from sktensor_dp.tensor.symmetric import n_unique, symmetric_to_coordinates
@@ -59,7 +59,7 @@ def test_third_moments_are_orthonormal_coordinates(hidden, share, seed):
     """With them one sees an orthogonal projection of spherical noise in the whole space."""
     rng = np.random.default_rng(seed)
     weight = share * math.sqrt(3 / hidden) if hidden else 0.0
-    query = ThirdMoments(frame(rng, D, D - hidden), Embedding(1.0), weight)
+    query = ThirdMoments(frame(rng, D, D - hidden), LiftedBall(1.0), weight)
     matrix = linear_map(query, rng)
     np.testing.assert_allclose(matrix @ matrix.T, np.eye(len(matrix)), atol=1e-6)
 
@@ -140,7 +140,7 @@ def test_spherical_noise_on_third_moments_is_that_of_the_whole_space(seed):
     The statistic of Kolmogorov & Smirnov stays below 2.3 / sqrt(n) with probability 1 - 5e-5.
     """
     n_draws, size = 4000, 4
-    query = ThirdMoments(np.eye(D)[:, :2], Embedding(1.0))
+    query = ThirdMoments(np.eye(D)[:, :2], LiftedBall(1.0))
     found = noise_of(query, "pure", (size,), n_draws, seed)
     norms = np.linalg.norm(found, axis=1) / 2 * 4
     whole = n_unique(D, 3)

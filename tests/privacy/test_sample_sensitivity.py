@@ -17,7 +17,7 @@ from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.power_iterations import PowerIterations
 from sktensor_dp.statistics.sample_moments import (
-    Embedding,
+    LiftedBall,
     ProjectedThirdMoments,
     SecondMoments,
     ThirdMomentHistogram,
@@ -54,9 +54,9 @@ class Case:
 # Public parameters
 
 
-def embedding(rng: Rng, constant: bool) -> Embedding:
+def embedding(rng: Rng, constant: bool) -> LiftedBall:
     radius = float(10 ** rng.uniform(-3, 3))
-    return Embedding(radius, radius * float(rng.choice([0.1, 0.5, 1.0])) if constant else 0.0)
+    return LiftedBall(radius, radius * float(rng.choice([0.1, 0.5, 1.0])) if constant else 0.0)
 
 
 def basis(rng: Rng, n_rows: int) -> Floats:
@@ -70,7 +70,7 @@ def frame(rng: Rng, n_rows: int, n_columns: int) -> Floats:
     return np.linalg.qr(rng.standard_normal((n_rows, n_columns)))[0]
 
 
-def projected_options(rng: Rng, constant: bool) -> tuple[Floats, Embedding, float]:
+def projected_options(rng: Rng, constant: bool) -> tuple[Floats, LiftedBall, float]:
     of = embedding(rng, constant)
     weight = float(rng.choice([0.0, 10 ** rng.uniform(-3, 3)]))
     return basis(rng, of.dimension(D)), of, weight
@@ -123,7 +123,7 @@ def extreme_second(offset: float) -> Callable[[], tuple]:
     """Clipped to radius 2, at an angle that makes the two z orthogonal."""
     cosine = -((offset / 2) ** 2)
     rows = 7 * np.eye(D)[0], 9 * np.append([cosine, math.sqrt(1 - cosine**2)], np.zeros(D - 2))
-    return lambda: (SecondMoments(Embedding(2.0, offset)), *rows)
+    return lambda: (SecondMoments(LiftedBall(2.0, offset)), *rows)
 
 
 def opposite(query: Any) -> Callable[[], tuple]:
@@ -133,19 +133,19 @@ def opposite(query: Any) -> Callable[[], tuple]:
 
 def extreme_projected(offset: float, weight: float) -> Callable[[], tuple]:
     """A basis that leaves the constant out sees opposite samples."""
-    of = Embedding(2.0, offset)
+    of = LiftedBall(2.0, offset)
     columns = np.zeros((of.dimension(D), 2))
     columns[:2] = [[1.0, 0.5], [0.3, 2.0]]
     return opposite(ProjectedThirdMoments(columns, of, weight, limit=0.01))
 
 
 def extreme_histogram() -> tuple:
-    query = ThirdMomentHistogram(np.eye(D), Embedding(2.0), edges=np.array([1.0, 2.0, 9.0]))
+    query = ThirdMomentHistogram(np.eye(D), LiftedBall(2.0), edges=np.array([1.0, 2.0, 9.0]))
     return query, np.zeros(D), np.full(D, 9.0)
 
 
 def whole_case(kind: str, offset: float) -> Case:
-    of = Embedding(2.0, offset)
+    of = LiftedBall(2.0, offset)
     query = ThirdMoments(np.eye(of.dimension(D)), of)
     return Case("third_moments", kind, whole(offset > 0), opposite(query))
 
@@ -343,10 +343,10 @@ def test_coordinates_are_those_of_the_mechanism(case, seed):
 def test_a_basis_or_weight_that_bounds_something_else_is_refused(weight):
     columns = np.eye(D)[:, :3] * (1 + 1e-6 if weight == 1 else 1)
     with pytest.raises(ValueError, match=r"orthonormal|at most"):
-        ThirdMoments(columns, Embedding(1.0), weight)
+        ThirdMoments(columns, LiftedBall(1.0), weight)
 
 
 def test_the_constant_is_no_longer_than_the_radius():
     """Else no two samples would be orthogonal, and other bounds would be the sharp ones."""
     with pytest.raises(ValueError, match="offset must be a number from 0 to 1,"):
-        Embedding(1.0, 1.01)
+        LiftedBall(1.0, 1.01)

@@ -18,7 +18,7 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics import samples
 from sktensor_dp.statistics.power_iterations import PowerIterations
 from sktensor_dp.statistics.sample_moments import (
-    Embedding,
+    LiftedBall,
     ProjectedThirdMoments,
     SecondMoments,
     ThirdMomentHistogram,
@@ -117,7 +117,7 @@ def unit_columns(rng, n):
 def queries(seed):
     rng = np.random.default_rng(seed)
     for offset in (0.0, 0.7 * RADIUS):
-        of = Embedding(RADIUS, offset)
+        of = LiftedBall(RADIUS, offset)
         size = of.dimension(D)
         yield SecondMoments(of)
         for rho in (0.0, 0.8):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sktensor_dp.privacy.curator import DataCurator, Noisy
 from sktensor_dp.statistics.power_iterations import PowerIterations, TensorPowerIterations
 from sktensor_dp.statistics.sample_moments import (
-    Embedding,
+    LiftedBall,
     ProjectedThirdMoments,
     SecondMoments,
     ThirdMomentHistogram,
@@ -65,7 +65,7 @@ class SampleCurator(DataCurator):
 
     def __init__(self, *args: Any, radius: float, offset: float = 0.0, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._embedding = Embedding(radius, offset)
+        self._embedding = LiftedBall(radius, offset)
         self.norm = self._embedding.norm
         self._noiseless = math.isinf(self._plan.epsilon)
         self._pure = self._plan.delta == 0
