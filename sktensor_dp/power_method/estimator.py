@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.base import columns_of
-from sktensor_dp.estimator.forecast import Forecast
+from sktensor_dp.estimator.forecast import Forecast, former_name
 from sktensor_dp.estimator.input_errors import check_sizes, check_source
 from sktensor_dp.estimator.input_kinds import Numeric
 from sktensor_dp.power_method.inference import coordinates, fits
@@ -310,11 +310,10 @@ class PrivateTensorPowerMethod(
         self._check_combination(("auto", "iteration"), "fit_tensor")
         if self.moment != "raw":
             raise ValueError(f"fit_tensor needs moment='raw', got {self.moment!r}.")
-        tensor = symmetric_tensor(T, self._bound())
-        return self._live(self._planned_tensor(tensor))
+        return self._live(self._planned_tensor(symmetric_tensor(T, self._bound())))
 
-    def plan(self, n_samples: int, n_features: int) -> Forecast:
-        """Say what a fit would release and how well, from public numbers alone.
+    def forecast(self, n_samples: int, n_features: int) -> Forecast:
+        """Say what a fit would release and how well, from public numbers.
 
         Parameters
         ----------
@@ -332,12 +331,14 @@ class PrivateTensorPowerMethod(
         --------
         >>> from sktensor_dp import PrivateTensorPowerMethod
         >>> model = PrivateTensorPowerMethod(5, moment="gaussian_mixture", data_norm=9.0)
-        >>> model.plan(200_000, 20).enough
+        >>> model.forecast(200_000, 20).enough
         True
         """
-        self._check_combination(PERTURBATIONS, "plan")
+        self._check_combination(PERTURBATIONS, "forecast")
         check_sizes(n_samples=n_samples, n_features=n_features)
         return self._forecast(n_samples, n_features)
+
+    plan = former_name(forecast, "plan")
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Floats:
         """Responsibilities under the mixture models, projections otherwise.
@@ -354,8 +355,7 @@ class PrivateTensorPowerMethod(
             each component given the sample, rows summing to 1.
         """
         check_is_fitted(self)
-        samples = self._validated(X, reset=False)
-        return coordinates(samples, self.moment, self._found())
+        return coordinates(self._validated(X, reset=False), self.moment, self._found())
 
     def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
         """How well the components fit samples; higher is better.

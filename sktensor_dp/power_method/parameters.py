@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.forecast import Forecast
+from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.input_errors import checked_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.power_method.forecast import forecast_moments
-from sktensor_dp.power_method.plan import AFTER_RELEASE, MomentPlan, plan_moments
+from sktensor_dp.power_method.plan import AFTER_RELEASE, MomentPlan, check_moments_fit, plan_moments
 from sktensor_dp.power_method.recipe import (
     MomentOptions,
     fit_by_steps,
@@ -22,13 +23,14 @@ from sktensor_dp.power_method.recipe import (
     fitted,
 )
 from sktensor_dp.power_method.stream import ComponentStream, cautions_of_stream, learn_batch
+from sktensor_dp.power_method.worst_case import worst_samples
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.privacy.curators.samples import SampleCurator, TensorCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.spectral_topics.forecast import forecast
-from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
+from sktensor_dp.spectral_topics.forecast import forecast_topics
+from sktensor_dp.spectral_topics.plan import TopicPlan, check_topics_fit, plan_topics
 from sktensor_dp.spectral_topics.recipe import TopicOptions
 from sktensor_dp.statistics.counts import CountChunks, as_counts
 from sktensor_dp.statistics.power_iterations import TensorChunk
@@ -163,7 +165,7 @@ class ComponentParameters(PrivateEstimatorMixin):
     def _forecast(self, n_samples: int, n_features: int) -> Forecast:
         if self.moment == "single_topic":
             topics = self._topic_plan(n_samples, n_features)
-            return forecast(topics, n_samples, n_features, 100.0, 0.0, self.delta == 0)
+            return forecast_topics(topics, n_samples, n_features, 100.0, 0.0, self.delta == 0)
         plan = self._plan(n_samples, n_features, self.perturbation)
         embedding = LiftedBall(self._radius(), self._offset())
         return forecast_moments(plan, n_samples, n_features, embedding, self.delta == 0)
@@ -184,6 +186,7 @@ class ComponentParameters(PrivateEstimatorMixin):
         self, chunks: CountChunks, columns: Mapping[str, Any]
     ) -> PlannedFit[DocumentCurator]:
         plan = self._topic_plan(chunks.n_units, chunks.n_features)
+        check_topics_fit(plan, chunks.n_features, self.epsilon)
         n_iter = self.max_iter or AFTER_RELEASE
         options = TopicOptions(0.0, "isotropic", self.random_state, self.n_restarts, n_iter)
         return PlannedFit(
@@ -197,6 +200,7 @@ class ComponentParameters(PrivateEstimatorMixin):
         self, chunks: SampleChunks, columns: Mapping[str, Any]
     ) -> PlannedFit[SampleCurator]:
         plan = self._plan(chunks.n_units, chunks.n_features, self.perturbation)
+        check_moments_fit(plan, chunks.n_features)
         options = self._options(chunks.n_features)
         recipe = fit_by_steps if plan.perturbation == "iteration" else fit_raw_moments
         if self.moment == "gaussian_mixture":
@@ -236,6 +240,7 @@ class ComponentParameters(PrivateEstimatorMixin):
         """Plan one step on a batch that no other step reads, at the full budget."""
         chunks = SampleChunks(X, *X.shape)
         plan = self._plan(chunks.n_units, chunks.n_features, "stream")
+        check_moments_fit(plan, chunks.n_features)
         options = self._options(chunks.n_features)
         budget, payer = (self.epsilon, self.delta, self._radius()), self._payer()
         # Another accountant keeps another ledger, which knows nothing of the first batch.
@@ -277,6 +282,13 @@ class ComponentParameters(PrivateEstimatorMixin):
     def _validated(self, X: Any, *, reset: bool) -> Any:
         X = checked_table(self, X, reset=reset)
         return as_counts(X) if self.moment == "single_topic" else as_samples(X)
+
+    def _unit_score(self) -> str:
+        return "log_likelihood" + "_per_token" * (self.moment == "single_topic")
+
+    def _worst_case(self, n_units: int | None) -> Neighbours:
+        shuffled_by = self.random_state if self.perturbation == "stream" else None
+        return worst_samples(self.data_norm, shuffled_by, n_units)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

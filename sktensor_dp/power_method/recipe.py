@@ -256,6 +256,6 @@ def cautions_of_noise(
             f"Of {wanted} components asked for, the released moments show "
             f"{found.n_resolved} above their noise; {len(found.components)} were fitted. "
             "More samples, a larger epsilon, a smaller data_norm or fewer n_components "
-            "would help: see plan()."
+            "would help: see forecast()."
         ),
     )

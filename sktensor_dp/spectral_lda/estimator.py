@@ -11,13 +11,14 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.base import columns_of
+from sktensor_dp.estimator.forecast import former_name
 from sktensor_dp.estimator.input_errors import check_sizes, check_source
 from sktensor_dp.estimator.input_kinds import Numeric
 from sktensor_dp.spectral_lda.inference import log_likelihoods, most_probable, proportions
 from sktensor_dp.spectral_lda.parameters import TopicParameters
 from sktensor_dp.spectral_lda.saved import SAVED_TOPICS
 from sktensor_dp.spectral_lda.stream import TopicStream
-from sktensor_dp.spectral_topics.forecast import TopicForecast, forecast
+from sktensor_dp.spectral_topics.forecast import TopicForecast, forecast_topics
 from sktensor_dp.statistics.counts import CountChunks
 
 __all__ = ["PrivateSpectralLDA"]
@@ -253,7 +254,7 @@ class PrivateSpectralLDA(
         planned = self._planned_batch(CountChunks(X, *X.shape), stream, self.clip_norm_)
         return self._live(planned)
 
-    def plan(
+    def forecast(
         self, n_samples: int, n_features: int, *, document_length: float = 100.0
     ) -> TopicForecast:
         """Say what a fit would release and how well, from public numbers alone.
@@ -275,16 +276,18 @@ class PrivateSpectralLDA(
         Examples
         --------
         >>> from sktensor_dp import PrivateSpectralLDA
-        >>> forecast = PrivateSpectralLDA(10, epsilon=1.0).plan(50_000, 2000)
+        >>> forecast = PrivateSpectralLDA(10, epsilon=1.0).forecast(50_000, 2000)
         >>> forecast.n_samples_needed > 0
         True
         """
         self._check_parameters()
         check_sizes(n_samples=n_samples, n_features=n_features)
         plan = self._plan(n_samples, n_features)
-        return forecast(
+        return forecast_topics(
             plan, n_samples, n_features, document_length, self._concentration(), self.delta == 0
         )
+
+    plan = former_name(forecast, "plan")
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Floats:
         """Topic proportions of documents under the released topics.

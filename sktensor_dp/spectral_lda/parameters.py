@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sktensor_dp.estimator.base import NONE, PlannedFit, PrivateEstimatorMixin, columns_of
+from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.input_errors import checked_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -16,7 +17,8 @@ from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurato
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_lda.recipe import cautions_of_cap, learn, learn_batch
 from sktensor_dp.spectral_lda.stream import TopicStream
-from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
+from sktensor_dp.spectral_lda.worst_case import worst_documents
+from sktensor_dp.spectral_topics.plan import TopicPlan, check_topics_fit, plan_topics
 from sktensor_dp.spectral_topics.recipe import TopicOptions
 from sktensor_dp.statistics.counts import CountChunks, as_counts
 
@@ -87,6 +89,7 @@ class TopicParameters(PrivateEstimatorMixin):
     ) -> PlannedFit[DocumentCurator]:
         """Plan a fit of validated data, or with `begins` of the first batch of a stream."""
         plan, options = self._plan(chunks.n_units, chunks.n_features), self._options()
+        check_topics_fit(plan, chunks.n_features, self.epsilon)
         budget, payer = (self.epsilon, self.delta), self._payer()
         opened = partial(TopicStream.after, budget=budget, accountant=payer) if begins else None
         return PlannedFit(
@@ -141,6 +144,12 @@ class TopicParameters(PrivateEstimatorMixin):
 
     def _validated(self, X: Any, *, reset: bool) -> sp.csr_matrix:
         return as_counts(checked_table(self, X, reset=reset))
+
+    def _unit_score(self) -> str:
+        return "log_likelihood_per_token"
+
+    def _worst_case(self, n_units: int | None) -> Neighbours:
+        return worst_documents(n_units)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -72,6 +72,6 @@ def _cautions_of_noise(found: FittedTopics, plan: TopicPlan) -> tuple[Warning, .
         NotEnoughDataWarning(
             f"Of {plan.n_components} topics asked for, the released second moment shows "
             f"{found.n_resolved} above its noise; {fitted_count}. More documents, a larger "
-            "epsilon or fewer n_components would help: see plan()."
+            "epsilon or fewer n_components would help: see forecast()."
         ),
     )

@@ -4,10 +4,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sktensor_dp.estimator.memory import check_memory
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import ReleasePlan
 
-__all__ = ["TopicPlan", "effective_documents", "plan_topics"]
+__all__ = ["TopicPlan", "check_topics_fit", "effective_documents", "plan_topics"]
 
 # Up to here all moments can be fitted jointly (a d x d problem), with clips so rare
 # that they do not bias. It pays once documents outweigh the noise by this many times
@@ -74,6 +75,17 @@ class TopicPlan:
     # The third moment is clipped last and rarely: clipping it alone breaks the
     # identities that the common weight keeps.
     triple_quantile: float = 0.95
+
+
+def check_topics_fit(plan: TopicPlan, n_features: int, epsilon: float) -> None:
+    """Refuse features whose topics, and words whose pairs, memory cannot hold."""
+    # Without noise, pairs are multiplied with and not formed.
+    pairs = 0.0 if math.isinf(epsilon) else float(plan.n_words) ** 2
+    check_memory(
+        float(n_features) * (plan.n_components + 2) + pairs,
+        f"A fit of {n_features} features by n_components={plan.n_components}",
+        "Fit fewer features: PrivateCountVectorizer keeps the words that enough documents hold.",
+    )
 
 
 def effective_documents(n_samples: int, epsilon: float, delta: float) -> float:

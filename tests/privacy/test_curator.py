@@ -100,9 +100,7 @@ def test_a_release_is_made_as_often_as_planned(seed):
 def test_a_failed_release_is_used_up():
     """It may have read everything before it failed."""
     with curator_of(Source(counts(0), 0), {"word_frequencies": 1.0}) as curator:
-        with pytest.raises(
-            OSError, match=r"data was read|failed with OSError"
-        ):
+        with pytest.raises(OSError, match=r"data was read|failed with OSError"):
             curator.release("word_frequencies", FREQUENCIES)
         with pytest.raises(RuntimeError, match="used up"):
             curator.release("word_frequencies", FREQUENCIES)
