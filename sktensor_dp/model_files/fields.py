@@ -56,10 +56,8 @@ class Arrays:
         return self.by_name[name]
 
     def measure(self, letters: str, lengths: Iterable[int], where: str) -> None:
-        """Check lengths against those of the same letters so far.
-
-        ``?`` is any, and a capital a length of its own at each position of a list.
-        """
+        """Check lengths against those of the same letters so far."""
+        # `?` is any, and a capital a length of its own at each position of a list.
         for letter, n in zip(letters, lengths, strict=True):
             key = (letter, self.position if letter.isupper() else None)
             same = letter == "?" or self.lengths.setdefault(key, n) == n
@@ -144,10 +142,7 @@ class Text(Field):
 
 @dataclass(frozen=True)
 class Numbers(Field):
-    """An array of finite numbers, with a letter for each of its lengths and bounds on each number.
-
-    Arrays that have a letter in common are equally long there; None is any shape.
-    """
+    """An array of finite numbers: bounds on each, and a letter for each of its lengths."""
 
     lengths: str | None
     low: float = -math.inf
@@ -244,19 +239,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Record(Field):
-    """An object with named parts, all of them declared.
-
-    Parameters
-    ----------
-    build : callable
-        Makes the object of its parts, by keyword; ValueError if they do not fit.
-    parts : mapping of str to Field
-        What of it is saved.
-    derived : mapping of str to object
-        Parts that are no released values and come back as these.
-    take : callable
-        Object or mapping that has the parts.
-    """
+    """An object with named parts, all of them declared."""
 
     build: Callable[..., Any]
     parts: Mapping[str, Field]

@@ -8,10 +8,7 @@ __all__ = ["FittedStateMixin"]
 
 
 class FittedStateMixin:
-    """Fitted state: attributes whose names end in ``_``, and those of ``_hidden_state``.
-
-    :meth:`_publish` is the only writer of it.
-    """
+    """Fitted state: attributes whose names end in ``_``, and those of ``_hidden_state``."""
 
     _hidden_state: ClassVar[frozenset[str]] = frozenset()
 

@@ -17,10 +17,7 @@ NUMBERS = frozenset(
 
 
 def write_parameter(value: Any) -> Any:
-    """JSON of a plain value, of a collection or array of these, or of a type of numbers.
-
-    TypeError if it is anything else, such as a function.
-    """
+    """JSON of a plain value, of a collection or array of these, or of a type of numbers."""
     if value is None or isinstance(value, bool | np.bool_ | str):
         return bool(value) if isinstance(value, np.bool_) else value
     if isinstance(value, numbers.Integral):

@@ -70,17 +70,7 @@ INPUT: dict[str, Field] = {
 
 @dataclass(frozen=True)
 class SavedState:
-    """Attributes that make a fitted estimator: released or public values, and nothing else.
-
-    Parameters
-    ----------
-    parts : mapping of str to Field
-        By attribute. ``privacy_report_`` is added.
-    check : callable
-        Raises ModelFileError unless attributes, and parameters, agree with each other.
-    aliases : mapping of str to callable
-        Attributes computed of the others.
-    """
+    """Attributes that make a fitted estimator: released or public values, and nothing else."""
 
     parts: Mapping[str, Field]
     check: Callable[[SimpleNamespace, Any], None]

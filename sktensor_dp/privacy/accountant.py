@@ -22,24 +22,13 @@ _active: "OpenBlocks[BudgetAccountant]" = OpenBlocks("accountants")
 
 
 def active_accountant() -> "BudgetAccountant | None":
-    """Return the accountant of the innermost ``with BudgetAccountant(...)`` block.
-
-    Blocks are those of the calling thread; one that another thread opened is not
-    seen.
-    """
+    """Return the accountant of the innermost ``with BudgetAccountant(...)`` block."""
+    # Blocks are those of the calling thread; one that another thread opened is not seen.
     return _active.innermost
 
 
 class Receipt:
-    """Proof that a fit was charged; takes down what its releases were.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Where the charge is.
-    fit : int
-        Number of the charge.
-    """
+    """Proof that a fit was charged; takes down what its releases were."""
 
     def __init__(self, ledger: Ledger, fit: int) -> None:
         self._ledger = ledger
@@ -47,16 +36,9 @@ class Receipt:
         self._largest: dict[str, float] = {}
 
     def released(self, name: str, sensitivity: float, sigma: float) -> None:
-        """Take down sensitivity and sigma, public numbers, of a release about to be made.
-
-        Of several uses the ledger keeps the one of largest sensitivity (the cost
-        fixes the ratio of the two), so equal ones cost one write.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger cannot be written; the release must not be made then.
-        """
+        """Take down sensitivity and sigma, public numbers, of a release about to be made."""
+        # Of several uses the ledger keeps the one of largest sensitivity (the cost fixes the ratio
+        # of the two), so equal ones cost one write.
         if not sensitivity <= self._largest.get(name, -math.inf):
             self._ledger.describe(self.fit, name, sensitivity, sigma)
             self._largest[name] = sensitivity

@@ -12,23 +12,7 @@ Owner = TypeVar("Owner")
 
 
 class OpenBlocks(Generic[Owner]):
-    """Open blocks of the calling thread, the innermost last.
-
-    Parameters
-    ----------
-    name : str
-        Of the variable that keeps them.
-
-    Examples
-    --------
-    >>> blocks = OpenBlocks("examples")
-    >>> blocks.enter("outer")
-    >>> blocks.innermost
-    'outer'
-    >>> blocks.leave("outer")
-    >>> blocks.innermost is None
-    True
-    """
+    """Open blocks of the calling thread, the innermost last."""
 
     def __init__(self, name: str) -> None:
         self._open: contextvars.ContextVar[tuple[Owner, ...]] = contextvars.ContextVar(
@@ -46,17 +30,10 @@ class OpenBlocks(Generic[Owner]):
         self._open.set((*self._open.get(), owner))
 
     def leave(self, owner: Owner) -> None:
-        """Close the owner's own block, whichever were entered since.
-
-        A generator that yields inside a block is left when it goes on or is collected, in
-        the midst of its caller's blocks. One that is left in another context than it was
-        entered in has nothing to close there.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If it was not the innermost: fits in it went to the account of a later one.
-        """
+        """Close the owner's own block, whichever were entered since."""
+        # A generator that yields inside a block is left when it goes on or is collected, in the
+        # midst of its caller's blocks. One that is left in another context than it was entered in
+        # has nothing to close there.
         blocks = self._open.get()
         places = [place for place, other in enumerate(blocks) if other is owner]
         if not places:

@@ -20,26 +20,8 @@ SMALL = 1e-5
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    r"""Smallest delta for which a ``mu``-GDP mechanism is (epsilon, delta)-DP.
-
-    Parameters
-    ----------
-    mu : float
-        Sensitivity divided by the noise's standard deviation, >= 0.
-    epsilon : float
-        Privacy parameter, >= 0.
-
-    Returns
-    -------
-    float
-        ``Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu)``
-        (Balle & Wang, 2018, theorem 8).
-
-    Examples
-    --------
-    >>> round(gaussian_delta(1 / 4.2246788893, 1.0) * 1e6, 4)
-    1.0
-    """
+    r"""Smallest delta for which a ``mu``-GDP mechanism is (epsilon, delta)-DP."""
+    # Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu): Balle & Wang (2018), theorem 8.
     mu, epsilon = float(mu), float(epsilon)
     if mu == 0 or math.isinf(epsilon):
         return 0.0
@@ -62,33 +44,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """Largest mu for which ``mu``-GDP implies (epsilon, delta)-DP.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy parameter, > 0; infinity gives infinity.
-    delta : float
-        Privacy parameter, in (0, 1).
-
-    Returns
-    -------
-    float
-        The root of :func:`gaussian_delta` in ``mu``, rounded down.
-
-    Raises
-    ------
-    ValueError
-        If ``delta`` is 0 (no Gaussian noise gives pure differential privacy) or
-        a parameter is outside its range.
-
-    Examples
-    --------
-    Noise per unit of sensitivity at (1, 1e-6):
-
-    >>> round(1 / gaussian_mu(1.0, 1e-6), 4)
-    4.2247
-    """
+    """Largest mu for which ``mu``-GDP implies (epsilon, delta)-DP."""
     epsilon, delta = float(epsilon), float(delta)
     if not epsilon > 0:
         raise ValueError(f"epsilon must be > 0, got {epsilon!r}.")
@@ -116,25 +72,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Smallest epsilon for which a ``mu``-GDP mechanism is (epsilon, delta)-DP.
-
-    Parameters
-    ----------
-    mu : float
-        Parameter of Gaussian differential privacy, >= 0.
-    delta : float
-        Privacy parameter, in [0, 1]; 0 gives infinity unless ``mu`` is 0.
-
-    Returns
-    -------
-    float
-        Epsilon, rounded up; 0 where ``delta`` alone suffices.
-
-    Examples
-    --------
-    >>> round(gaussian_epsilon(gaussian_mu(2.0, 1e-6), 1e-6), 9)
-    2.0
-    """
+    """Smallest epsilon for which a ``mu``-GDP mechanism is (epsilon, delta)-DP."""
     mu, delta = float(mu), float(delta)
     if mu == 0 or delta >= gaussian_delta(mu, 0.0):
         return 0.0

@@ -39,38 +39,13 @@ class Noisy:
 
 
 class DataCurator:
-    """Holds the raw data of one fit and answers planned releases, with noise.
+    """Holds the raw data of one fit and answers planned releases, with noise."""
 
-    Opening it checks and charges the whole plan, before anything is read;
-    leaving its ``with`` block drops the data. Between the two, its ``release``
-    methods are the only way from raw to public.
-
-    Parameters
-    ----------
-    chunks : Chunks
-        The raw data, validated.
-    plan : ReleasePlan
-        What will be released at what cost; anything else is refused.
-    spender : str
-        Name of the estimator, for ledger, report and progress.
-    unit : str
-        Unit of privacy.
-    neighbours : str, default="replace_one"
-        As in :class:`~sktensor_dp.privacy.report.PrivacyReport`.
-    accountant : BudgetAccountant or None
-        Whom to charge beside the report.
-    charge : bool, default=True
-        False for a batch disjoint from one that was charged at least as much:
-        each unit then is in one batch only and its cost is covered (parallel
-        composition).
-    verbose : int, default=0
-        Whether to say on standard error which release is being made.
-
-    Raises
-    ------
-    BudgetError
-        If the accountant has too little left. Nothing has been read then.
-    """
+    # Opening it checks and charges the whole plan, before anything is read; leaving its `with`
+    # block drops the data. Between the two, its `release` methods are the only way from raw to
+    # public.
+    # `charge` is False for a batch disjoint from one that was charged at least as much: each unit
+    # then is in one batch only and its cost is covered (parallel composition).
 
     def __init__(
         self,
@@ -106,25 +81,7 @@ class DataCurator:
         self._chunks = None
 
     def release(self, name: str, query: Query) -> Floats:
-        """Answer a query: its mean over units, with the noise the plan paid for.
-
-        Parameters
-        ----------
-        name : str
-            A release of the catalogue and of the plan.
-        query : Query
-            Public parameters of the query, of the type the catalogue names.
-
-        Returns
-        -------
-        ndarray
-            The noisy mean; public.
-
-        Raises
-        ------
-        RuntimeError
-            If the release was not planned, is used up, or has no such query.
-        """
+        """Answer a query: its mean over units, with the noise the plan paid for."""
         mechanism, cost = self._admit(name, query, Mechanism)
         return self._answer(mechanism, query, cost)
 
@@ -136,13 +93,10 @@ class DataCurator:
     def noisy_quantile(
         self, name: str, query: Query, edges: Floats, quantile: float, *, pure: bool
     ) -> float:
-        """Release a histogram and return the upper edge of the bin that reaches a quantile.
-
-        Bins that noise alone would fill are taken for empty, or many empty ones
-        would add up: up to the universal threshold of Donoho & Johnstone (1994)
-        for Gaussian noise, and up to a level that Laplace noise exceeds in one
-        histogram of a hundred.
-        """
+        """Release a histogram and return the upper edge of the bin that reaches a quantile."""
+        # Bins that noise alone would fill are taken for empty, or many empty ones would add up: up
+        # to the universal threshold of Donoho & Johnstone (1994) for Gaussian noise, and up to a
+        # level that Laplace noise exceeds in one histogram of a hundred.
         histogram = self.noisy(name, query)
         share, n_bins = histogram.value, len(edges) - 1
         level = math.log(100 * n_bins) / math.sqrt(2)
@@ -155,43 +109,16 @@ class DataCurator:
         return float(edges[1 + int(np.argmax(reached))])
 
     def exact_product(self, name: str, query: Any) -> Callable[[Floats], Floats]:
-        """Answer a query for a symmetric matrix without noise, as ``V -> matrix @ V``.
-
-        Only under ``epsilon=inf``: the products are computed from the data, which is
-        faster than forming the matrix, and only while the curator is open.
-
-        Raises
-        ------
-        RuntimeError
-            If the plan gives the release a finite cost, or does not have it.
-        """
+        """Answer a query for a symmetric matrix without noise, as ``V -> matrix @ V``."""
+        # Only under `epsilon=inf`: the products are computed from the data, which is faster than
+        # forming the matrix, and only while the curator is open.
         mechanism, cost = self._admit(name, query, Mechanism)
         if not math.isinf(mechanism.strength(cost)):
             raise RuntimeError(f"release {name!r} has a finite cost and needs noise.")
         return lambda V: self._mean(lambda chunk: query.product(chunk, V))
 
     def release_partitions(self, name: str, query: PartitionQuery) -> tuple[list[str], Floats]:
-        """Answer a query for totals whose keys are private too.
-
-        Parameters
-        ----------
-        name : str
-            A release of the catalogue and of the plan.
-        query : PartitionQuery
-            Public parameters of the query, of the type the catalogue names.
-
-        Returns
-        -------
-        keys : list of str
-            Those whose noisy total cleared the threshold, in alphabetical order; public.
-        totals : ndarray of shape (n_keys,)
-            Their noisy totals; public.
-
-        Raises
-        ------
-        RuntimeError
-            If the release was not planned, is used up, or has no such query.
-        """
+        """Answer a query for totals whose keys are private too."""
         mechanism, cost = self._admit(name, query, PartitionSelection)
         totals: Counter[str] = Counter()
         for chunk in self._read():
@@ -199,10 +126,7 @@ class DataCurator:
         return mechanism.release(totals, cost, self._noise, query)
 
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
-        """Return the report on what was released under the whole plan's cost.
-
-        Notes on laws that the program is not proved to have come first.
-        """
+        """Return the report on what was released under the whole plan's cost."""
         total = self._plan.cost
         return PrivacyReport(
             epsilon=total.epsilon_at(self._plan.delta),
@@ -310,14 +234,8 @@ def _sensitivity(mechanism: Mechanism | PartitionSelection, query: Any, n_units:
 def checked_sensitivity(
     mechanism: Mechanism | PartitionSelection, query: Any, n_units: int
 ) -> float:
-    """Sensitivity of what is released: a mean over units, or totals of partitions.
-
-    Raises
-    ------
-    RuntimeError
-        If it is not a number that noise can be scaled to. It depends on public numbers
-        alone, and so does the refusal.
-    """
+    """Sensitivity of what is released: a mean over units, or totals of partitions."""
+    # It depends on public numbers alone, and so does the refusal.
     sensitivity = _sensitivity(mechanism, query, n_units)
     if not LEAST_SENSITIVITY <= sensitivity <= LARGEST_SENSITIVITY:
         raise RuntimeError(

@@ -151,11 +151,8 @@ def spherical_laplace_vector(
     noise: NoiseSource,
     ambient_dimension: int | None = None,
 ) -> Floats:
-    """Noise of density exp(-epsilon |b|_2 / sensitivity) on an array of any shape.
-
-    ``ambient_dimension`` is the dimension of the space of which ``value`` is an
-    orthonormal projection, if it is one.
-    """
+    """Noise of density exp(-epsilon |b|_2 / sensitivity) on an array of any shape."""
+    # `value` is an orthonormal projection from a space of `ambient_dimension`, if that is given.
     coordinates = np.ravel(value) / sensitivity
     coordinates = noise.spherical_laplace(coordinates, epsilon, ambient_dimension)
     return (coordinates * sensitivity).reshape(np.shape(value))
@@ -164,21 +161,15 @@ def spherical_laplace_vector(
 def spherical_laplace_rows(
     value: Floats, sensitivity: float, epsilon: float, noise: NoiseSource
 ) -> Floats:
-    """Noise of density exp(-epsilon |b|_2 / sensitivity) on each row of a matrix.
-
-    Only for statistics of which neighbours differ in one row: ``sensitivity`` bounds its
-    L2 norm.
-    """
+    """Noise of density exp(-epsilon |b|_2 / sensitivity) on each row of a matrix."""
+    # Only for statistics of which neighbours differ in one row: `sensitivity` bounds its L2 norm.
     return noise.spherical_laplace_rows(value / sensitivity, epsilon) * sensitivity
 
 
 def gaussian_symmetric(value: Floats, sensitivity: float, mu: float, noise: NoiseSource) -> Floats:
-    """Isotropic Gaussian noise on a symmetric matrix or third-order tensor.
-
-    The sensitivity is in the Frobenius norm. Applied to a projection
-    ``E(U, U, U)`` with orthonormal ``U`` it has exactly the law of projecting
-    isotropic noise on the whole space.
-    """
+    """Isotropic Gaussian noise on a symmetric matrix or third-order tensor."""
+    # The sensitivity is in the Frobenius norm. Applied to a projection `E(U, U, U)` with
+    # orthonormal `U` it has exactly the law of projecting isotropic noise on the whole space.
     return _add_to_unique(value, sensitivity, lambda x: noise.gaussian(x, mu))
 
 
@@ -189,12 +180,10 @@ def gaussian_pair_masses(
     noise: NoiseSource,
     diagonal_weight: float = 1.0,
 ) -> Floats:
-    """Independent Gaussian noise on the mass of every word pair of a symmetric matrix.
-
-    The coordinates are ``2 M_ij`` for i < j and ``diagonal_weight M_ii``: weight 1
-    is the histogram of pairs, sqrt(2) isotropic noise, and less than 1 lets
-    documents that repeat a word weigh less in the sensitivity.
-    """
+    """Independent Gaussian noise on the mass of every word pair of a symmetric matrix."""
+    # The coordinates are `2 M_ij` for i < j and `diagonal_weight M_ii`: weight 1 is the histogram
+    # of pairs, sqrt(2) isotropic noise, and less than 1 lets documents that repeat a word weigh
+    # less in the sensitivity.
     return _add_to_pair_masses(value, diagonal_weight, sensitivity, lambda x: noise.gaussian(x, mu))
 
 
@@ -218,11 +207,7 @@ def spherical_laplace_symmetric(
     noise: NoiseSource,
     ambient_dimension: int | None = None,
 ) -> Floats:
-    """Noise of density exp(-epsilon |E|_F / sensitivity) on symmetric arrays (AVN).
-
-    ``ambient_dimension`` is the dimension of the space of which ``value`` is an
-    orthonormal projection, if it is one.
-    """
+    """Noise of density exp(-epsilon |E|_F / sensitivity) on symmetric arrays (AVN)."""
     return _add_to_unique(
         value, sensitivity, lambda x: noise.spherical_laplace(x, epsilon, ambient_dimension)
     )
@@ -240,26 +225,11 @@ def gaussian_triples(
 def gaussian_triple_histogram(
     value: Floats, basis: Floats, sensitivity: float, mu: float, noise: NoiseSource
 ) -> Floats:
-    """Projection of independent Gaussian noise on the mass of every word triple.
-
-    Noise of standard deviation ``tau`` on the masses has entry variances
-    ``tau**2`` times 1 (iii), 1/9 (iij) and 1/36 (ijk): that is isotropic noise at
-    ``tau / sqrt(6)`` plus independent extras of variance ``tau**2 / 18`` on iij and
-    ``5 tau**2 / 6`` on iii, whose projections are sampled in O(d**2 k).
-
-    Parameters
-    ----------
-    value : ndarray of shape (k, k, k)
-        ``E3(U, U, U)``.
-    basis : ndarray of shape (d, k)
-        ``U``, orthonormal columns.
-    sensitivity : float
-        In the L2 norm of the histogram.
-    mu : float
-        Cost.
-    noise : NoiseSource
-        Source of the noise.
-    """
+    """Projection of independent Gaussian noise on the mass of every word triple."""
+    # Noise of standard deviation `tau` on the masses has entry variances `tau**2` times 1 (iii),
+    # 1/9 (iij) and 1/36 (ijk): that is isotropic noise at `tau / sqrt(6)` plus independent extras
+    # of variance `tau**2 / 18` on iij and `5 tau**2 / 6` on iii, whose projections are sampled in
+    # O(d**2 k).
     if math.isinf(mu):
         return value
     floor = 1 / (mu * math.sqrt(6))
@@ -274,18 +244,7 @@ def gaussian_triple_histogram(
 
 
 def histogram_residual(n_words: int, k: int) -> float:
-    """Total variation between :func:`gaussian_triple_histogram` and its law, at most.
-
-    Parameters
-    ----------
-    n_words, k : int
-        Shape of the basis.
-
-    Returns
-    -------
-    float
-        Proved in ``docs/proofs/gaussian_noise_on_a_grid.md``.
-    """
+    """Total variation between :func:`gaussian_triple_histogram` and its law, at most."""
     rounding = 13 * (k * n_words) ** 1.5 * 2.0**-53
     return 2.0**-50 * n_words + rounding + 2e-19 * n_words**2
 

@@ -17,29 +17,12 @@ MIN_DELTA, MARGIN = 1e-10, 1e-3
 
 
 def mixed_epsilon(mu: float, pure: Mapping[float, int], delta: float, stated: float) -> float:
-    """Epsilon of a Gaussian release and of pure ones, through ``dp-accounting``.
-
-    A pure release of which only epsilon is known is taken for randomised response,
-    which dominates every other (Kairouz, Oh & Viswanath 2015); privacy losses add
-    up, on a grid rounded upwards.
-
-    Parameters
-    ----------
-    mu : float
-        Composed parameter of the Gaussian releases, > 0.
-    pure : mapping of float to int
-        How often each pure epsilon was spent.
-    delta : float
-        Failure probability left for both.
-    stated : float
-        A valid epsilon, finite; it sets the width of the grid.
-
-    Returns
-    -------
-    float
-        A valid epsilon; infinity where ``dp-accounting`` is not installed or the
-        numbers are outside the range in which its arithmetic can be trusted.
-    """
+    """Epsilon of a Gaussian release and of pure ones, through ``dp-accounting``."""
+    # A pure release of which only epsilon is known is taken for randomised response, which
+    # dominates every other (Kairouz, Oh & Viswanath 2015); privacy losses add up, on a grid rounded
+    # upwards.
+    # `stated`, a valid epsilon, sets the width of the grid. Infinite without `dp-accounting`, and for
+    # numbers outside the range in which its arithmetic can be trusted.
     kinds = tuple(sorted(pure.items()))
     if delta < MIN_DELTA or len(kinds) > MAX_KINDS or not 1e-6 <= stated <= 500:
         return math.inf

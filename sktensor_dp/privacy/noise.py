@@ -167,15 +167,7 @@ class Grid:
 
 
 class NoiseSource:
-    """Noise for the releases of one fit.
-
-    Attributes
-    ----------
-    seeded : bool
-        True inside :func:`unsafe_seeded_noise`: nothing is protected.
-    sampler : str
-        ``"grid"``, ``"exact"`` or ``"float"``.
-    """
+    """Noise for the releases of one fit."""
 
     def __init__(self) -> None:
         seeds = _seeds.get()
@@ -211,12 +203,10 @@ class NoiseSource:
     def spherical_laplace(
         self, coordinates: Floats, epsilon: float, ambient_dimension: int | None = None
     ) -> Floats:
-        """Add noise of density ``exp(-epsilon |b|_2)``, seen in a subspace of its space.
-
-        The norm of the noise in ``ambient_dimension`` dimensions follows a Gamma
-        law and its direction is uniform; only the coordinates given are formed
-        (``None``: they are all there are).
-        """
+        """Add noise of density ``exp(-epsilon |b|_2)``, seen in a subspace of its space."""
+        # The norm of the noise in `ambient_dimension` dimensions follows a Gamma law and its
+        # direction is uniform; only the coordinates given are formed (`None`: they are all there
+        # are).
         if math.isinf(epsilon):
             return coordinates
         size = coordinates.size
@@ -231,10 +221,8 @@ class NoiseSource:
         return self._add_rounded(coordinates, direction, grid)
 
     def spherical_laplace_rows(self, coordinates: Floats, epsilon: float) -> Floats:
-        """Add noise of density ``exp(-epsilon |b|_2)`` to each row, rows being independent.
-
-        For coordinates of which neighbours differ in one row, by 1 at most.
-        """
+        """Add noise of density ``exp(-epsilon |b|_2)`` to each row, rows being independent."""
+        # For coordinates of which neighbours differ in one row, by 1 at most.
         if math.isinf(epsilon):
             return coordinates
         n_rows, size = coordinates.shape
@@ -265,24 +253,7 @@ class NoiseSource:
         slope: float = 1.0,
         diameter: float = DIAMETER,
     ) -> Grid:
-        """Choose the grid for noise, and the noise that pays for the grid.
-
-        Parameters
-        ----------
-        scale : float
-            Of the noise that would do without a grid.
-        diameter_per_step : float
-            How far apart rounding moves neighbours, in steps.
-        slope : float, default=1
-            Noise has to be larger by the factor ``1 + slope * diameter``.
-        diameter : float, default=2**-12
-            Largest covering diameter, as a share of the smaller of scale and 1.
-
-        Raises
-        ------
-        ValueError
-            If no grid is fine enough.
-        """
+        """Choose the grid for noise, and the noise that pays for the grid."""
         if self.sampler == "float":
             return Grid(scale, None, 0.0)
         steps = max(diameter_per_step, 1.0)
@@ -298,11 +269,9 @@ class NoiseSource:
         return Grid(scale, bits, math.ldexp(scale * steps, -bits))
 
     def add_gaussian(self, coordinates: Floats, grid: Grid, extra: Floats | None = None) -> Floats:
-        """Add Gaussian noise of the grid's scale, and independent noise of any other law.
-
-        The sum of the two is rounded to the grid; ``extra`` is only ever as good as the
-        floating-point numbers it is made of.
-        """
+        """Add Gaussian noise of the grid's scale, and independent noise of any other law."""
+        # The sum of the two is rounded to the grid; `extra` is only ever as good as the floating-
+        # point numbers it is made of.
         size = coordinates.size
         if grid.bits is None:
             noise = grid.scale * self._generator.standard_normal(size)

@@ -36,21 +36,7 @@ def check_size(size: int) -> None:
 
 
 def opendp_samples(law: str, size: int, bits: int) -> NDArray[np.int64]:
-    """Draw independent discrete noise, rounded to a grid of ``2^bits`` steps per scale.
-
-    Parameters
-    ----------
-    law : {"gaussian", "laplace"}
-        Law of the noise.
-    size : int
-        How many.
-    bits : int
-        At most 51.
-
-    Returns
-    -------
-    ndarray of shape (size,) and dtype int64
-    """
+    """Draw independent discrete noise, rounded to a grid of ``2^bits`` steps per scale."""
     fine = max(bits, FINE_BITS)
     draws = _measurement(law, fine)([0] * size) if size else []
     coarser = fine - bits

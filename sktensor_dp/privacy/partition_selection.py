@@ -53,15 +53,7 @@ class PartitionQuery(Protocol):
 
 @dataclass(frozen=True)
 class PartitionSelection:
-    """The law under which totals of private keys leave; stands where a Mechanism does.
-
-    Attributes
-    ----------
-    name : str
-        As shown in reports.
-    norm : {"l2"}
-        Norm of the sensitivity it is calibrated to.
-    """
+    """The law under which totals of private keys leave; stands where a Mechanism does."""
 
     name: str
     norm: Literal["l2"] = "l2"
@@ -88,38 +80,10 @@ class PartitionSelection:
 
 
 def selection_threshold(query: PartitionQuery, cost: PrivacyCost) -> float:
-    r"""Noisy total from which a key may leave; a public number.
-
-    A key that one unit alone contributes has a total of 1. As many as
-    ``query.max_partitions`` such keys stay below
-    ``1 + sigma * Phi^-1((1 - delta) ** (1 / max_partitions))`` together with
-    probability ``1 - delta``.
-
-    Parameters
-    ----------
-    query : PartitionQuery
-        Says how many keys a unit contributes to.
-    cost : PrivacyCost
-        ``mu`` sets the noise and ``delta`` the failure probability, > 0 unless
-        ``mu`` is infinite.
-
-    Returns
-    -------
-    float
-        In units of the total; 1 without noise.
-
-    Raises
-    ------
-    ValueError
-        If ``cost.delta`` is 0: no threshold is high enough then.
-
-    Examples
-    --------
-    >>> from sktensor_dp.statistics.text import DocumentFrequencies
-    >>> cost = PrivacyCost(mu=0.2, delta=5e-7)
-    >>> round(selection_threshold(DocumentFrequencies(100), cost), 1)
-    406.2
-    """
+    r"""Noisy total from which a key may leave; a public number."""
+    # A key that one unit alone contributes has a total of 1. As many as `query.max_partitions` such
+    # keys stay below `1 + sigma * Phi^-1((1 - delta) ** (1 / max_partitions))` together with
+    # probability `1 - delta`.
     if math.isinf(cost.mu):
         return 1.0
     if not cost.delta > 0:
@@ -132,27 +96,7 @@ def selection_threshold(query: PartitionQuery, cost: PrivacyCost) -> float:
 def gaussian_partition_selection(
     totals: Mapping[str, int], sigma: float, threshold: float, noise: NoiseSource
 ) -> tuple[list[str], Floats]:
-    """Add Gaussian noise to totals and drop those below a threshold.
-
-    Parameters
-    ----------
-    totals : mapping of str to int
-        Total of every key that is present.
-    sigma : float
-        Standard deviation of the noise; 0 for none.
-    threshold : float
-        Smallest noisy total that leaves.
-    noise : NoiseSource
-        Source of the noise.
-
-    Returns
-    -------
-    keys : list of str
-        Those that cleared the threshold, in alphabetical order: the order of the
-        mapping could tell who came first.
-    noisy : ndarray of shape (n_keys,)
-        Their noisy totals.
-    """
+    """Add Gaussian noise to totals and drop those below a threshold."""
     keys = sorted(totals)
     values = np.fromiter(map(totals.__getitem__, keys), np.float64, len(keys))
     if sigma > 0:

@@ -32,24 +32,12 @@ RELATIVE_ERROR = Fraction(1, 2**50)
 class Piecewise:
     """The law, for one epsilon.
 
-    Parameters
-    ----------
-    epsilon : float
-        Pure epsilon; more than 44 is taken for 44.
-    points : int, default=2**20
-        M, half the number of steps on the grid of values.
-
     Attributes
     ----------
     reach : int
         h: the window of a value c holds the ``2 h + 1`` points ``c - h .. c + h``.
     threshold : int
         The window is chosen with probability ``threshold / 2^64``.
-
-    Raises
-    ------
-    ValueError
-        If epsilon is below 1e-9.
     """
 
     def __init__(self, epsilon: float, points: int = POINTS) -> None:
@@ -109,24 +97,12 @@ def _sum_of_squares(n: int) -> float:
 def piecewise_values(
     value: Floats, sensitivity: float, epsilon: float, noise: NoiseSource
 ) -> Floats:
-    """Randomise each number on its own by the piecewise mechanism.
-
-    Only for statistics of which neighbours differ in one number, with all numbers in
-    ``[-sensitivity / 2, sensitivity / 2]``: what is beyond is clipped.
-    """
+    """Randomise each number on its own by the piecewise mechanism."""
+    # Only for statistics of which neighbours differ in one number, with all numbers in
+    # `[-sensitivity / 2, sensitivity / 2]`: what is beyond is clipped.
     return Piecewise(epsilon).release(value / sensitivity, noise) * sensitivity
 
 
 def piecewise_deviation(epsilon: float) -> float:
-    """Standard deviation of the noise on a value in the middle of a range of width 1.
-
-    Parameters
-    ----------
-    epsilon : float
-        Pure epsilon of the release; infinity means no noise.
-
-    Returns
-    -------
-    float
-    """
+    """Standard deviation of the noise on a value in the middle of a range of width 1."""
     return 0.0 if math.isinf(epsilon) else math.sqrt(Piecewise(epsilon).variance(0.0))

@@ -22,21 +22,10 @@ class FitBudget(TypedDict):
 
 @dataclass(frozen=True)
 class PrivacyCost:
-    """Cost of one or several releases.
+    """Cost of one or several releases."""
 
-    Gaussian parts compose by adding ``mu ** 2``, pure parts by adding epsilon,
-    and failure probabilities by adding delta; the three then add up (basic
-    composition between kinds).
-
-    Attributes
-    ----------
-    mu : float
-        Gaussian differential privacy parameter.
-    epsilon : float
-        Pure differential privacy parameter.
-    delta : float
-        Probability set aside for events other than Gaussian tails.
-    """
+    # Gaussian parts compose by adding `mu ** 2`, pure parts by adding epsilon, and failure
+    # probabilities by adding delta; the three then add up (basic composition between kinds).
 
     mu: float = 0.0
     epsilon: float = 0.0
@@ -85,15 +74,7 @@ class PlannedRelease:
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """All releases of one fit, fixed before the data is touched.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-        The guarantee asked for.
-    releases : tuple of PlannedRelease
-        Their costs compose to at most that guarantee.
-    """
+    """All releases of one fit, fixed before the data is touched."""
 
     epsilon: float
     delta: float
@@ -108,36 +89,7 @@ class ReleasePlan:
         uses: Mapping[str, int] | None = None,
         reserved_delta: Mapping[str, float] | None = None,
     ) -> "ReleasePlan":
-        """Divide a budget among releases.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The guarantee for everything together. ``delta = 0`` splits epsilon
-            among pure releases, anything else splits ``mu ** 2`` among Gaussian
-            ones.
-        shares : mapping of str to float
-            Relative share of each release, all its uses together; releases with
-            share 0 are left out.
-        uses : mapping of str to int, optional
-            How often each release is made; 1 where not named.
-        reserved_delta : mapping of str to float, optional
-            Failure probability that each use of a release needs beside its
-            Gaussian noise.
-
-        Returns
-        -------
-        ReleasePlan
-            The costs compose to exactly (epsilon, delta).
-
-        Examples
-        --------
-        >>> plan = ReleasePlan.split(1.0, 1e-6, {"mean": 1, "moment": 3}, {"moment": 2})
-        >>> [(r.name, round(r.cost.mu, 4), r.uses) for r in plan.releases]
-        [('mean', 0.1184, 1), ('moment', 0.145, 2)]
-        >>> round(plan.cost.epsilon_at(1e-6), 9)
-        1.0
-        """
+        """Divide a budget among releases."""
         epsilon, delta = float(epsilon), float(delta)
         uses, reserved = dict(uses or {}), dict(reserved_delta or {})
         shares = {name: share for name, share in shares.items() if share > 0}

@@ -89,11 +89,9 @@ class Law:
 
     @cached_property
     def table(self) -> Integers:
-        """For 16 bits of choice, the cell and how many lots are below all its density.
-
-        The cell stands left of the place in a word, the lots where a word has its lot.
-        Where 16 bits do not tell the cell, no lot is below.
-        """
+        """For 16 bits of choice, the cell and how many lots are below all its density."""
+        # The cell stands left of the place in a word, the lots where a word has its lot. Where 16
+        # bits do not tell the cell, no lot is below.
         cells = self.cells(np.arange(2**CHOICE_BITS, dtype=np.uint64) << HALF)
         with _precision(50):
             energies = [self.energy(Decimal(edge)) for edge in range(int(cells[-1]) + 2)]
@@ -120,39 +118,7 @@ LAPLACE = Law("laplace", _laplace_energy)
 
 
 def rounded_samples(law: Law, size: int, bits: int, words: Words) -> Integers:
-    r"""Draw independent variables of a law, each rounded to the nearest integer.
-
-    Parameters
-    ----------
-    law : Law
-        Its scale is ``2^bits``.
-    size : int
-        How many.
-    bits : int
-        At most 51.
-    words : callable
-        ``n -> ndarray of n uint64``, independent and uniform.
-
-    Returns
-    -------
-    ndarray of shape (size,) and dtype int64
-        ``clip(rint(2^bits Z), -2^62, 2^62)``.
-
-    Raises
-    ------
-    ValueError
-        If ``bits`` is more than 51.
-
-    Examples
-    --------
-    >>> import secrets, numpy as np
-    >>> from sktensor_dp.privacy.sampling import GAUSSIAN, rounded_samples
-    >>> def words(n):
-    ...     return np.frombuffer(secrets.token_bytes(8 * n), np.uint64)
-    >>> z = rounded_samples(GAUSSIAN, 10_000, 20, words)
-    >>> bool(abs(z.std() / 2**20 - 1) < 0.05)
-    True
-    """
+    r"""Draw independent variables of a law, each rounded to the nearest integer."""
     if bits > MAX_BITS:
         raise ValueError(f"bits must be at most {MAX_BITS}, got {bits}.")
     samples = np.empty(size, np.int64)
@@ -252,11 +218,9 @@ class _Revealed:
 def _settle(
     law: Law, look: _Look, which: int, place_bits: tuple[int, int], words: Words
 ) -> tuple[int, bool]:
-    """Cell and acceptance of one draw, from as many bits and digits as it takes.
-
-    ``place_bits``: the place as far as it is known, left of ``CELL_SHIFT`` binary digits,
-    and how many of these are known.
-    """
+    """Cell and acceptance of one draw, from as many bits and digits as it takes."""
+    # `place_bits`: the place as far as it is known, left of `CELL_SHIFT` binary digits, and how
+    # many of these are known.
     value, known = place_bits
     choice = _Revealed(int(look.choices[which]), LONG_BITS)
     lot = _Revealed(int(look.lots[which]), LONG_BITS)

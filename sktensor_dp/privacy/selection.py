@@ -37,105 +37,28 @@ SHORT = 1e-9
 
 
 def stop_probability(n_trials: float) -> float:
-    """Probability of stopping after a trial, for an expected number of trials.
-
-    Parameters
-    ----------
-    n_trials : float
-        Expected number of trials, >= 1.
-
-    Returns
-    -------
-    float
-        ``1 / n_trials``, rounded up to a multiple of ``2 ** -53``.
-
-    Examples
-    --------
-    >>> stop_probability(8)
-    0.125
-    """
+    """Probability of stopping after a trial, for an expected number of trials."""
     return math.ceil(STEPS / n_trials) / STEPS
 
 
 def selection_delta(mu: float, stop: float, epsilon: float) -> float:
-    r"""Delta at which the best of a geometric number of ``mu``-GDP trials is private.
-
-    Parameters
-    ----------
-    mu : float
-        Gaussian differential privacy of one trial, its score included.
-    stop : float
-        Probability of stopping after a trial, in (0, 1].
-    epsilon : float
-        Privacy parameter, >= 0.
-
-    Returns
-    -------
-    float
-        ``profile(epsilon - 2 rho) / stop``, where ``profile`` maps epsilon to the trial's
-        delta and ``stop (exp(rho) - 1) = (1 - stop) profile(rho)``; at most 1.
-
-    Examples
-    --------
-    >>> from sktensor_dp.privacy.calibration import gaussian_delta
-    >>> selection_delta(0.5, 1.0, 2.0) == gaussian_delta(0.5, 2.0)
-    True
-    >>> selection_delta(0.5, 0.1, 3.0) > 10 * gaussian_delta(0.5, 3.0)
-    True
-    """
+    r"""Delta at which the best of a geometric number of ``mu``-GDP trials is private."""
+    # profile(epsilon - 2 rho) / stop, where `profile` maps epsilon to the trial's delta and
+    # stop (exp(rho) - 1) = (1 - stop) profile(rho).
     inner = epsilon - 2 * _tail_ratio(mu, stop)
     return 1.0 if inner < 0 else min(1.0, gaussian_delta(mu, inner) / stop)
 
 
 def selection_epsilon(epsilon: float, stop: float) -> float:
-    """Epsilon of the best of a geometric number of trials that are purely private.
-
-    Parameters
-    ----------
-    epsilon : float
-        Pure privacy of one trial, its score included.
-    stop : float
-        Probability of stopping after a trial, in (0, 1].
-
-    Returns
-    -------
-    float
-        ``epsilon + 2 log((exp(epsilon) + stop) / (1 + stop exp(epsilon)))``: below three
-        times epsilon, which it approaches for ``stop`` to 0.
-
-    Examples
-    --------
-    >>> round(selection_epsilon(0.4, 0.1), 4)
-    1.0517
-    """
+    """Epsilon of the best of a geometric number of trials that are purely private."""
+    # Below three times epsilon, which it approaches for `stop` to 0.
     log_stop = math.log(stop)
     growth = np.logaddexp(epsilon, log_stop) - np.logaddexp(0.0, log_stop + epsilon)
     return float(epsilon + 2 * growth)
 
 
 def trial_cost(epsilon: float, delta: float, stop: float) -> PrivacyCost:
-    """Most that each trial may cost for the selection to be (epsilon, delta)-private.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        Guarantee of the whole; with ``delta = 0`` trials have to be purely private.
-    stop : float
-        Probability of stopping after a trial, in (0, 1].
-
-    Returns
-    -------
-    PrivacyCost
-        With ``mu``, or with ``epsilon``; infinite where ``epsilon`` is.
-
-    Examples
-    --------
-    >>> from sktensor_dp.privacy.calibration import gaussian_mu
-    >>> round(trial_cost(1.0, 1e-6, 0.1).mu / gaussian_mu(1.0, 1e-6), 3)
-    0.661
-    >>> round(trial_cost(1.0, 0.0, 0.1).epsilon, 3)
-    0.38
-    """
+    """Most that each trial may cost for the selection to be (epsilon, delta)-private."""
     if math.isinf(epsilon):
         return PrivacyCost(mu=math.inf) if delta > 0 else PrivacyCost(epsilon=math.inf)
     if delta == 0:
@@ -148,22 +71,11 @@ def trial_cost(epsilon: float, delta: float, stop: float) -> PrivacyCost:
 
 
 class SecretTrials:
-    """Trials, each with random bits of its own, in a number nobody is told.
+    """Trials, each with random bits of its own, in a number nobody is told."""
 
-    Iterating yields 256 secret bits per trial, as four integers: all that the trial draws
-    besides noise has to come from them. After each the iteration ends with probability
-    ``stop``. Both come from the source of noise; nothing seeds them.
-
-    Parameters
-    ----------
-    stop : float
-        As from :func:`stop_probability`.
-
-    Examples
-    --------
-    >>> len(list(SecretTrials(1.0)))
-    1
-    """
+    # Iterating yields 256 secret bits per trial, as four integers: all that the trial draws besides
+    # noise has to come from them. After each the iteration ends with probability `stop`. Both come
+    # from the source of noise; nothing seeds them.
 
     def __init__(self, stop: float) -> None:
         self._threshold = round(stop * STEPS)

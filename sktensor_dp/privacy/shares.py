@@ -12,28 +12,7 @@ __all__ = ["budget_shares", "kind_of_shares", "percentages", "written_cost"]
 def budget_shares(
     costs: Sequence[tuple[PrivacyCost, int]], epsilon: float, delta: float
 ) -> list[float | None]:
-    """Return the part of (epsilon, delta) that each cost takes, all its uses together.
-
-    Gaussian costs take their part of the ``mu ** 2`` that the whole budget allows, pure ones
-    theirs of epsilon: the quantities that add up.
-
-    Parameters
-    ----------
-    costs : sequence of (PrivacyCost, int)
-        Cost of each use, and the number of uses.
-    epsilon, delta : float
-        The budget.
-
-    Returns
-    -------
-    list of float or None
-        From 0 to 1; None where the budget or the cost has no bound.
-
-    Examples
-    --------
-    >>> budget_shares([(PrivacyCost(epsilon=0.5), 1), (PrivacyCost(epsilon=0.25), 6)], 2.0, 0.0)
-    [0.25, 0.75]
-    """
+    """Return the part of (epsilon, delta) that each cost takes, all its uses together."""
     set_aside = math.fsum(cost.delta * uses for cost, uses in costs)
     # What is left of delta is spent on Gaussian tails.
     tails = delta - set_aside

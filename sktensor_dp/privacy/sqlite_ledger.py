@@ -91,11 +91,9 @@ def _transaction(
 
 
 def _begin(connection: sqlite3.Connection, statement: str) -> None:
-    """Start a transaction, waiting for others at short intervals.
-
-    SQLite's own waiting backs off to a tenth of a second, and a process that charges
-    in a loop would then keep others out for seconds.
-    """
+    """Start a transaction, waiting for others at short intervals."""
+    # SQLite's own waiting backs off to a tenth of a second, and a process that charges in a loop
+    # would then keep others out for seconds.
     deadline = time.monotonic() + PATIENCE
     connection.execute("PRAGMA busy_timeout = 0")
     while True:
@@ -150,33 +148,12 @@ def _check_stamp(file: Path, connection: sqlite3.Connection) -> None:
 
 
 def absolute_path(path: str | os.PathLike[str]) -> Path:
-    """Path of a ledger that names it from any folder, links followed.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Relative to the folder that is current now.
-
-    Returns
-    -------
-    Path
-    """
+    """Path of a ledger that names it from any folder, links followed."""
     return Path(os.fspath(path)).resolve()
 
 
 def scopes_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Names of the scopes in a ledger file.
-
-    Parameters
-    ----------
-    path : str or path-like
-        An existing ledger.
-
-    Raises
-    ------
-    LedgerError
-        If it cannot be read, or its sums are not those of its charges.
-    """
+    """Names of the scopes in a ledger file."""
     file = absolute_path(path)
     with _transaction(file) as connection:
         _check_stamp(file, connection)
@@ -188,17 +165,7 @@ def scopes_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 class SQLiteLedger:
-    """One scope of a ledger file.
-
-    Pickling it carries the name of the file, not a connection.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file; made if it does not exist. Relative to the folder that is current now.
-    scope : str
-        Name of the data set whose budget this is.
-    """
+    """One scope of a ledger file."""
 
     def __init__(self, path: str | os.PathLike[str], scope: str) -> None:
         self.file = absolute_path(path)
@@ -207,15 +174,7 @@ class SQLiteLedger:
         self._seen = 0
 
     def open(self, epsilon: float | None, delta: float | None) -> tuple[float, float]:
-        """Find the scope or make it, and return its budget.
-
-        Raises
-        ------
-        LedgerError
-            If the file cannot be used.
-        ValueError
-            If the scope has another budget, or is new and epsilon was not given.
-        """
+        """Find the scope or make it, and return its budget."""
         mode = "rw" if epsilon is None else "rwc"
         with _transaction(self.file, mode, "BEGIN IMMEDIATE") as connection:
             if _is_new(connection) and epsilon is not None:
@@ -263,22 +222,13 @@ class SQLiteLedger:
             return self._entries(connection)
 
     def verify(self) -> None:
-        """Check that the sums are those of the charges.
-
-        Raises
-        ------
-        LedgerError
-            If they are not.
-        """
+        """Check that the sums are those of the charges."""
         with self._reading() as connection:
             if self._balance(connection) != Balance().plus(self._entries(connection)):
                 raise sqlite3.DatabaseError("its sums are not those of its charges")
 
     def charge(self, entries: Sequence[LedgerEntry], admit: Admission) -> int:
-        """Record charges if ``admit`` does not raise; return their common number.
-
-        They are on the disk when this returns.
-        """
+        """Record charges if ``admit`` does not raise; return their common number."""
         # Immediate: the lock for writing is taken before the balance is read.
         with _transaction(self.file, begin="BEGIN IMMEDIATE") as connection:
             _check_stamp(self.file, connection)

@@ -21,27 +21,8 @@ LARGEST_COUNT = 2.0**30
 
 
 def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
-    """Validated counts in float64 compressed rows.
-
-    Parameters
-    ----------
-    X : array-like or sparse matrix or array of shape (n_documents, n_features)
-        Whole numbers >= 0 of any numeric type: the moments' bounds hold for these
-        only. Counts above 2**30 are taken for 2**30.
-    name : str, default="X"
-        What error messages call it.
-
-    Returns
-    -------
-    csr_matrix
-        A copy wherever `X` would have to be changed.
-
-    Raises
-    ------
-    ValueError
-        If an entry is negative, fractional, NaN or infinite. The message speaks to
-        the holder of the data and shows none of it.
-    """
+    """Validated counts in float64 compressed rows."""
+    # The bounds of moments hold for whole numbers >= 0 alone; counts above 2**30 are taken for it.
     counts = read(lambda: sp.csr_matrix(X, dtype=np.float64), name)
     if not np.isfinite(counts.data).all():
         raise ValueError(f"{name} contains NaN or infinity; counts must be finite numbers >= 0.")
@@ -64,18 +45,7 @@ def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
 
 
 def row_views(X: Any) -> Iterator[Any]:
-    """Cut a matrix into parts of at most 2**14 rows, without copying what it holds.
-
-    Parameters
-    ----------
-    X : ndarray or csr_matrix
-        What to cut.
-
-    Yields
-    ------
-    ndarray or csr_matrix
-        Rows in their order; `X` itself if it is short enough.
-    """
+    """Cut a matrix into parts of at most 2**14 rows, without copying what it holds."""
     parts = list(blocks(X.shape[0]))
     for rows in parts:
         if len(parts) == 1:
@@ -90,13 +60,7 @@ def row_views(X: Any) -> Iterator[Any]:
 
 
 class CountChunk:
-    """Some documents with their power sums, computed once.
-
-    Attributes
-    ----------
-    X : csr_matrix of shape (n_documents, n_features)
-        Integer counts as float64.
-    """
+    """Some documents with their power sums, computed once."""
 
     def __init__(self, X: sp.csr_matrix) -> None:
         self.X = X
@@ -125,11 +89,9 @@ class CountChunk:
         return sums.astype(np.float64, copy=False)
 
     def restricted(self, words: NDArray[np.intp] | None) -> "CountChunk":
-        """The same documents with their counts of some words only.
-
-        Lengths stay those of the whole documents: the restriction is a
-        restriction of the moments.
-        """
+        """The same documents with their counts of some words only."""
+        # Lengths stay those of the whole documents: the restriction is a restriction of the
+        # moments.
         if words is None:
             return self
         if self._restricted is None or self._restricted[0] is not words:
@@ -140,20 +102,10 @@ class CountChunk:
 
 
 class CountChunks:
-    """Counts to be read several times, a chunk of documents at a time.
+    """Counts to be read several times, a chunk of documents at a time."""
 
-    Chunks are cut where they hold more than 2**14 documents, so that sums over the
-    documents of one stay accurate.
-
-    Parameters
-    ----------
-    source : csr_matrix or iterable of array-likes
-        All documents, or a source that can be iterated over repeatedly.
-    n_documents : int
-        Number of documents; public.
-    n_features : int
-        Number of words; public.
-    """
+    # Chunks are cut where they hold more than 2**14 documents, so that sums over the documents of
+    # one stay accurate.
 
     def __init__(
         self, source: sp.csr_matrix | Iterable[Any], n_documents: int, n_features: int

@@ -40,27 +40,10 @@ LARGEST_SHARE = 1 + 1e-6
 
 @dataclass(frozen=True, eq=False)
 class ExpectedCounts:
-    """Sum over documents of the expected counts of each word in each topic.
+    """Sum over documents of the expected counts of each word in each topic."""
 
-    A document's array has entries ``c_w p(topic | w, document) >= 0``, which sum
-    to its length; it is scaled down to norm ``limit`` where it exceeds it.
-
-    Parameters
-    ----------
-    topics : ndarray of shape (n_components, n_features)
-        Released topics; rows are distributions.
-    prior : ndarray of shape (n_components,)
-        Dirichlet parameters, or topic probabilities if ``single`` is true.
-    single : bool
-        Whether a document has one topic.
-    limit : float
-        Largest norm of a contribution.
-    order : int, default=2
-        Norm: Euclidean, or sum (order 1).
-    n_iter : int, default=10
-        Mean field steps per document, always from equal proportions: its
-        array depends on that document and on released values only.
-    """
+    # A document's array has entries c_w p(topic | w, document) >= 0, which sum to its length. It
+    # depends on that document and on released values only.
 
     topics: Floats
     prior: Floats
@@ -154,11 +137,9 @@ def _quiet(part: Callable[[CountChunk, slice], Floats], chunk: CountChunk, block
 
 
 def _mixtures(proportions: Singles, own: Singles, per_row: NDArray[np.intp]) -> Singles:
-    """``sum_j proportions[j, row] topics[j, word]`` at the non-zeros.
-
-    Topic by topic over contiguous memory: several times faster than gathering a
-    row of proportions for every non-zero.
-    """
+    """``sum_j proportions[j, row] topics[j, word]`` at the non-zeros."""
+    # Topic by topic over contiguous memory: several times faster than gathering a row of
+    # proportions for every non-zero.
     result = np.zeros(own.shape[1], dtype=np.float32)
     for share, topic in zip(proportions, own, strict=True):
         result += np.repeat(share, per_row) * topic

@@ -42,19 +42,7 @@ TERMS_AT_ONCE = 2**12
 
 @dataclass(frozen=True, eq=False)
 class NormHistogram:
-    """How many documents have a norm in each bin; too small and too large ones go to the ends.
-
-    Parameters
-    ----------
-    norm : Norm
-        What is measured.
-    edges : ndarray of shape (n_bins + 1,)
-        Increasing; public.
-    clips : tuple of Clip, default=()
-        Norms are those left after these clips.
-    min_tokens : int, default=0
-        Shorter documents are not counted.
-    """
+    """How many documents have a norm in each bin; too small and too large ones go to the ends."""
 
     norm: Norm
     edges: Floats
@@ -78,17 +66,9 @@ class NormHistogram:
 
 @dataclass(frozen=True, eq=False)
 class WordFrequencies:
-    """Weighted sum of the counts.
+    """Weighted sum of the counts."""
 
-    Parameters
-    ----------
-    clip : Clip
-        Of a :class:`CountNorm`; its limit bounds what one document adds.
-    clips : tuple of Clip, default=()
-        Further clips, which only make weights smaller.
-    min_tokens : int, default=0
-        Shorter documents get weight 0.
-    """
+    # `clip` is of a CountNorm: its limit bounds what one document adds.
 
     clip: Clip
     clips: tuple[Clip, ...] = ()
@@ -117,21 +97,9 @@ class WordFrequencies:
 
 @dataclass(frozen=True, eq=False)
 class PairMoments:
-    """Weighted sum of ``l M2 = (c c' - diag(c)) / (l - 1)`` over pairs of some words.
+    """Weighted sum of ``l M2 = (c c' - diag(c)) / (l - 1)`` over pairs of some words."""
 
-    Parameters
-    ----------
-    clip : Clip
-        Of a :class:`PairNorm` (L2), or of a :class:`CountNorm` of order 1 (L1 and L2).
-    diagonal_weight : float
-        Of the coordinates in which noise is added.
-    clips : tuple of Clip, default=()
-        Further clips.
-    words : ndarray of int, optional
-        Words whose pairs are released; all by default.
-    min_tokens : int, default=2
-        Shorter documents get weight 0.
-    """
+    # `clip` is of a PairNorm (L2), or of a CountNorm of order 1 (L1 and L2).
 
     clip: Clip
     diagonal_weight: float
@@ -194,11 +162,9 @@ class _Triples:
         return math.inf
 
     def weights(self, chunk: CountChunk) -> Floats:
-        """What the terms of each document are multiplied by.
-
-        Each is bounded beside their sum: where they cancel, digits of large ones would be
-        left over.
-        """
+        """What the terms of each document are multiplied by."""
+        # Each is bounded beside their sum: where they cancel, digits of large ones would be left
+        # over.
         return self._weights(chunk, chunk.restricted(self.words).X @ self.basis)
 
     def _weights(self, chunk: CountChunk, projected: Floats) -> Floats:
@@ -241,17 +207,9 @@ def _row_products(A: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class WhitenedTripleMoments(_Triples):
-    """``l M3(W, W, W)`` for a public whitener W, clipped in the whitened space.
+    """``l M3(W, W, W)`` for a public whitener W, clipped in the whitened space."""
 
-    Parameters
-    ----------
-    basis : ndarray of shape (n_words, k)
-        W.
-    clips : tuple of Clip
-        The first one of a :class:`WhitenedTripleNorm` of the same W.
-    words : ndarray of int, optional
-        Words of the rows of W.
-    """
+    # The first clip is of a WhitenedTripleNorm of the same W.
 
     def __post_init__(self) -> None:
         norm = self.clips[0].norm
@@ -266,18 +224,10 @@ class WhitenedTripleMoments(_Triples):
 
 @dataclass(frozen=True, eq=False)
 class TripleMoments(_Triples):
-    """``l M3(U, U, U)`` for orthonormal U, bounded in word space (AGN, AVN).
+    """``l M3(U, U, U)`` for orthonormal U, bounded in word space (AGN, AVN)."""
 
-    Parameters
-    ----------
-    basis : ndarray of shape (n_words, k)
-        U, orthonormal columns.
-    clips : tuple of Clip
-        The first one of a :class:`TripleNorm`, whose kind chooses the noise, or
-        of a :class:`CountNorm` of order 1, which bounds every norm of it.
-    words : ndarray of int, optional
-        Words of the rows of U; the bound on the whole tensor covers its part.
-    """
+    # The first clip is of a TripleNorm, whose kind chooses the noise, or of a CountNorm of order 1,
+    # which bounds every norm of it. The bound on the whole tensor covers its part at `words`.
 
     def __post_init__(self) -> None:
         if not isinstance(self.clips[0].norm, TripleNorm) and self.clips[0].norm != CountNorm(1):

@@ -75,11 +75,10 @@ class CountNorm:
 
 @dataclass(frozen=True)
 class PairNorm:
-    """Norm of the pair masses ``l (2 M2_ij for i < j, diagonal_weight M2_ii)``.
+    """Norm of the pair masses ``l (2 M2_ij for i < j, diagonal_weight M2_ii)``."""
 
-    ``diagonal_weight`` sqrt(2) is sqrt(2) times the Frobenius norm, 1 the norm of
-    the histogram of word pairs.
-    """
+    # `diagonal_weight` sqrt(2) is sqrt(2) times the Frobenius norm, 1 the norm of the histogram of
+    # word pairs.
 
     diagonal_weight: float
     words: NDArray[np.intp] | None = field(default=None, compare=False)
@@ -122,11 +121,10 @@ class TripleNorm:
 
 @dataclass(frozen=True, eq=False)
 class WhitenedTripleNorm:
-    """Upper bound on the Frobenius norm of ``l M3(W, W, W)``.
+    """Upper bound on the Frobenius norm of ``l M3(W, W, W)``."""
 
-    The smaller of the triangle inequality on its three terms and of the mean of
-    |w_a| |w_b| |w_c| over ordered draws of three different tokens.
-    """
+    # The smaller of the triangle inequality on its three terms and of the mean of |w_a| |w_b| |w_c|
+    # over ordered draws of three different tokens.
 
     whitener: Floats
     words: NDArray[np.intp] | None = None
@@ -149,41 +147,14 @@ class WhitenedTripleNorm:
 
 
 def triangle_of_terms(projected: Floats, squares: Floats, cubes: Floats) -> Floats:
-    """Sum of the norms of the three terms of a whitened triple moment.
-
-    Parameters
-    ----------
-    projected : ndarray of shape (n_documents, k)
-        Sum of the whitener's rows over the tokens of each document.
-    squares, cubes : ndarray of shape (n_documents,)
-        Sums of the rows' squared and cubed norms.
-
-    Returns
-    -------
-    ndarray of shape (n_documents,)
-    """
+    """Sum of the norms of the three terms of a whitened triple moment."""
     lengths = np.linalg.norm(projected, axis=1)
     return np.asarray(lengths**3 + 2 * cubes + 3 * squares * lengths)
 
 
 def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:
-    """One weight in [0, 1] per document that keeps every norm within its limit.
-
-    Parameters
-    ----------
-    chunk : CountChunk
-        Documents.
-    clips : sequence of Clip
-        Norms with their limits; infinite limits leave weights at 1.
-    min_tokens : int, default=0
-        Shorter documents get weight 0.
-
-    Returns
-    -------
-    ndarray of shape (n_documents,)
-        The same weight scales all moments of a document, so that their
-        identities survive clipping.
-    """
+    """One weight in [0, 1] per document that keeps every norm within its limit."""
+    # The same weight scales all moments of a document, so that their identities survive clipping.
     weight = (chunk.lengths >= min_tokens).astype(np.float64)
     for clip in clips:
         if np.isfinite(clip.limit):

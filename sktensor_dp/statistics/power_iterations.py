@@ -26,21 +26,12 @@ SIZES = (1e-10, 1e10)
 
 @dataclass(frozen=True, eq=False)
 class PowerIterations:
-    """Sum of ``z (z' u)^2`` for several u, in orthonormal coordinates of what they ask.
+    """Sum of ``z (z' u)^2`` for several u, in orthonormal coordinates of what they ask."""
 
-    ``T(I, u, u)`` asks the symmetric tensor ``z (x) z (x) z`` for its products with the
-    symmetric parts of ``e_i (x) u (x) u``. These are far from orthonormal where starts
-    are alike, and shorter by ``sqrt(3)`` where e_i is orthogonal to all starts. In
-    coordinates that are orthonormal the whole batch of starts has the sensitivity of
-    one, ``2 R^3``.
-
-    Parameters
-    ----------
-    starts : ndarray of shape (n_features, n_starts)
-        Unit columns u; public.
-    radius : float
-        R, of the ball that samples are scaled into; public.
-    """
+    # `T(I, u, u)` asks the symmetric tensor `z (x) z (x) z` for its products with the symmetric
+    # parts of `e_i (x) u (x) u`. These are far from orthonormal where starts are alike, and shorter
+    # by `sqrt(3)` where e_i is orthogonal to all starts. In coordinates that are orthonormal the
+    # whole batch of starts has the sensitivity of one, `2 R^3`.
 
     starts: Floats
     radius: float
@@ -117,19 +108,10 @@ class TensorChunk:
 
 @dataclass(frozen=True, eq=False)
 class TensorPowerIterations:
-    """``T(I, u, u)`` of a private tensor, whose neighbours differ in one entry.
+    """``T(I, u, u)`` of a private tensor, whose neighbours differ in one entry."""
 
-    Neighbours differ by ``bound`` times the sum of ``e_i (x) e_j (x) e_k`` over the six
-    orders of (i, j, k) (Wang & Anandkumar, Definition 4.2).
-
-    Parameters
-    ----------
-    starts : ndarray of shape (n_features, n_starts)
-        Columns u; public.
-    bound : float
-        Largest change; public. Entries are at most `largest_ratio` times as
-        large, see :class:`TensorChunk`.
-    """
+    # Neighbours differ by `bound` times the sum of `e_i (x) e_j (x) e_k` over the six orders of (i,
+    # j, k) (Wang & Anandkumar, Definition 4.2).
 
     starts: Floats
     bound: float
@@ -143,11 +125,9 @@ class TensorPowerIterations:
 
     @property
     def l2_sensitivity(self) -> float:
-        """Largest at i = j = k: six times the root of the sum of ``u_i^4`` over starts.
-
-        Rounding of an answer, to which all entries contribute, is paid for by ``SLACK``, or
-        added where that is not enough.
-        """
+        """Largest at i = j = k: six times the root of the sum of ``u_i^4`` over starts."""
+        # Rounding of an answer, to which all entries contribute, is paid for by `SLACK`, or added
+        # where that is not enough.
         largest = math.sqrt((self.starts**4).sum(axis=1).max())
         with_rounding = self.bound * (6 * largest + 2 * self._rounding)
         return max(SLACK * 6 * self.bound * largest, with_rounding)

@@ -39,32 +39,7 @@ SCORE: Range = (1e-125, 1e125)
 
 
 def check_number(name: str, value: Any, allowed: Range, *, infinite: bool = False) -> None:
-    """Refuse a number outside a range; NaN is outside any.
-
-    Parameters
-    ----------
-    name : str
-        What the message calls it.
-    value : object
-        A public number.
-    allowed : tuple of (low, high)
-        Both are allowed.
-    infinite : bool, default=False
-        Whether infinity is allowed as well.
-
-    Raises
-    ------
-    ValueError
-        If it is outside.
-
-    Examples
-    --------
-    >>> check_number("the limit", 2.0, LIMIT)
-    >>> check_number("the limit", float("nan"), LIMIT)
-    Traceback (most recent call last):
-    ...
-    ValueError: the limit must be a number from 1e-120 to 1e+140, got nan.
-    """
+    """Refuse a number outside a range; NaN is outside any."""
     low, high = allowed
     if low <= value <= high or (infinite and value == math.inf):
         return
@@ -72,24 +47,7 @@ def check_number(name: str, value: Any, allowed: Range, *, infinite: bool = Fals
 
 
 def check_array(name: str, array: Any, largest: float, *, least: float | None = None) -> None:
-    """Refuse an array with numbers that are not finite, or too large.
-
-    Parameters
-    ----------
-    name : str
-        What the message calls it.
-    array : array-like
-        Public numbers.
-    largest : float
-        Largest size of a number.
-    least : float, optional
-        Smallest number; by default the negative of `largest`.
-
-    Raises
-    ------
-    ValueError
-        If some are outside.
-    """
+    """Refuse an array with numbers that are not finite, or too large."""
     array, low = np.asarray(array), -largest if least is None else least
     # NaN fails both comparisons.
     if array.size and not (array.min() >= low and array.max() <= largest):
@@ -100,13 +58,7 @@ def check_array(name: str, array: Any, largest: float, *, least: float | None = 
 
 
 def check_edges(edges: Any) -> None:
-    """Refuse edges of bins that do not increase, or are not finite.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two of them, or they are none.
-    """
+    """Refuse edges of bins that do not increase, or are not finite."""
     edges = np.asarray(edges)
     if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all():
         raise ValueError(f"edges must be two or more finite numbers, got shape {edges.shape}.")
@@ -115,26 +67,8 @@ def check_edges(edges: Any) -> None:
 
 
 def scale_to(norms: Floats, limit: float) -> Floats:
-    """Factor in [0, 1] of each contribution that brings its norm within a limit.
-
-    Parameters
-    ----------
-    norms : ndarray of shape (n,)
-        Norms, or upper bounds on them. What has a norm of NaN is scaled to 0, as what has
-        an infinite one is: no comparison would stop it.
-    limit : float
-        Largest norm; infinity leaves all contributions as they are.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> scale_to(np.array([0.5, 4.0, np.inf, np.nan]), 2.0).tolist()
-    [1.0, 0.5, 0.0, 0.0]
-    """
+    """Factor in [0, 1] of each contribution that brings its norm within a limit."""
+    # A norm of NaN is scaled to 0, as an infinite one is: no comparison would stop it.
     if math.isinf(limit):
         return np.ones_like(norms)
     factors = limit / np.maximum(norms, limit)

@@ -9,12 +9,11 @@ __all__ = ["Chunks", "Query"]
 
 
 class Query(Protocol):
-    """A sum over units of contributions with a proved bound.
+    """A sum over units of contributions with a proved bound."""
 
-    The parameters of a query are public. Its answer on a chunk is the sum of the
-    units' contributions, so chunks add up; its sensitivities say how far
-    replacing one unit can move the sum over all chunks.
-    """
+    # The parameters of a query are public. Its answer on a chunk is the sum of the units'
+    # contributions, so chunks add up; its sensitivities say how far replacing one unit can move the
+    # sum over all chunks.
 
     def total(self, chunk: Any) -> NDArray[np.float64]:
         """Sum of the contributions of the units in a chunk."""

@@ -61,30 +61,8 @@ END = object()
 def read(
     call: Callable[[], Result], name: str, told: Callable[[str], str | None] = lambda message: None
 ) -> Result:
-    """Result of a call to another library that reads what was passed as `name`.
-
-    Parameters
-    ----------
-    call : callable
-        Without arguments.
-    name : str
-        What messages call the data.
-    told : callable, optional
-        What to say, as a ValueError, in the place of a message; None for no choice.
-
-    Raises
-    ------
-    Exception
-        Where the call raises one: of its kind, without an entry of the data in it, in
-        its attributes or behind it.
-
-    Examples
-    --------
-    >>> read(lambda: float("secret"), "X")
-    Traceback (most recent call last):
-    ...
-    ValueError: X cannot be read: ValueError. The message may quote data and is not shown.
-    """
+    """Result of a call to another library that reads what was passed as `name`."""
+    # An error it raises is told anew: of its kind, without an entry of the data in it or behind it.
     try:
         return call()
     except Exception as error:
@@ -99,28 +77,8 @@ def read(
 
 
 def call_foreign(call: Callable[[], Result], doing: str) -> Result:
-    """Result of a call that runs the caller's own code, or other libraries', on raw data.
-
-    Parameters
-    ----------
-    call : callable
-        Without arguments.
-    doing : str
-        What is being done; the beginning of messages.
-
-    Raises
-    ------
-    Exception
-        Where the call raises one: the library's own errors as they are, others by their
-        type and place. None has another one behind it.
-
-    Examples
-    --------
-    >>> call_foreign(lambda: {}["secret"], "The analyzer")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    LookupError: The analyzer failed with KeyError (..., line 1). The message may quote ...
-    """
+    """Result of a call that runs the caller's own code, or other libraries', on raw data."""
+    # The library's own errors pass as they are, others are told by their type and place.
     try:
         return call()
     except Exception as error:
@@ -129,20 +87,7 @@ def call_foreign(call: Callable[[], Result], doing: str) -> Result:
 
 
 def read_each(source: Iterable[Any], doing: str) -> Iterator[Any]:
-    """Items of a source of the caller's, by :func:`call_foreign`.
-
-    Parameters
-    ----------
-    source : iterable
-        The caller's.
-    doing : str
-        As there.
-
-    Yields
-    ------
-    object
-        Its items.
-    """
+    """Items of a source of the caller's, by :func:`call_foreign`."""
     items = call_foreign(lambda: iter(source), doing)
     while (item := call_foreign(lambda: next(items, END), doing)) is not END:
         yield item

@@ -40,15 +40,7 @@ LARGEST_PROJECTION, LARGEST_RESIDUAL = 1e46, 1e92
 
 @dataclass(frozen=True)
 class LiftedBall:
-    """The ball that samples are scaled into, with a constant as one more coordinate.
-
-    Parameters
-    ----------
-    radius : float
-        R, of the ball that samples are scaled into; public.
-    offset : float, default=0.0
-        c, the constant last coordinate, at most R; 0 for none.
-    """
+    """The ball that samples are scaled into, with a constant as one more coordinate."""
 
     radius: float
     offset: float = 0.0
@@ -93,13 +85,7 @@ class LiftedBall:
 
 @dataclass(frozen=True, eq=False)
 class SecondMoments:
-    """Sum of ``z z'``, dense and symmetric.
-
-    Parameters
-    ----------
-    embedding : LiftedBall
-        Of samples.
-    """
+    """Sum of ``z z'``, dense and symmetric."""
 
     embedding: LiftedBall
 
@@ -133,11 +119,10 @@ class SecondMoments:
 
 @dataclass(frozen=True, eq=False)
 class _ThirdMoments:
-    """What one sample contributes to third moments in a subspace, and its norm.
+    """What one sample contributes to third moments in a subspace, and its norm."""
 
-    With ``y = basis' z`` and s the squared distance of z from the span of the basis
-    it is ``y (x) y (x) y`` and, where `residual_weight` rho is not 0, ``rho s y``.
-    """
+    # With `y = basis' z` and s the squared distance of z from the span of the basis it is `y (x) y
+    # (x) y` and, where `residual_weight` rho is not 0, `rho s y`.
 
     basis: Floats
     embedding: LiftedBall
@@ -168,15 +153,7 @@ class _ThirdMoments:
 
 @dataclass(frozen=True, eq=False)
 class ThirdMomentHistogram(_ThirdMoments):
-    """How many samples have a third moment of a norm in each bin; the ends take the rest.
-
-    Parameters
-    ----------
-    basis, embedding, residual_weight
-        As in :class:`ProjectedThirdMoments`.
-    edges : ndarray of shape (n_bins + 1,)
-        Increasing; public.
-    """
+    """How many samples have a third moment of a norm in each bin; the ends take the rest."""
 
     edges: Floats = None  # type: ignore[assignment]  # follows a field with a default
 
@@ -200,19 +177,7 @@ class ThirdMomentHistogram(_ThirdMoments):
 
 @dataclass(frozen=True, eq=False)
 class ProjectedThirdMoments(_ThirdMoments):
-    """Third moments in a public subspace, each contribution clipped there.
-
-    Parameters
-    ----------
-    basis : ndarray of shape (dimension of z, m)
-        B, any public matrix.
-    embedding : LiftedBall
-        Of samples.
-    residual_weight : float, default=0.0
-        rho >= 0; 0 leaves out the second part.
-    limit : float
-        Largest norm of a contribution; public, may be infinite without noise.
-    """
+    """Third moments in a public subspace, each contribution clipped there."""
 
     limit: float = math.inf
 
@@ -246,18 +211,10 @@ class ProjectedThirdMoments(_ThirdMoments):
 
 @dataclass(frozen=True, eq=False)
 class ThirdMoments(ProjectedThirdMoments):
-    """A linear projection of ``z (x) z (x) z``, noised in the whole space (AGN, AVN).
+    """A linear projection of ``z (x) z (x) z``, noised in the whole space (AGN, AVN)."""
 
-    Parameters
-    ----------
-    basis : ndarray of shape (dimension of z, m)
-        U, orthonormal columns.
-    embedding : LiftedBall
-        Of samples; its norm cubed bounds a contribution.
-    residual_weight : float, default=0.0
-        ``(3 / n)^(1/2)``, n the dimension of the complement of the span, or 0: then
-        the second part too is an orthonormal coordinate of the tensor.
-    """
+    # `residual_weight` is (3 / n)^(1/2), n the dimension of the complement of the span, or 0: then
+    # the second part too is an orthonormal coordinate of the tensor.
 
     def __post_init__(self) -> None:
         super().__post_init__()

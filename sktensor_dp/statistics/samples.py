@@ -25,26 +25,7 @@ BLOCK_NUMBERS = 2**19
 
 
 def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
-    """Validated samples in float64, dense or in compressed rows.
-
-    Parameters
-    ----------
-    X : array-like or sparse matrix or array of shape (n_samples, n_features)
-        Finite real numbers. Entries above 1e100 in size are taken for 1e100.
-    name : str, default="X"
-        What error messages call it.
-
-    Returns
-    -------
-    ndarray or csr_matrix
-        A copy wherever `X` would have to be changed.
-
-    Raises
-    ------
-    ValueError
-        If an entry is NaN or infinite. The message speaks to the holder of the
-        data and shows none of it.
-    """
+    """Validated samples in float64, dense or in compressed rows."""
     samples: Any = read(
         lambda: sp.csr_matrix(X, dtype=np.float64) if sp.issparse(X) else np.asarray(X, float),
         name,
@@ -66,13 +47,7 @@ def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
 
 
 class SampleChunk:
-    """Some samples with their norms, computed once.
-
-    Attributes
-    ----------
-    X : ndarray or csr_matrix of shape (n_samples, n_features)
-        In float64, bounded by ``LARGEST_ENTRY``.
-    """
+    """Some samples with their norms, computed once."""
 
     def __init__(self, X: Floats | sp.csr_matrix) -> None:
         self.X: Any = X
@@ -106,20 +81,7 @@ class SampleChunk:
 
 
 class SampleChunks:
-    """Samples to be read several times, a chunk at a time.
-
-    Chunks are cut where they hold more than 2**14 samples, so that sums over the samples
-    of one stay accurate.
-
-    Parameters
-    ----------
-    source : ndarray, csr_matrix or iterable of array-likes
-        All samples, validated, or a source that can be iterated over repeatedly.
-    n_samples : int
-        Number of samples; public.
-    n_features : int
-        Number of features; public.
-    """
+    """Samples to be read several times, a chunk at a time."""
 
     def __init__(self, source: Any, n_samples: int, n_features: int) -> None:
         self.n_units = n_samples

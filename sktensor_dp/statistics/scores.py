@@ -20,15 +20,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class HeldOutChunk:
-    """Raw data of units that no model to be scored has seen.
-
-    Attributes
-    ----------
-    X, y : object
-        In the form the model takes; ``y`` may be None.
-    n_units : int
-        Number of units; public.
-    """
+    """Raw data of units that no model to be scored has seen."""
 
     X: Any
     y: Any
@@ -36,15 +28,7 @@ class HeldOutChunk:
 
 
 class HeldOutChunks:
-    """Held-out units as one chunk.
-
-    Parameters
-    ----------
-    X, y : object
-        In the form the model takes.
-    n_units : int
-        Number of units; public.
-    """
+    """Held-out units as one chunk."""
 
     def __init__(self, X: Any, y: Any, n_units: int) -> None:
         self.n_units = n_units
@@ -56,22 +40,10 @@ class HeldOutChunks:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutScores:
-    """Sum over units of their score, clipped to public bounds and centred on their middle.
+    """Sum over units of their score, clipped to public bounds and centred on their middle."""
 
-    Parameters
-    ----------
-    score : callable
-        ``(X, y) -> array of shape (n_units,)``: one number for each unit, computed from
-        that unit and released values alone.
-    low, high : float
-        Bounds. NaN is taken for ``low``.
-
-    Examples
-    --------
-    >>> query = HeldOutScores(lambda X, y: np.array([-9.0, 0.5, 9.0]), -1.0, 2.0)
-    >>> query.total(HeldOutChunk(None, None, 3)).tolist()
-    [0.0]
-    """
+    # `score` maps (X, y) to one number for each unit, computed from that unit and released values
+    # alone. NaN is taken for `low`.
 
     score: Callable[[Any, Any], Any]
     low: float
@@ -98,22 +70,7 @@ class HeldOutScores:
         return self.l2_sensitivity
 
     def total(self, chunk: HeldOutChunk) -> Floats:
-        """Sum of the scores of a chunk, about the middle.
-
-        Parameters
-        ----------
-        chunk : HeldOutChunk
-            The units.
-
-        Returns
-        -------
-        ndarray of shape (1,)
-
-        Raises
-        ------
-        ValueError
-            If there is not one number for every unit.
-        """
+        """Sum of the scores of a chunk, about the middle."""
         # Whether anything overflows or warns may depend on one unit.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

@@ -32,37 +32,12 @@ def blocks(n: int, size: int = UNITS_AT_ONCE) -> Iterator[slice]:
 
 
 def excess(n_units: int) -> float:
-    """Factor, from 1, that pays for rounding in sums over very many units.
-
-    Parameters
-    ----------
-    n_units : int
-        Number of units; public.
-
-    Returns
-    -------
-    float
-        1 up to 2**22 units.
-
-    Examples
-    --------
-    >>> excess(4_000_000), round(excess(2**24), 6)
-    (1.0, 1.0003)
-    """
+    """Factor, from 1, that pays for rounding in sums over very many units."""
     return 1 + EXCESS * max(n_units / COVERED_UNITS - 1, 0.0)
 
 
 class AccurateSum:
-    """A sum of arrays that errs by one rounding, however many are added (Neumaier 1974).
-
-    Examples
-    --------
-    >>> total = AccurateSum()
-    >>> for part in (1e16, 1.0, 1.0, -1e16):
-    ...     total.add(np.array([part]))
-    >>> total.value().tolist()
-    [2.0]
-    """
+    """A sum of arrays that errs by one rounding, however many are added (Neumaier 1974)."""
 
     def __init__(self) -> None:
         self._total: Floats | None = None
@@ -85,42 +60,15 @@ class AccurateSum:
             self._total[block] = both
 
     def value(self) -> Floats:
-        """The sum so far.
-
-        Raises
-        ------
-        ValueError
-            If nothing was added.
-        """
+        """The sum so far."""
         if self._total is None:
             raise ValueError("nothing was added.")
         return self._total if self._rest is None else self._total + self._rest
 
 
 def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) -> Floats:
-    """Sums of terms as `add` forms them, nearly as if they were exact.
-
-    Parameters
-    ----------
-    add : callable
-        Adds up rows of an array shaped like `terms`, in any order, and does nothing else.
-    terms : ndarray of shape (n,) or (n, r)
-        The terms.
-    squares : float
-        Sum of the squared numbers of terms of all sums. While it is small the plain sums
-        are returned.
-
-    Returns
-    -------
-    ndarray
-        What `add` returns.
-
-    Examples
-    --------
-    >>> terms = np.full(2**15, 0.1)
-    >>> float(split_sum(np.cumsum, terms, 2.0**30)[-1]) == math.fsum(terms)
-    True
-    """
+    """Sums of terms as `add` forms them, nearly as if they were exact."""
+    # `add` adds up rows of an array shaped like `terms`, in any order, and does nothing else.
     if squares <= PLAIN_SQUARES:
         return add(terms)
     largest = float(np.abs(terms).max(initial=0.0))
@@ -134,37 +82,12 @@ def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) ->
 
 
 def axis_sum(terms: Floats) -> Floats:
-    """Sum over the first axis, nearly as if it were exact.
-
-    Parameters
-    ----------
-    terms : ndarray of shape (n, ...)
-        The terms.
-
-    Returns
-    -------
-    ndarray of shape (...)
-    """
+    """Sum over the first axis, nearly as if it were exact."""
     return split_sum(lambda part: part.sum(axis=0), terms, float(len(terms)) ** 2)
 
 
 def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:
-    """Sums of the terms of each row, nearly as if they were exact.
-
-    Parameters
-    ----------
-    rows : ndarray of int of shape (n,)
-        Row of each term.
-    terms : ndarray of shape (n,)
-        The terms.
-    n_rows : int
-        Number of rows.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        0 in rows without terms.
-    """
+    """Sums of the terms of each row, nearly as if they were exact."""
     counts = np.bincount(rows, minlength=n_rows).astype(np.float64)
 
     def add(part: Floats) -> Floats:

@@ -25,33 +25,7 @@ LARGEST_NUMBER = 2**52
 
 
 class TextChunks:
-    """Documents as lists of words, a chunk of documents at a time.
-
-    Parameters
-    ----------
-    documents : iterable
-        One item per document, in the form ``analyze`` takes.
-    analyze : callable
-        Maps a document to the iterable of its words.
-
-    Attributes
-    ----------
-    n_units : int
-        Number of documents.
-    documents : list of list of str
-        Their words, in order and with repetitions.
-
-    Raises
-    ------
-    TypeError
-        If ``analyze`` returns something other than strings.
-
-    Examples
-    --------
-    >>> chunks = TextChunks(["to be or", "not to be"], str.split)
-    >>> list(chunks)
-    [[['to', 'be', 'or'], ['not', 'to', 'be']]]
-    """
+    """Documents as lists of words, a chunk of documents at a time."""
 
     def __init__(self, documents: Iterable[Any], analyze: Callable[[Any], Iterable[str]]) -> None:
         known: dict[str, str] = {}
@@ -77,27 +51,11 @@ class TextChunks:
 
 @dataclass(frozen=True)
 class DocumentFrequencies:
-    """In how many documents each word of the corpus occurs.
+    """In how many documents each word of the corpus occurs."""
 
-    A document counts towards the ``max_words_per_document`` words it uses most. Ties
-    go by a fixed checksum of the word, which every document ranks alike: their
-    votes then meet on the same words instead of scattering. The choice looks at
-    nothing but the document.
-
-    Parameters
-    ----------
-    max_words_per_document : int
-        How many distinct words of a document count, >= 1.
-
-    Examples
-    --------
-    >>> query = DocumentFrequencies(max_words_per_document=2)
-    >>> totals = query.total([["a", "b", "a", "b", "c"], ["b"]])
-    >>> sorted(totals.items())
-    [('a', 1), ('b', 2)]
-    >>> query.l2_sensitivity
-    2.0
-    """
+    # A document counts towards the `max_words_per_document` words it uses most. Ties go by a fixed
+    # checksum of the word, which every document ranks alike: their votes then meet on the same
+    # words instead of scattering. The choice looks at nothing but the document.
 
     max_words_per_document: int
 
@@ -124,18 +82,7 @@ class DocumentFrequencies:
         return 2.0 * self.max_words_per_document
 
     def total(self, chunk: list[list[str]]) -> Counter[str]:
-        """Count, for each word, the documents of a chunk that contribute it.
-
-        Parameters
-        ----------
-        chunk : list of list of str
-            Words of each document.
-
-        Returns
-        -------
-        Counter
-            Number of documents by word; words that none contributes are absent.
-        """
+        """Count, for each word, the documents of a chunk that contribute it."""
         ranked, words = _rank_words(chunk)
         lengths = np.fromiter(map(len, chunk), np.intp, len(chunk))
         owners = np.repeat(np.arange(len(chunk)), lengths)
@@ -150,11 +97,9 @@ class DocumentFrequencies:
 
 
 def _rank_words(chunk: list[list[str]]) -> tuple[list[str], Integers]:
-    """Distinct words of a chunk in an order of their own, and every word's place in it.
-
-    Two words compare alike in every corpus; the order in which a chunk happens to
-    show them would let one document steer the ties of others.
-    """
+    """Distinct words of a chunk in an order of their own, and every word's place in it."""
+    # Two words compare alike in every corpus; the order in which a chunk happens to show them would
+    # let one document steer the ties of others.
     places: defaultdict[str, int] = defaultdict(itertools.count().__next__)
     stream = itertools.chain.from_iterable(chunk)
     words = np.fromiter(map(places.__getitem__, stream), np.intp)
