@@ -11,7 +11,7 @@ from sklearn.base import clone
 from small_samples import INF, cosines, directions, model, seeded, tiny
 
 from sktensor_dp import BudgetAccountant, NotEnoughDataWarning
-from sktensor_dp.statistics.norms import SLACK
+from sktensor_dp.statistics.norms import NORM_SLACK
 from sktensor_dp.tensor.online import OnlinePowerMethod
 
 
@@ -65,7 +65,7 @@ def test_exact_stream_is_the_online_power_method():
     method = OnlinePowerMethod(6, 3, max_iter=3, random_state=np.random.RandomState(0))
     for X in parts:
         estimator.partial_fit(X)
-        scales = np.minimum(1, 1 / (SLACK * np.linalg.norm(X, axis=1)))
+        scales = np.minimum(1, 1 / (NORM_SLACK * np.linalg.norm(X, axis=1)))
         clipped = X * scales[:, None]
         U = method.ask()
         method.tell(clipped.T @ (clipped @ U) ** 2 / len(X))

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 # too few digits.
 LEAST_SENSITIVITY, LARGEST_SENSITIVITY = 1e-200, 1e200
 
-Law = TypeVar("Law", Mechanism, PartitionSelection)
+Kind = TypeVar("Kind", Mechanism, PartitionSelection)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class DataCurator:
             notes=(*self._residuals, *notes),
         )
 
-    def _admit(self, name: str, query: Any, law: type[Law]) -> tuple[Law, PrivacyCost]:
+    def _admit(self, name: str, query: Any, kind: type[Kind]) -> tuple[Kind, PrivacyCost]:
         entry = CATALOGUE[name]
         if not isinstance(query, entry.query):
             raise RuntimeError(f"release {name!r} takes a {entry.query.__name__}.")
@@ -148,8 +148,8 @@ class DataCurator:
             raise RuntimeError(f"release {name!r} is not in the plan, or used up.")
         cost = self._plan.cost_of(name)
         mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
-        if not isinstance(mechanism, law):
-            raise RuntimeError(f"release {name!r} is not made by a {law.__name__}.")
+        if not isinstance(mechanism, kind):
+            raise RuntimeError(f"release {name!r} is not made by a {kind.__name__}.")
         noiseless = math.isinf(mechanism.strength(cost))
         of = _sensitivity if noiseless else checked_sensitivity
         sensitivity = of(mechanism, query, self.n_units)

@@ -21,8 +21,8 @@ def mixed_epsilon(mu: float, pure: Mapping[float, int], delta: float, stated: fl
     # A pure release of which only epsilon is known is taken for randomised response, which
     # dominates every other (Kairouz, Oh & Viswanath 2015); privacy losses add up, on a grid rounded
     # upwards.
-    # `stated`, a valid epsilon, sets the width of the grid. Infinite without `dp-accounting`, and for
-    # numbers outside the range in which its arithmetic can be trusted.
+    # `stated`, a valid epsilon, sets the width of the grid. Infinite without `dp-accounting`, and
+    # for numbers outside the range in which its arithmetic can be trusted.
     kinds = tuple(sorted(pure.items()))
     if delta < MIN_DELTA or len(kinds) > MAX_KINDS or not 1e-6 <= stated <= 500:
         return math.inf

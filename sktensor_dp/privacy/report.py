@@ -1,6 +1,5 @@
 """What a fit released and what it cost, for people and for programs."""
 
-import html
 import json
 import math
 from dataclasses import asdict, dataclass, replace
@@ -8,9 +7,11 @@ from typing import Any
 
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.shares import budget_shares, kind_of_shares, percentages, written_cost
+from sktensor_dp.privacy.tables import as_frame, as_html, as_text, finite
 
 __all__ = ["PrivacyReport", "ReleaseRecord"]
 
+TEXTS = ("release", "mechanism")
 DISJOINT = (
     "The releases were made on disjoint batches: what one unit costs is the cost of its own "
     "batch. The caller answers for batches being disjoint."
@@ -173,14 +174,6 @@ class PrivacyReport:
 
     def to_json(self) -> str:
         """Return the report as JSON; infinity is written as the string ``"inf"``."""
-
-        def finite(value: Any) -> Any:
-            if isinstance(value, float) and not math.isfinite(value):
-                return str(value)
-            if isinstance(value, dict):
-                return {key: finite(item) for key, item in value.items()}
-            return [finite(item) for item in value] if isinstance(value, list) else value
-
         return json.dumps(finite(self.to_dict()), indent=2)
 
     def to_frame(self) -> Any:
@@ -191,20 +184,14 @@ class PrivacyReport:
         ImportError
             If pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                "to_frame needs pandas; install it with: pip install pandas"
-            ) from error
-        frame = pd.DataFrame([asdict(row) for row in self.rows])
+        frame = as_frame([asdict(row) for row in self.rows])
         if self.rows:
             frame["share"] = list(self.shares)
         return frame
 
-    def _table(self) -> list[list[str]]:
-        head = ["release", "mechanism", "sensitivity", "sigma", "mu", "epsilon", "uses"]
-        return [[*head, f"share of {self.shares_of}"]] + [
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        costs = ["sensitivity", "sigma", "mu", "epsilon", "uses"]
+        rows = [
             [
                 row.name,
                 row.mechanism,
@@ -216,29 +203,10 @@ class PrivacyReport:
             ]
             for row, share in zip(self.rows, percentages(self.shares), strict=True)
         ]
+        return [*TEXTS, *costs, f"share of {self.shares_of}"], rows
 
     def __str__(self) -> str:
-        table = self._table()
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = [
-            "  ".join(
-                cell.ljust(width) if column < 2 else cell.rjust(width)
-                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in table
-        ]
-        return "\n".join([self.guarantee, *lines, *self.notes])
+        return as_text(self.guarantee, *self._table(), self.notes, left=TEXTS)
 
     def _repr_html_(self) -> str:
-        head, *body = self._table()
-
-        def cells(row: list[str], tag: str) -> str:
-            return "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
-
-        rows = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in body)
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
-        return (
-            f"<div><p><strong>{html.escape(self.guarantee)}</strong></p>"
-            f"<table><thead><tr>{cells(head, 'th')}</tr></thead><tbody>{rows}</tbody></table>"
-            f"{notes}</div>"
-        )
+        return as_html(self.guarantee, *self._table(), self.notes)

@@ -1,17 +1,17 @@
 """What a budget is, what is spent of it and on what: for people and for programs."""
 
-import html
 import json
-import math
 from dataclasses import dataclass
 from typing import Any
 
 from sktensor_dp.privacy.ledger import LedgerEntry
 from sktensor_dp.privacy.shares import budget_shares
+from sktensor_dp.privacy.tables import as_frame, as_html, as_text, finite
 
 __all__ = ["Statement"]
 
 HEAD = ["when", "fit", "estimator", "release", "unit", "uses"]
+TEXTS = ("when", "estimator", "release", "unit")
 COSTS = ["mu", "epsilon", "delta"]
 NUMBERS = ["sensitivity", "sigma", *COSTS, "share"]
 LEGEND = (
@@ -89,20 +89,15 @@ class Statement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python objects; infinity as the string ``"inf"``."""
-
-        def finite(value: Any) -> Any:
-            return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-        return {
+        whole = {
             "scope": self.scope,
             "path": self.path,
-            "epsilon": finite(self.epsilon),
+            "epsilon": self.epsilon,
             "delta": self.delta,
-            "spent": finite(self.spent),
-            "entries": [
-                {name: finite(value) for name, value in row.items()} for row in self.rows()
-            ],
+            "spent": self.spent,
+            "entries": self.rows(),
         }
+        return {name: finite(value) for name, value in whole.items()}
 
     def to_json(self) -> str:
         """Return everything as JSON."""
@@ -116,17 +111,9 @@ class Statement:
         ImportError
             If pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                "to_frame needs pandas; install it with: pip install pandas"
-            ) from error
-        frame = pd.DataFrame(self.rows(), columns=HEAD + NUMBERS)
-        frame["when"] = pd.to_datetime(frame["when"], utc=True)
-        return frame
+        return as_frame(self.rows(), HEAD + NUMBERS, times=["when"])
 
-    def _table(self) -> list[list[str]]:
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         def text(name: str, value: Any) -> str:
             # A release has one kind of cost; the others are not 0 but not asked for.
             if value is None or (name in COSTS and value == 0):
@@ -135,33 +122,18 @@ class Statement:
                 return f"{value:.1%}"
             return f"{value:.4g}" if name in NUMBERS else _printable(str(value))
 
-        return [HEAD + NUMBERS] + [[text(*cell) for cell in row.items()] for row in self.rows()]
+        rows = [[text(*cell) for cell in row.items()] for row in self.rows()]
+        return HEAD + NUMBERS, rows
 
     def __str__(self) -> str:
-        table = self._table()
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        left = {"when", "estimator", "release", "unit"}
-        lines = [
-            "  ".join(
-                cell.ljust(width) if name in left else cell.rjust(width)
-                for name, cell, width in zip(table[0], row, widths, strict=True)
-            ).rstrip()
-            for row in table
-        ]
-        return "\n".join([self.summary, *lines, *([LEGEND] if self.entries else [])])
+        return as_text(self.summary, *self._table(), self._notes, left=TEXTS)
 
     def _repr_html_(self) -> str:
-        head, *body = self._table()
+        return as_html(self.summary, *self._table(), self._notes)
 
-        def cells(row: list[str], tag: str) -> str:
-            return "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
-
-        rows = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in body)
-        return (
-            f"<div><p><strong>{html.escape(self.summary)}</strong></p>"
-            f"<table><thead><tr>{cells(head, 'th')}</tr></thead><tbody>{rows}</tbody></table>"
-            + (f"<p>{html.escape(LEGEND)}</p></div>" if self.entries else "</div>")
-        )
+    @property
+    def _notes(self) -> list[str]:
+        return [LEGEND] if self.entries else []
 
 
 def _printable(text: str) -> str:

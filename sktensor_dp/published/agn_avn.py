@@ -30,7 +30,7 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claim import Claim, claimed
 from sktensor_dp.statistics.counts import CountChunk, as_counts
 from sktensor_dp.statistics.moments import PairMoments, TripleMoments
-from sktensor_dp.statistics.norms import SLACK, Clip, CountNorm
+from sktensor_dp.statistics.norms import NORM_SLACK, Clip, CountNorm
 from sktensor_dp.tensor import (
     coordinates_to_symmetric,
     multilinear,
@@ -53,9 +53,9 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-# Weight 1 / l per document (the norm is SLACK l): the statistics are in the scale of counts,
+# Weight 1 / l per document (the norm is NORM_SLACK l): the statistics are in the scale of counts,
 # the paper's moments are not.
-ONE_DRAW = Clip(CountNorm(1), SLACK)
+ONE_DRAW = Clip(CountNorm(1), NORM_SLACK)
 NEIGHBOURS = "data sets of equally many documents that differ in one, moments symmetrised"
 REASON = (
     "Theorem 1 holds if the moments are symmetrised, as here, in real arithmetic. On moments of "

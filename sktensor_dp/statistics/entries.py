@@ -19,7 +19,7 @@ Integers = NDArray[np.intp]
 # Rows of a mode are arrays' lengths; far beyond memory, and exact in double precision.
 LARGEST_COORDINATE = 2**52
 # Sensitivities of sums are this much larger than proved: it pays for rounding in them.
-SLACK = 1 + 1e-6
+SUM_SLACK = 1 + 1e-6
 
 
 def as_entries(

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.entries import SLACK, EntryChunks, IndexSet
+from sktensor_dp.statistics.entries import SUM_SLACK, EntryChunks, IndexSet
 from sktensor_dp.statistics.jacobians import Jacobian
 from sktensor_dp.statistics.public_numbers import HALF, LIMIT, check_array, check_number
 from sktensor_dp.statistics.row_frames import RowFrames
@@ -89,12 +89,12 @@ class RowSums:
     def l2_sensitivity(self) -> float:
         """One value moves a sum of each mode by its weight there."""
         norms = np.sqrt(np.square(self.weights).sum(axis=1))
-        return 2 * self.half * SLACK * float(norms.max())
+        return 2 * self.half * SUM_SLACK * float(norms.max())
 
     @cached_property
     def l1_sensitivity(self) -> float:
         """The same moves, added."""
-        return 2 * self.half * SLACK * float(np.abs(self.weights).sum(axis=1).max())
+        return 2 * self.half * SUM_SLACK * float(np.abs(self.weights).sum(axis=1).max())
 
     def total(self, chunk: EntryChunks) -> Floats:
         """Sums of the first mode's rows, then of the second's, and so on."""
@@ -129,7 +129,7 @@ class FactorSums:
     @property
     def l2_sensitivity(self) -> float:
         """One value moves the coordinates of one row, by ``R |F^-1 z|`` at most."""
-        return 2 * self.half * SLACK * max(self.frames.longest, 1.0)
+        return 2 * self.half * SUM_SLACK * max(self.frames.longest, 1.0)
 
     def total(self, chunk: EntryChunks) -> Floats:
         """Coordinates of the rows, of shape (n_rows, r)."""
@@ -227,7 +227,7 @@ class EntryGradients:
         low, high = self.interval
         largest = float(((high - low) * norms).max())
         # Where nothing can move, any noise is enough.
-        return SLACK * (largest if largest > 0 else 2 * self.half)
+        return SUM_SLACK * (largest if largest > 0 else 2 * self.half)
 
     @cached_property
     def _centres(self) -> Floats:

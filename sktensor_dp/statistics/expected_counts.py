@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import psi
 
 from sktensor_dp.statistics.counts import CountChunk
-from sktensor_dp.statistics.norms import SLACK
+from sktensor_dp.statistics.norms import NORM_SLACK
 from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number, scale_to
 from sktensor_dp.topics.inference import row_blocks, topic_posterior
 
@@ -87,10 +87,10 @@ class ExpectedCounts:
         counts = chunk.X[block]
         posterior = topic_posterior(counts, self.topics, self.prior)
         if self.order == 1:
-            norms = SLACK * chunk.lengths[block]
+            norms = NORM_SLACK * chunk.lengths[block]
         else:
             squares = chunk.squares[block]
-            norms = SLACK * np.sqrt((posterior**2).sum(axis=1) * squares)
+            norms = NORM_SLACK * np.sqrt((posterior**2).sum(axis=1) * squares)
         return np.asarray(counts.T @ (posterior * scale_to(norms, self.limit)[:, None]))
 
     def _mixed(self, chunk: CountChunk, block: slice) -> Floats:
@@ -109,10 +109,10 @@ class ExpectedCounts:
                 gamma = prior + expected * (ratios @ by_word)
         rows = np.repeat(np.arange(len(per_row)), per_row)
         if self.order == 1:
-            norms = SLACK * chunk.lengths[block]
+            norms = NORM_SLACK * chunk.lengths[block]
         else:
             squares = _mixtures(expected.T**2, own**2, per_row) * ratios.data.astype(float) ** 2
-            norms = SLACK * np.sqrt(np.bincount(rows, squares, len(per_row)))
+            norms = NORM_SLACK * np.sqrt(np.bincount(rows, squares, len(per_row)))
         scaled = expected * scale_to(norms, self.limit)[:, None]
         # NaN is no more than a limit: a document that has any adds nothing.
         lost = np.asarray(~np.isfinite(scaled).all(axis=1))

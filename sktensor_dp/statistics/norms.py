@@ -3,7 +3,7 @@
 All statistics are in the scale of counts: a document of l tokens contributes its
 counts c, l times its moments, or its expected counts per topic, so long documents
 weigh more until a norm is clipped. Every norm here is exact or an upper bound;
-``SLACK`` covers rounding.
+``NORM_SLACK`` covers rounding.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 # Relative error of single precision and of long sums, with room to spare.
-SLACK = 1 + 1e-4
+NORM_SLACK = 1 + 1e-4
 # Weights of the diagonal, and lengths of words in a whitened space: cubes of counts times
 # these stay far from overflow.
 DIAGONAL, LARGEST_WHITENER = (1e-6, 1e6), 1e30
@@ -69,8 +69,8 @@ class CountNorm:
     def of(self, chunk: CountChunk) -> Floats:
         """Norm of the counts."""
         if self.order == 1:
-            return SLACK * chunk.lengths
-        return SLACK * np.sqrt(chunk.squares)
+            return NORM_SLACK * chunk.lengths
+        return NORM_SLACK * np.sqrt(chunk.squares)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class PairNorm:
         distinct = 2 * (squares**2 - part.sum_over_words(lambda c: c**4))
         repeated = part.sum_over_words(lambda c: (c * (c - 1)) ** 2)
         total = np.maximum(distinct, 0) + self.diagonal_weight**2 * repeated
-        return SLACK * np.sqrt(total) / np.maximum(chunk.lengths - 1, 1)
+        return NORM_SLACK * np.sqrt(total) / np.maximum(chunk.lengths - 1, 1)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class TripleNorm:
         repeated = np.maximum(pairs * p2 - own, 0)
         total = 6 * distinct + 9 * repeated if self.histogram else distinct + 3 * repeated
         lengths = chunk.lengths
-        return SLACK * np.sqrt(total + same) / np.maximum((lengths - 1) * (lengths - 2), 1)
+        return NORM_SLACK * np.sqrt(total + same) / np.maximum((lengths - 1) * (lengths - 2), 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,11 @@ class WhitenedTripleNorm:
         hidden = 2e-15 * (np.diff(X.indptr) + 8) * p1**3
         distinct = np.maximum(p1**3 - 3 * p1 * p2 + 2 * p3, 0) + hidden
         lengths = chunk.lengths
-        return SLACK * np.minimum(triangle, distinct) / np.maximum((lengths - 1) * (lengths - 2), 1)
+        return (
+            NORM_SLACK
+            * np.minimum(triangle, distinct)
+            / np.maximum((lengths - 1) * (lengths - 2), 1)
+        )
 
 
 def triangle_of_terms(projected: Floats, squares: Floats, cubes: Floats) -> Floats:

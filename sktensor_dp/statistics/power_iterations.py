@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.norms import SLACK
+from sktensor_dp.statistics.norms import NORM_SLACK
 from sktensor_dp.statistics.public_numbers import RADIUS, check_array, check_number
 from sktensor_dp.statistics.samples import SampleChunk
 from sktensor_dp.tensor.oracle import HALVED_FROM, Oracle
@@ -126,11 +126,11 @@ class TensorPowerIterations:
     @property
     def l2_sensitivity(self) -> float:
         """Largest at i = j = k: six times the root of the sum of ``u_i^4`` over starts."""
-        # Rounding of an answer, to which all entries contribute, is paid for by `SLACK`, or added
-        # where that is not enough.
+        # Rounding of an answer, to which all entries contribute, is paid for by `NORM_SLACK`, or
+        # added where that is not enough.
         largest = math.sqrt((self.starts**4).sum(axis=1).max())
         with_rounding = self.bound * (6 * largest + 2 * self._rounding)
-        return max(SLACK * 6 * self.bound * largest, with_rounding)
+        return max(NORM_SLACK * 6 * self.bound * largest, with_rounding)
 
     @property
     def _rounding(self) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.norms import SLACK
+from sktensor_dp.statistics.norms import NORM_SLACK
 from sktensor_dp.statistics.public_numbers import (
     LIMIT,
     RADIUS,
@@ -200,7 +200,7 @@ class ProjectedThirdMoments(_ThirdMoments):
             seen, distances = self._parts(chunk, rows, frame)
             weights = np.ones(len(seen))
             if math.isfinite(self.limit):
-                weights = scale_to(SLACK * self._norms(seen, distances), self.limit)
+                weights = scale_to(NORM_SLACK * self._norms(seen, distances), self.limit)
             tensor += symmetric_outer_sum(weights, seen)
             mean += seen.T @ (weights * distances)
         coordinates = symmetric_to_coordinates(tensor)

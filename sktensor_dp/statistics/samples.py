@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.counts import row_views
-from sktensor_dp.statistics.norms import SLACK
+from sktensor_dp.statistics.norms import NORM_SLACK
 from sktensor_dp.statistics.public_numbers import scale_to
 from sktensor_dp.statistics.reading import read, read_each
 
@@ -67,7 +67,7 @@ class SampleChunk:
     def scales(self, radius: float) -> Floats:
         """Factor in (0, 1] per sample that puts it into the ball of a radius."""
         if self._scales is None or self._scales[0] != radius:
-            norms = SLACK * np.sqrt(self.square_norms)
+            norms = NORM_SLACK * np.sqrt(self.square_norms)
             self._scales = (radius, scale_to(norms, radius))
         return self._scales[1]
 

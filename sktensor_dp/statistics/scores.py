@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.entries import SLACK
+from sktensor_dp.statistics.entries import SUM_SLACK
 from sktensor_dp.statistics.public_numbers import SCORE, check_number
 from sktensor_dp.statistics.reading import read
 
@@ -62,7 +62,7 @@ class HeldOutScores:
     @property
     def l2_sensitivity(self) -> float:
         """Largest change of the sum: one unit goes from one bound to the other."""
-        return (self.high - self.low) * SLACK
+        return (self.high - self.low) * SUM_SLACK
 
     @property
     def l1_sensitivity(self) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.entries import SLACK, SliceChunks
+from sktensor_dp.statistics.entries import SUM_SLACK, SliceChunks
 from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number
 from sktensor_dp.statistics.sums import axis_sum, sums_by_row
 from sktensor_dp.tensor.shared_components import SharedComponents
@@ -51,12 +51,12 @@ class UnitLevels:
     @property
     def l2_sensitivity(self) -> float:
         """R: mean and deviation of numbers in a range lie in a half disc of diameter R."""
-        return 2 * self.half * SLACK
+        return 2 * self.half * SUM_SLACK
 
     @property
     def l1_sensitivity(self) -> float:
         """``(1 + sqrt 2) R / 2``, from an end of the diameter to the middle of an arc."""
-        return (1 + math.sqrt(2)) * self.half * SLACK
+        return (1 + math.sqrt(2)) * self.half * SUM_SLACK
 
     def total(self, chunk: SliceChunks) -> Floats:
         """Sum of means, and of deviations, of values minus the middle of their range."""
@@ -119,12 +119,12 @@ class SharedRowSums:
     @property
     def l2_sensitivity(self) -> float:
         """Contributions have norm ``sqrt 2`` at most and no obtuse angle between them."""
-        return 2 * SLACK
+        return 2 * SUM_SLACK
 
     @property
     def l1_sensitivity(self) -> float:
         """Contributions have an L1 norm of 2 at most, if they are divided by that of C."""
-        return 4 * SLACK if self.order == 1 else math.inf
+        return 4 * SUM_SLACK if self.order == 1 else math.inf
 
     def total(self, chunk: SliceChunks) -> Floats:
         """Sums in the first row, numbers in the second: shape (2, shape[mode])."""
@@ -221,7 +221,7 @@ class SharedFactorSums:
     @property
     def l2_sensitivity(self) -> float:
         """Sums lie in the unit ball; moments do too, at acute angles to each other."""
-        return math.sqrt(4 + 2 * MOMENT_WEIGHT**2) * SLACK
+        return math.sqrt(4 + 2 * MOMENT_WEIGHT**2) * SUM_SLACK
 
     @property
     def l1_sensitivity(self) -> float:

@@ -12,7 +12,7 @@ import pytest
 from small_entries import Floats, Recorder, Rng, bounds, raw, shares
 
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.statistics.entries import SLACK, EntryChunks, IndexSet
+from sktensor_dp.statistics.entries import SUM_SLACK, EntryChunks, IndexSet
 from sktensor_dp.statistics.entry_queries import (
     Entries,
     EntryGradients,
@@ -154,14 +154,14 @@ def test_no_value_moves_a_total_beyond_the_sensitivity(case, seed):
 
 @every_entry_case
 def test_the_worst_value_attains_the_sensitivity(case, seed):
-    """From one end of the range to the other: what is left is what SLACK keeps for rounding."""
+    """From one end of the range to the other: what is left is what SUM_SLACK keeps for rounding."""
     rng = np.random.default_rng(seed)
     for _ in range(12):
         query, places, limits = entry_query(case, rng)
         ends = (np.full(places.n_observed, end) for end in limits)
         found = [shares(moved, query) for moved in moves(query, places, limits, *ends)]
         l2, l1 = np.max(found, axis=0)
-        slack = 1 if case == "entries" else SLACK
+        slack = 1 if case == "entries" else SUM_SLACK
         framed = hasattr(query, "frames")
         rounding = 1e-8 + (rounding_of_coordinates(query.frames).max() if framed else 0.0)
         # Rows that hold nothing but zeros release nothing, at any sensitivity.
@@ -182,7 +182,7 @@ def test_every_row_of_a_factor_attains_the_sensitivity(case, seed):
         largest = places.maxima(query.frames.mode, np.array(found))
         hidden = (query.frames.rows != 0).any(axis=1).astype(float)
         seen = places.maxima(query.frames.mode, hidden) > 0
-        missing = np.abs(largest - np.where(seen, 1 / SLACK, 0))
+        missing = np.abs(largest - np.where(seen, 1 / SUM_SLACK, 0))
         assert (missing <= 1e-8 + rounding_of_coordinates(query.frames)).all()
 
 
@@ -210,7 +210,7 @@ def test_published_sensitivity_of_the_clipped_gradient_is_an_upper_bound(seed):
         # Ends of intervals inside the range are rounded as numbers of its size; where |J| is
         # large, the intervals are much shorter than that.
         rounding = 2 * np.finfo(float).eps * query.half * largest
-        assert query.l2_sensitivity <= SLACK * (published * (1 + 1e-12) + rounding)
+        assert query.l2_sensitivity <= SUM_SLACK * (published * (1 + 1e-12) + rounding)
 
 
 @every_entry_case

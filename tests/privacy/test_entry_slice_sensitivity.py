@@ -13,7 +13,7 @@ import pytest
 from small_entries import Floats, Recorder, Rng, bounds, raw, shares
 
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.statistics.entries import SLACK, SliceChunks
+from sktensor_dp.statistics.entries import SUM_SLACK, SliceChunks
 from sktensor_dp.statistics.slice_queries import (
     MOMENT_WEIGHT,
     SharedFactorSums,
@@ -205,13 +205,13 @@ def test_no_unit_moves_a_total_beyond_the_sensitivity(case, seed):
 def test_some_units_attain_the_bound(case):
     query, space, (one, other) = case.extreme()
     found = slice_shares(query, space, one, other, [])
-    expected = [a / SLACK if math.isfinite(b) else 0 for a, b in zip(
+    expected = [a / SUM_SLACK if math.isfinite(b) else 0 for a, b in zip(
         case.attained, (query.l2_sensitivity, query.l1_sensitivity), strict=True)]  # fmt: skip
     if query == UnitLevels(2.0):
         # Of 1000 values 853 are at the top, not 853.55: in both norms that is second order.
         np.testing.assert_allclose(found, expected, rtol=1e-3)
     elif getattr(query, "order", 2) == 1:
-        assert found[1] == pytest.approx(1 / SLACK, abs=1e-9)
+        assert found[1] == pytest.approx(1 / SUM_SLACK, abs=1e-9)
     else:
         assert found[0] == pytest.approx(expected[0], abs=1e-9)
 
@@ -288,7 +288,7 @@ def test_units_that_repeat_a_row_need_the_norm_of_their_counts(seed):
     """Over the root of the number of entries the bound of 2 would fail: two in one row count 4."""
     query, space, _ = extreme_sums(2, *OTHERS)()
     one, other = unit([[0, 0], [0, 1]], [1.0, 1]), unit([[1, 0], [1, 1]], [1.0, 1])
-    assert slice_shares(query, space, one, other, [])[0] == pytest.approx(1 / SLACK, abs=1e-9)
+    assert slice_shares(query, space, one, other, [])[0] == pytest.approx(1 / SUM_SLACK, abs=1e-9)
     sums = query.total(slices([one], space))
     np.testing.assert_allclose(sums, [[1, 0, 0], [1, 0, 0]], atol=1e-6)
 

@@ -23,7 +23,7 @@ from sktensor_dp.statistics.moments import (
     WordFrequencies,
 )
 from sktensor_dp.statistics.norms import (
-    SLACK,
+    NORM_SLACK,
     Clip,
     CountNorm,
     PairNorm,
@@ -115,7 +115,7 @@ def weight_of(clips, min_tokens, c):
     length = c.sum()
     if length < min_tokens:
         return 0.0
-    norms = {clip.limit: SLACK * norm_of(clip.norm, c, length) for clip in clips}
+    norms = {clip.limit: NORM_SLACK * norm_of(clip.norm, c, length) for clip in clips}
     return min(limit / max(norm, limit) for limit, norm in norms.items())
 
 
@@ -152,7 +152,7 @@ def looped_expected(query, X):
     each = one_topic_counts if query.single else expected_counts
     total = np.zeros(query.topics.shape)
     for array in (each(query, c) for c in X):
-        norm = SLACK * np.linalg.norm(array.ravel(), query.order)
+        norm = NORM_SLACK * np.linalg.norm(array.ravel(), query.order)
         total += array * (query.limit / max(norm, query.limit))
     return total
 
@@ -258,7 +258,7 @@ def test_histograms_of_norms(words, seed):
     norm, clips = PairNorm(0.7, words), (Clip(CountNorm(2), 6.0),)
     query = NormHistogram(norm, edges, clips, min_tokens=2)
     kept = [c for c in X if c.sum() >= 2]
-    norms = [SLACK * norm_of(norm, c, c.sum()) * weight_of(clips, 0, c) for c in kept]
+    norms = [NORM_SLACK * norm_of(norm, c, c.sum()) * weight_of(clips, 0, c) for c in kept]
     expected = [sum(n <= edges[1] for n in norms), sum(n > edges[1] for n in norms)]
     np.testing.assert_array_equal(query.total(chunk_of(X)), expected)
     assert 0 < expected[0] < len(kept) < len(X)
@@ -270,7 +270,7 @@ def test_pair_norm_is_exact(words, weight, seed):
     X = np.vstack([corpus(seed), np.eye(D), 1e5 * np.eye(D)[:2] + 1])
     part = X if words is None else X[:, words]
     expected = [pair_norm(c, n, weight) for c, n in zip(part, X.sum(axis=1), strict=True)]
-    found = PairNorm(weight, words).of(chunk_of(X)) / SLACK
+    found = PairNorm(weight, words).of(chunk_of(X)) / NORM_SLACK
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -278,7 +278,7 @@ def test_pair_norm_is_exact(words, weight, seed):
 def test_triple_norm_is_exact(histogram, seed):
     X = np.vstack([corpus(seed), 3 * np.eye(D), 1e4 * np.eye(D)[:2] + 1, np.full((1, D), 2.0)])
     expected = [triple_norm(c, c.sum(), histogram) for c in X]
-    found = TripleNorm(histogram).of(chunk_of(X)) / SLACK
+    found = TripleNorm(histogram).of(chunk_of(X)) / NORM_SLACK
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -299,7 +299,7 @@ def test_whitened_triple_norm_bounds_from_above(words, seed):
         # 2e-15 (7 + 8) of the cube of a sum of norms.
         bounds = [norm_of(WhitenedTripleNorm(W, words), c, c.sum()) for c in X[:5]]
         hidden = 1e-13 * (X[:5].sum(axis=1).max() * np.linalg.norm(W, axis=1).max()) ** 3
-        np.testing.assert_allclose(found[:5], SLACK * np.array(bounds), rtol=1e-6, atol=hidden)
+        np.testing.assert_allclose(found[:5], NORM_SLACK * np.array(bounds), rtol=1e-6, atol=hidden)
 
 
 def test_whitened_triple_norm_is_attained():
@@ -308,7 +308,7 @@ def test_whitened_triple_norm_is_attained():
     W = np.array([[0.6, 0.8], [-0.8, 0.6], [3.0, 0.0]])
     for c in ([5.0, 0, 0], [3e3, 2.9e3, 0], [0, 0, 4e4]):
         c = np.array(c)
-        found = WhitenedTripleNorm(W).of(chunk_of(c[None, :])).item() / SLACK
+        found = WhitenedTripleNorm(W).of(chunk_of(c[None, :])).item() / NORM_SLACK
         assert found == pytest.approx(np.linalg.norm(whitened_moment(c, c.sum(), W)), rel=1e-2)
 
 
@@ -316,7 +316,7 @@ def test_rounding_hides_nothing_of_the_whitened_norm():
     """A long row and thousands of short ones, whose squares round up when added to 1.
 
     Each adds 1.1e-16 too much to the sum of squares, so that the polynomial comes out smaller
-    than it is by one part in 6000: more than SLACK forgives.
+    than it is by one part in 6000: more than NORM_SLACK forgives.
     """
     n, unit = 6000, np.finfo(float).eps
     rows = np.full((n + 1, 1), math.sqrt(0.501 * unit))
@@ -382,7 +382,7 @@ def test_a_document_adds_the_same_to_the_last_bit_wherever_it_stands(seed):
 @every_query
 def test_rounding_of_long_sums_is_covered_by_the_slack(place, seed):
     """Recomputed on a neighbour, a sum moves by the difference of two contributions and by
-    rounding, of which SLACK allows 1e-4 of the limit.
+    rounding, of which NORM_SLACK allows 1e-4 of the limit.
 
     Each of n additions errs by at most 1.1e-16 of the sum of moduli so far, which is at most n
     times the limit (1000 of them for the triples, whose terms cancel): 2 n^2 1.1e-16, or 9e-8
@@ -398,4 +398,4 @@ def test_rounding_of_long_sums_is_covered_by_the_slack(place, seed):
     moved = query.total(chunk_of(X)) - query.total(chunk_of(neighbour))
     one, other = (query.total(chunk_of(part[chosen : chosen + 1])) for part in (X, neighbour))
     error = np.linalg.norm(moved - (one - other))
-    assert error <= 1e-6 * (SLACK - 1) * query.l2_sensitivity
+    assert error <= 1e-6 * (NORM_SLACK - 1) * query.l2_sensitivity

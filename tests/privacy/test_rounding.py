@@ -27,7 +27,7 @@ from sktensor_dp.statistics.moments import (
     WordFrequencies,
 )
 from sktensor_dp.statistics.norms import (
-    SLACK,
+    NORM_SLACK,
     Clip,
     CountNorm,
     PairNorm,
@@ -337,6 +337,6 @@ def test_answers_of_large_tensors_err_by_what_their_sensitivity_holds(d, seed):
     error = float(np.linalg.norm(query.total(TensorChunk(tensor_oracle(tensor))) - exact))
     assert query.l2_sensitivity - proved >= 2 * error
     if d < 10:
-        assert query.l2_sensitivity == pytest.approx(SLACK * proved, rel=1e-14)
+        assert query.l2_sensitivity == pytest.approx(NORM_SLACK * proved, rel=1e-14)
     if d > 100:
-        assert query.l2_sensitivity > SLACK * proved
+        assert query.l2_sensitivity > NORM_SLACK * proved

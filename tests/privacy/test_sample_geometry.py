@@ -12,7 +12,7 @@ from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.mechanisms import spherical_laplace_vector
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.statistics.norms import SLACK
+from sktensor_dp.statistics.norms import NORM_SLACK
 from sktensor_dp.statistics.power_iterations import (
     PowerIterations,
     TensorChunk,
@@ -96,7 +96,7 @@ def test_tensors_that_differ_in_one_entry(seed):
     for n_starts in (1, 2, 7):
         bound = float(10 ** rng.uniform(-2, 2))
         query = TensorPowerIterations(rng.standard_normal((D, n_starts)), bound)
-        root = query.l2_sensitivity / (6 * SLACK)
+        root = query.l2_sensitivity / (6 * NORM_SLACK)
         before = query.total(TensorChunk(tensor_oracle(tensor)))
         shares = {}
         for triple, change in changes(bound).items():
@@ -114,7 +114,7 @@ def test_starts_that_attain_the_bounds_of_other_entries():
         query = TensorPowerIterations(start, 1.0)
         triple = (0, 0, 1) if entries == 2 else (0, 1, 2)
         moved = query.total(TensorChunk(tensor_oracle(changes(1.0)[triple])))
-        assert np.linalg.norm(moved) * SLACK / query.l2_sensitivity == pytest.approx(limit / 6)
+        assert np.linalg.norm(moved) * NORM_SLACK / query.l2_sensitivity == pytest.approx(limit / 6)
 
 
 # Laws of noise

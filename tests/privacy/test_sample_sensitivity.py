@@ -23,7 +23,7 @@ from sktensor_dp.statistics.sample_moments import (
     ThirdMomentHistogram,
     ThirdMoments,
 )
-from sktensor_dp.statistics.samples import SLACK, SampleChunk, as_samples
+from sktensor_dp.statistics.samples import NORM_SLACK, SampleChunk, as_samples
 from sktensor_dp.tensor.symmetric import n_unique, symmetric_to_coordinates
 
 D = 5
@@ -38,7 +38,7 @@ class Case:
     """One way to ask for a release of samples.
 
     ``build`` draws public parameters, ``extreme`` gives a query and two samples that are as
-    far apart as the share ``attained`` of its sensitivity, before SLACK.
+    far apart as the share ``attained`` of its sensitivity, before NORM_SLACK.
     """
 
     release: str
@@ -280,11 +280,11 @@ def test_no_search_finds_neighbours_beyond_the_sensitivity(case, seed):
 
 @every_case
 def test_some_neighbours_attain_the_bound(case):
-    """What is left is what SLACK reserves for rounding: of a norm, or of its cube."""
+    """What is left is what NORM_SLACK reserves for rounding: of a norm, or of its cube."""
     query, *rows = case.extreme()
     one, other = contributions(query, np.array(rows))
     shares = shares_of_bound(one - other, query)
-    assert case.attained * (SLACK**-3 - 1e-12) <= shares[0] <= case.attained * (1 + 1e-12)
+    assert case.attained * (NORM_SLACK**-3 - 1e-12) <= shares[0] <= case.attained * (1 + 1e-12)
     assert shares[0] <= 1
     if math.isfinite(query.l1_sensitivity):
         assert shares[1] == 1
@@ -300,7 +300,7 @@ def test_slack_is_kept_for_rounding(case, seed):
         query = case.build(rng)
         found = contributions(query, samples(rng, query))
         apart = np.linalg.norm(found[:, None] - found[None], axis=2)
-        assert apart.max() <= query.l2_sensitivity * (1 - 0.9 * (SLACK - 1))
+        assert apart.max() <= query.l2_sensitivity * (1 - 0.9 * (NORM_SLACK - 1))
 
 
 class Recorder:

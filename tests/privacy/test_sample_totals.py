@@ -1,6 +1,6 @@
 """Queries on samples against loops over samples that follow the definitions.
 
-With z = (min(1, R / |x|) x, c), up to SLACK, a sample adds z z', the coordinates of
+With z = (min(1, R / |x|) x, c), up to NORM_SLACK, a sample adds z z', the coordinates of
 y (x) y (x) y and of rho s y with y = B'z and s its squared distance from the span of B, each
 times its weight, or z (z'u)^2 for every start u.
 """
@@ -26,7 +26,7 @@ from sktensor_dp.statistics.sample_moments import (
 )
 from sktensor_dp.statistics.samples import (
     LARGEST_ENTRY,
-    SLACK,
+    NORM_SLACK,
     SampleChunk,
     SampleChunks,
     as_samples,
@@ -58,7 +58,7 @@ def data(seed, n=40):
 def embedded(X, offset):
     rows = []
     for x in np.clip(X, -LARGEST_ENTRY, LARGEST_ENTRY):
-        x = x * (RADIUS / max(SLACK * np.linalg.norm(x), RADIUS))
+        x = x * (RADIUS / max(NORM_SLACK * np.linalg.norm(x), RADIUS))
         rows.append(np.append(x, offset) if offset else x)
     return np.array(rows)
 
@@ -96,7 +96,7 @@ def looped(query, X):
         inner = query.edges[1:-1]
         return np.bincount([(norm > inner).sum() for norm in norms], minlength=len(inner) + 1)
     weights = [
-        query.limit / max(SLACK * np.linalg.norm(part), query.limit)
+        query.limit / max(NORM_SLACK * np.linalg.norm(part), query.limit)
         if math.isfinite(query.limit) else 1.0
         for part in each
     ]  # fmt: skip
@@ -298,8 +298,8 @@ def test_every_sample_is_put_into_the_ball(seed):
         scales = chunk.scales(radius)
         assert ((scales > 0) & (scales <= 1)).all()
         norms = np.linalg.norm(chunk.X * scales[:, None], axis=1)
-        assert norms.max() <= radius / SLACK * (1 + 1e-12)
-        inside = np.linalg.norm(chunk.X, axis=1) * SLACK <= radius
+        assert norms.max() <= radius / NORM_SLACK * (1 + 1e-12)
+        inside = np.linalg.norm(chunk.X, axis=1) * NORM_SLACK <= radius
         np.testing.assert_array_equal(scales[inside], 1.0)
     np.testing.assert_array_equal(chunk.scales(0.3), SampleChunk(as_samples(X)).scales(0.3))
 
@@ -307,7 +307,7 @@ def test_every_sample_is_put_into_the_ball(seed):
 @every_query
 def test_rounding_of_long_sums_is_covered_by_the_slack(place, seed):
     """Recomputed on a neighbour, a sum moves by the difference of two contributions and by
-    rounding, of which SLACK allows 1e-6 of the limit.
+    rounding, of which NORM_SLACK allows 1e-6 of the limit.
 
     Each of n additions errs by at most 1.1e-16 of the sum of moduli so far, n times the limit
     at most: 2 n^2 1.1e-16, or 9e-8 for n = 20 000. Errors of both signs leave far less.
@@ -323,13 +323,13 @@ def test_rounding_of_long_sums_is_covered_by_the_slack(place, seed):
         query.total(SampleChunk(as_samples(part[chosen : chosen + 1]))) for part in (X, neighbour)
     )
     error = np.linalg.norm(totals[0] - totals[1] - (one - other))
-    assert error <= 0.02 * (SLACK - 1) * query.l2_sensitivity
+    assert error <= 0.02 * (NORM_SLACK - 1) * query.l2_sensitivity
 
 
 @pytest.mark.parametrize("gap", [1e-2, 1e-6, 1e-8, 1e-10, 1e-11])
 def test_starts_that_are_nearly_alike_magnify_no_rounding(gap, seed):
     """Their pair products are small multiples of orthonormal coordinates; dividing sums of
-    thousands by these multiples would bring errors above what SLACK reserves.
+    thousands by these multiples would bring errors above what NORM_SLACK reserves.
     """
     rng = np.random.default_rng(seed)
     columns = unit_columns(rng, 1) + gap * rng.standard_normal((D, 4))
@@ -341,4 +341,4 @@ def test_starts_that_are_nearly_alike_magnify_no_rounding(gap, seed):
     totals = [query.total(SampleChunk(as_samples(part))) for part in (X, neighbour)]
     one, other = (query.total(SampleChunk(as_samples(part[:1]))) for part in (X, neighbour))
     error = np.linalg.norm(totals[0] - totals[1] - (one - other))
-    assert error <= 0.02 * (SLACK - 1) * query.l2_sensitivity
+    assert error <= 0.02 * (NORM_SLACK - 1) * query.l2_sensitivity

@@ -12,7 +12,7 @@ from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.statistics.entries import SLACK
+from sktensor_dp.statistics.entries import SUM_SLACK
 from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutChunks, HeldOutScores
 
 EXTREME = np.array([0.0, -0.0, 1e308, -1e308, math.inf, -math.inf, math.nan, 5e-324])
@@ -51,7 +51,7 @@ def test_neighbours_never_exceed_the_bound_and_attain_it(seed):
         assert np.isfinite(before).all()
         assert largest <= query.l2_sensitivity == query.l1_sensitivity
         assert largest >= (1 - 1e-9) * (high - low)
-    assert query.l2_sensitivity <= SLACK * (high - low) * (1 + 1e-15)
+    assert query.l2_sensitivity <= SUM_SLACK * (high - low) * (1 + 1e-15)
 
 
 def test_release_is_the_mean_clipped():

@@ -26,7 +26,7 @@ from sktensor_dp.statistics.moments import (
     WordFrequencies,
 )
 from sktensor_dp.statistics.norms import (
-    SLACK,
+    NORM_SLACK,
     Clip,
     CountNorm,
     Norm,
@@ -340,13 +340,13 @@ def test_no_search_finds_neighbours_beyond_the_sensitivity(case, seed):
 
 @every_case
 def test_some_neighbours_attain_the_bound(case):
-    """What is left is what SLACK reserves for rounding, in L2 and wherever L1 is claimed."""
+    """What is left is what NORM_SLACK reserves for rounding, in L2 and wherever L1 is claimed."""
     query, *rows = case.extreme()
     one, other = contributions(case, query, np.array(rows))
     shares = shares_of_bound(one - other, query)
-    assert 1 / SLACK - 1e-6 <= shares[0] <= 1
+    assert 1 / NORM_SLACK - 1e-6 <= shares[0] <= 1
     if math.isfinite(query.l1_sensitivity):
-        assert 1 / SLACK - 1e-6 <= shares[1] <= 1
+        assert 1 / NORM_SLACK - 1e-6 <= shares[1] <= 1
 
 
 class Recorder:

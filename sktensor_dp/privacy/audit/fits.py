@@ -17,7 +17,7 @@ from sktensor_dp.privacy.audit.hypotheses import AuditResult, audit_samples
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.report import PrivacyReport
 
-__all__ = ["Claim", "audit", "fitted_clone"]
+__all__ = ["Guarantee", "audit", "fitted_clone"]
 
 Floats = NDArray[np.float64]
 Statistic = Callable[[Any], float]
@@ -29,7 +29,7 @@ NEARLY_ZERO = 1e-9
 
 
 @dataclass(frozen=True)
-class Claim:
+class Guarantee:
     """What the report of a fit promises.
 
     Attributes
@@ -43,7 +43,7 @@ class Claim:
     delta: float | None = None
 
     @classmethod
-    def of(cls, fitted: Any) -> "Claim":
+    def of(cls, fitted: Any) -> "Guarantee":
         """Read it off a fitted estimator."""
         report: PrivacyReport | None = getattr(fitted, "privacy_report_", None)
         if report is None:
@@ -155,13 +155,13 @@ def audit(
         raise ValueError("threshold needs a statistic: the default one is learnt from the runs.")
     numbers_of = _public_numbers if statistic is None else statistic
     values: list[list[Any]] = [[], []]
-    claim: Claim | None = None
+    claim: Guarantee | None = None
     for _ in range(n_runs):
         for side, part in enumerate((data, neighbour)):
             fitted = fitted_clone(estimator, part)
-            claim = claim or Claim.of(fitted)
+            claim = claim or Guarantee.of(fitted)
             values[side].append(numbers_of(fitted))
-    claim = claim or Claim()
+    claim = claim or Guarantee()
     one, other = values
     if statistic is None:
         one, other = _discriminated(one, other)

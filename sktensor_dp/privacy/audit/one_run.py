@@ -43,7 +43,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import binom
 
-from sktensor_dp.privacy.audit.fits import Claim, fitted_clone
+from sktensor_dp.privacy.audit.fits import Guarantee, fitted_clone
 from sktensor_dp.privacy.noise import NoiseSource
 
 __all__ = [
@@ -309,7 +309,7 @@ def audit_in_one_run(
     if rest is not None:
         parts = [_stacked(pair) for pair in zip(parts, rest if packed else (rest,), strict=True)]
     fitted = fitted_clone(estimator, tuple(parts) if packed else parts[0])
-    claim = Claim.of(fitted)
+    claim = Guarantee.of(fitted)
     return one_run_audit(
         guesses_from_scores(score(fitted), n_guesses),
         coins,
