@@ -9,6 +9,7 @@ from sktensor_dp.estimator.memory import check_memory
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.piecewise import piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.statistics.slice_queries import SharedFactorSums
 
 __all__ = [
     "CompletionPlan",
@@ -197,7 +198,9 @@ def slice_detectability(
         return math.inf
     shared = [n for m, n in enumerate(shape) if m != unit_mode]
     n_queries = SWEEPS * len(shared)
-    noise = 2 / (gaussian_mu(epsilon, delta) * math.sqrt(FACTOR_SHARE / n_queries))
+    noise = SharedFactorSums.farthest / (
+        gaussian_mu(epsilon, delta) * math.sqrt(FACTOR_SHARE / n_queries)
+    )
     # Response of a clipped residual to a component, whose weights are half hidden by noise.
     response = 0.68 * (COMPONENT / RESIDUAL) / 2
     each = max(OBSERVED_SHARE * math.prod(shared), 1.0)

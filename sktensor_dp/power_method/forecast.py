@@ -5,7 +5,11 @@ import math
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast
 from sktensor_dp.power_method.plan import MomentPlan
 from sktensor_dp.power_method.recipe import noise_edge
-from sktensor_dp.statistics.sample_moments import LiftedBall
+from sktensor_dp.statistics.sample_moments import (
+    LiftedBall,
+    ProjectedThirdMoments,
+    SecondMoments,
+)
 from sktensor_dp.tensor.symmetric import n_unique
 
 __all__ = ["forecast_moments"]
@@ -40,8 +44,10 @@ def forecast_moments(
 def _sensitivity(name: str, k: int, embedding: LiftedBall) -> float:
     """L2 sensitivity of the sum over samples."""
     if name == "second_moments":
-        return embedding.farthest_squares
-    return 2 * CLIP * k**1.5 if name == "projected_third_moments" else embedding.farthest_cubes
+        return SecondMoments(embedding).l2_sensitivity
+    if name == "projected_third_moments":
+        return ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5)
+    return embedding.farthest_cubes
 
 
 def _against(

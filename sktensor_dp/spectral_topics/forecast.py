@@ -6,12 +6,22 @@ from dataclasses import dataclass
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.spectral_topics.plan import TopicPlan
+from sktensor_dp.statistics.expected_counts import ExpectedCounts
+from sktensor_dp.statistics.moments import PairMoments, TripleMoments, WordFrequencies
+from sktensor_dp.statistics.norms import NonNegative
 
 __all__ = ["TopicForecast", "forecast_topics"]
 
 # A topic's probability is spread over about this many words in ordinary text, as
 # measured by one over the sum of its squared probabilities.
 WORDS_PER_TOPIC = 100
+# The whitened third moment is taken for one without negative numbers.
+QUERIES: dict[str, type[NonNegative]] = {
+    "word_frequencies": WordFrequencies,
+    "pair_moments": PairMoments,
+    "expected_counts": ExpectedCounts,
+    "triple_moments": TripleMoments,
+}
 
 
 @dataclass(frozen=True)
@@ -57,12 +67,15 @@ def forecast_topics(
         "triple_moments": 1.0 if pure else (length * (length - 1) * (length - 2)) ** -0.5,
         "whitened_triple_moments": k**1.5,
     }
-    scale = 2 * math.sqrt(2) if pure else math.sqrt(2)
+    # Laplace noise of scale 1 has a deviation of sqrt(2).
+    scale, order = (math.sqrt(2), 1) if pure else (1.0, 2)
     rows = []
     for planned in plan.releases.releases:
         if planned.name == "norm_histogram":
             continue
-        sigma = scale * norms[planned.name] / (n_samples * _strength(planned.cost))
+        query = QUERIES.get(planned.name, NonNegative)
+        sensitivity = query.sensitivity_of(norms[planned.name], order)
+        sigma = scale * sensitivity / (n_samples * _strength(planned.cost))
         noise, signal = _against(planned.name, sigma, plan, n_features, spread, concentration)
         rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
     pairs = next(row for row in rows if row.name == "pair_moments")

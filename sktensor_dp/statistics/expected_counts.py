@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import psi
 
 from sktensor_dp.statistics.counts import CountChunk
-from sktensor_dp.statistics.norms import NORM_SLACK
+from sktensor_dp.statistics.norms import NORM_SLACK, NonNegative
 from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number, scale_to
 from sktensor_dp.topics.inference import row_blocks, topic_posterior
 
@@ -39,7 +39,7 @@ LARGEST_SHARE = 1 + 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class ExpectedCounts:
+class ExpectedCounts(NonNegative):
     """Sum over documents of the expected counts of each word in each topic."""
 
     # A document's array has entries c_w p(topic | w, document) >= 0, which sum to its length. It
@@ -64,12 +64,12 @@ class ExpectedCounts:
     @property
     def l2_sensitivity(self) -> float:
         """Arrays are non-negative: sqrt(2) times the limit."""
-        return math.sqrt(2) * self.limit
+        return self.sensitivity_of(self.limit)
 
     @property
     def l1_sensitivity(self) -> float:
         """Twice the limit, if it is one on the sum."""
-        return 2 * self.limit if self.order == 1 else math.inf
+        return self.sensitivity_of(self.limit, 1) if self.order == 1 else math.inf
 
     def total(self, chunk: CountChunk) -> Floats:
         """Array of shape (n_components, n_features)."""

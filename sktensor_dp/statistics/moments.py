@@ -13,8 +13,10 @@ from sktensor_dp.statistics.norms import (
     MIN_TOKENS,
     Clip,
     CountNorm,
+    NonNegative,
     Norm,
     PairNorm,
+    Signed,
     TripleNorm,
     WhitenedTripleNorm,
     triangle_of_terms,
@@ -65,7 +67,7 @@ class NormHistogram:
 
 
 @dataclass(frozen=True, eq=False)
-class WordFrequencies:
+class WordFrequencies(NonNegative):
     """Weighted sum of the counts."""
 
     # `clip` is of a CountNorm: its limit bounds what one document adds.
@@ -81,13 +83,13 @@ class WordFrequencies:
     @property
     def l2_sensitivity(self) -> float:
         """Contributions are non-negative, so two differ by sqrt(2) times the limit at most."""
-        return math.sqrt(2) * self.clip.limit
+        return self.sensitivity_of(self.clip.limit)
 
     @property
     def l1_sensitivity(self) -> float:
         """Twice the limit, if it is one on the number of tokens."""
         assert isinstance(self.clip.norm, CountNorm)
-        return 2 * self.clip.limit if self.clip.norm.order == 1 else math.inf
+        return self.sensitivity_of(self.clip.limit, 1) if self.clip.norm.order == 1 else math.inf
 
     def total(self, chunk: CountChunk) -> Floats:
         """Sum of w c."""
@@ -96,7 +98,7 @@ class WordFrequencies:
 
 
 @dataclass(frozen=True, eq=False)
-class PairMoments:
+class PairMoments(NonNegative):
     """Weighted sum of ``l M2 = (c c' - diag(c)) / (l - 1)`` over pairs of some words."""
 
     # `clip` is of a PairNorm (L2), or of a CountNorm of order 1 (L1 and L2).
@@ -119,12 +121,13 @@ class PairMoments:
     @property
     def l2_sensitivity(self) -> float:
         """Coordinates are non-negative: sqrt(2) times the limit."""
-        return math.sqrt(2) * self.clip.limit
+        return self.sensitivity_of(self.clip.limit)
 
     @property
     def l1_sensitivity(self) -> float:
         """All masses of ``l M2`` sum to the number of tokens."""
-        return 2 * self.clip.limit if isinstance(self.clip.norm, CountNorm) else math.inf
+        by_tokens = isinstance(self.clip.norm, CountNorm)
+        return self.sensitivity_of(self.clip.limit, 1) if by_tokens else math.inf
 
     def _weighted(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         weight = weights(chunk, (self.clip, *self.clips), max(self.min_tokens, 2))
@@ -206,7 +209,7 @@ def _row_products(A: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class WhitenedTripleMoments(_Triples):
+class WhitenedTripleMoments(_Triples, Signed):
     """``l M3(W, W, W)`` for a public whitener W, clipped in the whitened space."""
 
     # The first clip is of a WhitenedTripleNorm of the same W.
@@ -219,11 +222,11 @@ class WhitenedTripleMoments(_Triples):
     @property
     def l2_sensitivity(self) -> float:
         """Contributions have any sign: twice the limit."""
-        return 2 * self.clips[0].limit
+        return self.sensitivity_of(self.clips[0].limit)
 
 
 @dataclass(frozen=True, eq=False)
-class TripleMoments(_Triples):
+class TripleMoments(_Triples, NonNegative):
     """``l M3(U, U, U)`` for orthonormal U, bounded in word space (AGN, AVN)."""
 
     # The first clip is of a TripleNorm, whose kind chooses the noise, or of a CountNorm of order 1,
@@ -250,4 +253,4 @@ class TripleMoments(_Triples):
     @property
     def l2_sensitivity(self) -> float:
         """Entries are non-negative: sqrt(2) times the limit."""
-        return math.sqrt(2) * self.clips[0].limit
+        return self.sensitivity_of(self.clips[0].limit)

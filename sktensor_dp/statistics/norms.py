@@ -6,6 +6,7 @@ weigh more until a norm is clipped. Every norm here is exact or an upper bound;
 ``NORM_SLACK`` covers rounding.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -19,8 +20,10 @@ from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_numb
 __all__ = [
     "Clip",
     "CountNorm",
+    "NonNegative",
     "Norm",
     "PairNorm",
+    "Signed",
     "TripleNorm",
     "WhitenedTripleNorm",
     "triangle_of_terms",
@@ -54,6 +57,24 @@ class Clip:
 
     def __post_init__(self) -> None:
         check_number("the limit of a clip", self.limit, LIMIT, infinite=True)
+
+
+class NonNegative:
+    """Contributions without a negative number, of norm `limit` at most."""
+
+    @staticmethod
+    def sensitivity_of(limit: float, order: int = 2) -> float:
+        """How far apart two of them are in the limited norm, Euclidean or sum."""
+        return math.sqrt(2) * limit if order == 2 else 2 * limit
+
+
+class Signed:
+    """Contributions of any sign, of Euclidean norm `limit` at most."""
+
+    @staticmethod
+    def sensitivity_of(limit: float) -> float:
+        """How far apart two of them are."""
+        return 2 * limit
 
 
 @dataclass(frozen=True)

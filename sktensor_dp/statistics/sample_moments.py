@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.norms import NORM_SLACK
+from sktensor_dp.statistics.norms import NORM_SLACK, Signed
 from sktensor_dp.statistics.public_numbers import (
     LIMIT,
     RADIUS,
@@ -176,7 +176,7 @@ class ThirdMomentHistogram(_ThirdMoments):
 
 
 @dataclass(frozen=True, eq=False)
-class ProjectedThirdMoments(_ThirdMoments):
+class ProjectedThirdMoments(_ThirdMoments, Signed):
     """Third moments in a public subspace, each contribution clipped there."""
 
     limit: float = math.inf
@@ -190,7 +190,7 @@ class ProjectedThirdMoments(_ThirdMoments):
     @property
     def l2_sensitivity(self) -> float:
         """Contributions have any sign: twice the limit."""
-        return 2 * self.limit
+        return self.sensitivity_of(self.limit)
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Orthonormal coordinates of the symmetric tensor, then the m of the second part."""

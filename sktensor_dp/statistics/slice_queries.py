@@ -6,6 +6,7 @@ public. A unit's contribution is computed from its own entries and released numb
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +102,9 @@ class SharedRowSums:
     effects: tuple[Floats | None, ...] = field(default=(), repr=False)
     order: int = 2
 
+    # L2 distance of two units' contributions, before rounding.
+    farthest: ClassVar[float] = 2.0
+
     def __post_init__(self) -> None:
         check_number("the scale", self.scale, (LEAST_SCALE, LARGEST_LEVEL))
         check_number("the shrinkage", self.shrinkage, (0.0, LARGEST_LEVEL))
@@ -119,7 +123,7 @@ class SharedRowSums:
     @property
     def l2_sensitivity(self) -> float:
         """Contributions have norm ``sqrt 2`` at most and no obtuse angle between them."""
-        return 2 * SUM_SLACK
+        return self.farthest * SUM_SLACK
 
     @property
     def l1_sensitivity(self) -> float:
@@ -187,6 +191,9 @@ class SharedFactorSums:
     noise_variance: float
     scale: float
 
+    # L2 distance of two units' sums, without their moments and before rounding.
+    farthest: ClassVar[float] = 2.0
+
     def __post_init__(self) -> None:
         # Relative to the scale all numbers are what they are for values of any other unit.
         scale = self.scale
@@ -221,7 +228,7 @@ class SharedFactorSums:
     @property
     def l2_sensitivity(self) -> float:
         """Sums lie in the unit ball; moments do too, at acute angles to each other."""
-        return math.sqrt(4 + 2 * MOMENT_WEIGHT**2) * SUM_SLACK
+        return math.sqrt(self.farthest**2 + 2 * MOMENT_WEIGHT**2) * SUM_SLACK
 
     @property
     def l1_sensitivity(self) -> float:
