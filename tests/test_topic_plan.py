@@ -5,7 +5,11 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivateSpectralLDA
+from sktensor_dp.spectral_topics.forecast import forecast
 from sktensor_dp.spectral_topics.plan import plan_topics
+from sktensor_dp.statistics.expected_counts import ExpectedCounts
+from sktensor_dp.statistics.moments import PairMoments, TripleMoments, WordFrequencies
+from sktensor_dp.statistics.norms import Clip, CountNorm
 
 CONFIGURATIONS = list(
     itertools.product(
@@ -137,3 +141,38 @@ def test_forecast_number_of_documents_is_about_right(seed):
     # Holds for seeds 0 to 99, each with fresh noise; at seed 0 two topics were kept at a third.
     assert found[1 / 3][0] < k
     assert found[3] == (k, pytest.approx(1.0, abs=0.05))
+
+
+ASKED = {
+    "word_frequencies": WordFrequencies,
+    "pair_moments": PairMoments,
+    "expected_counts": ExpectedCounts,
+    "triple_moments": TripleMoments,
+}
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("name", ASKED)
+def test_a_forecast_asks_the_query_how_far_one_document_moves_it(name, delta, monkeypatch):
+    def sigmas():
+        plan = plan_topics(
+            10**6, 30, 3, epsilon=1.0, delta=delta, perturbation="moment_tensor",
+            n_refinements=1, limits={},
+        )  # fmt: skip
+        found = forecast(plan, 10**6, 30, 50.0, 1.0, delta == 0).releases
+        return {release.name: release.sigma for release in found}
+
+    before, proved = sigmas(), ASKED[name].sensitivity_of
+    monkeypatch.setattr(ASKED[name], "sensitivity_of", lambda *of: 2 * proved(*of))
+    assert sigmas() == {key: (2 if key == name else 1) * sigma for key, sigma in before.items()}
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_what_a_class_bounds_is_what_its_query_is_released_with(order):
+    clip = Clip(CountNorm(order), 3.0)
+    query = WordFrequencies(clip)
+    bound = query.l1_sensitivity if order == 1 else query.l2_sensitivity
+    assert bound == WordFrequencies.sensitivity_of(3.0, order)
+    counts = ExpectedCounts(np.full((2, 4), 0.25), np.ones(2), False, 3.0, order)
+    bound = counts.l1_sensitivity if order == 1 else counts.l2_sensitivity
+    assert bound == ExpectedCounts.sensitivity_of(3.0, order)

@@ -8,6 +8,7 @@ Roth & Su, 2019, corollary 2). Budgets are therefore split as shares of
 """
 
 import math
+from functools import lru_cache
 
 from scipy.optimize import brentq
 from scipy.special import erf, erfcx, log_ndtr
@@ -43,6 +44,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     return float(max(between - beyond, 0.0))
 
 
+# Of public numbers alone; a plan and what splits it ask for the same ones.
+@lru_cache(maxsize=1024)
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Largest mu for which ``mu``-GDP implies (epsilon, delta)-DP."""
     epsilon, delta = float(epsilon), float(delta)

@@ -66,6 +66,7 @@ class DataCurator:
         self._chunks: Chunks | None = chunks
         self._plan = plan
         self._left = {planned.name: planned.uses for planned in plan.releases}
+        self._costs = {planned.name: planned.cost for planned in plan.releases}
         self._records: list[ReleaseRecord] = []
         self._residuals: dict[str, None] = {}
         self._noise = NoiseSource()
@@ -146,7 +147,7 @@ class DataCurator:
             raise RuntimeError(f"release {name!r} takes a {entry.query.__name__}.")
         if self._left.get(name, 0) < 1:
             raise RuntimeError(f"release {name!r} is not in the plan, or used up.")
-        cost = self._plan.cost_of(name)
+        cost = self._costs[name]
         mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
         if not isinstance(mechanism, kind):
             raise RuntimeError(f"release {name!r} is not made by a {kind.__name__}.")
@@ -170,7 +171,8 @@ class DataCurator:
             # pass the box that noise is added in.
             if not math.isfinite(float(value.sum())):
                 np.nan_to_num(value, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-            sensitivity = checked_sensitivity(mechanism, query, self.n_units)
+            # The noise is that of the sensitivity that was checked and is on record.
+            sensitivity = self._records[-1].sensitivity
             return mechanism.release(value, sensitivity, cost, self._noise, query)
 
     def _read(self) -> Iterator[Any]:
@@ -180,8 +182,8 @@ class DataCurator:
 
     def _mean(self, total: Callable[[Any], Floats]) -> Floats:
         # The parts are the curator's own: adding in place saves a copy.
-        result, empty = AccurateSum(), True
-        for chunk in self._read():
+        chunks, result, empty = self._read(), AccurateSum(), True
+        for chunk in chunks:
             result.add(total(chunk))
             empty = False
         if empty:

@@ -8,7 +8,7 @@ guarantee holds for the program and not only for its mathematics.
 
 import math
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +103,7 @@ def piecewise_values(
     return Piecewise(epsilon).release(value / sensitivity, noise) * sensitivity
 
 
+@lru_cache(maxsize=1024)
 def piecewise_deviation(epsilon: float) -> float:
     """Standard deviation of the noise on a value in the middle of a range of width 1."""
     return 0.0 if math.isinf(epsilon) else math.sqrt(Piecewise(epsilon).variance(0.0))
