@@ -263,9 +263,8 @@ HIDING = (
     "datasets.movielens",
     "datasets.texts",
     "plotting",
-    "privacy.report",
     "privacy.sqlite_ledger",
-    "privacy.statement",
+    "privacy.tables",
 )
 
 
