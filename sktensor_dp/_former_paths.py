@@ -14,7 +14,7 @@ FORMER = {
     "_completion_fit": "completion.entry_recipes",
     "_completion_forecast": "completion.forecast",
     "_completion_plan": "completion.plan",
-    "_completion_slices": "completion.slice_recipes",
+    "_completion_slices": "completion.inference",
     "_forecast": "estimator.forecast",
     "_moment_fit": "power_method.recipe",
     "_parameters": "estimator.parameters",

@@ -12,24 +12,27 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.completion.entry_recipes import CPRecipe, Model, TuckerRecipe, fit_entries
+from sktensor_dp.completion.entry_recipes import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
-from sktensor_dp.completion.inference import values_at
+from sktensor_dp.completion.inference import SharedModel, UnitParameters, fold_in, values_at
 from sktensor_dp.completion.inputs import (
-    check_combination,
-    check_forecast_sizes,
     checked_bounds,
+    checked_ranks,
     checked_values,
     coordinate_array,
-    has_units,
-    wanted_coordinates,
+    coordinates_or_unknown,
 )
-from sktensor_dp.completion.plan import check_model_size, plan_completion, plan_slices
-from sktensor_dp.completion.slice_recipes import SharedModel, UnitParameters, fit_slices, fold_in
-from sktensor_dp.completion.worst_case import worst_neighbours
+from sktensor_dp.completion.plan import (
+    CompletionPlan,
+    ModelOptions,
+    SlicePlan,
+    check_model_size,
+    plan_completion,
+    plan_slices,
+)
+from sktensor_dp.completion.slice_recipes import fit_slices
 from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
-from sktensor_dp.estimator.forecast import former_name
-from sktensor_dp.estimator.hooks import Neighbours
+from sktensor_dp.estimator.input_errors import check_sizes
 from sktensor_dp.estimator.input_kinds import dense_tensor
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.exceptions import NotEnoughDataWarning
@@ -46,12 +49,22 @@ Floats = NDArray[np.float64]
 BLOCK = 2**20
 # Beyond these factors one of penalty and data is lost in the other's rounding.
 REGULARIZATION = (1e-9, 1e9)
+SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
+
+
+def _has_units(estimator: Any) -> bool:
+    if estimator.privacy_unit == "slice":
+        return True
+    raise AttributeError(
+        "fold_in is for privacy_unit='slice'; where the unit is an entry all parameters are "
+        "released, and predict uses them."
+    )
 
 
 class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
     """Fitting, prediction and forecasts of completed tensors.
 
-    A subclass says which model it fits in ``_recipe`` and ``_attributes``.
+    A subclass says in ``_full_core`` which model it fits.
     """
 
     _unit = "entry"
@@ -66,9 +79,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         "max_iter": [Number(0, math.inf, integer=True), NONE],
     }
 
-    rank: Any
-    _model: Model | SharedModel
-    _ranks: tuple[int, ...]
+    _full_core: ClassVar[bool]
 
     def __init__(
         self,
@@ -100,15 +111,6 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
-
-    def _checked_ranks(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        raise NotImplementedError
-
-    def _recipe(self, ranks: tuple[int, ...], random_state: Any) -> CPRecipe | TuckerRecipe:
-        raise NotImplementedError
-
-    def _attributes(self, model: Model) -> dict[str, Any]:
-        raise NotImplementedError
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Complete a tensor from observed entries.
@@ -171,11 +173,10 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         planned = self._planned_fit(np.argwhere(observed), tensor[observed], tensor.shape)
         return self._live(planned)
 
-    def _planned_fit(
-        self, X: Any, y: Any, announced: Sequence[int] | None
-    ) -> PlannedFit[EntryCurator] | PlannedFit[SliceCurator]:
+    def _planned_fit(self, X: Any, y: Any, announced: Sequence[int] | None) -> PlannedFit[Any]:
         """Validate entries and plan what is released of them."""
-        if announced is None and self.privacy_unit == "slice":
+        by_slice = self.privacy_unit == "slice"
+        if announced is None and by_slice:
             raise ValueError(
                 "The 'shape' parameter must be given for privacy_unit='slice': which indices "
                 "occur is private."
@@ -185,12 +186,40 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         coordinates, values, shape = as_entries(
             coordinate_array(witness, X, reset=True), checked_values(self, y), announced
         )
-        ranks = self._checked_ranks(shape)
+        ranks = self._ranks_for(shape)
         known = {**columns_of(witness), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
-        if self.privacy_unit == "slice":
-            slices = SliceChunks(coordinates, values, shape, self.unit_mode, bounds)
-            return self._planned_slices(slices, ranks, known)
-        return self._planned_entries(EntryChunks(coordinates, values, shape, bounds), ranks, known)
+        chunks: EntryChunks | SliceChunks
+        kind: type[Any]
+        fit: Any  # a recipe of the kind of plan
+        if by_slice:
+            chunks = SliceChunks(coordinates, values, shape, self.unit_mode, bounds)
+            kind, fit, how = SliceCurator, fit_slices, {"unit": "slice"}
+        else:
+            chunks = EntryChunks(coordinates, values, shape, bounds)
+            kind, fit, how = EntryCurator, fit_entries, {}
+        plan = self._plan(len(values), shape)
+        sought = ranks if plan.seeks_components else (0,) * len(shape)
+        check_model_size(shape, sought, plan.perturbation, self.rank)
+        random_state = check_random_state(self.random_state)
+        options = ModelOptions(ranks, self._full_core, random_state, self.regularization)
+        cautions = () if by_slice else self._cautions(plan, len(values), shape)
+
+        def recipe(curator: Any) -> Fitted:
+            return fit(curator, plan, options)
+
+        return PlannedFit(kind, chunks, plan.releases, recipe, known, how, cautions)
+
+    def _cautions(
+        self, plan: CompletionPlan | SlicePlan, n_observed: int, shape: tuple[int, ...]
+    ) -> tuple[Warning, ...]:
+        asked = self.max_iter is None and max(self._ranks_for(shape)) > 0
+        if plan.seeks_components or not asked:
+            return ()
+        nothing_found = NotEnoughDataWarning(
+            f"At epsilon={self.epsilon:g}, {n_observed} entries of a tensor of shape {shape} "
+            "show no components above the noise; mean and biases are fitted. See expected_error()."
+        )
+        return (nothing_found,)
 
     def predict(self, X: ArrayLike) -> Floats:
         """Values at coordinates.
@@ -207,7 +236,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         ndarray of shape (n,)
             Within the bounds.
         """
-        coordinates = self._wanted(X)
+        coordinates = self._coordinates(X)
         return np.clip(self._values(coordinates), *self.bounds_)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -246,7 +275,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             result[cells] = self._values(np.column_stack(np.unravel_index(cells, self.shape_)))
         return np.clip(result, *self.bounds_).reshape(self.shape_)
 
-    @available_if(has_units)
+    @available_if(_has_units)
     def fold_in(self, X: ArrayLike, y: ArrayLike) -> UnitParameters:
         """Fit the parameters of units to their own entries, at the holder of these.
 
@@ -263,13 +292,13 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             With a ``predict`` method. As private as the entries; nothing of it is kept.
         """
         check_is_fitted(self)
-        wanted = coordinate_array(self, X, reset=False)
-        coordinates, values, _ = as_entries(wanted, checked_values(self, y))
+        given = coordinate_array(self, X, reset=False)
+        coordinates, values, _ = as_entries(given, checked_values(self, y))
         if not isinstance(self._model, SharedModel):
             raise ValueError("The model was fitted for privacy_unit='entry'; fit it again.")
         return fold_in(self._model, coordinates, values, self.bounds_)
 
-    def forecast(self, n_observed: int, shape: Sequence[int]) -> CompletionForecast:
+    def expected_error(self, n_observed: int, shape: Sequence[int]) -> CompletionForecast:
         """Say what error to expect, from public numbers alone.
 
         Parameters
@@ -291,98 +320,44 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         """
         self._check_all()
         low, high = checked_bounds(self)
-        check_forecast_sizes(n_observed, shape)
-        return forecast_completion(
-            n_observed, tuple(shape), max(self._checked_ranks(tuple(shape))), high - low,
-            epsilon=self.epsilon, delta=self.delta, perturbation=self.perturbation,
-            max_iter=self.max_iter,
-            unit_mode=self.unit_mode if self.privacy_unit == "slice" else None,
-        )  # fmt: skip
+        lengths = dict(zip((f"shape[{m}]" for m in range(len(shape))), shape, strict=True))
+        check_sizes(n_observed=n_observed, **lengths)
+        if len(shape) < 2:
+            raise ValueError(f"shape must have two lengths or more, got {len(shape)}.")
+        size, plan = tuple(shape), self._plan(n_observed, tuple(shape))
+        return forecast_completion(n_observed, size, plan, high - low, self.epsilon)
 
-    expected_error = former_name(forecast, "expected_error")
+    def _ranks_for(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        if self._full_core:
+            return checked_ranks(type(self).__name__, self.rank, shape)
+        return (int(self.rank),) * len(shape)  # type: ignore[arg-type]
 
-    def _planned_entries(
-        self, chunks: EntryChunks, ranks: tuple[int, ...], known: Mapping[str, Any]
-    ) -> PlannedFit[EntryCurator]:
-        shape = chunks.index_set.shape
-        plan = plan_completion(
-            chunks.n_units, shape, max(ranks), epsilon=self.epsilon, delta=self.delta,
+    def _plan(self, n_observed: int, shape: tuple[int, ...]) -> CompletionPlan | SlicePlan:
+        rank, epsilon, delta = max(self._ranks_for(shape)), self.epsilon, self.delta
+        if self.privacy_unit == "slice":
+            return plan_slices(shape, rank, self.unit_mode, epsilon, delta, self.max_iter)
+        return plan_completion(
+            n_observed, shape, rank, epsilon=epsilon, delta=delta,
             perturbation=self.perturbation, max_iter=self.max_iter,
         )  # fmt: skip
-        found = plan.perturbation != "sufficient_statistics" or plan.n_steps > 0
-        wanted = ranks if found else (0,) * len(shape)
-        check_model_size(shape, wanted, plan.perturbation, self.rank)
-        nothing_found = NotEnoughDataWarning(
-            f"At epsilon={self.epsilon:g}, {chunks.n_units} entries of a tensor of shape {shape} "
-            "show no components above the noise; mean and biases were fitted. See forecast()."
-        )
-        asked = self.max_iter is None and max(ranks) > 0
-
-        def recipe(curator: EntryCurator) -> Fitted:
-            random_state = check_random_state(self.random_state)
-            model = fit_entries(curator, plan, self._recipe(ranks, random_state))
-            state = {
-                **self._attributes(model), "_model": model, "perturbation_": plan.perturbation,
-                "n_iter_": max(plan.n_steps, model.n_iter, 1),
-            }  # fmt: skip
-            return Fitted(state, (nothing_found,) if asked and not found else ())
-
-        return PlannedFit(EntryCurator, chunks, plan.releases, recipe, known)
-
-    def _planned_slices(
-        self, chunks: SliceChunks, ranks: tuple[int, ...], known: Mapping[str, Any]
-    ) -> PlannedFit[SliceCurator]:
-        mode = self.unit_mode
-        plan = plan_slices(chunks.shape, max(ranks), mode, self.epsilon, self.delta, self.max_iter)
-        found_ranks = ranks if plan.n_sweeps else (0,) * len(ranks)
-        check_model_size(chunks.shape, found_ranks, "sufficient_statistics", self.rank)
-
-        def recipe(curator: SliceCurator) -> Fitted:
-            model = fit_slices(
-                curator, mode, plan, ranks, full_core=self._full_core,
-                random_state=check_random_state(self.random_state),
-                regularization=self.regularization,
-            )  # fmt: skip
-            state: dict[str, Any] = {
-                "_model": model, "perturbation_": "sufficient_statistics",
-                "n_iter_": max(plan.n_sweeps, 1), "mean_": model.level,
-                "biases_": [effects.effects for effects in model.effects],
-            }  # fmt: skip
-            state["biases_"].insert(mode, np.zeros(chunks.n_units))
-            if model.components is not None:
-                own = np.zeros((chunks.n_units, ranks[mode]))
-                state["factors_"] = list(model.components.factors)
-                state["factors_"].insert(mode, own)
-            return Fitted(state)
-
-        return PlannedFit(SliceCurator, chunks, plan.releases, recipe, known, {"unit": "slice"})
 
     def _values(self, coordinates: NDArray[np.intp]) -> Floats:
         return values_at(self._model, coordinates, self.shape_, self.mean_, self.biases_)
 
-    def _wanted(self, X: ArrayLike) -> NDArray[np.intp]:
+    def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
         check_is_fitted(self)
-        return wanted_coordinates(coordinate_array(self, X, reset=False))
+        return coordinates_or_unknown(coordinate_array(self, X, reset=False))
 
     def _check_all(self) -> None:
         self._check_parameters()
         checked_bounds(self)
-        check_combination(self)
-
-    @property
-    def _unit_is_row(self) -> bool:
-        return self.privacy_unit != "slice"
-
-    def _has_pure_noise(self) -> bool:
-        # Completions take noise of pure epsilon wherever it is the smaller one.
-        return self.perturbation in ("auto", "input", "sufficient_statistics")
-
-    def _target_range(self) -> tuple[float, float] | None:
-        return self.bounds
-
-    def _worst_case(self, n_units: int | None) -> Neighbours:
-        unit_mode = None if self._unit_is_row else self.unit_mode
-        return worst_neighbours(self.bounds, self.shape, unit_mode)
+        if self.privacy_unit == "slice" and self.perturbation not in SLICE_PERTURBATIONS:
+            raise ValueError(
+                f"privacy_unit='slice' needs perturbation 'auto' or 'sufficient_statistics', got "
+                f"{self.perturbation!r}."
+            )
+        if self.perturbation == "gradient" and self.max_iter == 0:
+            raise ValueError("perturbation='gradient' needs max_iter >= 1, or None.")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "shape_")

@@ -2,20 +2,16 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from sktensor_dp.completion.base import CompletionMixin
-from sktensor_dp.completion.entry_recipes import CPRecipe, TuckerRecipe
-from sktensor_dp.completion.inputs import checked_ranks
 from sktensor_dp.completion.saved import SAVED_CP, SAVED_TUCKER
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number
-from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.entries import khatri_rao_rows
-from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
 __all__ = ["PrivateCPCompletion", "PrivateTuckerCompletion"]
 
@@ -144,6 +140,7 @@ class PrivateCPCompletion(
     True
     """
 
+    _full_core = False
     _saved_state = SAVED_CP
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "rank": [Number(0, math.inf, integer=True)],
@@ -164,7 +161,7 @@ class PrivateCPCompletion(
             0 for rows never observed, below 0 or beyond the shape, and where no components
             were fitted.
         """
-        coordinates = self._wanted(X)
+        coordinates = self._coordinates(X)
         weights = getattr(self, "weights_", np.zeros(0))
         result = np.zeros((len(coordinates), self._n_features_out))
         inside = ((coordinates >= 0) & (coordinates < np.array(self.shape_))).all(axis=1)
@@ -177,21 +174,6 @@ class PrivateCPCompletion(
     @property
     def _n_features_out(self) -> int:
         return self._ranks[0]
-
-    _full_core: ClassVar[bool] = False
-
-    def _checked_ranks(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return (int(self.rank),) * len(shape)
-
-    def _recipe(self, ranks: tuple[int, ...], random_state: Any) -> CPRecipe:
-        return CPRecipe(ranks[0], random_state, self.regularization)
-
-    def _attributes(self, model: Any) -> dict[str, Any]:
-        assert isinstance(model, CPCompletion)
-        return {
-            "mean_": model.mean, "biases_": model.biases,
-            "factors_": model.factors, "weights_": model.weights,
-        }  # fmt: skip
 
 
 class PrivateTuckerCompletion(
@@ -241,6 +223,7 @@ max_iter, accountant, random_state, verbose
     True
     """
 
+    _full_core = True
     _saved_state = SAVED_TUCKER
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "rank": [Number(1, math.inf, integer=True), InstanceOf(tuple, list, np.ndarray)],
@@ -260,7 +243,7 @@ max_iter, accountant, random_state, verbose
         ndarray of shape (n, sum of ranks)
             0 for rows below 0 or beyond the shape.
         """
-        coordinates = self._wanted(X)
+        coordinates = self._coordinates(X)
         factors = getattr(self, "factors_", None)
         parts = []
         for mode, rows in enumerate(coordinates.T):
@@ -274,18 +257,3 @@ max_iter, accountant, random_state, verbose
     @property
     def _n_features_out(self) -> int:
         return sum(self._ranks)
-
-    _full_core: ClassVar[bool] = True
-
-    def _checked_ranks(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return checked_ranks(type(self).__name__, self.rank, shape)
-
-    def _recipe(self, ranks: tuple[int, ...], random_state: Any) -> TuckerRecipe:
-        return TuckerRecipe(ranks, random_state, self.regularization)
-
-    def _attributes(self, model: Any) -> dict[str, Any]:
-        assert isinstance(model, TuckerCompletion)
-        return {
-            "mean_": model.mean, "biases_": model.biases,
-            "factors_": model.factors, "core_": model.core,
-        }  # fmt: skip

@@ -3,9 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from sktensor_dp.completion.plan import RESIDUAL, SlicePlan, plan_completion, plan_slices
+from sktensor_dp.completion.plan import RESIDUAL, CompletionPlan, SlicePlan
 from sktensor_dp.privacy.piecewise import piecewise_deviation
-from sktensor_dp.statistics.slice_queries import SharedRowSums
 
 __all__ = ["CompletionForecast", "forecast_completion"]
 
@@ -21,15 +20,11 @@ class CompletionForecast:
     ----------
     perturbation : str
         What would get noise.
-    deviation : float
-        Standard deviation that values are assumed to have: a quarter of the width of the
-        bounds. Where public knowledge says that it is s, the errors of mean and biases are
-        in proportion, as far as noise is not what limits them.
-    bias_deviation : float
-        Standard deviation that the biases of each mode are assumed to have: a tenth of the
-        width.
     of_mean : float
-        Error of predicting the mean everywhere.
+        Error of predicting the mean everywhere: the deviation that values are assumed to
+        have, a quarter of the width of the bounds. Where public knowledge says that it is s,
+        the errors of mean and biases are in proportion, as far as noise is not what limits
+        them.
     of_biases : float
         Error with mean and biases; infinite where they are not released.
     finds_components : bool
@@ -43,13 +38,13 @@ class CompletionForecast:
 
     @property
     def deviation(self) -> float:
-        """Assumed deviation of values."""
+        """Standard deviation that values are assumed to have."""
         return self.of_mean
 
     @property
     def bias_deviation(self) -> float:
-        """Assumed deviation of the biases of each mode."""
-        return self.of_mean * BIAS / SPREAD
+        """That of the biases of each mode: a tenth of the width of the bounds."""
+        return self.of_mean / SPREAD * BIAS
 
     @property
     def mean_is_all(self) -> bool:
@@ -74,36 +69,20 @@ class CompletionForecast:
 def forecast_completion(
     n_observed: int,
     shape: tuple[int, ...],
-    rank: int,
+    plan: CompletionPlan | SlicePlan,
     width: float,
-    *,
     epsilon: float,
-    delta: float,
-    perturbation: str,
-    max_iter: int | None,
-    unit_mode: int | None,
 ) -> CompletionForecast:
-    """Forecast what mean and biases explain of values, and whether components follow.
-
-    Returns
-    -------
-    CompletionForecast
-    """
-    if unit_mode is not None:
-        slices = plan_slices(shape, rank, unit_mode, epsilon, delta, max_iter)
-        noise = _slice_noise(n_observed, shape, slices, unit_mode)
-        found, perturbation = slices.n_sweeps > 0, "sufficient_statistics"
+    """Forecast what mean and biases explain of values, and whether components follow."""
+    if isinstance(plan, SlicePlan):
+        noise = _slice_noise(n_observed, shape, plan)
     else:
-        plan = plan_completion(
-            n_observed, shape, epsilon=epsilon, delta=delta,
-            perturbation=perturbation, max_iter=max_iter,
-        )  # fmt: skip
-        perturbation = plan.perturbation
-        found = perturbation != "sufficient_statistics" or plan.n_steps > 0
-        noise = _entry_noise(n_observed, shape, epsilon, perturbation)
+        noise = _entry_noise(n_observed, shape, epsilon, plan.perturbation)
     kept = math.fsum(BIAS**2 * v / (BIAS**2 + v) for v in noise)
     error = math.sqrt(SPREAD**2 - len(noise) * BIAS**2 + kept)
-    return CompletionForecast(perturbation, width * SPREAD, width * error, found)
+    return CompletionForecast(
+        plan.perturbation, width * SPREAD, width * error, plan.seeks_components
+    )
 
 
 def _entry_noise(
@@ -119,19 +98,17 @@ def _entry_noise(
     return [(RESIDUAL**2 * share**2 * r + laplace) / (share * r) ** 2 for r in rows]
 
 
-def _slice_noise(
-    n_observed: int, shape: tuple[int, ...], plan: SlicePlan, unit_mode: int
-) -> list[float]:
+def _slice_noise(n_observed: int, shape: tuple[int, ...], plan: SlicePlan) -> list[float]:
     cost = plan.releases.cost_of("shared_row_sums")
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
-    n_units = shape[unit_mode]
+    n_units = shape[plan.unit_mode]
     each = max(n_observed / n_units, 1.0)
     result = []
     for mode, n in enumerate(shape):
-        if mode == unit_mode:
+        if mode == plan.unit_mode:
             continue
         # Each unit's entries weigh one over the root of their number.
         weight = n_units * math.sqrt(each) / n
-        noise = 0.0 if math.isinf(strength) else (SharedRowSums.farthest / strength) ** 2
+        noise = 0.0 if math.isinf(strength) else (2 / strength) ** 2
         result.append(RESIDUAL**2 * (noise + weight / math.sqrt(each)) / weight**2)
     return result

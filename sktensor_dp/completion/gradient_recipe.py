@@ -3,76 +3,57 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.completion.plan import RESIDUAL
-from sktensor_dp.completion.rows import posterior_rows, unit_mean_square
+from sktensor_dp.completion.plan import COMPONENT, RESIDUAL, CompletionPlan, ModelOptions
+from sktensor_dp.completion.rows import derivatives, posterior_rows, unit_mean_square
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
 from sktensor_dp.tensor.completion_forms import with_factors, with_orthonormal_factors
 from sktensor_dp.tensor.cp_completion import CPCompletion
-from sktensor_dp.tensor.entries import SortedEntries, kronecker_rows
+from sktensor_dp.tensor.entries import kronecker_rows
 from sktensor_dp.tensor.row_effects import fit_row_sums
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
-__all__ = ["GradientDescent"]
+__all__ = ["fit_gradients"]
 
 Floats = NDArray[np.float64]
 
-# Deviation of components to start from, in halves of the bounds.
-COMPONENT = 0.1
 # Numbers in a block of Kronecker products (4 MB).
 BLOCK_NUMBERS = 2**19
 
 
-class GradientDescent:
-    """Block Gauss-Newton steps, each from one noisy gradient in all parameters.
+def fit_gradients(
+    curator: EntryCurator, plan: CompletionPlan, options: ModelOptions
+) -> CPCompletion | TuckerCompletion:
+    """Take the steps of the plan, each a release, and return the model."""
+    return _BlockGaussNewton(curator, options).run(plan.n_steps)
 
-    Up to public terms the gradient is ``sum_e x_e J_e``: of a mean and biases it holds the
-    same sums at every step, which are averaged; of factors and a core it holds right-hand
-    sides of normal equations whose matrices are public. They are averaged over steps too,
-    the longer the more noise there is, and one block of parameters after the other moves
-    to its posterior mean.
 
-    Parameters
-    ----------
-    curator : EntryCurator
-        Holder of the values.
-    entries : SortedEntries
-        Their coordinates.
-    ranks : sequence of n_modes int
-        Columns of the factors.
-    tucker : bool
-        Whether there is a core.
-    random_state : RandomState
-        Of the start.
-    regularization : float, default=1.0
-        What the variances of rows and of the core are divided by.
-    """
+class _BlockGaussNewton:
+    """Block Gauss-Newton steps, each from one noisy gradient in all parameters."""
 
-    def __init__(
-        self,
-        curator: EntryCurator,
-        entries: SortedEntries,
-        ranks: tuple[int, ...],
-        tucker: bool,
-        random_state: np.random.RandomState,
-        regularization: float = 1.0,
-    ) -> None:
-        self._regularization = regularization
-        self._curator, self._entries, self._ranks = curator, entries, ranks
+    # Up to public terms the gradient is sum_e x_e J_e: of a mean and biases it holds the
+    # same sums at every step, which are averaged; of factors and a core it holds right-hand
+    # sides of normal equations whose matrices are public. They are averaged over steps too,
+    # the longer the more noise there is, and one block of parameters after the other moves
+    # to its posterior mean.
+
+    def __init__(self, curator: EntryCurator, options: ModelOptions) -> None:
+        self._regularization, self._ranks = options.regularization, options.ranks
+        self._curator, self._index_set = curator, curator.index_set
         self._residual = (2 * curator.half * RESIDUAL) ** 2
-        shape = entries.shape
+        shape, rng = self._index_set.shape, options.random_state
         self._factors = [
-            unit_mean_square(random_state.standard_normal((n, r)))[0]
-            for n, r in zip(shape, ranks, strict=True)
+            unit_mean_square(rng.standard_normal((n, r)))[0]
+            for n, r in zip(shape, self._ranks, strict=True)
         ]
-        self._core = random_state.standard_normal(ranks) * curator.half if tucker else None
+        full_core = options.full_core
+        self._core = rng.standard_normal(self._ranks) * curator.half if full_core else None
         self._sums = [np.zeros(n) for n in shape]
         self._information = 0.0
-        self._weights: Floats = np.zeros(ranks[0])
-        self._averages: list[_Average] = [_Average() for _ in range(len(shape) + tucker)]
+        self._weights: Floats = np.zeros(self._ranks[0])
+        self._averages: list[_Average] = [_Average() for _ in range(len(shape) + full_core)]
 
     def run(self, n_steps: int) -> CPCompletion | TuckerCompletion:
-        """Take the steps and return the model."""
         for step in range(n_steps):
             offsets = self._step(step)
         if self._core is not None:
@@ -81,7 +62,7 @@ class GradientDescent:
         return with_factors(offsets, [*others, last * self._weights])
 
     def _step(self, step: int) -> CPCompletion:
-        index_set, n_modes = self._curator.index_set, len(self._entries.shape)
+        index_set, n_modes = self._index_set, self._index_set.n_modes
         factor_scale, core_scale = self._scales()
         factors = [factor * factor_scale for factor in self._factors]
         jacobian: CPJacobian | TuckerJacobian
@@ -92,7 +73,7 @@ class GradientDescent:
             jacobian = TuckerJacobian(index_set, factors, self._core * core_scale)
             sizes = [size * core_scale for size in sizes] + [factor_scale**n_modes]
         # What the model itself adds to the gradient is public: it is left out.
-        noisy = self._curator.descent_direction(jacobian, np.zeros(index_set.n_observed))
+        noisy = self._curator.descent_direction(jacobian, np.zeros(index_set.n_entries))
         _, *parts = jacobian.split(noisy.value)
         offsets = self._offsets(parts[:n_modes], noisy.sigma)
         base = offsets.predict(index_set.coordinates) - self._curator.middle
@@ -108,9 +89,8 @@ class GradientDescent:
 
     def _scales(self) -> tuple[float, float]:
         """Scales of factors and core at which no part of the Jacobian drowns the others."""
-        index_set, n_modes = self._curator.index_set, len(self._entries.shape)
-        jacobian = self._jacobian()
-        largest = sum(float(np.square(jacobian.rows(m)).sum(axis=1).max()) for m in range(n_modes))
+        index_set, n_modes = self._index_set, self._index_set.n_modes
+        largest = sum(float(np.square(self._rows(m)).sum(axis=1).max()) for m in range(n_modes))
         if self._core is None:
             return ((1 + n_modes) / max(largest, 1e-300)) ** (0.5 / max(n_modes - 1, 1)), 1.0
         norms = [
@@ -122,10 +102,8 @@ class GradientDescent:
         shared = np.sqrt(0.5 * (1 + n_modes) / max(largest, 1e-300))
         return of_factors, float(shared / of_factors ** (n_modes - 1))
 
-    def _jacobian(self) -> CPJacobian | TuckerJacobian:
-        if self._core is None:
-            return CPJacobian(self._curator.index_set, self._factors, False)
-        return TuckerJacobian(self._curator.index_set, self._factors, self._core, False)
+    def _rows(self, mode: int) -> Floats:
+        return derivatives(self._index_set, self._factors, self._core, mode)
 
     def _offsets(self, sums: list[Floats], sigma: float) -> CPCompletion:
         """Mean and biases from the sums of all steps so far."""
@@ -138,16 +116,16 @@ class GradientDescent:
         for mean, new in zip(self._sums, sums, strict=True):
             mean += share * (new - mean)
         noise = 1 / self._information if self._information > 0 else 0.0
-        ones = [np.ones(self._entries.n_entries)] * len(sums)
+        ones = [np.ones(self._index_set.n_entries)] * len(sums)
         return fit_row_sums(
-            self._entries, self._sums, ones, noise, self._residual, center=self._curator.middle
+            self._index_set, self._sums, ones, noise, self._residual, center=self._curator.middle
         )
 
     def _public(self, place: int, base: Floats) -> tuple[Floats, Floats, float]:
         """Sums of ``base z`` and of ``z z'`` for the rows of a block, and the mean of |z|^2."""
-        index_set = self._curator.index_set
+        index_set = self._index_set
         if place < len(self._factors):
-            rows = self._jacobian().rows(place)
+            rows = self._rows(place)
             moment = index_set.sums(place, base[:, None] * rows)
             gram = index_set.grams(place, rows)
         else:
@@ -163,7 +141,7 @@ class GradientDescent:
 
     def _move(self, place: int, spread: float) -> None:
         """Carry a block to its posterior mean."""
-        prior = (COMPONENT * self._curator.half) ** 2 / max(spread, 1e-300)
+        prior = (2 * self._curator.half * COMPONENT) ** 2 / max(spread, 1e-300)
         found = self._averages[place].posterior(self._residual, prior, self._regularization)
         if place == len(self._factors):
             self._core = found.reshape(self._ranks)

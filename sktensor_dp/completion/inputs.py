@@ -9,26 +9,22 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
-from sktensor_dp.estimator.input_errors import check_sizes
-from sktensor_dp.estimator.input_kinds import converted, named, refuse_other_kinds
+from sktensor_dp.estimator.input_kinds import converted, refuse_other_kinds
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.statistics.entries import as_entries
 from sktensor_dp.statistics.reading import read
 
 __all__ = [
-    "check_combination",
-    "check_forecast_sizes",
     "checked_bounds",
     "checked_ranks",
     "checked_values",
     "coordinate_array",
-    "has_units",
-    "wanted_coordinates",
+    "coordinates_or_unknown",
 ]
 
 # Squares and ratios of squares of values within these neither overflow nor vanish.
 LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
-SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
+
 
 CATEGORIES = (
     "encode categories first, for example with sklearn.preprocessing.OrdinalEncoder, and number "
@@ -36,37 +32,27 @@ CATEGORIES = (
 )
 
 
-def has_units(estimator: Any) -> bool:
-    """Whether units have parameters of their own, or AttributeError."""
-    if estimator.privacy_unit == "slice":
-        return True
-    raise AttributeError(
-        "fold_in is for privacy_unit='slice'; where the unit is an entry all parameters are "
-        "released, and predict uses them."
-    )
-
-
-def check_combination(estimator: Any) -> None:
-    """Refuse parameters that are right, each by itself, and do not go together."""
-    if estimator.privacy_unit == "slice" and estimator.perturbation not in SLICE_PERTURBATIONS:
-        raise ValueError(
-            f"privacy_unit='slice' needs perturbation 'auto' or 'sufficient_statistics', got "
-            f"{estimator.perturbation!r}."
-        )
-    if estimator.perturbation == "gradient" and estimator.max_iter == 0:
-        raise ValueError("perturbation='gradient' needs max_iter >= 1, or None.")
-
-
-def check_forecast_sizes(n_observed: int, shape: Sequence[int]) -> None:
-    """Refuse sizes that no tensor has."""
-    lengths = dict(zip((f"shape[{m}]" for m in range(len(shape))), shape, strict=True))
-    check_sizes(n_observed=n_observed, **lengths)
-    if len(shape) < 2:
-        raise ValueError(f"shape must have two lengths or more, got {len(shape)}.")
-
-
 def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
-    """Numbers of shape (n, n_modes) from what may be a frame or a list; errors show none."""
+    """Numbers of shape (n, n_modes) from what may be a frame or a list.
+
+    Parameters
+    ----------
+    estimator : object
+        Its ``n_features_in_`` and ``feature_names_in_`` are set or compared.
+    X : object
+        Coordinates.
+    reset : bool
+        Whether they are set.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    ValueError
+        If it is no table of numbers; the message shows none of them.
+    """
     if sp.issparse(X):
         raise TypeError(
             f"Sparse data was passed for X: a {type(X).__name__}. Use '.toarray()' to convert a "
@@ -98,7 +84,7 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     return numbers
 
 
-def wanted_coordinates(given: NDArray[Any]) -> NDArray[np.intp]:
+def coordinates_or_unknown(given: NDArray[Any]) -> NDArray[np.intp]:
     """Coordinates to predict at, -1 for those below 0: of rows that nothing is known of."""
     numeric = given.dtype.kind in "iuf"
     unknown = given < 0 if numeric else np.zeros(given.shape, dtype=bool)
@@ -127,11 +113,10 @@ def _plain(array: NDArray[Any], message: str) -> NDArray[Any]:
         raise ValueError(message)
     if array.dtype.kind != "O":
         return array
-    name = message[:1]
     # numpy's own message quotes the entry.
     return read(
-        lambda: named(lambda: array.astype(np.float64), name),
-        name,
+        lambda: array.astype(np.float64),
+        message[:1],
         lambda quoting: message if quoting.startswith("could not convert") else None,
     )
 

@@ -3,7 +3,9 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from sktensor_dp.estimator.memory import check_memory
 from sktensor_dp.privacy.calibration import gaussian_mu
@@ -13,6 +15,7 @@ from sktensor_dp.statistics.slice_queries import SharedFactorSums
 
 __all__ = [
     "CompletionPlan",
+    "ModelOptions",
     "SlicePlan",
     "check_model_size",
     "detectability",
@@ -63,6 +66,33 @@ def check_model_size(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class ModelOptions:
+    """Which model is fitted, whatever is released.
+
+    Attributes
+    ----------
+    ranks : tuple of n_modes int
+        Columns of each factor; all the same without a full core.
+    full_core : bool
+        Whether all combinations of columns are components (Tucker).
+    random_state : RandomState
+        Of starts.
+    regularization : float
+        What the variances of rows and of the core are divided by.
+    """
+
+    ranks: tuple[int, ...]
+    full_core: bool
+    random_state: np.random.RandomState
+    regularization: float
+
+    @property
+    def rank(self) -> int:
+        """Components of a CP model, which fit into any core."""
+        return min(self.ranks)
+
+
 @dataclass(frozen=True)
 class CompletionPlan:
     """Decisions that may depend on public numbers only.
@@ -80,6 +110,11 @@ class CompletionPlan:
     perturbation: str
     n_steps: int
     releases: ReleasePlan
+
+    @property
+    def seeks_components(self) -> bool:
+        """Whether more than mean and biases is sought."""
+        return self.perturbation != "sufficient_statistics" or self.n_steps > 0
 
 
 def detectability(n_observed: int, shape: Sequence[int], epsilon: float) -> float:
@@ -174,14 +209,23 @@ class SlicePlan:
 
     Attributes
     ----------
+    unit_mode : int
+        Mode of the units.
     n_sweeps : int
         Releases of each shared factor.
     releases : ReleasePlan
         The budget.
     """
 
+    unit_mode: int
     n_sweeps: int
     releases: ReleasePlan
+    perturbation: ClassVar[str] = "sufficient_statistics"
+
+    @property
+    def seeks_components(self) -> bool:
+        """Whether shared factors are released."""
+        return self.n_sweeps > 0
 
 
 def slice_detectability(
@@ -249,4 +293,4 @@ def plan_slices(
         shares["shared_row_sums"] -= FACTOR_SHARE
         shares["shared_factor_sums"] = FACTOR_SHARE
         uses["shared_factor_sums"] = n_sweeps * (len(shape) - 1)
-    return SlicePlan(n_sweeps, ReleasePlan.split(epsilon, delta, shares, uses))
+    return SlicePlan(unit_mode, n_sweeps, ReleasePlan.split(epsilon, delta, shares, uses))

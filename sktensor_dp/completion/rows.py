@@ -1,9 +1,14 @@
 """Rows of factors from noisy right-hand sides of their normal equations."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["posterior_rows", "unit_mean_square"]
+from sktensor_dp.statistics.entries import IndexSet
+from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
+
+__all__ = ["derivatives", "posterior_rows", "unit_mean_square"]
 
 Floats = NDArray[np.float64]
 
@@ -14,6 +19,15 @@ PRIOR_STEPS = 20
 LEAST_PRIOR, LEAST_RIDGE = 1e-8, 1e-12
 
 
+def derivatives(
+    index_set: IndexSet, factors: Sequence[Floats], core: Floats | None, mode: int
+) -> Floats:
+    """Of a model's values in the row of one factor: z of each entry; no core is a diagonal one."""
+    if core is None:
+        return CPJacobian(index_set, factors, False).rows(mode)
+    return TuckerJacobian(index_set, factors, core, False).rows(mode)
+
+
 def posterior_rows(
     sums: Floats,
     grams: Floats,
@@ -22,30 +36,9 @@ def posterior_rows(
     prior: float,
     regularization: float = 1.0,
 ) -> Floats:
-    """Posterior means of rows a, of which ``H a`` was seen with noise of known covariance.
-
-    Rows are normal with mean 0 and a common variance, which is estimated.
-
-    Parameters
-    ----------
-    sums : ndarray of shape (n_rows, r)
-        ``sum_e x_e z_e`` over the entries of each row, with noise.
-    grams : ndarray of shape (n_rows, r, r)
-        ``H = sum_e z_e z_e'``; 0 for rows without entries.
-    noise : ndarray of shape (n_rows, r, r)
-        Covariance of the noise of each sum.
-    residual : float
-        Variance of a value about the model.
-    prior : float
-        Variance to start from.
-    regularization : float, default=1.0
-        What the variance found is divided by, in the end.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, r)
-        0 where H is 0.
-    """
+    """Posterior means of rows a, of which ``H a`` was seen with noise of known covariance."""
+    # Rows are normal with mean 0 and a common variance, which is estimated from `prior` on,
+    # and divided by `regularization` in the end; 0 where H, of `grams`, is.
     r = sums.shape[1]
     seen = np.trace(grams, axis1=1, axis2=2) > 0
     found = np.zeros_like(sums)

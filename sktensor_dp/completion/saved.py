@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.completion.slice_recipes import SharedModel
+from sktensor_dp.completion.inference import SharedModel
 from sktensor_dp.model_files.fields import (
     Arrays,
     Field,

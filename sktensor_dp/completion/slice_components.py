@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
-from sklearn.utils import check_random_state
 
 from sktensor_dp.completion.rows import posterior_rows, unit_mean_square
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
@@ -30,59 +29,21 @@ LEAST_MOMENT = 1e-3
 
 def fit_components(
     curator: SliceCurator,
+    components: SharedComponents,
     level: float,
     deviation: float,
     effects: Sequence[SharedEffects],
     weights: Sequence[Floats],
-    ranks: Sequence[int],
     *,
-    full_core: bool,
     n_sweeps: int,
-    random_state: int | np.random.RandomState | None,
-    regularization: float = 1.0,
+    regularization: float,
 ) -> tuple[SharedComponents, float]:
-    """Release factors mode by mode, each given those before: expectation-maximisation.
-
-    Parameters
-    ----------
-    curator : SliceCurator
-        Holder of the entries.
-    level : float
-        Released mean level of units, minus the middle of the bounds.
-    deviation : float
-        Released deviation of values about their unit's level.
-    effects : sequence of SharedEffects
-        Released, one per shared mode.
-    weights : sequence of ndarray of shape (n_m,)
-        Released weight of the entries in each row of each shared mode.
-    ranks : sequence of int
-        Columns of each shared factor.
-    full_core : bool
-        Whether all combinations of columns count.
-    n_sweeps : int
-        Over the shared modes.
-    random_state : int, RandomState or None
-        Seeds the start.
-    regularization : float, default=1.0
-        What the variance of rows is divided by.
-
-    Returns
-    -------
-    components : SharedComponents
-    noise_variance : float
-        Of values about the whole model.
-    """
-    rng = check_random_state(random_state)
-    factors = [rng.standard_normal((len(w), r)) for w, r in zip(weights, ranks, strict=True)]
-    components = SharedComponents(
-        tuple(np.linalg.qr(f)[0] * np.sqrt(len(f)) if len(f) >= f.shape[1] else f for f in factors),
-        full_core,
-    )
+    """Factors released mode by mode, each given those before, and the variance they leave."""
     start = deviation * np.sqrt(COMPONENT_VARIANCE)
     components = components.with_factor(0, components.factors[0] * start)
     noise_variance = deviation**2
-    for step in range(n_sweeps * len(ranks)):
-        mode = step % len(ranks)
+    for step in range(n_sweeps * len(weights)):
+        mode = step % len(weights)
         components = _scale_moved(components, mode)
         query = SharedFactorSums(
             mode, curator.shape, level, tuple(effects), components, noise_variance,

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.sums import split_sum
+from sktensor_dp.tensor.entries import SortedEntries
 
 __all__ = ["EntryChunks", "IndexSet", "SliceChunks", "as_entries"]
 
@@ -121,36 +121,16 @@ class _Range:
         return np.clip(np.clip(values, -reach, reach) - self.middle, -self.half, self.half)
 
 
-class IndexSet:
-    """Where values were observed. Public, wherever the unit of privacy is a value.
+class IndexSet(SortedEntries):
+    """Where values were observed, with sums over rows whose rounding is bounded.
 
-    Parameters
-    ----------
-    coordinates : ndarray of intp of shape (n_observed, n_modes)
-        As from :func:`as_entries`.
-    shape : tuple of n_modes int
-        Number of rows of each mode.
+    Public, wherever the unit of privacy is a value; parameters as of
+    :class:`~sktensor_dp.tensor.SortedEntries`.
     """
 
     def __init__(self, coordinates: Integers, shape: tuple[int, ...]) -> None:
-        self.coordinates = coordinates
-        self.shape = shape
+        super().__init__(coordinates, shape)
         self._incidences: dict[int, Any] = {}
-
-    @property
-    def n_observed(self) -> int:
-        """Number of entries; an entry observed twice counts twice."""
-        return len(self.coordinates)
-
-    def rows(self, mode: int) -> Integers:
-        """Row of each entry in a mode, of shape (n_observed,)."""
-        return self.coordinates[:, mode]
-
-    @cached_property
-    def counts(self) -> list[Floats]:
-        """Number of entries in each row of each mode."""
-        modes = enumerate(self.shape)
-        return [np.bincount(self.rows(m), minlength=n).astype(float) for m, n in modes]
 
     def sums(self, mode: int, terms: Floats) -> Floats:
         """Sums over the entries of each row of a mode.
@@ -167,12 +147,11 @@ class IndexSet:
         ndarray of shape (shape[mode],) or (shape[mode], r)
         """
         if mode not in self._incidences:
-            order = np.argsort(self.rows(mode), kind="stable")
-            ends = np.cumsum(self.counts[mode]).astype(np.intp)
-            layout = (np.ones(len(order)), order, np.concatenate([[0], ends]))
-            self._incidences[mode] = sp.csr_array(layout, shape=(self.shape[mode], len(order)))
+            layout = (np.ones(self.n_entries), self.order(mode), self.row_pointers(mode))
+            size = (self.shape[mode], self.n_entries)
+            self._incidences[mode] = sp.csr_array(layout, shape=size)
         incidences = self._incidences[mode]
-        squares = float(np.square(self.counts[mode]).sum())
+        squares = float(np.square(self.counts[mode].astype(np.float64)).sum())
         return split_sum(lambda part: np.asarray(incidences @ part), terms, squares)
 
     def maxima(self, mode: int, terms: Floats) -> Floats:

@@ -34,10 +34,10 @@ class Jacobian(Protocol):
         """``sum_e weights_e J_e``, of shape (n_parameters,)."""
 
     def norms(self) -> Floats:
-        """L2 norm of each J_e, of shape (n_observed,)."""
+        """L2 norm of each J_e, of shape (n_entries,)."""
 
     def absolute_norms(self) -> Floats:
-        """L1 norm of each J_e, of shape (n_observed,)."""
+        """L1 norm of each J_e, of shape (n_entries,)."""
 
 
 class _MultilinearJacobian:
@@ -62,7 +62,7 @@ class _MultilinearJacobian:
         return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
     def rows(self, mode: int) -> Floats:
-        """Derivatives of the multilinear part in the rows of a factor: z, (n_observed, r)."""
+        """Derivatives of the multilinear part in the rows of a factor: z, (n_entries, r)."""
         raise NotImplementedError
 
     def scatter(self, weights: Floats) -> Floats:
@@ -76,23 +76,23 @@ class _MultilinearJacobian:
         return np.concatenate(parts)
 
     def norms(self) -> Floats:
-        """L2 norm of each J_e, of shape (n_observed,)."""
+        """L2 norm of each J_e, of shape (n_entries,)."""
         return np.sqrt(self._added(np.square) + self._core_norms(2) ** 2)
 
     def absolute_norms(self) -> Floats:
-        """L1 norm of each J_e, of shape (n_observed,)."""
+        """L1 norm of each J_e, of shape (n_entries,)."""
         return self._added(np.abs) + self._core_norms(1)
 
     def _added(self, of: np.ufunc) -> Floats:
         ones = float(1 + len(self.factors)) if self.offsets else 0.0
-        total = np.full(self.index_set.n_observed, ones)
+        total = np.full(self.index_set.n_entries, ones)
         for m in range(len(self.factors)):
             total += of(self.rows(m)).sum(axis=1)
         return total
 
     def _core_norms(self, order: int) -> Floats:
         """Norms of the parts that belong to no factor."""
-        return np.zeros(self.index_set.n_observed)
+        return np.zeros(self.index_set.n_entries)
 
     def _gathered(self, mode: int) -> Floats:
         return self.factors[mode][self.index_set.rows(mode)]
@@ -120,7 +120,7 @@ class CPJacobian(_MultilinearJacobian):
 
     def rows(self, mode: int) -> Floats:
         """Products of the rows of the other factors."""
-        result = np.ones((self.index_set.n_observed, self.factors[0].shape[1]))
+        result = np.ones((self.index_set.n_entries, self.factors[0].shape[1]))
         for k in range(len(self.factors)):
             if k != mode:
                 result *= self._gathered(k)
@@ -159,7 +159,7 @@ class TuckerJacobian(_MultilinearJacobian):
     def rows(self, mode: int) -> Floats:
         """The core times the rows of the other factors."""
         unfolded = np.moveaxis(self.core, mode, 0).reshape(self.core.shape[mode], -1)
-        result = np.empty((self.index_set.n_observed, len(unfolded)))
+        result = np.empty((self.index_set.n_entries, len(unfolded)))
         others = [k for k in range(len(self.factors)) if k != mode]
         for block in self._blocks:
             result[block] = self._products(others, block) @ unfolded.T
@@ -170,7 +170,7 @@ class TuckerJacobian(_MultilinearJacobian):
         *others, last = range(len(self.factors))
         core = AccurateSum()
         step = min(ENTRIES_AT_ONCE, max(1, BLOCK_NUMBERS // self.core.size))
-        for block in blocks(self.index_set.n_observed, step):
+        for block in blocks(self.index_set.n_entries, step):
             own = self.factors[last][self.index_set.rows(last)[block]] * weights[block, None]
             core.add(self._products(others, block).T @ own)
         return np.concatenate([super().scatter(weights), core.value().ravel()])
@@ -193,5 +193,5 @@ class TuckerJacobian(_MultilinearJacobian):
     @cached_property
     def _blocks(self) -> list[slice]:
         step = max(1, BLOCK_NUMBERS // self.core.size)
-        n_observed = self.index_set.n_observed
-        return [slice(start, start + step) for start in range(0, n_observed, step)]
+        n_entries = self.index_set.n_entries
+        return [slice(start, start + step) for start in range(0, n_entries, step)]

@@ -35,7 +35,7 @@ class RowFrames:
         Where values were observed; public.
     mode : int
         Whose rows.
-    rows : ndarray of shape (n_observed, r)
+    rows : ndarray of shape (n_entries, r)
         z of each entry; public.
     regularization : float or ndarray of shape (r,)
         Diagonal of the ridge, >= 0. It is raised to 1e-10 of the trace of ``sum z z'``.
@@ -62,10 +62,10 @@ class RowFrames:
         regularization: float | Floats,
         kinds: tuple[str, ...] = ("isotropic", "leverage", "solution"),
     ) -> None:
-        if rows.shape[0] != index_set.n_observed or not (np.abs(rows) <= LARGEST).all():
+        if rows.shape[0] != index_set.n_entries or not (np.abs(rows) <= LARGEST).all():
             raise ValueError(
                 f"rows must hold numbers of size {LARGEST:g} at most, a row for each of the "
-                f"{index_set.n_observed} entries; got shape {rows.shape}."
+                f"{index_set.n_entries} entries; got shape {rows.shape}."
             )
         check_array("the regularization", regularization, LARGEST**2, least=0.0)
         self.index_set, self.mode, self.rows, self.shapes = index_set, mode, rows, kinds

@@ -28,9 +28,9 @@ Integers = NDArray[np.intp]
 
 
 class SortedEntries:
-    """Coordinates of observed entries, sorted by every mode.
+    """Coordinates of observed entries, sorted by a mode when that is first asked for.
 
-    Memory is n_modes^2 integers per entry, whatever the shape.
+    Memory is n_modes^2 integers per entry at most, whatever the shape.
 
     Parameters
     ----------
@@ -71,16 +71,11 @@ class SortedEntries:
         self.coordinates = as_coordinates(coordinates, self.shape)
         if len(self.coordinates) == 0:
             raise ValueError("coordinates must have at least one row; got none.")
-        self.counts: list[Integers] = []
-        self._order: list[Integers] = []
-        self._sorted: list[list[Integers]] = []
-        for mode, length in enumerate(self.shape):
-            # Short integers are sorted by radix: several times as fast.
-            key = self.coordinates[:, mode].astype(np.min_scalar_type(length))
-            order = np.argsort(key, kind="stable")
-            self._order.append(order)
-            self._sorted.append([column[order] for column in self.coordinates.T])
-            self.counts.append(np.bincount(self.coordinates[:, mode], minlength=length))
+        self.counts: list[Integers] = [
+            np.bincount(self.rows(mode), minlength=n) for mode, n in enumerate(self.shape)
+        ]
+        self._orders: dict[int, Integers] = {}
+        self._sorted: dict[int, list[Integers]] = {}
 
     @property
     def n_entries(self) -> int:
@@ -96,12 +91,26 @@ class SortedEntries:
         """All modes but one."""
         return [k for k in range(self.n_modes) if k != mode]
 
+    def rows(self, mode: int) -> Integers:
+        """Row of each entry in a mode, of shape (n_entries,)."""
+        return self.coordinates[:, mode]
+
+    def order(self, mode: int) -> Integers:
+        """Places of the entries, of shape (n_entries,), by their rows in a mode."""
+        if mode not in self._orders:
+            # Short integers are sorted by radix: several times as fast.
+            key = self.rows(mode).astype(np.min_scalar_type(self.shape[mode]))
+            self._orders[mode] = np.argsort(key, kind="stable")
+        return self._orders[mode]
+
     def sort(self, values: ArrayLike, mode: int) -> Floats:
         """Values of the entries, of shape (n_entries,), in the order of a mode."""
-        return np.asarray(values, dtype=np.float64)[self._order[mode]]
+        return np.asarray(values, dtype=np.float64)[self.order(mode)]
 
     def sorted_coordinates(self, mode: int) -> list[Integers]:
         """Coordinates in every mode, each of shape (n_entries,), in the order of one."""
+        if mode not in self._sorted:
+            self._sorted[mode] = [column[self.order(mode)] for column in self.coordinates.T]
         return self._sorted[mode]
 
     def row_sums(self, values: ArrayLike, mode: int) -> Floats:
@@ -130,7 +139,7 @@ class SortedEntries:
 
     def sorted_others(self, effects: Sequence[Floats], mode: int) -> Floats:
         """Sum over the other modes of an effect per row, in the order of the mode."""
-        columns, (first, *others) = self._sorted[mode], self.others(mode)
+        columns, (first, *others) = self.sorted_coordinates(mode), self.others(mode)
         total = effects[first].take(columns[first])
         for k in others:
             total += effects[k].take(columns[k])
@@ -152,7 +161,7 @@ class SortedEntries:
         starts : ndarray of shape (n_block_rows,)
             Where their entries begin, counted from the block's beginning.
         """
-        sorted_rows = self._sorted[mode][mode]
+        sorted_rows = self.sorted_coordinates(mode)[mode]
         for first in range(0, self.n_entries, _BLOCK_ENTRIES):
             span = slice(first, min(first + _BLOCK_ENTRIES, self.n_entries))
             rows = sorted_rows[span]

@@ -48,7 +48,7 @@ def weights(rng: Rng, places: IndexSet) -> Floats:
 
 
 def frames(rng: Rng, places: IndexSet, kinds: tuple[str, ...]) -> RowFrames:
-    rows = derivatives(rng, places.n_observed)
+    rows = derivatives(rng, places.n_entries)
     ridge = 10 ** rng.uniform(-6, 2, rows.shape[1]) * (rng.random() < 0.8)
     return RowFrames(places, int(rng.integers(len(places.shape))), rows, ridge, kinds)
 
@@ -65,7 +65,7 @@ def jacobian(rng: Rng, places: IndexSet) -> CPJacobian | TuckerJacobian:
 
 
 def gradients(rng: Rng, places: IndexSet, half: float, clipped: bool) -> EntryGradients:
-    predictions = 3 * half * rng.standard_normal(places.n_observed)
+    predictions = 3 * half * rng.standard_normal(places.n_entries)
     limit = half * 10 ** rng.uniform(-2, 1) if clipped else math.inf
     return EntryGradients(jacobian(rng, places), half, predictions, limit)
 
@@ -103,7 +103,7 @@ every_entry_case = pytest.mark.parametrize("case", ENTRY_CASES)
 
 def entry_query(case: str, rng: Rng) -> tuple[Any, IndexSet, tuple[float, float]]:
     places, limits = index_set(rng), bounds(rng)
-    chunk = EntryChunks(places.coordinates, np.zeros(places.n_observed), places.shape, limits)
+    chunk = EntryChunks(places.coordinates, np.zeros(places.n_entries), places.shape, limits)
     return ENTRY_CASES[case][1](rng, places, chunk.half), places, limits
 
 
@@ -147,7 +147,7 @@ def test_no_value_moves_a_total_beyond_the_sensitivity(case, seed):
     rng = np.random.default_rng(seed)
     for _ in range(12):
         query, places, limits = entry_query(case, rng)
-        values, others = (raw(rng, places.n_observed, limits) for _ in range(2))
+        values, others = (raw(rng, places.n_entries, limits) for _ in range(2))
         for moved in moves(query, places, limits, values, others):
             assert max(shares(moved, query)) <= 1 + 1e-12 * (case == "entries")
 
@@ -158,7 +158,7 @@ def test_the_worst_value_attains_the_sensitivity(case, seed):
     rng = np.random.default_rng(seed)
     for _ in range(12):
         query, places, limits = entry_query(case, rng)
-        ends = (np.full(places.n_observed, end) for end in limits)
+        ends = (np.full(places.n_entries, end) for end in limits)
         found = [shares(moved, query) for moved in moves(query, places, limits, *ends)]
         l2, l1 = np.max(found, axis=0)
         slack = 1 if case == "entries" else SUM_SLACK
@@ -177,7 +177,7 @@ def test_every_row_of_a_factor_attains_the_sensitivity(case, seed):
     rng = np.random.default_rng(seed)
     for _ in range(5):
         query, places, limits = entry_query(case, rng)
-        ends = (np.full(places.n_observed, end) for end in limits)
+        ends = (np.full(places.n_entries, end) for end in limits)
         found = [shares(moved, query)[0] for moved in moves(query, places, limits, *ends)]
         largest = places.maxima(query.frames.mode, np.array(found))
         hidden = (query.frames.rows != 0).any(axis=1).astype(float)
@@ -191,7 +191,7 @@ def test_a_value_moves_one_row_of_a_factor(case, seed):
     """What noise that is drawn row by row rests on."""
     rng = np.random.default_rng(seed)
     query, places, limits = entry_query(case, rng)
-    ends = (np.full(places.n_observed, end) for end in limits)
+    ends = (np.full(places.n_entries, end) for end in limits)
     for e, moved in enumerate(moves(query, places, limits, *ends)):
         rows = np.flatnonzero((moved != 0).any(axis=1))
         assert set(rows) <= {places.rows(query.frames.mode)[e]}
@@ -218,7 +218,7 @@ def test_coordinates_are_those_of_the_mechanism(case, seed):
     """A law gets these numbers divided by the sensitivity, so a move in them is a move there."""
     rng, entry = np.random.default_rng(seed), CATALOGUE[ENTRY_CASES[case][0]]
     query, places, limits = entry_query(case, rng)
-    values = raw(rng, places.n_observed, limits)
+    values = raw(rng, places.n_entries, limits)
     assert isinstance(query, entry.query)
     total = query.total(EntryChunks(places.coordinates, values, places.shape, limits))
     for law in (entry.gaussian, entry.pure):
