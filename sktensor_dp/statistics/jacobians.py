@@ -8,7 +8,6 @@ product of the rows for the core. All of this is public where coordinates are.
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.entries import IndexSet
 from sktensor_dp.statistics.sums import AccurateSum, blocks
+from sktensor_dp.tensor.entries import khatri_rao_rows, kronecker_rows
 
 __all__ = ["CPJacobian", "Jacobian", "TuckerJacobian"]
 
@@ -94,9 +94,6 @@ class _MultilinearJacobian:
         """Norms of the parts that belong to no factor."""
         return np.zeros(self.index_set.n_entries)
 
-    def _gathered(self, mode: int) -> Floats:
-        return self.factors[mode][self.index_set.rows(mode)]
-
 
 class CPJacobian(_MultilinearJacobian):
     """Of ``sum_r prod_m a^m[i_m, r]``, in the mean, the biases and all factors.
@@ -120,11 +117,9 @@ class CPJacobian(_MultilinearJacobian):
 
     def rows(self, mode: int) -> Floats:
         """Products of the rows of the other factors."""
-        result = np.ones((self.index_set.n_entries, self.factors[0].shape[1]))
-        for k in range(len(self.factors)):
-            if k != mode:
-                result *= self._gathered(k)
-        return result
+        others = self.index_set.others(mode)
+        columns = self.index_set.coordinates[:, others]
+        return khatri_rao_rows([self.factors[k] for k in others], columns)
 
 
 class TuckerJacobian(_MultilinearJacobian):
@@ -160,8 +155,9 @@ class TuckerJacobian(_MultilinearJacobian):
         """The core times the rows of the other factors."""
         unfolded = np.moveaxis(self.core, mode, 0).reshape(self.core.shape[mode], -1)
         result = np.empty((self.index_set.n_entries, len(unfolded)))
-        others = [k for k in range(len(self.factors)) if k != mode]
-        for block in self._blocks:
+        others = self.index_set.others(mode)
+        step = max(1, BLOCK_NUMBERS // self.core.size)
+        for block in blocks(self.index_set.n_entries, step):
             result[block] = self._products(others, block) @ unfolded.T
         return result
 
@@ -184,14 +180,5 @@ class TuckerJacobian(_MultilinearJacobian):
 
     def _products(self, modes: list[int], block: slice) -> Floats:
         """Kronecker products of the rows of some factors, the last index running fastest."""
-        result = np.ones((len(self.index_set.rows(0)[block]), 1))
-        for k in modes:
-            own = self.factors[k][self.index_set.rows(k)[block]]
-            result = (result[:, :, None] * own[:, None, :]).reshape(len(own), -1)
-        return result
-
-    @cached_property
-    def _blocks(self) -> list[slice]:
-        step = max(1, BLOCK_NUMBERS // self.core.size)
-        n_entries = self.index_set.n_entries
-        return [slice(start, start + step) for start in range(0, n_entries, step)]
+        columns = self.index_set.coordinates[block][:, modes]
+        return kronecker_rows([self.factors[k] for k in modes], columns)

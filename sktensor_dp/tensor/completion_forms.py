@@ -9,7 +9,7 @@ import numpy as np
 
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.oracle import Floats
-from sktensor_dp.tensor.tucker_completion import TuckerCompletion
+from sktensor_dp.tensor.tucker_completion import TuckerCompletion, hosvd_form, mode_product
 
 __all__ = ["with_factors", "with_orthonormal_factors"]
 
@@ -95,18 +95,12 @@ def with_orthonormal_factors(
         padded = np.concatenate([factor, np.eye(n_rows, rank)], axis=1)
         frame, triangle = np.linalg.qr(padded)
         orthonormal.append(frame[:, :rank])
-        core = np.moveaxis(np.tensordot(triangle[:rank, :n_columns], core, axes=(1, mode)), 0, mode)
-    # Rotations that leave slices of the core orthogonal, by decreasing norm.
-    rotations = [
-        np.linalg.svd(np.moveaxis(core, mode, 0).reshape(rank, -1))[0]
-        for mode, rank in enumerate(core.shape)
-    ]
-    for mode, rotation in enumerate(rotations):
-        core = np.moveaxis(np.tensordot(rotation.T, core, axes=(1, mode)), 0, mode)
+        core = mode_product(core, triangle[:rank, :n_columns], mode)
+    orthonormal, core = hosvd_form(orthonormal, core)
     return TuckerCompletion(
         mean=model.mean,
         biases=model.biases,
-        factors=[U @ rotation for U, rotation in zip(orthonormal, rotations, strict=True)],
+        factors=orthonormal,
         core=core,
         noise_variance=model.noise_variance,
         n_iter=model.n_iter,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,8 +46,48 @@ _TINY = 1e-200
 _CONSTANT = 1e-14
 
 
+class Completion:
+    """What CP and Tucker models share: offsets, and factors with a row per index."""
+
+    mean: float
+    biases: list[Floats]
+    factors: list[Floats]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the modes."""
+        return tuple(len(bias) for bias in self.biases)
+
+    def predict(self, coordinates: ArrayLike) -> Floats:
+        """Values of the model at coordinates.
+
+        Parameters
+        ----------
+        coordinates : array-like of int, shape (n, n_modes)
+            Entries wanted. Of a row never seen, the other modes' biases remain.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If coordinates are not integers or lie outside the shape.
+        """
+        places = as_coordinates(coordinates, self.shape)
+        values = self.mean + row_effects(self.biases, places)
+        if self.factors[0].shape[1]:
+            values += self._multilinear(places)
+        return values
+
+    @abstractmethod
+    def _multilinear(self, coordinates: NDArray[np.intp]) -> Floats:
+        """Values of the part without offsets."""
+
+
 @dataclass(frozen=True, eq=False)
-class CPCompletion:
+class CPCompletion(Completion):
     """Mean, biases and a CP tensor: x = mean + sum_m b_m[i_m] + sum_j w_j prod_m a_mj[i_m].
 
     Parameters
@@ -91,37 +132,12 @@ class CPCompletion:
         return len(self.weights)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the modes."""
-        return tuple(len(bias) for bias in self.biases)
-
-    @property
     def component_variances(self) -> Floats:
         """Prior variance of each component's term at an entry, of shape (rank,)."""
         return self.weights**2 * np.prod(self.factor_scales, axis=0)
 
-    def predict(self, coordinates: ArrayLike) -> Floats:
-        """Values of the model at coordinates.
-
-        Parameters
-        ----------
-        coordinates : array-like of int, shape (n, n_modes)
-            Entries wanted. Of a row never seen, the other modes' biases remain.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            If coordinates are not integers or lie outside the shape.
-        """
-        wanted = as_coordinates(coordinates, self.shape)
-        values = self.mean + row_effects(self.biases, wanted)
-        if self.rank:
-            values += cp_values(self.factors, wanted, self.weights)
-        return values
+    def _multilinear(self, coordinates: NDArray[np.intp]) -> Floats:
+        return cp_values(self.factors, coordinates, self.weights)
 
 
 def complete_cp(

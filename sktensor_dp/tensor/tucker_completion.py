@@ -7,17 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.completion_start import fit_core, mode_subspaces
-from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
+from sktensor_dp.tensor.cp_completion import Completion, CPCompletion, complete_cp
 from sktensor_dp.tensor.entries import (
     SortedEntries,
-    as_coordinates,
     as_values,
     kronecker_rows,
-    row_effects,
     tucker_values,
 )
 from sktensor_dp.tensor.normal_equations import Design, normal_equations, solve_rows
@@ -39,7 +37,7 @@ _BLOCK_NUMBERS = 2**19
 
 
 @dataclass(frozen=True, eq=False)
-class TuckerCompletion:
+class TuckerCompletion(Completion):
     """Mean, biases and a Tucker tensor: x = mean + sum_m b_m[i_m] + core (x_m) U_m[i_m].
 
     Parameters
@@ -66,31 +64,8 @@ class TuckerCompletion:
     noise_variance: float
     n_iter: int
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the modes."""
-        return tuple(len(bias) for bias in self.biases)
-
-    def predict(self, coordinates: ArrayLike) -> Floats:
-        """Values of the model at coordinates.
-
-        Parameters
-        ----------
-        coordinates : array-like of int, shape (n, n_modes)
-            Entries wanted. Of a row never seen, the other modes' biases remain.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            If coordinates are not integers or lie outside the shape.
-        """
-        wanted = as_coordinates(coordinates, self.shape)
-        values = self.mean + row_effects(self.biases, wanted)
-        return values + tucker_values(self.core, self.factors, wanted)
+    def _multilinear(self, coordinates: NDArray[np.intp]) -> Floats:
+        return tucker_values(self.core, self.factors, coordinates)
 
 
 def complete_tucker(
@@ -257,18 +232,11 @@ class _Alternation:
     def completion(self, n_iter: int) -> TuckerCompletion:
         """The model in the values' own units, its core in the form of a HOSVD."""
         core = self._core * math.prod(self._roots) * self._deviation
-        factors = self.orthonormal_factors()
-        # Rotations of the factors, which the core undoes.
-        rotations = [
-            np.linalg.svd(np.moveaxis(core, m, 0).reshape(r, -1))[0]
-            for m, r in enumerate(core.shape)
-        ]
-        for mode, rotation in enumerate(rotations):
-            core = _mode_product(core, rotation.T, mode)
+        factors, core = hosvd_form(self.orthonormal_factors(), core)
         return TuckerCompletion(
             mean=self._offset + self._deviation * self._mean,
             biases=[self._deviation * b for b in self._biases],
-            factors=[U @ rotation for U, rotation in zip(factors, rotations, strict=True)],
+            factors=factors,
             core=core,
             noise_variance=self._deviation**2 * self._variance,
             n_iter=n_iter,
@@ -314,7 +282,7 @@ class _Alternation:
             self._bias_scales[mode] = max(variances[seen].mean(), _LEAST_VARIANCE)
         Q, R = np.linalg.qr(rows / self._roots[mode])
         self._factors[mode] = Q * self._roots[mode]
-        self._core = _mode_product(self._core, R, mode)
+        self._core = mode_product(self._core, R, mode)
 
     def _update_core(self) -> None:
         """Mean and core by ridge regression, the core's variance and the noise's by EM."""
@@ -344,7 +312,19 @@ class _Alternation:
         self._variance = max(self._residual / freedom, self._noise_floor)
 
 
-def _mode_product(core: Floats, matrix: Floats, mode: int) -> Floats:
+def hosvd_form(factors: Sequence[Floats], core: Floats) -> tuple[list[Floats], Floats]:
+    """Rotated so that slices of the core are orthogonal, by decreasing norm: the same values."""
+    rotations = [
+        np.linalg.svd(np.moveaxis(core, mode, 0).reshape(rank, -1))[0]
+        for mode, rank in enumerate(core.shape)
+    ]
+    for mode, rotation in enumerate(rotations):
+        core = mode_product(core, rotation.T, mode)
+    return [U @ rotation for U, rotation in zip(factors, rotations, strict=True)], core
+
+
+def mode_product(core: Floats, matrix: Floats, mode: int) -> Floats:
+    """The matrix times the unfolding of one mode."""
     return np.moveaxis(np.tensordot(matrix, core, axes=(1, mode)), 0, mode)
 
 
