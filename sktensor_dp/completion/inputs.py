@@ -33,26 +33,7 @@ CATEGORIES = (
 
 
 def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
-    """Numbers of shape (n, n_modes) from what may be a frame or a list.
-
-    Parameters
-    ----------
-    estimator : object
-        Its ``n_features_in_`` and ``feature_names_in_`` are set or compared.
-    X : object
-        Coordinates.
-    reset : bool
-        Whether they are set.
-
-    Returns
-    -------
-    ndarray
-
-    Raises
-    ------
-    ValueError
-        If it is no table of numbers; the message shows none of them.
-    """
+    """Numbers of shape (n, n_modes) from what may be a frame or a list."""
     if sp.issparse(X):
         raise TypeError(
             f"Sparse data was passed for X: a {type(X).__name__}. Use '.toarray()' to convert a "
@@ -128,13 +109,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def checked_bounds(estimator: Any) -> tuple[float, float]:
-    """The public range of values.
-
-    Raises
-    ------
-    ValueError
-        If it is not given, or is not one.
-    """
+    """The public range of values."""
     name, bounds = type(estimator).__name__, estimator.bounds
     if bounds is None:
         raise ValueError(
@@ -158,13 +133,7 @@ def checked_bounds(estimator: Any) -> tuple[float, float]:
 
 
 def checked_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
-    """One rank for each mode.
-
-    Raises
-    ------
-    ValueError
-        If they are not positive integers, or one that was given for a mode exceeds it.
-    """
+    """One rank for each mode."""
     if isinstance(rank, int | np.integer):
         return tuple(min(int(rank), n) for n in shape)
     count = Number(1, np.inf, integer=True)

@@ -42,10 +42,8 @@ FACTOR_SHARE, OBSERVED_SHARE, EXACT_SWEEPS = 0.6, 1 / 4, 20
 
 
 def least_numbers(shape: Sequence[int], ranks: Sequence[int], perturbation: str) -> float:
-    """Numbers that a fit holds at a time, at least: measured, and rounded down.
-
-    Rows have a covariance each, of a few matrices of their rank, and a core is dense.
-    """
+    """Numbers that a fit holds at a time, at least: measured, and rounded down."""
+    # Rows have a covariance each, of a few matrices of their rank, and a core is dense.
     values = VALUES_NUMBERS if perturbation in ("input", "output") else 0
     rows = sum(
         n * (ROW_NUMBERS + values + ROW_SQUARES * float(r) ** 2)
@@ -118,11 +116,9 @@ class CompletionPlan:
 
 
 def detectability(n_observed: int, shape: Sequence[int], epsilon: float) -> float:
-    """Eigenvalue of a component worth finding over the edge of the noise.
-
-    In the Gram matrix of the best unfolding of the values themselves, released with a
-    noise of pure epsilon: above 1 components can be found in them.
-    """
+    """Eigenvalue of a component worth finding over the edge of the noise."""
+    # In the Gram matrix of the best unfolding of the values themselves, released with a noise
+    # of pure epsilon: above 1 components can be found in them.
     if math.isinf(epsilon):
         return math.inf
     noise = piecewise_deviation(epsilon) ** 2 + RESIDUAL**2
@@ -141,27 +137,7 @@ def plan_completion(
     perturbation: str,
     max_iter: int | None,
 ) -> CompletionPlan:
-    """Choose releases and split the budget, where the unit is a value.
-
-    Parameters
-    ----------
-    n_observed : int
-        Number of values; public.
-    shape : sequence of n_modes int
-        Of the tensor; public.
-    rank : int, default=1
-        Of the model; without components mean and biases are all that is sought.
-    epsilon, delta : float
-        Budget. Noise of pure epsilon is used wherever it is the smaller one.
-    perturbation : str
-        As asked for; ``"auto"`` chooses.
-    max_iter : int or None
-        Sweeps or steps; None chooses.
-
-    Returns
-    -------
-    CompletionPlan
-    """
+    """Choose releases and split the budget, where the unit is a value."""
     piecewise_deviation(epsilon)  # refuses an epsilon too small for the law
     found = detectability(n_observed, shape, epsilon) >= 1
     if perturbation == "auto":
@@ -231,11 +207,9 @@ class SlicePlan:
 def slice_detectability(
     shape: Sequence[int], unit_mode: int, epsilon: float, delta: float
 ) -> float:
-    """Length of a component worth finding over that of the noise, in one shared factor.
-
-    Of the hardest mode, for a model of one component and units of which a quarter of the
-    cells have entries; above 1 components can be found.
-    """
+    """Length of a component worth finding over that of the noise, in one shared factor."""
+    # Of the hardest mode, for a model of one component and units of which a quarter of the
+    # cells have entries; above 1 components can be found.
     if delta == 0:
         return 0.0
     if math.isinf(epsilon):
@@ -263,25 +237,7 @@ def plan_slices(
     delta: float,
     max_iter: int | None,
 ) -> SlicePlan:
-    """Split the budget where the unit is a slice.
-
-    Parameters
-    ----------
-    shape : sequence of n_modes int
-        Of the tensor; all modes but the units' are shared.
-    rank : int
-        Of the model.
-    unit_mode : int
-        Mode of the units.
-    epsilon, delta : float
-        Budget. Components need delta > 0.
-    max_iter : int or None
-        Sweeps over the shared factors; None chooses.
-
-    Returns
-    -------
-    SlicePlan
-    """
+    """Split the budget where the unit is a slice."""
     n_sweeps = max_iter
     if n_sweeps is None:
         found = slice_detectability(shape, unit_mode, epsilon, delta) >= 1

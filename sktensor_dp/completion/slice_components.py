@@ -82,12 +82,10 @@ def _factor(
     n_units: int,
     regularization: float,
 ) -> Floats:
-    """Rows that explain the released sums, shrunk by their noise.
-
-    The second moment of slopes is a property of the model whatever its scale: scaling the
-    result by its root (parameter expansion) makes up for what clipping and empty units
-    take from it.
-    """
+    """Rows that explain the released sums, shrunk by their noise."""
+    # The second moment of slopes is a property of the model whatever its scale: scaling the
+    # result by its root (parameter expansion) makes up for what clipping and empty units take
+    # from it.
     values, vectors = np.linalg.eigh(noisy.moment)
     trace = max(float(values.sum()), 1e-6)
     moment = (vectors * np.maximum(values, LEAST_MOMENT * trace)) @ vectors.T

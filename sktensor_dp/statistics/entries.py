@@ -25,30 +25,7 @@ SUM_SLACK = 1 + 1e-6
 def as_entries(
     coordinates: Any, values: Any, shape: Sequence[int] | None = None
 ) -> tuple[Integers, Floats, tuple[int, ...]]:
-    """Validated coordinates and values of the observed entries of a tensor.
-
-    Parameters
-    ----------
-    coordinates : array-like of shape (n_observed, n_modes)
-        Integers >= 0, of an integer or a floating-point type; at least two modes.
-    values : array-like of shape (n_observed,)
-        Finite real numbers.
-    shape : sequence of n_modes int, optional
-        Number of rows of each mode; the largest coordinate plus one where it is not
-        given, which then counts as public.
-
-    Returns
-    -------
-    coordinates : ndarray of intp of shape (n_observed, n_modes)
-    values : ndarray of shape (n_observed,)
-    shape : tuple of n_modes int
-
-    Raises
-    ------
-    ValueError
-        If any of this does not hold. The message speaks to the holder of the data and
-        shows none of it.
-    """
+    """Validated coordinates and values of the observed entries of a tensor."""
     X = np.asarray(coordinates)
     if X.ndim != 2 or X.shape[1] < 2:
         raise ValueError(
@@ -133,19 +110,7 @@ class IndexSet(SortedEntries):
         self._incidences: dict[int, Any] = {}
 
     def sums(self, mode: int, terms: Floats) -> Floats:
-        """Sums over the entries of each row of a mode.
-
-        Parameters
-        ----------
-        mode : int
-            Which rows.
-        terms : ndarray of shape (n_observed,) or (n_observed, r)
-            What entries add to their row.
-
-        Returns
-        -------
-        ndarray of shape (shape[mode],) or (shape[mode], r)
-        """
+        """Sums over the entries of each row of a mode."""
         if mode not in self._incidences:
             layout = (np.ones(self.n_entries), self.order(mode), self.row_pointers(mode))
             size = (self.shape[mode], self.n_entries)
@@ -161,19 +126,7 @@ class IndexSet(SortedEntries):
         return result
 
     def grams(self, mode: int, rows: Floats) -> Floats:
-        """Sums of ``z z'`` over the entries of each row.
-
-        Parameters
-        ----------
-        mode : int
-            Which rows.
-        rows : ndarray of shape (n_observed, r)
-            z of each entry.
-
-        Returns
-        -------
-        ndarray of shape (shape[mode], r, r)
-        """
+        """Sums of ``z z'`` over the entries of each row."""
         r = rows.shape[1]
         result = np.empty((self.shape[mode], r, r))
         for a in range(r):
@@ -182,17 +135,7 @@ class IndexSet(SortedEntries):
         return result
 
     def balanced_weights(self, power: float = 0.5) -> Floats:
-        """Weights of each entry over modes, that sum to 1 and favour rows with few entries.
-
-        Parameters
-        ----------
-        power : float, default=0.5
-            Weights are in proportion to this power of 1 over the entries of the row.
-
-        Returns
-        -------
-        ndarray of shape (n_observed, n_modes)
-        """
+        """Weights of each entry over modes, that sum to 1 and favour rows with few entries."""
         columns = [self.counts[m][self.rows(m)] ** -power for m in range(len(self.shape))]
         weights = np.column_stack(columns)
         return weights / weights.sum(axis=1, keepdims=True)

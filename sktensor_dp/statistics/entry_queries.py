@@ -152,7 +152,7 @@ class RidgeBlock(FactorSums):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.frames.shapes != ("solution",):
+        if self.frames.kinds != ("solution",):
             raise ValueError('frames must be of the kind "solution".')
 
     @property

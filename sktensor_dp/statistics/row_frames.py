@@ -68,7 +68,7 @@ class RowFrames:
                 f"{index_set.n_entries} entries; got shape {rows.shape}."
             )
         check_array("the regularization", regularization, LARGEST**2, least=0.0)
-        self.index_set, self.mode, self.rows, self.shapes = index_set, mode, rows, kinds
+        self.index_set, self.mode, self.rows, self.kinds = index_set, mode, rows, kinds
         self._grams = index_set.grams(mode, rows)
         ridge = np.broadcast_to(np.asarray(regularization, float), rows.shape[1:])
         least = LEAST_RIDGE * np.trace(self._grams, axis1=1, axis2=2)[:, None]
@@ -91,7 +91,7 @@ class RowFrames:
         best = np.full(len(A), np.inf)
         self.frames, self.inverses = np.zeros_like(A), np.zeros_like(A)
         self.largest = np.zeros(len(A))
-        for kind in self.shapes:
+        for kind in self.kinds:
             shape, inverse = shapes[kind]
             largest = self._maxima(inverse)
             error = solutions @ (shape * largest[:, None, None])

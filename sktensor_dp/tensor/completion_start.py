@@ -17,24 +17,19 @@ __all__ = ["core_components", "fit_core", "mode_subspaces", "start_cp"]
 
 # Up to this length of a mode the Gram matrix of its unfolding is formed.
 _DENSE_GRAM = 600
-
 # An unfolding with at least one entry in so many observed is multiplied as a dense one: it
 # takes no more memory than the sorted entries do, and BLAS is faster.
 _DENSE_SHARE = 8
-
 # A core of more entries is projected instead of solved for: its normal equations would
 # take over 8 MB, and all of the time.
 _MOST_SOLVED = 1024
-
 # Multiplications that the normal equations of a core may cost beyond 20 entries for
 # each unknown.
 _CORE_MULTIPLICATIONS = 2**34
-
 # The largest core that components are read from when there are three modes or more.
 _LARGEST_CORE = 4096
 
 _RANDOM_STARTS, _CORE_SWEEPS = 10, 200
-
 # Numbers that a block of Kronecker products may hold (8 MB of float64).
 _BLOCK_NUMBERS = 2**20
 
@@ -42,43 +37,12 @@ _BLOCK_NUMBERS = 2**20
 def mode_subspaces(
     entries: SortedEntries, values: Floats, ranks: Sequence[int], rng: np.random.Generator
 ) -> list[Floats]:
-    """Leading left singular vectors of every unfolding of the zero-filled tensor.
-
-    The Gram matrix of an unfolding is taken without its diagonal: that holds the
-    squares of the entries, which tell how many a row has and how noisy they are, while
-    products of two different entries have the signal's expectation.
-
-    Parameters
-    ----------
-    entries : SortedEntries
-        Observed entries.
-    values : ndarray of shape (n_entries,)
-        Centred values.
-    ranks : sequence of int
-        Vectors wanted of each mode, at most its length.
-    rng : Generator
-        Starts of the eigenvalue iterations.
-
-    Returns
-    -------
-    list of ndarray of shape (n_m, ranks[m])
-        Orthonormal columns.
-
-    References
-    ----------
-    D. Xia, M. Yuan, "On polynomial time methods for exact low-rank tensor completion",
-    Foundations of Computational Mathematics 2019 (the moment without its diagonal).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.completion_start import mode_subspaces
-    >>> from sktensor_dp.tensor.entries import SortedEntries
-    >>> entries = SortedEntries([[0, 0], [0, 1], [1, 0], [1, 1]], (3, 2))
-    >>> U, V = mode_subspaces(entries, np.ones(4), [1, 1], np.random.default_rng(0))
-    >>> np.abs(U).round(6).T
-    array([[0.707107, 0.707107, 0.      ]])
-    """
+    """Leading left singular vectors of every unfolding of the zero-filled tensor."""
+    # The Gram matrix of an unfolding is taken without its diagonal: that holds the squares of
+    # the entries, which tell how many a row has and how noisy they are, while products of two
+    # different entries have the signal's expectation.
+    # D. Xia, M. Yuan, "On polynomial time methods for exact low-rank tensor completion",
+    # Foundations of Computational Mathematics 2019 (the moment without its diagonal).
     subspaces = []
     for mode, rank in enumerate(ranks):
         unfolded = _unfold(entries, values, mode)
@@ -101,26 +65,9 @@ def fit_core(
     factors: Sequence[Floats],
     rng: np.random.Generator,
 ) -> Floats:
-    """Core of a Tucker model with given factors, by ridge regression on the entries.
-
-    The ridge is that of values which are all noise, and vanishes with the share of
-    unknowns to entries. Beyond 1024 unknowns the zero-filled tensor is projected.
-
-    Parameters
-    ----------
-    entries : SortedEntries
-        Observed entries.
-    values : ndarray of shape (n_entries,)
-        Centred values.
-    factors : sequence of ndarray of shape (n_m, r_m)
-        Orthonormal columns.
-    rng : Generator
-        Chooses entries where there are more than the fit needs.
-
-    Returns
-    -------
-    ndarray of shape (r_1, ..., r_M)
-    """
+    """Core of a Tucker model with given factors, by ridge regression on the entries."""
+    # The ridge is that of values which are all noise, and vanishes with the share of unknowns
+    # to entries. Beyond 1024 unknowns the zero-filled tensor is projected.
     ranks = [factor.shape[1] for factor in factors]
     size, n = math.prod(ranks), entries.n_entries
     is_solved = size <= _MOST_SOLVED
@@ -141,28 +88,10 @@ def fit_core(
 
 
 def core_components(core: Floats, rank: int, rng: np.random.Generator) -> list[Floats]:
-    """CP decomposition of a small dense tensor: the best of several random starts.
-
-    Parameters
-    ----------
-    core : ndarray of shape (r_1, ..., r_M)
-        Two or more modes.
-    rank : int
-        Number of components.
-    rng : Generator
-        Draws the starts.
-
-    Returns
-    -------
-    list of ndarray of shape (r_m, rank)
-        Vectors of the components as columns.
-
-    Notes
-    -----
-    Of a matrix only the sum of the components is unique. Its singular vectors are
-    rotated to components of like size: the last ones would be so small that shrinkage
-    takes them away before they are fitted.
-    """
+    """CP decomposition of a small dense tensor: the best of several random starts."""
+    # Of a matrix only the sum of the components is unique. Its singular vectors are rotated to
+    # components of like size: the last ones would be so small that shrinkage takes them away
+    # before they are fitted.
     size = float(np.linalg.norm(core))
     if size == 0.0:
         return [np.zeros((n, rank)) for n in core.shape]
@@ -176,27 +105,9 @@ def core_components(core: Floats, rank: int, rng: np.random.Generator) -> list[F
 def start_cp(
     entries: SortedEntries, values: Floats, rank: int, rng: np.random.Generator
 ) -> list[Floats]:
-    """Factors of a CP model to start from: subspaces, core, components of the core.
-
-    Alternating least squares from random factors gets stuck where components merge;
-    from here the components are already apart.
-
-    Parameters
-    ----------
-    entries : SortedEntries
-        Observed entries.
-    values : ndarray of shape (n_entries,)
-        Centred values.
-    rank : int
-        Number of components, at least 1.
-    rng : Generator
-        Draws the starts of the core's decomposition.
-
-    Returns
-    -------
-    list of ndarray of shape (n_m, rank)
-        The scale of a component is shared among the modes.
-    """
+    """Factors of a CP model to start from: subspaces, core, components of the core."""
+    # Alternating least squares from random factors gets stuck where components merge; from here
+    # the components are already apart.
     most = rank if entries.n_modes == 2 else int(_LARGEST_CORE ** (1 / entries.n_modes) + 1e-9)
     ranks = [min(rank, length, max(most, 1)) for length in entries.shape]
     subspaces = mode_subspaces(entries, values, ranks, rng)

@@ -26,22 +26,17 @@ __all__ = ["CPCompletion", "complete_cp"]
 # Sweeps of the mean and biases alone, before components are started on what they leave; and
 # with components, before convergence is looked at.
 _BIAS_SWEEPS, _LEAST_SWEEPS = 5, 4
-
 # Least noise variance relative to that of the targets: without noise the residual sum of
 # squares, a difference, is rounding.
 _LEAST_NOISE = 1e-14
-
 # Least prior variances: of a component relative to the largest one and to the values, of a
 # bias relative to the noise. Denormal numbers, in which smaller ones end, are ten times as
 # slow as others.
 _LEAST_COMPONENT, _LEAST_BIAS = 1e-12, 1e-10
-
 # Mean square, relative to the values, below which a component that is shrunk on becomes 0.
 _NEGLIGIBLE = 1e-24
-
 # Added to noise and biases, for values that the model meets exactly.
 _TINY = 1e-200
-
 # Values whose standard deviation is below this share of the largest are constant.
 _CONSTANT = 1e-14
 

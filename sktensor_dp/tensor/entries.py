@@ -20,7 +20,6 @@ __all__ = [
 # Entries read at once: three components of them (0.4 MB) and their six products stay
 # in a second-level cache.
 _BLOCK_ENTRIES = 2**14
-
 # Numbers that a block of values may hold at once (4 MB of float64).
 _BLOCK_NUMBERS = 2**19
 
@@ -178,22 +177,7 @@ def row_effects(effects: Sequence[Floats], coordinates: Integers) -> Floats:
 
 
 def khatri_rao_rows(factors: Sequence[Floats], coordinates: Integers) -> Floats:
-    """Products over the modes of the rows of factors, of shape (n, r).
-
-    Parameters
-    ----------
-    factors : sequence of ndarray of shape (n_m, r)
-        One factor per mode.
-    coordinates : ndarray of shape (n, n_modes)
-        Which rows to multiply.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.entries import khatri_rao_rows
-    >>> khatri_rao_rows([np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])], np.array([[0, 0]]))
-    array([[3., 8.]])
-    """
+    """Products over the modes of the rows of factors, of shape (n, r)."""
     product = factors[0][coordinates[:, 0]]
     for k in range(1, len(factors)):
         product *= factors[k][coordinates[:, k]]
@@ -213,24 +197,7 @@ def kronecker_rows(factors: Sequence[Floats], coordinates: Integers) -> Floats:
 def cp_values(
     factors: Sequence[Floats], coordinates: Integers, weights: Floats | None = None
 ) -> Floats:
-    """Values of sum_j weights[j] a_j (x) b_j (x) ... at coordinates, of shape (n,).
-
-    Parameters
-    ----------
-    factors : sequence of ndarray of shape (n_m, r)
-        Vectors of the components as columns.
-    coordinates : ndarray of shape (n, n_modes)
-        Entries wanted.
-    weights : ndarray of shape (r,), optional
-        By default 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.entries import cp_values
-    >>> cp_values([np.eye(2), np.eye(2)], np.array([[1, 1], [0, 1]]), np.array([5.0, 7.0]))
-    array([7., 0.])
-    """
+    """Values of sum_j weights[j] a_j (x) b_j (x) ... at coordinates, of shape (n,)."""
     rank = factors[0].shape[1]
     weights = np.ones(rank) if weights is None else weights
     values = np.empty(len(coordinates))
@@ -240,24 +207,7 @@ def cp_values(
 
 
 def tucker_values(core: Floats, factors: Sequence[Floats], coordinates: Integers) -> Floats:
-    """Values of the core times a factor in every mode, at coordinates: shape (n,).
-
-    Parameters
-    ----------
-    core : ndarray of shape (r_1, ..., r_M)
-        Core tensor.
-    factors : sequence of ndarray of shape (n_m, r_m)
-        One factor per mode.
-    coordinates : ndarray of shape (n, M)
-        Entries wanted.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.entries import tucker_values
-    >>> tucker_values(np.array([[2.0, 0.0]]), [np.ones((3, 1)), np.eye(2)], np.array([[2, 0]]))
-    array([2.])
-    """
+    """Values of the core times a factor in every mode, at coordinates: shape (n,)."""
     values = np.empty(len(coordinates))
     for span in _spans(len(coordinates), core.size):
         part = coordinates[span]

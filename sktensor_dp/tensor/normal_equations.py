@@ -17,7 +17,6 @@ __all__ = ["NormalEquations", "cp_normal_equations", "normal_equations", "solve_
 # A matrix with at least one entry in so many observed is multiplied as a dense one: it
 # costs no more memory than the entries do, and BLAS reads it faster.
 _DENSE_SHARE = 4
-
 # Without noise the ridge vanishes, and a row with fewer entries than components would be
 # singular but for this share of its Gram matrix.
 _LEAST_RIDGE = 1e-13
@@ -55,27 +54,9 @@ def normal_equations(
     targets: Floats,
     second_moments: Design | None = None,
 ) -> NormalEquations:
-    """Normal equations of all rows of a mode, one pass over the entries.
-
-    Parameters
-    ----------
-    entries : SortedEntries
-        Observed entries.
-    mode : int
-        Whose rows are solved for.
-    design : callable
-        Maps a span of entries in the order of the mode to their z, of shape (r, b).
-    targets : ndarray of shape (n_entries,)
-        In the order of the mode.
-    second_moments : callable, optional
-        Maps a span to the upper triangles of E[z z'], of shape (r (r + 1) / 2, b), row
-        by row; by default z z'.
-
-    Returns
-    -------
-    NormalEquations
-        With zeros for rows without an entry.
-    """
+    """Normal equations of all rows of a mode, one pass over the entries."""
+    # `design` maps a span of entries, in the order of the mode as `targets` are, to their z of
+    # shape (r, b); `second_moments` to upper triangles of E[z z'], row by row.
     sums: tuple[Floats, Floats, Floats] | None = None
     for span, rows, starts in entries.blocks(mode):
         z = design(span)
@@ -98,38 +79,7 @@ def cp_normal_equations(
     targets: Floats,
     second_moments: Sequence[Floats] | None = None,
 ) -> NormalEquations:
-    """Normal equations of a CP model, z the product of the rows of the other factors.
-
-    Parameters
-    ----------
-    entries : SortedEntries
-        Observed entries.
-    mode : int
-        Whose factor is solved for.
-    factors : sequence of ndarray of shape (n_m, r)
-        One factor per mode; that of `mode` is not read.
-    targets : ndarray of shape (n_entries,)
-        In the order of the mode.
-    second_moments : sequence of ndarray of shape (n_m, r, r), optional
-        E[a a'] of every row a of the factors, if they are random and independent; by
-        default a a'.
-
-    Returns
-    -------
-    NormalEquations
-        With ``gram`` the sum of the products of the second moments.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.entries import SortedEntries
-    >>> from sktensor_dp.tensor.normal_equations import cp_normal_equations
-    >>> entries = SortedEntries([[0, 0], [0, 1]], (1, 2))
-    >>> factors = [np.ones((1, 1)), np.array([[2.0], [3.0]])]
-    >>> equations = cp_normal_equations(entries, 0, factors, np.array([1.0, 10.0]))
-    >>> equations.gram, equations.moment
-    (array([[[13.]]]), array([[32.]]))
-    """
+    """Normal equations of a CP model, z the product of the rows of the other factors."""
     others = entries.others(mode)
     if len(others) == 1:
         return _matrix_equations(entries, mode, factors, targets, second_moments)
@@ -150,31 +100,9 @@ def solve_rows(
     bias_ridge: float | Floats | None,
     ridge: Floats,
 ) -> tuple[Floats, Floats, Floats]:
-    """Bias and factor row of each row of a mode, by joint ridge regression.
-
-    Minimises sum_e (x_e - b - z_e' a)^2 + bias_ridge b^2 + sum_j ridge[j] a[j]^2. Where
-    entries have weights, counts, sums and equations are those of the weighted entries.
-
-    Parameters
-    ----------
-    equations : NormalEquations
-        Sums over the entries of each row.
-    counts, sums : ndarray of shape (n_rows,)
-        Number of entries, and sum of targets.
-    bias_ridge : float, ndarray of shape (n_rows,) or None
-        None keeps every bias at 0.
-    ridge : ndarray of shape (r,) or (n_rows, r)
-        Penalties of the components.
-
-    Returns
-    -------
-    biases : ndarray of shape (n_rows,)
-        Zero where there is no entry.
-    rows : ndarray of shape (n_rows, r)
-        Zero where there is no entry.
-    penalised : ndarray of shape (n_rows, r, r)
-        ``gram`` with the ridge on its diagonal.
-    """
+    """Bias, factor row and penalised Gram matrix of each row of a mode, by joint ridge."""
+    # Minimises sum_e (x_e - b - z_e' a)^2 + bias_ridge b^2 + sum_j ridge[j] a[j]^2. Where
+    # entries have weights, counts, sums and equations are those of the weighted entries.
     n, rank = equations.moment.shape
     diagonal = np.arange(rank)
     penalised = equations.gram.copy()

@@ -28,59 +28,13 @@ def fit_row_sums(
     center: float = 0.0,
     max_iter: int = 30,
 ) -> CPCompletion:
-    """Fit mean and biases to noisy weighted sums of the values in every row.
-
-    The sum of row i of mode m is s = sum_e w_e (x_e - center) + noise over the row's
-    entries e, with x_e = mean + the biases of its rows + N(0, value_variance). Biases
-    are normal with mean 0 and a variance per mode, which is estimated; modes are updated
-    in turn. Coordinates and weights are known, so that the other modes' part of a sum is.
-
-    Parameters
-    ----------
-    entries : SortedEntries
-        Coordinates of the observed entries.
-    sums : sequence of array-like of shape (n_m,)
-        Noisy weighted sums, one array per mode.
-    weights : sequence of array-like of shape (n_entries,)
-        Weights of the entries in the sums of each mode, not negative.
-    noise_variance : float
-        Variance of the noise in each sum; 0 for exact sums.
-    value_variance : float
-        Variance of a value about mean and biases, positive.
-    center : float, default=0.0
-        What the values were reduced by before they were summed.
-    max_iter : int, default=30
-        Sweeps over the modes.
-
-    Returns
-    -------
-    CPCompletion
-        Of rank 0, with ``noise_variance`` that of a value, as given. A row whose weights
-        are all zero has bias 0.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range or a shape does not fit.
-
-    References
-    ----------
-    B. Efron, C. Morris, "Stein's estimation rule and its competitors: an empirical Bayes
-    approach", JASA 1973 (shrinkage by an estimated variance).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.entries import SortedEntries
-    >>> from sktensor_dp.tensor.row_effects import fit_row_sums
-    >>> entries = SortedEntries(np.argwhere(np.ones((2, 3))), (2, 3))
-    >>> values = np.array([4.0, 4.0, 4.0, 2.0, 2.0, 2.0])
-    >>> ones = np.ones(6)
-    >>> sums = [entries.row_sums(values, mode) for mode in range(2)]
-    >>> model = fit_row_sums(entries, sums, [ones, ones], 0.0, 0.01)
-    >>> model.predict([[0, 0], [1, 2]]).round(1)
-    array([4., 2.])
-    """
+    """Fit mean and biases to noisy weighted sums of the values in every row."""
+    # The sum of row i of mode m is s = sum_e w_e (x_e - center) + noise over the row's entries
+    # e, with x_e = mean + the biases of its rows + N(0, value_variance). Biases are normal with
+    # mean 0 and a variance per mode, which is estimated; modes are updated in turn. Coordinates
+    # and weights are known, so that the other modes' part of a sum is.
+    # B. Efron, C. Morris, "Stein's estimation rule and its competitors: an empirical Bayes
+    # approach", JASA 1973 (shrinkage by an estimated variance).
     _check(noise_variance, value_variance, max_iter)
     n_modes = entries.n_modes
     observed = _arrays("sums", sums, [(n,) for n in entries.shape])

@@ -13,7 +13,6 @@ __all__ = ["RowNoise"]
 
 # The prior of a row's variance weighs as much as so many of its entries.
 _PRIOR_ENTRIES = 20.0
-
 # Least variance of a row relative to the one they share.
 _LEAST_SHARE = 1e-6
 
@@ -45,17 +44,6 @@ class RowNoise:
     References
     ----------
     D. Rubin, D. Thayer, "EM algorithms for ML factor analysis", Psychometrika 1982.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.entries import SortedEntries
-    >>> from sktensor_dp.tensor.row_noise import RowNoise
-    >>> entries = SortedEntries(np.argwhere(np.ones((200, 2))), (200, 2))
-    >>> noise = RowNoise(entries, 1)
-    >>> variance = noise.update(np.array([200.0, 20000.0]), 10.0, 0.0)
-    >>> (variance / noise.precisions[1]).round(1)
-    array([ 1.8, 91.8])
     """
 
     def __init__(self, entries: SortedEntries, mode: int | None) -> None:
@@ -80,17 +68,7 @@ class RowNoise:
         return weighted
 
     def update(self, squares: Floats, variance: float, floor: float) -> float:
-        """Estimate the variances of the rows; return the one that they share.
-
-        Parameters
-        ----------
-        squares : ndarray of shape (n_m,)
-            Sums of the expected squared residuals over the entries of each row.
-        variance : float
-            The shared variance so far.
-        floor : float
-            Least variance of a row.
-        """
+        """Estimate the variances of the rows; return the one that they share."""
         assert self.mode is not None
         counts = self._entries.counts[self.mode]
         expected = (_PRIOR_ENTRIES * variance + squares) / (_PRIOR_ENTRIES + counts)

@@ -27,17 +27,6 @@ class SharedComponents:
         One per shared mode, in order.
     full_core : bool
         Whether all combinations of columns count.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.shared_components import SharedComponents
-    >>> a, b = np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])
-    >>> entry = np.array([[0, 0]])
-    >>> SharedComponents((a, b), full_core=False).rows(entry)
-    array([[3., 8.]])
-    >>> SharedComponents((a, b), full_core=True).rows(entry)
-    array([[3., 4., 6., 8.]])
     """
 
     factors: tuple[Floats, ...]
@@ -50,13 +39,7 @@ class SharedComponents:
         return int(np.prod(ranks)) if self.full_core else ranks[0]
 
     def rows(self, coordinates: NDArray[np.intp]) -> Floats:
-        """Derivatives z of values in a unit's weights, of shape (n, n_components).
-
-        Parameters
-        ----------
-        coordinates : ndarray of shape (n, n_shared_modes)
-            Of the entries, in the shared modes.
-        """
+        """Derivatives z of values in a unit's weights, of shape (n, n_components)."""
         product = kronecker_rows if self.full_core else khatri_rao_rows
         return product(self.factors, coordinates)
 
@@ -71,39 +54,14 @@ class SharedComponents:
         return khatri_rao_rows(factors, columns)
 
     def slopes(self, mode: int, weights: Floats, beside: Floats) -> Floats:
-        """Derivatives of values in the row of one factor, of shape (n, r_m).
-
-        Parameters
-        ----------
-        mode : int
-            Of the factor, among the shared ones.
-        weights : ndarray of shape (n, n_components)
-            Of the unit of each entry.
-        beside : ndarray of shape (n, q')
-            Of :meth:`beside`.
-        """
+        """Derivatives of values in the row of one factor, of shape (n, r_m)."""
         if not self.full_core:
             return weights * beside
         core = self._core(mode, weights)
         return np.asarray(np.einsum("nab,nb->na", core, beside), dtype=np.float64)
 
     def slope_moments(self, mode: int, weights: Floats, beside: Floats) -> Floats:
-        """Sums of outer products of slopes, from second moments of weights and of products.
-
-        Parameters
-        ----------
-        mode : int
-            Of the factor, among the shared ones.
-        weights : ndarray of shape (n_units, n_components, n_components)
-            Second moments of each unit's weights.
-        beside : ndarray of shape (n_units, q', q')
-            Second moments of the products beside the factor, over the unit's entries.
-
-        Returns
-        -------
-        ndarray of shape (n_units, r_m, r_m)
-            Positive semidefinite if both are.
-        """
+        """Sums of outer products of slopes, from second moments of weights and of products."""
         if not self.full_core:
             return weights * beside
         n, q, _ = weights.shape

@@ -14,16 +14,12 @@ __all__ = ["SharedEffects", "shared_effects"]
 
 # Popularity is the logarithm of the root of a row's weight.
 _POPULARITY_POWER = 0.5
-
 # The grid of weights reaches from this share of the largest to a little beyond it.
 _GRID_RATIO, _GRID_MARGIN = 1 / 2000, 1.1
-
 # In units of the noise of a weight: the largest weight that noise alone may show.
 _LARGEST_OF_NOISE = 4.0
-
 # Least share of a point of the grid, and least prior variance relative to the first.
 _LEAST_SHARE, _LEAST_SCALE = 1e-12, 5e-4
-
 # Variance of an exact sum in a row of weight 0.
 _TINY = 1e-100
 
@@ -59,59 +55,15 @@ def shared_effects(
     max_iter: int = 60,
     grid_size: int = 60,
 ) -> SharedEffects:
-    """Empirical Bayes estimate of row effects from noisy sums and noisy weights.
-
-    Row i has a true weight W_i = sum_u w_ui over the units u that have an entry there,
-    and reports W_i + noise and S_i = sum_u w_ui r_ui + noise, with responses r in
-    [-1, 1] of mean gain * b_i. The effects b are N(0, beta). Weights are drawn from a
-    distribution on a logarithmic grid. It and beta are estimated from all rows by EM:
-    which sums to trust is learnt from the weights' own noise.
-
-    Parameters
-    ----------
-    sums, weights : array-like of shape (n_rows,)
-        The noisy S and W.
-    noise_std : float
-        Standard deviation of the noise in each of them; 0 for exact ones.
-    n_units : int
-        Number of units, whose weights w_u are 1 / sqrt(entries of u) in each entry.
-    gain : float
-        Mean response to a unit effect, positive.
-    effect_variance : float
-        Prior variance beta of the effects to start from, positive.
-    max_iter : int, default=60
-        EM steps.
-    grid_size : int, default=60
-        Points of the grid of weights.
-
-    Returns
-    -------
-    SharedEffects
-        One number per row. A row of weight 0 has effect 0.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range or the shapes do not fit.
-
-    References
-    ----------
-    J. Kiefer, J. Wolfowitz, "Consistency of the maximum likelihood estimator in the
-    presence of infinitely many incidental parameters", Annals of Mathematical Statistics
-    1956 (the nonparametric maximum likelihood estimate of a mixing distribution).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.shared_effects import shared_effects
-    >>> weights = np.array([900.0, 400.0, 0.0])
-    >>> fitted = shared_effects(
-    ...     0.5 * weights * [1.0, -1.0, 0.0], weights,
-    ...     noise_std=0.0, n_units=1000, gain=0.5, effect_variance=1.0,
-    ... )
-    >>> fitted.effects.round(1) + 0.0
-    array([ 1., -1.,  0.])
-    """
+    """Empirical Bayes estimate of row effects from noisy sums and noisy weights."""
+    # Row i has a true weight W_i = sum_u w_ui over the units u that have an entry there, and
+    # reports W_i + noise and S_i = sum_u w_ui r_ui + noise, with responses r in [-1, 1] of mean
+    # gain * b_i. The effects b are N(0, beta). Weights are drawn from a distribution on a
+    # logarithmic grid. It and beta are estimated from all rows by EM: which sums to trust is
+    # learnt from the weights' own noise.
+    # J. Kiefer, J. Wolfowitz, "Consistency of the maximum likelihood estimator in the presence
+    # of infinitely many incidental parameters", Annals of Mathematical Statistics 1956 (the
+    # nonparametric maximum likelihood estimate of a mixing distribution).
     S, W = np.asarray(sums, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     _check_sums(S, W, noise_std, n_units, gain, effect_variance, max_iter, grid_size)
     total = max(float(W.sum()), 1.0)

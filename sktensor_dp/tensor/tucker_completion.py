@@ -25,13 +25,10 @@ __all__ = ["TuckerCompletion", "complete_tucker"]
 
 # Least share of the entries that counts as degrees of freedom of the residuals.
 _LEAST_FREEDOM = 0.1
-
 # Steps of the variance of the core's entries at each fit of the core.
 _VARIANCE_STEPS = 5
-
 # Least variances relative to that of the targets; below is rounding.
 _LEAST_NOISE, _LEAST_VARIANCE = 1e-14, 1e-12
-
 # Numbers that a block of Kronecker products may hold (4 MB of float64).
 _BLOCK_NUMBERS = 2**19
 
@@ -212,14 +209,12 @@ class _Alternation:
         return sweep
 
     def explains_more_than_noise(self) -> bool:
-        """Whether the core's share of the values exceeds what it could take of noise.
-
-        The largest Tucker tensor in noise of unit variance has a squared norm of about
-        (sum_m sqrt(d_m))^2 with d_m the degrees of freedom of a factor: for a matrix that
-        is (sqrt(n_1) + sqrt(n_2))^2 for each component, the square of the largest
-        singular value. The norm itself is a function of the noise of Lipschitz constant 1, so
-        that its standard deviation is at most 1: one is added.
-        """
+        """Whether the core's share of the values exceeds what it could take of noise."""
+        # The largest Tucker tensor in noise of unit variance has a squared norm of about (sum_m
+        # sqrt(d_m))^2 with d_m the degrees of freedom of a factor: for a matrix that is
+        # (sqrt(n_1) + sqrt(n_2))^2 for each component, the square of the largest singular
+        # value. The norm itself is a function of the noise of Lipschitz constant 1, so that its
+        # standard deviation is at most 1: one is added.
         n = self._entries.n_entries
         most = (np.sqrt(self._freedom).sum() + math.sqrt(self._core.size) + 1) ** 2
         noise = self._residual / max(n - most, _LEAST_FREEDOM * n)

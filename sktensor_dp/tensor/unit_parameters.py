@@ -58,26 +58,7 @@ def effects_at_entries(
     coordinates: NDArray[np.intp],
     components: Floats | None = None,
 ) -> EntryEffects:
-    """Add up the effects of an entry's rows over the shared modes.
-
-    Parameters
-    ----------
-    fitted : sequence of SharedEffects
-        One per shared mode.
-    coordinates : ndarray of shape (n, n_shared_modes)
-        Coordinates of the entries in these modes.
-    components : ndarray of shape (n, q), optional
-        Kept with them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.shared_effects import SharedEffects
-    >>> from sktensor_dp.tensor.unit_parameters import effects_at_entries
-    >>> one = SharedEffects(np.array([1.0, 2.0]), np.ones(2), np.zeros(2), 1.0)
-    >>> effects_at_entries([one, one], np.array([[0, 1], [1, 1]])).effects
-    array([3., 4.])
-    """
+    """Add up the effects of an entry's rows over the shared modes."""
     columns = np.asarray(coordinates).T
     pairs = list(zip(fitted, columns, strict=True))
     zero = np.zeros(columns.shape[1])
@@ -98,49 +79,10 @@ def fold_in_units(
     level: float,
     noise_variance: float,
 ) -> Floats:
-    """Parameters of each unit from its own entries alone.
-
-    x = level + b + a_u + t_u b + p_u f + g_u'z + N(0, noise_variance + var b), with b the
-    shared effect of the entry, f its popularity and z its components: ridge regression in
-    each unit by itself.
-
-    Parameters
-    ----------
-    units : ndarray of int, shape (n,)
-        Unit of each entry.
-    values : array-like of shape (n,)
-        Values of the entries.
-    shared : EntryEffects
-        Of the same entries.
-    n_units : int
-        Number of units.
-    level : float
-        Mean value of a unit.
-    noise_variance : float
-        Variance of a value about the model, positive.
-
-    Returns
-    -------
-    ndarray of shape (n_units, 3 + q)
-        Level a, slope t on the effects, slope p on popularity, and g; zeros for a unit
-        without entries.
-
-    Raises
-    ------
-    ValueError
-        If `noise_variance` is not positive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.unit_parameters import EntryEffects, fold_in_units
-    >>> shared = EntryEffects(np.zeros(4), np.zeros(4), np.zeros(4))
-    >>> fold_in_units(
-    ...     np.zeros(4, int), np.full(4, 5.0), shared, n_units=2, level=3.0, noise_variance=1.0
-    ... ).round(2)
-    array([[0.89, 0.  , 0.  ],
-           [0.  , 0.  , 0.  ]])
-    """
+    """Parameters (a, t, p, g) of each unit from its own entries alone; zeros without any."""
+    # x = level + b + a_u + t_u b + p_u f + g_u'z + N(0, noise_variance + var b), with b the
+    # shared effect of the entry, f its popularity and z its components: ridge regression in
+    # each unit by itself.
     gram, moment = _normal_equations(units, values, shared, n_units, level, noise_variance)
     return np.asarray(np.linalg.solve(gram, moment[..., None])[..., 0], dtype=np.float64)
 
@@ -154,22 +96,9 @@ def unit_posteriors(
     level: float,
     noise_variance: float,
 ) -> tuple[Floats, Floats]:
-    """Posterior means and covariances of the parameters of `fold_in_units`.
-
-    Whatever finite numbers the entries hold, it returns finite ones and raises nothing: it
-    may be part of what is computed from raw data.
-
-    Parameters
-    ----------
-    units, values, shared, n_units, level, noise_variance
-        As for `fold_in_units`.
-
-    Returns
-    -------
-    means : ndarray of shape (n_units, 3 + q)
-    covariances : ndarray of shape (n_units, 3 + q, 3 + q)
-        Positive definite, and at most the prior's.
-    """
+    """Posterior means and covariances of the parameters of `fold_in_units`."""
+    # Whatever finite numbers the entries hold, it returns finite ones and raises nothing: it
+    # may be part of what is computed from raw data.
     gram, moment = _normal_equations(units, values, shared, n_units, level, noise_variance)
     # Scaled by the prior the matrix is 1 plus something positive: eigenvalues are at least 1.
     prior = np.sqrt(_prior_variances(gram.shape[1], noise_variance))
@@ -182,23 +111,7 @@ def unit_posteriors(
 def predict_units(
     parameters: Floats, units: NDArray[np.intp], shared: EntryEffects, *, level: float
 ) -> Floats:
-    """Values of entries from their units' parameters and what is shared.
-
-    Parameters
-    ----------
-    parameters : ndarray of shape (n_units, 3 + q)
-        Of `fold_in_units`.
-    units : ndarray of int, shape (n,)
-        Unit of each entry.
-    shared : EntryEffects
-        Of the same entries.
-    level : float
-        Mean value of a unit.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-    """
+    """Values of entries from their units' parameters and what is shared."""
     own = np.einsum("nq,qn->n", parameters[units], shared.design())
     return np.asarray(level + shared.effects + own, dtype=np.float64)
 

@@ -203,11 +203,9 @@ class EntryCurator(_PlainCurator):
         self.half, self.middle = chunks.half, chunks.middle
 
     def entries(self) -> Noisy:
-        """All values, of shape (n_observed,).
-
-        The noise of the piecewise mechanism depends on the value; sigma is that of the
-        middle.
-        """
+        """All values, of shape (n_observed,)."""
+        # The noise of the piecewise mechanism depends on the value; sigma is that of the
+        # middle.
         return self._sums("entries", Entries(self.half))
 
     def row_sums(self, weights: Floats | None = None) -> NoisyRowSums:
@@ -221,21 +219,7 @@ class EntryCurator(_PlainCurator):
     def factor_sums(
         self, mode: int, rows: Floats, regularization: float | Floats = 0.0
     ) -> NoisyFactorSums:
-        """Right-hand sides of the normal equations of one factor.
-
-        Parameters
-        ----------
-        mode : int
-            Of the factor.
-        rows : ndarray of shape (n_observed, r)
-            Derivative of the model's values in the row of the factor; public.
-        regularization : float or ndarray of shape (r,)
-            Ridge that will be used in solving; it shapes the noise, and no more.
-
-        Returns
-        -------
-        NoisyFactorSums
-        """
+        """Right-hand sides of the normal equations of one factor."""
         frames = RowFrames(self.index_set, mode, rows, regularization)
         noisy = self._sums("factor_sums", FactorSums(frames, self.half))
         sums = np.einsum("iab,ib->ia", frames.frames, noisy.value)
@@ -255,22 +239,7 @@ class EntryCurator(_PlainCurator):
     def descent_direction(
         self, jacobian: Jacobian, predictions: Floats, limit: float = math.inf
     ) -> Noisy:
-        """Minus the gradient of half the squared error, each entry's part clipped.
-
-        Parameters
-        ----------
-        jacobian : Jacobian
-            Of the model at its current, released parameters.
-        predictions : ndarray of shape (n_observed,)
-            Values of the model, minus ``middle``.
-        limit : float
-            Norm that the part of an entry is clipped to; infinity clips nothing.
-
-        Returns
-        -------
-        Noisy
-            Of shape (n_parameters,).
-        """
+        """Minus the gradient of half the squared error, each entry's part clipped."""
         query = EntryGradients(jacobian, self.half, predictions, limit)
         noisy = self._sums("entry_gradients", query)
         return Noisy(noisy.value + query.offset(), noisy.sigma)
@@ -318,42 +287,14 @@ class SliceCurator(_PlainCurator):
         shrinkage: float,
         effects: Sequence[Floats | None] = (),
     ) -> NoisySharedRows:
-        """Residuals of all units, clipped and summed in each row of a shared mode.
-
-        Parameters
-        ----------
-        mode : int
-            Any mode but the units'.
-        level : float
-            Released mean level, minus ``middle``, that units' own levels shrink to.
-        scale : float
-            Residual that is clipped to 1.
-        shrinkage : float
-            Number of entries at which a unit's own level counts as much as `level`.
-        effects : sequence of n_modes arrays or None, optional
-            Released effects of the rows of other shared modes, subtracted from values.
-
-        Returns
-        -------
-        NoisySharedRows
-        """
+        """Residuals of all units, clipped and summed in each row of a shared mode."""
         order = 1 if self._is_pure("shared_row_sums") else 2
         query = SharedRowSums(mode, self.shape, level, scale, shrinkage, tuple(effects), order)
         noisy = self._sums("shared_row_sums", query)
         return NoisySharedRows(noisy.value[0], noisy.value[1], noisy.sigma)
 
     def shared_factor_sums(self, query: SharedFactorSums) -> NoisySharedFactor:
-        """What units would change in one shared factor.
-
-        Parameters
-        ----------
-        query : SharedFactorSums
-            Released parameters of the model.
-
-        Returns
-        -------
-        NoisySharedFactor
-        """
+        """What units would change in one shared factor."""
         noisy = self._sums("shared_factor_sums", query)
         rows = len(noisy.value) - noisy.value.shape[1]
         moment = noisy.value[rows:] / (MOMENT_WEIGHT * self.n_units)
