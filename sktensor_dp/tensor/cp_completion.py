@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor._random import RandomState, as_generator
+from sktensor_dp.tensor.completed import Completion
 from sktensor_dp.tensor.completion_start import start_cp
 from sktensor_dp.tensor.entries import (
     SortedEntries,
-    as_coordinates,
     as_values,
     cp_values,
-    row_effects,
 )
 from sktensor_dp.tensor.normal_equations import NormalEquations, cp_normal_equations, solve_rows
 from sktensor_dp.tensor.oracle import Floats
@@ -39,46 +37,6 @@ _NEGLIGIBLE = 1e-24
 _TINY = 1e-200
 # Values whose standard deviation is below this share of the largest are constant.
 _CONSTANT = 1e-14
-
-
-class Completion:
-    """What CP and Tucker models share: offsets, and factors with a row per index."""
-
-    mean: float
-    biases: list[Floats]
-    factors: list[Floats]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the modes."""
-        return tuple(len(bias) for bias in self.biases)
-
-    def predict(self, coordinates: ArrayLike) -> Floats:
-        """Values of the model at coordinates.
-
-        Parameters
-        ----------
-        coordinates : array-like of int, shape (n, n_modes)
-            Entries wanted. Of a row never seen, the other modes' biases remain.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            If coordinates are not integers or lie outside the shape.
-        """
-        places = as_coordinates(coordinates, self.shape)
-        values = self.mean + row_effects(self.biases, places)
-        if self.factors[0].shape[1]:
-            values += self._multilinear(places)
-        return values
-
-    @abstractmethod
-    def _multilinear(self, coordinates: NDArray[np.intp]) -> Floats:
-        """Values of the part without offsets."""
 
 
 @dataclass(frozen=True, eq=False)

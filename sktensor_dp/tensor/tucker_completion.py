@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor._random import RandomState, as_generator
+from sktensor_dp.tensor.completed import Completion
 from sktensor_dp.tensor.completion_start import fit_core, mode_subspaces
-from sktensor_dp.tensor.cp_completion import Completion, CPCompletion, complete_cp
+from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
 from sktensor_dp.tensor.entries import (
     SortedEntries,
     as_values,
