@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.report import Report
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
-from sktensor_dp.tensor.entries import SortedEntries, cp_values
+from sktensor_dp.tensor.sorted_entries import SortedEntries, cp_values
 
 __all__ = ["run"]
 

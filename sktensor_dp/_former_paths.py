@@ -32,6 +32,8 @@ FORMER = {
     "privacy.documents": "privacy.curators.documents",
     "privacy.entries": "privacy.curators.entries",
     "privacy.samples": "privacy.curators.samples",
+    "statistics.entries": "statistics.observed_entries",
+    "tensor.entries": "tensor.sorted_entries",
 }
 
 for _former, _present in FORMER.items():

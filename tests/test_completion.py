@@ -22,7 +22,7 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
 )
 from sktensor_dp.tensor.completion_forms import with_orthonormal_factors
-from sktensor_dp.tensor.entries import tucker_values
+from sktensor_dp.tensor.sorted_entries import tucker_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 all_models = pytest.mark.parametrize("model", MODELS)

@@ -38,7 +38,7 @@ from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, One
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
-from sktensor_dp.statistics.entries import EntryChunks, SliceChunks, as_entries
+from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks, as_entries
 from sktensor_dp.statistics.reading import read
 
 __all__ = ["CompletionMixin"]

@@ -9,7 +9,7 @@ from sktensor_dp.completion.plan import COMPONENT, RESIDUAL, CompletionPlan, Mod
 from sktensor_dp.completion.rows import derivatives, posterior_rows, unit_mean_square
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import EntryCurator
-from sktensor_dp.statistics.entries import IndexSet
+from sktensor_dp.statistics.observed_entries import IndexSet
 from sktensor_dp.tensor.completion_forms import with_factors, with_orthonormal_factors
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
 from sktensor_dp.tensor.row_effects import fit_row_sums

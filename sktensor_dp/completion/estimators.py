@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sktensor_dp.completion.base import CompletionMixin
 from sktensor_dp.completion.saved import SAVED_CP, SAVED_TUCKER
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number
-from sktensor_dp.tensor.entries import khatri_rao_rows
+from sktensor_dp.tensor.sorted_entries import khatri_rao_rows
 
 __all__ = ["PrivateCPCompletion", "PrivateTuckerCompletion"]
 

@@ -9,8 +9,8 @@ from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
 from sktensor_dp.tensor.completion_forms import with_factors, with_orthonormal_factors
 from sktensor_dp.tensor.cp_completion import CPCompletion
-from sktensor_dp.tensor.entries import kronecker_rows
 from sktensor_dp.tensor.row_effects import fit_row_sums
+from sktensor_dp.tensor.sorted_entries import kronecker_rows
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
 __all__ = ["fit_gradients"]

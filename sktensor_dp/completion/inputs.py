@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from sktensor_dp.estimator.input_kinds import converted, refuse_other_kinds
 from sktensor_dp.estimator.parameters import Number, shown
-from sktensor_dp.statistics.entries import as_entries
+from sktensor_dp.statistics.observed_entries import as_entries
 from sktensor_dp.statistics.reading import read
 
 __all__ = [

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.entries import IndexSet
 from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
+from sktensor_dp.statistics.observed_entries import IndexSet
 
 __all__ = ["derivatives", "posterior_rows", "unit_mean_square"]
 

@@ -23,7 +23,7 @@ from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claim import Claim, claimed
 from sktensor_dp.published.descent import Descent, Stochastic
-from sktensor_dp.tensor.entries import SortedEntries, cp_values, tucker_values
+from sktensor_dp.tensor.sorted_entries import SortedEntries, cp_values, tucker_values
 
 __all__ = [
     "PublishedCompletion",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.tensor._random import as_generator
-from sktensor_dp.tensor.entries import SortedEntries, khatri_rao_rows, kronecker_rows
+from sktensor_dp.tensor.sorted_entries import SortedEntries, khatri_rao_rows, kronecker_rows
 
 __all__ = ["Descent", "Stochastic"]
 

@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.entries import SUM_SLACK, EntryChunks, IndexSet
 from sktensor_dp.statistics.jacobians import Jacobian
+from sktensor_dp.statistics.observed_entries import SUM_SLACK, EntryChunks, IndexSet
 from sktensor_dp.statistics.public_numbers import HALF, LIMIT, check_array, check_number
 from sktensor_dp.statistics.row_frames import RowFrames
 

@@ -13,9 +13,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.entries import IndexSet
+from sktensor_dp.statistics.observed_entries import IndexSet
 from sktensor_dp.statistics.sums import AccurateSum, blocks
-from sktensor_dp.tensor.entries import khatri_rao_rows, kronecker_rows
+from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
 
 __all__ = ["CPJacobian", "Jacobian", "TuckerJacobian"]
 

@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.entries import IndexSet
+from sktensor_dp.statistics.observed_entries import IndexSet
 from sktensor_dp.statistics.public_numbers import check_array
 
 __all__ = ["RowFrames"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.entries import SUM_SLACK
+from sktensor_dp.statistics.observed_entries import SUM_SLACK
 from sktensor_dp.statistics.public_numbers import SCORE, check_number
 from sktensor_dp.statistics.reading import read
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.entries import SUM_SLACK, SliceChunks
+from sktensor_dp.statistics.observed_entries import SUM_SLACK, SliceChunks
 from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number
 from sktensor_dp.statistics.sums import axis_sum, sums_by_row
 from sktensor_dp.tensor.shared_components import SharedComponents

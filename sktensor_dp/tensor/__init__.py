@@ -6,7 +6,6 @@ from sktensor_dp.tensor.diagnostics import (
     random_marginal_bound,
     subspace_distance,
 )
-from sktensor_dp.tensor.entries import SortedEntries
 from sktensor_dp.tensor.factored import cp_oracle, moment_oracle
 from sktensor_dp.tensor.operator_norm import operator_norm
 from sktensor_dp.tensor.oracle import Oracle, tensor_oracle
@@ -15,6 +14,7 @@ from sktensor_dp.tensor.power_method import (
     robust_tensor_power_method,
     simultaneous_power_iteration,
 )
+from sktensor_dp.tensor.sorted_entries import SortedEntries
 from sktensor_dp.tensor.symmetric import (
     coordinates_to_symmetric,
     multilinear,

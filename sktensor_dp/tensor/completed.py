@@ -7,8 +7,8 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.tensor.entries import as_coordinates, row_effects
 from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.sorted_entries import as_coordinates, row_effects
 
 __all__ = ["Completion"]
 

@@ -10,8 +10,8 @@ import scipy.fft
 import scipy.sparse
 
 from sktensor_dp.tensor.eigenpairs import Operator, top_eigenpairs
-from sktensor_dp.tensor.entries import SortedEntries, kronecker_rows
 from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.sorted_entries import SortedEntries, kronecker_rows
 
 __all__ = ["core_components", "fit_core", "mode_subspaces", "start_cp"]
 

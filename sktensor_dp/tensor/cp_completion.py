@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.completed import Completion
 from sktensor_dp.tensor.completion_start import start_cp
-from sktensor_dp.tensor.entries import (
+from sktensor_dp.tensor.normal_equations import NormalEquations, cp_normal_equations, solve_rows
+from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.row_noise import RowNoise
+from sktensor_dp.tensor.sorted_entries import (
     SortedEntries,
     as_values,
     cp_values,
 )
-from sktensor_dp.tensor.normal_equations import NormalEquations, cp_normal_equations, solve_rows
-from sktensor_dp.tensor.oracle import Floats
-from sktensor_dp.tensor.row_noise import RowNoise
 
 __all__ = ["CPCompletion", "complete_cp"]
 
@@ -168,7 +168,7 @@ def complete_cp(
     --------
     >>> import numpy as np
     >>> from sktensor_dp.tensor.cp_completion import complete_cp
-    >>> from sktensor_dp.tensor.entries import SortedEntries
+    >>> from sktensor_dp.tensor.sorted_entries import SortedEntries
     >>> u, v = np.arange(1.0, 9.0), np.array([1.0, -2.0, 3.0, 1.0, -1.0, 2.0])
     >>> observed = np.argwhere(np.add.outer(np.arange(8), np.arange(6)) % 4 > 0)
     >>> entries = SortedEntries(observed, (8, 6))

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from sktensor_dp.tensor.entries import SortedEntries
 from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 __all__ = ["NormalEquations", "cp_normal_equations", "normal_equations", "solve_rows"]
 

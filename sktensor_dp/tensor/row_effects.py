@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sktensor_dp.tensor.cp_completion import CPCompletion
-from sktensor_dp.tensor.entries import SortedEntries
 from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 __all__ = ["fit_row_sums"]
 

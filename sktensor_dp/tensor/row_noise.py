@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sktensor_dp.tensor.entries import SortedEntries
 from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 __all__ = ["RowNoise"]
 

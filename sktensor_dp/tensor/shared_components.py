@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.tensor.entries import khatri_rao_rows, kronecker_rows
 from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
 
 __all__ = ["SharedComponents"]
 

@@ -13,14 +13,14 @@ from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.completed import Completion
 from sktensor_dp.tensor.completion_start import fit_core, mode_subspaces
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
-from sktensor_dp.tensor.entries import (
+from sktensor_dp.tensor.normal_equations import Design, normal_equations, solve_rows
+from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.sorted_entries import (
     SortedEntries,
     as_values,
     kronecker_rows,
     tucker_values,
 )
-from sktensor_dp.tensor.normal_equations import Design, normal_equations, solve_rows
-from sktensor_dp.tensor.oracle import Floats
 
 __all__ = ["TuckerCompletion", "complete_tucker"]
 
@@ -130,7 +130,7 @@ def complete_tucker(
     Examples
     --------
     >>> import numpy as np
-    >>> from sktensor_dp.tensor.entries import SortedEntries
+    >>> from sktensor_dp.tensor.sorted_entries import SortedEntries
     >>> from sktensor_dp.tensor.tucker_completion import complete_tucker
     >>> u, v = np.arange(1.0, 9.0), np.array([1.0, -2.0, 3.0, 1.0, -1.0, 2.0])
     >>> observed = np.argwhere(np.add.outer(np.arange(8), np.arange(6)) % 4 > 0)

@@ -21,7 +21,7 @@ from sktensor_dp import (
 from sktensor_dp.privacy.audit import audit, worst_case
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.statistics import moments
-from sktensor_dp.statistics.entries import EntryChunks
+from sktensor_dp.statistics.observed_entries import EntryChunks
 
 SURE = 1 - 5e-7
 

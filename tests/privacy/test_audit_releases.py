@@ -19,7 +19,6 @@ from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics import moments
 from sktensor_dp.statistics.counts import CountChunk, as_counts
-from sktensor_dp.statistics.entries import EntryChunks, IndexSet, SliceChunks
 from sktensor_dp.statistics.entry_queries import (
     Entries,
     EntryGradients,
@@ -37,6 +36,7 @@ from sktensor_dp.statistics.moments import (
     WordFrequencies,
 )
 from sktensor_dp.statistics.norms import Clip, CountNorm, PairNorm, TripleNorm, WhitenedTripleNorm
+from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet, SliceChunks
 from sktensor_dp.statistics.power_iterations import (
     PowerIterations,
     TensorChunk,

@@ -21,9 +21,9 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.piecewise import WHOLE, Piecewise, piecewise_deviation, piecewise_values
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.statistics.entries import EntryChunks, IndexSet, SliceChunks
 from sktensor_dp.statistics.entry_queries import Entries
 from sktensor_dp.statistics.jacobians import CPJacobian
+from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet, SliceChunks
 from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.slice_queries import MOMENT_WEIGHT, SharedFactorSums
 from sktensor_dp.tensor.shared_components import SharedComponents

@@ -12,7 +12,6 @@ import pytest
 from small_entries import Floats, Recorder, Rng, bounds, raw, shares
 
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.statistics.entries import SUM_SLACK, EntryChunks, IndexSet
 from sktensor_dp.statistics.entry_queries import (
     Entries,
     EntryGradients,
@@ -21,6 +20,7 @@ from sktensor_dp.statistics.entry_queries import (
     RowSums,
 )
 from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
+from sktensor_dp.statistics.observed_entries import SUM_SLACK, EntryChunks, IndexSet
 from sktensor_dp.statistics.row_frames import RowFrames
 
 HERE = {name: entry for name, entry in CATALOGUE.items() if entry.family == "entries"}

@@ -13,7 +13,7 @@ import pytest
 from small_entries import Floats, Recorder, Rng, bounds, raw, shares
 
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.statistics.entries import SUM_SLACK, SliceChunks
+from sktensor_dp.statistics.observed_entries import SUM_SLACK, SliceChunks
 from sktensor_dp.statistics.slice_queries import (
     MOMENT_WEIGHT,
     SharedFactorSums,

@@ -9,9 +9,9 @@ import pytest
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics import jacobians, row_frames
-from sktensor_dp.statistics.entries import EntryChunks, IndexSet, SliceChunks, as_entries
 from sktensor_dp.statistics.entry_queries import EntryGradients, FactorSums, RidgeBlock, RowSums
 from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
+from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet, SliceChunks, as_entries
 from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.slice_queries import SharedRowSums, UnitLevels
 

@@ -18,7 +18,6 @@ import pytest
 from sktensor_dp.privacy.curator import checked_sensitivity
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.counts import CountChunk, as_counts
-from sktensor_dp.statistics.entries import EntryChunks, IndexSet, SliceChunks
 from sktensor_dp.statistics.entry_queries import (
     Entries,
     EntryGradients,
@@ -36,6 +35,7 @@ from sktensor_dp.statistics.moments import (
     WordFrequencies,
 )
 from sktensor_dp.statistics.norms import Clip, CountNorm, PairNorm, TripleNorm, WhitenedTripleNorm
+from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet, SliceChunks
 from sktensor_dp.statistics.power_iterations import (
     PowerIterations,
     TensorChunk,

@@ -16,7 +16,6 @@ from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics.counts import CountChunk, CountChunks, as_counts
-from sktensor_dp.statistics.entries import IndexSet
 from sktensor_dp.statistics.entry_queries import EntryGradients, FactorSums, RowSums
 from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
 from sktensor_dp.statistics.moments import (
@@ -34,6 +33,7 @@ from sktensor_dp.statistics.norms import (
     TripleNorm,
     WhitenedTripleNorm,
 )
+from sktensor_dp.statistics.observed_entries import IndexSet
 from sktensor_dp.statistics.power_iterations import TensorChunk, TensorPowerIterations
 from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.samples import SampleChunks

@@ -8,7 +8,7 @@ import pytest
 from sktensor_dp import PrivateCPCompletion
 from sktensor_dp.privacy.curators.entries import SliceCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.statistics.entries import SliceChunks
+from sktensor_dp.statistics.observed_entries import SliceChunks
 from sktensor_dp.statistics.slice_queries import MOMENT_WEIGHT, SharedFactorSums
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects

@@ -16,7 +16,7 @@ from sktensor_dp.published.completion import (
     with_row_noise,
 )
 from sktensor_dp.published.descent import Descent
-from sktensor_dp.tensor.entries import SortedEntries
+from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 # Most calls here are of what is not private: that they warn has a test of its own.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.UnsoundClaimWarning")

@@ -5,7 +5,7 @@ import pytest
 
 from sktensor_dp.tensor.completion_start import core_components, fit_core, mode_subspaces
 from sktensor_dp.tensor.cp_completion import complete_cp
-from sktensor_dp.tensor.entries import SortedEntries, cp_values
+from sktensor_dp.tensor.sorted_entries import SortedEntries, cp_values
 
 
 def observed(shape, share, rng):

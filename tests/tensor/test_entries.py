@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from sktensor_dp.tensor import entries as entries_module
-from sktensor_dp.tensor.entries import (
+from sktensor_dp.tensor.normal_equations import cp_normal_equations, normal_equations, solve_rows
+from sktensor_dp.tensor.sorted_entries import (
     SortedEntries,
     cp_values,
     khatri_rao_rows,
     kronecker_rows,
     tucker_values,
 )
-from sktensor_dp.tensor.normal_equations import cp_normal_equations, normal_equations, solve_rows
 
 SHAPES = [(7, 5), (40, 30), (6, 5, 4), (4, 3, 5, 2)]
 

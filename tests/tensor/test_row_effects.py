@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.tensor.entries import SortedEntries
 from sktensor_dp.tensor.row_effects import fit_row_sums
+from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 
 def additive(seed, shape=(60, 50, 40), n=6000):

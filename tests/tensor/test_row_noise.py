@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sktensor_dp.tensor.cp_completion import complete_cp
-from sktensor_dp.tensor.entries import SortedEntries
 from sktensor_dp.tensor.row_noise import RowNoise
+from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 SHAPE, RANK = (300, 24), 3
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.tensor.entries import SortedEntries, tucker_values
+from sktensor_dp.tensor.sorted_entries import SortedEntries, tucker_values
 from sktensor_dp.tensor.tucker_completion import complete_tucker
 
 PROBLEMS = [

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import DataCurator, Noisy
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.statistics.entries import EntryChunks, SliceChunks
 from sktensor_dp.statistics.entry_queries import (
     Entries,
     EntryGradients,
@@ -23,6 +22,7 @@ from sktensor_dp.statistics.entry_queries import (
     RowSums,
 )
 from sktensor_dp.statistics.jacobians import Jacobian
+from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks
 from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.slice_queries import (
     MOMENT_WEIGHT,

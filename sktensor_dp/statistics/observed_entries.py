@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.sums import split_sum
-from sktensor_dp.tensor.entries import SortedEntries
+from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 __all__ = ["EntryChunks", "IndexSet", "SliceChunks", "as_entries"]
 

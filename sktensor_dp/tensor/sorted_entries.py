@@ -55,7 +55,7 @@ class SortedEntries:
 
     Examples
     --------
-    >>> from sktensor_dp.tensor.entries import SortedEntries
+    >>> from sktensor_dp.tensor.sorted_entries import SortedEntries
     >>> entries = SortedEntries([[1, 0], [0, 0], [1, 2]], (2, 3))
     >>> entries.row_sums([5.0, 2.0, 1.0], 0)
     array([2., 6.])
