@@ -1,11 +1,19 @@
 """What completions refuse, before any budget is spent."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 from small_completions import INF, MODELS, SHAPE, SLICE, T0, X0, Y0, build
 
-from sktensor_dp import BudgetAccountant, BudgetError, PrivateTuckerCompletion
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    NotEnoughDataWarning,
+    PrivateCPCompletion,
+    PrivateTuckerCompletion,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 all_models = pytest.mark.parametrize("model", MODELS)
@@ -120,6 +128,7 @@ def test_wrong_tensors_cost_nothing(model):
 
 def test_a_fit_that_cannot_be_paid_changes_nothing():
     accountant = BudgetAccountant(1.0, 1e-6)
+    before = accountant.remaining()
     for parameters in ({}, SLICE):
         estimator = build(accountant=accountant, epsilon=2.0, **parameters)
         with pytest.raises(BudgetError):
@@ -135,3 +144,15 @@ def test_modes_may_have_ranks_of_their_own(perturbation):
         PrivateTuckerCompletion, rank=(3, 2, 1), perturbation=perturbation, max_iter=1, epsilon=20.0
     ).fit(X0, Y0)
     assert np.isfinite(model.predict(X0)).all()
+
+
+def test_who_makes_errors_of_warnings_pays_nothing_where_public_numbers_show_no_components():
+    accountant = BudgetAccountant(1.0, 1e-6)
+    before = accountant.remaining()
+    model = PrivateCPCompletion(2, bounds=(0, 1), epsilon=0.1, accountant=accountant)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotEnoughDataWarning)
+        with pytest.raises(NotEnoughDataWarning, match="no components"):
+            model.fit([[0, 0], [1, 1]], [0.0, 1.0])
+    assert accountant.remaining() == before
+    assert not hasattr(model, "mean_")
