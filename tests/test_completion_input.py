@@ -128,7 +128,6 @@ def test_wrong_tensors_cost_nothing(model):
 
 def test_a_fit_that_cannot_be_paid_changes_nothing():
     accountant = BudgetAccountant(1.0, 1e-6)
-    before = accountant.remaining()
     for parameters in ({}, SLICE):
         estimator = build(accountant=accountant, epsilon=2.0, **parameters)
         with pytest.raises(BudgetError):
