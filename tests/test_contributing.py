@@ -34,7 +34,7 @@ from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.releases import GAUSSIAN, LAPLACE, SPHERICAL_VECTOR, Release
-from sktensor_dp.statistics.sample_moments import Embedding, SecondMoments
+from sktensor_dp.statistics.sample_moments import LiftedBall, SecondMoments
 from sktensor_dp.statistics.samples import SampleChunk, SampleChunks, as_samples
 
 PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
@@ -270,7 +270,7 @@ class SecondMoment(PrivateEstimatorMixin, BaseEstimator):
         return self._live(PlannedFit(DataCurator, chunks, plan, self._recipe, columns_of(witness)))
 
     def _recipe(self, curator: DataCurator) -> Fitted:
-        query = SecondMoments(Embedding(self.radius))
+        query = SecondMoments(LiftedBall(self.radius))
         return Fitted({"moment_": curator.release("second_moments", query)})
 
 

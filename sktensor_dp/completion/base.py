@@ -16,11 +16,14 @@ from sktensor_dp.completion.entry_recipes import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
 from sktensor_dp.completion.inference import SharedModel, UnitParameters, fold_in, values_at
 from sktensor_dp.completion.inputs import (
+    check_combination,
+    check_forecast_sizes,
     checked_bounds,
     checked_ranks,
     checked_values,
     coordinate_array,
     coordinates_or_unknown,
+    has_units,
 )
 from sktensor_dp.completion.plan import (
     CompletionPlan,
@@ -31,8 +34,10 @@ from sktensor_dp.completion.plan import (
     plan_slices,
 )
 from sktensor_dp.completion.slice_recipes import fit_slices
+from sktensor_dp.completion.worst_case import worst_neighbours
 from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
-from sktensor_dp.estimator.input_errors import check_sizes
+from sktensor_dp.estimator.forecast import former_name
+from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.input_kinds import dense_tensor
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.exceptions import NotEnoughDataWarning
@@ -49,16 +54,6 @@ Floats = NDArray[np.float64]
 BLOCK = 2**20
 # Beyond these factors one of penalty and data is lost in the other's rounding.
 REGULARIZATION = (1e-9, 1e9)
-SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
-
-
-def _has_units(estimator: Any) -> bool:
-    if estimator.privacy_unit == "slice":
-        return True
-    raise AttributeError(
-        "fold_in is for privacy_unit='slice'; where the unit is an entry all parameters are "
-        "released, and predict uses them."
-    )
 
 
 class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
@@ -217,7 +212,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             return ()
         nothing_found = NotEnoughDataWarning(
             f"At epsilon={self.epsilon:g}, {n_observed} entries of a tensor of shape {shape} "
-            "show no components above the noise; mean and biases are fitted. See expected_error()."
+            "show no components above the noise; mean and biases are fitted. See forecast()."
         )
         return (nothing_found,)
 
@@ -275,7 +270,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             result[cells] = self._values(np.column_stack(np.unravel_index(cells, self.shape_)))
         return np.clip(result, *self.bounds_).reshape(self.shape_)
 
-    @available_if(_has_units)
+    @available_if(has_units)
     def fold_in(self, X: ArrayLike, y: ArrayLike) -> UnitParameters:
         """Fit the parameters of units to their own entries, at the holder of these.
 
@@ -298,7 +293,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             raise ValueError("The model was fitted for privacy_unit='entry'; fit it again.")
         return fold_in(self._model, coordinates, values, self.bounds_)
 
-    def expected_error(self, n_observed: int, shape: Sequence[int]) -> CompletionForecast:
+    def forecast(self, n_observed: int, shape: Sequence[int]) -> CompletionForecast:
         """Say what error to expect, from public numbers alone.
 
         Parameters
@@ -320,12 +315,11 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         """
         self._check_all()
         low, high = checked_bounds(self)
-        lengths = dict(zip((f"shape[{m}]" for m in range(len(shape))), shape, strict=True))
-        check_sizes(n_observed=n_observed, **lengths)
-        if len(shape) < 2:
-            raise ValueError(f"shape must have two lengths or more, got {len(shape)}.")
+        check_forecast_sizes(n_observed, shape)
         size, plan = tuple(shape), self._plan(n_observed, tuple(shape))
         return forecast_completion(n_observed, size, plan, high - low, self.epsilon)
+
+    expected_error = former_name(forecast, "expected_error")
 
     def _ranks_for(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         if self._full_core:
@@ -351,13 +345,22 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
     def _check_all(self) -> None:
         self._check_parameters()
         checked_bounds(self)
-        if self.privacy_unit == "slice" and self.perturbation not in SLICE_PERTURBATIONS:
-            raise ValueError(
-                f"privacy_unit='slice' needs perturbation 'auto' or 'sufficient_statistics', got "
-                f"{self.perturbation!r}."
-            )
-        if self.perturbation == "gradient" and self.max_iter == 0:
-            raise ValueError("perturbation='gradient' needs max_iter >= 1, or None.")
+        check_combination(self)
+
+    @property
+    def _unit_is_row(self) -> bool:
+        return self.privacy_unit != "slice"
+
+    def _has_pure_noise(self) -> bool:
+        # Completions take noise of pure epsilon wherever it is the smaller one.
+        return self.perturbation in ("auto", "input", "sufficient_statistics")
+
+    def _target_range(self) -> tuple[float, float] | None:
+        return self.bounds
+
+    def _worst_case(self, n_units: int | None) -> Neighbours:
+        unit_mode = None if self._unit_is_row else self.unit_mode
+        return worst_neighbours(self.bounds, self.shape, unit_mode)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "shape_")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sktensor_dp.completion.plan import RESIDUAL, CompletionPlan, SlicePlan
 from sktensor_dp.privacy.piecewise import piecewise_deviation
+from sktensor_dp.statistics.slice_queries import SharedRowSums
 
 __all__ = ["CompletionForecast", "forecast_completion"]
 
@@ -109,6 +110,6 @@ def _slice_noise(n_observed: int, shape: tuple[int, ...], plan: SlicePlan) -> li
             continue
         # Each unit's entries weigh one over the root of their number.
         weight = n_units * math.sqrt(each) / n
-        noise = 0.0 if math.isinf(strength) else (2 / strength) ** 2
+        noise = 0.0 if math.isinf(strength) else (SharedRowSums.farthest / strength) ** 2
         result.append(RESIDUAL**2 * (noise + weight / math.sqrt(each)) / weight**2)
     return result

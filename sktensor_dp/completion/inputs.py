@@ -9,27 +9,60 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
-from sktensor_dp.estimator.input_kinds import converted, refuse_other_kinds
+from sktensor_dp.estimator.input_errors import check_sizes
+from sktensor_dp.estimator.input_kinds import converted, named, refuse_other_kinds
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.statistics.observed_entries import as_entries
 from sktensor_dp.statistics.reading import read
 
 __all__ = [
+    "check_combination",
+    "check_forecast_sizes",
     "checked_bounds",
     "checked_ranks",
     "checked_values",
     "coordinate_array",
     "coordinates_or_unknown",
+    "has_units",
 ]
 
 # Squares and ratios of squares of values within these neither overflow nor vanish.
 LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
-
+SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
 
 CATEGORIES = (
     "encode categories first, for example with sklearn.preprocessing.OrdinalEncoder, and number "
     "dates and times by periods"
 )
+
+
+def has_units(estimator: Any) -> bool:
+    """Whether units have parameters of their own, or AttributeError."""
+    if estimator.privacy_unit == "slice":
+        return True
+    raise AttributeError(
+        "fold_in is for privacy_unit='slice'; where the unit is an entry all parameters are "
+        "released, and predict uses them."
+    )
+
+
+def check_combination(estimator: Any) -> None:
+    """Refuse parameters that are right, each by itself, and do not go together."""
+    if estimator.privacy_unit == "slice" and estimator.perturbation not in SLICE_PERTURBATIONS:
+        raise ValueError(
+            f"privacy_unit='slice' needs perturbation 'auto' or 'sufficient_statistics', got "
+            f"{estimator.perturbation!r}."
+        )
+    if estimator.perturbation == "gradient" and estimator.max_iter == 0:
+        raise ValueError("perturbation='gradient' needs max_iter >= 1, or None.")
+
+
+def check_forecast_sizes(n_observed: int, shape: Sequence[int]) -> None:
+    """Refuse sizes that no tensor has."""
+    lengths = dict(zip((f"shape[{m}]" for m in range(len(shape))), shape, strict=True))
+    check_sizes(n_observed=n_observed, **lengths)
+    if len(shape) < 2:
+        raise ValueError(f"shape must have two lengths or more, got {len(shape)}.")
 
 
 def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
@@ -94,10 +127,11 @@ def _plain(array: NDArray[Any], message: str) -> NDArray[Any]:
         raise ValueError(message)
     if array.dtype.kind != "O":
         return array
+    name = message[:1]
     # numpy's own message quotes the entry.
     return read(
-        lambda: array.astype(np.float64),
-        message[:1],
+        lambda: named(lambda: array.astype(np.float64), name),
+        name,
         lambda quoting: message if quoting.startswith("could not convert") else None,
     )
 

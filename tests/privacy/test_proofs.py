@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 from proof_pages import PROOFS, check_page, stated
+from sktensor_dp.statistics.entries import IndexSet
 
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.statistics.entries import IndexSet
 from sktensor_dp.statistics.entry_queries import (
     Entries,
     EntryGradients,
@@ -29,7 +29,7 @@ from sktensor_dp.statistics.norms import Clip, CountNorm, PairNorm, TripleNorm, 
 from sktensor_dp.statistics.power_iterations import PowerIterations, TensorPowerIterations
 from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.sample_moments import (
-    Embedding,
+    LiftedBall,
     ProjectedThirdMoments,
     SecondMoments,
     ThirdMomentHistogram,
@@ -56,8 +56,8 @@ def frame(rng: Rng, rows: int = 5, columns: int = 2) -> np.ndarray:
     return np.linalg.qr(rng.standard_normal((rows, columns)))[0]
 
 
-def embedding(rng: Rng) -> Embedding:
-    return Embedding(size(rng), float(rng.uniform(0.3, 1.0)))
+def embedding(rng: Rng) -> LiftedBall:
+    return LiftedBall(size(rng), float(rng.uniform(0.3, 1.0)))
 
 
 def clips(rng: Rng, *norms: Any) -> tuple[Clip, ...]:
@@ -111,7 +111,7 @@ QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
         for single in (False, True)
         for order in (1, 2)
     ],
-    "second_moments": lambda r: [SecondMoments(embedding(r)), SecondMoments(Embedding(size(r)))],
+    "second_moments": lambda r: [SecondMoments(embedding(r)), SecondMoments(LiftedBall(size(r)))],
     "third_moment_histogram": lambda r: [
         ThirdMomentHistogram(frame(r), embedding(r), 0.5, edges=EDGES)
     ],
@@ -120,7 +120,7 @@ QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
     ],
     "third_moments": lambda r: [
         ThirdMoments(frame(r), embedding(r), 1.0),
-        ThirdMoments(frame(r), Embedding(size(r))),
+        ThirdMoments(frame(r), LiftedBall(size(r))),
     ],
     "power_iterations": lambda r: [PowerIterations(starts(r, 5), size(r))],
     # Rounding is paid for in three ways, by the number of features.
