@@ -129,7 +129,6 @@ def release(
 ) -> ReleaseDraft:
     entry = Release(
         "clipped_sums", "samples", "sum of samples in a ball", query, GAUSSIAN, SPHERICAL_VECTOR,
-        "clipped_sums.md",
     )  # fmt: skip
     entry = replace(entry, **changes)
     text = page.format(module=query.__module__, name=query.__name__)
@@ -165,7 +164,7 @@ def half(value: np.ndarray, sensitivity: float, *rest: Any) -> np.ndarray:
         ("page_states_what_the_code_computes", {"page": "A long page. " * 100}),
         ("page_states_what_the_code_computes", {"page": TOY_PAGE.replace("2 * C", "C")}),
         ("page_states_what_the_code_computes", {"page": TOY_PAGE.replace("\n## Tests\n", "")}),
-        ("page_states_what_the_code_computes", {"proof": "another.md"}),
+        ("page_states_what_the_code_computes", {"name": "another"}),
         ("audit_finds_what_is_claimed", {"gaussian": replace(GAUSSIAN, law=half)}),
     ],
 )

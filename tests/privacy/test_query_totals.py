@@ -1,9 +1,9 @@
 """Queries on counts against loops over documents that follow the definitions.
 
 With l tokens and counts c, a document adds c, (c c' - diag c) / (l - 1) and
-(ccc + 2 sum_i c_i e_i e_i e_i - sum_ij c_i c_j (e_i e_i e_j + e_i e_j e_i + e_j e_i e_i)) / ((l - 1)(l - 2)),
-each times its weight; nothing where the denominator vanishes.
-"""  # noqa: E501
+(ccc + 2 sum_i c_i e_i^3 - sum_ij c_i c_j (e_i e_i e_j, each order)) / ((l - 1)(l - 2)), each
+times its weight; nothing where the denominator vanishes.
+"""
 
 import math
 from functools import partial
@@ -397,5 +397,4 @@ def test_rounding_of_long_sums_is_covered_by_the_slack(place, seed):
     neighbour[chosen] = rng.poisson(5, D)
     moved = query.total(chunk_of(X)) - query.total(chunk_of(neighbour))
     one, other = (query.total(chunk_of(part[chosen : chosen + 1])) for part in (X, neighbour))
-    error = np.linalg.norm(moved - (one - other))
-    assert error <= 1e-6 * (NORM_SLACK - 1) * query.l2_sensitivity
+    assert np.linalg.norm(moved - (one - other)) <= 1e-6 * (NORM_SLACK - 1) * query.l2_sensitivity
