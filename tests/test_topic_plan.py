@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivateSpectralLDA
-from sktensor_dp.spectral_topics.forecast import forecast
+from sktensor_dp.spectral_topics.forecast import forecast_topics
 from sktensor_dp.spectral_topics.plan import plan_topics
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.moments import PairMoments, TripleMoments, WordFrequencies
@@ -159,7 +159,7 @@ def test_a_forecast_asks_the_query_how_far_one_document_moves_it(name, delta, mo
             10**6, 30, 3, epsilon=1.0, delta=delta, perturbation="moment_tensor",
             n_refinements=1, limits={},
         )  # fmt: skip
-        found = forecast(plan, 10**6, 30, 50.0, 1.0, delta == 0).releases
+        found = forecast_topics(plan, 10**6, 30, 50.0, 1.0, delta == 0).releases
         return {release.name: release.sigma for release in found}
 
     before, proved = sigmas(), ASKED[name].sensitivity_of

@@ -7,7 +7,12 @@ from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
-from sktensor_dp.statistics.moments import PairMoments, TripleMoments, WordFrequencies
+from sktensor_dp.statistics.moments import (
+    PairMoments,
+    TripleMoments,
+    WhitenedTripleMoments,
+    WordFrequencies,
+)
 from sktensor_dp.statistics.norms import NonNegative
 
 __all__ = ["TopicForecast", "forecast_topics"]
@@ -15,7 +20,7 @@ __all__ = ["TopicForecast", "forecast_topics"]
 # A topic's probability is spread over about this many words in ordinary text, as
 # measured by one over the sum of its squared probabilities.
 WORDS_PER_TOPIC = 100
-# The whitened third moment is taken for one without negative numbers.
+# Who says how far one document moves what.
 QUERIES: dict[str, type[NonNegative]] = {
     "word_frequencies": WordFrequencies,
     "pair_moments": PairMoments,
@@ -67,15 +72,12 @@ def forecast_topics(
         "triple_moments": 1.0 if pure else (length * (length - 1) * (length - 2)) ** -0.5,
         "whitened_triple_moments": k**1.5,
     }
-    # Laplace noise of scale 1 has a deviation of sqrt(2).
-    scale, order = (math.sqrt(2), 1) if pure else (1.0, 2)
     rows = []
     for planned in plan.releases.releases:
         if planned.name == "norm_histogram":
             continue
-        query = QUERIES.get(planned.name, NonNegative)
-        sensitivity = query.sensitivity_of(norms[planned.name], order)
-        sigma = scale * sensitivity / (n_samples * _strength(planned.cost))
+        sigma = _sigma(planned.name, norms[planned.name], pure)
+        sigma /= n_samples * _strength(planned.cost)
         noise, signal = _against(planned.name, sigma, plan, n_features, spread, concentration)
         rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
     pairs = next(row for row in rows if row.name == "pair_moments")
@@ -83,6 +85,16 @@ def forecast_topics(
     return TopicForecast(
         tuple(rows), n_samples, math.ceil(max(needed, k)), k, plan.n_refinements, plan.n_words
     )
+
+
+def _sigma(name: str, limit: float, pure: bool) -> float:
+    """Deviation of noise of unit strength on a sum of statistics of some norm."""
+    if name == "whitened_triple_moments":
+        return WhitenedTripleMoments.sensitivity_of(limit)
+    if name == "triple_moments" or not pure:
+        return QUERIES[name].sensitivity_of(limit)
+    # Laplace noise of scale 1 has a deviation of sqrt(2).
+    return math.sqrt(2) * QUERIES[name].sensitivity_of(limit, 1)
 
 
 def _strength(cost: PrivacyCost) -> float:
