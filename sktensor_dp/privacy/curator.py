@@ -162,6 +162,8 @@ class DataCurator:
 
     def _answer(self, mechanism: Mechanism, query: Query, cost: PrivacyCost) -> Floats:
         """Compute on raw data and add noise; nothing else reads the data."""
+        # Checked and put on record when the query was admitted, before any data is read.
+        sensitivity = self._records[-1].sensitivity
         # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
         with np.errstate(all="ignore"):
             value = self._mean(query.total)
@@ -171,8 +173,6 @@ class DataCurator:
             # pass the box that noise is added in.
             if not math.isfinite(float(value.sum())):
                 np.nan_to_num(value, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-            # The noise is that of the sensitivity that was checked and is on record.
-            sensitivity = self._records[-1].sensitivity
             return mechanism.release(value, sensitivity, cost, self._noise, query)
 
     def _read(self) -> Iterator[Any]:
