@@ -18,6 +18,8 @@ __all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_mu"]
 SQRT_HALF = math.sqrt(0.5)
 # Below this mu, differences over an interval of length mu are taken as derivatives.
 SMALL = 1e-5
+# Above this epsilon its last digit is no small part of a logarithm of a probability.
+LARGE = 1e9
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -40,7 +42,11 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
         ratios = erfcx(near * SQRT_HALF) - erfcx(far * SQRT_HALF)
         return float(0.5 * math.exp(-near * near / 2) * max(ratios, 0.0))
     between = 0.5 * (erf(far * SQRT_HALF) - erf(near * SQRT_HALF))
-    beyond = -math.expm1(-epsilon) * math.exp(epsilon + log_ndtr(-far))
+    if epsilon > LARGE:
+        # The sum below would be of two numbers whose rounding alone is more than it.
+        beyond = 0.5 * math.exp(-near * near / 2) * erfcx(far * SQRT_HALF)
+    else:
+        beyond = -math.expm1(-epsilon) * math.exp(epsilon + log_ndtr(-far))
     return float(max(between - beyond, 0.0))
 
 

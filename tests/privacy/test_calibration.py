@@ -143,3 +143,13 @@ def test_delta_outside_its_range_is_refused(delta: float) -> None:
 def test_epsilon_outside_its_range_is_refused(epsilon: float) -> None:
     with pytest.raises(ValueError, match="epsilon"):
         gaussian_mu(epsilon, 1e-6)
+
+
+@pytest.mark.parametrize("delta", [1e-300, 1e-6, 0.5, 1 - 1e-12])
+@pytest.mark.parametrize("epsilon", [1e9, 1.1e9, 4.781584712487957e37, 1e307])
+def test_huge_epsilons_have_a_mu(epsilon: float, delta: float) -> None:
+    """A ledger or a report may name any; beyond sqrt(2 epsilon) mu is a matter of delta alone."""
+    mu = gaussian_mu(epsilon, delta)
+    assert gaussian_delta(mu, epsilon) <= delta
+    # |mu - sqrt(2 epsilon)| is a quantile of a normal law, 40 at most, and rounding.
+    assert abs(mu - math.sqrt(2 * epsilon)) <= 40 + 1e-12 * mu
