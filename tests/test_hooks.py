@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyRegressor
+from small_searches import mixtures
 from toy_regressor import NoisyMean, targets
 
 import sktensor_dp
@@ -155,3 +156,8 @@ def test_nothing_asks_for_the_name_of_a_parameter_or_for_a_type_of_estimator(pat
     ours = {n.id for n in asked if isinstance(n, ast.Name) and n.id.startswith("Private")}
     assert ours <= {"PrivateEstimatorMixin", "PrivateScorer"}
     assert not [n.id for n in asked if isinstance(n, ast.Name) and n.id.endswith("CompletionMixin")]
+
+
+def test_bounds_of_scores_that_nothing_implies_have_to_be_given():
+    with pytest.raises(ValueError, match="score_bounds must be given"):
+        mixtures({}, score_bounds=None).fit(np.random.default_rng(0).standard_normal((50, 3)))
