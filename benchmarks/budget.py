@@ -14,7 +14,7 @@ from benchmarks.report import Report
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.privacy.sqlite_ledger import SQLiteLedger
 
-TESTS = Path(__file__).parent.parent / "tests"
+SUPPORT = Path(__file__).parents[1] / "tests" / "support"
 PROCESSES, CHARGES, ADMITTED = 8, 200, 500
 
 
@@ -86,8 +86,8 @@ def script(command: str, path: Path, **options: Any) -> dict[str, Any]:
     """Run the processes that the tests use too."""
     flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
     done = subprocess.run(
-        [sys.executable, str(TESTS / "ledger_processes.py"), command, str(path), *flags],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])},
+        [sys.executable, str(SUPPORT / "ledger_processes.py"), command, str(path), *flags],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [SUPPORT, SUPPORT.parents[1]]))},
         stdout=subprocess.PIPE,
         check=True,
     )

@@ -192,6 +192,16 @@ def test_the_house_is_small() -> None:
     assert count <= MOST_ARROWS
 
 
+def test_tests_mirror_the_package() -> None:
+    """A folder of tests is a room, or beside the package; at the root, tests of single files."""
+    here, rooms = Path(__file__).parent, {room for floor in FLOORS for room in floor}
+    beside = {"examples", "papers", "support"}
+    assert {path.relative_to(here).parts[0] for path in TESTS if path.parent != here} <= (
+        rooms | beside
+    )
+    assert [path.name for path in (here / "support").glob("test_*.py")] == []
+
+
 def test_there_are_no_cycles() -> None:
     modules = {module_of(path): own_imports(path) for path in FILES if module_of(path)}
     waiting = {

@@ -370,7 +370,7 @@ def test_clones_and_nests_parameters():
         _ = search.n_features_in_
 
 
-PAGE = Path(__file__).parents[1] / "docs" / "tuning.md"
+PAGE = Path(__file__).parents[2] / "docs" / "tuning.md"
 
 
 @pytest.mark.parametrize("place", [0, 1])

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Writes model files and pickles for the tests that what was saved before still loads.
 
-    python tests/write_saved_fixtures.py tests/model_files/v1 tests/pickles
+    python tests/model_files/write_saved_fixtures.py FILES PICKLES
 
 The model files of a format can be written anew only by a version of the library that still
 writes it: those in ``v1`` were made before format 2 existed, at commit 2d3b3b2. The

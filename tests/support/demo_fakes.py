@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 import sktensor_dp
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
 
-SCRIPT = Path(__file__).parents[1] / "examples" / "topics.py"
+SCRIPT = Path(__file__).parents[2] / "examples" / "topics.py"
 SECRET = "unmistakable"
 RESULTS = {
     "budget.sqlite", "words.model", "topics.model", "topics.html", "topics.csv", "topic_words.csv",

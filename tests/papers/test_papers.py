@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EXAMPLES, PAPERS = ROOT / "examples", ROOT / "docs" / "papers"
 
 

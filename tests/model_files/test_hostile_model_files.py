@@ -25,7 +25,7 @@ from sktensor_dp import ModelFileError, PrivateCountVectorizer, PrivateSpectralL
 from sktensor_dp.model_files.container import LARGEST_TEXT, pack, unpack
 
 HERE = Path(__file__).parent
-OLD = HERE / "model_files" / "v1"
+OLD = HERE / "files" / "v1"
 FILE = written(PrivateSpectralLDA.load(OLD / "topics-exact.model"))
 WORDS = written(PrivateCountVectorizer.load(OLD / "vocabulary-public.model"))
 MARK = "x7mark"
@@ -217,7 +217,7 @@ def test_hostile_files_are_refused_or_whole(kind, seed):
     ``SKTENSOR_DP_HOSTILE_FILES`` sets how many files; a process of its own is watched.
     """
     count = int(os.environ.get("SKTENSOR_DP_HOSTILE_FILES", "250"))
-    path = os.pathsep.join([str(Path(sktensor_dp.__file__).parents[1]), str(HERE)])
+    path = str(Path(sktensor_dp.__file__).parents[1])
     done = subprocess.run(
         [sys.executable, hostile_models.__file__, kind, str(count), str(seed)],
         env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False,

@@ -38,7 +38,7 @@ NOT_STATE = {"_stop_words_id"}
 
 def test_every_kind_of_model_was_kept_for_later_versions():
     """A new kind gets its fixtures: see write_saved_fixtures.py."""
-    for folder, ending in (("model_files", ".model"), ("pickles", ".pickle")):
+    for folder, ending in (("files", ".model"), ("pickles", ".pickle")):
         kept = {path.stem for path in (Path(__file__).parent / folder).rglob(f"*{ending}")}
         assert set(MODELS) <= kept
 

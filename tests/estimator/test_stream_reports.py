@@ -20,7 +20,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
 )
 
-FORMER_FILES = Path(__file__).parent / "model_files" / "v1"
+FORMER_FILES = Path(__file__).parents[1] / "model_files" / "files" / "v1"
 
 
 @functools.cache

@@ -14,7 +14,7 @@ import numpy as np
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.releases import Release
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROOFS = ROOT / "docs" / "proofs"
 BLOCK = re.compile(
     r"^Sensitivity of the sum, one unit replaced:\n\n```python\n(.*?)```$", re.DOTALL | re.MULTILINE

@@ -11,7 +11,7 @@ from small_models import COUNTS, SAMPLES, answers
 from sktensor_dp import PrivateCountVectorizer
 
 HERE = Path(__file__).parent
-FILES, PICKLES = HERE / "model_files", HERE / "pickles"
+FILES, PICKLES = HERE / "files", HERE / "pickles"
 NAMES = sorted(path.stem for path in (FILES / "v1").iterdir())
 FORMATS = sorted(path.name for path in FILES.iterdir() if path.is_dir())
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")

@@ -159,7 +159,7 @@ def retyped(data: bytes, rng: Rng) -> bytes:
     return zipped([("model.json", chosen), *members[1:]])
 
 
-FILES = Path(__file__).parent / "model_files" / "v1"
+FILES = Path(__file__).parents[1] / "model_files" / "files" / "v1"
 
 
 def originals(models: dict[str, Any]) -> dict[str, bytes]:
