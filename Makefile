@@ -71,7 +71,7 @@ bench: $(VENV)/.bench
 
 # Every figure and table in docs/papers, from the beginning.
 papers: $(VENV)/.demo
-	@$(BIN)/python examples/papers.py $(if $(MOVIELENS),--movielens "$(MOVIELENS)")
+	@$(BIN)/python papers/redraw.py $(if $(MOVIELENS),--movielens "$(MOVIELENS)")
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

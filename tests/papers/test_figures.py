@@ -1,22 +1,12 @@
 """The scripts that redraw figures of papers: files, columns, and the measures they draw."""
 
 import csv
-import importlib
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    return importlib.import_module
 
 
 def rows_of(path):

@@ -1,6 +1,5 @@
 """What `make papers` runs: scripts two at a time, verdicts by the numbers, tables in pages."""
 
-import importlib
 import re
 import shutil
 import sys
@@ -12,19 +11,13 @@ import pytest
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES, PAPERS = ROOT / "examples", ROOT / "docs" / "papers"
-
-
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    return importlib.import_module
+SCRIPTS, PAPERS = ROOT / "papers", ROOT / "docs" / "papers"
 
 
 @pytest.fixture
 def papers(script, tmp_path, monkeypatch):
     """The runner, with scripts of its own to run: their names and what they do."""
-    papers = script("papers")
+    papers = script("redraw")
     monkeypatch.setattr(papers, "HERE", tmp_path)
     monkeypatch.setattr(papers, "POLL_SECONDS", 0.02)
 
@@ -124,7 +117,7 @@ def test_scripts_report_under_the_labels_that_are_expected(papers, script, tmp_p
         last = report.read_text()
     assert last == "figure 2\t1\t2\n"
     for known in papers.SCRIPTS:
-        source = (EXAMPLES / f"{known.name}.py").read_text(encoding="utf-8")
+        source = (SCRIPTS / f"{known.name}.py").read_text(encoding="utf-8")
         labels = re.findall(r'progress\([^"]*f?"([^"]+)"', source)
         assert labels
         patterns = [re.sub(r"\{\w+\}", r"\\d", label) for label in labels]

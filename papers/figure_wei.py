@@ -2,8 +2,8 @@
 
 ::
 
-    python examples/figure_wei.py --movielens ml-100k    # some minutes
-    python examples/figure_wei.py --quick                # some seconds, one small run
+    python papers/figure_wei.py --movielens ml-100k    # some minutes
+    python papers/figure_wei.py --quick                # some seconds, one small run
 
 Figure 2: tensors of 20 x 20 x 20, rank 3, CP and Tucker, scaled to [0, 1], noise of the deviation
 of the signal, 80 % observed; error against the noise-free tensor at the other entries. Figure 3:

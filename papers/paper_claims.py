@@ -2,7 +2,7 @@
 
 ::
 
-    python examples/paper_claims.py    # after figures were redrawn
+    python papers/paper_claims.py    # after figures were redrawn
 
 For each CSV that lies in the folder, claims are judged by the rules written here and in the scripts
 of the theorems; the verdicts go into ``claims.csv`` and, in pages, between the two marks of their

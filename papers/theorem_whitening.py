@@ -2,8 +2,8 @@
 
 ::
 
-    python examples/theorem_whitening.py            # a minute
-    python examples/theorem_whitening.py --quick    # some seconds
+    python papers/theorem_whitening.py            # a minute
+    python papers/theorem_whitening.py --quick    # some seconds
 
 T = sum_i v_i^(x)3, k = 3, plus symmetric Gaussian noise E of given operator norm. The span of the
 v_i is estimated by the leading eigenvectors of M(theta) = (T + E)(I, I, theta), for 200 random

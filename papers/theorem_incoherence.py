@@ -2,8 +2,8 @@
 
 ::
 
-    python examples/theorem_incoherence.py            # some seconds
-    python examples/theorem_incoherence.py --quick
+    python papers/theorem_incoherence.py            # some seconds
+    python papers/theorem_incoherence.py --quick
 
 u-bar = T(I, u, u) + sigma z, with T = sum_i lambda_i v_i^(x)3, weights from 2 to 1 and components
 of incoherence mu_0. Drawn is the largest |u-bar|_inf / |u-bar|_2 of 2000 draws of u and z, with u

@@ -2,8 +2,8 @@
 
 ::
 
-    python examples/theorem_stream.py            # some minutes
-    python examples/theorem_stream.py --quick    # some seconds
+    python papers/theorem_stream.py            # some minutes
+    python papers/theorem_stream.py --quick    # some seconds
 
 Samples x have independent coordinates of mean 0 and variance 1: in three directions they take two
 values, so that their third moments are 1, .9 and .8, in all others they are signs. So E[x (x) x (x)

@@ -2,8 +2,8 @@
 
 ::
 
-    python examples/theorem_spectral_lda.py            # some minutes
-    python examples/theorem_spectral_lda.py --quick    # some seconds
+    python papers/theorem_spectral_lda.py            # some minutes
+    python papers/theorem_spectral_lda.py --quick    # some seconds
 
 LDA corpora of 20-word documents, topics from Dirichlet(.1), a prior of sum 1 whose largest part is
 three times the smallest, so that eigenvalues differ. Loss is the theorems' |mu_i - mu_i^DP|, to the

@@ -2,8 +2,8 @@
 
 ::
 
-    python examples/theorem_power_method.py            # a minute
-    python examples/theorem_power_method.py --quick    # some seconds
+    python papers/theorem_power_method.py            # a minute
+    python papers/theorem_power_method.py --quick    # some seconds
 
 Left and middle: T = sum_i lambda_i v_i^(x)3 with k = 5 weights from 1 to .5, plus a symmetric
 Gaussian tensor E. epsilon is what the theorem calls so: the largest |E(I, u, u)| of all iterates u

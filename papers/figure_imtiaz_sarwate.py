@@ -2,8 +2,8 @@
 
 ::
 
-    python examples/figure_imtiaz_sarwate.py            # some minutes
-    python examples/figure_imtiaz_sarwate.py --quick    # some seconds, fewer documents
+    python papers/figure_imtiaz_sarwate.py            # some minutes
+    python papers/figure_imtiaz_sarwate.py --quick    # some seconds, fewer documents
 
 Single topic model, documents of three words, D = 10 with K = 5 topics and D = 50 with K = 10.
 The text of the paper gives neither weights, topics, delta nor the grids; here topics are from

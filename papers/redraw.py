@@ -2,9 +2,9 @@
 
 ::
 
-    python examples/papers.py                        # some twenty minutes on two idle cores
-    python examples/papers.py --movielens ml-100k    # ratings from a folder, not the network
-    python examples/papers.py --quick --out drafts   # some minutes: small settings, no claims
+    python papers/redraw.py                        # some twenty minutes on two idle cores
+    python papers/redraw.py --movielens ml-100k    # ratings from a folder, not the network
+    python papers/redraw.py --quick --out drafts   # some minutes: small settings, no claims
 
 Two scripts run at a time, each with one BLAS thread. MovieLens 100K is downloaded unless its folder
 is given; where it cannot be had, figure 3 of Wei et al. is left out and said to be. At the end

@@ -2,8 +2,8 @@
 
 ::
 
-    python examples/theorem_private_power_method.py            # some minutes
-    python examples/theorem_private_power_method.py --quick    # some seconds
+    python papers/theorem_private_power_method.py            # some minutes
+    python papers/theorem_private_power_method.py --quick    # some seconds
 
 T = 10,000 (v_1^(x)3 + .5 v_2^(x)3 + ... + .5 v_k^(x)3), with components of incoherence exactly
 mu_0. Algorithm 3 has its printed noise, for all k components, delta = 1e-6, L = 2 k ln k + 4 starts

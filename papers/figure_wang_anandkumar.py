@@ -2,8 +2,8 @@
 
 ::
 
-    python examples/figure_wang_anandkumar.py            # some minutes
-    python examples/figure_wang_anandkumar.py --quick    # some seconds, small dimensions
+    python papers/figure_wang_anandkumar.py            # some minutes
+    python papers/figure_wang_anandkumar.py --quick    # some seconds, small dimensions
 
 T = v1^(x)3 + .75 v2^(x)3 + .5 v3^(x)3 plus noise of operator norm sigma, in three regimes
 (Appendix A). The paper gives neither L nor R; here L = 10 starts and R = 25 steps. A trial
