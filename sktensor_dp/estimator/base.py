@@ -94,6 +94,11 @@ def columns_of(witness: Any) -> dict[str, Any]:
     return {name: vars(witness)[name] for name in COLUMNS if name in vars(witness)}
 
 
+def _unit_of(chunks: Chunks, row: str) -> str:
+    """Name of the unit of privacy: a row, or the rows of a group."""
+    return f"group of {row}s" if getattr(chunks, "grouped", False) else row
+
+
 class PrivateEstimatorMixin(Hooks, ModelFileMixin):
     """Parameters ``epsilon, delta, accountant, random_state, verbose`` and the report.
 
@@ -149,7 +154,7 @@ class PrivateEstimatorMixin(Hooks, ModelFileMixin):
             chunks,
             plan,
             spender=type(self).__name__,
-            unit=unit or self._unit,
+            unit=_unit_of(chunks, unit or self._unit),
             accountant=self._payer(),
             charge=charge,
             verbose=int(self.verbose),  # type: ignore[attr-defined]

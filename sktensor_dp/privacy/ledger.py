@@ -251,6 +251,6 @@ def pure_uses(entries: Iterable[LedgerEntry]) -> Counter[float]:
 def charges_of(plan: ReleasePlan, spender: str, unit: str = "") -> list[LedgerEntry]:
     """Ledger entries for every release of a plan."""
     return [
-        LedgerEntry(spender, planned.name, planned.uses, planned.cost, unit)
+        LedgerEntry(spender, planned.name, planned.uses * plan.repeats, planned.cost, unit)
         for planned in plan.releases
     ]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
@@ -79,6 +79,8 @@ class ReleasePlan:
     epsilon: float
     delta: float
     releases: tuple[PlannedRelease, ...]
+    # How often a unit may be part of it: in so many batches of a stream.
+    repeats: int = 1
 
     @classmethod
     def split(
@@ -108,11 +110,15 @@ class ReleasePlan:
             releases.append(PlannedRelease(name, cost, times))
         return cls(epsilon, delta, tuple(releases))
 
+    def repeated(self, times: int) -> "ReleasePlan":
+        """The same for batches of which a unit may be in so many; what one costs, stays."""
+        return replace(self, repeats=times)
+
     @property
     def cost(self) -> PrivacyCost:
         """What the whole plan costs."""
         return PrivacyCost.total(
-            planned.cost for planned in self.releases for _ in range(planned.uses)
+            planned.cost for planned in self.releases for _ in range(planned.uses * self.repeats)
         )
 
     def cost_of(self, name: str) -> PrivacyCost:

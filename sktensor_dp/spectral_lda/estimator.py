@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.forecast import former_name
+from sktensor_dp.estimator.grouped_rows import check_arguments, row_choice
 from sktensor_dp.estimator.input_errors import check_sizes, check_source
 from sktensor_dp.estimator.input_kinds import Numeric
 from sktensor_dp.spectral_lda.inference import log_likelihoods, most_probable, proportions
@@ -152,7 +153,14 @@ class PrivateSpectralLDA(
     clip_norm_: Mapping[str, float]
     n_features_in_: int
 
-    def fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> "PrivateSpectralLDA":
+    def fit(
+        self,
+        X: ArrayLike | sp.spmatrix,
+        y: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        **unsupported: Any,
+    ) -> "PrivateSpectralLDA":
         """Learn topics.
 
         Parameters
@@ -161,6 +169,11 @@ class PrivateSpectralLDA(
             Counts of words in documents.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), optional
+            Whose document each row is: integers or strings. The group is then what is
+            protected, with all its documents; their number is private.
+        **unsupported : object
+            Refused: ``sample_weight`` would be read from the data.
 
         Returns
         -------
@@ -169,15 +182,19 @@ class PrivateSpectralLDA(
 
         Raises
         ------
+        TypeError
+            If an argument is not supported.
         ValueError
-            If a parameter is wrong or `X` does not hold counts; no budget is spent.
+            If a parameter is wrong, `X` does not hold counts, or `groups` is not one label
+            per row, of at least two groups; no budget is spent.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
         self._check_parameters()
+        check_arguments(self, unsupported)
         witness = self._witness()
         X = witness._validated(X, reset=True)
-        return self._live(self._planned_fit(CountChunks(X, *X.shape), columns_of(witness)))
+        return self._live(self._planned_fit(self._chunks(X, groups), columns_of(witness)))
 
     def fit_chunks(
         self, source: Iterable[Any], *, n_samples: int, n_features: int
@@ -186,12 +203,14 @@ class PrivateSpectralLDA(
 
         Parameters
         ----------
-        source : iterable of array-likes or sparse matrices
-            Chunks of rows; iterated over once to see that they are counts of the size
-            announced, and once per release: a list or an object with ``__iter__``, not
-            a generator.
+        source : iterable of array-likes or sparse matrices, or of pairs
+            Chunks of rows, or pairs ``(X, groups)`` of rows and labels as :meth:`fit` takes
+            them; iterated over once to see that they are counts of the size announced (twice
+            with groups), and once per release: a list or an object with ``__iter__``, not a
+            generator. Rows of a group that lie in several chunks are held in memory from
+            the first to the last.
         n_samples : int
-            Number of rows in all chunks together; public.
+            Number of rows, or of groups, in all chunks together; public.
         n_features : int
             Number of columns; public.
 
@@ -212,10 +231,18 @@ class PrivateSpectralLDA(
         """
         self._check_parameters()
         check_source(source, n_samples, n_features)
-        chunks = CountChunks(Numeric(source), n_samples, n_features)
+        choice = row_choice(self.max_rows_per_group)
+        chunks = CountChunks(Numeric(source), n_samples, n_features, choice=choice)
         return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
 
-    def partial_fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> "PrivateSpectralLDA":
+    def partial_fit(
+        self,
+        X: ArrayLike | sp.spmatrix,
+        y: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        **unsupported: Any,
+    ) -> "PrivateSpectralLDA":
         """Learn from one more batch of documents that no other batch contains.
 
         The first batch is fitted as by :meth:`fit`; every later one makes one
@@ -229,6 +256,12 @@ class PrivateSpectralLDA(
             Counts. The caller answers for batches being disjoint.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), optional
+            As for :meth:`fit`, in every batch or in none. A group must not be in more than
+            ``max_batches_per_group`` batches, which the caller answers for: no label is
+            kept.
+        **unsupported : object
+            As for :meth:`fit`.
 
         Returns
         -------
@@ -242,16 +275,17 @@ class PrivateSpectralLDA(
             which is what an accountant was charged for.
         """
         self._check_parameters()
+        check_arguments(self, unsupported)
         stream: TopicStream | None = getattr(self, "_stream", None)
         if stream is not None:
             stream.check_budget(self.epsilon, self.delta)
         if stream is None:
             witness = self._witness()
             X = witness._validated(X, reset=True)
-            chunks = CountChunks(X, *X.shape)
+            chunks = self._chunks(X, groups)
             return self._live(self._planned_fit(chunks, columns_of(witness), begins=True))
         X = self._validated(X, reset=False)
-        planned = self._planned_batch(CountChunks(X, *X.shape), stream, self.clip_norm_)
+        planned = self._planned_batch(self._chunks(X, groups), stream, self.clip_norm_)
         return self._live(planned)
 
     def forecast(

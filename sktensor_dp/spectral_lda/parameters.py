@@ -9,6 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from sktensor_dp.estimator.base import NONE, PlannedFit, PrivateEstimatorMixin, columns_of
+from sktensor_dp.estimator.grouped_rows import (
+    GROUP_CONSTRAINTS,
+    STREAM_CONSTRAINTS,
+    batch_budget,
+    check_same_unit,
+    checked_groups,
+    row_choice,
+)
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.input_errors import checked_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
@@ -43,6 +51,9 @@ class TopicParameters(PrivateEstimatorMixin):
         "noise_geometry": [OneOf("isotropic", "histogram")],
         "n_refinements": [Number(0, math.inf, integer=True), OneOf("auto")],
         "clip_norm": [OneOf("auto"), InstanceOf(Mapping)],
+        "group_rows": [OneOf("auto", "mean", "concatenate")],
+        **GROUP_CONSTRAINTS,
+        **STREAM_CONSTRAINTS,
     }
 
     def __init__(
@@ -56,6 +67,9 @@ class TopicParameters(PrivateEstimatorMixin):
         noise_geometry: str = "isotropic",
         n_refinements: int | str = "auto",
         clip_norm: str | Mapping[str, float] = "auto",
+        group_rows: str = "auto",
+        max_rows_per_group: int | None = None,
+        max_batches_per_group: int = 1,
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -68,17 +82,26 @@ class TopicParameters(PrivateEstimatorMixin):
         self.noise_geometry = noise_geometry
         self.n_refinements = n_refinements
         self.clip_norm = clip_norm
+        self.group_rows = group_rows
+        self.max_rows_per_group = max_rows_per_group
+        self.max_batches_per_group = max_batches_per_group
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
 
-    def _plan(self, n_samples: int, n_features: int) -> TopicPlan:
+    def _chunks(self, X: Any, groups: Any) -> CountChunks:
+        """Validated documents, of groups where labels are given."""
+        labels = checked_groups(groups, X.shape[0])
+        return CountChunks(X, *X.shape, groups=labels, choice=row_choice(self.max_rows_per_group))
+
+    def _plan(self, n_samples: int, n_features: int, n_batches: int = 1) -> TopicPlan:
+        epsilon, delta = batch_budget(self.epsilon, self.delta, n_batches)
         return plan_topics(
             n_samples,
             n_features,
             self.n_components,
-            epsilon=self.epsilon,
-            delta=self.delta,
+            epsilon=epsilon,
+            delta=delta,
             perturbation=self.perturbation,
             n_refinements=None if self.n_refinements == "auto" else int(self.n_refinements),
             limits=self._limits(),
@@ -88,12 +111,17 @@ class TopicParameters(PrivateEstimatorMixin):
         self, chunks: CountChunks, columns: Mapping[str, Any], *, begins: bool = False
     ) -> PlannedFit[DocumentCurator]:
         """Plan a fit of validated data, or with `begins` of the first batch of a stream."""
-        plan, options = self._plan(chunks.n_units, chunks.n_features), self._options()
+        n_batches = self.max_batches_per_group if begins else 1
+        plan, options = self._plan(chunks.n_units, chunks.n_features, n_batches), self._options()
         check_topics_fit(plan, chunks.n_features, self.epsilon)
         budget, payer = (self.epsilon, self.delta), self._payer()
-        opened = partial(TopicStream.after, budget=budget, accountant=payer) if begins else None
+        opened = None
+        if begins:
+            opened = partial(
+                TopicStream.after, budget=budget, accountant=payer, max_batches=n_batches
+            )
         return PlannedFit(
-            DocumentCurator, chunks, plan.releases,
+            DocumentCurator, self._joined(chunks, plan), plan.releases.repeated(n_batches),
             lambda curator: learn(curator, plan, options, opened), columns,
             {"limits": self._limits(), "pure": self.delta == 0},
             cautions_of_cap(plan, self.n_components, chunks.n_features),
@@ -103,16 +131,25 @@ class TopicParameters(PrivateEstimatorMixin):
         self, chunks: CountChunks, stream: TopicStream, limits: Mapping[str, float]
     ) -> PlannedFit[DocumentCurator]:
         """Plan a step on one more batch of a stream."""
-        plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
+        check_same_unit(self.privacy_report_.unit, chunks.grouped)
+        budget = batch_budget(self.epsilon, self.delta, stream.max_batches)
+        plan = ReleasePlan.split(*budget, {"expected_counts": 1.0}).repeated(stream.max_batches)
         options = self._options()
         # Another accountant keeps another ledger, which knows nothing of the first batch.
         charge = self._payer() is not stream.accountant
         return PlannedFit(
-            DocumentCurator, chunks, plan,
+            DocumentCurator, self._joined(chunks, self._plan(chunks.n_units, chunks.n_features)), plan,
             lambda curator: learn_batch(curator, stream, options, limits), columns_of(self),
             {"limits": self._limits(), "pure": self.delta == 0, "charge": charge},
             earlier=self.privacy_report_,
         )  # fmt: skip
+
+    def _joined(self, chunks: CountChunks, plan: TopicPlan) -> CountChunks:
+        """Make one document of a group's, where that was asked for or public numbers advise it."""
+        how = self.group_rows
+        if how == "auto":
+            how = "mean" if self._concentration() == 0 else plan.group_rows
+        return chunks.joined() if how == "concatenate" else chunks
 
     def _options(self) -> TopicOptions:
         return TopicOptions(self._concentration(), self.noise_geometry, self.random_state)

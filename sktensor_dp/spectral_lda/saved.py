@@ -45,6 +45,7 @@ STREAM = Record(
         "fitted": FITTED_TOPICS, "mean": Numbers("kd"), "variance": Real(0),
         "n_batches": Integer(1),
         "budget": ListOf(Real(0, finite=False), tuple, 2, 2),
+        "max_batches": Optional(Integer(1)),
     },
     derived={"accountant": None},
 )  # fmt: skip

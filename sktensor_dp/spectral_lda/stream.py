@@ -36,6 +36,8 @@ class TopicStream:
         Epsilon and delta that every batch may cost.
     accountant : BudgetAccountant or None
         Who was charged for the first batch, and so for all.
+    max_batches : int
+        In how many batches a group may be, which was charged for.
     """
 
     fitted: FittedTopics
@@ -44,6 +46,7 @@ class TopicStream:
     n_batches: int
     budget: tuple[float, float]
     accountant: BudgetAccountant | None
+    max_batches: int = 1
 
     def check_budget(self, *now: float) -> None:
         """Refuse a batch at another budget than the first one's, which was charged."""
@@ -59,10 +62,11 @@ class TopicStream:
         fitted: FittedTopics,
         budget: tuple[float, float],
         accountant: BudgetAccountant | None,
+        max_batches: int = 1,
     ) -> "TopicStream":
         """State after the first batch, whose topics stand for its expected counts."""
         mean = fitted.weights[:, None] * fitted.topics
-        return cls(fitted, mean, fitted.unigram_sigma**2, 1, budget, accountant)
+        return cls(fitted, mean, fitted.unigram_sigma**2, 1, budget, accountant, max_batches)
 
 
 StreamState = TopicStream  # as pickles of before name it

@@ -59,6 +59,8 @@ class TopicPlan:
         Number of EM steps.
     clip_quantile : float
         Share of documents left unclipped.
+    group_rows : {"mean", "concatenate"}
+        What becomes of the documents of a group.
     releases : ReleasePlan
         The budget.
     """
@@ -70,6 +72,7 @@ class TopicPlan:
     match_moments: bool
     n_refinements: int
     clip_quantile: float
+    group_rows: str
     releases: ReleasePlan
 
     # The third moment is clipped last and rarely: clipping it alone breaks the
@@ -131,6 +134,7 @@ def plan_topics(
         match_moments=small and not math.isinf(n_effective),
         n_refinements=n_refinements,
         clip_quantile=_clip_quantile(n_effective, small),
+        group_rows="mean",
         releases=_release_plan(
             epsilon, delta, shares, triples, n_refinements, limits, with_triples
         ),

@@ -1,6 +1,7 @@
 """Counts of words in documents, as the custodian holds them."""
 
-from collections.abc import Callable, Iterable, Iterator
+import copy
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -8,10 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.reading import read, read_each
-from sktensor_dp.statistics.sums import blocks
+from sktensor_dp.statistics.reading import read
+from sktensor_dp.statistics.row_chunks import RowChunks
+from sktensor_dp.statistics.units import Units
 
-__all__ = ["CountChunk", "CountChunks", "as_counts", "row_views"]
+__all__ = ["CountChunk", "CountChunks", "as_counts"]
 
 Floats = NDArray[np.float64]
 
@@ -44,26 +46,12 @@ def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
     return counts
 
 
-def row_views(X: Any) -> Iterator[Any]:
-    """Cut a matrix into parts of at most 2**14 rows, without copying what it holds."""
-    parts = list(blocks(X.shape[0]))
-    for rows in parts:
-        if len(parts) == 1:
-            yield X
-        elif not sp.issparse(X):
-            yield X[rows]
-        else:
-            ends = X.indptr[rows.start : rows.stop + 1]
-            stored = slice(ends[0], ends[-1])
-            layout = (X.data[stored], X.indices[stored], ends - ends[0])
-            yield sp.csr_matrix(layout, shape=(rows.stop - rows.start, X.shape[1]))
-
-
 class CountChunk:
-    """Some documents with their power sums, computed once."""
+    """Some units' documents with their power sums, computed once."""
 
-    def __init__(self, X: sp.csr_matrix) -> None:
+    def __init__(self, X: sp.csr_matrix, units: Units | None = None) -> None:
         self.X = X
+        self.units = Units.single(X.shape[0]) if units is None else units
         # Moments and their norms ask for the same words one after the other.
         self._restricted: tuple[NDArray[np.intp], CountChunk] | None = None
 
@@ -96,6 +84,15 @@ class CountChunk:
         sums = np.bincount(self.rows, weights=values, minlength=self.X.shape[0])
         return sums.astype(np.float64, copy=False)
 
+    @cached_property
+    def unit_squares(self) -> Floats:
+        """Sum of the squared mean counts of each unit."""
+        if self.units.are_rows:
+            return self.squares
+        means = self.units.sums(self.X)
+        totals = CountChunk(means).squares
+        return totals / self.units.sizes / self.units.sizes
+
     def restricted(self, words: NDArray[np.intp] | None) -> "CountChunk":
         """The same documents with their counts of some words only."""
         # Lengths stay those of the whole documents: the restriction is a restriction of the
@@ -103,46 +100,41 @@ class CountChunk:
         if words is None:
             return self
         if self._restricted is None or self._restricted[0] is not words:
-            part = CountChunk(self.X[:, words].tocsr())
+            part = CountChunk(self.X[:, words].tocsr(), self.units)
             part.__dict__["lengths"] = self.lengths
             self._restricted = (words, part)
         return self._restricted[1]
 
 
-class CountChunks:
-    """Counts to be read several times, a chunk of documents at a time."""
+class CountChunks(RowChunks[CountChunk]):
+    """Counts to be read several times, some documents at a time."""
 
-    # Chunks are cut where they hold more than 2**14 documents, so that sums over the documents of
-    # one stay accurate.
+    noun = "documents"
+    _joins = False
 
-    def __init__(
-        self, source: sp.csr_matrix | Iterable[Any], n_documents: int, n_features: int
-    ) -> None:
-        self.n_units = n_documents
-        self.n_features = n_features
-        self._whole = list(map(CountChunk, row_views(source))) if sp.issparse(source) else None
-        self._source = None if self._whole is not None else source
-
-    @property
-    def announced(self) -> bool:
-        """Whether only reading shows that chunks are what was announced."""
-        return self._whole is None
-
-    def __iter__(self) -> Iterator[CountChunk]:
-        if self._whole is not None:
-            yield from self._whole
-            return
-        seen = 0
-        assert self._source is not None
-        for part in read_each(self._source, "The source of chunks"):
-            counts = as_counts(part, "a chunk")
-            if counts.shape[1] != self.n_features:
-                raise ValueError(
-                    f"A chunk has {counts.shape[1]} features; n_features is {self.n_features}."
-                )
-            seen += counts.shape[0]
-            yield from map(CountChunk, row_views(counts))
-        if seen != self.n_units:
+    def _validated(self, part: Any) -> sp.csr_matrix:
+        counts = as_counts(part, "a chunk")
+        if counts.shape[1] != self.n_features:
             raise ValueError(
-                f"The chunks have {seen} documents in all; n_samples is {self.n_units}."
+                f"A chunk has {counts.shape[1]} features; n_features is {self.n_features}."
             )
+        return counts
+
+    def _chunk(self, X: sp.csr_matrix, units: Units) -> CountChunk:
+        return CountChunk(X, units)
+
+    def joined(self) -> "CountChunks":
+        """The same with all rows of a unit as one document."""
+        other = copy.copy(self)
+        other._joins = True
+        if self._whole is not None:
+            other._whole = [
+                part for chunk in self._whole for part in other._cut(chunk.X, chunk.units)
+            ]
+        return other
+
+    def _cut(self, X: sp.csr_matrix, units: Units) -> list[CountChunk]:
+        if self._joins:
+            X, units = units.sums(X), Units.single(units.n)
+            np.minimum(X.data, LARGEST_COUNT, out=X.data)
+        return super()._cut(X, units)

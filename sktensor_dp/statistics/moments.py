@@ -20,10 +20,12 @@ from sktensor_dp.statistics.norms import (
     TripleNorm,
     WhitenedTripleNorm,
     triangle_of_terms,
+    unit_factors,
     weights,
 )
 from sktensor_dp.statistics.public_numbers import check_edges, check_number
-from sktensor_dp.statistics.sums import AccurateSum, blocks
+from sktensor_dp.statistics.row_chunks import rows_of
+from sktensor_dp.statistics.sums import AccurateSum, blocks, sum_over_rows
 from sktensor_dp.tensor.symmetric import n_unique
 
 __all__ = [
@@ -44,7 +46,7 @@ TERMS_AT_ONCE = 2**12
 
 @dataclass(frozen=True, eq=False)
 class NormHistogram:
-    """How many documents have a norm in each bin; too small and too large ones go to the ends."""
+    """How many units have a norm in each bin; too small and too large ones go to the ends."""
 
     norm: Norm
     edges: Floats
@@ -59,8 +61,8 @@ class NormHistogram:
 
     def total(self, chunk: CountChunk) -> Floats:
         """Counts per bin."""
-        norms = self.norm.of(chunk) * weights(chunk, self.clips)
-        norms = norms[chunk.lengths >= self.min_tokens]
+        norms = self.norm.of(chunk) * unit_factors(chunk, self.clips)
+        norms = norms[chunk.units.any(chunk.lengths >= self.min_tokens)]
         n_bins = len(self.edges) - 1
         bins = np.searchsorted(self.edges, norms, side="left") - 1
         return np.bincount(np.clip(bins, 0, n_bins - 1), minlength=n_bins).astype(np.float64)
@@ -94,7 +96,7 @@ class WordFrequencies(NonNegative):
     def total(self, chunk: CountChunk) -> Floats:
         """Sum of w c."""
         weight = weights(chunk, (self.clip, *self.clips), self.min_tokens)
-        return np.asarray(chunk.X.T @ weight)
+        return sum_over_rows(len(weight), lambda rows: rows_of(chunk.X, rows).T @ weight[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,18 +139,24 @@ class PairMoments(NonNegative):
     def total(self, chunk: CountChunk) -> Floats:
         """Dense symmetric matrix over the words."""
         X, weight = self._weighted(chunk)
-        scaled, repeated = X.copy(), X.copy()
-        scaled.data *= np.repeat(weight, np.diff(X.indptr))
-        result = (X.T @ scaled).toarray()
-        # Not the square minus the count: sums of both would leave digits of each other.
-        repeated.data *= X.data - 1
-        result[np.diag_indices_from(result)] = repeated.T @ weight
-        return result
+        return sum_over_rows(len(weight), lambda rows: _pairs(rows_of(X, rows), weight[rows]))
 
     def product(self, chunk: CountChunk, V: Floats) -> Floats:
         """``total(chunk) @ V`` without forming the matrix."""
+        # Only without noise, where rounding is no matter of privacy.
         X, weight = self._weighted(chunk)
         return np.asarray(X.T @ (weight[:, None] * (X @ V))) - (X.T @ weight)[:, None] * V
+
+
+def _pairs(X: sp.csr_matrix, weight: Floats) -> Floats:
+    """Weighted sum of ``c c' - diag(c)`` over documents."""
+    scaled, repeated = X.copy(), X.copy()
+    scaled.data *= np.repeat(weight, np.diff(X.indptr))
+    result = (X.T @ scaled).toarray()
+    # Not the square minus the count: sums of both would leave digits of each other.
+    repeated.data *= X.data - 1
+    result[np.diag_indices_from(result)] = repeated.T @ weight
+    return np.asarray(result)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,13 +181,15 @@ class _Triples:
     def _weights(self, chunk: CountChunk, projected: Floats) -> Floats:
         X, lengths = chunk.restricted(self.words).X, chunk.lengths
         products = np.maximum((lengths - 1) * (lengths - 2), 1)
-        weight = weights(chunk, self.clips, MIN_TOKENS)
+        counted = lengths >= MIN_TOKENS
+        factors = unit_factors(chunk, self.clips)
         limit = LARGEST_TERMS * self.clips[0].limit
         if np.isfinite(limit):
             row_norms = np.linalg.norm(self.basis, axis=1)
             terms = triangle_of_terms(projected, X @ row_norms**2, X @ row_norms**3)
-            np.minimum(weight, limit / np.maximum(terms / products, limit), out=weight)
-        return weight / products
+            terms = chunk.units.means(np.where(counted, terms / products, 0.0))
+            np.minimum(factors, limit / np.maximum(terms, limit), out=factors)
+        return counted * chunk.units.spread(factors) / products
 
     def total(self, chunk: CountChunk) -> Floats:
         """Symmetric tensor of the basis' dimension; work in non-zeros and in d k^3."""

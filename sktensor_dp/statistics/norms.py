@@ -1,9 +1,9 @@
-"""Norms of what one document contributes, and the weights that bound them.
+"""Norms of what one unit contributes, and the weights that bound them.
 
 All statistics are in the scale of counts: a document of l tokens contributes its
 counts c, l times its moments, or its expected counts per topic, so long documents
-weigh more until a norm is clipped. Every norm here is exact or an upper bound;
-``NORM_SLACK`` covers rounding.
+weigh more until a norm is clipped. A unit of several documents contributes their mean.
+Every norm here is exact or an upper bound; ``NORM_SLACK`` covers rounding.
 """
 
 import math
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.counts import CountChunk
+from sktensor_dp.statistics.mean_pairs import norms_of_mean_pairs
 from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number, scale_to
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "TripleNorm",
     "WhitenedTripleNorm",
     "triangle_of_terms",
+    "unit_factors",
     "weights",
 ]
 
@@ -42,10 +44,10 @@ MIN_TOKENS = 3
 
 
 class Norm(Protocol):
-    """A norm of one document's contribution."""
+    """A norm of one unit's contribution."""
 
     def of(self, chunk: CountChunk) -> Floats:
-        """Upper bounds on the norm, document by document."""
+        """Upper bounds on the norm, unit by unit."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,8 @@ class CountNorm:
     def of(self, chunk: CountChunk) -> Floats:
         """Norm of the counts."""
         if self.order == 1:
-            return NORM_SLACK * chunk.lengths
-        return NORM_SLACK * np.sqrt(chunk.squares)
+            return NORM_SLACK * chunk.units.means(chunk.lengths)
+        return NORM_SLACK * np.sqrt(chunk.unit_squares)
 
 
 @dataclass(frozen=True)
@@ -108,14 +110,19 @@ class PairNorm:
         check_number("diagonal_weight", self.diagonal_weight, DIAGONAL)
 
     def of(self, chunk: CountChunk) -> Floats:
-        """Exact norm, from power sums of the counts."""
+        """Exact norm of a document; a unit's own, or where it costs too much the mean of these."""
         part = chunk.restricted(self.words)
+        means = chunk.units.means(self._of_documents(part))
+        return np.minimum(means, NORM_SLACK * norms_of_mean_pairs(part, self.diagonal_weight))
+
+    def _of_documents(self, part: CountChunk) -> Floats:
+        """Exact norm of each document, from power sums of the counts."""
         squares = part.squares
         # sum over i < j of (2 c_i c_j)^2, and over i of (c_i (c_i - 1))^2
         distinct = 2 * (squares**2 - part.sum_over_words(lambda c: c**4))
         repeated = part.sum_over_words(lambda c: (c * (c - 1)) ** 2)
         total = np.maximum(distinct, 0) + self.diagonal_weight**2 * repeated
-        return NORM_SLACK * np.sqrt(total) / np.maximum(chunk.lengths - 1, 1)
+        return NORM_SLACK * np.sqrt(total) / np.maximum(part.lengths - 1, 1)
 
 
 @dataclass(frozen=True)
@@ -125,7 +132,7 @@ class TripleNorm:
     histogram: bool = False
 
     def of(self, chunk: CountChunk) -> Floats:
-        """Exact norm, from power sums of the counts."""
+        """Exact norm of a document, from power sums of the counts; mean of these for a unit."""
         p2 = chunk.squares
         p4 = chunk.sum_over_words(lambda c: c**4)
         p6 = chunk.sum_over_words(lambda c: c**6)
@@ -137,7 +144,8 @@ class TripleNorm:
         repeated = np.maximum(pairs * p2 - own, 0)
         total = 6 * distinct + 9 * repeated if self.histogram else distinct + 3 * repeated
         lengths = chunk.lengths
-        return NORM_SLACK * np.sqrt(total + same) / np.maximum((lengths - 1) * (lengths - 2), 1)
+        norms = NORM_SLACK * np.sqrt(total + same) / np.maximum((lengths - 1) * (lengths - 2), 1)
+        return chunk.units.means(norms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +162,7 @@ class WhitenedTripleNorm:
         check_array("the whitener", self.whitener, LARGEST_WHITENER)
 
     def of(self, chunk: CountChunk) -> Floats:
-        """Bound from power sums of the whitener's row norms."""
+        """Mean over a unit's documents of bounds from power sums of the whitener's row norms."""
         X = chunk.restricted(self.words).X
         row_norms = np.linalg.norm(self.whitener, axis=1)
         p1, p2, p3 = (X @ row_norms**p for p in (1, 2, 3))
@@ -164,11 +172,12 @@ class WhitenedTripleNorm:
         hidden = 2e-15 * (np.diff(X.indptr) + 8) * p1**3
         distinct = np.maximum(p1**3 - 3 * p1 * p2 + 2 * p3, 0) + hidden
         lengths = chunk.lengths
-        return (
+        norms = (
             NORM_SLACK
             * np.minimum(triangle, distinct)
             / np.maximum((lengths - 1) * (lengths - 2), 1)
         )
+        return chunk.units.means(norms)
 
 
 def triangle_of_terms(projected: Floats, squares: Floats, cubes: Floats) -> Floats:
@@ -177,11 +186,16 @@ def triangle_of_terms(projected: Floats, squares: Floats, cubes: Floats) -> Floa
     return np.asarray(lengths**3 + 2 * cubes + 3 * squares * lengths)
 
 
-def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:
-    """One weight in [0, 1] per document that keeps every norm within its limit."""
-    # The same weight scales all moments of a document, so that their identities survive clipping.
-    weight = (chunk.lengths >= min_tokens).astype(np.float64)
+def unit_factors(chunk: CountChunk, clips: Sequence[Clip]) -> Floats:
+    """One factor in [0, 1] per unit that keeps every norm within its limit."""
+    # The same factor scales all moments of a unit, so that their identities survive clipping.
+    factors = np.ones(chunk.units.n)
     for clip in clips:
         if np.isfinite(clip.limit):
-            np.minimum(weight, scale_to(clip.norm.of(chunk), clip.limit), out=weight)
-    return weight
+            np.minimum(factors, scale_to(clip.norm.of(chunk), clip.limit), out=factors)
+    return factors
+
+
+def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:
+    """What each document is multiplied by: its share of its unit, within every limit."""
+    return (chunk.lengths >= min_tokens) * chunk.units.spread(unit_factors(chunk, clips))

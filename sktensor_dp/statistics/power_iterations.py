@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.norms import NORM_SLACK
 from sktensor_dp.statistics.public_numbers import RADIUS, check_array, check_number
 from sktensor_dp.statistics.samples import SampleChunk
+from sktensor_dp.statistics.sums import sum_over_rows
 from sktensor_dp.tensor.oracle import HALVED_FROM, Oracle
 
 __all__ = ["PowerIterations", "TensorChunk", "TensorPowerIterations"]
@@ -62,17 +63,24 @@ class PowerIterations:
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Coordinates outside the span of the starts, below them those within."""
-        mixed = np.zeros((len(self.starts), self.pairs.shape[1]))
-        scales = chunk.scales(self.radius)
-        for rows in chunk.blocks(len(self.pairs)):
-            samples = chunk.X[rows]
-            # Scaled one by one: the cube of a scale may be too small a number.
-            seen = np.asarray(samples @ self.frame) * scales[rows, None]
-            mixed += samples.T @ (_squares(seen) @ self.pairs * scales[rows, None])
+        share = chunk.units.spread(np.ones(chunk.units.n))
+        mixed = sum_over_rows(len(share), lambda part: self._part(chunk, part, share))
         within = self.frame.T @ mixed
         mixed -= self.frame @ within
         mixed *= math.sqrt(3)
         return np.concatenate([mixed, within])
+
+    def _part(self, chunk: SampleChunk, part: slice, share: Floats) -> Floats:
+        """Sum over some rows, each by its share of its unit."""
+        mixed = np.zeros((len(self.starts), self.pairs.shape[1]))
+        scales = chunk.scales(self.radius)
+        for rows in chunk.blocks(len(self.pairs), part):
+            samples = chunk.X[rows]
+            # Scaled one by one: the cube of a scale may be too small a number.
+            seen = np.asarray(samples @ self.frame) * scales[rows, None]
+            factors = scales[rows, None] * share[rows, None]
+            mixed += samples.T @ (_squares(seen) @ self.pairs * factors)
+        return mixed
 
     def answers(self, coordinates: Floats) -> Floats:
         """``T(I, u, u)`` for every column u, from released coordinates."""

@@ -1,7 +1,8 @@
 """Queries on samples: second and third moments of rows clipped to a ball.
 
 Every sample x is scaled into the ball of the public radius R and may get a constant
-last coordinate c: ``z = (min(1, R / |x|) x, c)``. All moments are of z.
+last coordinate c: ``z = (min(1, R / |x|) x, c)``. All moments are of z. A unit of several
+samples contributes the mean of their moments.
 """
 
 import math
@@ -20,7 +21,9 @@ from sktensor_dp.statistics.public_numbers import (
     check_number,
     scale_to,
 )
+from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.statistics.samples import SampleChunk
+from sktensor_dp.statistics.sums import sum_over_rows
 from sktensor_dp.tensor.symmetric import n_unique, symmetric_outer_sum, symmetric_to_coordinates
 
 __all__ = [
@@ -98,28 +101,35 @@ class SecondMoments:
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Dense symmetric matrix over features, the constant last."""
+        share = chunk.units.spread(np.ones(chunk.units.n))
+        return sum_over_rows(len(share), lambda rows: self._part(chunk, rows, share))
+
+    def _part(self, chunk: SampleChunk, part: slice, share: Floats) -> Floats:
+        """Sum over some rows, each by its share of its unit."""
         X, offset = chunk.X, self.embedding.offset
         n_features = X.shape[1]
         scales = chunk.scales(self.embedding.radius)
         size = self.embedding.dimension(n_features)
         result = np.zeros((size, size))
         inner = result[:n_features, :n_features]
+        weights = scales * np.sqrt(share)
         if sp.issparse(X):
-            inner += (X.T @ sp.diags(scales**2) @ X).toarray()
+            own = rows_of(X, part)
+            inner += (own.T @ sp.diags(scales[part] ** 2 * share[part]) @ own).toarray()
         else:
-            for rows in chunk.blocks(n_features):
-                block = X[rows] * scales[rows, None]
+            for rows in chunk.blocks(n_features, part):
+                block = X[rows] * weights[rows, None]
                 inner += block.T @ block
         if offset > 0:
-            mean = offset * np.asarray(X.T @ scales)
+            mean = offset * np.asarray(rows_of(X, part).T @ (scales * share)[part])
             result[n_features, :n_features] = result[:n_features, n_features] = mean
-            result[n_features, n_features] = X.shape[0] * offset**2
+            result[n_features, n_features] = share[part].sum() * offset**2
         return result
 
 
 @dataclass(frozen=True, eq=False)
 class _ThirdMoments:
-    """What one sample contributes to third moments in a subspace, and its norm."""
+    """What a unit contributes to third moments in a subspace, and a bound on its norm."""
 
     # With `y = basis' z` and s the squared distance of z from the span of the basis it is `y (x) y
     # (x) y` and, where `residual_weight` rho is not 0, `rho s y`.
@@ -146,14 +156,21 @@ class _ThirdMoments:
         return np.linalg.qr(self.basis)[0]
 
     def _norms(self, seen: Floats, distances: Floats) -> Floats:
-        """Norm of each contribution in the coordinates that get noise."""
+        """Norm of each sample's moments in the coordinates that get noise."""
         squares = np.square(seen).sum(axis=1)
         return np.sqrt(squares * (squares**2 + (self.residual_weight * distances) ** 2))
+
+    def _unit_norms(self, chunk: SampleChunk) -> Floats:
+        """Mean over the samples of each unit: no norm of a mean is larger."""
+        frame = self._frame()
+        blocks = chunk.blocks(self.basis.shape[1])
+        norms = [self._norms(*self._parts(chunk, rows, frame)) for rows in blocks]
+        return chunk.units.means(np.concatenate([np.zeros(0), *norms]))
 
 
 @dataclass(frozen=True, eq=False)
 class ThirdMomentHistogram(_ThirdMoments):
-    """How many samples have a third moment of a norm in each bin; the ends take the rest."""
+    """How many units have a third moment of a norm in each bin; the ends take the rest."""
 
     edges: Floats = None  # type: ignore[assignment]  # follows a field with a default
 
@@ -166,13 +183,9 @@ class ThirdMomentHistogram(_ThirdMoments):
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Counts per bin."""
-        frame, n_bins = self._frame(), len(self.edges) - 1
-        counts = np.zeros(n_bins)
-        for rows in chunk.blocks(self.basis.shape[1]):
-            norms = self._norms(*self._parts(chunk, rows, frame))
-            bins = np.searchsorted(self.edges, norms, side="left") - 1
-            counts += np.bincount(np.clip(bins, 0, n_bins - 1), minlength=n_bins)
-        return counts
+        n_bins = len(self.edges) - 1
+        bins = np.searchsorted(self.edges, self._unit_norms(chunk), side="left") - 1
+        return np.bincount(np.clip(bins, 0, n_bins - 1), minlength=n_bins).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,15 +207,20 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Orthonormal coordinates of the symmetric tensor, then the m of the second part."""
+        factors = np.ones(chunk.units.n)
+        if math.isfinite(self.limit):
+            factors = scale_to(NORM_SLACK * self._unit_norms(chunk), self.limit)
+        weights = chunk.units.spread(factors)
+        return sum_over_rows(len(weights), lambda part: self._part(chunk, part, weights))
+
+    def _part(self, chunk: SampleChunk, part: slice, weights: Floats) -> Floats:
+        """Weighted sum over some rows."""
         frame, size = self._frame(), self.basis.shape[1]
         tensor, mean = np.zeros((size,) * 3), np.zeros(size)
-        for rows in chunk.blocks(size * size):
+        for rows in chunk.blocks(size * size, part):
             seen, distances = self._parts(chunk, rows, frame)
-            weights = np.ones(len(seen))
-            if math.isfinite(self.limit):
-                weights = scale_to(NORM_SLACK * self._norms(seen, distances), self.limit)
-            tensor += symmetric_outer_sum(weights, seen)
-            mean += seen.T @ (weights * distances)
+            tensor += symmetric_outer_sum(weights[rows], seen)
+            mean += seen.T @ (weights[rows] * distances)
         coordinates = symmetric_to_coordinates(tensor)
         if self.residual_weight == 0:
             return coordinates

@@ -1,6 +1,6 @@
 """Samples, the rows of a matrix of real numbers, as the custodian holds them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -8,10 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.counts import row_views
 from sktensor_dp.statistics.norms import NORM_SLACK
 from sktensor_dp.statistics.public_numbers import scale_to
-from sktensor_dp.statistics.reading import read, read_each
+from sktensor_dp.statistics.reading import read
+from sktensor_dp.statistics.row_chunks import RowChunks
+from sktensor_dp.statistics.units import Units
 
 __all__ = ["SampleChunk", "SampleChunks", "as_samples"]
 
@@ -49,8 +50,9 @@ def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
 class SampleChunk:
     """Some samples with their norms, computed once."""
 
-    def __init__(self, X: Floats | sp.csr_matrix) -> None:
+    def __init__(self, X: Floats | sp.csr_matrix, units: Units | None = None) -> None:
         self.X: Any = X
+        self.units = Units.single(X.shape[0]) if units is None else units
         # One radius is in use at a time, and asked for block by block.
         self._scales: tuple[float, Floats] | None = None
 
@@ -71,42 +73,28 @@ class SampleChunk:
             self._scales = (radius, scale_to(norms, radius))
         return self._scales[1]
 
-    def blocks(self, width: int) -> Iterator[slice]:
+    def blocks(self, width: int, within: slice | None = None) -> Iterator[slice]:
         """Slices of rows for work on them beside arrays with `width` numbers a row."""
-        n_samples, n_features = self.X.shape
-        stored = -(-self.X.nnz // max(n_samples, 1)) if sp.issparse(self.X) else n_features
-        rows = max(1, BLOCK_NUMBERS // max(width, stored, 1))
-        for start in range(0, n_samples, rows):
-            yield slice(start, start + rows)
+        n_rows, n_features = self.X.shape
+        stored = -(-self.X.nnz // max(n_rows, 1)) if sp.issparse(self.X) else n_features
+        size = max(1, BLOCK_NUMBERS // max(width, stored, 1))
+        within = slice(0, n_rows) if within is None else within
+        for start in range(within.start, within.stop, size):
+            yield slice(start, min(start + size, within.stop))
 
 
-class SampleChunks:
-    """Samples to be read several times, a chunk at a time."""
+class SampleChunks(RowChunks[SampleChunk]):
+    """Samples to be read several times, some at a time."""
 
-    def __init__(self, source: Any, n_samples: int, n_features: int) -> None:
-        self.n_units = n_samples
-        self.n_features = n_features
-        whole = isinstance(source, np.ndarray) or sp.issparse(source)
-        self._whole = list(map(SampleChunk, row_views(source))) if whole else None
-        self._source: Iterable[Any] = () if whole else source
+    noun = "samples"
 
-    @property
-    def announced(self) -> bool:
-        """Whether only reading shows that chunks are what was announced."""
-        return self._whole is None
+    def _validated(self, part: Any) -> Floats | sp.csr_matrix:
+        samples = as_samples(part, "a chunk")
+        if samples.ndim != 2 or samples.shape[1] != self.n_features:
+            raise ValueError(
+                f"A chunk has shape {samples.shape}; n_features is {self.n_features}."
+            )
+        return samples
 
-    def __iter__(self) -> Iterator[SampleChunk]:
-        if self._whole is not None:
-            yield from self._whole
-            return
-        seen = 0
-        for part in read_each(self._source, "The source of chunks"):
-            samples = as_samples(part, "a chunk")
-            if samples.ndim != 2 or samples.shape[1] != self.n_features:
-                raise ValueError(
-                    f"A chunk has shape {samples.shape}; n_features is {self.n_features}."
-                )
-            seen += samples.shape[0]
-            yield from map(SampleChunk, row_views(samples))
-        if seen != self.n_units:
-            raise ValueError(f"The chunks have {seen} samples in all; n_samples is {self.n_units}.")
+    def _chunk(self, X: Floats | sp.csr_matrix, units: Units) -> SampleChunk:
+        return SampleChunk(X, units)

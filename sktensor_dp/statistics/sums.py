@@ -5,11 +5,20 @@ Proofs: docs/proofs/rounding_of_sums.md.
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["AccurateSum", "axis_sum", "blocks", "excess", "split_sum", "sums_by_row"]
+__all__ = [
+    "AccurateSum",
+    "axis_sum",
+    "blocks",
+    "excess",
+    "split_sum",
+    "sum_over_rows",
+    "sums_by_row",
+]
 
 Floats = NDArray[np.float64]
 
@@ -64,6 +73,14 @@ class AccurateSum:
         if self._total is None:
             raise ValueError("nothing was added.")
         return self._total if self._rest is None else self._total + self._rest
+
+
+def sum_over_rows(n_rows: int, add: Callable[[slice], Any]) -> Floats:
+    """Sum of what `add` makes of at most 2**14 rows at a time."""
+    result = AccurateSum()
+    for rows in blocks(n_rows):
+        result.add(np.asarray(add(rows)))
+    return result.value()
 
 
 def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) -> Floats:

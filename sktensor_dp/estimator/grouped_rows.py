@@ -1,0 +1,81 @@
+"""Groups of rows as units of privacy: what estimators accept of them."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sktensor_dp.estimator.parameters import Constraint, Number, OneOf
+from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
+from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.statistics.units import RowChoice, as_labels, n_groups
+
+__all__ = [
+    "GROUP_CONSTRAINTS",
+    "STREAM_CONSTRAINTS",
+    "batch_budget",
+    "check_arguments",
+    "check_same_unit",
+    "checked_groups",
+    "row_choice",
+]
+
+LARGEST_NUMBER = 2**62
+GROUP_CONSTRAINTS: Mapping[str, Iterable[Constraint]] = {
+    "max_rows_per_group": [Number(1, LARGEST_NUMBER, integer=True), OneOf(None)],
+}
+STREAM_CONSTRAINTS: Mapping[str, Iterable[Constraint]] = {
+    "max_batches_per_group": [Number(1, 10**6, integer=True)],
+}
+WHY_NOT = {
+    "sample_weight": (
+        "how much a row weighs would be read from the data, and the bound on what one unit adds "
+        "would no longer hold. Rows of one person are weighed evenly by groups="
+    ),
+    "groups": "its units are no rows. privacy_unit='slice' protects all entries of a person",
+}
+
+
+def check_arguments(estimator: Any, given: Mapping[str, Any]) -> None:
+    """Refuse arguments of fit that it does not take, with the reason where there is one."""
+    for name in given:
+        reason = f": {WHY_NOT[name]}" if name in WHY_NOT else ""
+        raise TypeError(f"{type(estimator).__name__} takes no {name}{reason}.")
+
+
+def checked_groups(groups: Any, n_rows: int) -> Any:
+    """Validated labels of rows, or None."""
+    if groups is None:
+        return None
+    labels = as_labels(groups, n_rows)
+    if n_groups(labels) < 2:
+        raise ValueError(
+            "groups must hold at least two different labels: one group alone is all of the data, "
+            "and nothing could be learnt that protects it."
+        )
+    return labels
+
+
+def row_choice(most: int | None) -> RowChoice | None:
+    """How many rows of a group are read, and the secret keys that they are chosen by."""
+    if most is None:
+        return None
+    source = NoiseSource()
+    return int(most), lambda size: source.integers(2**63, size)
+
+
+def batch_budget(epsilon: float, delta: float, n_batches: int) -> tuple[float, float]:
+    """What each of several batches may cost that a group can be part of."""
+    if n_batches == 1 or math.isinf(epsilon):
+        return epsilon, delta
+    if delta == 0:
+        return epsilon / n_batches, 0.0
+    return gaussian_epsilon(gaussian_mu(epsilon, delta) / math.sqrt(n_batches), delta), delta
+
+
+def check_same_unit(before: str, grouped: bool) -> None:
+    """Refuse a batch of a stream whose units are others than those of the first one."""
+    if before.startswith("group") != grouped:
+        raise ValueError(
+            "All batches of a stream must come with groups, or none: the first one decided what "
+            "is protected. fit() starts anew."
+        )

@@ -1,0 +1,152 @@
+"""Rows of units, as the custodian reads them: at once or chunk by chunk, several times."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sktensor_dp.statistics.reading import read_each
+from sktensor_dp.statistics.regrouping import MIXED, GroupTable, Waiting, split_chunk
+from sktensor_dp.statistics.sums import UNITS_AT_ONCE
+from sktensor_dp.statistics.units import RowChoice, Units, as_labels, in_order, kept_rows
+
+__all__ = ["RowChunks", "rows_of"]
+
+Integers = NDArray[np.intp]
+Chunk = TypeVar("Chunk")
+
+
+def rows_of(X: Any, rows: slice) -> Any:
+    """Consecutive rows of a matrix, without copying what it holds."""
+    if rows.start == 0 and rows.stop >= X.shape[0]:
+        return X
+    if not sp.issparse(X):
+        return X[rows]
+    ends = X.indptr[rows.start : rows.stop + 1]
+    stored = slice(ends[0], ends[-1])
+    layout = (X.data[stored], X.indices[stored], ends - ends[0])
+    return sp.csr_matrix(layout, shape=(rows.stop - rows.start, X.shape[1]))
+
+
+def _parts(X: Any, units: Units) -> Iterator[tuple[Any, Units]]:
+    """Whole units with at most 2**14 rows together, or one with more."""
+    start, n = 0, units.n
+    while True:
+        limit = units.starts[start] + UNITS_AT_ONCE
+        stop = int(np.searchsorted(units.starts, limit, side="right")) - 1
+        stop = min(max(stop, start + 1), n)
+        first, last = int(units.starts[start]), int(units.starts[stop])
+        yield rows_of(X, slice(first, last)), Units(units.starts[start : stop + 1] - first)
+        start = stop
+        if start >= n:
+            return
+
+
+class RowChunks(Generic[Chunk]):
+    """Rows to be read several times, some units at a time.
+
+    Parameters
+    ----------
+    source : matrix or iterable
+        Validated rows, or chunks of rows as the caller has them: pairs of rows and labels
+        where units have several rows.
+    n_units, n_features : int
+        As announced.
+    groups : array of shape (n_rows,), optional
+        Validated labels of rows that are passed as one matrix.
+    choice : tuple, optional
+        How many rows of a unit are read at most, and random keys to choose by.
+    """
+
+    # Chunks are cut where they hold more than 2**14 rows, so that sums over the rows of one stay
+    # accurate; a unit with more stays whole, and sums over its rows are cut.
+
+    noun = "rows"
+
+    def __init__(
+        self,
+        source: Any,
+        n_units: int,
+        n_features: int,
+        *,
+        groups: NDArray[Any] | None = None,
+        choice: RowChoice | None = None,
+    ) -> None:
+        self.n_units = n_units
+        self.n_features = n_features
+        self._labelled = groups is not None
+        self._choice = choice
+        self._whole: list[Chunk] | None = None
+        self._source: Iterable[Any] = ()
+        self._table: GroupTable | None = None
+        if not (sp.issparse(source) or isinstance(source, np.ndarray)):
+            self._source = source
+        elif groups is None:
+            self._whole = self._cut(source, Units.single(source.shape[0]))
+        else:
+            names, places = np.unique(groups, return_inverse=True)
+            self.n_units = len(names)
+            self._whole = self._cut(*self._together(source, places))
+
+    def _validated(self, part: Any) -> Any:
+        """Rows of a chunk of the caller's."""
+        raise NotImplementedError
+
+    def _chunk(self, X: Any, units: Units) -> Chunk:
+        """Rows of whole units, as queries take them."""
+        raise NotImplementedError
+
+    @property
+    def grouped(self) -> bool:
+        """Whether units are groups of rows, as far as is known before reading."""
+        return self._labelled or self._table is not None
+
+    @property
+    def announced(self) -> bool:
+        """Whether only reading shows that chunks are what was announced."""
+        return self._whole is None
+
+    def __iter__(self) -> Iterator[Chunk]:
+        if self._whole is not None:
+            yield from self._whole
+            return
+        seen = 0
+        for X, units in self._read():
+            seen += units.n
+            yield from self._cut(X, units)
+        if seen != self.n_units:
+            noun = "groups" if self._table is not None else self.noun
+            raise ValueError(
+                f"The chunks have {seen} {noun} in all; n_samples is {self.n_units}."
+            )
+
+    def _cut(self, X: Any, units: Units) -> list[Chunk]:
+        return [self._chunk(*part) for part in _parts(X, units)]
+
+    def _together(self, X: Any, places: Integers) -> tuple[Any, Units]:
+        """Rows unit by unit, and no more of each than are to be read."""
+        order, units = in_order(places)
+        if self._choice is not None:
+            kept, units = kept_rows(units, self._choice)
+            order = kept if order is None else order[kept]
+        return X if order is None else X[order], units
+
+    def _read(self) -> Iterator[tuple[Any, Units]]:
+        """Rows of units of which the last row was read; others are held back until then."""
+        waiting: Waiting | None = None
+        for number, part in enumerate(read_each(self._source, "The source of chunks")):
+            X, groups = split_chunk(part)
+            if number == 0 and groups is not None:
+                self._table = self._table or GroupTable.of(self._source)
+                waiting = Waiting(self._table)
+            if (groups is None) != (waiting is None):
+                raise ValueError(MIXED)
+            rows = self._validated(X)
+            if waiting is None or groups is None:
+                yield rows, Units.single(rows.shape[0])
+            elif (ready := waiting.after(rows, as_labels(groups, rows.shape[0]))) is not None:
+                yield self._together(*ready)
+        if waiting is not None:
+            waiting.check_empty()
