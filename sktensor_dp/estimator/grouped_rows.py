@@ -14,6 +14,7 @@ __all__ = [
     "STREAM_CONSTRAINTS",
     "batch_budget",
     "check_arguments",
+    "check_same_batches",
     "check_same_unit",
     "checked_groups",
     "row_choice",
@@ -78,4 +79,13 @@ def check_same_unit(before: str, grouped: bool) -> None:
         raise ValueError(
             "All batches of a stream must come with groups, or none: the first one decided what "
             "is protected. fit() starts anew."
+        )
+
+
+def check_same_batches(before: int, now: int) -> None:
+    """Refuse a batch that counts on another number of batches than was charged for."""
+    if before != now:
+        raise ValueError(
+            f"max_batches_per_group must be that of the first batch, {before}, which was charged "
+            f"for; got {now}. fit() starts anew."
         )

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sktensor_dp.statistics.reading import read
+from sktensor_dp.statistics.regrouping import split_chunk
 
 __all__ = ["Numeric", "converted", "dense_tensor", "named", "refuse_other_kinds"]
 
@@ -141,7 +142,8 @@ class Numeric:
 
     def __iter__(self) -> Iterator[Any]:
         for part in self._source:
-            given = part if hasattr(part, "shape") else _array_of(part)
+            X, _ = split_chunk(part)
+            given = X if hasattr(X, "shape") else _array_of(X)
             refuse_other_kinds(given, "a chunk")
             if len(given.shape) != 2:
                 raise ValueError(f"a chunk must be two-dimensional, got shape {given.shape}.")

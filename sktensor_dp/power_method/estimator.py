@@ -3,30 +3,33 @@
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.forecast import Forecast, former_name
+from sktensor_dp.estimator.grouped_rows import (
+    check_arguments,
+    check_same_batches,
+    checked_groups,
+    row_choice,
+)
 from sktensor_dp.estimator.input_errors import check_sizes, check_source
 from sktensor_dp.estimator.input_kinds import Numeric
-from sktensor_dp.power_method.inference import coordinates, fits
 from sktensor_dp.power_method.inputs import random_batches, symmetric_tensor
-from sktensor_dp.power_method.parameters import PERTURBATIONS, ComponentParameters, reads_batches
-from sktensor_dp.power_method.recipe import FittedComponents
+from sktensor_dp.power_method.parameters import PERTURBATIONS, reads_batches
+from sktensor_dp.power_method.released import ReleasedComponents
 from sktensor_dp.power_method.saved import SAVED_COMPONENTS
+from sktensor_dp.statistics.regrouping import split_chunk
+from sktensor_dp.statistics.units import n_groups
 
 __all__ = ["PrivateTensorPowerMethod"]
 
-Floats = NDArray[np.float64]
-
 
 class PrivateTensorPowerMethod(
-    ComponentParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    ReleasedComponents, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """Components of the third moment of data, found from private releases.
 
@@ -160,10 +163,14 @@ class PrivateTensorPowerMethod(
 
     _saved_state = SAVED_COMPONENTS
 
-    components_: Floats
-    weights_: Floats
-
-    def fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> "PrivateTensorPowerMethod":
+    def fit(
+        self,
+        X: ArrayLike | sp.spmatrix,
+        y: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        **unsupported: Any,
+    ) -> "PrivateTensorPowerMethod":
         """Learn components.
 
         Parameters
@@ -172,6 +179,11 @@ class PrivateTensorPowerMethod(
             Samples; counts of words for ``moment="single_topic"``.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), optional
+            Whose sample each row is: integers or strings. The group is then what is
+            protected, with all its samples; their number is private.
+        **unsupported : object
+            Refused: ``sample_weight`` would be read from the data.
 
         Returns
         -------
@@ -180,20 +192,32 @@ class PrivateTensorPowerMethod(
 
         Raises
         ------
+        TypeError
+            If an argument is not supported.
         ValueError
-            If a parameter or their combination is wrong, or `X` is not a matrix of
-            finite numbers (counts); no budget is spent.
+            If a parameter or their combination is wrong, `X` is not a matrix of finite
+            numbers (counts), or `groups` is not one label per row, of at least two groups;
+            no budget is spent.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
         self._check_combination(PERTURBATIONS, "fit")
+        check_arguments(self, unsupported)
         witness = self._witness()
         X = witness._validated(X, reset=True)
+        labels = checked_groups(groups, X.shape[0])
         if self.moment != "single_topic":
-            plan = self._plan(X.shape[0], X.shape[1], self.perturbation)
+            n_units = X.shape[0] if labels is None else n_groups(labels)
+            plan = self._plan(n_units, X.shape[1], self.perturbation)
             if plan.perturbation == "stream":
-                return self._fit_stream(random_batches(X, plan, self.random_state), witness)
-        return self._live(self._planned_fit(self._as_chunks(X, *X.shape), columns_of(witness)))
+                choice = row_choice(self.max_rows_per_group)
+                batches = random_batches(X, labels, plan, self.random_state, choice)
+                return self._fit_stream(batches, witness)
+        return self._live(
+            self._planned_fit(
+                self._as_chunks(X, X.shape[0], X.shape[1], labels), columns_of(witness)
+            )
+        )
 
     def fit_chunks(
         self,
@@ -206,12 +230,15 @@ class PrivateTensorPowerMethod(
 
         Parameters
         ----------
-        source : iterable of array-likes or sparse matrices
-            Chunks of rows. For ``"stream"`` each is a batch and is read once, so a
-            generator will do. Otherwise all are read to see that they are what was
-            announced, and once per release: a list or an object with ``__iter__``.
+        source : iterable of array-likes or sparse matrices, or of pairs
+            Chunks of rows, or pairs ``(X, groups)`` of rows and labels as :meth:`fit` takes
+            them. For ``"stream"`` each is a batch and is read once, so a generator will do;
+            a group must then not be in several. Otherwise all are read to see that they are
+            what was announced (twice with groups), and once per release: a list or an
+            object with ``__iter__``; rows of a group that lie in several chunks are held in
+            memory from the first to the last.
         n_samples, n_features : int or None, default=None
-            Rows in all chunks together, and columns; public. Not needed for
+            Rows, or groups, in all chunks together, and columns; public. Not needed for
             ``"stream"``, which ``"auto"`` is where they are not given.
 
         Returns
@@ -235,8 +262,11 @@ class PrivateTensorPowerMethod(
         )
         if streams:
             witness = self._witness()
-            batches = (witness._validated(X, reset=place == 0) for place, X in enumerate(source))
-            return self._fit_stream(batches, witness)
+            batches = (
+                self._batch(witness, *split_chunk(part), first=place == 0)
+                for place, part in enumerate(source)
+            )
+            return self._fit_stream(batches, witness, self.max_batches_per_group)
         check_source(source, n_samples, n_features)
         assert n_samples is not None
         assert n_features is not None
@@ -244,7 +274,14 @@ class PrivateTensorPowerMethod(
         return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
 
     @available_if(reads_batches)
-    def partial_fit(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> "PrivateTensorPowerMethod":
+    def partial_fit(
+        self,
+        X: ArrayLike | sp.spmatrix,
+        y: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        **unsupported: Any,
+    ) -> "PrivateTensorPowerMethod":
         """Make one power step on one more batch of samples that no other batch contains.
 
         ``n_batches_needed_`` batches find all components; later ones polish them. As
@@ -259,6 +296,12 @@ class PrivateTensorPowerMethod(
             answers for batches being disjoint.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), optional
+            As for :meth:`fit`, in every batch or in none. A group must not be in more than
+            ``max_batches_per_group`` batches, which the caller answers for: no label is
+            kept.
+        **unsupported : object
+            As for :meth:`fit`.
 
         Returns
         -------
@@ -274,14 +317,16 @@ class PrivateTensorPowerMethod(
             batch, which is what an accountant was charged for.
         """
         self._check_combination(("auto", "stream"), "partial_fit")
-        stream = getattr(self, "_stream", None)
+        check_arguments(self, unsupported)
+        stream, most = getattr(self, "_stream", None), self.max_batches_per_group
         if stream is None:
             witness = self._witness()
-            X = witness._validated(X, reset=True)
-            return self._live(self._planned_batch(X, None, columns_of(witness)))
+            batch = self._batch(witness, X, groups, first=True)
+            return self._live(self._planned_batch(batch, None, columns_of(witness), None, most))
         stream.check_budget(self.epsilon, self.delta, self.data_norm)
-        X = self._validated(X, reset=False)
-        return self._live(self._planned_batch(X, stream, columns_of(self), self.privacy_report_))
+        check_same_batches(stream.max_batches, most)
+        batch, report = self._batch(self, X, groups, first=False), self.privacy_report_
+        return self._live(self._planned_batch(batch, stream, columns_of(self), report, most))
 
     def fit_tensor(self, T: ArrayLike) -> "PrivateTensorPowerMethod":
         """Decompose a symmetric tensor whose entries are private.
@@ -339,61 +384,3 @@ class PrivateTensorPowerMethod(
         return self._forecast(n_samples, n_features)
 
     plan = former_name(forecast, "plan")
-
-    def transform(self, X: ArrayLike | sp.spmatrix) -> Floats:
-        """Responsibilities under the mixture models, projections otherwise.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The caller's own samples; nothing of them is kept.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components_)
-            For ``moment="raw"``, ``X @ components_.T``; otherwise the probability of
-            each component given the sample, rows summing to 1.
-        """
-        check_is_fitted(self)
-        return coordinates(self._validated(X, reset=False), self.moment, self._found())
-
-    def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
-        """How well the components fit samples; higher is better.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, best of those that were not used in the fit.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        float
-            Mean log-likelihood per sample of the mixture models. For ``moment="raw"``
-            how much closer the components come to the samples' third moment T than
-            zero does: ``|T|^2 - |T - sum_j w_j v_j (x) v_j (x) v_j|^2``, at a cost
-            linear in the samples.
-        """
-        return float(self.score_samples(X).mean())
-
-    def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
-        """How well the components fit each sample.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            What :meth:`score` is the mean of; each depends on its own sample alone.
-        """
-        check_is_fitted(self)
-        samples = self._validated(X, reset=False)
-        return fits(samples, self.moment, self._found())
-
-    def _found(self) -> FittedComponents:
-        variances = getattr(self, "covariances_", None)
-        return FittedComponents(self.components_, self.weights_, len(self.weights_), variances)

@@ -10,6 +10,8 @@ from sklearn.utils import check_random_state
 from sktensor_dp.estimator.input_kinds import dense_tensor
 from sktensor_dp.power_method.plan import MomentPlan
 from sktensor_dp.statistics.power_iterations import TensorChunk
+from sktensor_dp.statistics.samples import SampleChunks
+from sktensor_dp.statistics.units import RowChoice, n_groups, rows_of_places
 from sktensor_dp.tensor.oracle import tensor_oracle
 
 __all__ = ["random_batches", "symmetric_tensor"]
@@ -43,10 +45,19 @@ def _asymmetry(tensor: Floats) -> float:
     return max(float(np.linalg.norm(tensor - other)) for other in exchanged) / max(norm, 1e-300)
 
 
-def random_batches(X: Any, plan: MomentPlan, random_state: Any) -> Iterator[Any]:
-    """Rows split at random into batches of equal size, some left to polish."""
-    n_samples = X.shape[0]
+def random_batches(
+    X: Any, groups: Any, plan: MomentPlan, random_state: Any, choice: RowChoice | None
+) -> Iterator[SampleChunks]:
+    """Units split at random into batches of equal size, some left to polish."""
+    # At positions among rows, or among groups in the order of their labels.
+    n_units = X.shape[0] if groups is None else n_groups(groups)
     n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
-    order = check_random_state(random_state).permutation(n_samples)
-    for rows in np.array_split(order, min(n_batches, len(order))):
-        yield X[rows]
+    order = check_random_state(random_state).permutation(n_units)
+    for units in np.array_split(order, min(n_batches, len(order))):
+        if groups is None:
+            part = X[units]
+            yield SampleChunks(part, *part.shape)
+        else:
+            rows = rows_of_places(groups, units)
+            part = X[rows]
+            yield SampleChunks(part, *part.shape, groups=groups[rows], choice=choice)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,6 +10,14 @@ from numpy.typing import NDArray
 
 from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.forecast import Forecast
+from sktensor_dp.estimator.grouped_rows import (
+    GROUP_CONSTRAINTS,
+    STREAM_CONSTRAINTS,
+    batch_budget,
+    check_same_unit,
+    checked_groups,
+    row_choice,
+)
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.input_errors import checked_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
@@ -72,6 +81,8 @@ class ComponentParameters(PrivateEstimatorMixin):
         "data_norm": [Number(1e-40, 1e40), NONE],
         "n_restarts": [Number(1, math.inf, integer=True)],
         "max_iter": [Number(1, math.inf, integer=True), NONE],
+        **GROUP_CONSTRAINTS,
+        **STREAM_CONSTRAINTS,
     }
 
     def __init__(
@@ -86,6 +97,8 @@ class ComponentParameters(PrivateEstimatorMixin):
         data_norm: float | None = None,
         n_restarts: int = 10,
         max_iter: int | None = None,
+        max_rows_per_group: int | None = None,
+        max_batches_per_group: int = 1,
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -99,6 +112,8 @@ class ComponentParameters(PrivateEstimatorMixin):
         self.data_norm = data_norm
         self.n_restarts = n_restarts
         self.max_iter = max_iter
+        self.max_rows_per_group = max_rows_per_group
+        self.max_batches_per_group = max_batches_per_group
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
@@ -136,13 +151,16 @@ class ComponentParameters(PrivateEstimatorMixin):
     def _offset(self) -> float:
         return OFFSET * self._radius() if self.moment == "gaussian_mixture" else 0.0
 
-    def _plan(self, n_samples: int, n_features: int, perturbation: str) -> MomentPlan:
+    def _plan(
+        self, n_samples: int, n_features: int, perturbation: str, n_batches: int = 1
+    ) -> MomentPlan:
+        epsilon, delta = batch_budget(self.epsilon, self.delta, n_batches)
         return plan_moments(
             n_samples,
             n_features,
             self.n_components,
-            epsilon=self.epsilon,
-            delta=self.delta,
+            epsilon=epsilon,
+            delta=delta,
             perturbation=perturbation,
             whiten=self.whiten,
             n_restarts=self.n_restarts,
@@ -170,9 +188,12 @@ class ComponentParameters(PrivateEstimatorMixin):
         embedding = LiftedBall(self._radius(), self._offset())
         return forecast_moments(plan, n_samples, n_features, embedding, self.delta == 0)
 
-    def _as_chunks(self, X: Any, n_samples: int, n_features: int) -> CountChunks | SampleChunks:
+    def _as_chunks(
+        self, X: Any, n_samples: int, n_features: int, groups: Any = None
+    ) -> CountChunks | SampleChunks:
         kind = CountChunks if self.moment == "single_topic" else SampleChunks
-        return kind(X, n_samples, n_features)
+        choice = row_choice(self.max_rows_per_group)
+        return kind(X, n_samples, n_features, groups=groups, choice=choice)
 
     def _planned_fit(
         self, chunks: CountChunks | SampleChunks, columns: Mapping[str, Any]
@@ -232,14 +253,17 @@ class ComponentParameters(PrivateEstimatorMixin):
 
     def _planned_batch(
         self,
-        X: Any,
+        chunks: SampleChunks,
         stream: ComponentStream | None,
         columns: Mapping[str, Any],
         earlier: PrivacyReport | None = None,
+        n_batches: int = 1,
     ) -> PlannedFit[SampleCurator]:
-        """Plan one step on a batch that no other step reads, at the full budget."""
-        chunks = SampleChunks(X, *X.shape)
-        plan = self._plan(chunks.n_units, chunks.n_features, "stream")
+        """Plan one step on a batch, at the budget of each of those that a unit may be in."""
+        if earlier is not None:
+            check_same_unit(earlier.unit, chunks.grouped)
+        plan = self._plan(chunks.n_units, chunks.n_features, "stream", n_batches)
+        plan = replace(plan, releases=plan.releases.repeated(n_batches))
         check_moments_fit(plan, chunks.n_features)
         options = self._options(chunks.n_features)
         budget, payer = (self.epsilon, self.delta, self._radius()), self._payer()
@@ -253,12 +277,24 @@ class ComponentParameters(PrivateEstimatorMixin):
             earlier=earlier,
         )  # fmt: skip
 
-    def _fit_stream(self, batches: Iterable[Any], witness: Any) -> Self:
+    def _batch(self, witness: Any, X: Any, groups: Any, *, first: bool) -> SampleChunks:
+        """Validated samples of one batch."""
+        X = witness._validated(X, reset=first)
+        labels, choice = checked_groups(groups, X.shape[0]), row_choice(self.max_rows_per_group)
+        return SampleChunks(X, *X.shape, groups=labels, choice=choice)
+
+    def _fit_stream(
+        self, batches: Iterable[SampleChunks], witness: Any, n_batches: int = 1
+    ) -> Self:
         """One step on each of some validated batches; published once all are read."""
         fitted: Mapping[str, Any] = {}
-        for X in read_each(batches, "The source of chunks"):
+        for chunks in read_each(batches, "The source of chunks"):
             planned = self._planned_batch(
-                X, fitted.get("_stream"), columns_of(witness), fitted.get("privacy_report_")
+                chunks,
+                fitted.get("_stream"),
+                columns_of(witness),
+                fitted.get("privacy_report_"),
+                n_batches,
             )
             fitted = self._paid(planned).attributes
         if not fitted:

@@ -44,6 +44,7 @@ STREAM = Record(
     {
         "method": METHOD, "sigma": Real(0, finite=False),
         "budget": ListOf(Real(0, finite=False), tuple, 3, 3),
+        "max_batches": Optional(Integer(1)),
     },
     derived={"accountant": None},
 )  # fmt: skip

@@ -38,12 +38,15 @@ class ComponentStream:
         Epsilon, delta and data_norm of every batch.
     accountant : BudgetAccountant or None
         Who was charged for the first batch, and so for all.
+    max_batches : int
+        In how many batches a group may be, which was charged for.
     """
 
     method: OnlinePowerMethod
     sigma: float
     budget: tuple[float, float, float]
     accountant: BudgetAccountant | None
+    max_batches: int = 1
 
     def check_budget(self, *now: float | None) -> None:
         """Refuse a batch at another budget than the first one's, which was charged."""
@@ -82,7 +85,7 @@ def learn_batch(
     method = new_method(plan, options) if stream is None else copy.deepcopy(stream.method)
     answers = curator.power_iterations(method.ask())
     method.tell(answers.value)
-    after = ComponentStream(method, answers.sigma, budget, payer)
+    after = ComponentStream(method, answers.sigma, budget, payer, plan.releases.repeats)
     return Fitted({**attributes_of(after.found), **after.progress, "n_iter_": plan.max_iter})
 
 

@@ -1,22 +1,18 @@
 """Latent Dirichlet allocation by private moments."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.forecast import former_name
 from sktensor_dp.estimator.grouped_rows import check_arguments, row_choice
 from sktensor_dp.estimator.input_errors import check_sizes, check_source
 from sktensor_dp.estimator.input_kinds import Numeric
-from sktensor_dp.spectral_lda.inference import log_likelihoods, most_probable, proportions
-from sktensor_dp.spectral_lda.parameters import TopicParameters
+from sktensor_dp.spectral_lda.released import ReleasedTopics
 from sktensor_dp.spectral_lda.saved import SAVED_TOPICS
 from sktensor_dp.spectral_lda.stream import TopicStream
 from sktensor_dp.spectral_topics.forecast import TopicForecast, forecast_topics
@@ -24,11 +20,9 @@ from sktensor_dp.statistics.counts import CountChunks
 
 __all__ = ["PrivateSpectralLDA"]
 
-Floats = NDArray[np.float64]
-
 
 class PrivateSpectralLDA(
-    TopicParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    ReleasedTopics, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """Topics of documents by spectral decomposition of private moments.
 
@@ -148,10 +142,7 @@ class PrivateSpectralLDA(
 
     _saved_state = SAVED_TOPICS
 
-    components_: Floats
-    topic_prior_: Floats
     clip_norm_: Mapping[str, float]
-    n_features_in_: int
 
     def fit(
         self,
@@ -322,107 +313,3 @@ class PrivateSpectralLDA(
         )
 
     plan = former_name(forecast, "plan")
-
-    def transform(self, X: ArrayLike | sp.spmatrix) -> Floats:
-        """Topic proportions of documents under the released topics.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Counts of the caller's own documents; nothing of them is kept.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components_)
-            Rows sum to 1: means of the variational posterior or, with one topic
-            per document, probabilities of the topics.
-        """
-        check_is_fitted(self)
-        counts = self._validated(X, reset=False)
-        single = self._concentration() == 0
-        return proportions(counts, self.components_, self.topic_prior_, single)
-
-    def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
-        """Approximate log-likelihood of documents, as in scikit-learn.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Counts.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        float
-            Sum over documents of the evidence lower bound at the released topics;
-            exact with one topic per document.
-        """
-        return float(self.score_samples(X).sum())
-
-    def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
-        """Approximate log-likelihood of each document.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Counts.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            What :meth:`score` is the sum of; each depends on its own document alone.
-        """
-        check_is_fitted(self)
-        counts = self._validated(X, reset=False)
-        single = self._concentration() == 0
-        return log_likelihoods(counts, self.components_, self.topic_prior_, single)
-
-    def perplexity(self, X: ArrayLike | sp.spmatrix) -> float:
-        """Exponential of the negative log-likelihood per token.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Counts, best of documents that were not used in the fit.
-
-        Returns
-        -------
-        float
-            ``exp(-score(X) / n_tokens)``; lower is better. 1 where there is no token.
-        """
-        check_is_fitted(self)
-        tokens = float(self._validated(X, reset=False).sum())
-        return math.exp(-self.score(X) / tokens) if tokens > 0 else 1.0
-
-    def top_words(
-        self, n_words: int = 10, feature_names: Sequence[str] | NDArray[Any] | None = None
-    ) -> list[list[str]]:
-        """Most probable words of every topic.
-
-        Parameters
-        ----------
-        n_words : int, default=10
-            How many.
-        feature_names : sequence of str of length n_features, optional
-            Names of the columns; by default ``feature_names_in_``, or their numbers.
-
-        Returns
-        -------
-        list of list of str
-            One list per topic, most probable first.
-
-        Raises
-        ------
-        ValueError
-            If `feature_names` has another length than there are features.
-        """
-        check_is_fitted(self)
-        if feature_names is None:
-            numbers = [str(column) for column in range(self.n_features_in_)]
-            feature_names = getattr(self, "feature_names_in_", numbers)
-        if len(feature_names) != self.n_features_in_:
-            raise ValueError(
-                f"feature_names must have {self.n_features_in_} entries, got {len(feature_names)}."
-            )
-        return most_probable(self.components_, n_words, feature_names)

@@ -13,6 +13,7 @@ from sktensor_dp.estimator.grouped_rows import (
     GROUP_CONSTRAINTS,
     STREAM_CONSTRAINTS,
     batch_budget,
+    check_same_batches,
     check_same_unit,
     checked_groups,
     row_choice,
@@ -132,13 +133,15 @@ class TopicParameters(PrivateEstimatorMixin):
     ) -> PlannedFit[DocumentCurator]:
         """Plan a step on one more batch of a stream."""
         check_same_unit(self.privacy_report_.unit, chunks.grouped)
+        check_same_batches(stream.max_batches, self.max_batches_per_group)
         budget = batch_budget(self.epsilon, self.delta, stream.max_batches)
         plan = ReleasePlan.split(*budget, {"expected_counts": 1.0}).repeated(stream.max_batches)
         options = self._options()
+        chunks = self._joined(chunks, self._plan(chunks.n_units, chunks.n_features))
         # Another accountant keeps another ledger, which knows nothing of the first batch.
         charge = self._payer() is not stream.accountant
         return PlannedFit(
-            DocumentCurator, self._joined(chunks, self._plan(chunks.n_units, chunks.n_features)), plan,
+            DocumentCurator, chunks, plan,
             lambda curator: learn_batch(curator, stream, options, limits), columns_of(self),
             {"limits": self._limits(), "pure": self.delta == 0, "charge": charge},
             earlier=self.privacy_report_,

@@ -32,7 +32,8 @@ def norms_of_mean_pairs(part: CountChunk, diagonal_weight: float) -> Floats:
 
 
 def _sums(part: CountChunk, values: Floats) -> Floats:
-    return np.bincount(part.units.of_rows, weights=values, minlength=part.units.n)
+    sums = np.bincount(part.units.of_rows, weights=values, minlength=part.units.n)
+    return sums.astype(np.float64, copy=False)
 
 
 def _batches(units: NDArray[np.intp], costs: Floats) -> list[NDArray[np.intp]]:
@@ -57,11 +58,9 @@ def _norms(part: CountChunk, units: NDArray[np.intp], diagonal_weight: float) ->
     counts = sp.csr_matrix((X.data, places, X.indptr), shape=shape)
     weighted = sp.csr_matrix((X.data * np.repeat(weight, per_row), places, X.indptr), shape=shape)
     pairs = (counts.T.tocsr() @ weighted).tocoo()
-    repeated = np.bincount(
-        places, weights=weighted.data * (X.data - 1), minlength=len(columns)
-    )
+    repeated = np.bincount(places, weights=weighted.data * (X.data - 1), minlength=len(columns))
     distinct = np.where(pairs.row < pairs.col, 2 * pairs.data, 0.0)
     unit_of = columns // X.shape[1]
-    squares = np.bincount(unit_of[pairs.row], weights=distinct**2, minlength=own.n)
-    squares += diagonal_weight**2 * np.bincount(unit_of, weights=repeated**2, minlength=own.n)
-    return np.sqrt(squares)
+    apart = np.bincount(unit_of[pairs.row], weights=distinct**2, minlength=own.n)
+    alike = np.bincount(unit_of, weights=repeated**2, minlength=own.n)
+    return np.asarray(np.sqrt(apart + diagonal_weight**2 * alike))

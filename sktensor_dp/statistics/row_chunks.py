@@ -118,9 +118,7 @@ class RowChunks(Generic[Chunk]):
             yield from self._cut(X, units)
         if seen != self.n_units:
             noun = "groups" if self._table is not None else self.noun
-            raise ValueError(
-                f"The chunks have {seen} {noun} in all; n_samples is {self.n_units}."
-            )
+            raise ValueError(f"The chunks have {seen} {noun} in all; n_samples is {self.n_units}.")
 
     def _cut(self, X: Any, units: Units) -> list[Chunk]:
         return [self._chunk(*part) for part in _parts(X, units)]

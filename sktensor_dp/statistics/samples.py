@@ -91,9 +91,7 @@ class SampleChunks(RowChunks[SampleChunk]):
     def _validated(self, part: Any) -> Floats | sp.csr_matrix:
         samples = as_samples(part, "a chunk")
         if samples.ndim != 2 or samples.shape[1] != self.n_features:
-            raise ValueError(
-                f"A chunk has shape {samples.shape}; n_features is {self.n_features}."
-            )
+            raise ValueError(f"A chunk has shape {samples.shape}; n_features is {self.n_features}.")
         return samples
 
     def _chunk(self, X: Floats | sp.csr_matrix, units: Units) -> SampleChunk:

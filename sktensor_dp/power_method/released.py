@@ -1,0 +1,81 @@
+"""What fitted components say of themselves and of samples, from released values alone."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from sktensor_dp.power_method.inference import coordinates, fits
+from sktensor_dp.power_method.parameters import ComponentParameters
+from sktensor_dp.power_method.recipe import FittedComponents
+
+__all__ = ["ReleasedComponents"]
+
+Floats = NDArray[np.float64]
+
+
+class ReleasedComponents(ComponentParameters):
+    """Components that were released: all of it is post-processing."""
+
+    components_: Floats
+    weights_: Floats
+
+    def transform(self, X: ArrayLike | sp.spmatrix) -> Floats:
+        """Responsibilities under the mixture models, projections otherwise.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The caller's own samples; nothing of them is kept.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components_)
+            For ``moment="raw"``, ``X @ components_.T``; otherwise the probability of
+            each component given the sample, rows summing to 1.
+        """
+        check_is_fitted(self)
+        return coordinates(self._validated(X, reset=False), self.moment, self._found())
+
+    def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
+        """How well the components fit samples; higher is better.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, best of those that were not used in the fit.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            Mean log-likelihood per sample of the mixture models. For ``moment="raw"``
+            how much closer the components come to the samples' third moment T than
+            zero does: ``|T|^2 - |T - sum_j w_j v_j (x) v_j (x) v_j|^2``, at a cost
+            linear in the samples.
+        """
+        return float(self.score_samples(X).mean())
+
+    def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
+        """How well the components fit each sample.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            What :meth:`score` is the mean of; each depends on its own sample alone.
+        """
+        check_is_fitted(self)
+        samples = self._validated(X, reset=False)
+        return fits(samples, self.moment, self._found())
+
+    def _found(self) -> FittedComponents:
+        variances = getattr(self, "covariances_", None)
+        return FittedComponents(self.components_, self.weights_, len(self.weights_), variances)
