@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.row_chunks import RowChunks
+from sktensor_dp.statistics.unit_words import UnitWords
 from sktensor_dp.statistics.units import Units
 
 __all__ = ["CountChunk", "CountChunks", "as_counts"]
@@ -92,6 +93,17 @@ class CountChunk:
         means = self.units.sums(self.X)
         totals = CountChunk(means).squares
         return totals / self.units.sizes / self.units.sizes
+
+    @cached_property
+    def unit_words(self) -> UnitWords:
+        """Where counts are added up to those of units that have several documents."""
+        return UnitWords.of(self.X, self.units.of_rows, self.units.sizes > 1)
+
+    @cached_property
+    def sorted_unit_words(self) -> UnitWords:
+        """The same with documents in the order of `by_words`."""
+        order, counts = self.by_words
+        return UnitWords.of(counts, self.units.of_rows[order], self.units.sizes > 1)
 
     def restricted(self, words: NDArray[np.intp] | None) -> "CountChunk":
         """The same documents with their counts of some words only."""

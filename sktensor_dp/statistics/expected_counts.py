@@ -5,12 +5,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.mean_field import mean_field, single_precision
-from sktensor_dp.statistics.norms import NORM_SLACK, NonNegative
+from sktensor_dp.statistics.mean_norms import norms_of_mean_counts
+from sktensor_dp.statistics.norms import NORM_SLACK, CountNorm, NonNegative
 from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number, scale_to
+from sktensor_dp.statistics.row_chunks import rows_of
+from sktensor_dp.statistics.sums import sum_over_rows
 from sktensor_dp.topics.inference import row_blocks, topic_posterior
 
 __all__ = ["ExpectedCounts"]
@@ -61,41 +65,54 @@ class ExpectedCounts(NonNegative):
     def total(self, chunk: CountChunk) -> Floats:
         """Array of shape (n_components, n_features)."""
         with np.errstate(all="ignore"):
-            if not self.single:
-                return self._mixed(chunk).T * self.topics
-            result = np.zeros(self.topics.shape[::-1])
-            for block in row_blocks(chunk.X):
-                result += self._single(chunk, block)
-            return result.T
+            ratios, scaled = (self._single if self.single else self._mixed)(chunk)
+            # In double precision: sums of many documents must not round.
+            result = sum_over_rows(
+                len(scaled), lambda rows: rows_of(ratios, rows).T @ scaled[rows]
+            )
+        return result.T if self.single else result.T * self.topics
 
-    def _single(self, chunk: CountChunk, block: slice) -> Floats:
-        counts = chunk.X[block]
-        posterior = topic_posterior(counts, self.topics, self.prior)
-        if self.order == 1:
-            norms = NORM_SLACK * chunk.lengths[block]
-        else:
-            squares = chunk.squares[block]
-            norms = NORM_SLACK * np.sqrt((posterior**2).sum(axis=1) * squares)
-        return np.asarray(counts.T @ (posterior * scale_to(norms, self.limit)[:, None]))
+    def _single(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
+        blocks = [chunk.X[block] for block in row_blocks(chunk.X)]
+        found = [topic_posterior(counts, self.topics, self.prior) for counts in blocks]
+        posterior = np.concatenate([np.zeros((0, len(self.topics))), *found])
+        norms = self._bounds(chunk)
+        if self._asks(norms).any():
+            of_rows = np.sqrt((posterior**2).sum(axis=1) * chunk.squares)
+            own = norms_of_mean_counts(chunk.unit_words, chunk.X.data, posterior, None)
+            own = np.where(chunk.units.sizes == 1, chunk.units.means(of_rows), own)
+            norms = np.minimum(norms, NORM_SLACK * own)
+        return chunk.X, posterior * chunk.units.spread(scale_to(norms, self.limit))[:, None]
 
-    def _mixed(self, chunk: CountChunk) -> Floats:
-        # Each expected count is a part of a count: what bounds the counts bounds them.
-        powers = chunk.lengths if self.order == 1 else np.sqrt(chunk.squares)
-        bounds = NORM_SLACK * powers
-        asked = (bounds > self.limit) & (self.order == 2)
-        field = mean_field(chunk, *self._single_precision, self.n_iter, asked)
-        norms = np.minimum(bounds[field.order], NORM_SLACK * field.norms)
-        scaled = field.expected * scale_to(norms, self.limit)[:, None]
-        ratios = field.ratios
+    def _mixed(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
+        units, norms = chunk.units, self._bounds(chunk)
+        asked = self._asks(norms)
+        alone = (asked & (units.sizes == 1))[units.of_rows]
+        field = mean_field(chunk, *self._single_precision, self.n_iter, alone)
+        expected, ratios = field.expected, field.ratios
         # NaN is no more than a limit: a document that has any adds nothing.
-        lost = np.asarray(~np.isfinite(scaled).all(axis=1))
+        lost = ~np.isfinite(expected).all(axis=1)
         if not np.isfinite(ratios.data).all():
             rows = np.repeat(np.arange(len(lost)), np.diff(ratios.indptr))
             lost[rows[~np.isfinite(ratios.data)]] = True
             ratios.data[lost[rows]] = 0.0
-        scaled[lost] = 0.0
-        # In double precision: sums of many documents must not round.
-        return np.asarray(ratios.T @ scaled)
+        expected[lost] = 0.0
+        if asked.any():
+            own = norms_of_mean_counts(chunk.sorted_unit_words, ratios.data, expected, self.topics)
+            row_norms = np.empty(len(lost))
+            row_norms[field.order] = field.norms
+            own = np.where(units.sizes == 1, row_norms[units.starts[:-1]], own)
+            norms = np.minimum(norms, NORM_SLACK * own)
+        weights = units.spread(scale_to(norms, self.limit))
+        return ratios, expected * weights[field.order, None]
+
+    def _bounds(self, chunk: CountChunk) -> Floats:
+        """What bounds the counts of a unit bounds the parts that they are divided into."""
+        return CountNorm(self.order).of(chunk)
+
+    def _asks(self, bounds: Floats) -> NDArray[np.bool_]:
+        """Units whose own norm makes a difference."""
+        return (bounds > self.limit) & (self.order == 2)
 
     @cached_property
     def _single_precision(self) -> tuple[Singles, Singles]:

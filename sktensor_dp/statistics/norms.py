@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.counts import CountChunk
-from sktensor_dp.statistics.mean_pairs import norms_of_mean_pairs
+from sktensor_dp.statistics.mean_norms import norms_of_mean_pairs
 from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number, scale_to
 
 __all__ = [

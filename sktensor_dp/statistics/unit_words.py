@@ -1,0 +1,55 @@
+"""Words of units that have several documents, each word of each unit by itself."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+__all__ = ["UnitWords"]
+
+Integers = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class UnitWords:
+    """Where the counts of documents are added up to those of their unit.
+
+    Attributes
+    ----------
+    sizes : ndarray of shape (n_units,)
+        Number of documents of each unit, and 0 of those that are left out.
+    rows : ndarray of shape (n_rows,)
+        Documents of the units, in their order.
+    per_row : ndarray of shape (n_rows,)
+        Number of their counts.
+    stored : ndarray of shape (nnz,)
+        Where their counts stand among all counts.
+    places : ndarray of shape (nnz,)
+        Place of each among the different words of units.
+    words, owners : ndarray of shape (n_places,)
+        Word and unit of each place.
+    """
+
+    sizes: Integers
+    rows: Integers
+    per_row: Integers
+    stored: Integers
+    places: Integers
+    words: Integers
+    owners: Integers
+
+    @classmethod
+    def of(cls, X: sp.csr_matrix, of_rows: Integers, chosen: NDArray[np.bool_]) -> "UnitWords":
+        """Of documents that belong to chosen units."""
+        rows = np.flatnonzero(chosen[of_rows])
+        per_row = np.diff(X.indptr)[rows]
+        ends = np.cumsum(per_row)
+        starts = np.repeat(X.indptr[rows] - ends + per_row, per_row)
+        stored = starts + np.arange(len(starts))
+        owners = of_rows[rows]
+        # Places in the order of units; sums at a place are of one unit, in the order of its rows.
+        keys = np.repeat(owners, per_row) * X.shape[1] + X.indices[stored]
+        different, places = np.unique(keys, return_inverse=True)
+        sizes = np.bincount(owners, minlength=len(chosen))
+        return cls(sizes, rows, per_row, stored, places, *reversed(np.divmod(different, X.shape[1])))
