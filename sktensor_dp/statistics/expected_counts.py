@@ -67,9 +67,7 @@ class ExpectedCounts(NonNegative):
         with np.errstate(all="ignore"):
             ratios, scaled = (self._single if self.single else self._mixed)(chunk)
             # In double precision: sums of many documents must not round.
-            result = sum_over_rows(
-                len(scaled), lambda rows: rows_of(ratios, rows).T @ scaled[rows]
-            )
+            result = sum_over_rows(len(scaled), lambda rows: rows_of(ratios, rows).T @ scaled[rows])
         return result.T if self.single else result.T * self.topics
 
     def _single(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
@@ -91,7 +89,7 @@ class ExpectedCounts(NonNegative):
         field = mean_field(chunk, *self._single_precision, self.n_iter, alone)
         expected, ratios = field.expected, field.ratios
         # NaN is no more than a limit: a document that has any adds nothing.
-        lost = ~np.isfinite(expected).all(axis=1)
+        lost = np.asarray(~np.isfinite(expected).all(axis=1))
         if not np.isfinite(ratios.data).all():
             rows = np.repeat(np.arange(len(lost)), np.diff(ratios.indptr))
             lost[rows[~np.isfinite(ratios.data)]] = True

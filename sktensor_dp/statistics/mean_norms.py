@@ -22,7 +22,10 @@ PAIRS_AT_ONCE, PAIRS_OF_A_UNIT = 2**22, 2**26
 
 
 def norms_of_mean_counts(
-    at: UnitWords, ratios: NDArray[np.floating], expected: NDArray[np.floating], topics: Floats | None
+    at: UnitWords,
+    ratios: NDArray[np.floating],
+    expected: NDArray[np.floating],
+    topics: Floats | None,
 ) -> Floats:
     """Euclidean norms of the mean of ``ratios expected``, times their topics if there are any."""
     data, squares = ratios[at.stored].astype(np.float64), np.zeros(len(at.words))

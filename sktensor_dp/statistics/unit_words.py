@@ -52,4 +52,6 @@ class UnitWords:
         keys = np.repeat(owners, per_row) * X.shape[1] + X.indices[stored]
         different, places = np.unique(keys, return_inverse=True)
         sizes = np.bincount(owners, minlength=len(chosen))
-        return cls(sizes, rows, per_row, stored, places, *reversed(np.divmod(different, X.shape[1])))
+        return cls(
+            sizes, rows, per_row, stored, places, *reversed(np.divmod(different, X.shape[1]))
+        )
