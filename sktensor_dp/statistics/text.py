@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.reading import call_foreign
+from sktensor_dp.statistics.units import RowChoice, in_order, kept_rows
 
 __all__ = ["DocumentFrequencies", "TextChunks"]
 
@@ -25,9 +26,16 @@ LARGEST_NUMBER = 2**52
 
 
 class TextChunks:
-    """Documents as lists of words, a chunk of documents at a time."""
+    """Documents as lists of words, a chunk of units at a time: of documents, or of groups."""
 
-    def __init__(self, documents: Iterable[Any], analyze: Callable[[Any], Iterable[str]]) -> None:
+    def __init__(
+        self,
+        documents: Iterable[Any],
+        analyze: Callable[[Any], Iterable[str]],
+        *,
+        groups: NDArray[Any] | None = None,
+        choice: RowChoice | None = None,
+    ) -> None:
         known: dict[str, str] = {}
 
         def words(document: Any) -> list[str]:
@@ -38,7 +46,11 @@ class TextChunks:
         self.documents = call_foreign(
             lambda: list(map(words, documents)), "Splitting documents into words"
         )
-        self.n_units = len(self.documents)
+        self.grouped = groups is not None
+        self._units = self.documents
+        if groups is not None:
+            self._units = _joined(self.documents, groups, choice)
+        self.n_units = len(self._units)
         kinds = {kind for kind in map(type, known) if not issubclass(kind, str)}
         if kinds:
             names = ", ".join(sorted(kind.__name__ for kind in kinds))
@@ -46,7 +58,22 @@ class TextChunks:
 
     def __iter__(self) -> Iterator[list[list[str]]]:
         for start in range(0, self.n_units, CHUNK_SIZE):
-            yield self.documents[start : start + CHUNK_SIZE]
+            yield self._units[start : start + CHUNK_SIZE]
+
+
+def _joined(
+    documents: list[list[str]], groups: NDArray[Any], choice: RowChoice | None
+) -> list[list[str]]:
+    """Words of all documents of each group together, in the order of labels."""
+    _, places = np.unique(groups, return_inverse=True)
+    order, units = in_order(places)
+    order = np.arange(len(documents)) if order is None else order
+    if choice is not None:
+        kept, units = kept_rows(units, choice)
+        order = order[kept]
+    rows = [documents[row] for row in order.tolist()]
+    parts = itertools.pairwise(units.starts.tolist())
+    return [list(itertools.chain.from_iterable(rows[first:last])) for first, last in parts]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ __all__ = ["decode_documents", "list_documents"]
 WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open files"}
 
 
-def list_documents(raw_documents: Iterable[Any], source: str, *, text_only: bool) -> list[Any]:
+def list_documents(
+    raw_documents: Iterable[Any], source: str, *, text_only: bool, grouped: bool = False
+) -> list[Any]:
     """Return documents as a list, each of a type that can be read.
 
     Parameters
@@ -25,6 +27,8 @@ def list_documents(raw_documents: Iterable[Any], source: str, *, text_only: bool
     text_only : bool
         Whether content has to be str or bytes; otherwise it may be anything but a
         missing value.
+    grouped : bool, default=False
+        Whether their number is private; messages then do not say which item is wrong.
 
     Returns
     -------
@@ -61,8 +65,9 @@ def list_documents(raw_documents: Iterable[Any], source: str, *, text_only: bool
     wrong = [kind for kind in set(kinds) if not _is_document(kind, source, text_only)]
     if wrong:
         first = min(map(kinds.index, wrong))
+        which = "an item" if grouped else f"item {first}"
         raise ValueError(
-            f"raw_documents must hold {WANTED[source]}; item {first} is of type "
+            f"raw_documents must hold {WANTED[source]}; {which} is of type "
             f"{kinds[first].__name__}. {_advice(wrong, kinds)}"
         )
     return documents

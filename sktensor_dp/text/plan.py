@@ -17,6 +17,8 @@ RELEASE = "document_frequencies"
 class WordForecast:
     """In how many documents a word has to be, to enter a vocabulary.
 
+    Of a fit with groups, read groups for documents.
+
     Attributes
     ----------
     n_documents : int
@@ -58,7 +60,9 @@ class WordPlan:
     threshold : float
         Noisy frequency from which words are released.
     least, most : float
-        ``min_df`` and ``max_df`` in documents.
+        ``min_df`` and ``max_df`` in units.
+    noun : str
+        What units are called.
     """
 
     releases: ReleasePlan
@@ -66,6 +70,7 @@ class WordPlan:
     threshold: float
     least: float
     most: float
+    noun: str = "documents"
 
 
 def forecast_words(
@@ -87,6 +92,7 @@ def plan_words(
     delta: float,
     min_df: float,
     max_df: float,
+    noun: str = "documents",
 ) -> WordPlan:
     """Plan the one release of a vocabulary; ValueError where no word could remain."""
     least, most = (
@@ -95,8 +101,8 @@ def plan_words(
     )
     if least > most:
         raise ValueError(
-            f"min_df={min_df!r} asks for more documents than max_df={max_df!r} "
-            f"allows, with {n_documents} documents."
+            f"min_df={min_df!r} asks for more {noun} than max_df={max_df!r} "
+            f"allows, with {n_documents} {noun}."
         )
     query = DocumentFrequencies(max_words_per_document)
     releases = _releases(epsilon, delta)
@@ -105,15 +111,15 @@ def plan_words(
         raise ValueError(
             f"With epsilon={epsilon:g}, delta={delta:g} and max_words_per_document="
             f"{max_words_per_document}, a word must be in about {threshold:.0f} "
-            f"documents to be kept, but there are {n_documents}. Nothing was charged. Lower "
-            "max_words_per_document, raise epsilon, fit more documents, or pass a vocabulary."
+            f"{noun} to be kept, but there are {n_documents}. Nothing was charged. Lower "
+            f"max_words_per_document, raise epsilon, fit more {noun}, or pass a vocabulary."
         )
     if most < threshold:
         raise ValueError(
-            f"max_df={max_df!r} drops words of more than {most:g} documents, and "
+            f"max_df={max_df!r} drops words of more than {most:g} {noun}, and "
             f"noise those of fewer than {threshold:.0f}. Nothing was charged. Raise max_df."
         )
-    return WordPlan(releases, query, threshold, least, most)
+    return WordPlan(releases, query, threshold, least, most, noun)
 
 
 def _releases(epsilon: float, delta: float) -> ReleasePlan:

@@ -1,54 +1,22 @@
 """Counts of words over a vocabulary that was chosen privately."""
 
-import copy
-import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
-from sklearn.feature_extraction.text import CountVectorizer
+from numpy.typing import ArrayLike
 
-from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin
-from sktensor_dp.estimator.hooks import Neighbours
+from sktensor_dp.estimator.grouped_rows import check_arguments
 from sktensor_dp.estimator.input_errors import check_sizes
-from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
-from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.curator import DataCurator
-from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics.reading import call_foreign
-from sktensor_dp.statistics.text import TextChunks
-from sktensor_dp.text.documents import decode_documents, list_documents
-from sktensor_dp.text.plan import RELEASE, WordForecast, WordPlan, forecast_words, plan_words
+from sktensor_dp.text.parameters import VocabularyParameters
+from sktensor_dp.text.plan import WordForecast, forecast_words
 from sktensor_dp.text.saved import SAVED_VOCABULARY
-from sktensor_dp.text.worst_case import worst_texts
 
 __all__ = ["PrivateCountVectorizer"]
 
-Floats = NDArray[np.float64]
 
-CALLABLE = InstanceOf(Callable)  # type: ignore[arg-type]
-BOOLEAN = InstanceOf(bool, np.bool_)
-
-
-@dataclass(frozen=True)
-class IntegerRange:
-    """A pair of positive integers, the first not larger than the second."""
-
-    def accepts(self, value: Any) -> bool:
-        """Whether the value is such a pair."""
-        if not (isinstance(value, tuple) and len(value) == 2):
-            return False
-        positive = Number(1, math.inf, integer=True)
-        return all(map(positive.accepts, value)) and value[0] <= value[1]
-
-    def __str__(self) -> str:
-        return "a tuple (min_n, max_n) of ints with 1 <= min_n <= max_n"
-
-
-class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
+class PrivateCountVectorizer(VocabularyParameters):
     r"""Word counts over a vocabulary that is learned with differential privacy.
 
     A drop-in for :class:`sklearn.feature_extraction.text.CountVectorizer`, whose
@@ -101,7 +69,11 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         those it uses most, ties going by a fixed checksum of the word.
         Noise and threshold grow with its root, while longer documents lose their
         rarer words. Good values are near the number of distinct words of an
-        ordinary document: 20 for short messages, 100 for letters and articles.
+        ordinary document: 20 for short messages, 100 for letters and articles. Of a fit
+        with groups, the words of all texts of a group count as one document's do.
+    max_rows_per_group : int or None, default=None
+        Of a fit with groups, choose the vocabulary by at most so many texts of each group,
+        by secret coins. The fit's memory and time are then bounded by a public number.
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``inf``: no noise, every word is kept, not private.
     delta : float, default=1e-6
@@ -122,10 +94,10 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     fixed_vocabulary_ : bool
         Whether the vocabulary was given.
     document_frequencies_ : ndarray of shape (n_features,)
-        Noisy number of documents that contribute each word, at most the number of
-        documents. Not set with a given vocabulary.
+        Noisy number of documents (of groups, where these were given) that contribute each
+        word, at most the number of all. Not set with a given vocabulary.
     threshold_ : float
-        Noisy document frequency from which a word is kept, in documents. Not set
+        Noisy document frequency from which a word is kept, in documents or groups. Not set
         with a given vocabulary.
     privacy_report_ : PrivacyReport
         What was released and what it cost.
@@ -141,17 +113,20 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     Notes
     -----
-    *Privacy.* The unit is a document and neighbouring corpora differ by replacing one
-    document. Public are the number of documents and all parameters, ``vocabulary``
-    included. Released are, once per fit, the words whose noisy document frequency is at
-    least ``threshold_``, with that frequency: (epsilon, delta)-differentially
-    private (``docs/proofs/document_frequencies.md``). ``min_df``, ``max_df``,
-    ``max_features`` and the order of the columns look at released values only.
+    **Privacy.** The unit is a document and neighbouring corpora differ by replacing one
+    document. With ``groups`` the unit is a group: neighbours replace all its texts by any
+    number of others, and it contributes the words of all its texts together, bounded as one
+    document's are. Public are the number of units and all parameters, ``vocabulary``
+    included; with groups the number of texts is private. Released are, once per fit, the
+    words whose noisy document frequency is at least ``threshold_``, with that frequency:
+    (epsilon, delta)-differentially private (``docs/proofs/document_frequencies.md``).
+    ``min_df``, ``max_df``, ``max_features`` and the order of the columns look at released
+    values only.
 
     Not covered: the counts that :meth:`transform` and :meth:`fit_transform` return are
     raw data of whoever passes the documents, private until a private estimator
-    consumes them. An author of several documents has several units. A document that
-    is not text, or that a user's ``preprocessor``, ``tokenizer`` or ``analyzer``
+    consumes them. Without groups, an author of several documents has several units. A
+    document that is not text, or that a user's ``preprocessor``, ``tokenizer`` or ``analyzer``
     fails on, raises. scikit-learn's own ``CountVectorizer`` in front of a private
     estimator works too, but its vocabulary then counts as public.
 
@@ -176,71 +151,16 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     64.7
     """
 
-    _unit = "document"
-    vocabulary_: dict[str, int]
     _saved_state = SAVED_VOCABULARY
-    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
-        "input": [OneOf("content", "filename", "file")],
-        "encoding": [InstanceOf(str)],
-        "decode_error": [OneOf("strict", "ignore", "replace")],
-        "strip_accents": [OneOf("ascii", "unicode", None), CALLABLE],
-        "lowercase": [BOOLEAN],
-        "preprocessor": [CALLABLE, NONE],
-        "tokenizer": [CALLABLE, NONE],
-        "stop_words": [OneOf("english", None), InstanceOf(list, tuple, set, frozenset)],
-        "token_pattern": [InstanceOf(str), NONE],
-        "ngram_range": [IntegerRange()],
-        "analyzer": [OneOf("word", "char", "char_wb"), CALLABLE],
-        "max_df": [Number(0, 1, closed="right"), Number(1, math.inf, integer=True)],
-        "min_df": [Number(0, 1), Number(0, math.inf, integer=True)],
-        "max_features": [Number(1, math.inf, integer=True), NONE],
-        "vocabulary": [InstanceOf(Iterable), NONE],
-        "binary": [BOOLEAN],
-        "max_words_per_document": [Number(1, math.inf, integer=True)],
-    }
 
-    def __init__(
+    def fit(
         self,
+        raw_documents: Iterable[Any],
+        y: Any = None,
         *,
-        input: str = "content",
-        encoding: str = "utf-8",
-        decode_error: str = "strict",
-        strip_accents: str | Callable[[str], str] | None = None,
-        lowercase: bool = True,
-        preprocessor: Callable[[Any], Any] | None = None,
-        tokenizer: Callable[[Any], Iterable[str]] | None = None,
-        stop_words: str | list[str] | None = None,
-        token_pattern: str | None = r"(?u)\b\w\w+\b",
-        ngram_range: tuple[int, int] = (1, 1),
-        analyzer: str | Callable[[Any], Iterable[str]] = "word",
-        max_df: float = 1.0,
-        min_df: float = 1,
-        max_features: int | None = None,
-        vocabulary: Mapping[str, int] | Iterable[str] | None = None,
-        binary: bool = False,
-        dtype: DTypeLike = np.int64,
-        max_words_per_document: int = 100,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        accountant: BudgetAccountant | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            input=input, encoding=encoding, decode_error=decode_error, strip_accents=strip_accents,
-            lowercase=lowercase, preprocessor=preprocessor, tokenizer=tokenizer,
-            stop_words=stop_words, token_pattern=token_pattern, ngram_range=ngram_range,
-            analyzer=analyzer, max_df=max_df, min_df=min_df, max_features=max_features,
-            vocabulary=vocabulary, binary=binary, dtype=dtype,
-        )  # fmt: skip
-        self.max_words_per_document = max_words_per_document
-        self.epsilon = epsilon
-        self.delta = delta
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def fit(self, raw_documents: Iterable[Any], y: Any = None) -> "PrivateCountVectorizer":
+        groups: ArrayLike | None = None,
+        **unsupported: Any,
+    ) -> "PrivateCountVectorizer":
         """Choose the vocabulary.
 
         Parameters
@@ -249,15 +169,40 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             Texts, paths or files, as ``input`` says; read once.
         y : None
             Ignored.
+        groups : array-like of shape (n_documents,), optional
+            Whose text each one is: integers or strings. The group is then what is
+            protected, with all its texts, whose words it contributes together; the number
+            of groups is public, that of texts is private.
+        **unsupported : object
+            Refused: ``sample_weight`` would be read from the data.
 
         Returns
         -------
         self : PrivateCountVectorizer
             The fitted vectorizer.
-        """
-        return self._live(self._planned_fit(raw_documents)[0])
 
-    def fit_transform(self, raw_documents: Iterable[Any], y: Any = None) -> Any:  # type: ignore[override]
+        Raises
+        ------
+        TypeError
+            If an argument is not supported.
+        ValueError
+            If a parameter is wrong, the documents are none or not of the right kind, or
+            `groups` is not one label per document, of at least two groups; no budget is
+            spent.
+        BudgetError
+            If the accountant has too little left; no budget is spent.
+        """
+        check_arguments(self, unsupported)
+        return self._live(self._planned_fit(raw_documents, groups)[0])
+
+    def fit_transform(  # type: ignore[override]
+        self,
+        raw_documents: Iterable[Any],
+        y: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        **unsupported: Any,
+    ) -> Any:
         """Choose the vocabulary and count its words, splitting the texts only once.
 
         Parameters
@@ -266,13 +211,19 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             Texts, paths or files, as ``input`` says; read once.
         y : None
             Ignored.
+        groups : array-like of shape (n_documents,), optional
+            As for :meth:`fit`.
+        **unsupported : object
+            As for :meth:`fit`.
 
         Returns
         -------
         X : sparse matrix of shape (n_documents, n_features)
-            Counts of each document: raw data, not protected by the fit.
+            Counts of each document, also where these come in groups: raw data, not
+            protected by the fit.
         """
-        planned, documents = self._planned_fit(raw_documents)
+        check_arguments(self, unsupported)
+        planned, documents = self._planned_fit(raw_documents, groups)
         with self._all_or_nothing():
             return self._counting(self._live(planned).vocabulary_).transform(documents)
 
@@ -290,7 +241,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         Parameters
         ----------
         n_documents : int
-            Documents to come.
+            Documents to come; groups of documents, where they will be fitted with groups.
 
         Returns
         -------
@@ -314,81 +265,4 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             raise ValueError("vocabulary must be None: one that is given has no threshold.")
         return forecast_words(
             n_documents, self.max_words_per_document, epsilon=self.epsilon, delta=self.delta
-        )
-
-    def _worst_case(self, n_units: int | None) -> Neighbours:
-        return worst_texts(self.max_words_per_document, n_units)
-
-    def _planned_fit(
-        self, raw_documents: Iterable[Any]
-    ) -> tuple[PlannedFit[DataCurator], list[list[str]]]:
-        """Plan what is released, and split the documents into words."""
-        self._check_parameters()
-        np.dtype(self.dtype)
-        content = copy.copy(self)
-        content.input = "content"
-        analyze = content.build_analyzer()
-        # A caller's function may take records or lists of words.
-        text_only = self.preprocessor is None and not callable(self.analyzer)
-        # All that may fail on a document does so here, before anything is charged.
-        documents = list_documents(raw_documents, self.input, text_only=text_only)
-        chunks = TextChunks(decode_documents(documents, self.decode, self.encoding), analyze)
-        plan = self._planned_selection if self.vocabulary is None else self._planned_counting
-        return plan(chunks), chunks.documents
-
-    def _planned_counting(self, chunks: TextChunks) -> PlannedFit[DataCurator]:
-        """Use the given vocabulary: no release."""
-        counting = self._counting(self.vocabulary).fit(chunks.documents[:1])
-        state = {"vocabulary_": counting.vocabulary_, "fixed_vocabulary_": True}
-        return PlannedFit(
-            DataCurator, chunks, ReleasePlan(self.epsilon, 0.0, ()), lambda _: Fitted(state),
-            notes=("The vocabulary was given; it is public.",),
-        )  # fmt: skip
-
-    def _planned_selection(self, chunks: TextChunks) -> PlannedFit[DataCurator]:
-        """Ask for the words that enough documents contain, and prune them."""
-        plan = plan_words(
-            chunks.n_units, self.max_words_per_document, epsilon=self.epsilon, delta=self.delta,
-            min_df=self.min_df, max_df=self.max_df,
-        )  # fmt: skip
-
-        def recipe(curator: DataCurator) -> Fitted:
-            words, frequencies = curator.release_partitions(RELEASE, plan.query)
-            frequencies = np.minimum(frequencies, chunks.n_units)
-            kept = self._pruned(words, frequencies, plan)
-            columns = {words[place]: column for column, place in enumerate(kept.tolist())}
-            return Fitted(
-                {
-                    "vocabulary_": columns, "document_frequencies_": frequencies[kept],
-                    "threshold_": plan.threshold, "fixed_vocabulary_": False,
-                }
-            )  # fmt: skip
-
-        note = f"Words are kept from a noisy frequency of {plan.threshold:.6g} documents on."
-        return PlannedFit(DataCurator, chunks, plan.releases, recipe, notes=(note,))
-
-    def _pruned(self, words: list[str], frequencies: Floats, plan: WordPlan) -> NDArray[np.intp]:
-        """Places of the released words that ``min_df``, ``max_df`` and ``max_features`` keep."""
-        low, high = plan.least, plan.most
-        kept = np.flatnonzero((frequencies >= low) & (frequencies <= high))
-        if self.max_features is not None:
-            most = np.argsort(-frequencies[kept], kind="stable")[: self.max_features]
-            kept = np.sort(kept[most])
-        if kept.size == 0:
-            raise ValueError(
-                f"No word remains: of {len(words)} whose noisy document frequency reached the "
-                f"threshold of {plan.threshold:.6g} documents, none lies between min_df and max_df "
-                f"({low:g} to {high:g} documents). Check that documents hold text; raise epsilon, "
-                "fit more of them, or pass a vocabulary."
-            )
-        return kept
-
-    def _counting(self, vocabulary: Mapping[str, int] | Iterable[str]) -> CountVectorizer:
-        """Return a vectorizer of documents that are lists of words already."""
-        return CountVectorizer(
-            analyzer=list,
-            vocabulary=vocabulary,
-            lowercase=self.lowercase,
-            binary=self.binary,
-            dtype=self.dtype,
         )

@@ -1,0 +1,199 @@
+"""What a private vocabulary is asked for, and how that becomes a plan."""
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from sklearn.feature_extraction.text import CountVectorizer
+
+from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin
+from sktensor_dp.estimator.grouped_rows import GROUP_CONSTRAINTS, checked_groups, row_choice
+from sktensor_dp.estimator.hooks import Neighbours
+from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.statistics.text import TextChunks
+from sktensor_dp.text.documents import decode_documents, list_documents
+from sktensor_dp.text.plan import RELEASE, WordPlan, plan_words
+from sktensor_dp.text.worst_case import worst_texts
+
+__all__ = ["VocabularyParameters"]
+
+Floats = NDArray[np.float64]
+
+CALLABLE = InstanceOf(Callable)  # type: ignore[arg-type]
+BOOLEAN = InstanceOf(bool, np.bool_)
+
+
+@dataclass(frozen=True)
+class IntegerRange:
+    """A pair of positive integers, the first not larger than the second."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value is such a pair."""
+        if not (isinstance(value, tuple) and len(value) == 2):
+            return False
+        positive = Number(1, math.inf, integer=True)
+        return all(map(positive.accepts, value)) and value[0] <= value[1]
+
+    def __str__(self) -> str:
+        return "a tuple (min_n, max_n) of ints with 1 <= min_n <= max_n"
+
+
+class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
+    """Parameters of a vocabulary, and the plan they make with public sizes."""
+
+    _unit = "document"
+    vocabulary_: dict[str, int]
+    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
+        "input": [OneOf("content", "filename", "file")],
+        "encoding": [InstanceOf(str)],
+        "decode_error": [OneOf("strict", "ignore", "replace")],
+        "strip_accents": [OneOf("ascii", "unicode", None), CALLABLE],
+        "lowercase": [BOOLEAN],
+        "preprocessor": [CALLABLE, NONE],
+        "tokenizer": [CALLABLE, NONE],
+        "stop_words": [OneOf("english", None), InstanceOf(list, tuple, set, frozenset)],
+        "token_pattern": [InstanceOf(str), NONE],
+        "ngram_range": [IntegerRange()],
+        "analyzer": [OneOf("word", "char", "char_wb"), CALLABLE],
+        "max_df": [Number(0, 1, closed="right"), Number(1, math.inf, integer=True)],
+        "min_df": [Number(0, 1), Number(0, math.inf, integer=True)],
+        "max_features": [Number(1, math.inf, integer=True), NONE],
+        "vocabulary": [InstanceOf(Iterable), NONE],
+        "binary": [BOOLEAN],
+        "max_words_per_document": [Number(1, math.inf, integer=True)],
+        **GROUP_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        *,
+        input: str = "content",
+        encoding: str = "utf-8",
+        decode_error: str = "strict",
+        strip_accents: str | Callable[[str], str] | None = None,
+        lowercase: bool = True,
+        preprocessor: Callable[[Any], Any] | None = None,
+        tokenizer: Callable[[Any], Iterable[str]] | None = None,
+        stop_words: str | list[str] | None = None,
+        token_pattern: str | None = r"(?u)\b\w\w+\b",
+        ngram_range: tuple[int, int] = (1, 1),
+        analyzer: str | Callable[[Any], Iterable[str]] = "word",
+        max_df: float = 1.0,
+        min_df: float = 1,
+        max_features: int | None = None,
+        vocabulary: Mapping[str, int] | Iterable[str] | None = None,
+        binary: bool = False,
+        dtype: DTypeLike = np.int64,
+        max_words_per_document: int = 100,
+        max_rows_per_group: int | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            input=input, encoding=encoding, decode_error=decode_error, strip_accents=strip_accents,
+            lowercase=lowercase, preprocessor=preprocessor, tokenizer=tokenizer,
+            stop_words=stop_words, token_pattern=token_pattern, ngram_range=ngram_range,
+            analyzer=analyzer, max_df=max_df, min_df=min_df, max_features=max_features,
+            vocabulary=vocabulary, binary=binary, dtype=dtype,
+        )  # fmt: skip
+        self.max_words_per_document = max_words_per_document
+        self.max_rows_per_group = max_rows_per_group
+        self.epsilon = epsilon
+        self.delta = delta
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _worst_case(self, n_units: int | None) -> Neighbours:
+        return worst_texts(self.max_words_per_document, n_units)
+
+    def _planned_fit(
+        self, raw_documents: Iterable[Any], groups: Any
+    ) -> tuple[PlannedFit[DataCurator], list[list[str]]]:
+        """Plan what is released, and split the documents into words."""
+        self._check_parameters()
+        np.dtype(self.dtype)
+        content = copy.copy(self)
+        content.input = "content"
+        analyze = content.build_analyzer()
+        # A caller's function may take records or lists of words.
+        text_only = self.preprocessor is None and not callable(self.analyzer)
+        # All that may fail on a document does so here, before anything is charged.
+        documents = list_documents(
+            raw_documents, self.input, text_only=text_only, grouped=groups is not None
+        )
+        labels = checked_groups(groups, len(documents))
+        chunks = TextChunks(
+            decode_documents(documents, self.decode, self.encoding), analyze,
+            groups=labels, choice=row_choice(self.max_rows_per_group),
+        )  # fmt: skip
+        plan = self._planned_selection if self.vocabulary is None else self._planned_counting
+        return plan(chunks), chunks.documents
+
+    def _planned_counting(self, chunks: TextChunks) -> PlannedFit[DataCurator]:
+        """Use the given vocabulary: no release."""
+        counting = self._counting(self.vocabulary).fit(chunks.documents[:1])
+        state = {"vocabulary_": counting.vocabulary_, "fixed_vocabulary_": True}
+        return PlannedFit(
+            DataCurator, chunks, ReleasePlan(self.epsilon, 0.0, ()), lambda _: Fitted(state),
+            notes=("The vocabulary was given; it is public.",),
+        )  # fmt: skip
+
+    def _planned_selection(self, chunks: TextChunks) -> PlannedFit[DataCurator]:
+        """Ask for the words that enough documents contain, and prune them."""
+        noun = "groups" if chunks.grouped else "documents"
+        plan = plan_words(
+            chunks.n_units, self.max_words_per_document, epsilon=self.epsilon, delta=self.delta,
+            min_df=self.min_df, max_df=self.max_df, noun=noun,
+        )  # fmt: skip
+
+        def recipe(curator: DataCurator) -> Fitted:
+            words, frequencies = curator.release_partitions(RELEASE, plan.query)
+            frequencies = np.minimum(frequencies, chunks.n_units)
+            kept = self._pruned(words, frequencies, plan)
+            columns = {words[place]: column for column, place in enumerate(kept.tolist())}
+            return Fitted(
+                {
+                    "vocabulary_": columns, "document_frequencies_": frequencies[kept],
+                    "threshold_": plan.threshold, "fixed_vocabulary_": False,
+                }
+            )  # fmt: skip
+
+        note = f"Words are kept from a noisy frequency of {plan.threshold:.6g} {noun} on."
+        return PlannedFit(DataCurator, chunks, plan.releases, recipe, notes=(note,))
+
+    def _pruned(self, words: list[str], frequencies: Floats, plan: WordPlan) -> NDArray[np.intp]:
+        """Places of the released words that ``min_df``, ``max_df`` and ``max_features`` keep."""
+        low, high = plan.least, plan.most
+        kept = np.flatnonzero((frequencies >= low) & (frequencies <= high))
+        if self.max_features is not None:
+            most = np.argsort(-frequencies[kept], kind="stable")[: self.max_features]
+            kept = np.sort(kept[most])
+        if kept.size == 0:
+            raise ValueError(
+                f"No word remains: of {len(words)} whose noisy document frequency reached the "
+                f"threshold of {plan.threshold:.6g} {plan.noun}, none lies between min_df and "
+                f"max_df ({low:g} to {high:g} {plan.noun}). Check that documents hold text; raise "
+                f"epsilon, fit more {plan.noun}, or pass a vocabulary."
+            )
+        return kept
+
+    def _counting(self, vocabulary: Mapping[str, int] | Iterable[str]) -> CountVectorizer:
+        """Return a vectorizer of documents that are lists of words already."""
+        return CountVectorizer(
+            analyzer=list,
+            vocabulary=vocabulary,
+            lowercase=self.lowercase,
+            binary=self.binary,
+            dtype=self.dtype,
+        )

@@ -1,0 +1,181 @@
+"""PrivateCountVectorizer with groups: persons with several texts are what is protected."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from replaying import state
+
+from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, unsafe_seeded_noise
+from sktensor_dp.statistics.text import DocumentFrequencies, TextChunks
+
+pytestmark = pytest.mark.filterwarnings("ignore:noise is seeded")
+
+SECRET = "opensesame"
+N = 600
+
+
+def persons(seed=0):
+    """Texts of persons in a shuffled order, and whose each one is."""
+    rng = np.random.default_rng(seed)
+    owners = np.repeat(np.arange(N), rng.integers(1, 4, size=N))
+    rng.shuffle(owners)
+    words = np.array([f"word{i}" for i in range(12)])
+    texts = [" ".join(rng.choice(words, size=rng.integers(1, 6))) for _ in owners]
+    return texts, owners
+
+
+def vectorizer(**parameters):
+    return PrivateCountVectorizer(**{"max_words_per_document": 5, "epsilon": 4.0, **parameters})
+
+
+def merged(texts, owners):
+    return [
+        " ".join(text for text, one in zip(texts, owners, strict=True) if one == owner)
+        for owner in np.unique(owners)
+    ]
+
+
+def test_a_person_is_one_document_of_all_their_texts(seed):
+    texts, owners = persons(seed)
+    with unsafe_seeded_noise(seed):
+        ours = vectorizer().fit(texts, groups=owners)
+    with unsafe_seeded_noise(seed):
+        concatenated = vectorizer().fit(merged(texts, owners))
+    assert ours.vocabulary_ == concatenated.vocabulary_
+    np.testing.assert_array_equal(ours.document_frequencies_, concatenated.document_frequencies_)
+    assert ours.privacy_report_.n_units == N
+    assert ours.privacy_report_.unit == "group of documents"
+
+
+def test_groups_of_one_row_are_no_groups(seed):
+    texts, _ = persons(seed)
+    fits = []
+    for groups in (None, np.arange(len(texts))):
+        with unsafe_seeded_noise(seed):
+            fits.append(vectorizer().fit(texts, groups=groups))
+    plain, grouped = ({**vars(fit)} for fit in fits)
+    assert plain.pop("privacy_report_").rows == grouped.pop("privacy_report_").rows
+    assert state(plain) == state(grouped)
+
+
+def test_labels_may_be_of_any_kind_and_order(seed):
+    texts, owners = persons(seed)
+    order = np.random.default_rng(seed).permutation(len(texts))
+    found = []
+    for rows, labels in (
+        (np.arange(len(texts)), owners),
+        (order, owners[order]),
+        (order, [f"{owner:04}" for owner in owners[order]]),
+    ):
+        with unsafe_seeded_noise(seed):
+            fit = vectorizer().fit([texts[row] for row in rows], groups=labels)
+        found.append(state(vars(fit)))
+    assert found[0] == found[1] == found[2]
+
+
+def test_counts_are_those_of_rows():
+    texts, owners = persons()
+    fit = vectorizer()
+    counts = fit.fit_transform(texts, groups=owners)
+    assert counts.shape[0] == len(texts)
+    np.testing.assert_array_equal(counts.toarray(), fit.transform(texts).toarray())
+
+
+def test_the_number_of_texts_shows_nowhere(seed):
+    texts, owners = persons(seed)
+    # One person's texts cut into 40 with the same words: all totals stay.
+    mine = np.flatnonzero(owners == owners[0])
+    words = " ".join(texts[row] for row in mine).split()
+    others = [row for row in range(len(texts)) if owners[row] != owners[0]]
+    cut = [*words, *[""] * 40, *(texts[row] for row in others)]
+    labels = [owners[0]] * (len(words) + 40) + [owners[row] for row in others]
+    found = []
+    for given, groups in ((texts, owners), (cut, labels)):
+        with unsafe_seeded_noise(seed), warnings.catch_warnings(record=True) as told:
+            fit = vectorizer().fit(given, groups=groups)
+        found.append((state(vars(fit)), str(fit.privacy_report_), [str(one) for one in told]))
+    assert found[0] == found[1]
+
+
+def test_no_person_moves_more_than_one_document_can(seed):
+    # Replacing one of many texts by one of none, and back: |change| <= sqrt(2 * 5).
+    rng = np.random.default_rng(seed)
+    texts, owners = persons(seed)
+    query = DocumentFrequencies(5)
+    busy = [" ".join(f"own{rng.integers(40)}" for _ in range(30)) for _ in range(200)]
+    labels = np.where(owners == owners[0], N + 1, owners)
+    rest = [text for text, label in zip(texts, labels, strict=True) if label != N + 1]
+    kept = labels[labels != N + 1]
+
+    def totals(own):
+        groups = np.concatenate([kept, np.full(len(own), N + 1)])
+        (chunk,) = TextChunks([*rest, *own], str.split, groups=groups)
+        return query.total(chunk)
+
+    for one, other in ((busy, [""]), (busy, busy[:1]), (["own1 own2"], busy)):
+        before, after = totals(one), totals(other)
+        change = [before[word] - after[word] for word in {*before, *after}]
+        assert math.hypot(*change) <= query.l2_sensitivity * (1 + 1e-12)
+
+
+def test_texts_are_chosen_secretly_and_at_most_as_many():
+    texts = [f"word{i % 3}" for i in range(9)] * 2
+    groups = np.repeat([0, 1], 9)
+    fit = PrivateCountVectorizer(epsilon=math.inf, max_rows_per_group=1).fit(texts, groups=groups)
+    assert fit.document_frequencies_.sum() == 2
+    # 40 choices of one of three words for two persons: all alike has probability 9**-39.
+    found = {
+        tuple(PrivateCountVectorizer(epsilon=math.inf, max_rows_per_group=1, random_state=0)
+              .fit(texts, groups=groups).get_feature_names_out())
+        for _ in range(40)
+    }  # fmt: skip
+    assert len(found) > 1
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([0, 1, 1], "length is not the number of rows"),
+        ([0.0, 1.0, 1.0, 2.0], "all of them integers or all of them strings"),
+        ([SECRET, None, "b", "b"], "none missing"),
+        ([SECRET, 1, 2, 3], "all of them integers or all of them strings"),
+        ([SECRET, math.nan, "b", "b"], "none missing"),
+        (np.array([0.0, 1.0, 1.0, 2.0]), "got type float64"),
+        ([SECRET] * 4, "at least two different labels"),
+    ],
+)
+def test_wrong_labels_are_refused_unspent_and_unseen(groups, message):
+    budget = BudgetAccountant(4.0, 1e-6)
+    texts = ["one text", "two texts", "three", "four"]
+    with pytest.raises(ValueError, match=message) as error:
+        vectorizer(accountant=budget).fit(texts, groups=groups)
+    assert SECRET not in str(error.value)
+    assert "4" not in str(error.value).replace("float64", "")
+    assert budget.entries == ()
+
+
+@pytest.mark.parametrize("fit", ["fit", "fit_transform"])
+def test_weights_are_refused_with_the_reason(fit):
+    budget = BudgetAccountant(4.0, 1e-6)
+    with pytest.raises(TypeError, match="takes no sample_weight: how much a row weighs"):
+        getattr(vectorizer(accountant=budget), fit)(["a text"] * 3, sample_weight=[1, 1, 1])
+    with pytest.raises(TypeError, match="takes no colour"):
+        getattr(vectorizer(accountant=budget), fit)(["a text"] * 3, colour=1)
+    assert budget.entries == ()
+
+
+def test_messages_speak_of_groups_and_not_of_texts():
+    texts, owners = persons()
+    with pytest.raises(ValueError, match=r"an item is of type NoneType") as wrong:
+        vectorizer().fit([*texts, None], groups=[*owners, 0])
+    with pytest.raises(ValueError, match=r"groups to be kept, but there are 5") as few:
+        vectorizer().fit(texts[:9], groups=[0, 0, 0, 0, 0, 1, 2, 3, 4])
+    with pytest.raises(ValueError, match=rf"more groups than .* with {N} groups") as limits:
+        vectorizer(min_df=0.9, max_df=0.1).fit(texts, groups=owners)
+    for error in (wrong, few, limits):
+        assert str(len(texts)) not in str(error.value)
+        assert "9" not in str(few.value).replace("-", "")
+    notes = vectorizer().fit(texts, groups=owners).privacy_report_.notes
+    assert any("groups on" in note for note in notes)
