@@ -37,6 +37,7 @@ from sktensor_dp.completion.slice_recipes import fit_slices
 from sktensor_dp.completion.worst_case import worst_neighbours
 from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.forecast import former_name
+from sktensor_dp.estimator.grouped_rows import check_arguments
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.input_kinds import dense_tensor
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
@@ -107,7 +108,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, **unsupported: Any) -> Self:
         """Complete a tensor from observed entries.
 
         Parameters
@@ -116,6 +117,9 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             Coordinates of the entries, counted from 0.
         y : array-like of shape (n_observed,)
             Their values, clamped to ``bounds``.
+        **unsupported : object
+            Refused: all entries of a person are protected by ``privacy_unit="slice"``, not
+            by ``groups``, and ``sample_weight`` would be read from the data.
 
         Returns
         -------
@@ -124,16 +128,21 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
 
         Raises
         ------
+        TypeError
+            If an argument is not supported; no budget is spent.
         ValueError
             If a parameter is wrong or the entries are not of the right kind; no budget
             is spent.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
+        check_arguments(self, unsupported)
         self._check_all()
         return self._live(self._planned_fit(X, y, self.shape))
 
-    def fit_tensor(self, T: ArrayLike, mask: ArrayLike | None = None) -> Self:
+    def fit_tensor(
+        self, T: ArrayLike, mask: ArrayLike | None = None, **unsupported: Any
+    ) -> Self:
         """Complete a dense tensor with gaps.
 
         Parameters
@@ -142,6 +151,8 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             NaN where nothing was observed.
         mask : array-like of bool of the shape of `T`, optional
             True where a value was observed; by default where it is not NaN.
+        **unsupported : object
+            As for :meth:`fit`.
 
         Returns
         -------
@@ -150,9 +161,12 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
 
         Raises
         ------
+        TypeError
+            As :meth:`fit`.
         ValueError
             As :meth:`fit`, or if `mask` has another shape.
         """
+        check_arguments(self, unsupported, "fit_tensor")
         self._check_all()
         tensor = dense_tensor(
             T, "; where they were not observed pass coordinates and values of the others to fit()"

@@ -32,15 +32,18 @@ WHY_NOT = {
         "how much a row weighs would be read from the data, and the bound on what one unit adds "
         "would no longer hold. Rows of one person are weighed evenly by groups="
     ),
-    "groups": "its units are no rows. privacy_unit='slice' protects all entries of a person",
+    "groups": (
+        "its units are no rows. All entries of a person are protected by a completion with "
+        "privacy_unit='slice'"
+    ),
 }
 
 
-def check_arguments(estimator: Any, given: Mapping[str, Any]) -> None:
-    """Refuse arguments of fit that it does not take, with the reason where there is one."""
+def check_arguments(estimator: Any, given: Mapping[str, Any], method: str = "fit") -> None:
+    """Refuse arguments of a fit that it does not take, with the reason where there is one."""
     for name in given:
         reason = f": {WHY_NOT[name]}" if name in WHY_NOT else ""
-        raise TypeError(f"{type(estimator).__name__} takes no {name}{reason}.")
+        raise TypeError(f"{type(estimator).__name__}.{method} takes no {name}{reason}.")
 
 
 def checked_groups(groups: Any, n_rows: int) -> Any:

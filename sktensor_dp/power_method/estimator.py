@@ -328,13 +328,15 @@ class PrivateTensorPowerMethod(
         batch, report = self._batch(self, X, groups, first=False), self.privacy_report_
         return self._live(self._planned_batch(batch, stream, columns_of(self), report, most))
 
-    def fit_tensor(self, T: ArrayLike) -> "PrivateTensorPowerMethod":
+    def fit_tensor(self, T: ArrayLike, **unsupported: Any) -> "PrivateTensorPowerMethod":
         """Decompose a symmetric tensor whose entries are private.
 
         Parameters
         ----------
         T : array-like of shape (d, d, d)
             Symmetric tensor.
+        **unsupported : object
+            Refused: the units are entries, of which ``groups`` make no persons.
 
         Returns
         -------
@@ -343,6 +345,8 @@ class PrivateTensorPowerMethod(
 
         Raises
         ------
+        TypeError
+            If an argument is not supported.
         ValueError
             If a parameter is wrong, or `T` is not a symmetric cube of finite numbers;
             no budget is spent.
@@ -352,6 +356,7 @@ class PrivateTensorPowerMethod(
         Protects one entry of a given tensor (and its permutations), by Algorithm 3 of
         Wang & Anandkumar: not a person behind many entries.
         """
+        check_arguments(self, unsupported, "fit_tensor")
         self._check_combination(("auto", "iteration"), "fit_tensor")
         if self.moment != "raw":
             raise ValueError(f"fit_tensor needs moment='raw', got {self.moment!r}.")
