@@ -140,9 +140,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         self._check_all()
         return self._live(self._planned_fit(X, y, self.shape))
 
-    def fit_tensor(
-        self, T: ArrayLike, mask: ArrayLike | None = None, **unsupported: Any
-    ) -> Self:
+    def fit_tensor(self, T: ArrayLike, mask: ArrayLike | None = None, **unsupported: Any) -> Self:
         """Complete a dense tensor with gaps.
 
         Parameters

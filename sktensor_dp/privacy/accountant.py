@@ -8,7 +8,14 @@ from typing import Any
 from sktensor_dp.exceptions import BudgetError, LedgerError
 from sktensor_dp.privacy.blocks import OpenBlocks
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
-from sktensor_dp.privacy.ledger import Ledger, LedgerEntry, MemoryLedger, Spending, charges_of
+from sktensor_dp.privacy.ledger import (
+    Ledger,
+    LedgerEntry,
+    MemoryLedger,
+    Spending,
+    charges_of,
+    check_one_unit,
+)
 from sktensor_dp.privacy.plan import FitBudget, PrivacyCost
 from sktensor_dp.privacy.sqlite_ledger import SQLiteLedger
 from sktensor_dp.privacy.statement import Statement
@@ -70,6 +77,13 @@ class BudgetAccountant:
     scope : str, default="default"
         Name of the data set. Every scope of a file has a budget and a ledger of its
         own.
+    units : {"one", "any"}, default="one"
+        Whether fits may protect different things. ``"one"`` refuses a fit whose unit of
+        privacy is of another kind than those charged before: rows (documents, samples),
+        groups of rows, entries of a tensor, or slices of it. A vocabulary by person and
+        topics by document, say, add up to no promise about persons. ``"any"`` adds
+        costs up whatever they protect: each fit's guarantee holds for its own unit, and the
+        total for one unit of each kind together. A file does not keep this choice.
 
     Attributes
     ----------
@@ -133,6 +147,7 @@ class BudgetAccountant:
         delta: float | None = None,
         path: str | os.PathLike[str] | None = None,
         scope: str = "default",
+        units: str = "one",
     ) -> None:
         if not (epsilon is None or epsilon > 0):
             raise ValueError(f"epsilon must be > 0, got {epsilon!r}.")
@@ -140,8 +155,11 @@ class BudgetAccountant:
             raise ValueError(f"delta must lie in [0, 1), got {delta!r}.")
         if not isinstance(scope, str):
             raise TypeError(f"scope must be a str, got {type(scope).__name__}.")
+        if units not in ("one", "any"):
+            raise ValueError(f"units must be 'one' or 'any', got {units!r}.")
         self.path: str | None = None
         self.scope = scope
+        self.units = units
         if path is None:
             self._ledger = MemoryLedger()
             self.epsilon = math.inf if epsilon is None else float(epsilon)
@@ -256,7 +274,8 @@ class BudgetAccountant:
         Raises
         ------
         BudgetError
-            If together they exceed what is left, or cannot be recorded.
+            If together they exceed what is left, cannot be recorded, or protect another
+            unit than charges before.
         """
         return Receipt(self._ledger, self._ledger.charge(entries, self._check))
 
@@ -329,6 +348,8 @@ class BudgetAccountant:
         return self.statement().to_json()
 
     def _check(self, before: Spending, after: Spending) -> None:
+        if self.units == "one":
+            check_one_unit(before.units, after.units)
         if not after.within(self.epsilon, self.delta):
             raise BudgetError(
                 f"This would bring the total to epsilon {after.epsilon_at(self.delta):.6g} at "

@@ -16,7 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Protocol
 
-from sktensor_dp.exceptions import LedgerError
+from sktensor_dp.exceptions import BudgetError, LedgerError
 from sktensor_dp.privacy.mixture import mixed_epsilon
 from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost, ReleasePlan
 
@@ -28,10 +28,18 @@ __all__ = [
     "MemoryLedger",
     "Spending",
     "charges_of",
+    "check_one_unit",
+    "units_of",
 ]
 
 # Finer than any cost a plan assigns, so rounding up stays far below ROUNDING.
 UNIT = 10**40
+
+KINDS = {
+    "document": frozenset(["row"]),
+    "sample": frozenset(["row"]),
+    "row": frozenset(["row", "entry"]),
+}
 
 
 @dataclass(frozen=True)
@@ -142,15 +150,20 @@ class Spending:
     pure : callable
         Returns how often each pure epsilon was charged; asked only where Gaussian
         and pure charges are mixed.
+    units : frozenset of str
+        Units of privacy of all charges that name one.
     """
 
     balance: Balance
     pure: Callable[[], Mapping[float, int]]
+    units: frozenset[str] = frozenset()
 
     def plus(self, entries: Sequence[LedgerEntry]) -> "Spending":
         """Return the spending after further charges."""
         return Spending(
-            self.balance.plus(entries), lambda: Counter(self.pure()) + pure_uses(entries)
+            self.balance.plus(entries),
+            lambda: Counter(self.pure()) + pure_uses(entries),
+            self.units | units_of(entries),
         )
 
     def epsilon_at(self, delta: float) -> float:
@@ -194,6 +207,7 @@ class MemoryLedger:
     def __init__(self) -> None:
         self._entries: list[LedgerEntry] = []
         self._balance = Balance()
+        self._units: frozenset[str] = frozenset()
         self._lock = threading.RLock()
         self._fits = 0
         self._process = os.getpid()
@@ -202,7 +216,7 @@ class MemoryLedger:
         """Return what has been spent."""
         with self._lock:
             known = tuple(self._entries)
-            return Spending(self._balance, lambda: pure_uses(known))
+            return Spending(self._balance, lambda: pure_uses(known), self._units)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return every charge, in order."""
@@ -218,13 +232,13 @@ class MemoryLedger:
                 "BudgetAccountant(epsilon, delta, path='budget.sqlite')."
             )
         with self._lock:
-            before = Spending(self._balance, lambda: pure_uses(self._entries))
+            before = Spending(self._balance, lambda: pure_uses(self._entries), self._units)
             after = before.plus(entries)
             admit(before, after)
             self._fits += 1
             now = datetime.now(UTC)
             self._entries.extend(replace(entry, when=now, fit=self._fits) for entry in entries)
-            self._balance = after.balance
+            self._balance, self._units = after.balance, after.units
             return self._fits
 
     def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
@@ -246,6 +260,35 @@ def pure_uses(entries: Iterable[LedgerEntry]) -> Counter[float]:
         if entry.cost.epsilon > 0:
             uses[entry.cost.epsilon] += entry.uses
     return uses
+
+
+def units_of(entries: Iterable[LedgerEntry]) -> frozenset[str]:
+    """Units of privacy that charges name."""
+    return frozenset(entry.unit for entry in entries if entry.unit)
+
+
+def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
+    """Refuse a unit of privacy that is of another kind than others of the ledger."""
+    # A ledger in which kinds are mixed goes on to take each of them.
+    for unit in sorted(after - before):
+        known = any(_kinds(other) == _kinds(unit) for other in before)
+        if known or all(_kinds(other) & _kinds(unit) for other in after):
+            continue
+        others = " and ".join(map(repr, sorted(after - {unit})))
+        raise BudgetError(
+            f"This would protect one {unit!r}, but other fits of this budget protect one "
+            f"{others}: their costs add up to no promise about either. Nothing was charged. "
+            "Give all fits the same groups= (or none of them), or each unit a "
+            "BudgetAccountant of its own. BudgetAccountant(..., units='any') adds them up: "
+            "each guarantee then holds for its own unit alone."
+        )
+
+
+def _kinds(unit: str) -> frozenset[str]:
+    """What a unit may be of: rows have many names, and some rows are entries of a tensor."""
+    if unit.startswith("group of"):
+        return frozenset(["group"])
+    return KINDS.get(unit, frozenset([unit]))
 
 
 def charges_of(plan: ReleasePlan, spender: str, unit: str = "") -> list[LedgerEntry]:

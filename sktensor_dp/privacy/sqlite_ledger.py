@@ -172,6 +172,9 @@ class SQLiteLedger:
         self.scope = scope
         # Charges this object knows of: a file with fewer is an older copy.
         self._seen = 0
+        # Units of its charges, and the last charge that was looked at: they only become more.
+        self._units: frozenset[str] = frozenset()
+        self._last = 0
 
     def open(self, epsilon: float | None, delta: float | None) -> tuple[float, float]:
         """Find the scope or make it, and return its budget."""
@@ -214,7 +217,8 @@ class SQLiteLedger:
             # Without Gaussian charges too: remaining() asks what one more would cost.
             if balance.epsilon:
                 uses = self._pure_uses(connection)
-        return Spending(balance, lambda: uses)
+            units = self._units_of(connection)
+        return Spending(balance, lambda: uses, units)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return every charge, in order."""
@@ -232,7 +236,9 @@ class SQLiteLedger:
         # Immediate: the lock for writing is taken before the balance is read.
         with _transaction(self.file, begin="BEGIN IMMEDIATE") as connection:
             _check_stamp(self.file, connection)
-            before = Spending(self._balance(connection), partial(self._pure_uses, connection))
+            balance = self._balance(connection)
+            pure, units = partial(self._pure_uses, connection), self._units_of(connection)
+            before = Spending(balance, pure, units)
             after = before.plus(entries)
             admit(before, after)
             fit = self._insert(connection, entries)
@@ -307,6 +313,18 @@ class SQLiteLedger:
         if not all(type(cost) is float and type(n) is int for cost, n in uses.items()):
             raise sqlite3.DatabaseError("a charge in it is not readable")
         return Counter(uses)
+
+    def _units_of(self, connection: sqlite3.Connection) -> frozenset[str]:
+        rows = connection.execute(
+            "SELECT unit, MAX(id) FROM charges JOIN releases ON charge = id "
+            "WHERE scope = ? AND id > ? GROUP BY unit",
+            (self.scope, self._last),
+        ).fetchall()
+        if not all(isinstance(unit, str) for unit, _ in rows):
+            raise sqlite3.DatabaseError("a charge in it is not readable")
+        self._units |= {unit for unit, _ in rows if unit}
+        self._last = max([self._last, *(last for _, last in rows)])
+        return self._units
 
     def _insert(self, connection: sqlite3.Connection, entries: Sequence[LedgerEntry]) -> int:
         cursor = connection.execute(
