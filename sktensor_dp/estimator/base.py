@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from sktensor_dp.estimator.grouped_rows import unit_of
 from sktensor_dp.estimator.hooks import Hooks
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_parameters
 from sktensor_dp.model_files.saving import ModelFileMixin
@@ -94,11 +95,6 @@ def columns_of(witness: Any) -> dict[str, Any]:
     return {name: vars(witness)[name] for name in COLUMNS if name in vars(witness)}
 
 
-def _unit_of(chunks: Chunks, row: str) -> str:
-    """Name of the unit of privacy: a row, or the rows of a group."""
-    return f"group of {row}s" if getattr(chunks, "grouped", False) else row
-
-
 class PrivateEstimatorMixin(Hooks, ModelFileMixin):
     """Parameters ``epsilon, delta, accountant, random_state, verbose`` and the report.
 
@@ -154,7 +150,7 @@ class PrivateEstimatorMixin(Hooks, ModelFileMixin):
             chunks,
             plan,
             spender=type(self).__name__,
-            unit=_unit_of(chunks, unit or self._unit),
+            unit=unit_of(unit or self._unit, getattr(chunks, "grouped", False)),
             accountant=self._payer(),
             charge=charge,
             verbose=int(self.verbose),  # type: ignore[attr-defined]

@@ -18,6 +18,7 @@ __all__ = [
     "check_same_unit",
     "checked_groups",
     "row_choice",
+    "unit_of",
 ]
 
 LARGEST_NUMBER = 2**62
@@ -57,6 +58,12 @@ def checked_groups(groups: Any, n_rows: int) -> Any:
             "and nothing could be learnt that protects it."
         )
     return labels
+
+
+def unit_of(row: str, grouped: bool) -> str:
+    """Name of a unit of privacy: a row, or the rows of a group."""
+    several = "entries" if row == "entry" else f"{row}s"
+    return f"group of {several}" if grouped else row
 
 
 def row_choice(most: int | None) -> RowChoice | None:

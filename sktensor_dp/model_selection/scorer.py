@@ -1,14 +1,19 @@
 """Scores with noise, for scikit-learn's own tools."""
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numpy.typing import ArrayLike
+from sklearn import get_config
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.estimator.grouped_rows import unit_of
 from sktensor_dp.estimator.parameters import Number
-from sktensor_dp.model_selection.unit_rows import n_rows
+from sktensor_dp.model_selection.unit_rows import checked_units, held_out, n_rows
 from sktensor_dp.model_selection.unit_scores import (
     UnitMetric,
     UnitScores,
@@ -22,8 +27,9 @@ from sktensor_dp.model_selection.unit_scores import (
 from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.reading import read
-from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores
+from sktensor_dp.statistics.scores import HeldOutScores
 
 __all__ = ["PrivateScorer", "make_private_scorer"]
 
@@ -61,7 +67,7 @@ def make_private_scorer(
     Returns
     -------
     PrivateScorer
-        A callable ``(estimator, X, y=None) -> float``.
+        A callable ``(estimator, X, y=None, *, groups=None) -> float``.
 
     Raises
     ------
@@ -70,11 +76,18 @@ def make_private_scorer(
 
     Notes
     -----
-    **Privacy.** *Unit and neighbours*: one row is replaced. *Public*: the number of rows and
-    the parameters. *Release*: ``held_out_scores``, the mean over rows. The model must be
-    private or public, and is protected by its own fit alone. A row costs what the calls
+    **Privacy.** *Unit and neighbours*: one row is replaced; with ``groups`` all rows of one
+    group, by any number of others. *Public*: the number of rows (with ``groups`` that of
+    groups, and not that of rows) and the parameters. *Release*: ``held_out_scores``, the mean
+    over rows, or over groups of the means over their rows. The model must be private or
+    public, and is protected by its own fit alone. A row costs what the calls
     that saw it cost: in k-fold cross-validation one score and k - 1 fits for each
     candidate. An accountant cannot know that folds are disjoint, and is charged for all.
+
+    A model that was fitted with groups is scored with groups alone. ``cross_val_score`` and
+    ``GridSearchCV`` pass them on under metadata routing, where estimator and scorer ask for
+    them (``set_fit_request(groups=True)``, ``set_score_request(groups=True)``); whole groups
+    are held out by splitters such as ``GroupKFold``.
 
     Examples
     --------
@@ -96,6 +109,20 @@ def make_private_scorer(
     if bounds is not None:
         bounds = checked_score_bounds(bounds, metric, None, "bounds")
     return PrivateScorer(metric, float(epsilon), float(delta), bounds, accountant)
+
+
+def scored_unit(report: PrivacyReport | None, grouped: bool) -> str:
+    """Unit that a score protects, in the words of the model's report; never less than that does."""
+    fitted = "row" if report is None else report.unit
+    if fitted.startswith("group of"):
+        if not grouped:
+            raise ValueError(
+                "groups must be given: the model was fitted with groups, and a score of single "
+                "rows would protect none. cross_val_score and GridSearchCV pass them under "
+                "metadata routing, see make_private_scorer."
+            )
+        return fitted
+    return unit_of(fitted, grouped)
 
 
 class PrivateScorer:
@@ -120,8 +147,49 @@ class PrivateScorer:
         self.delta = delta
         self.bounds = bounds
         self.accountant = accountant
+        self._requests = MetadataRequest(owner=type(self).__name__)
+        self._requests.score.add_request(param="groups", alias=None)
 
-    def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
+    def set_score_request(self, *, groups: bool | str | None) -> "PrivateScorer":
+        """Say what metadata routing passes as `groups`.
+
+        Parameters
+        ----------
+        groups : bool, str or None
+            True: what is called so. A str: what is called that. False: nothing. None: an
+            error, where groups are given.
+
+        Returns
+        -------
+        self : PrivateScorer
+            The scorer.
+
+        Raises
+        ------
+        RuntimeError
+            If metadata routing is not enabled.
+        """
+        if not get_config()["enable_metadata_routing"]:
+            raise RuntimeError(
+                "Requests for metadata need routing: sklearn.set_config("
+                "enable_metadata_routing=True)."
+            )
+        self._requests.score.add_request(param="groups", alias=groups)
+        return self
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Requests for metadata, as scikit-learn asks for them.
+
+        Returns
+        -------
+        MetadataRequest
+            A copy.
+        """
+        return copy.deepcopy(self._requests)
+
+    def __call__(
+        self, estimator: Any, X: Any, y: Any = None, *, groups: ArrayLike | None = None
+    ) -> float:
         """Score a fitted estimator, with noise.
 
         Parameters
@@ -132,19 +200,22 @@ class PrivateScorer:
             Rows.
         y : array-like of shape (n_rows,), optional
             Targets.
+        groups : array-like of shape (n_rows,), optional
+            Whose each row is, as for the fit; needed where the model was fitted with groups.
 
         Returns
         -------
         float
-            Noisy mean score of a row.
+            Noisy mean score of a row; with `groups` mean over groups of that.
 
         Raises
         ------
         BudgetError
             If the accountant has too little left; nothing has been scored then.
         ValueError
-            If the estimator is not fitted, or `y` is missing, has another length or holds
-            no number where numbers are compared; no budget is spent. Once charged, if no row
+            If the estimator is not fitted, `groups` are missing or wrong, or `y` is missing,
+            has another length or holds no number where numbers are compared; no budget is
+            spent. Once charged, if no row
             can be scored. A single row that cannot be scored counts as the lower bound.
         """
         step = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
@@ -156,19 +227,22 @@ class PrivateScorer:
         low, high = checked_score_bounds(self.bounds, self.metric, step, "bounds")
         kind = UnitMetric if callable(self.metric) else UnitScores
         query = HeldOutScores(kind(self.metric, estimator), low, high)  # type: ignore[arg-type]
-        n_units = read(lambda: n_rows(X), "X")
+        labels = None
+        if groups is not None:
+            X, y, labels = checked_units(X, y, groups)
+        n_given = read(lambda: n_rows(X), "X")
         if hooks_of(step) is step:
             check_is_fitted(step)
+        unit = scored_unit(getattr(step, "privacy_report_", None), labels is not None)
         if y is not None:
-            check_targets(y, n_units)
-        check_scorable(self.metric, estimator, y, n_units, "metric")
+            check_targets(y, n_given, grouped=labels is not None)
+        check_scorable(self.metric, estimator, y, n_given, "metric", grouped=labels is not None)
         check_numbers(self.metric, y, "metric")
         plan = ReleasePlan.split(self.epsilon, self.delta, {"held_out_scores": 1.0})
         payer = active_accountant() if self.accountant is None else self.accountant
-        report = getattr(step, "privacy_report_", None)
         with DataCurator(
-            HeldOutChunks(X, y, n_units), plan, spender=type(self).__name__,
-            unit=getattr(report, "unit", "row"), accountant=payer,
+            held_out(X, y, labels), plan, spender=type(self).__name__, unit=unit,
+            accountant=payer,
         ) as curator:  # fmt: skip
             return float(curator.release("held_out_scores", query)[0]) + query.middle
 

@@ -8,25 +8,28 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_regressor
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.base import LARGEST_EPSILON, PrivateEstimatorMixin
+from sktensor_dp.estimator.grouped_rows import check_arguments, unit_of
 from sktensor_dp.estimator.parameters import Constraint, Number, check_parameters
 from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_files.fitted_state import FittedStateMixin
 from sktensor_dp.model_selection.candidates import checked_distributions
 from sktensor_dp.model_selection.scorer import PrivateScorer, make_private_scorer
 from sktensor_dp.model_selection.steps import (
+    check_groups_taken,
     check_names,
     check_values,
     private_prefix,
     step_at,
 )
 from sktensor_dp.model_selection.trials import Trial, TrialCosts, Trials, public_splits
-from sktensor_dp.model_selection.unit_rows import n_rows
+from sktensor_dp.model_selection.unit_rows import checked_units, n_rows
 from sktensor_dp.model_selection.unit_scores import (
     check_scorable,
     check_scoring,
@@ -41,7 +44,7 @@ from sktensor_dp.privacy.selection import (
     stop_probability,
     trial_cost,
 )
-from sktensor_dp.statistics.reading import call_foreign, read
+from sktensor_dp.statistics.reading import call_foreign
 
 __all__ = ["PrivateSearchCV", "make_private_scorer"]
 
@@ -50,8 +53,7 @@ LEAST_EPSILON = 1e-6
 
 
 def _model_has(name: str) -> Callable[[Any], bool]:
-    def check(search: "PrivateSearchCV") -> bool:
-        # Raises an AttributeError of the model's own where it has none.
+    def check(search: "PrivateSearchCV") -> bool:  # or an AttributeError of the model's own
         getattr(getattr(search, "best_estimator_", search.estimator), name)
         return True
 
@@ -93,10 +95,11 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         None holds out one random part and keeps the model that was fitted on the other;
         at a given budget that is best. Several splits cost every fit more noise, and half
         of the budget (of ``mu ** 2``; of epsilon if ``delta=0``) goes to a last fit on all
-        rows. Splitters see the number of rows only. Positions in a list count as public:
-        made from labels, as by ``StratifiedKFold``, they would tell of these.
+        rows. Splitters see the number of rows only (that of groups, where these are given,
+        in the order of their labels). Positions in a list count as public: made from labels,
+        as by ``StratifiedKFold``, they would tell of these.
     test_size : float, default=0.2
-        Share of rows held out, for ``cv=None``.
+        Share of rows, or of groups, held out, for ``cv=None``.
     public_steps : collection of str, default=()
         Names of steps that learn from the data what is public anyway, such as categories
         of public coordinates. Everything they learn is outside the guarantee.
@@ -147,13 +150,15 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
     the guarantee. Warnings shown are those of the fits of the best trial.
 
     **Privacy.** *Unit and neighbours*: those of the private estimator, whose units must be
-    rows. *Public*: the number of rows, the candidates' distributions, bounds and all other
-    parameters. *Releases*: those of the estimator's fits and ``held_out_scores``, all of
-    the best trial only. The whole is (epsilon, delta)-differentially private
-    (``docs/proofs/private_selection.md``), and is charged as such: no more is known of it,
-    so the delta is used up; give it less than the budget has if other fits follow. *Not
-    covered*: running time, which tells how many trials there were, and other traces in the
-    process (``docs/security.md``); ``public_steps``; a list ``cv`` made from the data.
+    rows, or groups of rows: the score of a group is then the mean of those of its rows.
+    *Public*: the number of rows (with groups, that of groups and not that of rows), the
+    candidates' distributions, bounds and all other parameters. *Releases*: those of the
+    estimator's fits and ``held_out_scores``, all of the best trial only. The whole is
+    (epsilon, delta)-differentially private (``docs/proofs/private_selection.md``), and is
+    charged as such: no more is known of it, so the delta is used up; give it less than the
+    budget has if other fits follow. *Not covered*: running time, which tells how many
+    trials there were, and other traces in the process (``docs/security.md``);
+    ``public_steps``; a list ``cv`` made from the data.
 
     References
     ----------
@@ -219,7 +224,9 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, groups: ArrayLike | None = None, **unsupported: Any
+    ) -> Self:
         """Search, and keep the best model.
 
         Parameters
@@ -228,6 +235,11 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
             Data as the estimator takes it.
         y : array-like of shape (n_rows,), optional
             Targets, if the estimator has any.
+        groups : array-like of shape (n_rows,), optional
+            Whose each row is: integers or strings. Whole groups are then held out and
+            protected; the number of rows is private.
+        **unsupported : object
+            Refused: ``sample_weight`` would be read from the data.
 
         Returns
         -------
@@ -236,29 +248,34 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
 
         Raises
         ------
+        TypeError
+            If an argument is not supported, or the estimator takes no groups.
         ValueError
-            If a parameter, or a listed value of one, is wrong or a step would leak (no budget
-            is spent then), or if the estimator refuses a candidate that was drawn or the data,
-            after the search was charged.
+            If a parameter, a listed value of one or `groups` is wrong or a step would leak (no
+            budget is spent then), or if the estimator refuses a candidate that was drawn or the
+            data, after the search was charged.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
+        check_arguments(self, unsupported)
         prefix, distributions, scoring = self._checked()
+        step = step_at(self.estimator, prefix)
+        check_groups_taken(step, groups)
         if y is None and get_tags(self.estimator).target_tags.required:
             raise ValueError("This search requires y to be passed, but the target y is None.")
-        X, y = read(lambda: indexable(X, y), "X or y")
-        n_units = n_rows(X)
-        check_scorable(scoring, self.estimator, y, n_units, "scoring")
+        X, y, places = checked_units(X, y, groups)
+        n_units, grouped = n_rows(X), places is not None
+        check_scorable(scoring, self.estimator, y, n_units, "scoring", grouped=grouped)
+        n_units = n_units if places is None else int(places.max()) + 1
         splits = public_splits(self.cv, self.test_size, n_units, self.random_state)
         stop = stop_probability(self.n_trials)
-        pure = step_at(self.estimator, prefix)._has_pure_noise()
-        delta = 0.0 if pure else float(self.delta)
+        delta = 0.0 if step._has_pure_noise() else float(self.delta)
         costs = TrialCosts.shared(trial_cost(self.epsilon, delta, stop), splits, n_units)
         trials = Trials(
-            self.estimator, X, y, distributions, scoring, self.score_bounds,
-            frozenset(self.public_steps), splits, costs, delta,
+            self.estimator, X, y, places, distributions, scoring, self.score_bounds,
+            frozenset(self.public_steps), splits, n_units, costs, delta,
         )  # fmt: skip
-        self._charge(delta)
+        self._charge(delta, unit_of(step._unit, grouped))
         best: Trial | None = None
         for bits in SecretTrials(stop):
             # Fits keep their own warnings; one from elsewhere in each trial would count them.
@@ -267,7 +284,7 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
                 trial = call_foreign(partial(trials.run, bits), "A trial of the search")
             if best is None or trial.score > best.score:
                 best = trial
-        assert best is not None  # there is at least one trial
+        assert best is not None
         best = call_foreign(partial(trials.refitted, best), "The last fit")
         state = self._attributes(best, prefix, n_units, delta)
         self._say("search ended")
@@ -297,12 +314,12 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
             checked_score_bounds(self.score_bounds, scoring, None, "score_bounds")
         return prefix, distributions, scoring
 
-    def _charge(self, delta: float) -> None:
+    def _charge(self, delta: float, unit: str) -> None:
         """Charge the whole search as one."""
         payer = active_accountant() if self.accountant is None else self.accountant
         if payer is not None:
             cost = PrivacyCost(epsilon=float(self.epsilon), delta=delta)
-            payer.charge([LedgerEntry(type(self).__name__, "private_selection", 1, cost)])
+            payer.charge([LedgerEntry(type(self).__name__, "private_selection", 1, cost, unit)])
         self._say("search begins")
 
     def _attributes(self, best: Trial, prefix: str, n_units: int, delta: float) -> dict[str, Any]:
@@ -325,9 +342,8 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
             "privacy_report_": report, "best_estimator_": best.model,
             "best_params_": best.params, "best_score_": best.score,
         }  # fmt: skip
-        if hasattr(best.model, "feature_names_in_"):
-            state["feature_names_in_"] = best.model.feature_names_in_
-        return state
+        names = getattr(best.model, "feature_names_in_", None)
+        return state if names is None else {**state, "feature_names_in_": names}
 
     def _say(self, what: str) -> None:
         if self.verbose:
@@ -353,10 +369,10 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         return call_foreign(lambda: self.best_estimator_.transform(X), "transform")
 
     @available_if(_model_has("transform"))
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Search, and return what the best model makes of `X`."""
         with self._all_or_nothing():
-            return self.fit(X, y).transform(X)
+            return self.fit(X, y, **fit_params).transform(X)
 
     @available_if(_model_has("score_samples"))
     def score_samples(self, X: Any) -> Any:

@@ -7,11 +7,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
 
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
+from sktensor_dp.estimator.grouped_rows import check_arguments
 from sktensor_dp.estimator.parameters import check_parameters
 
 __all__ = [
+    "check_groups_taken",
     "check_names",
     "check_values",
     "configured",
@@ -42,6 +45,12 @@ def private_prefix(estimator: Any, public_steps: Collection[str]) -> str:
     if step.accountant is not None:
         raise ValueError("The private step must have accountant=None; pass it to the search.")
     return prefix
+
+
+def check_groups_taken(step: Any, groups: Any) -> None:
+    """Refuse groups for a private step whose units are no rows."""
+    if groups is not None and not has_fit_parameter(step, "groups"):
+        check_arguments(step, {"groups": groups})
 
 
 def check_names(candidates: Mapping[str, Any], estimator: Any, prefix: str) -> None:

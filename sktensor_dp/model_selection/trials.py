@@ -8,20 +8,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import KFold, ShuffleSplit, check_cv
 
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.model_selection.candidates import draw_candidate, secret_random_state
 from sktensor_dp.model_selection.steps import configured, private_prefix, step_at
-from sktensor_dp.model_selection.unit_rows import n_rows, take
+from sktensor_dp.model_selection.unit_rows import held_out, take
 from sktensor_dp.model_selection.unit_scores import UnitScores, checked_score_bounds
 from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry
 from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_epsilon
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ROUNDING, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import ReleaseRecord
-from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores
+from sktensor_dp.statistics.scores import HeldOutScores
 
 __all__ = ["Split", "Trial", "TrialCosts", "Trials", "public_splits"]
 
@@ -83,9 +84,9 @@ class TrialCosts:
         # A unit that is in some training sets and some held-out ones costs the sum of those
         # uses, and nothing for others (parallel composition at public positions).
         fits, scores = np.zeros(n_units, dtype=int), np.zeros(n_units, dtype=int)
-        for train, held_out in splits:
+        for train, test in splits:
             np.add.at(fits, train, 1)
-            np.add.at(scores, held_out, 1)
+            np.add.at(scores, test, 1)
         several = len(splits) > 1
         per_fit = 1 / max(int(fits.max()), 1)
         per_score = (SCORE_PER_FIT if several else 1.0) / max(int(scores.max()), 1)
@@ -117,6 +118,8 @@ class Trials:
     ----------
     estimator, X, y : object
         As given to the search.
+    places : ndarray of shape (n_rows,) or None
+        Of the group of each row in the order of labels, where units are groups.
     distributions : sequence of mappings
         Of the candidates.
     scoring : str or callable
@@ -125,8 +128,10 @@ class Trials:
         What it is clipped to.
     public_steps : collection of str
         Steps that may learn from the data.
-    splits : sequence of (training rows, held-out rows)
-        Public positions.
+    splits : sequence of (training units, held-out units)
+        Public positions, of rows or of groups.
+    n_units : int
+        Number of all units.
     costs : TrialCosts
         Of every use of the data.
     delta : float
@@ -136,11 +141,13 @@ class Trials:
     estimator: Any
     X: Any
     y: Any
+    places: Integers | None
     distributions: Sequence[Any]
     scoring: str | Callable[..., Any]
     score_bounds: Sequence[float] | None
     public_steps: Collection[str]
     splits: Sequence[Split]
+    n_units: int
     costs: TrialCosts
     delta: float
 
@@ -152,9 +159,9 @@ class Trials:
         params = draw_candidate(self.distributions, rng)
         template = configured(self.estimator, params, self.public_steps, rng)
         scores, rows, caught = [], [], []
-        for train, held_out in self.splits:
+        for train, test in self.splits:
             model, told = self._fitted(template, train, self.costs.fit)
-            score, row = self._scored(model, held_out)
+            score, row = self._scored(model, test)
             scores.append(score)
             caught += told
             rows += [*self._step(model).privacy_report_.rows, row]
@@ -166,12 +173,16 @@ class Trials:
         # result does not change who wins.
         if self.costs.refit is None:
             return trial
-        everything = np.arange(n_rows(self.X))
+        everything = np.arange(self.n_units)
         model, told = self._fitted(clone(trial.model), everything, self.costs.refit)
         rows = (*trial.rows, *self._step(model).privacy_report_.rows)
         return Trial(trial.score, trial.params, model, rows, (*trial.warnings, *told))
 
-    def _fitted(self, template: Any, rows: Integers, cost: PrivacyCost) -> tuple[Any, list[Any]]:
+    def _rows(self, units: Integers) -> Integers:
+        """Rows of units at public positions."""
+        return units if self.places is None else np.flatnonzero(np.isin(self.places, units))
+
+    def _fitted(self, template: Any, units: Integers, cost: PrivacyCost) -> tuple[Any, list[Any]]:
         """Fit a clone under a budget of its own, and tell what it warned of."""
         epsilon, delta = _as_parameters(cost, self.delta)
         model = clone(template)
@@ -179,24 +190,34 @@ class Trials:
         # The innermost accountant is the one that is charged: an enclosing block, which the
         # whole search has been charged to, is not asked again.
         own = TrialAccountant(cost)
-        with own, warnings.catch_warnings(record=True) as caught:
+        rows = self._rows(units)
+        told = {}
+        if self.places is not None:
+            prefix = private_prefix(model, self.public_steps)
+            # In the order of labels, like these.
+            told = {f"{prefix}groups": self.places[rows]}
+        # Names of steps say where groups go; requests that they may carry would be for others.
+        unrouted = config_context(enable_metadata_routing=False)
+        with own, unrouted, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             X, y = take(self.X, rows), take(self.y, rows)
-            model.fit(X) if y is None else model.fit(X, y)
+            model.fit(X, **told) if y is None else model.fit(X, y, **told)
         step = self._step(model)
-        if step.privacy_report_.n_units != len(rows):
+        if step.privacy_report_.n_units != len(units):
             raise ValueError(
                 "A step of the estimator changed the number of rows: the units that the private "
                 "step protects are not those of the search."
             )
         return model, caught
 
-    def _scored(self, model: Any, rows: Integers) -> tuple[float, ReleaseRecord]:
-        """Score a model on held-out rows, with noise."""
+    def _scored(self, model: Any, units: Integers) -> tuple[float, ReleaseRecord]:
+        """Score a model on held-out units, with noise."""
         step = self._step(model)
         low, high = checked_score_bounds(self.score_bounds, self.scoring, step, "score_bounds")
         query = HeldOutScores(UnitScores(self.scoring, model), low, high)
-        chunks = HeldOutChunks(take(self.X, rows), take(self.y, rows), len(rows))
+        rows = self._rows(units)
+        labels = None if self.places is None else self.places[rows]
+        chunks = held_out(take(self.X, rows), take(self.y, rows), labels)
         name, (epsilon, delta) = "held_out_scores", _as_parameters(self.costs.score, self.delta)
         plan = ReleasePlan(epsilon, delta, (PlannedRelease(name, self.costs.score),))
         unit = step.privacy_report_.unit
@@ -211,7 +232,7 @@ class Trials:
 
 
 def public_splits(cv: Any, test_size: float, n_units: int, random_state: Any) -> list[Split]:
-    """Positions of training and held-out rows, chosen without looking at any."""
+    """Positions of training and held-out units, chosen without looking at any."""
     if hasattr(cv, "__next__"):
         raise ValueError(
             "cv must be None, an int, a splitter such as KFold(5), or a list of (train, test) of "
@@ -222,11 +243,11 @@ def public_splits(cv: Any, test_size: float, n_units: int, random_state: Any) ->
         cv = ShuffleSplit(1, test_size=test_size, random_state=random_state)
     elif isinstance(cv, int):
         cv = KFold(cv, shuffle=True, random_state=random_state)
-    # A splitter is shown the number of rows and nothing else.
+    # A splitter is shown the number of units and nothing else.
     parts = check_cv(cv).split(np.zeros((n_units, 1)))
     splits = [(_positions(train, n_units), _positions(test, n_units)) for train, test in parts]
     if not splits or any(train.size == 0 or test.size == 0 for train, test in splits):
-        raise ValueError(f"cv must leave rows on both sides of every split of {n_units} rows.")
+        raise ValueError(f"cv must leave rows on both sides of every split of {n_units}.")
     return splits
 
 

@@ -7,12 +7,37 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils import indexable
 
+from sktensor_dp.estimator.grouped_rows import checked_groups
 from sktensor_dp.statistics.reading import call_foreign, read
+from sktensor_dp.statistics.scores import HeldOutChunks
+from sktensor_dp.statistics.units import in_order
 
-__all__ = ["answers", "each_row", "entries", "n_rows", "numbers", "one_row", "take"]
+__all__ = [
+    "answers",
+    "checked_units",
+    "each_row",
+    "entries",
+    "held_out",
+    "n_rows",
+    "numbers",
+    "one_row",
+    "take",
+]
 
 Floats = NDArray[np.float64]
+
+
+def checked_units(X: Any, y: Any, groups: Any) -> tuple[Any, Any, NDArray[np.intp] | None]:
+    """Rows that can be taken by their numbers, and the places of their groups if there are any."""
+    if groups is None:
+        return (*read(lambda: indexable(X, y), "X or y"), None)
+    # How many rows there are is private then.
+    said = "X and y must be tables, arrays or lists with equally many rows."
+    X, y = read(lambda: indexable(X, y), "X or y", lambda message: said)
+    _, places = np.unique(checked_groups(groups, n_rows(X)), return_inverse=True)
+    return X, y, places
 
 
 def take(data: Any, rows: Sequence[int] | NDArray[np.intp]) -> Any:
@@ -22,6 +47,16 @@ def take(data: Any, rows: Sequence[int] | NDArray[np.intp]) -> Any:
     if hasattr(data, "iloc"):
         return data.iloc[rows]
     return data[rows] if hasattr(data, "shape") else [data[row] for row in rows]
+
+
+def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunks:
+    """Rows to be scored, which lie unit by unit where they have labels of groups."""
+    if labels is None:
+        return HeldOutChunks(X, y, n_rows(X))
+    order, groups = in_order(np.unique(labels, return_inverse=True)[1])
+    if order is not None:
+        X, y = take(X, order), take(y, order)
+    return HeldOutChunks(X, y, groups.n, groups)
 
 
 def one_row(data: Any, row: int) -> Any:

@@ -128,7 +128,9 @@ def check_scoring(scoring: Any, name: str) -> None:
         )
 
 
-def check_scorable(scoring: Any, estimator: Any, y: Any, n_units: int, name: str) -> None:
+def check_scorable(
+    scoring: Any, estimator: Any, y: Any, n_rows: int, name: str, *, grouped: bool = False
+) -> None:
     """Refuse, before anything is charged, what cannot be scored at all."""
     if not isinstance(scoring, str):
         return
@@ -141,7 +143,7 @@ def check_scorable(scoring: Any, estimator: Any, y: Any, n_units: int, name: str
     if method == "predict":
         if y is None:
             raise ValueError(f"{name}={scoring!r} needs y, which is None.")
-        check_targets(y, n_units)
+        check_targets(y, n_rows, grouped=grouped)
 
 
 def check_numbers(scoring: Any, y: Any, name: str) -> None:
@@ -151,11 +153,15 @@ def check_numbers(scoring: Any, y: Any, name: str) -> None:
         raise ValueError(f"{name}={scoring!r} needs numbers in y; none of its entries is one.")
 
 
-def check_targets(y: Any, n_units: int) -> None:
-    """Refuse targets of another number than there are rows."""
+def check_targets(y: Any, n_wanted: int, *, grouped: bool = False) -> None:
+    """Refuse targets of another number than there are rows, which is private of groups."""
     found = read(lambda: n_rows(y), "y")
-    if found != n_units:
-        raise ValueError(f"y must have a target for each of the {n_units} rows, got {found}.")
+    if found != n_wanted:
+        raise ValueError(
+            "y must have a target for each row."
+            if grouped
+            else f"y must have a target for each of the {n_wanted} rows, got {found}."
+        )
 
 
 def hooks_of(step: Any) -> Hooks:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.observed_entries import SUM_SLACK
 from sktensor_dp.statistics.public_numbers import SCORE, check_number
 from sktensor_dp.statistics.reading import read
+from sktensor_dp.statistics.units import Units
 
 __all__ = ["HeldOutChunk", "HeldOutChunks", "HeldOutScores"]
 
@@ -25,14 +26,16 @@ class HeldOutChunk:
     X: Any
     y: Any
     n_units: int
+    # Rows of each unit, where units are groups of rows; they lie unit by unit.
+    groups: Units | None = None
 
 
 class HeldOutChunks:
     """Held-out units as one chunk."""
 
-    def __init__(self, X: Any, y: Any, n_units: int) -> None:
+    def __init__(self, X: Any, y: Any, n_units: int, groups: Units | None = None) -> None:
         self.n_units = n_units
-        self._chunk = HeldOutChunk(X, y, n_units)
+        self._chunk = HeldOutChunk(X, y, n_units, groups)
 
     def __iter__(self) -> Iterator[HeldOutChunk]:
         yield self._chunk
@@ -40,9 +43,12 @@ class HeldOutChunks:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutScores:
-    """Sum over units of their score, clipped to public bounds and centred on their middle."""
+    """Sum over units of their score, clipped to public bounds and centred on their middle.
 
-    # `score` maps (X, y) to one number for each unit, computed from that unit and released values
+    The score of a unit is the mean of its rows' scores, each of which is clipped.
+    """
+
+    # `score` maps (X, y) to one number for each row, computed from that row and released values
     # alone. NaN is taken for `low`.
 
     score: Callable[[Any, Any], Any]
@@ -71,6 +77,7 @@ class HeldOutScores:
 
     def total(self, chunk: HeldOutChunk) -> Floats:
         """Sum of the scores of a chunk, about the middle."""
+        n_rows = chunk.n_units if chunk.groups is None else len(chunk.groups.of_rows)
         # Whether anything overflows or warns may depend on one unit.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -80,12 +87,18 @@ class HeldOutScores:
                 lambda: np.asarray(found, dtype=np.float64), "The score",
                 lambda message: "Scoring must return numbers.",
             )  # fmt: skip
-        if scores.shape != (chunk.n_units,):
+        if scores.shape != (n_rows,):
+            # How many rows groups have is private.
             raise ValueError(
-                f"Scoring must return one number for each of the {chunk.n_units} held-out units, "
-                f"got an array of shape {scores.shape}."
+                "Scoring must return one number for each held-out row of a group."
+                if chunk.groups
+                else f"Scoring must return one number for each of the {chunk.n_units} held-out "
+                f"units, got an array of shape {scores.shape}."
             )
         scores = np.where(np.isnan(scores), self.low, scores)
         half = self.high / 2 - self.low / 2
         centred = np.clip(np.clip(scores, self.low, self.high) - self.middle, -half, half)
+        if chunk.groups is not None:
+            # A mean may leave the bounds by its rounding, which grows with its rows.
+            centred = np.clip(chunk.groups.means(centred), -half, half)
         return np.array([math.fsum(centred.tolist())])

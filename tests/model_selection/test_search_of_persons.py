@@ -1,0 +1,221 @@
+"""Searches with groups: whole persons are held out, fitted, scored and protected."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import sklearn
+from replaying import state
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.model_selection import KFold
+from sklearn.pipeline import Pipeline
+from small_searches import cells, completions, counts, mixtures, topics
+
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    unsafe_seeded_noise,
+)
+from sktensor_dp.model_selection import search as searching
+from sktensor_dp.model_selection.trials import Trials
+from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
+from sktensor_dp.statistics.units import Units
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:noise is seeded"),
+    pytest.mark.filterwarnings("ignore:.*topics asked for"),
+    pytest.mark.filterwarnings("ignore:.*word frequencies"),
+]
+
+INF = math.inf
+N = 90
+
+
+def persons(seed=0):
+    rng = np.random.default_rng(seed)
+    owners = np.repeat(np.arange(N), rng.integers(1, 5, size=N))
+    rng.shuffle(owners)
+    return counts(len(owners), seed), owners
+
+
+@pytest.fixture
+def one_trial(monkeypatch):
+    """One trial, whose coins are told."""
+    monkeypatch.setattr(searching, "SecretTrials", lambda stop: [[1, 2, 3, 4]])
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    """Whose rows were fitted and whose were scored, in the order in which they were."""
+    seen = []
+    fitted, scored = Trials._fitted, Trials._scored
+
+    def fit(self, template, units, cost):
+        seen.append(("fit", units.tolist()))
+        return fitted(self, template, units, cost)
+
+    def score(self, model, units):
+        seen.append(("score", units.tolist()))
+        return scored(self, model, units)
+
+    monkeypatch.setattr(Trials, "_fitted", fit)
+    monkeypatch.setattr(Trials, "_scored", score)
+    return seen
+
+
+@pytest.mark.usefixtures("one_trial")
+@pytest.mark.parametrize("cv", [None, 3, KFold(3)])
+def test_whole_groups_are_held_out_at_public_positions(cv, parts):
+    X, owners = persons()
+    shapes = []
+
+    class Watched(KFold):
+        def split(self, X, y=None, groups=None):
+            shapes.append(X.shape)
+            assert groups is None
+            return super().split(X)
+
+    cv = Watched(3) if isinstance(cv, KFold) else cv
+    search = topics(cv=cv, epsilon=INF, random_state=0).fit(X, groups=owners)
+    assert search.privacy_report_.n_units == N
+    assert search.privacy_report_.unit == "group of documents"
+    assert set(shapes) <= {(N, 1)}
+    for (_, train), (_, test) in zip(parts[0::2], parts[1::2], strict=False):
+        assert not set(train) & set(test)
+        assert sorted([*train, *test]) == list(range(N))
+
+
+@pytest.mark.usefixtures("one_trial")
+def test_the_number_of_rows_does_not_move_positions(parts):
+    X, owners = persons()
+    busy = np.concatenate([np.repeat(X[:1], 500, axis=0), X])
+    labels = np.concatenate([np.full(500, owners[0]), owners])
+    for data, groups in ((X, owners), (busy, labels)):
+        topics(epsilon=INF, random_state=0).fit(data, groups=groups)
+    assert parts[:2] == parts[2:]
+
+
+@pytest.mark.usefixtures("one_trial")
+@pytest.mark.parametrize("cv", [None, 2])
+def test_groups_of_one_row_are_no_groups(cv, seed):
+    X = counts(200, seed)
+    found = []
+    for groups in (None, np.arange(200)):
+        with unsafe_seeded_noise(seed), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            search = topics(cv=cv, epsilon=20.0, random_state=0).fit(X, groups=groups)
+        model = search.best_estimator_
+        found.append(state([search.best_score_, search.best_params_, model.components_]))
+    assert found[0] == found[1]
+
+
+def test_the_score_of_a_group_is_the_mean_of_its_rows():
+    query = HeldOutScores(lambda X, y: X, 0.0, 1.0)
+    scores = np.array([0.0, 1.0, 7.0, np.nan, 0.25, 0.5])
+    # Means of 0, 1 and 1 (clipped); of 0 (nan) and .25; of .5: each about the middle.
+    chunk = HeldOutChunk(scores, None, 3, Units(np.array([0, 3, 5, 6])))
+    expected = (2 / 3 - 0.5) + (0.125 - 0.5) + 0.0
+    np.testing.assert_allclose(query.total(chunk), [expected], rtol=0, atol=1e-15)
+
+
+def test_no_group_moves_the_score_further_than_a_row(seed):
+    rng = np.random.default_rng(seed)
+    query = HeldOutScores(lambda X, y: X, -0.3, 0.7)
+
+    def total(own):
+        scores = np.concatenate([own, [0.1, 0.2]])
+        groups = Units(np.array([0, len(own), len(own) + 1, len(own) + 2]))
+        return query.total(HeldOutChunk(scores, None, 3, groups))[0]
+
+    sides = [np.full(10_000, 1e300), np.full(7, -INF), rng.standard_normal(50), np.array([0.7])]
+    for one in sides:
+        for other in sides:
+            assert abs(total(one) - total(other)) <= query.l2_sensitivity
+
+
+@pytest.mark.usefixtures("one_trial")
+@pytest.mark.parametrize("routing", [False, True])
+def test_groups_reach_the_private_step_of_a_pipeline(routing):
+    texts = ["cats chase mice", "dogs chase cats", "mice eat cheese"] * 60
+    owners = np.repeat(np.arange(90), 2)
+    inner = Pipeline([("topics", PrivateSpectralLDA(1))])
+    words = HashingVectorizer(n_features=8, norm=None, alternate_sign=False)
+    pipeline = Pipeline([("words", words), ("inner", inner)])
+    search = PrivateSearchCV(
+        pipeline, {"inner__topics__n_components": [1]}, epsilon=INF, score_bounds=(-20.0, 0.0)
+    )
+    with sklearn.config_context(enable_metadata_routing=routing):
+        search.fit(texts, groups=owners)
+    assert search.privacy_report_.n_units == 90
+    assert search.best_estimator_["inner"]["topics"].privacy_report_.unit == "group of documents"
+
+
+def test_components_of_persons():
+    rng = np.random.default_rng(0)
+    X = 4 * np.eye(3, 4)[rng.integers(3, size=600)] + rng.standard_normal((600, 4))
+    search = mixtures({"data_norm": [8.0]}, epsilon=1e4)
+    search.fit(X, groups=np.arange(600) // 2)
+    assert search.privacy_report_.unit == "group of samples"
+    assert search.privacy_report_.n_units == 300
+
+
+def test_completions_are_refused_with_the_reason_and_unspent():
+    budget = BudgetAccountant(10.0, 1e-6)
+    X, y = cells()
+    with pytest.raises(TypeError, match="takes no groups: .*privacy_unit='slice'"):
+        completions(accountant=budget).fit(X, y, groups=np.arange(len(y)) // 5)
+    assert budget.entries == ()
+
+
+def test_messages_show_neither_labels_nor_numbers_of_rows():
+    budget = BudgetAccountant(10.0, 1e-6)
+    X, owners = persons()
+    n = len(owners)
+    labels = np.array([f"person-{owner}" for owner in owners])
+    search = topics(accountant=budget)
+    wrong = [
+        ({"X": X, "groups": labels[1:]}, "length is not the number of rows"),
+        ({"X": X, "groups": np.full(n, "person-1")}, "at least two different labels"),
+        ({"X": X, "groups": owners.astype(float)}, "got type float64"),
+        ({"X": X, "groups": [*labels[1:], None]}, "none missing"),
+        ({"X": X, "y": np.zeros(n - 1), "groups": labels}, "with equally many rows"),
+    ]
+    for arguments, message in wrong:
+        with pytest.raises(ValueError, match=message) as error:
+            search.fit(**arguments)
+        assert "person" not in str(error.value)
+        assert str(n) not in str(error.value)
+        assert str(n - 1) not in str(error.value)
+    assert budget.entries == ()
+    few = topics(cv=[(np.arange(N), np.arange(0))])
+    with pytest.raises(ValueError, match=f"every split of {N}"):
+        few.fit(X, groups=labels)
+
+
+def test_a_score_of_another_length_does_not_say_how_many_rows_there_are():
+    query = HeldOutScores(lambda X, y: X[1:], 0.0, 1.0)
+    chunk = HeldOutChunk(np.zeros(17), None, 2, Units(np.array([0, 5, 17])))
+    with pytest.raises(ValueError, match="one number for each held-out row of a group") as error:
+        query.total(chunk)
+    assert not any(character.isdigit() for character in str(error.value))
+
+
+def test_the_ledger_knows_what_a_search_protects():
+    budget = BudgetAccountant(1e5, 1e-4)
+    X, owners = persons()
+    options = {"epsilon": 1e3, "accountant": budget, "param_distributions": {"n_components": [1]}}
+    topics(**options).fit(X, groups=owners)
+    assert {entry.unit for entry in budget.entries} == {"group of documents"}
+    with pytest.raises(BudgetError, match=r"'document', but .* 'group of documents'"):
+        topics(**options).fit(X)
+
+
+def test_a_search_takes_groups_by_routing():
+    X, owners = persons()
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = topics(epsilon=INF).set_fit_request(groups=True)
+        pipeline = Pipeline([("search", search)]).fit(X, groups=owners)
+    assert pipeline["search"].privacy_report_.n_units == N
