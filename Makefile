@@ -10,6 +10,7 @@ export OPENBLAS_NUM_THREADS ?= 2
 
 INPUT ?=
 TEXT ?=
+PERSON ?=
 DELIMITER ?=
 QUOTING ?=
 ENCODING ?=
@@ -27,7 +28,7 @@ MOVIELENS ?=
 
 help:
 	@echo "make demo [INPUT=texts.csv TEXT=column EPSILON=2 BUDGET=8 TOPICS=10 OUTPUT=folder]"
-	@echo "          [DELIMITER=';' QUOTING=none ENCODING=cp1252] [FORECAST=1] [SHARES=1]"
+	@echo "          [PERSON=column] [DELIMITER=';' QUOTING=none ENCODING=cp1252] [FORECAST=1] [SHARES=1]"
 	@echo "make papers [MOVIELENS=folder of ua.base and ua.test]"
 	@echo "make test | test-slow | bench | lint | types | clean"
 
@@ -53,6 +54,7 @@ $(VENV)/.bench: $(VENV)/.dev
 demo: $(VENV)/.demo
 	@$(BIN)/python examples/topics.py \
 		$(if $(INPUT),--input "$(INPUT)") $(if $(TEXT),--text "$(TEXT)") \
+		$(if $(PERSON),--person "$(PERSON)") \
 		$(if $(DELIMITER),--delimiter "$(DELIMITER)") $(if $(QUOTING),--quoting "$(QUOTING)") \
 		$(if $(ENCODING),--encoding "$(ENCODING)") $(if $(BUDGET),--budget "$(BUDGET)") \
 		$(if $(SHARES),--shares) $(if $(FORECAST),--forecast) \

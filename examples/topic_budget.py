@@ -52,18 +52,22 @@ class RunBudget:
 
         return BudgetAccountant(self.epsilon, self.delta).split(shares, thresholds=1)
 
-    def check(self, shares: tuple[float, float]) -> None:
+    def check(self, shares: tuple[float, float], unit: str = "document") -> None:
         """Refuse a run that would not fit in as a whole, before anything is read.
 
         Raises
         ------
         BudgetError
-            Otherwise its first step would be charged, and its second refused.
+            Otherwise its first step would be charged, and its second refused. Also where
+            earlier runs of the folder protected another unit.
         """
         from sktensor_dp import BudgetAccountant, BudgetError
+        from sktensor_dp.privacy.accountant import LedgerEntry
         from sktensor_dp.privacy.calibration import gaussian_mu
         from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
 
+        free = LedgerEntry("demo", "topics", 1, PrivacyCost(), unit)
+        self.ledger.check_charge([free])
         # The first fit spends half of its delta on its threshold.
         reserved = self.parts(shares)[0]["delta"] / 2
         planned = PrivacyCost(gaussian_mu(self.epsilon, self.delta - reserved), 0.0, reserved)

@@ -178,6 +178,7 @@ def public_facts(options: argparse.Namespace, words: list[str], n_topics: int) -
 
     return {
         "Texts": "a file of the custodian" if options.input else "numpy, scipy, sklearn docstrings",
+        "Protected": "a document" if options.person is None else "a person, with all their texts",
         "Topics asked for": str(options.topics),
         "Topics found": str(n_topics),
         "Words asked for": f"at most {options.max_features:,}",
@@ -195,13 +196,21 @@ def snippet(options: argparse.Namespace) -> str:
         "column": options.text, "delimiter": options.delimiter, "quoting": options.quoting,
         "encoding": options.encoding,
     }  # fmt: skip
+    if options.person is not None:
+        given["person"] = options.person
     column = "".join(f", {name}={value!r}" for name, value in given.items() if value)
-    loader, call = (
-        ("load_texts", f'load_texts("path/to/your/texts"{column})')
-        if options.input
-        else ("load_docstrings", "load_docstrings()")
-    )
+    loader, fit = "load_docstrings", "pipeline.fit(load_docstrings())"
+    if options.input:
+        loader = "load_texts" if options.person is None else "load_texts_by_person"
+        call = f'{loader}("path/to/your/texts"{column})'
+        fit = f"pipeline.fit({call})"
+        if options.person is not None:
+            fit = (
+                f"texts, persons = {call}\n"
+                "pipeline.fit(texts, counts__groups=persons, topics__groups=persons)"
+            )
     epsilon = 'float("inf")' if math.isinf(options.epsilon) else repr(options.epsilon)
+    fit = fit.replace("\n", "\n        ")
     return textwrap.dedent(f"""\
         from sklearn.pipeline import Pipeline
         from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, PrivateSpectralLDA
@@ -216,7 +225,7 @@ def snippet(options: argparse.Namespace) -> str:
             ("topics", PrivateSpectralLDA(
                 n_components={options.topics}, accountant=budget, **for_topics)),
         ])
-        pipeline.fit({call})
+        {fit}
 
         words = pipeline["counts"].get_feature_names_out()
         for topic in pipeline["topics"].top_words({N_WORDS}, words):

@@ -4,6 +4,8 @@ Without arguments it works on the docstrings of numpy, scipy and scikit-learn::
 
     python examples/topics.py
     python examples/topics.py --input reviews.csv --text review --epsilon 2
+
+A text is what is protected; with ``--person author`` a person with all their texts.
 """
 
 import argparse
@@ -28,6 +30,7 @@ from topic_files import (
 )
 
 N_STEPS = 4
+PROTECTED = "persons, each with all their texts, however many these are"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,22 +57,26 @@ def run(options: argparse.Namespace, told: list[Warning]) -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     budget = open_budget(options)
     with progress.step("reading texts"):
-        texts = read_texts(options)
-    progress.note(f"{len(texts):,} documents")
-    public_warnings = warn_of_delta(options, len(texts), progress)
+        texts, persons = read_texts(options)
+    n_units, groups = len(texts), {}
+    if persons is not None:
+        # How many texts a person wrote is private, and so is how many there are.
+        n_units, groups = len(set(persons)), groups_of(persons)
+    progress.note(f"{n_units:,} {'documents' if persons is None else PROTECTED}")
+    public_warnings = warn_of_delta(options, n_units, progress)
     pipeline = build(options, budget)
-    show_forecast(options, pipeline, len(texts), progress)
+    show_forecast(options, pipeline, n_units, progress)
     if options.forecast:
         print(f"Only a forecast was asked for: nothing was spent. {budget.of_all_runs()}.")
         return
     with progress.step("learning topics", lambda: current_step(pipeline)):
-        pipeline.fit(texts)
+        pipeline.fit(texts, **groups)
     # At once: what was paid for must not be lost to an error of what follows.
     earlier = keep_earlier(options.output)
     files = save_models(options.output, pipeline)
     if options.shares:
         files.append(write_shares(options.output / SHARES, pipeline, texts))
-    del texts  # everything below is made of what was released
+    del texts, persons, groups  # everything below is made of what was released
     words = [str(word) for word in pipeline["counts"].get_feature_names_out()]
     with progress.step("drawing"):
         png = draw(pipeline["topics"], words)
@@ -78,6 +85,8 @@ def run(options: argparse.Namespace, told: list[Warning]) -> None:
         public_warnings += map(str, told)
         files += write_files(options, total, pipeline, words, png, public_warnings)
     print_results(budget, total, pipeline, words)
+    if options.person is not None:
+        print(f"What is protected: {PROTECTED}")
     if png is None:
         print("No figure: matplotlib is not installed (pip install matplotlib).")
     print("Written:", *(f"\n  {file}" for file in [*files, options.output / LEDGER]))
@@ -96,22 +105,29 @@ def run(options: argparse.Namespace, told: list[Warning]) -> None:
 def open_budget(options: argparse.Namespace) -> RunBudget:
     scope = "docstrings" if options.input is None else "texts"
     budget = RunBudget(options.output, options.epsilon, options.delta, options.budget, scope)
-    budget.check(BUDGET_SHARES)
+    budget.check(BUDGET_SHARES, "document" if options.person is None else "group of documents")
     return budget
 
 
-def read_texts(options: argparse.Namespace) -> list[str]:
-    from sktensor_dp.datasets import load_docstrings, load_texts
+def read_texts(options: argparse.Namespace) -> tuple[list[str], list[str] | None]:
+    """Return texts, and whose each of them is if persons are to be protected."""
+    from sktensor_dp.datasets import load_docstrings, load_texts, load_texts_by_person
 
     if options.input is None:
-        return load_docstrings()
-    return load_texts(
-        options.input,
-        column=options.text,
-        delimiter=options.delimiter,
-        quoting=options.quoting or "auto",
-        encoding=options.encoding or "utf-8",
-    )
+        return load_docstrings(), None
+    how = {
+        "delimiter": options.delimiter,
+        "quoting": options.quoting or "auto",
+        "encoding": options.encoding or "utf-8",
+    }
+    if options.person is None:
+        return load_texts(options.input, options.text, **how), None
+    return load_texts_by_person(options.input, options.text, options.person, **how)
+
+
+def groups_of(persons: list[str]) -> dict[str, list[str]]:
+    """Arguments of the pipeline's fit: both steps protect persons."""
+    return {f"{step}__groups": persons for step in ("counts", "topics")}
 
 
 def warn_of_delta(options: argparse.Namespace, n: int, progress: Progress) -> list[str]:
@@ -119,7 +135,8 @@ def warn_of_delta(options: argparse.Namespace, n: int, progress: Progress) -> li
         return []
     warning = (
         f"delta = {options.delta:g} is above 1/n = {1 / n:.2g}: "
-        "it would allow publishing a document picked at random"
+        "it would allow publishing a "
+        f"{'document' if options.person is None else 'person'} picked at random"
     )
     progress.note(f"warning: {warning}")
     return [warning]
@@ -177,6 +194,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--input", type=Path, help="folder of .txt files, or .csv, .tsv, .jsonl, .parquet file")
     add("--text", metavar="COLUMN", help="the column that holds the text")
+    add("--person", metavar="COLUMN", help="the column that names a person: protects persons")
     add("--delimiter", type=delimiter, help="between the cells of a .csv or .tsv; 'tab' for tabs")
     add("--quoting", choices=["standard", "none"], help="whether cells may be quoted")
     add("--encoding", help="of text files, such as cp1252; utf-8 if not given")
@@ -191,7 +209,9 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--forecast", action="store_true", help="show the forecast, spend nothing")
     add("--seed", type=integer_from(0), help="for choices after the noise; never the noise")
     options = parser.parse_args(arguments)
-    for name in ("text", "delimiter", "quoting", "encoding"):
+    if options.person is not None and options.text is None:
+        parser.error("--person needs --text")
+    for name in ("text", "person", "delimiter", "quoting", "encoding"):
         if getattr(options, name) is not None and options.input is None:
             parser.error(f"--{name} needs --input")
     if options.topics > options.max_features:

@@ -7,6 +7,12 @@ what is in it: messages name files, columns, line numbers and types.
 from sktensor_dp.datasets.docstrings import load_docstrings
 from sktensor_dp.datasets.ldac import load_ldac
 from sktensor_dp.datasets.movielens import fetch_movielens_100k
-from sktensor_dp.datasets.texts import load_texts
+from sktensor_dp.datasets.texts import load_texts, load_texts_by_person
 
-__all__ = ["fetch_movielens_100k", "load_docstrings", "load_ldac", "load_texts"]
+__all__ = [
+    "fetch_movielens_100k",
+    "load_docstrings",
+    "load_ldac",
+    "load_texts",
+    "load_texts_by_person",
+]

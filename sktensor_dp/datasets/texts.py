@@ -15,7 +15,7 @@ from typing import Any
 
 from sktensor_dp.datasets.delimited import read_delimited, say_skipped
 
-__all__ = ["load_texts"]
+__all__ = ["load_texts", "load_texts_by_person"]
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
@@ -98,6 +98,69 @@ def load_texts(
     ...     load_texts(path, column="review")
     ['Fine,\nreally', '']
     """
+    texts, _ = _read(path, [(column, "text")], delimiter, quoting, encoding)
+    return texts
+
+
+def load_texts_by_person(
+    path: str | Path,
+    column: str,
+    person: str,
+    *,
+    delimiter: str | None = None,
+    quoting: str = "auto",
+    encoding: str = "utf-8",
+) -> tuple[list[str], list[str]]:
+    r"""Read a collection of texts, and whose each of them is.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file as :func:`load_texts` takes it; not a folder.
+    column : str
+        The column (or key) that holds the text.
+    person : str
+        The one that holds the label of a person: text or whole numbers, of which none is
+        missing or empty.
+    delimiter, quoting, encoding : str
+        As of :func:`load_texts`.
+
+    Returns
+    -------
+    texts : list of str
+        The documents.
+    persons : list of str
+        A label for each, to be passed to fits as ``groups``.
+
+    Raises
+    ------
+    FileNotFoundError, ImportError, ValueError
+        As of :func:`load_texts`, or if a label is missing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sktensor_dp.datasets import load_texts_by_person
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "posts.csv")
+    ...     _ = path.write_text("author,post\nann,Hello\nbob,Hi\nann,Bye\n")
+    ...     load_texts_by_person(path, "post", "author")
+    (['Hello', 'Hi', 'Bye'], ['ann', 'bob', 'ann'])
+    """
+    columns = [(column, "text"), (person, "person")]
+    texts, persons = _read(path, columns, delimiter, quoting, encoding)
+    return texts, persons
+
+
+def _read(
+    path: str | Path,
+    columns: Sequence[tuple[str | None, str]],
+    delimiter: str | None,
+    quoting: str,
+    encoding: str,
+) -> tuple[list[str], list[str]]:
+    """Texts, and labels of persons if a column of them is named too."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"path: nothing is at {str(path)!r}")
@@ -107,20 +170,25 @@ def load_texts(
         name = "quoting" if delimiter is None else "delimiter"
         raise ValueError(f"{name}: only a .csv or .tsv file has such, {path.name!r} is none")
     if kind == "folder":
-        texts = _read_folder(path, encoding)
+        if len(columns) > 1:
+            raise ValueError(f"person: the folder {path.name!r} has no columns; give a file")
+        found = [_read_folder(path, encoding)]
     elif kind == ".jsonl":
-        texts = _read_jsonl(path, column, encoding)
+        found = _read_jsonl(path, columns, encoding)
     elif kind == ".parquet":
-        texts = _read_parquet(path, column)
+        found = _read_parquet(path, columns)
     else:
         is_quoted = quoting == "standard" or (quoting == "auto" and kind == ".csv")
         delimiter = "\t" if delimiter is None and kind == ".tsv" else delimiter
         header, rows = read_delimited(_decode(path, encoding), path.name, delimiter, is_quoted)
-        index = header.index(_choose_column(path, column, header, "column"))
-        texts = [row[index] for row in rows]
-    if not texts:
+        places = [header.index(_choose_column(path, *one, header, "column")) for one in columns]
+        found = [[row[place] for row in rows] for place in places]
+    if not found[0]:
         raise ValueError(f"path: {path.name!r} holds no document")
-    return texts
+    for labels in found[1:]:
+        if not all(labels):
+            raise ValueError(f"path: some rows of {path.name!r} have no person; each needs one")
+    return found[0], found[-1]
 
 
 def _check_options(delimiter: str | None, quoting: str, encoding: str) -> None:
@@ -163,7 +231,7 @@ def _read_folder(path: Path, encoding: str) -> list[str]:
     if skipped:
         number = "1 file is" if skipped == 1 else f"{skipped} files are"
         warnings.warn(
-            f"{path.name!r}: {number} skipped that do not end in .txt", UserWarning, stacklevel=3
+            f"{path.name!r}: {number} skipped that do not end in .txt", UserWarning, stacklevel=4
         )
     return [_decode(file, encoding) for file in texts]
 
@@ -191,7 +259,9 @@ def _decode(path: Path, encoding: str) -> str:
     )
 
 
-def _read_jsonl(path: Path, column: str | None, encoding: str) -> list[str]:
+def _read_jsonl(
+    path: Path, columns: Sequence[tuple[str | None, str]], encoding: str
+) -> list[list[str]]:
     # str.splitlines would also split at separators that JSON allows in strings.
     lines = _decode(path, encoding).rstrip().split("\n")
     blank = [number for number, line in enumerate(lines, start=1) if not line.strip()]
@@ -201,11 +271,11 @@ def _read_jsonl(path: Path, column: str | None, encoding: str) -> list[str]:
         if line.strip()
     ]
     if not rows:
-        return []
+        return [[] for _ in columns]
     say_skipped(path.name, "blank line", blank)
     keys = list(dict.fromkeys(key for row in rows for key in row))
-    column = _choose_column(path, column, keys, "key")
-    return _as_texts(path, column, (row.get(column) for row in rows))
+    names = [(_choose_column(path, *one, keys, "key"), one[1]) for one in columns]
+    return [_as_texts(path, *name, (row.get(name[0]) for row in rows)) for name in names]
 
 
 def _parse_object(path: Path, number: int, line: str) -> dict[str, Any]:
@@ -218,7 +288,7 @@ def _parse_object(path: Path, number: int, line: str) -> dict[str, Any]:
     return row
 
 
-def _read_parquet(path: Path, column: str | None) -> list[str]:
+def _read_parquet(path: Path, columns: Sequence[tuple[str | None, str]]) -> list[list[str]]:
     message = "reading .parquet files needs pandas and pyarrow: pip install pandas pyarrow"
     try:
         import pandas as pd
@@ -233,13 +303,20 @@ def _read_parquet(path: Path, column: str | None) -> list[str]:
         failed = True
     if failed:
         raise ValueError(f"path: {path.name!r} is not a readable Parquet file")
-    column = _choose_column(path, column, [str(name) for name in frame.columns], "column")
-    values = frame[column].astype(object)
-    return _as_texts(path, column, values.where(values.notna(), None))
+    frame.columns = [str(name) for name in frame.columns]
+    found = []
+    for column, holds in columns:
+        name = _choose_column(path, column, holds, list(frame.columns), "column")
+        values = frame[name].astype(object)
+        found.append(_as_texts(path, name, holds, values.where(values.notna(), None)))
+    return found
 
 
-def _as_texts(path: Path, column: str, values: Iterable[Any]) -> list[str]:
+def _as_texts(path: Path, column: str, holds: str, values: Iterable[Any]) -> list[str]:
     texts = ["" if value is None else value for value in values]
+    # A number as text might be another person's label.
+    if holds == "person" and all(text == "" or type(text) is int for text in texts):
+        return list(map(str, texts))
     kinds = {type(text).__name__ for text in texts if not isinstance(text, str)}
     if kinds:
         raise ValueError(
@@ -249,7 +326,9 @@ def _as_texts(path: Path, column: str, values: Iterable[Any]) -> list[str]:
     return texts
 
 
-def _choose_column(path: Path, column: str | None, columns: Sequence[str], what: str) -> str:
+def _choose_column(
+    path: Path, column: str | None, holds: str, columns: Sequence[str], what: str
+) -> str:
     if column is None and len(columns) == 1:
         return columns[0]
     if column is not None and columns.count(column) == 1:
@@ -264,6 +343,6 @@ def _choose_column(path: Path, column: str | None, columns: Sequence[str], what:
     number = f"1 {what}" if len(columns) == 1 else f"{len(columns)} {what}s"
     where = {"column": "in its header, the first line", "key": "in its objects"}[what]
     raise ValueError(
-        f"{problem}: {path.name!r} has {number}; give the name of the one that holds the text, "
+        f"{problem}: {path.name!r} has {number}; give the name of the one that holds the {holds}, "
         f"exactly as it stands {where}"
     )

@@ -91,8 +91,8 @@ def as_labels(groups: Any, n_rows: int) -> NDArray[Any]:
     """Validated labels of rows; messages show none, nor how many rows there are."""
     # The number of rows of a unit is private.
     # Of a list numpy would make text, and 'nan' of a label that is missing.
-    kind = None if hasattr(groups, "dtype") else object
-    labels = read(lambda: np.asarray(groups, kind), "groups", lambda message: f"{EXPECTED}.")
+    known: Any = None if hasattr(groups, "dtype") else object
+    labels = read(lambda: np.asarray(groups, known), "groups", lambda message: f"{EXPECTED}.")
     if labels.ndim != 1 or len(labels) != n_rows:
         shape = "" if labels.ndim == 1 else f"; got an array of {labels.ndim} dimensions"
         raise ValueError(f"{EXPECTED}; its length is not the number of rows{shape}.")

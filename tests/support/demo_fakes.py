@@ -18,14 +18,14 @@ RESULTS = {
 }  # fmt: skip
 
 
-def fake_report(step, n_samples):
+def fake_report(step, n_samples, groups=None):
     row = ReleaseRecord(step + "_release", "a statistic", 0.1, 0.5, 0.2, 0.0, 0.0, 1, "gaussian")
     return PrivacyReport(
         1.0,
         1e-6,
-        "document",
+        "document" if groups is None else "group of documents",
         "replace_one",
-        n_samples,
+        n_samples if groups is None else len(set(groups)),
         "grid",
         False,
         (row,),
@@ -42,9 +42,9 @@ class FakeCounts(TransformerMixin, BaseEstimator):
         self.delta = delta
         self.accountant = accountant
 
-    def fit(self, texts, y=None):
+    def fit(self, texts, y=None, groups=None):
         self.accountant.spend(self.epsilon / 10, 0)
-        self.privacy_report_ = fake_report("counts", len(texts))
+        self.privacy_report_ = fake_report("counts", len(texts), groups)
         return self
 
     def transform(self, texts):
@@ -71,7 +71,7 @@ class FakeTopics(BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, groups=None):
         if self.interrupt:
             raise KeyboardInterrupt
         if self.error:
@@ -84,7 +84,7 @@ class FakeTopics(BaseEstimator):
         self.components_ = rng.dirichlet(np.ones(X.shape[1]), size=self.n_components_)
         self.topic_prior_ = np.arange(1.0, self.n_components_ + 1)
         self.unigram_ = self.components_.mean(axis=0)
-        self.privacy_report_ = fake_report("topics", X.shape[0])
+        self.privacy_report_ = fake_report("topics", X.shape[0], groups)
         return self
 
     def forecast(self, n_samples, n_features):
