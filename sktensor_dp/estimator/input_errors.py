@@ -1,8 +1,8 @@
 """Errors about data that say its type and shape and show none of its entries."""
 
 import math
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -11,9 +11,7 @@ from sktensor_dp.estimator.input_kinds import named, refuse_other_kinds
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.statistics.reading import read
 
-__all__ = ["check_sizes", "check_source", "checked_table", "data_free_errors"]
-
-Result = TypeVar("Result")
+__all__ = ["check_sizes", "check_source", "checked_table"]
 
 # How messages that quote entries begin, and what is said in their place.
 QUOTING = {
@@ -29,38 +27,6 @@ QUOTING = {
 }
 
 
-def data_free_errors(validate: Callable[[], Result], X: Any) -> Result:
-    """Result of a validation by scikit-learn, whose messages quote entries of the data.
-
-    Parameters
-    ----------
-    validate : callable
-        Without arguments.
-    X : object
-        The data that it validates.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Where it raises one, naming no entry and holding none behind it.
-
-    Examples
-    --------
-    >>> data_free_errors(lambda: float("secret"), ["secret"])
-    Traceback (most recent call last):
-    ...
-    ValueError: X must hold numbers; it holds values that are none. Count the words ...
-    """
-
-    def told(quoting: str) -> str | None:
-        for beginning, message in QUOTING.items():
-            if quoting.startswith(beginning):
-                return message.format(shape=np.shape(X)) if "{" in message else message
-        return None
-
-    return read(validate, "X", told)
-
-
 def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Rows and columns of numbers, by scikit-learn's validation on behalf of an estimator."""
     refuse_other_kinds(X, "X")
@@ -69,7 +35,13 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     def validate() -> Any:
         return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=kinds)
 
-    return data_free_errors(lambda: named(validate, "X"), X)
+    def told(quoting: str) -> str | None:
+        for beginning, message in QUOTING.items():
+            if quoting.startswith(beginning):
+                return message.format(shape=np.shape(X)) if "{" in message else message
+        return None
+
+    return read(lambda: named(validate, "X"), "X", told)
 
 
 def check_source(source: Iterable[Any], n_samples: Any, n_features: Any) -> None:

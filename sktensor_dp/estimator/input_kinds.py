@@ -145,7 +145,7 @@ class Numeric:
             refuse_other_kinds(given, "a chunk")
             if len(given.shape) != 2:
                 raise ValueError(f"a chunk must be two-dimensional, got shape {given.shape}.")
-            yield part
+            yield given
 
 
 def _array_of(part: Any) -> np.ndarray[Any, Any]:

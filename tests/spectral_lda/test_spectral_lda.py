@@ -21,11 +21,6 @@ from sktensor_dp import (
 
 
 @pytest.fixture(scope="module")
-def comfortable():
-    return single_topic(20_000, TOPICS, 20)
-
-
-@pytest.fixture(scope="module")
 def fitted(comfortable):
     return PrivateSpectralLDA(2, epsilon=2.0, random_state=0).fit(comfortable)
 
