@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.forecast import Forecast, former_name
-from sktensor_dp.estimator.input_errors import check_sizes, check_source
-from sktensor_dp.estimator.input_kinds import Numeric
+from sktensor_dp.estimator.inputs import Numeric, check_source
+from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.power_method.inference import coordinates, fits
 from sktensor_dp.power_method.inputs import random_batches, symmetric_tensor
 from sktensor_dp.power_method.parameters import PERTURBATIONS, ComponentParameters, reads_batches

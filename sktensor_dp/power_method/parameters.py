@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.forecast import Forecast
 from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.input_errors import checked_table
+from sktensor_dp.estimator.inputs import checked_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.power_method.forecast import forecast_moments
 from sktensor_dp.power_method.plan import AFTER_RELEASE, MomentPlan, check_moments_fit, plan_moments

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from sktensor_dp.estimator.base import NONE, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.input_errors import checked_table
+from sktensor_dp.estimator.inputs import checked_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator

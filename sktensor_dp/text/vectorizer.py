@@ -13,8 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin
 from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.input_errors import check_sizes
-from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
+from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan

@@ -1,20 +1,30 @@
-"""Data of a wrong kind: refused by its type, before anything converts it."""
+"""Data as it is passed: refused by its kind, converted, and never quoted by an error."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
 
+from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.statistics.reading import read
 
-__all__ = ["Numeric", "converted", "dense_tensor", "named", "refuse_other_kinds"]
-
-Result = TypeVar("Result")
+__all__ = ["Numeric", "check_source", "checked_table", "dense_tensor", "refuse_other_kinds"]
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
-# What is no single number for each entry, as numpy says it of lists and of objects.
-NOT_NUMBERS = ("float() argument must be", "int() argument must be", "must be real number")
+# How messages that quote entries begin, and what is said in their place.
+QUOTING = {
+    "could not convert": (
+        "X must hold numbers; it holds values that are none. Count the words of texts first, for "
+        "example with PrivateCountVectorizer."
+    ),
+    "Complex data not supported": "Complex data not supported: X must hold counts.",
+    "Expected 2D": (
+        "Expected 2D array, got X of shape {shape}. Reshape your data: X must have one row per "
+        "document and one column per word."
+    ),
+}
 
 
 def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
@@ -60,37 +70,6 @@ def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
             raise ValueError(f"{name} must hold numbers, got text; {text}.")
 
 
-def named(call: Callable[[], Result], name: str) -> Result:
-    """Result of a conversion; its errors say what the parameter may hold, and the type it holds."""
-    try:
-        return call()
-    except (TypeError, ValueError) as error:
-        instead = _said_of(error, name)
-        if instead is None:
-            raise
-    # Not in the handler: numpy's own error may quote an entry.
-    raise instead
-
-
-def _said_of(error: Exception, name: str) -> Exception | None:
-    if isinstance(error, np.exceptions.DTypePromotionError):
-        return ValueError(
-            f"{name} must hold numbers; its columns have types that do not go together, such "
-            "as dates or text beside numbers."
-        )
-    # Types without a common one, and objects that are no number.
-    if isinstance(error, TypeError) and str(error).startswith(NOT_NUMBERS):
-        return TypeError(f"{name} must hold numbers: {error}.")
-    if isinstance(error, ValueError) and str(error).startswith("setting an array element"):
-        return ValueError(f"{name} must be a table of numbers with rows of equal length.")
-    return None
-
-
-def converted(call: Callable[[], Result], name: str) -> Result:
-    """Result of a conversion of what was passed as `name`; errors say what that may hold."""
-    return read(lambda: named(call, name), name)
-
-
 def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Floats of a tensor passed as an array or as lists.
 
@@ -114,17 +93,63 @@ def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
             f"T.toarray(){method}."
         )
     refuse_other_kinds(T, "T", "encode it first")
-    given = converted(lambda: np.asarray(T), "T")
+    given = read(lambda: np.asarray(T), "T")
     refuse_other_kinds(given, "T", "encode it first")
     if given.dtype.kind == "c":
         raise ValueError("Complex data not supported: T must hold real numbers.")
-
-    def numbers() -> np.ndarray[Any, np.dtype[np.float64]]:
-        return named(lambda: np.asarray(given, dtype=np.float64), "T")
-
     # numpy's own message quotes the entry.
     none = "T must hold numbers; it holds values that are none."
-    return read(numbers, "T", lambda said: none if said.startswith("could not convert") else None)
+    return read(
+        lambda: np.asarray(given, dtype=np.float64),
+        "T",
+        lambda said: none if said.startswith("could not convert") else None,
+    )
+
+
+def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Rows and columns of numbers, by scikit-learn's validation on behalf of an estimator."""
+    refuse_other_kinds(X, "X")
+    kinds = [np.float64, np.float32, np.int64]
+
+    def validate() -> Any:
+        return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=kinds)
+
+    def told(quoting: str) -> str | None:
+        for beginning, message in QUOTING.items():
+            if quoting.startswith(beginning):
+                return message.format(shape=np.shape(X)) if "{" in message else message
+        return None
+
+    return read(validate, "X", told)
+
+
+def check_source(source: Iterable[Any], n_samples: Any, n_features: Any) -> None:
+    """Refuse a source of chunks that can be read once, or has no size.
+
+    Parameters
+    ----------
+    source : iterable
+        Chunks, to be iterated over repeatedly.
+    n_samples, n_features : object
+        Announced rows in all chunks together, and columns.
+
+    Raises
+    ------
+    TypeError
+        If iterating over `source` uses it up.
+    ValueError
+        If a number is not an int >= 1.
+
+    Examples
+    --------
+    >>> check_source([[1]], 1, 1)
+    """
+    if iter(source) is source:
+        raise TypeError(
+            f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
+            f"got a {type(source).__name__}, which can be read once."
+        )
+    check_sizes(n_samples=n_samples, n_features=n_features)
 
 
 class Numeric:
@@ -149,7 +174,7 @@ class Numeric:
 
 
 def _array_of(part: Any) -> np.ndarray[Any, Any]:
-    return converted(lambda: np.asarray(part), "a chunk")
+    return read(lambda: np.asarray(part), "a chunk")
 
 
 def _dtypes(X: Any) -> Iterable[Any]:
