@@ -28,31 +28,7 @@ QUOTING = {
 
 
 def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
-    """Refuse dates, durations, text and arrays that are not computed yet, by their type.
-
-    Parameters
-    ----------
-    X : object
-        Data as the caller passed it; none of it is looked at.
-    name : str
-        What messages call it.
-    text : str
-        What to do with text.
-
-    Raises
-    ------
-    TypeError
-        If it is an array that is not computed yet.
-    ValueError
-        If a column, or the array, is of another kind than numbers.
-
-    Examples
-    --------
-    >>> refuse_other_kinds(np.array(["2026-11-21"], dtype="datetime64[D]"), "X")
-    Traceback (most recent call last):
-    ...
-    ValueError: X must hold numbers, got type datetime64[D]; dates and times are none: ...
-    """
+    """Refuse dates, durations, text and arrays that are not computed yet, by their type."""
     if hasattr(X, "__dask_graph__"):
         raise TypeError(
             f"{name} is a {type(X).__module__}.{type(X).__name__}, which is not computed yet. Pass "
@@ -71,22 +47,7 @@ def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
 
 
 def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Floats of a tensor passed as an array or as lists.
-
-    Parameters
-    ----------
-    T : object
-        As the caller passed it.
-    method : str
-        What takes observed entries instead, for the message on sparse arrays.
-
-    Raises
-    ------
-    TypeError
-        If it is sparse or not computed yet.
-    ValueError
-        If it does not hold numbers in a regular shape.
-    """
+    """Floats of a tensor passed as an array or as lists."""
     if sp.issparse(T):
         raise TypeError(
             f"T must be dense, got a {type(T).__name__}. Where absent entries are zeros pass "
@@ -124,26 +85,7 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 
 def check_source(source: Iterable[Any], n_samples: Any, n_features: Any) -> None:
-    """Refuse a source of chunks that can be read once, or has no size.
-
-    Parameters
-    ----------
-    source : iterable
-        Chunks, to be iterated over repeatedly.
-    n_samples, n_features : object
-        Announced rows in all chunks together, and columns.
-
-    Raises
-    ------
-    TypeError
-        If iterating over `source` uses it up.
-    ValueError
-        If a number is not an int >= 1.
-
-    Examples
-    --------
-    >>> check_source([[1]], 1, 1)
-    """
+    """Refuse a source of chunks that can be read once, or has no size."""
     if iter(source) is source:
         raise TypeError(
             f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
@@ -153,13 +95,7 @@ def check_source(source: Iterable[Any], n_samples: Any, n_features: Any) -> None
 
 
 class Numeric:
-    """A source of chunks of which each is refused by its kind when it is read.
-
-    Parameters
-    ----------
-    source : iterable
-        Chunks.
-    """
+    """A source of chunks of which each is refused by its kind when it is read."""
 
     def __init__(self, source: Iterable[Any]) -> None:
         self._source = source

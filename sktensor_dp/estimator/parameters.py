@@ -158,25 +158,7 @@ def shown(value: Any) -> str:
 
 
 def check_sizes(**sizes: Any) -> None:
-    """Refuse numbers of samples or features that are none.
-
-    Parameters
-    ----------
-    **sizes : object
-        By name; public.
-
-    Raises
-    ------
-    ValueError
-        If one is not an int >= 1.
-
-    Examples
-    --------
-    >>> check_sizes(n_samples=0)
-    Traceback (most recent call last):
-    ...
-    ValueError: n_samples must be an int >= 1, got 0.
-    """
+    """Refuse public sizes that are no int >= 1."""
     for name, value in sizes.items():
         if not Number(1, math.inf, integer=True).accepts(value):
             raise ValueError(f"{name} must be an int >= 1, got {shown(value)}.")
@@ -198,29 +180,7 @@ def memory_size() -> float:
 
 
 def check_memory(numbers: float, what: str, advice: str) -> None:
-    """Refuse what cannot fit into memory, before anything is charged.
-
-    Parameters
-    ----------
-    numbers : float
-        Least count of double-precision numbers that are needed at a time; public.
-    what : str
-        What needs them, in public numbers.
-    advice : str
-        What to do.
-
-    Raises
-    ------
-    ValueError
-        If they need more than there is.
-
-    Examples
-    --------
-    >>> check_memory(1e30, "A core of 1e+30 numbers", "Ask for a smaller rank.")
-    Traceback (most recent call last):
-    ...
-    ValueError: A core of 1e+30 numbers needs at least 8e+21 GB of memory; there are ...
-    """
+    """Refuse what needs so many doubles at a time that they cannot fit into memory."""
     size = memory_size()
     if 8 * numbers > size:
         raise ValueError(
