@@ -26,7 +26,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.estimator.base import Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
-from sktensor_dp.estimator.input_errors import checked_table
+from sktensor_dp.estimator.inputs import checked_table
 from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.model_files.fields import Numbers
 from sktensor_dp.model_files.saving import INPUT, SavedState

@@ -16,6 +16,7 @@ from sktensor_dp.completion.entry_recipes import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
 from sktensor_dp.completion.inference import SharedModel, UnitParameters, fold_in, values_at
 from sktensor_dp.completion.inputs import (
+    BOUNDS,
     check_combination,
     check_forecast_sizes,
     checked_bounds,
@@ -39,7 +40,7 @@ from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimato
 from sktensor_dp.estimator.forecast import former_name
 from sktensor_dp.estimator.grouped_rows import check_arguments
 from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.input_kinds import dense_tensor
+from sktensor_dp.estimator.inputs import dense_tensor
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -66,7 +67,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
     _unit = "entry"
     _hidden_state = frozenset({"_model", "_ranks"})
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
-        "bounds": [InstanceOf(tuple, list, np.ndarray), NONE],
+        "bounds": [BOUNDS, NONE],
         "shape": [InstanceOf(tuple, list, np.ndarray), NONE],
         "perturbation": [OneOf("auto", "sufficient_statistics", "gradient", "input", "output")],
         "privacy_unit": [OneOf("entry", "slice")],
@@ -137,8 +138,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             If the accountant has too little left; no budget is spent.
         """
         check_arguments(self, unsupported)
-        self._check_all()
-        return self._live(self._planned_fit(X, y, self.shape))
+        return self._live(self._planned_fit(X, y, self.shape, self._check_all()))
 
     def fit_tensor(self, T: ArrayLike, mask: ArrayLike | None = None, **unsupported: Any) -> Self:
         """Complete a dense tensor with gaps.
@@ -165,7 +165,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             As :meth:`fit`, or if `mask` has another shape.
         """
         check_arguments(self, unsupported, "fit_tensor")
-        self._check_all()
+        bounds = self._check_all()
         tensor = dense_tensor(
             T, "; where they were not observed pass coordinates and values of the others to fit()"
         )
@@ -177,10 +177,12 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         if self.shape is not None and tuple(self.shape) != tensor.shape:
             raise ValueError(f"T must have shape {tuple(self.shape)}, got {tensor.shape}.")
         # The shape of an array is public; it holds for indices that have no entry too.
-        planned = self._planned_fit(np.argwhere(observed), tensor[observed], tensor.shape)
-        return self._live(planned)
+        entries = np.argwhere(observed), tensor[observed]
+        return self._live(self._planned_fit(*entries, tensor.shape, bounds))
 
-    def _planned_fit(self, X: Any, y: Any, announced: Sequence[int] | None) -> PlannedFit[Any]:
+    def _planned_fit(
+        self, X: Any, y: Any, announced: Sequence[int] | None, bounds: tuple[float, float]
+    ) -> PlannedFit[Any]:
         """Validate entries and plan what is released of them."""
         by_slice = self.privacy_unit == "slice"
         if announced is None and by_slice:
@@ -188,13 +190,10 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
                 "The 'shape' parameter must be given for privacy_unit='slice': which indices "
                 "occur is private."
             )
-        bounds = checked_bounds(self)
         witness = self._witness()
         coordinates, values, shape = as_entries(
             coordinate_array(witness, X, reset=True), checked_values(self, y), announced
         )
-        ranks = self._ranks_for(shape)
-        known = {**columns_of(witness), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         chunks: EntryChunks | SliceChunks
         kind: type[Any]
         fit: Any  # a recipe of the kind of plan
@@ -204,29 +203,27 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         else:
             chunks = EntryChunks(coordinates, values, shape, bounds)
             kind, fit, how = EntryCurator, fit_entries, {}
-        plan = self._plan(len(values), shape)
-        sought = ranks if plan.seeks_components else (0,) * len(shape)
-        check_model_size(shape, sought, plan.perturbation, self.rank)
+        ranks = self._ranks_for(shape)
+        plan = self._plan(len(values), shape, ranks)
+        seeks = plan.seeks_components
+        check_model_size(shape, ranks if seeks else (0,) * len(shape), plan.perturbation, self.rank)
+        cautions: tuple[Warning, ...] = ()
+        if not (by_slice or seeks) and self.max_iter is None and max(ranks) > 0:
+            cautions = (
+                NotEnoughDataWarning(
+                    f"At epsilon={self.epsilon:g}, {len(values)} entries of a tensor of shape "
+                    f"{shape} show no components above the noise; mean and biases are fitted. "
+                    "See forecast()."
+                ),
+            )
         random_state = check_random_state(self.random_state)
         options = ModelOptions(ranks, self._full_core, random_state, self.regularization)
-        cautions = () if by_slice else self._cautions(plan, len(values), shape)
 
         def recipe(curator: Any) -> Fitted:
             return fit(curator, plan, options)
 
+        known = {**columns_of(witness), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         return PlannedFit(kind, chunks, plan.releases, recipe, known, how, cautions)
-
-    def _cautions(
-        self, plan: CompletionPlan | SlicePlan, n_observed: int, shape: tuple[int, ...]
-    ) -> tuple[Warning, ...]:
-        asked = self.max_iter is None and max(self._ranks_for(shape)) > 0
-        if plan.seeks_components or not asked:
-            return ()
-        nothing_found = NotEnoughDataWarning(
-            f"At epsilon={self.epsilon:g}, {n_observed} entries of a tensor of shape {shape} "
-            "show no components above the noise; mean and biases are fitted. See forecast()."
-        )
-        return (nothing_found,)
 
     def predict(self, X: ArrayLike) -> Floats:
         """Values at coordinates.
@@ -325,10 +322,10 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         ValueError
             If a number is not an int >= 1, or the shape has one mode.
         """
-        self._check_all()
-        low, high = checked_bounds(self)
+        low, high = self._check_all()
         check_forecast_sizes(n_observed, shape)
-        size, plan = tuple(shape), self._plan(n_observed, tuple(shape))
+        size = tuple(shape)
+        plan = self._plan(n_observed, size, self._ranks_for(size))
         return forecast_completion(n_observed, size, plan, high - low, self.epsilon)
 
     expected_error = former_name(forecast, "expected_error")
@@ -338,8 +335,10 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             return checked_ranks(type(self).__name__, self.rank, shape)
         return (int(self.rank),) * len(shape)  # type: ignore[arg-type]
 
-    def _plan(self, n_observed: int, shape: tuple[int, ...]) -> CompletionPlan | SlicePlan:
-        rank, epsilon, delta = max(self._ranks_for(shape)), self.epsilon, self.delta
+    def _plan(
+        self, n_observed: int, shape: tuple[int, ...], ranks: tuple[int, ...]
+    ) -> CompletionPlan | SlicePlan:
+        rank, epsilon, delta = max(ranks), self.epsilon, self.delta
         if self.privacy_unit == "slice":
             return plan_slices(shape, rank, self.unit_mode, epsilon, delta, self.max_iter)
         return plan_completion(
@@ -354,10 +353,11 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         check_is_fitted(self)
         return coordinates_or_unknown(coordinate_array(self, X, reset=False))
 
-    def _check_all(self) -> None:
+    def _check_all(self) -> tuple[float, float]:
+        """The bounds, once all parameters are right."""
         self._check_parameters()
-        checked_bounds(self)
         check_combination(self)
+        return checked_bounds(self)
 
     @property
     def _unit_is_row(self) -> bool:

@@ -9,16 +9,13 @@ from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
 from sktensor_dp.tensor.completion_forms import with_factors, with_orthonormal_factors
 from sktensor_dp.tensor.cp_completion import CPCompletion
+from sktensor_dp.tensor.normal_equations import core_equations
 from sktensor_dp.tensor.row_effects import fit_row_sums
-from sktensor_dp.tensor.sorted_entries import kronecker_rows
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
 __all__ = ["fit_gradients"]
 
 Floats = NDArray[np.float64]
-
-# Numbers in a block of Kronecker products (4 MB).
-BLOCK_NUMBERS = 2**19
 
 
 def fit_gradients(
@@ -129,14 +126,8 @@ class _BlockGaussNewton:
             moment = index_set.sums(place, base[:, None] * rows)
             gram = index_set.grams(place, rows)
         else:
-            size = int(np.prod(self._ranks))
-            moment, gram = np.zeros((1, size)), np.zeros((1, size, size))
-            step = max(1, BLOCK_NUMBERS // size)
-            for first in range(0, len(base), step):
-                span = slice(first, first + step)
-                rows = kronecker_rows(self._factors, index_set.coordinates[span])
-                moment[0] += base[span] @ rows
-                gram[0] += rows.T @ rows
+            sums = core_equations(self._factors, index_set.coordinates, base)
+            gram, moment = sums[0][None], sums[1][None]
         return moment, gram, float(np.trace(gram, axis1=1, axis2=2).sum()) / len(base)
 
     def _move(self, place: int, spread: float) -> None:

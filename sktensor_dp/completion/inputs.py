@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
-from sktensor_dp.estimator.input_errors import check_sizes
-from sktensor_dp.estimator.input_kinds import converted, named, refuse_other_kinds
-from sktensor_dp.estimator.parameters import Number, shown
+from sktensor_dp.estimator.inputs import refuse_other_kinds
+from sktensor_dp.estimator.parameters import Number, Numbers, check_sizes, shown
 from sktensor_dp.statistics.observed_entries import as_entries
 from sktensor_dp.statistics.reading import read
 
 __all__ = [
+    "BOUNDS",
     "check_combination",
     "check_forecast_sizes",
     "checked_bounds",
@@ -28,6 +28,11 @@ __all__ = [
 
 # Squares and ratios of squares of values within these neither overflow nor vanish.
 LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
+BOUNDS = Numbers(
+    Number(-LARGEST_SIZE, LARGEST_SIZE),
+    2,
+    f"two finite numbers (low, high) of size {LARGEST_SIZE:g} at most",
+)
 SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
 
 CATEGORIES = (
@@ -74,7 +79,7 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
             "are the coordinates and M.data the values."
         )
     refuse_other_kinds(X, "X", CATEGORIES)
-    given = converted(lambda: np.asarray(X), "X")
+    given = read(lambda: np.asarray(X), "X")
     if given.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got X of shape {given.shape}. Reshape your data: X must have "
@@ -83,7 +88,7 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     if given.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must have integer coordinates.")
     options = {"ensure_min_samples": 0, "ensure_min_features": 2 if reset else 1}
-    checked = converted(
+    checked = read(
         lambda: validate_data(
             estimator, X, reset=reset, dtype=None, ensure_all_finite=False, **options
         ),
@@ -115,10 +120,10 @@ def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
     if sp.issparse(y):
         raise TypeError(f"y must be dense, one number for each row of X; got a {type(y).__name__}.")
     refuse_other_kinds(y, "y", "encode it first")
-    values = converted(lambda: np.asarray(y), "y")
+    values = read(lambda: np.asarray(y), "y")
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold real numbers.")
-    column = converted(lambda: column_or_1d(values, warn=True), "y")
+    column = read(lambda: column_or_1d(values, warn=True), "y")
     return _plain(column, "y must hold numbers.")
 
 
@@ -130,16 +135,10 @@ def _plain(array: NDArray[Any], message: str) -> NDArray[Any]:
     name = message[:1]
     # numpy's own message quotes the entry.
     return read(
-        lambda: named(lambda: array.astype(np.float64), name),
+        lambda: array.astype(np.float64),
         name,
         lambda quoting: message if quoting.startswith("could not convert") else None,
     )
-
-
-def _listed(value: Any) -> list[Any]:
-    """Items of a parameter of one dimension; none of what is none."""
-    several = isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1
-    return list(value) if several else []
 
 
 def checked_bounds(estimator: Any) -> tuple[float, float]:
@@ -150,14 +149,7 @@ def checked_bounds(estimator: Any) -> tuple[float, float]:
             f"The 'bounds' parameter of {name} must be given: the public range (low, high) "
             "that values are clamped to."
         )
-    number = Number(-LARGEST_SIZE, LARGEST_SIZE)
-    items = _listed(bounds)
-    if len(items) != 2 or not all(number.accepts(bound) for bound in items):
-        raise ValueError(
-            f"The 'bounds' parameter of {name} must be two finite numbers (low, high) of size "
-            f"{LARGEST_SIZE:g} at most. Got {shown(bounds)} instead."
-        )
-    low, high = (float(bound) for bound in items)
+    low, high = map(float, bounds)
     if not high - low >= LEAST_WIDTH:
         raise ValueError(
             f"The 'bounds' parameter of {name} must be (low, high) with low < high, at least "
@@ -170,16 +162,14 @@ def checked_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]
     """One rank for each mode."""
     if isinstance(rank, int | np.integer):
         return tuple(min(int(rank), n) for n in shape)
-    count = Number(1, np.inf, integer=True)
-    ranks = _listed(rank)
-    if len(ranks) != len(shape) or not all(count.accepts(r) for r in ranks):
+    each = f"an int >= 1, or one for each of the {len(shape)} modes"
+    if not Numbers(Number(1, np.inf, integer=True), len(shape), each).accepts(rank):
         raise ValueError(
-            f"The 'rank' parameter of {name} must be an int >= 1, or one for each of the "
-            f"{len(shape)} modes. Got {shown(rank)} instead."
+            f"The 'rank' parameter of {name} must be {each}. Got {shown(rank)} instead."
         )
-    if any(r > n for r, n in zip(ranks, shape, strict=True)):
+    if any(r > n for r, n in zip(rank, shape, strict=True)):
         raise ValueError(
             f"The 'rank' parameter of {name} must not exceed the shape {tuple(shape)}. "
             f"Got {shown(rank)} instead."
         )
-    return tuple(int(r) for r in ranks)
+    return tuple(int(r) for r in rank)

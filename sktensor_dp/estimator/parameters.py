@@ -1,17 +1,31 @@
-"""Declarative validation of constructor parameters, with one grammar of errors."""
+"""Validation of parameters and public sizes, before anything is charged."""
 
 import math
 import numbers
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import EllipsisType, NoneType
 from typing import Any, Protocol
 
-__all__ = ["Constraint", "InstanceOf", "Number", "OneOf", "check_parameters", "shown"]
+__all__ = [
+    "Constraint",
+    "InstanceOf",
+    "Number",
+    "Numbers",
+    "OneOf",
+    "check_memory",
+    "check_parameters",
+    "check_sizes",
+    "memory_size",
+    "shown",
+]
 
 # What messages quote of parameters: a table that was passed in the wrong place is none of it.
 PLAIN = (numbers.Number, str, bytes, type, NoneType, EllipsisType)
 MOST_SHOWN, LONGEST_SHOWN = 10, 200
+# Bytes where the system does not tell: beyond what is common.
+UNKNOWN_SIZE = 2.0**37
 
 
 class Constraint(Protocol):
@@ -86,6 +100,21 @@ class InstanceOf:
         return "an instance of " + " or ".join(cls.__name__ for cls in self.classes)
 
 
+class Numbers:
+    """So many numbers in a list, a tuple or an array of one dimension."""
+
+    def __init__(self, number: Number, length: int, said: str) -> None:
+        self.number, self.length, self.said = number, length, said
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value is that."""
+        several = isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1
+        return several and len(value) == self.length and all(map(self.number.accepts, value))
+
+    def __str__(self) -> str:
+        return self.said
+
+
 def check_parameters(estimator: Any, constraints: Mapping[str, Iterable[Constraint]]) -> None:
     """Raise unless every named attribute satisfies one of its constraints.
 
@@ -126,3 +155,35 @@ def shown(value: Any) -> str:
             return text
     shape = getattr(value, "shape", None)
     return f"an object of type {type(value).__name__}" + (f" and shape {shape}" if shape else "")
+
+
+def check_sizes(**sizes: Any) -> None:
+    """Refuse public sizes that are no int >= 1."""
+    for name, value in sizes.items():
+        if not Number(1, math.inf, integer=True).accepts(value):
+            raise ValueError(f"{name} must be an int >= 1, got {shown(value)}.")
+
+
+def memory_size() -> float:
+    """Bytes of memory that this process may use at most."""
+    sizes = [UNKNOWN_SIZE]
+    if hasattr(os, "sysconf"):
+        sizes = [float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES"))]
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return sizes[0]
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:
+        sizes.append(float(limit))
+    return min(sizes)
+
+
+def check_memory(numbers: float, what: str, advice: str) -> None:
+    """Refuse what needs so many doubles at a time that they cannot fit into memory."""
+    size = memory_size()
+    if 8 * numbers > size:
+        raise ValueError(
+            f"{what} needs at least {8e-9 * numbers:.3g} GB of memory; there are "
+            f"{1e-9 * size:.3g}. Nothing was charged for this fit. {advice}"
+        )

@@ -16,8 +16,8 @@ from sktensor_dp.estimator.grouped_rows import (
     checked_groups,
     row_choice,
 )
-from sktensor_dp.estimator.input_errors import check_sizes, check_source
-from sktensor_dp.estimator.input_kinds import Numeric
+from sktensor_dp.estimator.inputs import Numeric, check_source
+from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.power_method.inputs import random_batches, symmetric_tensor
 from sktensor_dp.power_method.parameters import PERTURBATIONS, reads_batches
 from sktensor_dp.power_method.released import ReleasedComponents

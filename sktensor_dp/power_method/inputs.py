@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from sktensor_dp.estimator.input_kinds import dense_tensor
+from sktensor_dp.estimator.inputs import dense_tensor
 from sktensor_dp.power_method.plan import MomentPlan
 from sktensor_dp.statistics.power_iterations import TensorChunk
 from sktensor_dp.statistics.samples import SampleChunks

@@ -19,7 +19,7 @@ from sktensor_dp.estimator.grouped_rows import (
     row_choice,
 )
 from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.input_errors import checked_table
+from sktensor_dp.estimator.inputs import checked_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.power_method.forecast import forecast_moments
 from sktensor_dp.power_method.plan import AFTER_RELEASE, MomentPlan, check_moments_fit, plan_moments

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from sktensor_dp.estimator.memory import check_memory
+from sktensor_dp.estimator.parameters import check_memory
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_topics.plan import effective_documents
 

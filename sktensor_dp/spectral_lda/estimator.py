@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.forecast import former_name
 from sktensor_dp.estimator.grouped_rows import check_arguments, row_choice
-from sktensor_dp.estimator.input_errors import check_sizes, check_source
-from sktensor_dp.estimator.input_kinds import Numeric
+from sktensor_dp.estimator.inputs import Numeric, check_source
+from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.spectral_lda.released import ReleasedTopics
 from sktensor_dp.spectral_lda.saved import SAVED_TOPICS
 from sktensor_dp.spectral_lda.stream import TopicStream

@@ -19,7 +19,7 @@ from sktensor_dp.estimator.grouped_rows import (
     row_choice,
 )
 from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.input_errors import checked_table
+from sktensor_dp.estimator.inputs import checked_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sktensor_dp.estimator.memory import check_memory
+from sktensor_dp.estimator.parameters import check_memory
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import ReleasePlan
 

@@ -117,7 +117,7 @@ class IndexSet(SortedEntries):
             self._incidences[mode] = sp.csr_array(layout, shape=size)
         incidences = self._incidences[mode]
         squares = float(np.square(self.counts[mode].astype(np.float64)).sum())
-        return split_sum(lambda part: np.asarray(incidences @ part), terms, squares)
+        return split_sum(incidences.dot, terms, squares)
 
     def maxima(self, mode: int, terms: Floats) -> Floats:
         """Largest of numbers >= 0 over the entries of each row; 0 where there are none."""

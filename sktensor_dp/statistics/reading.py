@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, TypeVar
 
+import numpy as np
+
 __all__ = ["call_foreign", "read", "read_each"]
 
 Result = TypeVar("Result")
@@ -54,6 +56,10 @@ NO_MESSAGE = {
     BaseExceptionGroup, KeyError, StopIteration, StopAsyncIteration, Exception, BaseException,
     object,
 }  # fmt: skip
+# What is no single number for each entry, as numpy and Python say it: by its type.
+NO_NUMBER = re.compile(
+    r"(float|int)\(\) argument must be [a-z, -]+, not '[\w.]+'|must be real number, not [\w.]+"
+)
 OWN = __name__.split(".")[0]
 END = object()
 
@@ -67,7 +73,7 @@ def read(
         return call()
     except Exception as error:
         instead = told(_message(error))
-        raised = ValueError(instead) if instead else _told(error)
+        raised = ValueError(instead) if instead else _of_conversion(error, name) or _told(error)
         raised = raised or _kind(error)(
             f"{name} cannot be read: {type(error).__name__}. The message may quote data and is "
             "not shown."
@@ -91,6 +97,22 @@ def read_each(source: Iterable[Any], doing: str) -> Iterator[Any]:
     items = call_foreign(lambda: iter(source), doing)
     while (item := call_foreign(lambda: next(items, END), doing)) is not END:
         yield item
+
+
+def _of_conversion(error: Exception, name: str) -> Exception | None:
+    """What numpy says of what is no table of numbers, with the name of the parameter."""
+    if isinstance(error, np.exceptions.DTypePromotionError):
+        return ValueError(
+            f"{name} must hold numbers; its columns have types that do not go together, such "
+            "as dates or text beside numbers."
+        )
+    said = _message(error)
+    # Types without a common one, and objects that are no number.
+    if isinstance(error, TypeError) and NO_NUMBER.fullmatch(said):
+        return TypeError(f"{name} must hold numbers: {said}.")
+    if isinstance(error, ValueError) and said.startswith("setting an array element"):
+        return ValueError(f"{name} must be a table of numbers with rows of equal length.")
+    return None
 
 
 def _told(error: Exception) -> Exception | None:

@@ -10,8 +10,9 @@ import scipy.fft
 import scipy.sparse
 
 from sktensor_dp.tensor.eigenpairs import Operator, top_eigenpairs
+from sktensor_dp.tensor.normal_equations import core_equations
 from sktensor_dp.tensor.oracle import Floats
-from sktensor_dp.tensor.sorted_entries import SortedEntries, kronecker_rows
+from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 __all__ = ["core_components", "fit_core", "mode_subspaces", "start_cp"]
 
@@ -30,8 +31,6 @@ _CORE_MULTIPLICATIONS = 2**34
 _LARGEST_CORE = 4096
 
 _RANDOM_STARTS, _CORE_SWEEPS = 10, 200
-# Numbers that a block of Kronecker products may hold (8 MB of float64).
-_BLOCK_NUMBERS = 2**20
 
 
 def mode_subspaces(
@@ -74,13 +73,7 @@ def fit_core(
     n_used = min(n, max(20 * size, _CORE_MULTIPLICATIONS // size**2)) if is_solved else n
     used = slice(None) if n_used == n else rng.choice(n, n_used, replace=False)
     coordinates, targets = entries.coordinates[used], values[used]
-    gram, moment = np.zeros((size, size) if is_solved else (0, 0)), np.zeros(size)
-    step = max(1, _BLOCK_NUMBERS // size)
-    for first in range(0, n_used, step):
-        design = kronecker_rows(factors, coordinates[first : first + step])
-        moment += design.T @ targets[first : first + step]
-        if is_solved:
-            gram += design.T @ design
+    gram, moment, _ = core_equations(factors, coordinates, targets, with_gram=is_solved)
     if not is_solved:
         return (moment * (math.prod(entries.shape) / n)).reshape(ranks)
     gram[np.diag_indices(size)] += np.trace(gram) / n_used + np.finfo(float).tiny

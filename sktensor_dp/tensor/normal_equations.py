@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -10,13 +11,21 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from sktensor_dp.tensor.oracle import Floats
-from sktensor_dp.tensor.sorted_entries import SortedEntries
+from sktensor_dp.tensor.sorted_entries import SortedEntries, kronecker_rows
 
-__all__ = ["NormalEquations", "cp_normal_equations", "normal_equations", "solve_rows"]
+__all__ = [
+    "NormalEquations",
+    "core_equations",
+    "cp_normal_equations",
+    "normal_equations",
+    "solve_rows",
+]
 
 # A matrix with at least one entry in so many observed is multiplied as a dense one: it
 # costs no more memory than the entries do, and BLAS reads it faster.
 _DENSE_SHARE = 4
+# Numbers that a block of Kronecker products may hold (4 MB of float64).
+_BLOCK_NUMBERS = 2**19
 # Without noise the ridge vanishes, and a row with fewer entries than components would be
 # singular but for this share of its Gram matrix.
 _LEAST_RIDGE = 1e-13
@@ -91,6 +100,28 @@ def cp_normal_equations(
         return normal_equations(entries, mode, design, targets)
     packed = [_pack_rows(second_moments[k]) for k in others]
     return normal_equations(entries, mode, design, targets, _gathered_product(packed, indices))
+
+
+def core_equations(
+    factors: Sequence[Floats],
+    coordinates: Integers,
+    targets: Floats,
+    *,
+    with_gram: bool = True,
+) -> tuple[Floats, Floats, Floats]:
+    """Sums of z z', of x z and of z, with z an entry's Kronecker product of rows of factors."""
+    size = math.prod(factor.shape[1] for factor in factors)
+    gram = np.zeros((size, size) if with_gram else (0, 0))
+    moment, total = np.zeros(size), np.zeros(size)
+    step = max(1, _BLOCK_NUMBERS // size)
+    for first in range(0, len(targets), step):
+        span = slice(first, first + step)
+        design = kronecker_rows(factors, coordinates[span])
+        if with_gram:
+            gram += design.T @ design
+        moment += design.T @ targets[span]
+        total += design.sum(axis=0)
+    return gram, moment, total
 
 
 def solve_rows(

@@ -13,12 +13,16 @@ from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.completed import Completion
 from sktensor_dp.tensor.completion_start import fit_core, mode_subspaces
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
-from sktensor_dp.tensor.normal_equations import Design, normal_equations, solve_rows
+from sktensor_dp.tensor.normal_equations import (
+    Design,
+    core_equations,
+    normal_equations,
+    solve_rows,
+)
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.sorted_entries import (
     SortedEntries,
     as_values,
-    kronecker_rows,
     tucker_values,
 )
 
@@ -30,8 +34,6 @@ _LEAST_FREEDOM = 0.1
 _VARIANCE_STEPS = 5
 # Least variances relative to that of the targets; below is rounding.
 _LEAST_NOISE, _LEAST_VARIANCE = 1e-14, 1e-12
-# Numbers that a block of Kronecker products may hold (4 MB of float64).
-_BLOCK_NUMBERS = 2**19
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,14 +286,7 @@ class _Alternation:
         """Mean and core by ridge regression, the core's variance and the noise's by EM."""
         entries, size = self._entries, self._core.size
         left = self._values - entries.at_entries(self._biases)
-        gram, moment, total = np.zeros((size, size)), np.zeros(size), np.zeros(size)
-        step = max(1, _BLOCK_NUMBERS // size)
-        for first in range(0, entries.n_entries, step):
-            span = slice(first, first + step)
-            design = kronecker_rows(self._factors, entries.coordinates[span])
-            gram += design.T @ design
-            moment += design.T @ left[span]
-            total += design.sum(axis=0)
+        gram, moment, total = core_equations(self._factors, entries.coordinates, left)
         core, n = self._core.reshape(-1), entries.n_entries
         variance = max(float(np.mean(core**2)), _LEAST_VARIANCE)
         for _ in range(_VARIANCE_STEPS):

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from sktensor_dp.estimator.grouped_rows import check_arguments
-from sktensor_dp.estimator.input_errors import check_sizes
+from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.text.parameters import VocabularyParameters
 from sktensor_dp.text.plan import WordForecast, forecast_words

@@ -1,4 +1,7 @@
-"""What completions recover, and at which epsilon; predicting the mean fails every test."""
+"""What completions recover, and at which epsilon; predicting the mean fails every test.
+
+Noise is drawn by the test's seed: at one seed nothing here is left to chance.
+"""
 
 import numpy as np
 import pytest
@@ -7,7 +10,10 @@ from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion
 
 INF = float("inf")
 MODELS = {"cp": PrivateCPCompletion, "tucker": PrivateTuckerCompletion}
-pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+    pytest.mark.usefixtures("seeded_noise"),
+]
 
 
 def gappy(T, share, rng):

@@ -12,7 +12,7 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
 )
 from sktensor_dp.completion.plan import least_numbers
-from sktensor_dp.estimator import memory
+from sktensor_dp.estimator import parameters
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
@@ -24,7 +24,7 @@ GIGABYTE = 1e9
 @pytest.fixture(autouse=True)
 def _one_machine(monkeypatch):
     """The same memory wherever the tests run."""
-    monkeypatch.setattr(memory, "memory_size", lambda: 8 * GIGABYTE)
+    monkeypatch.setattr(parameters, "memory_size", lambda: 8 * GIGABYTE)
 
 
 def refused(model, X, message, **parameters):
@@ -100,12 +100,12 @@ def test_what_fits_is_not_refused():
 
 def test_memory_is_that_of_the_machine_or_the_process(monkeypatch):
     monkeypatch.undo()
-    size = memory.memory_size()
+    size = parameters.memory_size()
     assert 2**26 < size <= 2**50
     resource = pytest.importorskip("resource", reason="Windows has no limits of processes")
     limits = {resource.RLIMIT_AS: (12345, 99999)}
     monkeypatch.setattr(resource, "getrlimit", limits.__getitem__)
-    assert memory.memory_size() == 12345
+    assert parameters.memory_size() == 12345
 
 
 def test_the_least_memory_grows_with_rows_and_squared_ranks():

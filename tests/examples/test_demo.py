@@ -12,26 +12,8 @@ from demo_fakes import (
     FakeCounts,
     FakeTopics,
     folder_of,
-    load_demo,
     run,
-    use_fakes,
-    write_texts,
 )
-
-
-@pytest.fixture
-def demo(monkeypatch):
-    return load_demo(monkeypatch)
-
-
-@pytest.fixture
-def fakes(monkeypatch):
-    use_fakes(monkeypatch)
-
-
-@pytest.fixture
-def texts(tmp_path):
-    return write_texts(tmp_path)
 
 
 @pytest.mark.usefixtures("fakes")

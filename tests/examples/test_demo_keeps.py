@@ -4,27 +4,12 @@ import csv
 import warnings
 
 import pytest
-from demo_fakes import FakeCounts, FakeTopics, folder_of, load_demo, run, use_fakes, write_texts
+from demo_fakes import FakeCounts, FakeTopics, folder_of, run
 
 import sktensor_dp
 from sktensor_dp.privacy.accountant import LedgerEntry
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
-
-
-@pytest.fixture
-def demo(monkeypatch):
-    return load_demo(monkeypatch)
-
-
-@pytest.fixture
-def fakes(monkeypatch):
-    use_fakes(monkeypatch)
-
-
-@pytest.fixture
-def texts(tmp_path):
-    return write_texts(tmp_path)
 
 
 @pytest.mark.usefixtures("fakes")

@@ -13,7 +13,7 @@ import pytest
 from safetensors import safe_open
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from small_models import COUNTS, DOCUMENTS, SAMPLES, answers, fitted
+from small_models import COUNTS, DOCUMENTS, SAMPLES, answers, equal, fitted
 
 import sktensor_dp
 from sktensor_dp import (
@@ -41,12 +41,6 @@ def test_every_kind_of_model_was_kept_for_later_versions():
     for folder, ending in (("files", ".model"), ("pickles", ".pickle")):
         kept = {path.stem for path in (Path(__file__).parent / folder).rglob(f"*{ending}")}
         assert set(MODELS) <= kept
-
-
-def equal(first, second):
-    if isinstance(first, np.ndarray):
-        return first.dtype == second.dtype and np.array_equal(first, second)
-    return first == second
 
 
 def saved(model, folder):

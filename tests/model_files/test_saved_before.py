@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small_completions import X0
-from small_models import COUNTS, SAMPLES, answers
+from small_models import COUNTS, SAMPLES, answers, equal
 
 from sktensor_dp import PrivateCountVectorizer
 
@@ -19,12 +19,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarnin
 
 def unpickled(name):
     return pickle.loads((PICKLES / f"{name}.pickle").read_bytes())
-
-
-def equal(first, second):
-    if isinstance(first, np.ndarray):
-        return first.dtype == second.dtype and np.array_equal(first, second)
-    return first == second
 
 
 @pytest.mark.parametrize("name", NAMES)

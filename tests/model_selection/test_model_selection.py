@@ -63,7 +63,8 @@ def test_finds_a_good_candidate(seed):
     # 2000 rows are held out and mu is .3, so scores have noise of 100 / (2000 * .3) = .17, a
     # sixth of the least difference. Measured in 400 searches: the mean square of the winner
     # is .79 with a deviation of 1.35, and it is the right one in .59; drawn blindly 2.6 with
-    # 1.9, and .125. Four deviations of means of 40 from the measured ones:
+    # 1.9, and .125. Four deviations of means of 40 off: how many trials there are is never seeded,
+    # and chance fails a right search with a probability of 3e-5 + 6e-5 (law of measured squares).
     assert np.mean(np.square(found)) < 0.79 + 4 * 1.35 / 40**0.5
     assert np.mean(np.equal(found, 0)) > 0.59 - 4 * 0.49 / 40**0.5
 

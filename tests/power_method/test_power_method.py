@@ -25,7 +25,7 @@ def mixture():
 
 @pytest.fixture(scope="module")
 def fitted_mixture(mixture):
-    return model(epsilon=5.0, **MIXTURE).fit(mixture[0])
+    return seeded(lambda: model(epsilon=5.0, **MIXTURE).fit(mixture[0]))
 
 
 @pytest.fixture(scope="module")

@@ -185,6 +185,7 @@ def test_memory_is_linear_in_the_number_of_features():
     assert len(pickle.dumps(estimator)) <= 3 * d * (k + n_restarts) * 8
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_one_pass_that_is_private(seed):
     """Two thousand samples a batch, all of epsilon = 1 for each: noise 2 / (mu 20000) / sqrt 3."""
     X, V = directions(400_000, 20, 3, np.random.default_rng(seed))

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import kolmogi
+from seeded_sources import same_noise
 
-from sktensor_dp import PrivacyLeakWarning, config_context, unsafe_seeded_noise
+from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy import mechanisms
 from sktensor_dp.privacy.mechanisms import (
     Mechanism,
@@ -42,15 +43,6 @@ K, DRAWS = 10, 6000
 def noise(seed: int) -> Iterator[NoiseSource]:
     with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
         yield NoiseSource()
-
-
-def same_noise(sampler: str) -> NoiseSource:
-    with (
-        pytest.warns(PrivacyLeakWarning),
-        unsafe_seeded_noise(11),
-        config_context(noise=sampler),
-    ):
-        return NoiseSource()
 
 
 def assert_law(samples: np.ndarray, law: stats.rv_continuous) -> None:
@@ -152,8 +144,8 @@ def test_laplace_pair_masses(noise: NoiseSource, weight: float) -> None:
 def test_pair_masses_are_weighted_by_1_unless_told() -> None:
     value = symmetric_value(2)
     for release in (gaussian_pair_masses, laplace_pair_masses):
-        default = release(value, SENSITIVITY, STRENGTH, same_noise("grid"))
-        told = release(value, SENSITIVITY, STRENGTH, same_noise("grid"), 1.0)
+        default = release(value, SENSITIVITY, STRENGTH, same_noise("grid", 11))
+        told = release(value, SENSITIVITY, STRENGTH, same_noise("grid", 11), 1.0)
         assert np.array_equal(default, told)
 
 
@@ -264,13 +256,13 @@ def test_triple_histogram_pays_for_the_covering_diameter() -> None:
     floor = 1 / (STRENGTH * math.sqrt(6))
     zeros = np.zeros((K, K, K))
     released = symmetric_to_coordinates(
-        gaussian_triple_histogram(zeros, frame, 1.0, STRENGTH, same_noise("grid"))
+        gaussian_triple_histogram(zeros, frame, 1.0, STRENGTH, same_noise("grid", 11))
     )
     # Along the least noisy direction the standard deviation is tau / sqrt(6).
     grid = NoiseSource().grid(floor, math.sqrt(size), slope=math.sqrt(6))
     tau = (1 + grid.diameter * math.sqrt(6)) / STRENGTH
     assert grid.scale == pytest.approx(tau / math.sqrt(6), rel=1e-14)
-    again = same_noise("grid")
+    again = same_noise("grid", 11)
     noise = symmetric_to_coordinates(mechanisms._repeated_word_noise(frame, tau, again))
     noise += grid.scale * again.standard_normal(size)
     # The same noise, added up without a grid: within half a step, and rounding errors.
@@ -324,11 +316,11 @@ def test_digits_below_the_step_leave_no_trace(name: str) -> None:
     # Halves of steps move no statistic that lies on the grid, as zero does.
     base = np.zeros((K, K))
     moved = base + 1e-9
-    first = RELEASES[name](base, same_noise("grid"), STRENGTH)
-    second = RELEASES[name](moved, same_noise("grid"), STRENGTH)
-    leaky = RELEASES[name](moved, same_noise("float"), STRENGTH)
+    first = RELEASES[name](base, same_noise("grid", 11), STRENGTH)
+    second = RELEASES[name](moved, same_noise("grid", 11), STRENGTH)
+    leaky = RELEASES[name](moved, same_noise("float", 11), STRENGTH)
     assert np.array_equal(first, second)
-    assert not np.array_equal(leaky, RELEASES[name](base, same_noise("float"), STRENGTH))
+    assert not np.array_equal(leaky, RELEASES[name](base, same_noise("float", 11), STRENGTH))
 
 
 def test_mechanism_reads_its_part_of_the_cost() -> None:

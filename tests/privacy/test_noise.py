@@ -15,6 +15,7 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 from scipy.special import kolmogi
+from seeded_sources import same_noise
 
 from sktensor_dp import PrivacyLeakWarning, config_context, unsafe_seeded_noise
 from sktensor_dp.privacy.noise import NoiseSource
@@ -30,16 +31,6 @@ LAWS = ("gaussian", "laplace", "spherical_laplace")
 def seeded(seed: int) -> Iterator[None]:
     with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
         yield
-
-
-def same_noise(sampler: str = "grid", seed: int = 5) -> NoiseSource:
-    """Sources that draw the same noise whenever they are asked the same."""
-    with (
-        pytest.warns(PrivacyLeakWarning),
-        unsafe_seeded_noise(seed),
-        config_context(noise=sampler),
-    ):
-        return NoiseSource()
 
 
 def assert_scale(squares: np.ndarray, relative_error_of_one: float) -> None:

@@ -5,22 +5,13 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from seeded_sources import same_noise
 
-from sktensor_dp import PrivacyLeakWarning, config_context, unsafe_seeded_noise
+from sktensor_dp import config_context
 from sktensor_dp.privacy.noise import DIAMETER, LARGEST_INDEX, Grid, NoiseSource
 from sktensor_dp.privacy.sampling import GAUSSIAN, LAPLACE, Law, rounded_samples
 
 LAWS = ("gaussian", "laplace", "spherical_laplace")
-
-
-def same_noise(sampler: str = "grid", seed: int = 5) -> NoiseSource:
-    """Sources that draw the same noise whenever they are asked the same."""
-    with (
-        pytest.warns(PrivacyLeakWarning),
-        unsafe_seeded_noise(seed),
-        config_context(noise=sampler),
-    ):
-        return NoiseSource()
 
 
 def grid_of(law: str, strength: float, size: int) -> Grid:

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from plain_moments import TOPICS, WEIGHTS, exact_corpus
 
 from sktensor_dp import PrivacyLeakWarning, UnsoundClaimWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.calibration import gaussian_delta
@@ -14,20 +15,6 @@ from sktensor_dp.published import agn, agn_avn, avn
 from sktensor_dp.tensor import n_unique, symmetrize
 
 ALGORITHMS = [agn, avn]
-# Multiples of 1/4, so that all ordered triples of words occur in whole numbers.
-TOPICS = np.array([[2, 1, 1, 0], [0, 0, 1, 3]]) / 4
-WEIGHTS = np.array([1, 2]) / 3
-
-
-def exact_corpus():
-    """Three-word documents whose empirical moments are those of the model, exactly."""
-    words = np.array(list(itertools.product(range(4), repeat=3)))
-    documents = np.eye(4)[words].sum(axis=1)
-    copies = [
-        np.rint(64 * TOPICS[topic][words].prod(axis=1) * 3 * WEIGHTS[topic]).astype(int)
-        for topic in range(2)
-    ]
-    return np.repeat(documents, np.sum(copies, axis=0), axis=0)
 
 
 def seeded_source(seed):

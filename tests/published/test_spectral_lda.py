@@ -1,11 +1,10 @@
 """The four configurations: moments, sensitivities and noise as printed, and what they recover."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
-from plain_moments import hockey_stick, u_statistics
+from plain_moments import TOPICS, WEIGHTS, exact_corpus, hockey_stick, u_statistics
 
 from sktensor_dp import PrivacyLeakWarning, UnsoundClaimWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.noise import NoiseSource
@@ -22,19 +21,6 @@ from sktensor_dp.statistics.counts import CountChunk, as_counts
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.UnsoundClaimWarning")
 
 CONFIGURATIONS = [1, 2, 3, 4]
-TOPICS = np.array([[2, 1, 1, 0], [0, 0, 1, 3]]) / 4
-WEIGHTS = np.array([1, 2]) / 3
-
-
-def exact_corpus():
-    """Three-word documents of one topic each whose moments are those of the model, exactly."""
-    words = np.array(list(itertools.product(range(4), repeat=3)))
-    documents = np.eye(4)[words].sum(axis=1)
-    copies = [
-        np.rint(64 * TOPICS[topic][words].prod(axis=1) * 3 * WEIGHTS[topic]).astype(int)
-        for topic in range(2)
-    ]
-    return np.repeat(documents, np.sum(copies, axis=0), axis=0)
 
 
 def sorted_topics(found):

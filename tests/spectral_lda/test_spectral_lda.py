@@ -21,11 +21,6 @@ from sktensor_dp import (
 
 
 @pytest.fixture(scope="module")
-def comfortable():
-    return single_topic(20_000, TOPICS, 20)
-
-
-@pytest.fixture(scope="module")
 def fitted(comfortable):
     return PrivateSpectralLDA(2, epsilon=2.0, random_state=0).fit(comfortable)
 
@@ -79,6 +74,7 @@ def test_perplexity_is_that_of_the_score(fitted):
     np.testing.assert_allclose(fitted.transform(np.zeros((3, 5))), np.tile(prior, (3, 1)))
 
 
+@pytest.mark.usefixtures("seeded_noise")
 @pytest.mark.parametrize("prior", [None, 0])
 def test_topics_predict_better_than_the_unigram(comfortable, prior):
     lda = PrivateSpectralLDA(2, doc_topic_prior=prior, random_state=0).fit(comfortable)
@@ -163,6 +159,7 @@ def texts(n=3000, seed=0):
     return [" ".join(rng.choice(WORDS[i % 2].split(), size=12)) for i in range(n)]
 
 
+@pytest.mark.usefixtures("seeded_noise")
 @pytest.mark.parametrize("vectorizer", [CountVectorizer, PrivateCountVectorizer])
 def test_in_a_pipeline(vectorizer):
     pipeline = make_pipeline(

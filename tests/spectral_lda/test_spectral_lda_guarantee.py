@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from small_corpora import INF, TOPICS, counts, seeded_fit, single_topic, tiny
+from small_corpora import CONFIGURATIONS, INF, counts, seeded_fit, tiny
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -17,28 +17,6 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     unsafe_seeded_noise,
 )
-
-
-@pytest.fixture(scope="module")
-def comfortable():
-    return single_topic(20_000, TOPICS, 20)
-
-
-CONFIGURATIONS = {
-    "default": {},
-    "single": {"doc_topic_prior": 0},
-    "pure": {"delta": 0.0},
-    "pure moment tensor": {"delta": 0.0, "perturbation": "moment_tensor"},
-    "moment tensor": {"perturbation": "moment_tensor"},
-    "histogram": {"perturbation": "moment_tensor", "noise_geometry": "histogram"},
-    "refined": {"n_refinements": 2},
-    "exact": {"epsilon": INF},
-    "exact single": {"epsilon": INF, "doc_topic_prior": 0},
-    "exact unrefined": {"epsilon": INF, "n_refinements": 0},
-    "exact moment tensor": {"epsilon": INF, "perturbation": "moment_tensor"},
-    "hardly any budget": {"epsilon": 1e-6},
-    "plenty": {"epsilon": 1e4},
-}
 
 # --------------------------------------------------------------------- guarantee
 

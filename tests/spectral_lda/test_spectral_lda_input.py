@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from small_corpora import INF, TOPICS, counts, seeded_fit, single_topic, tiny
+from small_corpora import CONFIGURATIONS, INF, counts, seeded_fit, tiny
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -14,11 +14,6 @@ from sktensor_dp import (
     PrivateSpectralLDA,
 )
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS
-
-
-@pytest.fixture(scope="module")
-def comfortable():
-    return single_topic(20_000, TOPICS, 20)
 
 
 @pytest.fixture(scope="module")
@@ -86,21 +81,6 @@ def test_booleans_count_as_ones():
     np.testing.assert_array_equal(seeded_fit(X).components_, seeded_fit(X.astype(int)).components_)
 
 
-CONFIGURATIONS = {
-    "default": {},
-    "single": {"doc_topic_prior": 0},
-    "pure": {"delta": 0.0},
-    "pure moment tensor": {"delta": 0.0, "perturbation": "moment_tensor"},
-    "moment tensor": {"perturbation": "moment_tensor"},
-    "histogram": {"perturbation": "moment_tensor", "noise_geometry": "histogram"},
-    "refined": {"n_refinements": 2},
-    "exact": {"epsilon": INF},
-    "exact single": {"epsilon": INF, "doc_topic_prior": 0},
-    "exact unrefined": {"epsilon": INF, "n_refinements": 0},
-    "exact moment tensor": {"epsilon": INF, "perturbation": "moment_tensor"},
-    "hardly any budget": {"epsilon": 1e-6},
-    "plenty": {"epsilon": 1e4},
-}
 ONE = np.eye(5, dtype=int)[np.arange(60) % 5]
 DATA = {
     "ordinary": counts(),

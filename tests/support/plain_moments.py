@@ -93,3 +93,19 @@ def hockey_stick(mu, epsilon):
     """Smallest delta of two unit normals mu apart, from their densities."""
     above = ndtr(mu / 2 - epsilon / mu)
     return float(above - math.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)))
+
+
+# Multiples of 1/4, so that all ordered triples of words occur in whole numbers.
+TOPICS = np.array([[2, 1, 1, 0], [0, 0, 1, 3]]) / 4
+WEIGHTS = np.array([1, 2]) / 3
+
+
+def exact_corpus():
+    """Three-word documents whose empirical moments are those of the model, exactly."""
+    words = np.array(list(itertools.product(range(4), repeat=3)))
+    documents = np.eye(4)[words].sum(axis=1)
+    copies = [
+        np.rint(64 * TOPICS[topic][words].prod(axis=1) * 3 * WEIGHTS[topic]).astype(int)
+        for topic in range(2)
+    ]
+    return np.repeat(documents, np.sum(copies, axis=0), axis=0)

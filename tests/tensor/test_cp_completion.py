@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small_tensors import everything
 
 from sktensor_dp.tensor.completion_start import core_components, fit_core, mode_subspaces
 from sktensor_dp.tensor.cp_completion import complete_cp
@@ -12,10 +13,6 @@ def observed(shape, share, rng):
     n = int(np.prod(shape))
     chosen = rng.choice(n, round(share * n), replace=False)
     return np.column_stack(np.unravel_index(chosen, shape))
-
-
-def everything(shape):
-    return np.column_stack(np.unravel_index(np.arange(np.prod(shape)), shape))
 
 
 def cp_problem(seed, shape, rank, share):

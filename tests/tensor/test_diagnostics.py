@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small_tensors import random_frame
 
 from sktensor_dp.tensor import (
     coordinates_to_symmetric,
@@ -12,10 +13,6 @@ from sktensor_dp.tensor import (
     symmetric_outer_sum,
     whiten_by_random_marginal,
 )
-
-
-def random_frame(dim, n_components, rng):
-    return np.linalg.qr(rng.standard_normal((dim, n_components)))[0].T
 
 
 @pytest.mark.parametrize(("d", "k"), [(1, 1), (8, 1), (12, 4), (6, 6)])

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse
+from small_tensors import random_frame
 
 from sktensor_dp.tensor import (
     cp_oracle,
@@ -19,10 +20,6 @@ from sktensor_dp.tensor import (
 from sktensor_dp.tensor import oracle as oracle_module
 
 ORDERS = [3, 4, 5]
-
-
-def random_frame(dim, n_components, rng):
-    return np.linalg.qr(rng.standard_normal((dim, n_components)))[0].T
 
 
 def contracted(T, U):

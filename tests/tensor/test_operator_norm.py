@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small_tensors import random_frame
 
 from sktensor_dp.tensor import (
     cp_oracle,
@@ -11,10 +12,6 @@ from sktensor_dp.tensor import (
     symmetrize,
     tensor_oracle,
 )
-
-
-def random_frame(dim, n_components, rng):
-    return np.linalg.qr(rng.standard_normal((dim, n_components)))[0].T
 
 
 # T(u, u, u) is a mean of w_j v_j'u with weights (v_j'u)^2: at most max |w_j|. Its basin

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
+from small_tensors import random_frame
 
 from sktensor_dp.tensor import (
     coordinates_to_symmetric,
@@ -17,10 +18,6 @@ from sktensor_dp.tensor import (
 from sktensor_dp.tensor import oracle as oracle_module
 
 METHODS = ["power", "simultaneous", "best"]
-
-
-def random_frame(dim, n_components, rng):
-    return np.linalg.qr(rng.standard_normal((dim, n_components)))[0].T
 
 
 def symmetric_noise(dim, rng):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small_tensors import rms
 
 from sktensor_dp.tensor.row_effects import fit_row_sums
 from sktensor_dp.tensor.sorted_entries import SortedEntries
@@ -19,10 +20,6 @@ def additive(seed, shape=(60, 50, 40), n=6000):
 
 def sums_of(entries, values, weights, center=0.0):
     return [entries.row_sums(w * (values - center), m) for m, w in enumerate(weights)]
-
-
-def rms(x):
-    return np.sqrt(np.mean(x**2))
 
 
 def test_exact_sums_give_the_biases(seed):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small_tensors import rms
 
 from sktensor_dp.tensor.shared_effects import shared_effects
 
@@ -21,10 +22,6 @@ def fit(sums, weights, noise, **kwargs):
     return shared_effects(
         sums, weights, noise_std=noise, n_units=N_UNITS, gain=GAIN, effect_variance=0.1, **kwargs
     )
-
-
-def rms(x):
-    return np.sqrt(np.mean(x**2))
 
 
 def test_effects_are_near_the_best_estimate(seed):

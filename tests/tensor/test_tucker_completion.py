@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small_tensors import everything
 
 from sktensor_dp.tensor.sorted_entries import SortedEntries, tucker_values
 from sktensor_dp.tensor.tucker_completion import complete_tucker
@@ -11,10 +12,6 @@ PROBLEMS = [
     ((30, 20, 15), (3, 2, 2)),
     ((14, 12, 10, 8), (2, 2, 2, 2)),
 ]
-
-
-def everything(shape):
-    return np.column_stack(np.unravel_index(np.arange(np.prod(shape)), shape))
 
 
 def tucker_problem(seed, shape, ranks, share=0.5):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small_tensors import rms
 
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
@@ -15,10 +16,6 @@ from sktensor_dp.tensor.unit_parameters import (
     predict_units,
     unit_posteriors,
 )
-
-
-def rms(x):
-    return np.sqrt(np.mean(x**2))
 
 
 def test_effects_add_up_over_modes():

@@ -339,6 +339,7 @@ def test_pipeline_clone_and_pickle():
     assert all(defaults[name] == value for name, value in CountVectorizer().get_params().items())
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_grid_search_is_charged_for_every_fit():
     budget = BudgetAccountant(delta=1e-6)
     pipeline = make_pipeline(small(accountant=budget), MultinomialNB())

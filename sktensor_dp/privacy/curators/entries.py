@@ -44,40 +44,26 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
+# What is released. `sigma` is the standard deviation of the noise of each number, unless said
+# otherwise; values are those of the entries minus the middle of the bounds.
+
+
 @dataclass(frozen=True, eq=False)
 class NoisyRowSums:
-    """Released weighted sums of values minus the middle of the bounds.
+    """Released weighted sums of values."""
 
-    Attributes
-    ----------
-    sums : list of ndarray of shape (shape[m],)
-        Sums over the entries of each row, one array for each mode.
-    weights : ndarray of shape (n_observed, n_modes)
-        What values were multiplied by.
-    sigma : float
-        Standard deviation of the noise of each sum.
-    """
-
-    sums: list[Floats]
-    weights: Floats
+    sums: list[Floats]  # one array for each mode, of shape (shape[m],)
+    weights: Floats  # what values were multiplied by, of shape (n_observed, n_modes)
     sigma: float
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyFactorSums:
-    """Released ``sum_e x_e z_e`` of each row of a mode, x minus the middle of the bounds.
+    """Released ``sum_e x_e z_e`` of each row of a mode."""
 
-    Attributes
-    ----------
-    sums : ndarray of shape (n_rows, r)
-        Exact 0 for rows without entries.
-    roots : ndarray of shape (n_rows, r, r)
-        F: the noise of row i is ``sigma F_i w`` with uncorrelated w of unit variance.
-    sigma : float
-        As in `roots`.
-    """
-
-    sums: Floats
+    sums: Floats  # of shape (n_rows, r); exact 0 for rows without entries
+    # F, of shape (n_rows, r, r): the noise of row i is ``sigma F_i w`` with uncorrelated w of
+    # unit variance.
     roots: Floats
     sigma: float
 
@@ -89,79 +75,38 @@ class NoisyFactorSums:
 
 @dataclass(frozen=True, eq=False)
 class NoisyRidgeBlock:
-    """Released rows of one factor.
+    """Released rows of one factor."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_rows, r)
-        Exact 0 for rows without entries.
-    sigmas : ndarray of shape (n_rows,)
-        Standard deviation of the noise of each number of a row.
-    """
-
-    rows: Floats
-    sigmas: Floats
+    rows: Floats  # of shape (n_rows, r); exact 0 for rows without entries
+    sigmas: Floats  # of each number of a row, of shape (n_rows,)
 
 
 @dataclass(frozen=True)
 class NoisyLevels:
-    """Released level of units.
+    """Released level of units, where 0 stands in for units without entries."""
 
-    Attributes
-    ----------
-    mean : float
-        Mean over units of their mean values, minus the middle of the bounds; 0 stands in
-        for units without entries.
-    deviation : float
-        Mean over units of the root mean square of their values about their own mean.
-    sigma : float
-        Standard deviation of the noise of each.
-    """
-
-    mean: float
-    deviation: float
+    mean: float  # over units, of the mean of their values
+    deviation: float  # mean over units of the root mean square of values about their own mean
     sigma: float
 
 
 @dataclass(frozen=True, eq=False)
 class NoisySharedRows:
-    """Released sums over units in each row of a shared mode.
+    """Released sums over units in each row of a shared mode, each over the norm of its counts."""
 
-    Attributes
-    ----------
-    sums : ndarray of shape (shape[mode],)
-        Of clipped residuals, each over the norm of its unit's counts.
-    counts : ndarray of shape (shape[mode],)
-        Of entries, each over the norm of its unit's counts.
-    sigma : float
-        Standard deviation of the noise of each number.
-    """
-
-    sums: Floats
-    counts: Floats
+    sums: Floats  # of clipped residuals, of shape (shape[mode],)
+    counts: Floats  # of entries, of the same shape
     sigma: float
 
 
 @dataclass(frozen=True, eq=False)
 class NoisySharedFactor:
-    """Released sums over units for one shared factor.
+    """Released sums over units for one shared factor."""
 
-    Attributes
-    ----------
-    sums : ndarray of shape (shape[mode], r)
-        Of clipped residuals times clipped slopes.
-    moment : ndarray of shape (r, r)
-        Mean over units of their second moment of slopes; symmetric.
-    sigma : float
-        Standard deviation of the noise of each sum.
-    slope_scale : float
-        Slope that counts as 1.
-    """
-
-    sums: Floats
-    moment: Floats
+    sums: Floats  # of clipped residuals times clipped slopes, of shape (shape[mode], r)
+    moment: Floats  # mean over units of their second moment of slopes, of shape (r, r); symmetric
     sigma: float
-    slope_scale: float
+    slope_scale: float  # slope that counts as 1
 
 
 class _PlainCurator(DataCurator):
@@ -179,15 +124,6 @@ class EntryCurator(_PlainCurator):
     """A :class:`DataCurator` of values at public coordinates; the unit is one value.
 
     Values are given out minus ``middle``.
-
-    Parameters
-    ----------
-    chunks : EntryChunks
-        The values.
-    plan : ReleasePlan
-        As for :class:`DataCurator`.
-    **kwargs
-        As for :class:`DataCurator`.
 
     Attributes
     ----------
@@ -251,15 +187,6 @@ class EntryCurator(_PlainCurator):
 
 class SliceCurator(_PlainCurator):
     """A :class:`DataCurator` of entries; the unit is all that one index of a mode holds.
-
-    Parameters
-    ----------
-    chunks : SliceChunks
-        The entries.
-    plan : ReleasePlan
-        As for :class:`DataCurator`.
-    **kwargs
-        As for :class:`DataCurator`.
 
     Attributes
     ----------

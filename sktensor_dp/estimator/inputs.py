@@ -1,0 +1,128 @@
+"""Data as it is passed: refused by its kind, converted, and never quoted by an error."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
+
+from sktensor_dp.estimator.parameters import check_sizes
+from sktensor_dp.statistics.reading import read
+from sktensor_dp.statistics.regrouping import split_chunk
+
+__all__ = ["Numeric", "check_source", "checked_table", "dense_tensor", "refuse_other_kinds"]
+
+TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
+# How messages that quote entries begin, and what is said in their place.
+QUOTING = {
+    "could not convert": (
+        "X must hold numbers; it holds values that are none. Count the words of texts first, for "
+        "example with PrivateCountVectorizer."
+    ),
+    "Complex data not supported": "Complex data not supported: X must hold counts.",
+    "Expected 2D": (
+        "Expected 2D array, got X of shape {shape}. Reshape your data: X must have one row per "
+        "document and one column per word."
+    ),
+}
+
+
+def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
+    """Refuse dates, durations, text and arrays that are not computed yet, by their type."""
+    if hasattr(X, "__dask_graph__"):
+        raise TypeError(
+            f"{name} is a {type(X).__module__}.{type(X).__name__}, which is not computed yet. Pass "
+            f"{name}.compute(); where that does not fit into memory, fit_chunks takes a source "
+            "of chunks."
+        )
+    for dtype in _dtypes(X):
+        if _is_temporal(dtype):
+            raise ValueError(
+                f"{name} must hold numbers, got type {dtype}; dates and times are none: number "
+                "the periods from 0 (for example days since the first), or leave them out."
+            )
+        if getattr(dtype, "kind", "") in "US" or getattr(dtype, "type", None) is str:
+            # The type itself would tell how long the longest text is.
+            raise ValueError(f"{name} must hold numbers, got text; {text}.")
+
+
+def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Floats of a tensor passed as an array or as lists."""
+    if sp.issparse(T):
+        raise TypeError(
+            f"T must be dense, got a {type(T).__name__}. Where absent entries are zeros pass "
+            f"T.toarray(){method}."
+        )
+    refuse_other_kinds(T, "T", "encode it first")
+    given = read(lambda: np.asarray(T), "T")
+    refuse_other_kinds(given, "T", "encode it first")
+    if given.dtype.kind == "c":
+        raise ValueError("Complex data not supported: T must hold real numbers.")
+    # numpy's own message quotes the entry.
+    none = "T must hold numbers; it holds values that are none."
+    return read(
+        lambda: np.asarray(given, dtype=np.float64),
+        "T",
+        lambda said: none if said.startswith("could not convert") else None,
+    )
+
+
+def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Rows and columns of numbers, by scikit-learn's validation on behalf of an estimator."""
+    refuse_other_kinds(X, "X")
+    kinds = [np.float64, np.float32, np.int64]
+
+    def validate() -> Any:
+        return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=kinds)
+
+    def told(quoting: str) -> str | None:
+        for beginning, message in QUOTING.items():
+            if quoting.startswith(beginning):
+                return message.format(shape=np.shape(X)) if "{" in message else message
+        return None
+
+    return read(validate, "X", told)
+
+
+def check_source(source: Iterable[Any], n_samples: Any, n_features: Any) -> None:
+    """Refuse a source of chunks that can be read once, or has no size."""
+    if iter(source) is source:
+        raise TypeError(
+            f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
+            f"got a {type(source).__name__}, which can be read once."
+        )
+    check_sizes(n_samples=n_samples, n_features=n_features)
+
+
+class Numeric:
+    """A source of chunks of which each is refused by its kind when it is read."""
+
+    def __init__(self, source: Iterable[Any]) -> None:
+        self._source = source
+
+    def __iter__(self) -> Iterator[Any]:
+        for part in self._source:
+            X, groups = split_chunk(part)
+            given = X if hasattr(X, "shape") else _array_of(X)
+            refuse_other_kinds(given, "a chunk")
+            if len(given.shape) != 2:
+                raise ValueError(f"a chunk must be two-dimensional, got shape {given.shape}.")
+            yield given if groups is None else (given, groups)
+
+
+def _array_of(part: Any) -> np.ndarray[Any, Any]:
+    return read(lambda: np.asarray(part), "a chunk")
+
+
+def _dtypes(X: Any) -> Iterable[Any]:
+    """Types of the columns of a frame, or of an array or a list; no copy of these is made."""
+    dtypes = getattr(X, "dtypes", None)  # of a frame: a series, or with polars a list
+    if dtypes is not None:
+        return list(dtypes) if np.ndim(dtypes) else [dtypes]
+    return [X.dtype] if hasattr(X, "dtype") else []
+
+
+def _is_temporal(dtype: Any) -> bool:
+    told = getattr(dtype, "is_temporal", None)  # polars
+    return bool(told()) if callable(told) else getattr(dtype, "kind", "") in "mM"

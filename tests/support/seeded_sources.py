@@ -1,0 +1,16 @@
+"""Sources of noise that tests can predict."""
+
+import pytest
+
+from sktensor_dp import PrivacyLeakWarning, config_context, unsafe_seeded_noise
+from sktensor_dp.privacy.noise import NoiseSource
+
+
+def same_noise(sampler: str = "grid", seed: int = 5) -> NoiseSource:
+    """Sources that draw the same noise whenever they are asked the same."""
+    with (
+        pytest.warns(PrivacyLeakWarning),
+        unsafe_seeded_noise(seed),
+        config_context(noise=sampler),
+    ):
+        return NoiseSource()
