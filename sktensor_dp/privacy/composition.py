@@ -1,14 +1,25 @@
 """How the releases of a report compose: a tree, and what one unit may cost in all of it."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal, get_args
 
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 
-__all__ = ["Composition", "Kind", "Part", "ReleaseRecord", "membership_costs", "renyi_bound", "unit_costs", "zcdp_rho"]
+__all__ = [
+    "Composition",
+    "Kind",
+    "Part",
+    "ReleaseRecord",
+    "membership_costs",
+    "renyi_bound",
+    "role_costs",
+    "unit_costs",
+    "zcdp_rho",
+]
 
 Kind = Literal["releases", "sequence", "parallel", "overlapping", "selection", "conversion"]
 # More kinds of costs than this are covered by one that is at least each of them.
@@ -123,8 +134,11 @@ class Composition:
             raise ValueError(f"a {self.kind} is of one part.")
         if (self.kind == "overlapping") != bool(self.memberships):
             raise ValueError("memberships are told where parts overlap.")
+        there_are: Counter[str] = Counter()
+        for part in self.parts:
+            there_are[part.role] += part.times
         for role, count in (pair for kind in self.memberships for pair in kind):
-            if not 1 <= count <= sum(part.times for part in self.parts if part.role == role):
+            if not 1 <= count <= there_are[role]:
                 raise ValueError("a unit is in no more parts than there are.")
 
     def all_rows(self) -> tuple[ReleaseRecord, ...]:
@@ -161,20 +175,23 @@ def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
         return _combined([_repeated(costs, part.times) for part, costs in own])
     if node.kind == "parallel":
         return _largest(cost for _, costs in own for cost in costs)
-    return _largest(cost for kind in node.memberships for cost in membership_costs(node, kind))
+    of_role = role_costs(node)
+    return _largest(cost for kind in node.memberships for cost in membership_costs(of_role, kind))
+
+
+def role_costs(node: Composition) -> dict[str, tuple[PrivacyCost, ...]]:
+    """What a unit may cost in one part of each role."""
+    found: dict[str, list[PrivacyCost]] = defaultdict(list)
+    for part in node.parts:
+        found[part.role] += unit_costs(part.of)
+    return {role: _largest(costs) for role, costs in found.items()}
 
 
 def membership_costs(
-    node: Composition, membership: Sequence[tuple[str, int]]
+    of_role: Mapping[str, Sequence[PrivacyCost]], membership: Iterable[tuple[str, int]]
 ) -> tuple[PrivacyCost, ...]:
     """What a unit may cost that is in so many parts of each role."""
-    found = []
-    for role, count in membership:
-        dearest = _largest(
-            cost for part in node.parts if part.role == role for cost in unit_costs(part.of)
-        )
-        found.append(_repeated(dearest, count))
-    return _combined(found)
+    return _combined([_repeated(of_role[role], count) for role, count in membership])
 
 
 def zcdp_rho(node: Composition) -> float | None:
@@ -210,10 +227,9 @@ def _added(node: Composition, of_mu: Divergence, of_epsilon: Divergence) -> floa
         return _fsum(v * part.times for v, part in zip(known, node.parts, strict=True))
     if node.kind == "parallel":
         return max(known)
-    of_role = {
-        role: max(v for v, part in zip(known, node.parts, strict=True) if part.role == role)
-        for role in {part.role for part in node.parts}
-    }
+    of_role: dict[str, float] = defaultdict(float)
+    for value, part in zip(known, node.parts, strict=True):
+        of_role[part.role] = max(of_role[part.role], value)
     return max(_fsum(of_role[role] * n for role, n in kind) for kind in node.memberships)
 
 

@@ -12,6 +12,7 @@ from sktensor_dp.privacy.composition import (
     ReleaseRecord,
     membership_costs,
     renyi_bound,
+    role_costs,
     unit_costs,
     zcdp_rho,
 )
@@ -174,10 +175,11 @@ def _composed(node: Composition) -> dict[str, Any]:
         ]
         found["units_read"] = sum(part.times * part.n_units for part in node.parts)
     if node.memberships:
+        of_role = role_costs(node)
         found["a_unit_is_in"] = [
             {
                 "parts": [{"role": role, "number": number} for role, number in kind],
-                "unit_costs": [_cost(cost) for cost in membership_costs(node, kind)],
+                "unit_costs": [_cost(cost) for cost in membership_costs(of_role, kind)],
             }
             for kind in node.memberships
         ]
