@@ -90,7 +90,7 @@ class TrialCosts:
         for train, held_out in splits:
             np.add.at(fits, train, 1)
             np.add.at(scores, held_out, 1)
-        several = len(splits) > 1
+        memberships, several = _memberships(fits, scores), len(splits) > 1
         per_fit = 1 / max(int(fits.max()), 1)
         per_score = (SCORE_PER_FIT if several else 1.0) / max(int(scores.max()), 1)
         most = float((fits * per_fit + scores * per_score).max())
@@ -99,7 +99,7 @@ class TrialCosts:
             _part(trial, rest * per_fit / most),
             _part(trial, rest * per_score / most),
             _part(trial, REFIT) if several else None,
-            _memberships(fits, scores),
+            memberships,
         )
 
     def composed(self, parts: Sequence[Part], n_units: int) -> Composition:
@@ -266,9 +266,7 @@ def _part_of(report: PrivacyReport, role: str) -> Part:
 def _memberships(fits: Integers, scores: Integers) -> tuple[tuple[tuple[str, int], ...], ...]:
     """In how many fits and scores a unit may be, largest numbers only."""
     found = {(int(a), int(b)) for a, b in np.unique(np.stack([fits, scores], axis=1), axis=0)}
-    largest = [
-        (a, b) for a, b in found if not any(c >= a and d >= b for c, d in found - {(a, b)})
-    ]
+    largest = [(a, b) for a, b in found if not any(c >= a and d >= b for c, d in found - {(a, b)})]
     return tuple(
         tuple((role, count) for role, count in (("fit", a), ("score", b)) if count)
         for a, b in sorted(largest, reverse=True)

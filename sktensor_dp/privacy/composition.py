@@ -3,7 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal, get_args
 
@@ -142,8 +142,17 @@ class Composition:
                 raise ValueError("a unit is in no more parts than there are.")
 
     def all_rows(self) -> tuple[ReleaseRecord, ...]:
-        """Every release of the tree, from left to right."""
-        return self.rows + tuple(row for part in self.parts for row in part.of.all_rows())
+        """Every release of the tree; equal ones that follow each other are uses of one."""
+        rows = list(self.rows)
+        for part in self.parts:
+            inner = part.of.all_rows()
+            if len(inner) == 1:
+                inner = (replace(inner[0], uses=inner[0].uses * part.times),)
+            for row in inner:
+                if self.kind == "parallel" and rows and replace(rows[-1], uses=row.uses) == row:
+                    row = replace(row, uses=rows.pop().uses + row.uses)
+                rows.append(row)
+        return tuple(rows)
 
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon so that all of it is (epsilon, delta)-DP; may be infinite."""

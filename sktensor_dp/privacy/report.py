@@ -8,9 +8,9 @@ from typing import Any
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.shares import budget_shares, kind_of_shares, percentages, written_cost
 from sktensor_dp.privacy.tables import as_frame, as_html, as_text, finite
-from sktensor_dp.privacy.written_statement import written
+from sktensor_dp.privacy.written_statement import library_version, written
 
-__all__ = ["PrivacyReport", "ReleaseRecord"]
+__all__ = ["PrivacyReport", "ReleaseRecord", "library_version"]
 
 TEXTS = ("release", "mechanism")
 DISJOINT = (

@@ -149,14 +149,17 @@ def _composition(node: dict[str, Any]) -> Composition:
     if node["kind"] == "unrecorded":
         raise StatementError("a part of it does not say how its releases add up.")
     parts = tuple(
-        Part(part["role"], int(part["units"]), _composition(part["composition"]), int(part["times"]))
+        Part(
+            part["role"], int(part["units"]), _composition(part["composition"]), int(part["times"])
+        )
         for part in node.get("parts", [])
     )
     return Composition(
         node["kind"],
         rows=tuple(_row(row) for row in node.get("releases", [])),
         unmade=tuple(
-            PlannedRelease(row["name"], _cost(row), int(row["uses"])) for row in node.get("unmade", [])
+            PlannedRelease(row["name"], _cost(row), int(row["uses"]))
+            for row in node.get("unmade", [])
         ),
         parts=parts,
         memberships=tuple(
@@ -188,9 +191,7 @@ def _cost(row: dict[str, Any]) -> PrivacyCost:
     return PrivacyCost(float(row["mu"]), float(row["epsilon"]), float(row["delta"]))
 
 
-def _reasons(
-    stated: dict[str, Any], report: PrivacyReport, again: dict[str, Any]
-) -> Iterator[str]:
+def _reasons(stated: dict[str, Any], report: PrivacyReport, again: dict[str, Any]) -> Iterator[str]:
     """Say what does not add up, the total first."""
     whole, delta = report.composition, report.delta
     assert whole is not None

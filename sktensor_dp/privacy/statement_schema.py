@@ -35,7 +35,8 @@ def schema_text() -> str:
 
 @lru_cache(maxsize=1)
 def _schema() -> dict[str, Any]:
-    return json.loads(schema_text())  # type: ignore[no-any-return]
+    schema: dict[str, Any] = json.loads(schema_text())
+    return schema
 
 
 def parsed(data: bytes) -> Any:
@@ -63,7 +64,9 @@ def parsed(data: bytes) -> Any:
         depth += 1
         if depth > DEEPEST:
             raise StatementError("it is nested too deeply.")
-        inner = [x.values() if isinstance(x, dict) else x for x in level if isinstance(x, dict | list)]
+        inner = [
+            x.values() if isinstance(x, dict) else x for x in level if isinstance(x, dict | list)
+        ]
         level = [item for items in inner for item in items]
     return value
 
@@ -121,7 +124,9 @@ def _problems(value: Any, rule: dict[str, Any], place: str) -> Iterator[str]:
         if value.keys() - of.keys():
             yield f"{place} must have no field but {', '.join(of)}"
         for name in value.keys() & of.keys():
-            yield from _problems(value[name], of[name], f"{place}.{name}".replace("the statement.", ""))
+            yield from _problems(
+                value[name], of[name], f"{place}.{name}".replace("the statement.", "")
+            )
 
 
 def _of_a_kind(value: Any, kinds: list[dict[str, Any]], place: str) -> Iterator[str]:

@@ -19,7 +19,16 @@ from sktensor_dp.privacy.composition import (
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 from sktensor_dp.privacy.selection import stop_probability, trial_cost
 
-__all__ = ["FORMAT", "NOT_COVERED", "ORDERS", "VERSION", "guarantee_in_words", "norm_of", "written"]
+__all__ = [
+    "FORMAT",
+    "NOT_COVERED",
+    "ORDERS",
+    "VERSION",
+    "guarantee_in_words",
+    "library_version",
+    "norm_of",
+    "written",
+]
 
 FORMAT, VERSION = "sktensor_dp privacy statement", 1
 # Orders of the Rényi curve: where its conversions to (epsilon, delta) have their best order.
@@ -80,7 +89,7 @@ def written(report: Reported) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "library": {"name": "sktensor_dp", "version": _library_version()},
+        "library": {"name": "sktensor_dp", "version": library_version()},
         "guarantee": _guarantee(report),
         "unit": {
             "name": report.unit,
@@ -232,7 +241,8 @@ def _cost(cost: PrivacyCost) -> dict[str, float]:
     return {"mu": cost.mu, "epsilon": cost.epsilon, "delta": cost.delta}
 
 
-def _library_version() -> str:
+def library_version() -> str:
+    """Version of this library, where it is installed."""
     try:
         return metadata.version("sktensor-dp")
     except metadata.PackageNotFoundError:
