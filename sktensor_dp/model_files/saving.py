@@ -51,13 +51,18 @@ RELEASE_RECORD = Record(
 COST_RECORD = Record(PrivacyCost, {"mu": COST, "epsilon": COST, "delta": Real(0, 1)})
 PLANNED = Record(PlannedRelease, {"name": Text(), "cost": COST_RECORD, "uses": Integer()})
 
+MEMBER = Record(
+    lambda role, number: (role, number),
+    {"role": Text(), "number": Integer(1)},
+    take=lambda pair: dict(zip(("role", "number"), pair, strict=True)),
+)
+
 
 def _composition(deepest: int) -> Record:
     """A tree of releases of so many levels; those of fits have up to five."""
-    member = Record(lambda role, number: (role, number), MEMBER, take=_member)
     parts: dict[str, Field] = {
         "kind": Text(get_args(Kind)), "rows": ListOf(RELEASE_RECORD, tuple),
-        "unmade": ListOf(PLANNED, tuple), "memberships": ListOf(ListOf(member, tuple), tuple),
+        "unmade": ListOf(PLANNED, tuple), "memberships": ListOf(ListOf(MEMBER, tuple), tuple),
         "n_trials": Real(1), "epsilon": COST, "delta": Real(0, 1),
         "parts": ListOf(Text(), tuple, longest=0),
     }  # fmt: skip
@@ -70,11 +75,6 @@ def _composition(deepest: int) -> Record:
     return Record(Composition, parts)
 
 
-def _member(pair: tuple[str, int]) -> dict[str, Any]:
-    return {"role": pair[0], "number": pair[1]}
-
-
-MEMBER: dict[str, Field] = {"role": Text(), "number": Integer(1)}
 REPORT = Record(
     PrivacyReport,
     {

@@ -23,7 +23,7 @@ TYPES: dict[str, tuple[type, ...]] = {
 # Words that say what holds, and words for readers.
 KEYWORDS = frozenset(
     ("type", "const", "enum", "minimum", "maximum", "maxLength", "minItems", "maxItems", "items")
-) | frozenset(("properties", "required", "additionalProperties", "anyOf", "oneOf", "$ref", "$defs"))
+) | frozenset(("properties", "required", "additionalProperties", "anyOf", "allOf", "$ref", "$defs"))
 LOST = "title", "description", "examples", "$schema", "$id"
 
 
@@ -107,8 +107,9 @@ def _problems(value: Any, rule: dict[str, Any], place: str) -> Iterator[str]:
     if "anyOf" in rule and all(any(_problems(value, one, place)) for one in rule["anyOf"]):
         wanted = " or ".join(_wanted(one) for one in rule["anyOf"])
         yield f"{place} must be {wanted}"
-    if "oneOf" in rule:
-        yield from _of_a_kind(value, rule["oneOf"], place)
+    if "allOf" in rule:
+        yield from _of_a_kind(value, [one["then"] for one in rule["allOf"]], place)
+        return
     if not _is_of_type(value, rule) or not _is_allowed(value, rule):
         yield f"{place} must be {_wanted(rule)}"
     elif isinstance(value, list):

@@ -110,18 +110,18 @@ def written(report: Reported) -> dict[str, Any]:
 
 def guarantee_in_words(report: Reported) -> str:
     """Say the guarantee in one sentence; its wording is part of version 1."""
-    if report.seeded:
-        return "Nothing is protected: the noise was seeded."
-    epsilon, delta = float(report.epsilon), float(report.delta)
-    if epsilon == float("inf"):
-        return "Nothing is protected: no noise was added (epsilon is infinite)."
     change = {
         "replace_one": f"whichever {report.unit} of {report.n_units} is replaced by another",
-        "add_remove": f"whichever {report.unit} is added or removed",
-    }.get(report.neighbours, f"between {report.neighbours}")
-    text = f"(epsilon = {epsilon:.6g}, delta = {delta!r})-differential privacy {change}."
+        "add_remove": f"whichever {report.unit} is added to about {report.n_units} or removed",
+    }.get(report.neighbours, f"between {report.neighbours} (one {report.unit} of {report.n_units})")
+    numbers = f"(epsilon = {float(report.epsilon):.6g}, delta = {float(report.delta)!r})"
+    text = f"{numbers}-differential privacy {change}."
+    if report.epsilon == float("inf"):
+        text = f"Nothing is protected: no noise was added {numbers}, {change}."
     if report.sampler == "float":
         text += " Noise has floating-point digits, which can give away what it hides."
+    if report.seeded:
+        return f"Nothing is protected: the noise was seeded. With secret noise it would be: {text}"
     return text
 
 
@@ -141,7 +141,7 @@ def _guarantee(report: Reported) -> dict[str, Any]:
         curve = None if None in values else {"orders": list(ORDERS), "epsilons": values}
     return {
         "in_words": guarantee_in_words(report),
-        "protects": not report.seeded and report.epsilon < float("inf"),
+        "protects": not report.seeded and bool(report.epsilon < float("inf")),
         "epsilon": float(report.epsilon),
         "delta": float(report.delta),
         "mu": mu,
