@@ -201,6 +201,7 @@ def _reasons(stated: dict[str, Any], report: PrivacyReport, again: dict[str, Any
             f"guarantee.epsilon states {report.epsilon:.9g}, but the releases add up to "
             f"{total:.9g} at delta {delta:g}"
         )
+    yield from _kind_reasons(whole, "composition")
     yield from _selection_reasons(whole)
     yield from _unit_reasons(whole, report.n_units, "composition")
     named = {item["what"] for item in stated["not_covered"]}
@@ -220,6 +221,20 @@ def _without_words(value: Any) -> Any:
     # Of neighbours in words the words are what is stated.
     kept = value.get("relation") == "in_words"
     return {key: item for key, item in value.items() if kept or key != "in_words"}
+
+
+def _kind_reasons(node: Composition, place: str) -> Iterator[str]:
+    """Releases cost what their law of noise spends: a trace of another kind would not show."""
+    for number, row in enumerate(node.rows):
+        gaussian = row.mechanism.startswith("gaussian")
+        fails = row.delta > 0 and row.mechanism != "gaussian, thresholded"
+        if (row.epsilon if gaussian else row.mu) > 0 or fails:
+            yield f"{place}.releases[{number}] costs what its noise, {row.mechanism}, does not"
+    for number, planned in enumerate(node.unmade):
+        if planned.cost.mu > 0 and planned.cost.epsilon > 0:
+            yield f"{place}.unmade[{number}] costs two kinds of noise"
+    for number, part in enumerate(node.parts):
+        yield from _kind_reasons(part.of, f"{place}.parts[{number}].composition")
 
 
 def _selection_reasons(node: Composition) -> Iterator[str]:
