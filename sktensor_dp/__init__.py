@@ -8,6 +8,7 @@ from sktensor_dp.exceptions import (
     ModelFileError,
     NotEnoughDataWarning,
     PrivacyLeakWarning,
+    StatementError,
     UnsoundClaimWarning,
 )
 from sktensor_dp.model_selection import PrivateSearchCV, make_private_scorer
@@ -34,6 +35,7 @@ __all__ = [
     "PrivateSpectralLDA",
     "PrivateTensorPowerMethod",
     "PrivateTuckerCompletion",
+    "StatementError",
     "UnsoundClaimWarning",
     "config_context",
     "make_private_scorer",

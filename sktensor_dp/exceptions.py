@@ -6,6 +6,7 @@ __all__ = [
     "ModelFileError",
     "NotEnoughDataWarning",
     "PrivacyLeakWarning",
+    "StatementError",
     "UnsoundClaimWarning",
 ]
 
@@ -20,6 +21,10 @@ class LedgerError(BudgetError):
 
 class ModelFileError(ValueError):
     """A file does not hold a model that can be loaded; nothing of it was used."""
+
+
+class StatementError(ValueError):
+    """A privacy statement cannot be read, or does not add up; each reason on a line of its own."""
 
 
 class PrivacyLeakWarning(RuntimeWarning):

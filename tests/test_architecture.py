@@ -24,7 +24,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("_former_paths",),
     (
         *("completion", "power_method", "spectral_lda", "text"),
-        *("model_selection", "published", "budget", "topic_page", "plotting", "datasets"),
+        *("model_selection", "published", "budget", "report", "topic_page", "plotting", "datasets"),
     ),
     ("spectral_topics",),
     ("estimator",),
@@ -47,7 +47,27 @@ CORE: dict[str, tuple[str, ...]] = {
     "blocks": ("exceptions",),
     "shares": ("privacy.calibration", "privacy.plan"),
     "tables": (),
-    "report": ("privacy.plan", "privacy.shares", "privacy.tables"),
+    "composition": ("privacy.plan",),
+    "written_statement": ("privacy.composition", "privacy.plan", "privacy.selection"),
+    "report": (
+        "privacy.composition",
+        "privacy.shares",
+        "privacy.tables",
+        "privacy.written_statement",
+    ),
+    "statement_schema": ("exceptions",),
+    # It reads what anyone may have written, and adds it up without data or noise.
+    "statement_check": (
+        "exceptions",
+        "privacy.composition",
+        "privacy.piecewise.piecewise_deviation",
+        "privacy.plan",
+        "privacy.report",
+        "privacy.selection",
+        "privacy.statement_schema",
+        "privacy.tables",
+        "privacy.written_statement",
+    ),
     "mixture": (),
     "ledger": ("exceptions", "privacy.mixture", "privacy.plan"),
     "sqlite_ledger": ("exceptions", "privacy.ledger", "privacy.plan"),
@@ -82,6 +102,7 @@ CORE: dict[str, tuple[str, ...]] = {
 COUNTER = (
     "privacy.accountant",
     "privacy.calibration",
+    "privacy.composition",
     "privacy.curator",
     "privacy.curators",
     "privacy.piecewise",
@@ -89,10 +110,18 @@ COUNTER = (
     "privacy.report",
     "privacy.selection",
 )
-# Outside the boundary: what papers print, and the command that shows a ledger.
+# Outside the boundary: what papers print, and the commands that show ledgers and statements.
 BESIDE = {
     "published": ("privacy.calibration", "privacy.noise"),
     "budget": ("privacy.accountant", "privacy.sqlite_ledger"),
+    "report": (
+        "privacy.composition",
+        "privacy.report",
+        "privacy.statement_check",
+        "privacy.statement_schema",
+        "privacy.tables",
+        "privacy.written_statement",
+    ),
 }
 # Functions of public numbers: a threshold checked before anything is charged, and how much
 # noise a law has.
@@ -266,7 +295,7 @@ def test_fitted_state_has_one_writer(path: Path) -> None:
     assert writes_of_state(tree) == []
 
 
-# They read model files, ledgers, public data and what is installed: no raw data.
+# They read model files, ledgers, statements, public data and what is installed: no raw data.
 HIDING = (
     "model_files",
     "published",
@@ -274,6 +303,8 @@ HIDING = (
     "datasets.texts",
     "plotting",
     "privacy.sqlite_ledger",
+    "privacy.statement_check",
+    "privacy.statement_schema",
     "privacy.tables",
 )
 

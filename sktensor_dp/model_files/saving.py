@@ -4,9 +4,8 @@ import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from types import SimpleNamespace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -30,7 +29,9 @@ from sktensor_dp.model_files.fields import (
 )
 from sktensor_dp.model_files.fitted_state import FittedStateMixin
 from sktensor_dp.model_files.parameters import read_parameter, write_parameter
-from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
+from sktensor_dp.privacy.composition import Composition, Kind, Part, ReleaseRecord
+from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
+from sktensor_dp.privacy.report import PrivacyReport, library_version
 
 __all__ = ["ModelFileMixin", "SavedState"]
 
@@ -47,12 +48,41 @@ RELEASE_RECORD = Record(
         "epsilon": COST, "delta": Real(0, 1), "uses": Integer(), "mechanism": Text(),
     },
 )  # fmt: skip
+COST_RECORD = Record(PrivacyCost, {"mu": COST, "epsilon": COST, "delta": Real(0, 1)})
+PLANNED = Record(PlannedRelease, {"name": Text(), "cost": COST_RECORD, "uses": Integer()})
+
+MEMBER = Record(
+    lambda role, number: (role, number),
+    {"role": Text(), "number": Integer(1)},
+    take=lambda pair: dict(zip(("role", "number"), pair, strict=True)),
+)
+
+
+def _composition(deepest: int) -> Record:
+    """A tree of releases of so many levels; those of fits have up to five."""
+    parts: dict[str, Field] = {
+        "kind": Text(get_args(Kind)), "rows": ListOf(RELEASE_RECORD, tuple),
+        "unmade": ListOf(PLANNED, tuple), "memberships": ListOf(ListOf(MEMBER, tuple), tuple),
+        "n_trials": Real(1), "epsilon": COST, "delta": Real(0, 1),
+        "parts": ListOf(Text(), tuple, longest=0),
+    }  # fmt: skip
+    if deepest > 1:
+        inner = {
+            "role": Text(), "n_units": Integer(), "of": _composition(deepest - 1),
+            "times": Integer(1),
+        }  # fmt: skip
+        parts["parts"] = ListOf(Record(Part, inner), tuple)
+    return Record(Composition, parts)
+
+
 REPORT = Record(
     PrivacyReport,
     {
         "epsilon": COST, "delta": Real(0, 1), "unit": Text(), "neighbours": Text(),
         "n_units": Integer(), "sampler": Text(), "seeded": Flag(),
         "rows": ListOf(RELEASE_RECORD, tuple), "notes": ListOf(Text(), tuple),
+        # Files of before have none.
+        "composition": Optional(_composition(8)),
     },
 )  # fmt: skip
 
@@ -181,7 +211,7 @@ def _written(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
                 "strings, None and collections of them. Set it to such a value first."
             ) from None
     document = {
-        "format": FORMAT, "version": FORMAT_VERSION, "library": _library_version(),
+        "format": FORMAT, "version": FORMAT_VERSION, "library": library_version(),
         "class": cls.__name__, "parameters": parameters, "state": state,
     }  # fmt: skip
     return document, arrays.by_name
@@ -242,10 +272,3 @@ def _class_names(cls: type) -> set[str]:
 def _parameter_names(cls: type) -> list[str]:
     names = list(inspect.signature(cls).parameters)
     return [name for name in names if name not in NOT_SAVED]
-
-
-def _library_version() -> str:
-    try:
-        return metadata.version("sktensor-dp")
-    except metadata.PackageNotFoundError:
-        return "unknown"

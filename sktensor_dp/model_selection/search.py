@@ -37,6 +37,7 @@ from sktensor_dp.model_selection.unit_scores import (
     default_score,
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry, active_accountant
+from sktensor_dp.privacy.composition import Composition, Part
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import (
@@ -286,7 +287,7 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
                 best = trial
         assert best is not None
         best = call_foreign(partial(trials.refitted, best), "The last fit")
-        state = self._attributes(best, prefix, n_units, delta)
+        state = self._attributes(best, prefix, costs.composed(best.parts, n_units), n_units, delta)
         self._say("search ended")
         # What numpy says of the rows a step was shown is no release.
         ours = (NotEnoughDataWarning, PrivacyLeakWarning)
@@ -322,7 +323,9 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
             payer.charge([LedgerEntry(type(self).__name__, "private_selection", 1, cost, unit)])
         self._say("search begins")
 
-    def _attributes(self, best: Trial, prefix: str, n_units: int, delta: float) -> dict[str, Any]:
+    def _attributes(
+        self, best: Trial, prefix: str, trial: Composition, n_units: int, delta: float
+    ) -> dict[str, Any]:
         """What the search leaves behind."""
         step = step_at(best.model, prefix)
         one = step.privacy_report_
@@ -332,9 +335,13 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
             f"{self.n_trials:g}, and the best was released alone: the guarantee is that of the "
             "whole search."
         )
+        whole = Composition(
+            "selection", parts=(Part("trial", n_units, trial),), n_trials=float(self.n_trials),
+            epsilon=float(self.epsilon), delta=delta,
+        )  # fmt: skip
         report = PrivacyReport(
             float(self.epsilon), delta, one.unit, one.neighbours, n_units,
-            one.sampler, one.seeded, best.rows, (*one.notes, note),
+            one.sampler, one.seeded, whole.all_rows(), (*one.notes, note), whole,
         )  # fmt: skip
         # Its own report tells what one fit costs, which is not what it cost to choose it.
         step._adopt(report)

@@ -19,9 +19,10 @@ from sktensor_dp.model_selection.unit_rows import held_out, take
 from sktensor_dp.model_selection.unit_scores import UnitScores, checked_score_bounds
 from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry
 from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_epsilon
+from sktensor_dp.privacy.composition import Composition, Part
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ROUNDING, PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.privacy.report import ReleaseRecord
+from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.scores import HeldOutScores
 
 __all__ = ["Split", "Trial", "TrialCosts", "Trials", "public_splits"]
@@ -72,11 +73,14 @@ class TrialCosts:
         Of one fit on training rows, of one score on held-out rows.
     refit : PrivacyCost or None
         Of a fit on all rows; None if the model of the only split is kept.
+    memberships : tuple
+        In how many fits and scores units are, as :class:`Composition` has it.
     """
 
     fit: PrivacyCost
     score: PrivacyCost
     refit: PrivacyCost | None
+    memberships: tuple[tuple[tuple[str, int], ...], ...] = ()
 
     @classmethod
     def shared(cls, trial: PrivacyCost, splits: Sequence[Split], n_units: int) -> "TrialCosts":
@@ -87,7 +91,7 @@ class TrialCosts:
         for train, test in splits:
             np.add.at(fits, train, 1)
             np.add.at(scores, test, 1)
-        several = len(splits) > 1
+        memberships, several = _memberships(fits, scores), len(splits) > 1
         per_fit = 1 / max(int(fits.max()), 1)
         per_score = (SCORE_PER_FIT if several else 1.0) / max(int(scores.max()), 1)
         most = float((fits * per_fit + scores * per_score).max())
@@ -96,7 +100,21 @@ class TrialCosts:
             _part(trial, rest * per_fit / most),
             _part(trial, rest * per_score / most),
             _part(trial, REFIT) if several else None,
+            memberships,
         )
+
+    def composed(self, parts: Sequence[Part], n_units: int) -> Composition:
+        """How the parts of a trial add up."""
+        split = tuple(part for part in parts if part.role != "refit")
+        alone = all(sum(count for _, count in kind) == 1 for kind in self.memberships)
+        whole = Composition(
+            "parallel" if alone else "overlapping",
+            parts=split,
+            memberships=() if alone else self.memberships,
+        )
+        if self.refit is None:
+            return whole
+        return Composition("sequence", parts=(Part("splits", n_units, whole), parts[-1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +124,7 @@ class Trial:
     score: float
     params: dict[str, Any]
     model: Any
-    rows: tuple[ReleaseRecord, ...]
+    parts: tuple[Part, ...]
     warnings: tuple[warnings.WarningMessage, ...]
 
 
@@ -158,14 +176,14 @@ class Trials:
         rng = secret_random_state(bits)
         params = draw_candidate(self.distributions, rng)
         template = configured(self.estimator, params, self.public_steps, rng)
-        scores, rows, caught = [], [], []
+        scores, parts, caught = [], [], []
         for train, test in self.splits:
             model, told = self._fitted(template, train, self.costs.fit)
-            score, row = self._scored(model, test)
+            score, report = self._scored(model, test)
             scores.append(score)
             caught += told
-            rows += [*self._step(model).privacy_report_.rows, row]
-        return Trial(float(np.mean(scores)), params, model, tuple(rows), tuple(caught))
+            parts += [self._part_of(model, "fit"), _part_of(report, "score")]
+        return Trial(float(np.mean(scores)), params, model, tuple(parts), tuple(caught))
 
     def refitted(self, trial: Trial) -> Trial:
         """Return the winner with a model of all rows, if there were several splits."""
@@ -175,8 +193,8 @@ class Trials:
             return trial
         everything = np.arange(self.n_units)
         model, told = self._fitted(clone(trial.model), everything, self.costs.refit)
-        rows = (*trial.rows, *self._step(model).privacy_report_.rows)
-        return Trial(trial.score, trial.params, model, rows, (*trial.warnings, *told))
+        parts = (*trial.parts, self._part_of(model, "refit"))
+        return Trial(trial.score, trial.params, model, parts, (*trial.warnings, *told))
 
     def _rows(self, units: Integers) -> Integers:
         """Rows of units at public positions."""
@@ -210,7 +228,10 @@ class Trials:
             )
         return model, caught
 
-    def _scored(self, model: Any, units: Integers) -> tuple[float, ReleaseRecord]:
+    def _part_of(self, model: Any, role: str) -> Part:
+        return _part_of(self._step(model).privacy_report_, role)
+
+    def _scored(self, model: Any, units: Integers) -> tuple[float, PrivacyReport]:
         """Score a model on held-out units, with noise."""
         step = self._step(model)
         low, high = checked_score_bounds(self.score_bounds, self.scoring, step, "score_bounds")
@@ -225,7 +246,7 @@ class Trials:
             chunks, plan, spender="PrivateSearchCV", unit=unit, accountant=None
         ) as curator:
             noisy = float(curator.release(name, query)[0])
-            return noisy + query.middle, curator.report().rows[0]
+            return noisy + query.middle, curator.report()
 
     def _step(self, model: Any) -> Any:
         return step_at(model, private_prefix(model, self.public_steps))
@@ -256,6 +277,21 @@ def _positions(rows: Any, n_units: int) -> Integers:
     rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.intp)
     # A row that is there twice would count twice.
     return np.unique(np.arange(n_units)[rows])
+
+
+def _part_of(report: PrivacyReport, role: str) -> Part:
+    # A report of elsewhere may not say how its rows add up; the plan was one of releases.
+    return Part(role, report.n_units, report.composition or Composition("releases", report.rows))
+
+
+def _memberships(fits: Integers, scores: Integers) -> tuple[tuple[tuple[str, int], ...], ...]:
+    """In how many fits and scores a unit may be, largest numbers only."""
+    found = {(int(a), int(b)) for a, b in np.unique(np.stack([fits, scores], axis=1), axis=0)}
+    largest = [(a, b) for a, b in found if not any(c >= a and d >= b for c, d in found - {(a, b)})]
+    return tuple(
+        tuple((role, count) for role, count in (("fit", a), ("score", b)) if count)
+        for a, b in sorted(largest, reverse=True)
+    )
 
 
 def _part(cost: PrivacyCost, share: float) -> PrivacyCost:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.accountant import BudgetAccountant, Receipt, charges_of
+from sktensor_dp.privacy.composition import Composition
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.partition_selection import PartitionQuery, PartitionSelection
@@ -129,6 +130,12 @@ class DataCurator:
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
         """Return the report on what was released under the whole plan's cost."""
         total = self._plan.cost
+        unmade = tuple(
+            replace(planned, uses=self._left[planned.name])
+            for planned in self._plan.releases
+            if self._left[planned.name] > 0
+        )
+        rows = tuple(self._records)
         return PrivacyReport(
             epsilon=total.epsilon_at(self._plan.delta),
             delta=self._plan.delta,
@@ -137,8 +144,9 @@ class DataCurator:
             n_units=self.n_units,
             sampler=self._noise.sampler,
             seeded=self._noise.seeded,
-            rows=tuple(self._records),
+            rows=rows,
             notes=(*self._residuals, *notes),
+            composition=Composition("releases", rows=rows, unmade=unmade),
         )
 
     def _admit(self, name: str, query: Any, kind: type[Kind]) -> tuple[Kind, PrivacyCost]:

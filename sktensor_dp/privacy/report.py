@@ -5,56 +5,18 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.shares import budget_shares, kind_of_shares, percentages, written_cost
 from sktensor_dp.privacy.tables import as_frame, as_html, as_text, finite
+from sktensor_dp.privacy.written_statement import library_version, written
 
-__all__ = ["PrivacyReport", "ReleaseRecord"]
+__all__ = ["PrivacyReport", "ReleaseRecord", "library_version"]
 
 TEXTS = ("release", "mechanism")
 DISJOINT = (
     "The releases were made on disjoint batches: what one unit costs is the cost of its own "
     "batch. The caller answers for batches being disjoint."
 )
-
-
-@dataclass(frozen=True)
-class ReleaseRecord:
-    """One release of a fit.
-
-    Attributes
-    ----------
-    name : str
-        Its name in the catalogue of releases.
-    description : str
-        What was released, in words.
-    sensitivity : float
-        How far one unit can move the statistic, in the mechanism's norm.
-    sigma : float
-        Standard deviation of the noise along an orthonormal coordinate; 0
-        without noise.
-    mu, epsilon, delta : float
-        Cost of each use.
-    uses : int
-        How often it was made.
-    mechanism : str
-        Law of the noise.
-    """
-
-    name: str
-    description: str
-    sensitivity: float
-    sigma: float
-    mu: float
-    epsilon: float
-    delta: float
-    uses: int
-    mechanism: str
-
-    @property
-    def cost(self) -> PrivacyCost:
-        """Cost of each use."""
-        return PrivacyCost(self.mu, self.epsilon, self.delta)
 
 
 @dataclass(frozen=True)
@@ -80,6 +42,9 @@ class PrivacyReport:
         One row per release.
     notes : tuple of str
         What else the guarantee rests on.
+    composition : Composition or None
+        How the rows add up to the guarantee; None in reports of versions that did not
+        record it.
 
     Examples
     --------
@@ -100,6 +65,7 @@ class PrivacyReport:
     seeded: bool
     rows: tuple[ReleaseRecord, ...]
     notes: tuple[str, ...] = ()
+    composition: Composition | None = None
 
     @property
     def guarantee(self) -> str:
@@ -153,28 +119,41 @@ class PrivacyReport:
                 row = replace(row, uses=rows[-1].uses + row.uses)
                 rows = rows[:-1]
             rows = (*rows, row)
+        epsilon, delta = max(self.epsilon, later.epsilon), max(self.delta, later.delta)
+        composition = None
+        if self.composition is not None and later.composition is not None:
+            composition = self.composition.beside(self.n_units, later.composition, later.n_units)
+            if self.delta != later.delta:
+                epsilon = composition.epsilon_at(delta)
         return replace(
             self,
-            epsilon=max(self.epsilon, later.epsilon),
-            delta=max(self.delta, later.delta),
+            epsilon=epsilon,
+            delta=delta,
             n_units=self.n_units + later.n_units,
             sampler=min(self.sampler, later.sampler, key=("float", "grid", "exact").index),
             seeded=self.seeded or later.seeded,
             rows=rows,
             # Once each, that of disjoint batches last.
             notes=(*dict.fromkeys(n for n in self.notes + later.notes if n != DISJOINT), DISJOINT),
+            composition=composition,
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain Python objects."""
-        fields = asdict(self)
+        """Return all fields but the composition as plain Python objects."""
+        fields = asdict(replace(self, composition=None))
+        del fields["composition"]
         fields["rows"] = [asdict(row) for row in self.rows]
         fields["notes"] = list(self.notes)
         return fields
 
     def to_json(self) -> str:
-        """Return the report as JSON; infinity is written as the string ``"inf"``."""
-        return json.dumps(finite(self.to_dict()), indent=2)
+        """Return the privacy statement: JSON that programs and authorities can check.
+
+        Its schema, version 1, is in the package (``python -m sktensor_dp.report schema``)
+        and explained in ``docs/statement.md``; infinity is written as the string
+        ``"inf"``. ``python -m sktensor_dp.report check FILE`` adds it up again.
+        """
+        return json.dumps(finite(written(self)), indent=2)
 
     def to_frame(self) -> Any:
         """Return the rows as a pandas DataFrame.

@@ -6,7 +6,7 @@ from typing import Any
 
 from sktensor_dp.privacy.ledger import LedgerEntry
 from sktensor_dp.privacy.shares import budget_shares
-from sktensor_dp.privacy.tables import as_frame, as_html, as_text, finite
+from sktensor_dp.privacy.tables import as_frame, as_html, as_text, finite, printable
 
 __all__ = ["Statement"]
 
@@ -56,14 +56,14 @@ class Statement:
         """Total and budget in one sentence."""
         fits = len({entry.fit for entry in self.entries})
         return (
-            f"{_printable(self.scope)}: epsilon {self.spent:.6g} of {self.epsilon:g} is spent at "
+            f"{printable(self.scope)}: epsilon {self.spent:.6g} of {self.epsilon:g} is spent at "
             f"delta {self.delta:g}, by {fits} {'fit' if fits == 1 else 'fits'}"
         )
 
     @property
     def where(self) -> str:
         """Which ledger this is: its file."""
-        return "ledger in memory" if self.path is None else f"ledger {_printable(self.path)}"
+        return "ledger in memory" if self.path is None else f"ledger {printable(self.path)}"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per planned release as plain Python objects."""
@@ -120,7 +120,7 @@ class Statement:
                 return ""
             if name == "share":
                 return f"{value:.1%}"
-            return f"{value:.4g}" if name in NUMBERS else _printable(str(value))
+            return f"{value:.4g}" if name in NUMBERS else printable(str(value))
 
         rows = [[text(*cell) for cell in row.items()] for row in self.rows()]
         return HEAD + NUMBERS, rows
@@ -134,10 +134,3 @@ class Statement:
     @property
     def _notes(self) -> list[str]:
         return [LEGEND] if self.entries else []
-
-
-def _printable(text: str) -> str:
-    """Names in a file may hold anything; terminals act on control characters."""
-    return "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )

@@ -5,7 +5,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
-__all__ = ["as_frame", "as_html", "as_text", "finite"]
+__all__ = ["as_frame", "as_html", "as_text", "finite", "printable"]
 
 Row = Sequence[str]
 
@@ -62,3 +62,10 @@ def finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     return [finite(item) for item in value] if isinstance(value, list) else value
+
+
+def printable(text: str) -> str:
+    """Text of a file for a terminal, which would act on control characters."""
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )

@@ -1,0 +1,298 @@
+"""Reading a privacy statement: what it lists is added up again, and compared with what it says."""
+
+import math
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from sktensor_dp.exceptions import StatementError
+from sktensor_dp.privacy.composition import Composition, Part, ReleaseRecord, unit_costs
+from sktensor_dp.privacy.piecewise import piecewise_deviation
+from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.selection import stop_probability, trial_cost
+from sktensor_dp.privacy.statement_schema import parsed, problems
+from sktensor_dp.privacy.tables import finite, printable
+from sktensor_dp.privacy.written_statement import FORMAT, NOT_COVERED, VERSION, written
+
+__all__ = ["load_statement", "sigma_of"]
+
+# Adding up rounds, differently on other machines; roots are found to a part in 1e9.
+TOLERANCE = 1e-8
+# Where delta all but suffices, the last digits of an epsilon near 0 are rounding.
+SMALLEST_EPSILON = 1e-12
+MOST_REASONS, MOST_SELECTIONS = 20, 50
+# Written by versions whose reports had no schema, and by the other command.
+OF_BEFORE = {"epsilon", "delta", "unit", "neighbours", "rows"}
+OF_LEDGERS = {"scope", "entries", "spent"}
+
+
+def load_statement(data: str | bytes) -> PrivacyReport:
+    """Read a privacy statement and add it up again.
+
+    Parameters
+    ----------
+    data : str or bytes
+        What ``privacy_report_.to_json()`` returned.
+
+    Returns
+    -------
+    PrivacyReport
+        The report that was written.
+
+    Raises
+    ------
+    StatementError
+        If it is no statement, or if a number in it is not the one that its releases
+        and their composition give. Each line of the message is a reason.
+
+    Examples
+    --------
+    >>> from sktensor_dp.privacy.report import PrivacyReport
+    >>> from sktensor_dp.privacy.composition import Composition
+    >>> empty = PrivacyReport(0.0, 0.0, "document", "replace_one", 20, "grid", False, ())
+    >>> load_statement(empty.to_json())
+    Traceback (most recent call last):
+    ...
+    sktensor_dp.exceptions.StatementError: it does not say how its releases add up: ...
+    """
+    stated = parsed(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data)
+    _check_heading(stated)
+    _refuse(problems(stated))
+    try:
+        report = _report(stated)
+        again = finite({**written(report), "library": stated["library"]})
+        _refuse(_reasons(stated, report, again))
+    except (ArithmeticError, RecursionError, ValueError) as error:
+        if isinstance(error, StatementError):
+            raise
+        raise StatementError("its numbers are beyond what can be added up.") from None
+    return report
+
+
+def sigma_of(mechanism: str, sensitivity: float, cost: PrivacyCost) -> float:
+    """Noise that a mechanism adds for a sensitivity at a cost."""
+    gaussian = mechanism.startswith("gaussian")
+    strength = cost.mu if gaussian else cost.epsilon
+    if math.isinf(strength):
+        return 0.0
+    if mechanism == "piecewise":
+        return sensitivity * piecewise_deviation(strength)
+    scale = sensitivity / strength
+    return scale * math.sqrt(2) if mechanism.startswith("laplace") else scale
+
+
+def _check_heading(stated: Any) -> None:
+    """Tell statements from what else the library has written."""
+    first = stated[0] if isinstance(stated, list) and stated else stated
+    keys = first.keys() if isinstance(first, dict) else set()
+    if keys >= OF_LEDGERS:
+        raise StatementError(
+            "it is the statement of a ledger, which `python -m sktensor_dp.budget show` checks."
+        )
+    if keys >= OF_BEFORE and "format" not in keys:
+        raise StatementError(
+            "it is a report as versions before statements wrote it: it has no version and does "
+            "not say how its releases add up. Write it again: model.privacy_report_.to_json()."
+        )
+    if first is not stated or "format" not in keys or stated["format"] != FORMAT:
+        raise StatementError("it is no privacy statement of sktensor_dp.")
+    version = stated.get("version")
+    if type(version) is int and version > VERSION:
+        raise StatementError(
+            f"it has version {min(version, 10**6)}, which is later than {VERSION}, the last that "
+            "this version of sktensor_dp can read. Install a later one."
+        )
+
+
+def _refuse(reasons: Iterator[str]) -> None:
+    """Raise if there are reasons to, and name the first of them."""
+    found = list(islice(reasons, MOST_REASONS + 1))
+    if found:
+        more = ["and more"] if len(found) > MOST_REASONS else []
+        raise StatementError("\n".join(printable(reason) for reason in found[:MOST_REASONS] + more))
+
+
+def _report(stated: dict[str, Any]) -> PrivacyReport:
+    """Take the facts of a statement, and compute what follows from them."""
+    relation, guarantee = stated["neighbours"], stated["guarantee"]
+    in_words = relation["relation"] == "in_words"
+    node = stated["composition"]
+    if node["kind"] == "unrecorded":
+        raise StatementError(
+            "it does not say how its releases add up: the report was made by hand, or by a version "
+            "that did not record it. Fit again to have a statement that can be checked."
+        )
+    if _selections(node) > MOST_SELECTIONS:
+        raise StatementError(f"it has more than {MOST_SELECTIONS} selections.")
+    whole = _composition(node)
+    return PrivacyReport(
+        epsilon=float(guarantee["epsilon"]),
+        delta=float(guarantee["delta"]),
+        unit=stated["unit"]["name"],
+        neighbours=relation["in_words"] if in_words else relation["relation"],
+        n_units=stated["unit"]["number"],
+        sampler=stated["noise"]["sampler"],
+        seeded=stated["noise"]["seeded"],
+        rows=whole.all_rows(),
+        notes=tuple(stated["notes"]),
+        composition=whole,
+    )
+
+
+def _selections(node: dict[str, Any]) -> int:
+    own = node["kind"] == "selection"
+    return own + sum(_selections(part["composition"]) for part in node.get("parts", []))
+
+
+def _composition(node: dict[str, Any]) -> Composition:
+    if node["kind"] == "unrecorded":
+        raise StatementError("a part of it does not say how its releases add up.")
+    parts = tuple(
+        Part(
+            part["role"], int(part["units"]), _composition(part["composition"]), int(part["times"])
+        )
+        for part in node.get("parts", [])
+    )
+    return Composition(
+        node["kind"],
+        rows=tuple(_row(row) for row in node.get("releases", [])),
+        unmade=tuple(
+            PlannedRelease(row["name"], _cost(row), int(row["uses"]))
+            for row in node.get("unmade", [])
+        ),
+        parts=parts,
+        memberships=tuple(
+            tuple((one["role"], int(one["number"])) for one in kind["parts"])
+            for kind in node.get("a_unit_is_in", [])
+        ),
+        n_trials=float(node.get("expected_trials", 1.0)),
+        epsilon=float(node.get("epsilon", 0.0)),
+        delta=float(node.get("delta", 0.0)),
+    )
+
+
+def _row(row: dict[str, Any]) -> ReleaseRecord:
+    cost, sensitivity = _cost(row), float(row["sensitivity"])
+    return ReleaseRecord(
+        name=row["name"],
+        description=row["description"],
+        sensitivity=sensitivity,
+        sigma=sigma_of(row["mechanism"], sensitivity, cost),
+        mu=cost.mu,
+        epsilon=cost.epsilon,
+        delta=cost.delta,
+        uses=int(row["uses"]),
+        mechanism=row["mechanism"],
+    )
+
+
+def _cost(row: dict[str, Any]) -> PrivacyCost:
+    return PrivacyCost(float(row["mu"]), float(row["epsilon"]), float(row["delta"]))
+
+
+def _reasons(stated: dict[str, Any], report: PrivacyReport, again: dict[str, Any]) -> Iterator[str]:
+    """Say what does not add up, the total first."""
+    whole, delta = report.composition, report.delta
+    assert whole is not None
+    total = whole.epsilon_at(delta)
+    if not _close(report.epsilon, total, SMALLEST_EPSILON):
+        yield (
+            f"guarantee.epsilon states {report.epsilon:.9g}, but the releases add up to "
+            f"{total:.9g} at delta {delta:g}"
+        )
+    yield from _kind_reasons(whole, "composition")
+    yield from _selection_reasons(whole)
+    yield from _unit_reasons(whole, report.n_units, "composition")
+    named = {item["what"] for item in stated["not_covered"]}
+    if not named >= NOT_COVERED.keys():
+        yield f"not_covered must name {', '.join(sorted(NOT_COVERED.keys() - named))}"
+    for words in ("unit", "neighbours", "not_covered"):
+        again[words] = _without_words(again[words])
+        stated = {**stated, words: _without_words(stated[words])}
+    again["not_covered"] = stated["not_covered"]
+    yield from _differences(stated, again, "")
+
+
+def _without_words(value: Any) -> Any:
+    """What later versions may say in other words."""
+    if isinstance(value, list):
+        return [_without_words(item) for item in value]
+    # Of neighbours in words the words are what is stated.
+    kept = value.get("relation") == "in_words"
+    return {key: item for key, item in value.items() if kept or key != "in_words"}
+
+
+def _kind_reasons(node: Composition, place: str) -> Iterator[str]:
+    """Releases cost what their law of noise spends: a trace of another kind would not show."""
+    for number, row in enumerate(node.rows):
+        gaussian = row.mechanism.startswith("gaussian")
+        fails = row.delta > 0 and row.mechanism != "gaussian, thresholded"
+        if (row.epsilon if gaussian else row.mu) > 0 or fails:
+            yield f"{place}.releases[{number}] costs what its noise, {row.mechanism}, does not"
+    for number, planned in enumerate(node.unmade):
+        if planned.cost.mu > 0 and planned.cost.epsilon > 0:
+            yield f"{place}.unmade[{number}] costs two kinds of noise"
+    for number, part in enumerate(node.parts):
+        yield from _kind_reasons(part.of, f"{place}.parts[{number}].composition")
+
+
+def _selection_reasons(node: Composition) -> Iterator[str]:
+    """Trials within what the selection allows, of one kind of noise."""
+    for part in node.parts:
+        yield from _selection_reasons(part.of)
+    if node.kind == "selection":
+        most = trial_cost(node.epsilon, node.delta, stop_probability(node.n_trials))
+        for cost in unit_costs(node.parts[0].of):
+            mixed = cost.delta > 0 or (cost.mu > 0 and cost.epsilon > 0)
+            within = all(
+                own <= allowed * (1 + TOLERANCE)
+                for own, allowed in ((cost.mu, most.mu), (cost.epsilon, most.epsilon))
+            )
+            if mixed or not within:
+                yield (
+                    f"a trial costs mu {cost.mu:.9g}, epsilon {cost.epsilon:.9g}, delta "
+                    f"{cost.delta:g}, but the selection allows mu {most.mu:.9g}, epsilon "
+                    f"{most.epsilon:.9g}, of one kind"
+                )
+
+
+def _unit_reasons(node: Composition, n_units: float, place: str) -> Iterator[str]:
+    """Parts that read as many units as there are."""
+    batches = node.kind == "parallel" and all(part.role == "batch" for part in node.parts)
+    if batches and sum(part.times * part.n_units for part in node.parts) != n_units:
+        yield f"{place}.parts: batches must have {n_units} units together"
+    for number, part in enumerate(node.parts):
+        here = f"{place}.parts[{number}]"
+        whole = node.kind in ("sequence", "selection", "conversion")
+        if part.n_units != n_units if whole else part.n_units > n_units:
+            yield f"{here}.units is {part.n_units}, but there are {n_units}"
+        yield from _unit_reasons(part.of, part.n_units, f"{here}.composition")
+
+
+def _differences(stated: Any, again: Any, place: str) -> Iterator[str]:
+    """Say where two plain values are not the same but for rounding."""
+    if isinstance(stated, dict) and isinstance(again, dict) and stated.keys() == again.keys():
+        for name in stated:
+            yield from _differences(stated[name], again[name], f"{place}.{name}".lstrip("."))
+    elif isinstance(stated, list) and isinstance(again, list) and len(stated) == len(again):
+        for number, (one, other) in enumerate(zip(stated, again, strict=True)):
+            yield from _differences(one, other, f"{place}[{number}]")
+    elif _isfloat(stated) and _isfloat(again):
+        if not _close(stated, again):
+            yield f"{place} is {stated:.9g}, but the rest gives {again:.9g}"
+    elif stated != again or isinstance(stated, bool) != isinstance(again, bool):
+        yield f"{place} is {_short(stated)}, but the rest gives {_short(again)}"
+
+
+def _isfloat(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _close(one: float, other: float, smallest: float = 0.0) -> bool:
+    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=smallest)
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 100 else text[:100] + " ..."

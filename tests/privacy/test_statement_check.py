@@ -1,0 +1,367 @@
+"""A statement in which anything was changed does not add up, and hostile input is refused."""
+
+import copy
+import json
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ways_to_fit import WAYS, quiet
+
+from sktensor_dp import BudgetAccountant, StatementError
+from sktensor_dp.privacy import statement_check
+from sktensor_dp.privacy.statement_check import load_statement
+from sktensor_dp.privacy.statement_schema import MOST_BYTES, problems, schema_text
+
+VALIDATOR = jsonschema.Draft202012Validator(json.loads(schema_text()))
+
+
+def _statement(name: str) -> dict[str, Any]:
+    with quiet():
+        estimator = WAYS[name].build()
+        WAYS[name].call(estimator)
+    return json.loads(replace(estimator.privacy_report_, seeded=False).to_json())
+
+
+# Every kind of composition and of noise.
+NAMES = [
+    "topics", "topics, pure", "topics, next batch", "components, iteration", "components, stream",
+    "words", "search", "search, transformed", "search, stream", "CPCompletion, output",
+    "TuckerCompletion, slices with components",
+]  # fmt: skip
+STATEMENTS = {name: _statement(name) for name in NAMES}
+every_statement = pytest.mark.parametrize("name", NAMES)
+Place = tuple[Any, ...]
+
+
+def places(value: Any, kind: type | tuple[type, ...], at: Place = ()) -> Iterator[Place]:
+    """Where in a statement values of a kind are."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            yield from places(item, kind, (*at, key))
+    if isinstance(value, kind) and isinstance(value, bool) == (kind is bool):
+        yield at
+
+
+def changed(statement: dict[str, Any], at: Place, change: Any) -> dict[str, Any]:
+    """The statement with one value replaced by what a function makes of it."""
+    other = copy.deepcopy(statement)
+    inner: Any = other
+    for key in at[:-1]:
+        inner = inner[key]
+    inner[at[-1]] = change(inner[at[-1]])
+    return other
+
+
+def refused(statement: Any) -> str:
+    with pytest.raises(StatementError) as caught:
+        load_statement(json.dumps(statement))
+    return str(caught.value)
+
+
+# A millionth is a hundred times what is forgiven.
+ALTERATIONS = [
+    lambda x: x * (1 + 1e-6) if x else 1e-6,
+    lambda x: x * (1 - 1e-6) if x else 1.0,
+    lambda x: 2 * x if x else 0.5,
+    lambda x: x / 2 if x else 2,
+    lambda x: x + 1,
+    lambda x: 0 if x else 7,
+    lambda x: "inf" if x != "inf" else 1.0,
+]
+
+
+@every_statement
+def test_whole_statements_pass(name: str) -> None:
+    assert load_statement(json.dumps(STATEMENTS[name])).rows
+
+
+@every_statement
+def test_no_number_can_be_altered(name: str, seed: int) -> None:
+    """Neither larger nor smaller, nor by a millionth: not one of a random thirty."""
+    statement = STATEMENTS[name]
+    rng = np.random.default_rng(seed)
+    numbers = list(places(statement, (int, float)))
+    for index in rng.choice(len(numbers), size=min(30, len(numbers)), replace=False):
+        alter = ALTERATIONS[rng.integers(len(ALTERATIONS))]
+        refused(changed(statement, numbers[index], alter))
+
+
+@every_statement
+@pytest.mark.parametrize("field", ["epsilon", "sigma", "mu", "uses", "sensitivity", "share"])
+def test_no_number_that_counts_can_be_altered(name: str, field: str) -> None:
+    statement = STATEMENTS[name]
+    found = [at for at in places(statement, (int, float)) if at[-1] == field]
+    for at in found:
+        for alter in ALTERATIONS[:5]:
+            refused(changed(statement, at, alter))
+    assert found or field == "mu"
+
+
+@every_statement
+def test_no_release_can_be_left_out_added_or_repeated(name: str) -> None:
+    statement = STATEMENTS[name]
+    lists = [at for at in places(statement, list) if at[-1] in ("releases", "unmade", "parts")]
+    assert lists
+    for at in lists:
+        refused(changed(statement, at, lambda rows: [*rows, *rows] or [{}]))
+        refused(changed(statement, at, lambda rows: rows[1:] or [{}]))
+    for at in [at for at in lists if at[-1] == "releases"]:
+        # Half of what is missing is no longer there to be missed.
+        reasons = refused(changed(statement, at, lambda rows: rows[:-1]))
+        assert "rest gives" in reasons or "add up" in reasons
+
+
+@every_statement
+def test_no_flag_or_kind_can_be_turned(name: str) -> None:
+    statement = STATEMENTS[name]
+    for at in places(statement, bool):
+        refused(changed(statement, at, lambda flag: not flag))
+    for at in [at for at in places(statement, str) if at[-1] == "kind"]:
+        for kind in ("releases", "sequence", "parallel", "selection", "unrecorded", "other"):
+            node = statement
+            for key in at[:-1]:
+                node = node[key]
+            # Of a single part, taken once, a sequence is as good as parallel parts.
+            if kind != node["kind"] and not _is_single(node):
+                refused(changed(statement, at, lambda _, kind=kind: kind))
+
+
+def _is_single(node: dict[str, Any]) -> bool:
+    parts = node.get("parts", [])
+    return len(parts) == 1 and parts[0]["times"] == 1
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        ("unit", "name"), ("neighbours", "relation"), ("noise", "sampler"),
+        ("guarantee", "in_words"), ("format",),
+        ("composition", "releases", 0, "mechanism"), ("composition", "releases", 0, "norm"),
+    ],
+)  # fmt: skip
+def test_no_word_that_counts_can_be_changed(at: Place) -> None:
+    for other in ("person", "add_remove", "float", "laplace", "l1", "sums up"):
+        refused(changed(STATEMENTS["topics"], at, lambda _, other=other: other))
+
+
+def test_a_total_is_compared_first_and_in_plain_words() -> None:
+    statement = STATEMENTS["topics"]
+    reasons = refused(changed(statement, ("guarantee", "epsilon"), lambda e: e / 2))
+    assert reasons.splitlines()[0] == (
+        "guarantee.epsilon states 0.5, but the releases add up to 1 at delta 1e-06"
+    )
+    at = ("composition", "releases", 1, "sigma")
+    assert "composition.releases[1].sigma is" in refused(changed(statement, at, lambda s: 2 * s))
+
+
+def test_what_is_not_covered_cannot_be_kept_silent() -> None:
+    statement = changed(STATEMENTS["topics"], ("not_covered",), lambda rows: rows[1:])
+    assert "not_covered must name running_time" in refused(statement)
+    # More may be said, in other words.
+    more = {"what": "weather", "in_words": "The weather."}
+    load_statement(
+        json.dumps(
+            changed(
+                statement | STATEMENTS["topics"],
+                ("not_covered",),
+                lambda rows: [{**r, "in_words": "?"} for r in rows] + [more],
+            )
+        )
+    )
+
+
+def test_a_trial_may_not_cost_more_than_its_selection_allows() -> None:
+    statement = copy.deepcopy(STATEMENTS["search"])
+    report = load_statement(json.dumps(statement))
+    assert report.composition is not None
+    # The search itself is stated to cost less, with all that follows from it.
+    cheap = replace(report.composition, epsilon=2.0)
+    assert "the selection allows" in refused(
+        json.loads(replace(report, epsilon=2.0, composition=cheap).to_json())
+    )
+    dear = replace(report.composition, epsilon=5.0)
+    load_statement(replace(report, epsilon=5.0, composition=dear).to_json())
+
+
+def test_batches_are_all_the_units_there_are() -> None:
+    report = load_statement(json.dumps(STATEMENTS["components, stream"]))
+    assert "together" in refused(json.loads(replace(report, n_units=240).to_json()))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "not JSON"),
+        ("{", "not JSON"),
+        ("[]", "no privacy statement"),
+        ("[1]", "no privacy statement"),
+        ("null", "no privacy statement"),
+        ('"inf"', "no privacy statement"),
+        ("{}", "no privacy statement"),
+        ('{"format": ["a"]}', "no privacy statement"),
+        ('{"format": 1, "format": 1}', "twice"),
+        ('{"a": NaN}', "NaN is no JSON"),
+        ('{"a": -Infinity}', "is no JSON"),
+        ('{"a": 1e999}', "too large"),
+        ('{"a": ' + "9" * 350 + "}", "too large"),
+        ('{"a": ' + "9" * 5000 + "}", "too long"),
+        ("[" * 100 + "]" * 100, "too deeply"),
+        ("[" * 100_000 + "]" * 100_000, "too deeply"),
+        ('{"a":' * 100_000 + "1" + "}" * 100_000, "too deeply"),
+        ("\ud800", "not UTF-8"),
+        (b"\xff\xfe{}", "not UTF-8"),
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_hostile_input_is_refused_cleanly(text: str | bytes, reason: str) -> None:
+    with pytest.raises(StatementError, match=reason):
+        load_statement(text)
+
+
+def test_what_is_too_long_is_refused() -> None:
+    with pytest.raises(StatementError, match="longer than 16 MiB"):
+        load_statement(b" " * (MOST_BYTES + 1))
+
+
+def test_nan_and_doubled_fields_inside_a_statement_are_refused() -> None:
+    text = json.dumps(STATEMENTS["topics"])
+    for one, other in (
+        ('"epsilon": 0.9999999999999996', '"epsilon": NaN'),
+        ('"version": 1', '"version": 1, "version": 1'),
+        ('"uses": 2', '"uses": 2, "uses": 2'),
+    ):
+        assert one in text
+        with pytest.raises(StatementError):
+            load_statement(text.replace(one, other))
+
+
+def test_other_json_of_the_library_is_told_apart() -> None:
+    report = load_statement(json.dumps(STATEMENTS["topics"]))
+    former = json.dumps(report.to_dict())
+    with pytest.raises(StatementError, match="before statements"):
+        load_statement(former)
+    ledger = BudgetAccountant(1.0).spend(0.5, 0).to_json()
+    for text in (ledger, f"[{ledger}]"):
+        with pytest.raises(StatementError, match="budget show"):
+            load_statement(text)
+    later = {**STATEMENTS["topics"], "version": 2, "new": True}
+    assert "later than 1" in refused(later)
+    assert "version" in refused({**STATEMENTS["topics"], "version": True})
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        (("composition", "releases", 0, "uses"), 10**15),
+        (("composition", "releases", 0, "mu"), 1e300),
+        (("composition", "releases", 0, "sensitivity"), 1e-320),
+        (("guarantee", "delta"), 1),
+        (("guarantee", "delta"), 1e-320),
+        (("unit", "number"), 10**15),
+    ],
+)
+def test_extreme_numbers_are_refused_and_do_no_harm(at: Place, value: float) -> None:
+    for name in ("topics", "topics, pure"):
+        refused(changed(STATEMENTS[name], at, lambda _: value))
+
+
+def test_many_or_deep_parts_take_little_time() -> None:
+    """Time in proportion to the length, whatever is nested or counted."""
+    statement = copy.deepcopy(STATEMENTS["search, transformed"])
+    start = time.process_time()
+    inner = statement["composition"]
+    for _ in range(15):
+        part = {"role": "fit", "times": 10**15, "units": 120, "composition": inner}
+        inner = {
+            "kind": "parallel", "parts": [part], "units_read": 0,
+            "unit_costs": inner["unit_costs"],
+        }  # fmt: skip
+    refused({**statement, "composition": inner})
+    splits = copy.deepcopy(statement)["composition"]["parts"][0]["composition"]["parts"][0]
+    node = splits["composition"]
+    node["a_unit_is_in"] *= 10_000
+    node["parts"] *= 100
+    refused({**statement, "composition": node})
+    part = {"role": "trial", "times": 1, "units": 120, "composition": statement["composition"]}
+    many = {**inner, "kind": "parallel", "parts": [part] * 100}
+    assert "more than 50 selections" in refused({**statement, "composition": many})
+    # Some 3 MB: seconds at most, on a slow and busy machine.
+    assert time.process_time() - start < 30
+
+
+def test_errors_show_no_control_characters() -> None:
+    statement = changed(STATEMENTS["topics"], ("unit", "name"), lambda _: "\x1b[2J\n\u202e")
+    reasons = refused(statement)
+    assert all(letter.isprintable() or letter == "\n" for letter in reasons)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 5)
+    | st.floats(-2, 2)
+    | st.sampled_from(["inf", "l1"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.just("mu"), inner, max_size=1),
+    max_leaves=3,
+)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(data=st.data(), name=st.sampled_from(NAMES), value=JSON)
+def test_our_reading_of_the_schema_is_that_of_others(data: Any, name: str, value: Any) -> None:
+    """One value anywhere replaced: refused by one validator if by the other."""
+    statement = STATEMENTS[name]
+    at = data.draw(st.sampled_from(list(places(statement, (str, int, float, list, dict)))[1:]))
+    other = changed(statement, at, lambda _: value) if at else value
+    assert any(problems(other)) == (not VALIDATOR.is_valid(other))
+    try:
+        load_statement(json.dumps(other))
+    except StatementError:
+        return
+    # What passes says what was said, but for words.
+    assert at[-1] in {"in_words", "description", "version", "notes", "name", "what"} or (
+        _number(statement, at) == value or "notes" in at
+    )
+
+
+def _number(statement: Any, at: Place) -> Any:
+    for key in at:
+        statement = statement[key]
+    return statement
+
+
+@pytest.mark.parametrize("mistake", ["sigma", "total", "units", "trials"])
+def test_a_check_that_forgets_something_is_noticed(
+    mistake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deliberate mistakes in the check let an altered statement through."""
+    report = load_statement(json.dumps(STATEMENTS["components, stream"]))
+    assert report.composition is not None
+    if mistake == "sigma":
+        rows = changed(STATEMENTS["topics"], ("composition", "releases", 0, "sigma"), math.sqrt)
+        monkeypatch.setattr(statement_check, "_differences", lambda *_: iter(()))
+        load_statement(json.dumps(rows))
+    elif mistake == "total":
+        altered = replace(report, epsilon=0.5).to_json()
+        with pytest.raises(StatementError, match="add up to"):
+            load_statement(altered)
+        monkeypatch.setattr(statement_check, "_close", lambda *_: True)
+        load_statement(altered)
+    elif mistake == "units":
+        monkeypatch.setattr(statement_check, "_unit_reasons", lambda *_: iter(()))
+        load_statement(replace(report, n_units=240).to_json())
+    else:
+        search = load_statement(json.dumps(STATEMENTS["search"]))
+        assert search.composition is not None
+        cheap = replace(search.composition, epsilon=2.0)
+        monkeypatch.setattr(statement_check, "_selection_reasons", lambda *_: iter(()))
+        load_statement(replace(search, epsilon=2.0, composition=cheap).to_json())

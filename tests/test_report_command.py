@@ -1,0 +1,152 @@
+"""The command that checks privacy statements."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ways_to_fit import WAYS, quiet
+
+import sktensor_dp
+from sktensor_dp.privacy.composition import Composition, ReleaseRecord
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.statement_schema import MOST_BYTES
+from sktensor_dp.report import load_statement, main, schema_text
+
+
+def report(name: str = "topics") -> PrivacyReport:
+    with quiet():
+        estimator = WAYS[name].build()
+        WAYS[name].call(estimator)
+    return replace(estimator.privacy_report_, seeded=False)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    path = tmp_path / "statement.json"
+    path.write_text(report().to_json(), "utf-8")
+    return str(path)
+
+
+def test_a_sound_statement_is_explained(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", path]) == 0
+    shown, errors = capsys.readouterr()
+    assert errors == ""
+    assert shown.startswith(
+        f"{path}: adds up. (epsilon = 1, delta = 1e-06)-differential privacy whichever document "
+        "of 120 is replaced by another.\n"
+    )
+    for words in ("Unit: document", "costs add up", "2 norm_histogram", "pair_moments", "How long"):
+        assert words in shown
+
+
+@pytest.mark.parametrize("name", ["search, transformed", "components, stream"])
+def test_compositions_are_drawn_as_trees(
+    name: str, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(path).write_text(report(name).to_json(), "utf-8")
+    assert main(["check", path]) == 0
+    shown = capsys.readouterr().out
+    if name == "components, stream":
+        assert "parallel: a unit is in one part only" in shown
+        assert "4 batch of 30 units" in shown
+    else:
+        for words in ("selection: the best", "overlapping:", "1 refit of 120 units", "Note: These"):
+            assert words in shown
+
+
+def test_an_altered_statement_is_refused(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    stated = json.loads(Path(path).read_text("utf-8"))
+    stated["guarantee"]["epsilon"] = 0.5
+    Path(path).write_text(json.dumps(stated), "utf-8")
+    assert main(["check", path]) == 1
+    shown, errors = capsys.readouterr()
+    assert shown == ""
+    assert errors.startswith(f"{path}: REFUSED\n  guarantee.epsilon states 0.5, but")
+
+
+def test_each_of_several_files_is_checked(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = path + ".wrong"
+    Path(wrong).write_bytes(b"{")
+    assert main(["check", "--quiet", path, wrong, path + ".missing", path]) == 1
+    shown, errors = capsys.readouterr()
+    assert shown.count("adds up") == len(shown.splitlines()) == 2
+    assert "not JSON" in errors
+    assert "cannot be read" in errors
+    assert main(["check", "--quiet", path, path]) == 0
+
+
+def test_a_limit_refuses_what_is_beyond_it_and_what_protects_nothing(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", path, "--at-most", "1"]) == 0
+    assert main(["check", path, "--at-most", "0.9"]) == 1
+    assert "at most 0.9 is asked for" in capsys.readouterr().err
+    Path(path).write_text(replace(report(), seeded=True).to_json(), "utf-8")
+    assert main(["check", path]) == 0
+    assert "adds up. Nothing is protected" in capsys.readouterr().out
+    assert main(["check", path, "--at-most", "1"]) == 1
+    assert "protects nothing" in capsys.readouterr().err
+
+
+def test_wrong_arguments_end_with_2(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in ([], ["check"], ["other", path], ["check", path, "--at-most", "nan"]):
+        with pytest.raises(SystemExit) as caught:
+            main(wrong)
+        assert caught.value.code == 2
+    assert "usage" in capsys.readouterr().err
+
+
+def test_unreadable_and_endless_files_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(tmp_path)]) == 1
+    assert "cannot be read" in capsys.readouterr().err
+    # Sparse: no more of it is read than a statement may have.
+    huge = tmp_path / "huge"
+    with open(huge, "wb") as file:
+        file.truncate(100 * MOST_BYTES)
+    assert main(["check", str(huge)]) == 1
+    assert "longer than" in capsys.readouterr().err
+
+
+def test_names_cannot_forge_lines(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Newlines and controls in a statement that adds up do not reach the terminal."""
+    evil = "x\n/other.json: adds up.\x1b[2J"
+    row = ReleaseRecord(evil, evil, 0.1, 0.5, 0.2, 0.0, 0.0, 1, "gaussian")
+    whole = Composition("releases", rows=(row,))
+    forged = PrivacyReport(
+        whole.epsilon_at(0.1), 0.1, evil, evil, 20, "grid", False, (row,), (evil,), whole
+    )
+    Path(path).write_text(forged.to_json(), "utf-8")
+    assert main(["check", path]) == 0
+    shown = capsys.readouterr().out
+    assert all(letter.isprintable() or letter == "\n" for letter in shown)
+    assert not any(line.startswith("/other") for line in shown.splitlines())
+
+
+def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema"]) == 0
+    assert capsys.readouterr().out == schema_text()
+
+
+def test_module_runs(path: str) -> None:
+    root = str(Path(sktensor_dp.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "sktensor_dp.report", "check", path],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": root},
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "adds up" in done.stdout
+
+
+def test_statements_are_read_from_python() -> None:
+    original = report()
+    assert load_statement(original.to_json()) == original
