@@ -10,6 +10,8 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.statistics.units import RowChoice, as_labels, n_groups
 
 __all__ = [
+    "BATCHES_BEFORE",
+    "GROUPS_BEFORE",
     "GROUP_CONSTRAINTS",
     "STREAM_CONSTRAINTS",
     "batch_budget",
@@ -28,6 +30,9 @@ GROUP_CONSTRAINTS: Mapping[str, Iterable[Constraint]] = {
 STREAM_CONSTRAINTS: Mapping[str, Iterable[Constraint]] = {
     "max_batches_per_group": [Number(1, 10**6, integer=True)],
 }
+# What stands for them in files of before.
+GROUPS_BEFORE: Mapping[str, Any] = {"max_rows_per_group": None}
+BATCHES_BEFORE: Mapping[str, Any] = {"max_batches_per_group": 1}
 WHY_NOT = {
     "sample_weight": (
         "how much a row weighs would be read from the data, and the bound on what one unit adds "

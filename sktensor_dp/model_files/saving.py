@@ -116,6 +116,11 @@ class ModelFileMixin(FittedStateMixin):
     """``save`` and ``load``; a subclass declares its fitted attributes in ``_saved_state``."""
 
     _saved_state: ClassVar[SavedState]
+    # Parameters that files and pickles of before lack, by the value that means what they did.
+    _later_parameters: ClassVar[Mapping[str, Any]] = {}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({**self._later_parameters, **state})  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file.
@@ -223,8 +228,11 @@ def _model_in(cls: type, data: bytes) -> Any:
     document, by_name = archives.read_archive(data) if archived else unpack(data)
     _check_heading(cls, document)
     written, names = document["parameters"], _parameter_names(cls)
-    require(isinstance(written, dict) and set(written) == set(names), f"parameters must be {names}")
+    later: Mapping[str, Any] = cls._later_parameters  # type: ignore[attr-defined]
+    known = isinstance(written, dict) and set(names) - later.keys() <= set(written) <= set(names)
+    require(known, f"parameters must be {names}")
     parameters = {name: read_parameter(value) for name, value in written.items()}
+    parameters = {**later, **parameters}
     saved: SavedState = cls._saved_state  # type: ignore[attr-defined]
     arrays = Arrays(by_name)
     state = saved.record.read(document["state"], arrays, "")

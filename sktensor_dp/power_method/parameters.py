@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.forecast import Forecast
 from sktensor_dp.estimator.grouped_rows import (
+    BATCHES_BEFORE,
     GROUP_CONSTRAINTS,
+    GROUPS_BEFORE,
     STREAM_CONSTRAINTS,
     batch_budget,
     check_same_unit,
@@ -72,6 +74,7 @@ def reads_batches(estimator: Any) -> bool:
 class ComponentParameters(PrivateEstimatorMixin):
     """Parameters of a tensor power method, and the plans they make with public sizes."""
 
+    _later_parameters: ClassVar[Mapping[str, Any]] = {**GROUPS_BEFORE, **BATCHES_BEFORE}
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "moment": [OneOf("raw", "single_topic", "gaussian_mixture")],

@@ -10,7 +10,9 @@ import scipy.sparse as sp
 
 from sktensor_dp.estimator.base import NONE, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.grouped_rows import (
+    BATCHES_BEFORE,
     GROUP_CONSTRAINTS,
+    GROUPS_BEFORE,
     STREAM_CONSTRAINTS,
     batch_budget,
     check_same_batches,
@@ -45,6 +47,11 @@ class TopicParameters(PrivateEstimatorMixin):
     """Parameters of a topic model, and the plan they make with public sizes."""
 
     _unit = "document"
+    _later_parameters: ClassVar[Mapping[str, Any]] = {
+        "group_rows": "auto",
+        **GROUPS_BEFORE,
+        **BATCHES_BEFORE,
+    }
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "doc_topic_prior": [Number(0, LARGEST_PRIOR), NONE],

@@ -11,7 +11,12 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin
-from sktensor_dp.estimator.grouped_rows import GROUP_CONSTRAINTS, checked_groups, row_choice
+from sktensor_dp.estimator.grouped_rows import (
+    GROUP_CONSTRAINTS,
+    GROUPS_BEFORE,
+    checked_groups,
+    row_choice,
+)
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -50,6 +55,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
 
     _unit = "document"
     vocabulary_: dict[str, int]
+    _later_parameters: ClassVar[Mapping[str, Any]] = GROUPS_BEFORE
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "input": [OneOf("content", "filename", "file")],
         "encoding": [InstanceOf(str)],
