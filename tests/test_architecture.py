@@ -50,23 +50,15 @@ CORE: dict[str, tuple[str, ...]] = {
     "composition": ("privacy.plan",),
     "written_statement": ("privacy.composition", "privacy.plan", "privacy.selection"),
     "report": (
-        "privacy.composition",
-        "privacy.shares",
-        "privacy.tables",
+        *("privacy.composition", "privacy.shares", "privacy.tables"),
         "privacy.written_statement",
     ),
     "statement_schema": ("exceptions",),
     # It reads what anyone may have written, and adds it up without data or noise.
     "statement_check": (
-        "exceptions",
-        "privacy.composition",
-        "privacy.piecewise.piecewise_deviation",
-        "privacy.plan",
-        "privacy.report",
-        "privacy.selection",
-        "privacy.statement_schema",
-        "privacy.tables",
-        "privacy.written_statement",
+        *("exceptions", "privacy.piecewise.piecewise_deviation"),
+        *("privacy.composition", "privacy.plan", "privacy.report", "privacy.selection"),
+        *("privacy.statement_schema", "privacy.tables", "privacy.written_statement"),
     ),
     "mixture": (),
     "ledger": ("exceptions", "privacy.mixture", "privacy.plan"),
@@ -115,12 +107,8 @@ BESIDE = {
     "published": ("privacy.calibration", "privacy.noise"),
     "budget": ("privacy.accountant", "privacy.sqlite_ledger"),
     "report": (
-        "privacy.composition",
-        "privacy.report",
-        "privacy.statement_check",
-        "privacy.statement_schema",
-        "privacy.tables",
-        "privacy.written_statement",
+        *("privacy.composition", "privacy.report", "privacy.statement_check"),
+        *("privacy.statement_schema", "privacy.tables", "privacy.written_statement"),
     ),
 }
 # Functions of public numbers: a threshold checked before anything is charged, and how much
@@ -130,7 +118,10 @@ EXTRA_NAMES = {
     "privacy.piecewise.piecewise_deviation",
 }
 # Functions that turn what the caller passed into validated raw data, and compute nothing.
-DATA_WRAPPERS = {"as_counts", "as_entries", "as_samples", "call_foreign", "read", "read_each"}
+DATA_WRAPPERS = {
+    *("as_counts", "as_entries", "as_labels", "as_samples", "call_foreign", "read", "read_each"),
+    *("in_order", "n_groups", "rows_of_places", "split_chunk"),
+}
 LEGACY_NUMPY = {"seed", "random", "normal", "standard_normal", "rand", "randn", "randint"}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sktensor_dp.estimator.parameters import Constraint, Number, OneOf
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
-from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.selection import secret_keys
 from sktensor_dp.statistics.units import RowChoice, as_labels, n_groups
 
 __all__ = [
@@ -73,10 +73,7 @@ def unit_of(row: str, grouped: bool) -> str:
 
 def row_choice(most: int | None) -> RowChoice | None:
     """How many rows of a group are read, and the secret keys that they are chosen by."""
-    if most is None:
-        return None
-    source = NoiseSource()
-    return int(most), lambda size: source.integers(2**63, size)
+    return None if most is None else (int(most), secret_keys)
 
 
 def batch_budget(epsilon: float, delta: float, n_batches: int) -> tuple[float, float]:

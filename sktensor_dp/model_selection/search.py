@@ -117,8 +117,7 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         Seeds the positions of held-out rows, which are public. Never noise, candidates or
         their number.
     verbose : int, default=0
-        Whether to say on standard error that the search was charged and has ended; nothing
-        in between.
+        Whether to say on standard error that the search begins and ends, and nothing else.
 
     Attributes
     ----------
@@ -135,11 +134,6 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         Number of features, where the best estimator has it.
     feature_names_in_ : ndarray of shape (n_features,)
         Names of features, where the best estimator has them.
-
-    Raises
-    ------
-    BudgetError
-        If the accountant has too little left; nothing has been read then.
 
     See Also
     --------
@@ -179,8 +173,6 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
     >>> search = PrivateSearchCV(
     ...     mixture, {"data_norm": [8.0, 500.0]}, score_bounds=(-20.0, 0.0), epsilon=2.0
     ... ).fit(X)
-    >>> search.transform(X[:3]).shape
-    (3, 2)
     >>> search.privacy_report_.epsilon
     2.0
     """
@@ -253,8 +245,8 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
             If an argument is not supported, or the estimator takes no groups.
         ValueError
             If a parameter, a listed value of one or `groups` is wrong or a step would leak (no
-            budget is spent then), or if the estimator refuses a candidate that was drawn or the
-            data, after the search was charged.
+            budget is spent then), or, after the charge, if the estimator refuses the data or a
+            candidate that was drawn.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """

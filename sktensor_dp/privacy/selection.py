@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_mu
@@ -23,6 +24,7 @@ from sktensor_dp.privacy.plan import PrivacyCost
 
 __all__ = [
     "SecretTrials",
+    "secret_keys",
     "selection_delta",
     "selection_epsilon",
     "stop_probability",
@@ -34,6 +36,11 @@ __all__ = [
 STEPS = 2**53
 # Roots are found to some 1e-12; a trial gets this much less than the root.
 SHORT = 1e-9
+
+
+def secret_keys(size: int) -> NDArray[np.uint64]:
+    """Random numbers by whose order units are chosen; nobody else learns them."""
+    return NoiseSource().integers(2**63, size)
 
 
 def stop_probability(n_trials: float) -> float:

@@ -185,7 +185,7 @@ class PrivateSpectralLDA(
         check_arguments(self, unsupported)
         witness = self._witness()
         X = witness._validated(X, reset=True)
-        return self._live(self._planned_fit(self._chunks(X, groups), columns_of(witness)))
+        return self._live(self._planned_fit(self._as_chunks(X, groups), columns_of(witness)))
 
     def fit_chunks(
         self, source: Iterable[Any], *, n_samples: int, n_features: int
@@ -273,10 +273,10 @@ class PrivateSpectralLDA(
         if stream is None:
             witness = self._witness()
             X = witness._validated(X, reset=True)
-            chunks = self._chunks(X, groups)
+            chunks = self._as_chunks(X, groups)
             return self._live(self._planned_fit(chunks, columns_of(witness), begins=True))
         X = self._validated(X, reset=False)
-        planned = self._planned_batch(self._chunks(X, groups), stream, self.clip_norm_)
+        planned = self._planned_batch(self._as_chunks(X, groups), stream, self.clip_norm_)
         return self._live(planned)
 
     def forecast(

@@ -97,7 +97,7 @@ class TopicParameters(PrivateEstimatorMixin):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _chunks(self, X: Any, groups: Any) -> CountChunks:
+    def _as_chunks(self, X: Any, groups: Any) -> CountChunks:
         """Validated documents, of groups where labels are given."""
         labels = checked_groups(groups, X.shape[0])
         return CountChunks(X, *X.shape, groups=labels, choice=row_choice(self.max_rows_per_group))

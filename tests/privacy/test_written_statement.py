@@ -36,7 +36,7 @@ from sktensor_dp.privacy.written_statement import norm_of
 SCHEMA = json.loads(schema_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 ROOT = Path(sktensor_dp.__file__).parents[1]
-FORMER = ROOT / "tests" / "model_files" / "v1"
+FORMER = ROOT / "tests" / "model_files" / "files" / "v1"
 
 
 @functools.cache
@@ -266,7 +266,7 @@ def test_reports_in_files_of_before_load_and_their_statements_are_refused(name: 
 
 
 def test_pickled_reports_of_before_are_whole() -> None:
-    pickled = (ROOT / "tests" / "pickles" / "topics.pickle").read_bytes()
+    pickled = (ROOT / "tests" / "model_files" / "pickles" / "topics.pickle").read_bytes()
     report = pickle.loads(pickled).privacy_report_
     assert report.composition is None
     assert json.loads(report.to_json())["composition"]["kind"] == "unrecorded"
