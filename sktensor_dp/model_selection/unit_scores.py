@@ -231,7 +231,9 @@ def _predictions(estimator: Any, X: Any) -> Any:
     if found.ndim == 2 and found.shape[1] == 1:
         return found[:, 0]
     if found.ndim != 1:
-        raise ValueError(f"predict must return one value per row, got shape {found.shape}.")
+        raise ValueError(
+            f"predict must return one value per row, got an array of {found.ndim} dimensions."
+        )
     return found
 
 

@@ -1,7 +1,9 @@
 """PrivateCountVectorizer with groups: persons with several texts are what is protected."""
 
 import math
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -154,6 +156,13 @@ def test_wrong_labels_are_refused_unspent_and_unseen(groups, message):
     assert SECRET not in str(error.value)
     assert "4" not in str(error.value).replace("float64", "")
     assert budget.entries == ()
+
+
+def test_the_page_on_topics_of_persons_runs_as_printed(capsys):
+    page = Path(__file__).parents[2] / "docs" / "topics.md"
+    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(example, "example", "exec"), {})
+    assert capsys.readouterr().out == "group of documents\n"
 
 
 @pytest.mark.parametrize("fit", ["fit", "fit_transform"])
