@@ -12,7 +12,7 @@ from sklearn.utils import indexable
 from sktensor_dp.estimator.grouped_rows import checked_groups
 from sktensor_dp.statistics.reading import call_foreign, read
 from sktensor_dp.statistics.scores import HeldOutChunks
-from sktensor_dp.statistics.units import in_order
+from sktensor_dp.statistics.units import Units
 
 __all__ = [
     "answers",
@@ -53,7 +53,7 @@ def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunks:
     """Rows to be scored, which lie unit by unit where they have labels of groups."""
     if labels is None:
         return HeldOutChunks(X, y, n_rows(X))
-    order, groups = in_order(np.unique(labels, return_inverse=True)[1])
+    order, groups = Units.gathered(labels)
     if order is not None:
         X, y = take(X, order), take(y, order)
     return HeldOutChunks(X, y, groups.n, groups)

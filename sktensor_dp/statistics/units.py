@@ -49,6 +49,11 @@ class Units:
         """Every row a unit."""
         return cls(np.arange(n_rows + 1))
 
+    @classmethod
+    def gathered(cls, labels: NDArray[Any]) -> "tuple[Integers | None, Units]":
+        """Rows group by group in the order of labels, or None where they lie so already."""
+        return in_order(np.unique(labels, return_inverse=True)[1])
+
     @property
     def n(self) -> int:
         """Number of units."""
