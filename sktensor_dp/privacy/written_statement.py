@@ -85,7 +85,7 @@ class Reported(Protocol):
 
 def written(report: Reported) -> dict[str, Any]:
     """Return the statement as plain values; infinity is a float."""
-    known = report.neighbours in RELATIONS
+    known, number = report.neighbours in RELATIONS, report.n_units
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -94,7 +94,7 @@ def written(report: Reported) -> dict[str, Any]:
         "unit": {
             "name": report.unit,
             "in_words": UNITS.get(report.unit, f"One {report.unit}."),
-            "number": report.n_units,
+            "number": number if isinstance(number, float) else int(number),
             "number_is": "released" if report.neighbours == "add_remove" else "public",
         },
         "neighbours": {

@@ -292,6 +292,7 @@ def test_numbers_of_numpy_are_written_as_numbers() -> None:
     whole = Composition("releases", rows=(row,))
     epsilon = whole.epsilon_at(1e-6)
     report = PrivacyReport(
-        np.float64(epsilon), 1e-6, "document", "replace_one", 20, "grid", False, (row,), (), whole
-    )
+        np.float64(epsilon), 1e-6, "document", "replace_one", np.int64(20), "grid", False, (row,),
+        (), whole,
+    )  # fmt: skip
     assert checked(report) == report

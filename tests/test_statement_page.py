@@ -1,0 +1,43 @@
+"""docs/statement.md shows a statement as a fit makes it."""
+
+import json
+import re
+
+from write_statement_page import PAGE, blocks, written
+
+from sktensor_dp.privacy.composition import Kind
+from sktensor_dp.privacy.statement_check import load_statement
+from sktensor_dp.privacy.statement_schema import schema_text
+
+TEXT = PAGE.read_text("utf-8")
+AGAIN = "run `python tests/write_statement_page.py`"
+# Digits beyond it may differ with the machine's arithmetic.
+NUMBER = re.compile(r"-?\d+\.\d{8,}(?:e-?\d+)?")
+
+
+def rounded(page: str) -> str:
+    return NUMBER.sub(lambda found: f"{float(found[0]):.8g}", page)
+
+
+def test_the_statement_is_what_a_fit_gives() -> None:
+    assert rounded(written(TEXT, blocks())) == rounded(TEXT), AGAIN
+
+
+def test_the_statement_on_the_page_adds_up() -> None:
+    (text,) = re.findall(r"```json\n(.*?)```", TEXT, flags=re.DOTALL)
+    report = load_statement(text)
+    assert (report.unit, report.n_units) == ("document", 20_000)
+    assert len(report.rows) == 5
+
+
+def test_the_page_explains_what_the_schema_has() -> None:
+    schema = json.loads(schema_text())
+    for kind in [*Kind.__args__, "unrecorded"]:
+        assert f"| `{kind}` |" in TEXT
+    unit = schema["properties"]["unit"]["properties"]["name"]
+    for name in unit["examples"]:
+        assert f"| `{name}` |" in TEXT
+    # Fields that the table of questions names are those of statements.
+    for name in ("in_words", "zcdp_rho", "rdp", "sampler", "seeded", "share", "unit_costs"):
+        assert f"`{name}`" in TEXT or f".{name}`" in TEXT
+        assert f'"{name}"' in schema_text()

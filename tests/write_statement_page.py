@@ -1,0 +1,81 @@
+"""The filled-in statement of docs/statement.md, made by a fit.
+
+Run as a program, it writes the page's blocks anew: ``python tests/write_statement_page.py``.
+All that the statement holds is public numbers here, the clip included: every fit gives the same.
+"""
+
+import contextlib
+import io
+import json
+import re
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sktensor_dp import PrivateSpectralLDA
+from sktensor_dp.report import main
+
+PAGE = Path(__file__).parents[1] / "docs" / "statement.md"
+BLOCK = r"(?<=<!-- {} -->\n\n).*?(?=\n\n<!-- end -->)"
+COUNTS = np.random.default_rng(0).poisson(1.0, (20_000, 50)).astype(float)
+
+
+def statement() -> str:
+    """What a fit of topics states."""
+    model = PrivateSpectralLDA(
+        5, clip_norm={"counts": 8.0, "triples": 8.0}, n_refinements=1, epsilon=1.0
+    )
+    with warnings.catch_warnings():
+        # Whether topics are found in noise does not matter here.
+        warnings.simplefilter("ignore")
+        return model.fit(COUNTS).privacy_report_.to_json()
+
+
+def shown(text: str) -> str:
+    """The statement with short lines: what has no inner list or object takes one."""
+
+    def lines(value: Any, indent: str) -> str:
+        flat = json.dumps(value, ensure_ascii=False)
+        if len(indent + flat) <= 150 or not isinstance(value, dict | list):
+            return flat
+        deeper = indent + "  "
+        if isinstance(value, list):
+            inner = [deeper + lines(item, deeper) for item in value]
+            return "[\n" + ",\n".join(inner) + f"\n{indent}]"
+        inner = [f"{deeper}{json.dumps(key)}: {lines(item, deeper)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(inner) + f"\n{indent}}}"
+
+    return lines(json.loads(text), "")
+
+
+def command(text: str) -> str:
+    """What the command says of it."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("statement.json").write_text(text, encoding="utf-8")
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            main(["check", "statement.json"])
+    return output.getvalue().rstrip()
+
+
+def blocks() -> dict[str, str]:
+    """What stands between the marks of the page."""
+    text = statement()
+    return {
+        "made by a fit": f"```json\n{shown(text)}\n```",
+        "made by the command": f"```\n{command(text)}\n```",
+    }
+
+
+def written(page: str, made: dict[str, str]) -> str:
+    """The page with its blocks replaced."""
+    for name, block in made.items():
+        page = re.sub(BLOCK.format(name), lambda _, block=block: block, page, flags=re.DOTALL)
+    return page
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text("utf-8"), blocks()), encoding="utf-8")
