@@ -44,7 +44,6 @@ CORE: dict[str, tuple[str, ...]] = {
     "noise": ("exceptions", "privacy.opendp_sampling", "privacy.sampling"),
     "calibration": (),
     "plan": ("privacy.calibration",),
-    "blocks": ("exceptions",),
     "shares": ("privacy.calibration", "privacy.plan"),
     "tables": (),
     "composition": ("privacy.plan",),
@@ -66,7 +65,6 @@ CORE: dict[str, tuple[str, ...]] = {
     "statement": ("privacy.ledger", "privacy.shares", "privacy.tables"),
     "accountant": (
         "exceptions",
-        "privacy.blocks",
         "privacy.calibration",
         "privacy.ledger",
         "privacy.plan",

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,7 +37,7 @@ from sktensor_dp.completion.plan import (
 )
 from sktensor_dp.completion.slice_recipes import fit_slices
 from sktensor_dp.completion.worst_case import worst_neighbours
-from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
+from sktensor_dp.estimator.base import NONE, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.forecast import former_name
 from sktensor_dp.estimator.grouped_rows import check_arguments
 from sktensor_dp.estimator.hooks import Neighbours
@@ -219,9 +220,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         random_state = check_random_state(self.random_state)
         options = ModelOptions(ranks, self._full_core, random_state, self.regularization)
 
-        def recipe(curator: Any) -> Fitted:
-            return fit(curator, plan, options)
-
+        recipe = partial(fit, plan=plan, options=options)
         known = {**columns_of(witness), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         return PlannedFit(kind, chunks, plan.releases, recipe, known, how, cautions)
 

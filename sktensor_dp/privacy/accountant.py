@@ -2,16 +2,18 @@
 
 import math
 import os
+import warnings
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any
 
-from sktensor_dp.exceptions import BudgetError, LedgerError
-from sktensor_dp.privacy.blocks import OpenBlocks
+from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.ledger import (
     Ledger,
     LedgerEntry,
     MemoryLedger,
+    Receipt,
     Spending,
     charges_of,
     check_one_unit,
@@ -25,30 +27,14 @@ __all__ = ["BudgetAccountant", "LedgerEntry", "Receipt", "active_accountant", "c
 # Bisections of what remains beside pure charges: a part in 2**10 of it may be left lying.
 HALVINGS = 10
 
-_active: "OpenBlocks[BudgetAccountant]" = OpenBlocks("accountants")
+# Of the calling thread, the innermost last; one that another thread opened is not seen.
+_open: "ContextVar[tuple[BudgetAccountant, ...]]" = ContextVar("accountants", default=())
 
 
 def active_accountant() -> "BudgetAccountant | None":
     """Return the accountant of the innermost ``with BudgetAccountant(...)`` block."""
-    # Blocks are those of the calling thread; one that another thread opened is not seen.
-    return _active.innermost
-
-
-class Receipt:
-    """Proof that a fit was charged; takes down what its releases were."""
-
-    def __init__(self, ledger: Ledger, fit: int) -> None:
-        self._ledger = ledger
-        self.fit = fit
-        self._largest: dict[str, float] = {}
-
-    def released(self, name: str, sensitivity: float, sigma: float) -> None:
-        """Take down sensitivity and sigma, public numbers, of a release about to be made."""
-        # Of several uses the ledger keeps the one of largest sensitivity (the cost fixes the ratio
-        # of the two), so equal ones cost one write.
-        if not sensitivity <= self._largest.get(name, -math.inf):
-            self._ledger.describe(self.fit, name, sensitivity, sigma)
-            self._largest[name] = sensitivity
+    blocks = _open.get()
+    return blocks[-1] if blocks else None
 
 
 class BudgetAccountant:
@@ -359,11 +345,25 @@ class BudgetAccountant:
             )
 
     def __enter__(self) -> "BudgetAccountant":
-        _active.enter(self)
+        _open.set((*_open.get(), self))
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
-        _active.leave(self)
+        # Its own block, whichever were entered since: a generator that yields inside a block is
+        # left when it goes on or is collected, in the midst of its caller's blocks. One that is
+        # left in another context than it was entered in has nothing to close there.
+        blocks = _open.get()
+        places = [place for place, other in enumerate(blocks) if other is self]
+        if not places:
+            return
+        _open.set((*blocks[: places[-1]], *blocks[places[-1] + 1 :]))
+        if blocks[-1] is not self:
+            warnings.warn(
+                "A block of a BudgetAccountant was left before a later one: fits since then "
+                "were charged to the later one. Pass accountant= where blocks are interleaved.",
+                PrivacyLeakWarning,
+                stacklevel=2,
+            )
 
     def __sklearn_clone__(self) -> "BudgetAccountant":
         return self

@@ -26,6 +26,7 @@ __all__ = [
     "Ledger",
     "LedgerEntry",
     "MemoryLedger",
+    "Receipt",
     "Spending",
     "charges_of",
     "check_one_unit",
@@ -297,3 +298,20 @@ def charges_of(plan: ReleasePlan, spender: str, unit: str = "") -> list[LedgerEn
         LedgerEntry(spender, planned.name, planned.uses * plan.repeats, planned.cost, unit)
         for planned in plan.releases
     ]
+
+
+class Receipt:
+    """Proof that a fit was charged; takes down what its releases were."""
+
+    def __init__(self, ledger: Ledger, fit: int) -> None:
+        self._ledger = ledger
+        self.fit = fit
+        self._largest: dict[str, float] = {}
+
+    def released(self, name: str, sensitivity: float, sigma: float) -> None:
+        """Take down sensitivity and sigma, public numbers, of a release about to be made."""
+        # Of several uses the ledger keeps the one of largest sensitivity (the cost fixes the ratio
+        # of the two), so equal ones cost one write.
+        if not sensitivity <= self._largest.get(name, -math.inf):
+            self._ledger.describe(self.fit, name, sensitivity, sigma)
+            self._largest[name] = sensitivity

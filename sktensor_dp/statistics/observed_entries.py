@@ -210,6 +210,8 @@ class SliceChunks(_Range):
         Sorted by unit.
     values : ndarray of shape (n_distinct,)
         Clamped, minus the middle of the bounds.
+    units : ndarray of shape (n_distinct,)
+        Unit of each entry.
     half, middle : float
         Half of the width R of the bounds, and their middle; public.
     n_units : int
@@ -237,15 +239,11 @@ class SliceChunks(_Range):
         first[1:] = (coordinates[1:] != coordinates[:-1]).any(axis=1)
         group = np.cumsum(first) - 1
         self.coordinates = coordinates[first]
+        self.units = self.coordinates[:, unit_mode]
         size = len(self.coordinates)
         totals = np.bincount(group, weights=values, minlength=size)
         means = totals / np.bincount(group, minlength=size)
         self.values = np.clip(means, -self.half, self.half)
-
-    @property
-    def units(self) -> Integers:
-        """Unit of each entry, of shape (n_distinct,)."""
-        return self.coordinates[:, self.unit_mode]
 
     def __iter__(self) -> Iterator["SliceChunks"]:
         yield self
