@@ -261,8 +261,10 @@ def test_documents_and_samples_are_read_in_parts_of_their_own_memory(seed):
                 assert max(part.shape[0] for part in parts) <= UNITS_AT_ONCE
                 stacked = sp.vstack(parts).toarray()
                 np.testing.assert_array_equal(stacked, X.toarray())
-            held, seen = (m.data if sp.issparse(m) else m for m in (source, next(iter(whole)).X))
-            assert np.shares_memory(held, seen)
+            held, *seen = (
+                m.data if sp.issparse(m) else m for m in (source, *(chunk.X for chunk in whole))
+            )
+            assert all(np.shares_memory(held, part) for part in seen)
             assert next(iter(whole)) is next(iter(whole))  # with the norms it has computed
 
 
