@@ -10,7 +10,7 @@ at least 400 (Fisher information 1 of a Laplace location) against a threshold of
 import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
-from itertools import pairwise
+from itertools import pairwise, product
 
 import mpmath
 import numpy as np
@@ -23,10 +23,15 @@ from sktensor_dp.privacy import sampling
 from sktensor_dp.privacy.sampling import GAUSSIAN, LAPLACE, MAX_MAGNITUDE, Law, rounded_samples
 
 N, ALPHA = 2**20, 1e-6
-LAWS = [
-    pytest.param(GAUSSIAN, stats.norm, id="gaussian"),
-    pytest.param(LAPLACE, stats.laplace, id="laplace"),
-]
+FAMILIES = {GAUSSIAN: stats.norm, LAPLACE: stats.laplace}
+
+
+def on_grids(bits: list[int]) -> list[tuple[Law, int]]:
+    return list(product(FAMILIES, bits))
+
+
+def label(part: Law | int) -> str:
+    return part.name if isinstance(part, Law) else str(part)
 
 
 def source(seed: int) -> Callable[[int], np.ndarray]:
@@ -66,11 +71,9 @@ def kolmogorov(samples: np.ndarray, law: stats.rv_continuous, bits: int) -> floa
     return float(distance * math.sqrt(samples.size))
 
 
-@pytest.mark.parametrize("bits", [12, 35, 36, 51])
-@pytest.mark.parametrize(("law", "family"), LAWS)
-def test_law_is_accepted_and_wrong_ones_are_rejected(
-    law: Law, family: stats.rv_continuous, bits: int, seed: int
-) -> None:
+@pytest.mark.dealt("law,bits", on_grids([12, 35, 36, 51]), ids=label)
+def test_law_is_accepted_and_wrong_ones_are_rejected(law: Law, bits: int, seed: int) -> None:
+    family = FAMILIES[law]
     samples = rounded_samples(law, N, bits, source(seed))
     width = 2 ** (bits - 4)
     assert kolmogorov(samples, family(), bits) < kolmogi(ALPHA)
@@ -81,19 +84,16 @@ def test_law_is_accepted_and_wrong_ones_are_rejected(
             assert probability_of_chi_square(samples, wrong, bits, width) < ALPHA
 
 
-@pytest.mark.parametrize("bits", [0, 1, 2, 3])
-@pytest.mark.parametrize(("law", "family"), LAWS)
-def test_every_integer_of_a_coarse_grid_has_its_probability(
-    law: Law, family: stats.rv_continuous, bits: int, seed: int
-) -> None:
+@pytest.mark.dealt("law,bits", on_grids([0, 1, 2, 3]), ids=label, at_once=3)
+def test_every_integer_of_a_coarse_grid_has_its_probability(law: Law, bits: int, seed: int) -> None:
+    family = FAMILIES[law]
     samples = rounded_samples(law, N, bits, source(seed))
     assert probability_of_chi_square(samples, family(), bits, 1) > ALPHA
     # Rounding down instead would move a tenth of the mass and more.
     assert probability_of_chi_square(samples + 1, family(), bits, 1) < ALPHA
 
 
-@pytest.mark.parametrize("bits", [24, 35, 36, 44, 51])
-@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=lambda law: law.name)
+@pytest.mark.dealt("law,bits", on_grids([24, 35, 36, 44, 51]), ids=label, at_once=2)
 def test_low_bits_are_uniform_and_independent_of_the_rest(law: Law, bits: int, seed: int) -> None:
     samples = rounded_samples(law, N, bits, source(seed))
     for low in (samples & 255, samples[np.abs(samples) < 2**bits] >> 3 & 255):
@@ -102,10 +102,10 @@ def test_low_bits_are_uniform_and_independent_of_the_rest(law: Law, bits: int, s
     assert stats.chisquare(pairs).pvalue > ALPHA
     # Each bit of the magnitude is as frequent on both sides: the difference of two shares of
     # N / 2 numbers has a standard error of 1 / sqrt(N) at most, and there are 51 bits.
-    magnitude, negative = np.abs(samples), samples < 0
+    sides = -samples[samples < 0], samples[samples >= 0]
     for bit in range(bits):
-        odd = (magnitude >> bit & 1).astype(bool)
-        assert abs(odd[negative].mean() - odd[~negative].mean()) < 5.7 / math.sqrt(N)
+        shares = [np.count_nonzero(side & 1 << bit) / side.size for side in sides]
+        assert abs(shares[0] - shares[1]) < 5.7 / math.sqrt(N)
 
 
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=lambda law: law.name)
