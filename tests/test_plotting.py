@@ -34,9 +34,9 @@ def visible_texts(figure):
     return [(text.get_text(), text.get_window_extent(renderer)) for text in shown]
 
 
-@pytest.mark.dealt(
-    "long_words,n_topics", list(itertools.product([False, True], [1, 2, 3, 5, 7, 10, 20]))
-)
+@pytest.mark.dealt
+@pytest.mark.parametrize("n_topics", [1, 2, 3, 5, 7, 10, 20])
+@pytest.mark.parametrize("long_words", [False, True])
 def test_no_text_overlaps_or_leaves_the_figure(n_topics, long_words, seed):
     names = [("w" * 60 if long_words else "word") + str(i) for i in range(40)]
     weights = np.random.default_rng(seed).random(n_topics) + 0.01

@@ -45,6 +45,7 @@ def assert_law(samples: np.ndarray, law: stats.rv_continuous) -> None:
     assert distance * math.sqrt(samples.size) < kolmogi(1e-6)
 
 
+@pytest.mark.dealt(2)
 @pytest.mark.parametrize("mu", [0.02, 0.7, 30.0])
 @pytest.mark.parametrize("sampler", ["grid", "float"])
 @pytest.mark.usefixtures("seeded")
@@ -56,6 +57,7 @@ def test_gaussian_law(mu: float, sampler: str) -> None:
     assert_scale((noise * mu) ** 2, math.sqrt(2))
 
 
+@pytest.mark.dealt(2)
 @pytest.mark.parametrize("epsilon", [0.02, 0.7, 30.0])
 @pytest.mark.parametrize("sampler", ["grid", "float"])
 @pytest.mark.usefixtures("seeded")

@@ -10,7 +10,7 @@ at least 400 (Fisher information 1 of a Laplace location) against a threshold of
 import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
-from itertools import pairwise, product
+from itertools import pairwise
 
 import mpmath
 import numpy as np
@@ -24,14 +24,7 @@ from sktensor_dp.privacy.sampling import GAUSSIAN, LAPLACE, MAX_MAGNITUDE, Law, 
 
 N, ALPHA = 2**20, 1e-6
 FAMILIES = {GAUSSIAN: stats.norm, LAPLACE: stats.laplace}
-
-
-def on_grids(bits: list[int]) -> list[tuple[Law, int]]:
-    return list(product(FAMILIES, bits))
-
-
-def label(part: Law | int) -> str:
-    return part.name if isinstance(part, Law) else str(part)
+every_law = pytest.mark.parametrize("law", FAMILIES, ids=lambda law: law.name)
 
 
 def source(seed: int) -> Callable[[int], np.ndarray]:
@@ -71,7 +64,9 @@ def kolmogorov(samples: np.ndarray, law: stats.rv_continuous, bits: int) -> floa
     return float(distance * math.sqrt(samples.size))
 
 
-@pytest.mark.dealt("law,bits", on_grids([12, 35, 36, 51]), ids=label)
+@pytest.mark.dealt
+@pytest.mark.parametrize("bits", [12, 35, 36, 51])
+@every_law
 def test_law_is_accepted_and_wrong_ones_are_rejected(law: Law, bits: int, seed: int) -> None:
     family = FAMILIES[law]
     samples = rounded_samples(law, N, bits, source(seed))
@@ -84,7 +79,9 @@ def test_law_is_accepted_and_wrong_ones_are_rejected(law: Law, bits: int, seed: 
             assert probability_of_chi_square(samples, wrong, bits, width) < ALPHA
 
 
-@pytest.mark.dealt("law,bits", on_grids([0, 1, 2, 3]), ids=label, at_once=3)
+@pytest.mark.dealt(3)
+@pytest.mark.parametrize("bits", [0, 1, 2, 3])
+@every_law
 def test_every_integer_of_a_coarse_grid_has_its_probability(law: Law, bits: int, seed: int) -> None:
     family = FAMILIES[law]
     samples = rounded_samples(law, N, bits, source(seed))
@@ -93,7 +90,9 @@ def test_every_integer_of_a_coarse_grid_has_its_probability(law: Law, bits: int,
     assert probability_of_chi_square(samples + 1, family(), bits, 1) < ALPHA
 
 
-@pytest.mark.dealt("law,bits", on_grids([24, 35, 36, 44, 51]), ids=label, at_once=2)
+@pytest.mark.dealt(2)
+@pytest.mark.parametrize("bits", [24, 35, 36, 44, 51])
+@every_law
 def test_low_bits_are_uniform_and_independent_of_the_rest(law: Law, bits: int, seed: int) -> None:
     samples = rounded_samples(law, N, bits, source(seed))
     for low in (samples & 255, samples[np.abs(samples) < 2**bits] >> 3 & 255):
@@ -108,7 +107,7 @@ def test_low_bits_are_uniform_and_independent_of_the_rest(law: Law, bits: int, s
         assert abs(shares[0] - shares[1]) < 5.7 / math.sqrt(N)
 
 
-@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=lambda law: law.name)
+@every_law
 def test_tables_are_those_of_the_density(law: Law) -> None:
     with mpmath.workdps(80):
         energy = {"gaussian": lambda y: y * y / 2048, "laplace": lambda y: y / 32}[law.name]
@@ -142,7 +141,7 @@ def test_tables_do_not_depend_on_the_decimal_context() -> None:
         assert np.array_equal(fresh.bounds, GAUSSIAN.bounds)
 
 
-@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=lambda law: law.name)
+@every_law
 def test_double_precision_decides_as_decimal_numbers_do(law: Law, seed: int) -> None:
     words = source(seed)
     word = words(400)
@@ -159,7 +158,7 @@ ZEROS, ONES = 0, 2**64 - 1
 
 
 @pytest.mark.parametrize("bits", [20, 51])
-@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=lambda law: law.name)
+@every_law
 @pytest.mark.parametrize(("rest", "side"), [(ZEROS, 0), (ONES, 1)])
 def test_tied_choices_are_decided_by_further_bits(
     law: Law, bits: int, rest: int, side: int
@@ -215,7 +214,7 @@ def test_magnitudes_beyond_all_use_are_reported_as_the_largest(
     )
 
 
-@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=lambda law: law.name)
+@every_law
 def test_forced_decisions_leave_the_law_as_it_is(
     law: Law, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -226,7 +225,7 @@ def test_forced_decisions_leave_the_law_as_it_is(
     assert kolmogorov(samples, family, 12) < kolmogi(ALPHA)
 
 
-@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=lambda law: law.name)
+@every_law
 def test_few_words_are_used(law: Law, seed: int) -> None:
     counts = []
     inner = source(seed)

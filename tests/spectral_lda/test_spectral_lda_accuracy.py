@@ -87,6 +87,7 @@ SMALL = {
 }  # fmt: skip
 
 
+@pytest.mark.dealt(2)
 @pytest.mark.parametrize("case", SMALL)
 def test_every_perturbation_finds_topics(seed, case):
     parameters, bound = SMALL[case]
@@ -99,6 +100,7 @@ def test_every_perturbation_finds_topics(seed, case):
         assert sum(row.epsilon * row.uses for row in rows) == pytest.approx(lda.epsilon)
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("n_refinements", ["auto", 0, 2])
 def test_long_documents_over_many_words(seed, n_refinements):
     X, topics = single_topic_documents(5000, 400, 5, 60, seed, concentration=0.05)
@@ -165,6 +167,7 @@ def test_clipping_hardly_biases_the_topics_of_lda(seed):
 # -------------------------------------------------------------------- streams
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize(
     ("d", "n", "epsilon", "concentration", "bound"),
     [
@@ -191,6 +194,7 @@ def test_every_batch_of_a_stream_helps(seed, d, n, epsilon, concentration, bound
 # ---------------------------------------------------------------------- clips
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_noise_in_a_histogram_of_norms_is_not_taken_for_long_documents(seed, delta):
     """Documents have 3 tokens, so a limit beyond 10 was found in empty bins."""

@@ -62,6 +62,7 @@ def neighbours(X, row):
     return X, Y
 
 
+@pytest.mark.dealt(3)
 @pytest.mark.parametrize(("long", "short"), [(1e3, 1.0), (1e6, 1.0), (1e8, 1.0), (1.0, 1e-7)])
 @pytest.mark.parametrize("limit", [1e-9, 1.0, 1e6])
 def test_whitened_triples_of_rows_of_any_length_move_by_the_sensitivity(long, short, limit, seed):
