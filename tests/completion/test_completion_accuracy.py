@@ -132,7 +132,8 @@ def test_equal_coordinates(unit, seed):
     rng = np.random.default_rng(seed)
     shape = (30, 20)
     X = np.argwhere(np.ones(shape))
-    T = rng.standard_normal(30)[X[:, 0]] + rng.standard_normal(20)[X[:, 1]]
+    effects = rng.standard_normal(30), rng.standard_normal(20)
+    T = effects[0][X[:, 0]] + effects[1][X[:, 1]]
     noise = rng.choice([-2.0, 2.0], len(X))
     parameters = {"bounds": (-9, 9), "epsilon": INF, "shape": shape, "privacy_unit": unit}
     model = PrivateCPCompletion(0, **parameters)
@@ -142,8 +143,13 @@ def test_equal_coordinates(unit, seed):
         # They belong to one unit, which has one value there.
         np.testing.assert_allclose(twice, once, atol=1e-9)
         return
-    # What remains is shrinkage: by 1 / (1 + 4 / 40) in a row of 40 values of variance 4.
-    assert np.sqrt(np.mean((twice - once) ** 2)) < 0.15 * T.std()
+    # What remains is shrinkage: effects of variance v, each the mean of n values of variance 4,
+    # lose a share of 4 / n in v + 4 / n; somewhat more where noise hides some of v. Of that, it
+    # was 1.10 to 1.23 at seeds 0 to 99.
+    lost = [
+        e.var() * (4 / n / (e.var() + 4 / n)) ** 2 for e, n in zip(effects, (40, 60), strict=True)
+    ]
+    assert np.sqrt(np.mean((twice - once) ** 2)) < 1.35 * np.sqrt(sum(lost))
     assert np.sqrt(np.mean((once.ravel() - T) ** 2)) < 1e-3 * T.std()
     alone = model.fit(X, T + noise).complete()
     assert np.sqrt(np.mean((alone - once) ** 2)) > 0.2 * T.std()
