@@ -3,12 +3,17 @@
 ``SKTENSOR_DP_TEST_SEEDS`` chooses them: unset runs seed 0 alone, ``any`` one
 seed drawn at random (and shown in the test's name), ``all`` the whole range,
 and a comma-separated list those it names.
+
+``@pytest.mark.dealt(n)`` is for tests of many cases that take long: seed 0 runs all
+cases, and the others take them in turn, ``n`` to a seed (one unless told).
 """
 
 import os
 import random
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -24,9 +29,30 @@ def _seeds() -> list[int]:
     return [int(part) for part in choice.split(",")]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "dealt(n=1): seeds but 0 take n of the cases in turn")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
         metafunc.parametrize("seed", _seeds())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:
+    # Every seed has the same cases in the same order.
+    hands: dict[Any, list[Any]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("dealt") is not None:
+            hands[item.path, item.originalname, item.callspec.params["seed"]].append(item)
+    left_out = set()
+    for (*_, seed), hand in hands.items():
+        at_once = (*hand[0].get_closest_marker("dealt").args, 1)[0]
+        if seed > 0 and at_once < len(hand):
+            turns = [(place - seed * at_once) % len(hand) for place in range(len(hand))]
+            left_out |= {item for item, turn in zip(hand, turns, strict=True) if turn >= at_once}
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture

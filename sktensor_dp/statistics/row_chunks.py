@@ -26,8 +26,10 @@ def rows_of(X: Any, rows: slice) -> Any:
         return X[rows]
     ends = X.indptr[rows.start : rows.stop + 1]
     stored = slice(ends[0], ends[-1])
-    layout = (X.data[stored], X.indices[stored], ends - ends[0])
-    return sp.csr_matrix(layout, shape=(rows.stop - rows.start, X.shape[1]))
+    part = sp.csr_matrix((rows.stop - rows.start, X.shape[1]), dtype=X.dtype)
+    # Given to the constructor, arrays of less than half of their memory would be copied.
+    part.data, part.indices, part.indptr = X.data[stored], X.indices[stored], ends - ends[0]
+    return part
 
 
 def _parts(X: Any, units: Units) -> Iterator[tuple[Any, Units]]:

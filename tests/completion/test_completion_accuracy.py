@@ -52,6 +52,7 @@ def fitted(kind, T, seed, share=0.8, rank=3, **parameters):
     return MODELS[kind](rank, **options).fit_tensor(gappy(T, share, rng))
 
 
+@pytest.mark.dealt(2)
 @pytest.mark.parametrize("shape", [(40, 30), (20, 20, 20), (9, 8, 9, 8)], ids=str)
 @pytest.mark.parametrize("kind", MODELS)
 def test_exact_recovery_without_noise(kind, shape, seed):
@@ -62,6 +63,7 @@ def test_exact_recovery_without_noise(kind, shape, seed):
 
 # Few values of a product of three Gaussians lie beyond 6 deviations; clamping them costs
 # up to .1, and the noise of the law at epsilon = 10 less than that.
+@pytest.mark.dealt
 @pytest.mark.parametrize(("epsilon", "most"), [(10.0, 0.35), (20.0, 0.25)])
 @pytest.mark.parametrize("kind", MODELS)
 def test_components_through_noisy_values(kind, epsilon, most, seed):
@@ -81,6 +83,7 @@ def test_biases_at_small_epsilon(delta, seed):
     assert relative_error(found, T) < 0.8
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_slices_beat_the_mean_and_improve_with_epsilon(delta, seed):
     """Of 1500 units; what they share is the bias of a mode, two thirds of the variance."""
@@ -103,6 +106,7 @@ GENEROUS = {
 }
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("perturbation", GENEROUS)
 def test_other_perturbations_find_a_component(perturbation, kind, seed):
@@ -114,6 +118,7 @@ def test_other_perturbations_find_a_component(perturbation, kind, seed):
     assert relative_error(fitted(kind, T, seed, rank=1, **options), T) < 0.8
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("perturbation", ["gradient", "sufficient_statistics", "output"])
 def test_all_perturbations_release_biases(perturbation, seed):
     T = biased((30, 30, 30), seed)
@@ -127,7 +132,8 @@ def test_equal_coordinates(unit, seed):
     rng = np.random.default_rng(seed)
     shape = (30, 20)
     X = np.argwhere(np.ones(shape))
-    T = rng.standard_normal(30)[X[:, 0]] + rng.standard_normal(20)[X[:, 1]]
+    effects = rng.standard_normal(30), rng.standard_normal(20)
+    T = effects[0][X[:, 0]] + effects[1][X[:, 1]]
     noise = rng.choice([-2.0, 2.0], len(X))
     parameters = {"bounds": (-9, 9), "epsilon": INF, "shape": shape, "privacy_unit": unit}
     model = PrivateCPCompletion(0, **parameters)
@@ -137,13 +143,19 @@ def test_equal_coordinates(unit, seed):
         # They belong to one unit, which has one value there.
         np.testing.assert_allclose(twice, once, atol=1e-9)
         return
-    # What remains is shrinkage: by 1 / (1 + 4 / 40) in a row of 40 values of variance 4.
-    assert np.sqrt(np.mean((twice - once) ** 2)) < 0.15 * T.std()
+    # What remains is shrinkage: effects of variance v, each the mean of n values of variance 4,
+    # lose a share of 4 / n in v + 4 / n; somewhat more where noise hides some of v. Of that, it
+    # was 1.10 to 1.23 at seeds 0 to 99.
+    lost = [
+        e.var() * (4 / n / (e.var() + 4 / n)) ** 2 for e, n in zip(effects, (40, 60), strict=True)
+    ]
+    assert np.sqrt(np.mean((twice - once) ** 2)) < 1.35 * np.sqrt(sum(lost))
     assert np.sqrt(np.mean((once.ravel() - T) ** 2)) < 1e-3 * T.std()
     alone = model.fit(X, T + noise).complete()
     assert np.sqrt(np.mean((alone - once) ** 2)) > 0.2 * T.std()
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("kind", MODELS)
 def test_slices_share_components(kind, seed):
     """Of 2000 units in which two thirds of the variance is one component of a shared mode."""

@@ -210,6 +210,7 @@ def test_memory_stays_in_proportion_to_the_file(tmp_path):
     assert peak < 4 * size
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("kind", ["tensors", "archives"])
 def test_hostile_files_are_refused_or_whole(kind, seed):
     """Loading runs nothing, allocates nothing a file merely declares, ends, and is complete.

@@ -78,6 +78,7 @@ def test_how_rows_are_split_does_not_depend_on_them(monkeypatch, seed):
     assert sorted(changed)[-2:] == [0, 1]
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("fit", [fit_whole, fit_a_generator])
 def test_a_new_fit_is_a_new_stream(fit, seed):
     """It may read the same rows again, and is charged for them."""

@@ -34,6 +34,7 @@ def assert_found(found, V, least):
     assert cosines(found, V).min() > least
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("perturbation", PERTURBATIONS)
 @pytest.mark.parametrize("whiten", [True, False])
 def test_directions_are_found_without_noise(perturbation, whiten, seed):
@@ -49,6 +50,7 @@ def test_directions_are_found_without_noise(perturbation, whiten, seed):
 # Noise in a step of the stream: 2 / (mu n / 32) / sqrt(3) = .0016 per coordinate, sqrt(12)
 # times in all, against an eigenvalue of .12: a sine of .05; starts need more, .0016 against
 # .12 / 12. In all others it is smaller.
+@pytest.mark.dealt
 @pytest.mark.parametrize("perturbation", PERTURBATIONS)
 def test_directions_are_found_with_noise(perturbation, seed):
     X, V = directions(100_000, 12, 3, np.random.default_rng(seed))
@@ -70,6 +72,7 @@ def test_whitening_finds_components_that_are_not_orthogonal(perturbation, seed):
 
 
 # Worst of 100 seeds at eps = 1: .08 standard deviations, n = 200000; noise halves with n.
+@pytest.mark.dealt(2)
 @pytest.mark.parametrize("perturbation", ["whitened_tensor", "moment_tensor"])
 @pytest.mark.parametrize(("epsilon", "bound"), [(INF, 0.1), (1.0, 0.3)])
 def test_means_of_gaussians(perturbation, epsilon, bound, seed):

@@ -230,6 +230,7 @@ def assert_covariance(samples: np.ndarray, covariance: np.ndarray) -> None:
     assert np.abs(products).max() < 6.5 * math.sqrt(5 / count)
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("cost", [GAUSSIAN, PURE], ids=["gaussian", "pure"])
 @pytest.mark.parametrize("regularization", [0.0, 3.0])
 def test_noise_of_factor_sums_has_the_covariance_claimed(cost, regularization, noise):
@@ -244,6 +245,7 @@ def test_noise_of_factor_sums_has_the_covariance_claimed(cost, regularization, n
         assert_covariance(errors[:, row], found[0].covariances[row])
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("cost", [GAUSSIAN, PURE], ids=["gaussian", "pure"])
 def test_noise_of_a_ridge_block_has_the_deviation_claimed(cost, noise):
     rng = np.random.default_rng(2)
@@ -258,6 +260,7 @@ def test_noise_of_a_ridge_block_has_the_deviation_claimed(cost, noise):
         assert_covariance(errors, sigma**2 * np.eye(3))
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("cost", [GAUSSIAN, PURE], ids=["gaussian", "pure"])
 def test_noise_of_sums_and_gradients_has_the_deviation_claimed(cost, noise):
     draws, rng = 300, np.random.default_rng(3)
@@ -348,6 +351,7 @@ def slice_curator(name: str, cost: PrivacyCost, uses: int) -> SliceCurator:
     return SliceCurator(chunks, plan, spender="test", unit="user", accountant=None)
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("cost", [GAUSSIAN, PURE], ids=["gaussian", "pure"])
 def test_noise_of_slices_has_the_deviation_claimed(cost, noise):
     draws = 600

@@ -53,6 +53,7 @@ def rho_of(p, q, stop):
     return high
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("stop", [0.9, 0.3, 0.05])
 def test_theorem_holds_for_discrete_trials_by_enumeration(seed, stop):
     rng = np.random.default_rng(seed)

@@ -53,12 +53,9 @@ def test_gaussian_noise_on_a_matrix_has_one_variance_too(seed):
 
 
 def test_unique_entries_are_independent(seed):
-    noise = seeded_source(seed)
+    noise, twice = seeded_source(seed), entries_by_kind(3)[1]
     draws = np.array(
-        [
-            agn_avn.gaussian_unique_entries(3, 3, 1.0, noise)[entries_by_kind(3)[1]]
-            for _ in range(4000)
-        ]
+        [agn_avn.gaussian_unique_entries(3, 3, 1.0, noise)[twice] for _ in range(4000)]
     )
     correlation = np.corrcoef(draws.T) - np.eye(6)
     # Deviation of a correlation of 4000 pairs: 4000^(-1/2); 15 of them.
@@ -199,6 +196,7 @@ def recovery_error(algorithm, X, epsilon, seed):
     return np.abs(topics[order] - TOPICS[: len(topics)]).max()
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_noise_shows_and_vanishes_with_epsilon(algorithm, seed):
     X = np.repeat(exact_corpus(), 100, axis=0)

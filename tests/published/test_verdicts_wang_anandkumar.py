@@ -111,6 +111,7 @@ def vectors(seed, dim, n):
     return U / np.linalg.norm(U, axis=1, keepdims=True)
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize(
     ("entry", "exact"),
     [((0, 0, 0), 6.0), ((0, 0, 1), math.sqrt(20)), ((0, 1, 2), 2 * math.sqrt(3))],

@@ -87,6 +87,7 @@ SMALL = {
 }  # fmt: skip
 
 
+@pytest.mark.dealt(2)
 @pytest.mark.parametrize("case", SMALL)
 def test_every_perturbation_finds_topics(seed, case):
     parameters, bound = SMALL[case]
@@ -99,6 +100,7 @@ def test_every_perturbation_finds_topics(seed, case):
         assert sum(row.epsilon * row.uses for row in rows) == pytest.approx(lda.epsilon)
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("n_refinements", ["auto", 0, 2])
 def test_long_documents_over_many_words(seed, n_refinements):
     X, topics = single_topic_documents(5000, 400, 5, 60, seed, concentration=0.05)
@@ -150,21 +152,31 @@ def test_without_noise_the_error_vanishes_with_data(seed, n_refinements):
 def test_clipping_hardly_biases_the_topics_of_lda(seed):
     """The clips of a private fit, without its noise, keep the identities of the moments."""
     X, topics = lda_documents(20_000, 500, 10, seed)
-    private = PrivateSpectralLDA(10, epsilon=4.0, random_state=0).fit(X)
-    # Seeds 0 to 39: median .065, at most .074.
+    private = PrivateSpectralLDA(10, epsilon=4.0, n_refinements=0, random_state=0).fit(X)
+    # Seed 0: .063.
     assert_accurate(private, topics, 0.11)
     clipped = {"epsilon": INF, "clip_norm": private.clip_norm_, "random_state": 0}
     assert min(private.clip_norm_.values()) < INF
     # Seeds 0 to 39: at most .0194; clipping the moments one by one gives .086.
     spectral = PrivateSpectralLDA(10, n_refinements=0, **clipped).fit(X)
     assert_accurate(spectral, topics, 0.03)
-    # Mean field steps have a bias of their own: at most .0515.
+
+
+def test_mean_field_steps_add_little_bias_of_their_own():
+    """On one corpus, as it takes long; the noise of the first fit is fresh all the same."""
+    X, topics = lda_documents(20_000, 500, 10, 0)
+    private = PrivateSpectralLDA(10, epsilon=4.0, random_state=0).fit(X)
+    # Seeds 0 to 39: median .065, at most .074.
+    assert_accurate(private, topics, 0.11)
+    clipped = {"epsilon": INF, "clip_norm": private.clip_norm_, "random_state": 0}
+    # Seeds 0 to 39: at most .0515.
     assert_accurate(PrivateSpectralLDA(10, **clipped).fit(X), topics, 0.075)
 
 
 # -------------------------------------------------------------------- streams
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize(
     ("d", "n", "epsilon", "concentration", "bound"),
     [
@@ -191,6 +203,7 @@ def test_every_batch_of_a_stream_helps(seed, d, n, epsilon, concentration, bound
 # ---------------------------------------------------------------------- clips
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_noise_in_a_histogram_of_norms_is_not_taken_for_long_documents(seed, delta):
     """Documents have 3 tokens, so a limit beyond 10 was found in empty bins."""

@@ -142,6 +142,7 @@ def test_every_release_on_entries_is_bounded_here():
     assert {name for name, _ in ENTRY_CASES.values()} == set(HERE)
 
 
+@pytest.mark.dealt(2)
 @every_entry_case
 def test_no_value_moves_a_total_beyond_the_sensitivity(case, seed):
     rng = np.random.default_rng(seed)

@@ -191,6 +191,7 @@ def slice_shares(query: Any, space: World, one: Pair, other: Pair, rest: list[Pa
     return shares(totals[0] - totals[1], query)
 
 
+@pytest.mark.dealt(2)
 @every_slice_case
 def test_no_unit_moves_a_total_beyond_the_sensitivity(case, seed):
     rng = np.random.default_rng(seed)
@@ -270,6 +271,7 @@ def climb(query: Any, space: World, rng: Rng, n_steps: int) -> float:
     return best
 
 
+@pytest.mark.dealt
 @every_slice_case
 def test_no_search_finds_units_beyond_the_sensitivity(case, seed):
     rng = np.random.default_rng(1000 + seed)

@@ -62,6 +62,7 @@ def neighbours(X, row):
     return X, Y
 
 
+@pytest.mark.dealt(3)
 @pytest.mark.parametrize(("long", "short"), [(1e3, 1.0), (1e6, 1.0), (1e8, 1.0), (1.0, 1e-7)])
 @pytest.mark.parametrize("limit", [1e-9, 1.0, 1e6])
 def test_whitened_triples_of_rows_of_any_length_move_by_the_sensitivity(long, short, limit, seed):
@@ -261,8 +262,10 @@ def test_documents_and_samples_are_read_in_parts_of_their_own_memory(seed):
                 assert max(part.shape[0] for part in parts) <= UNITS_AT_ONCE
                 stacked = sp.vstack(parts).toarray()
                 np.testing.assert_array_equal(stacked, X.toarray())
-            held, seen = (m.data if sp.issparse(m) else m for m in (source, next(iter(whole)).X))
-            assert np.shares_memory(held, seen)
+            held, *seen = (
+                m.data if sp.issparse(m) else m for m in (source, *(chunk.X for chunk in whole))
+            )
+            assert all(np.shares_memory(held, part) for part in seen)
             assert next(iter(whole)) is next(iter(whole))  # with the norms it has computed
 
 

@@ -216,6 +216,7 @@ def test_every_law_has_a_case_that_bounds_its_norm():
                 assert any(math.isfinite(query.l1_sensitivity) for query in claims)
 
 
+@pytest.mark.dealt(3)
 @every_case
 def test_no_neighbours_are_farther_apart_than_the_sensitivity(case, seed):
     rng = np.random.default_rng(seed)
@@ -228,6 +229,7 @@ def test_no_neighbours_are_farther_apart_than_the_sensitivity(case, seed):
         assert np.abs(gaps).sum(axis=2).max() <= query.l1_sensitivity
 
 
+@pytest.mark.dealt(4)
 @every_case
 def test_totals_of_neighbouring_data(case, seed):
     """The same for whole matrices, in which nothing may pass from one row to another."""
@@ -266,6 +268,7 @@ def climb(query: Any, rng: Rng, n_steps: int) -> float:
     return best
 
 
+@pytest.mark.dealt(2)
 @every_case
 def test_no_search_finds_neighbours_beyond_the_sensitivity(case, seed):
     rng = np.random.default_rng(1000 + seed)
@@ -290,6 +293,7 @@ def test_some_neighbours_attain_the_bound(case):
         assert shares[1] == 1
 
 
+@pytest.mark.dealt(3)
 @every_case
 def test_slack_is_kept_for_rounding(case, seed):
     """Contributions stay below their bound by at least the share that the proofs spend."""

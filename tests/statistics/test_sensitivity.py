@@ -276,6 +276,7 @@ def test_every_law_has_a_case_that_bounds_its_norm():
                 assert any(math.isfinite(query.l1_sensitivity) for query in claims)
 
 
+@pytest.mark.dealt(2)
 @every_case
 def test_no_neighbours_are_farther_apart_than_the_sensitivity(case, seed):
     rng = np.random.default_rng(seed)
@@ -288,6 +289,7 @@ def test_no_neighbours_are_farther_apart_than_the_sensitivity(case, seed):
         assert np.abs(gaps).sum(axis=2).max() <= query.l1_sensitivity
 
 
+@pytest.mark.dealt(4)
 @every_case
 def test_totals_of_neighbouring_corpora(case, seed):
     """The same for whole corpora, in which nothing may pass from one document to another."""
@@ -328,6 +330,7 @@ def climb(case: Case, query: Any, rng: Rng, n_steps: int) -> float:
     return best
 
 
+@pytest.mark.dealt
 @every_case
 def test_no_search_finds_neighbours_beyond_the_sensitivity(case, seed):
     rng = np.random.default_rng(1000 + seed)

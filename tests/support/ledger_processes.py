@@ -102,7 +102,7 @@ def attempt(
 
 def kill(options: argparse.Namespace) -> dict[str, object]:
     """Kill fits at random moments; count what left them and what was charged."""
-    chance = random.Random(options.seed)
+    chance = random.Random()
     start = time.perf_counter()
     accountant = BudgetAccountant(1e9, 1e-3, path=options.file)
     fit(accountant)
@@ -166,7 +166,6 @@ def main() -> None:
     parser.add_argument("--charges", type=int, default=200)
     parser.add_argument("--admitted", type=int, default=500)
     parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     run = {"charge": charge, "kill": kill}[options.command]
     json.dump(run(options), sys.stdout)

@@ -43,6 +43,7 @@ def test_mean_field_equals_a_naive_loop(seed, n_iter):
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("tol", [0.0, 1e-3])
 def test_documents_do_not_touch_each_other(seed, tol, monkeypatch):
     X, topics = corpus(seed, n=60)
@@ -129,6 +130,7 @@ def integrated_log_likelihood(counts, topics, alpha, n_nodes=400):
     return largest + np.log((weights / weights.sum()) @ np.exp(terms - largest))
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("alpha", [(0.5, 0.5), (1.0, 1.0), (3.0, 1.5)])
 def test_bound_is_below_the_integral_and_close(seed, alpha):
     rng = np.random.default_rng(seed)
