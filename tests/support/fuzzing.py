@@ -152,7 +152,11 @@ def same(first: Any, second: Any) -> bool:
     if hasattr(first, "to_numpy"):
         return same(first.to_numpy(), second.to_numpy())
     if isinstance(first, np.ndarray):
-        return first.dtype == second.dtype and repr(first.tolist()) == repr(second.tolist())
+        return first.dtype == second.dtype and same(first.tolist(), second.tolist())
+    if isinstance(first, list | tuple):
+        return len(first) == len(second) and all(map(same, first, second))
+    if hasattr(first, "__next__"):  # shown by its address, which a copy has not
+        return type(first) is type(second)
     return repr(first) == repr(second)
 
 
