@@ -32,8 +32,7 @@ from sktensor_dp.statistics.norms import (
     weights,
 )
 
-D = 7
-WORDS = np.array([1, 2, 5])
+D, WORDS = 7, np.array([1, 2, 5])
 FORMATS = {
     "csr_matrix": sp.csr_matrix,
     "csr_array": sp.csr_array,
