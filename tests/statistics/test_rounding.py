@@ -324,6 +324,7 @@ def test_chunks_of_one_document_add_up_as_if_exactly(seed):
 # A tensor that is the data
 
 
+@pytest.mark.dealt(2)
 @pytest.mark.parametrize("d", [3, 40, 70, 120])
 def test_answers_of_large_tensors_err_by_what_their_sensitivity_holds(d, seed):
     """Entries are up to 10^6 times as large as what a neighbour may change."""
