@@ -6,7 +6,11 @@ import subprocess
 import sys
 import tracemalloc
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import hostile_models
 import numpy as np
@@ -210,26 +214,45 @@ def test_memory_stays_in_proportion_to_the_file(tmp_path):
     assert peak < 4 * size
 
 
+COUNT = int(os.environ.get("SKTENSOR_DP_HOSTILE_FILES", "250"))
+
+
+@pytest.fixture(scope="module")
+def reported() -> Iterator[Callable[[str, int], dict[str, Any]]]:
+    """What a watched process says: one for all seeds of a kind, as it takes seconds to start."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(sktensor_dp.__file__).parents[1])}
+    with ExitStack() as stack:
+
+        @cache
+        def started(kind: str) -> subprocess.Popen[str]:
+            command = [sys.executable, hostile_models.__file__, kind, str(COUNT)]
+            pipe = subprocess.PIPE
+            return stack.enter_context(
+                subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
+            )
+
+        def ask(kind: str, seed: int) -> dict[str, Any]:
+            process = started(kind)
+            print(seed, file=process.stdin, flush=True)
+            assert process.stdout is not None
+            return json.loads(process.stdout.readline())
+
+        yield ask
+
+
 @pytest.mark.dealt
 @pytest.mark.parametrize("kind", ["tensors", "archives"])
-def test_hostile_files_are_refused_or_whole(kind, seed):
+def test_hostile_files_are_refused_or_whole(kind, seed, reported):
     """Loading runs nothing, allocates nothing a file merely declares, ends, and is complete.
 
     ``SKTENSOR_DP_HOSTILE_FILES`` sets how many files; a process of its own is watched.
     """
-    count = int(os.environ.get("SKTENSOR_DP_HOSTILE_FILES", "250"))
-    path = str(Path(sktensor_dp.__file__).parents[1])
-    done = subprocess.run(
-        [sys.executable, hostile_models.__file__, kind, str(count), str(seed)],
-        env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    report = json.loads(done.stdout)
+    report = reported(kind, seed)
     assert report["wrong"] == []
     assert report["forbidden"] == []
-    assert report["refused"] + report["loaded"] == count
+    assert report["refused"] + report["loaded"] == COUNT
     # Some changes make another model; most make none.
-    assert 0 < report["loaded"] < 0.2 * count
+    assert 0 < report["loaded"] < 0.2 * COUNT
     # Seconds of the processor; twenty times what the slowest takes.
     assert report["slowest"] < 2.0
 

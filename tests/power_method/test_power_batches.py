@@ -50,6 +50,7 @@ def read_by(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     return reads
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("fit", [fit_whole, fit_a_generator, fit_in_batches])
 def test_a_stream_reads_every_sample_once(fit, monkeypatch, seed):
     reads = read_by(monkeypatch)
@@ -91,6 +92,7 @@ def test_a_new_fit_is_a_new_stream(fit, seed):
     assert estimator.privacy_report_.n_units == N
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("n_samples", [3, 16, 17])
 def test_a_small_batch_has_a_large_sensitivity(n_samples, seed):
     X = np.random.default_rng(seed).standard_normal((n_samples, D))

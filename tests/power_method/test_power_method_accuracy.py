@@ -58,6 +58,7 @@ def test_directions_are_found_with_noise(perturbation, seed):
     assert_found(fitted.components_, V, 0.97)
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("perturbation", ["whitened_tensor", "moment_tensor"])
 def test_whitening_finds_components_that_are_not_orthogonal(perturbation, seed):
     rng = np.random.default_rng(seed)

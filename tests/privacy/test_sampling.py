@@ -141,6 +141,7 @@ def test_tables_do_not_depend_on_the_decimal_context() -> None:
         assert np.array_equal(fresh.bounds, GAUSSIAN.bounds)
 
 
+@pytest.mark.dealt
 @every_law
 def test_double_precision_decides_as_decimal_numbers_do(law: Law, seed: int) -> None:
     words = source(seed)
@@ -214,6 +215,7 @@ def test_magnitudes_beyond_all_use_are_reported_as_the_largest(
     )
 
 
+@pytest.mark.dealt
 @every_law
 def test_forced_decisions_leave_the_law_as_it_is(
     law: Law, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -225,6 +227,7 @@ def test_forced_decisions_leave_the_law_as_it_is(
     assert kolmogorov(samples, family, 12) < kolmogi(ALPHA)
 
 
+@pytest.mark.dealt
 @every_law
 def test_few_words_are_used(law: Law, seed: int) -> None:
     counts = []

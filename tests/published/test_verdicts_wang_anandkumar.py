@@ -176,6 +176,7 @@ def test_general_samples_move_a_cube_by_two(seed):
 # ---------------------------------------------------------------- Appendix A
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("d", [16, 36])
 def test_gaussian_noise_defeats_the_power_method_about_one_over_root_d(d, seed):
     """|Delta T|_op of the order lambda / sqrt(d): well below it components are found, above not."""

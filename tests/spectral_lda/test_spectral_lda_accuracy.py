@@ -131,6 +131,7 @@ def test_unequal_topic_probabilities_are_recovered(seed):
     assert_accurate(lda, topics, 0.025)  # .0152
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("n_refinements", ["auto", 0])
 def test_without_noise_the_error_vanishes_with_data(seed, n_refinements):
     errors = []

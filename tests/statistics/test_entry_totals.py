@@ -15,8 +15,7 @@ from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet, Slice
 from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.slice_queries import SharedRowSums, UnitLevels
 
-SHAPE, N, LIMITS = (5, 7, 3), 60, (1.0, 5.0)
-MIDDLE, HALF = 3.0, 2.0
+SHAPE, N, LIMITS, MIDDLE, HALF = (5, 7, 3), 60, (1.0, 5.0), 3.0, 2.0
 
 
 def data(seed):

@@ -32,8 +32,7 @@ from sktensor_dp.statistics.norms import (
     weights,
 )
 
-D = 7
-WORDS = np.array([1, 2, 5])
+D, WORDS = 7, np.array([1, 2, 5])
 FORMATS = {
     "csr_matrix": sp.csr_matrix,
     "csr_array": sp.csr_array,
@@ -187,6 +186,7 @@ N_QUERIES = len(list(queries(0)))
 every_query = pytest.mark.parametrize("place", range(N_QUERIES))
 
 
+@pytest.mark.dealt(4)
 @every_query
 def test_totals_are_those_of_a_loop(place, seed):
     X = corpus(seed)
@@ -385,9 +385,8 @@ def test_rounding_of_long_sums_is_covered_by_the_slack(place, seed):
     """Recomputed on a neighbour, a sum moves by the difference of two contributions and by
     rounding, of which NORM_SLACK allows 1e-4 of the limit.
 
-    Each of n additions errs by at most 1.1e-16 of the sum of moduli so far, which is at most n
-    times the limit (1000 of them for the triples, whose terms cancel): 2 n^2 1.1e-16, or 9e-8
-    (1e-4) for n = 20 000; the bound is never met in practice.
+    Each of n additions errs by at most 1.1e-16 of the sum of moduli so far, at most n limits
+    (1000 n for triples, whose terms cancel): 2 n^2 1.1e-16, or 9e-8 (1e-4) for n = 20 000.
     """
     rng = np.random.default_rng(seed)
     X = np.repeat(corpus(seed, 2000), 10, axis=0)

@@ -1,7 +1,8 @@
 """A process that loads model files that somebody tampered with, under watch.
 
-Run as a script it loads a number of such files of one format and prints one line of JSON: how
-many were refused and loaded, what went wrong, and what loading did that it never should.
+Run as a script it reads seeds, and for each of them loads a number of such files of one format
+and prints one line of JSON: how many were refused and loaded, what went wrong, and what loading
+did that it never should.
 """
 
 import contextlib
@@ -71,11 +72,38 @@ def outcome(model: Any, path: Path) -> str:
     return "loaded"
 
 
-def main(kind: str, count: int, seed: int) -> None:
+def report(
+    module: Any,
+    models: dict[str, Any],
+    originals: dict[str, bytes],
+    path: Path,
+    draws: tuple[int, int],
+) -> dict[str, Any]:
+    """What came of as many files as are drawn by a seed."""
+    count, seed = draws
+    result: dict[str, Any] = {"refused": 0, "loaded": 0, "wrong": [], "slowest": 0.0}
+    mutations, rng = [*module.RAW, *module.CRAFTED], np.random.default_rng(seed)
+    seen.clear()
+    for index in range(count):
+        name = list(originals)[index % len(originals)]
+        mutate = mutations[rng.integers(len(mutations))]
+        data = mutate(originals[name], rng)
+        path.write_bytes(data)
+        began = time.process_time()
+        found = outcome(models[name], path)
+        result["slowest"] = max(result["slowest"], time.process_time() - began)
+        if found == "loaded" and mutate in module.RAW and data != originals[name]:
+            found = "loaded though damaged"
+        if found in ("refused", "loaded"):
+            result[found] += 1
+        else:
+            result["wrong"].append([name, mutate.__name__, found])
+    return {**result, "forbidden": sorted(seen)}
+
+
+def main(kind: str, count: int) -> None:
     module = {"archives": hostile_archives, "tensors": hostile_tensors}[kind]
     models = dict(fitted())
-    report: dict[str, Any] = {"refused": 0, "loaded": 0, "wrong": [], "slowest": 0.0}
-    rng = np.random.default_rng(seed)
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
@@ -87,23 +115,11 @@ def main(kind: str, count: int, seed: int) -> None:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + 2**29, used + 2**29))
         sys.addaudithook(watch)
-        for index in range(count):
-            name = list(originals)[index % len(originals)]
-            mutations = [*module.RAW, *module.CRAFTED]
-            mutate = mutations[rng.integers(len(mutations))]
-            data = mutate(originals[name], rng)
-            path.write_bytes(data)
-            began = time.process_time()
-            found = outcome(models[name], path)
-            report["slowest"] = max(report["slowest"], time.process_time() - began)
-            if found == "loaded" and mutate in module.RAW and data != originals[name]:
-                found = "loaded though damaged"
-            if found in ("refused", "loaded"):
-                report[found] += 1
-            else:
-                report["wrong"].append([name, mutate.__name__, found])
-    print(json.dumps({**report, "forbidden": sorted(seen)}))
+        for seed in sys.stdin:
+            print(
+                json.dumps(report(module, models, originals, path, (count, int(seed)))), flush=True
+            )
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]))

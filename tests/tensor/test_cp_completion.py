@@ -142,6 +142,7 @@ def test_superfluous_components_vanish(seed):
     assert relative_error(model, truth, shape) < 0.09
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("rank", [0, 2])
 def test_rows_never_seen_get_the_bias_part(seed, rank):
     shape = (12, 10, 8)

@@ -55,6 +55,7 @@ def test_norm_agrees_with_a_search_of_the_sphere(seed):
         assert searched * (1 - 1e-12) <= norm <= searched / (1 - 3e-4)
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("shift", [None, 8.0])
 def test_more_iterations_never_lower_the_value(shift, seed):
     T = symmetrize(np.random.default_rng([seed, 3]).standard_normal((6, 6, 6)))
