@@ -1,36 +1,23 @@
 """Expected counts of words per topic: what one EM step needs of the data."""
 
 import math
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import islice
+from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import psi
 
 from sktensor_dp.statistics.counts import CountChunk
+from sktensor_dp.statistics.mean_field import mean_field, single_precision
 from sktensor_dp.statistics.norms import NORM_SLACK, NonNegative
 from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number, scale_to
 from sktensor_dp.topics.inference import row_blocks, topic_posterior
 
 __all__ = ["ExpectedCounts"]
 
-# Array operations release the interpreter's lock; more threads would wait for memory.
-N_THREADS = min(os.cpu_count() or 1, 4)
-
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
-# Least probability of a word in single precision: its square does not underflow, or a
-# norm could come out as 0.
-TINY = 1e-15
-# Its digamma is finite in single precision.
-LEAST_PRIOR = 1e-30
 # Beyond any prior that can be told from an infinite one; sums with counts stay far from
 # overflow in single precision, where infinity less infinity is a NaN.
 LARGEST_PRIOR = 1e30
@@ -73,15 +60,13 @@ class ExpectedCounts(NonNegative):
 
     def total(self, chunk: CountChunk) -> Floats:
         """Array of shape (n_components, n_features)."""
-        part = partial(_quiet, self._single if self.single else self._mixed, chunk)
-        result = np.zeros(self.topics.shape[::-1])
-        with ThreadPoolExecutor(N_THREADS) as pool:
-            # A few blocks at a time: each holds an array of the size of the result.
-            blocks = row_blocks(chunk.X)
-            while group := list(islice(blocks, N_THREADS)):
-                for contribution in pool.map(part, group):
-                    result += contribution
-        return result.T if self.single else result.T * self.topics
+        with np.errstate(all="ignore"):
+            if not self.single:
+                return self._mixed(chunk).T * self.topics
+            result = np.zeros(self.topics.shape[::-1])
+            for block in row_blocks(chunk.X):
+                result += self._single(chunk, block)
+            return result.T
 
     def _single(self, chunk: CountChunk, block: slice) -> Floats:
         counts = chunk.X[block]
@@ -93,54 +78,25 @@ class ExpectedCounts(NonNegative):
             norms = NORM_SLACK * np.sqrt((posterior**2).sum(axis=1) * squares)
         return np.asarray(counts.T @ (posterior * scale_to(norms, self.limit)[:, None]))
 
-    def _mixed(self, chunk: CountChunk, block: slice) -> Floats:
-        counts, topics, by_word, prior = chunk.X[block], *self._single_precision
-        data = counts.data.astype(np.float32)
-        per_row, own = np.diff(counts.indptr), topics.take(counts.indices, axis=1)
-        ratios = sp.csr_matrix((data, counts.indices, counts.indptr), counts.shape)
-        lengths = chunk.lengths[block].astype(np.float32)[:, None]
-        gamma = prior + lengths / len(prior)
-        for step in range(self.n_iter + 1):
-            logs = psi(gamma)
-            shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-            expected = np.asarray(shares, dtype=np.float32)
-            ratios.data = data / np.maximum(_mixtures(expected.T, own, per_row), TINY)
-            if step < self.n_iter:
-                gamma = prior + expected * (ratios @ by_word)
-        rows = np.repeat(np.arange(len(per_row)), per_row)
-        if self.order == 1:
-            norms = NORM_SLACK * chunk.lengths[block]
-        else:
-            squares = _mixtures(expected.T**2, own**2, per_row) * ratios.data.astype(float) ** 2
-            norms = NORM_SLACK * np.sqrt(np.bincount(rows, squares, len(per_row)))
-        scaled = expected * scale_to(norms, self.limit)[:, None]
+    def _mixed(self, chunk: CountChunk) -> Floats:
+        # Each expected count is a part of a count: what bounds the counts bounds them.
+        powers = chunk.lengths if self.order == 1 else np.sqrt(chunk.squares)
+        bounds = NORM_SLACK * powers
+        asked = (bounds > self.limit) & (self.order == 2)
+        field = mean_field(chunk, *self._single_precision, self.n_iter, asked)
+        norms = np.minimum(bounds[field.order], NORM_SLACK * field.norms)
+        scaled = field.expected * scale_to(norms, self.limit)[:, None]
+        ratios = field.ratios
         # NaN is no more than a limit: a document that has any adds nothing.
         lost = np.asarray(~np.isfinite(scaled).all(axis=1))
-        lost[rows[~np.isfinite(ratios.data)]] = True
-        if lost.any():
-            scaled[lost], ratios.data[lost[rows]] = 0.0, 0.0
+        if not np.isfinite(ratios.data).all():
+            rows = np.repeat(np.arange(len(lost)), np.diff(ratios.indptr))
+            lost[rows[~np.isfinite(ratios.data)]] = True
+            ratios.data[lost[rows]] = 0.0
+        scaled[lost] = 0.0
         # In double precision: sums of many documents must not round.
-        return np.asarray(ratios.T @ scaled.astype(np.float64))
+        return np.asarray(ratios.T @ scaled)
 
     @cached_property
-    def _single_precision(self) -> tuple[Singles, Singles, Singles]:
-        """Topics, topics by word, and prior, away from underflow."""
-        topics = np.maximum(self.topics, TINY).astype(np.float32)
-        prior = np.maximum(self.prior, LEAST_PRIOR).astype(np.float32)
-        return topics, np.ascontiguousarray(topics.T), prior
-
-
-def _quiet(part: Callable[[CountChunk, slice], Floats], chunk: CountChunk, block: slice) -> Floats:
-    """A block's contribution, without warnings: a thread does not know what its caller ignores."""
-    with np.errstate(all="ignore"):
-        return part(chunk, block)
-
-
-def _mixtures(proportions: Singles, own: Singles, per_row: NDArray[np.intp]) -> Singles:
-    """``sum_j proportions[j, row] topics[j, word]`` at the non-zeros."""
-    # Topic by topic over contiguous memory: several times faster than gathering a row of
-    # proportions for every non-zero.
-    result = np.zeros(own.shape[1], dtype=np.float32)
-    for share, topic in zip(proportions, own, strict=True):
-        result += np.repeat(share, per_row) * topic
-    return result
+    def _single_precision(self) -> tuple[Singles, Singles]:
+        return single_precision(self.topics, self.prior)

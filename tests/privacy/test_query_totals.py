@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.special import psi
 
 from sktensor_dp.statistics.counts import LARGEST_COUNT, CountChunk, CountChunks, as_counts
-from sktensor_dp.statistics.expected_counts import TINY, ExpectedCounts
+from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.moments import (
     NormHistogram,
     PairMoments,
@@ -133,11 +133,11 @@ def orthonormal(n_words, seed):
 
 def expected_counts(query, c):
     """Mean field in double precision; digits beyond single precision are its own."""
-    topics = np.maximum(query.topics, TINY)
+    topics = np.maximum(query.topics, 1e-15)
     gamma = query.prior + c.sum() / len(query.prior)
     for step in range(query.n_iter + 1):
         shares = np.exp(psi(gamma) - psi(gamma).max())
-        ratios = c / np.maximum(shares @ topics, TINY)
+        ratios = c / np.maximum(shares @ topics, 1e-15)
         if step < query.n_iter:
             gamma = query.prior + shares * (topics @ ratios)
     return shares[:, None] * query.topics * ratios

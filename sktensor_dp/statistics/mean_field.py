@@ -1,0 +1,249 @@
+"""Mean field steps of many documents at once, each as if it were alone.
+
+Proofs: docs/proofs/expected_counts.md.
+"""
+
+import math
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sktensor_dp.statistics.counts import CountChunk
+
+__all__ = ["LEAST_PRIOR", "MeanField", "mean_field", "single_precision"]
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Indices = NDArray[np.intp]
+
+# Array operations release the interpreter's lock; more threads would wait for memory.
+N_THREADS = min(os.cpu_count() or 1, 4)
+# Batches below which threads cost more than they gain.
+FEWEST_BATCHES = 8
+
+# Least probability of a word in single precision: its square does not underflow, or a
+# norm could come out as 0.
+TINY = 1e-15
+# Its reciprocal is finite in single precision.
+LEAST_PRIOR = 1e-30
+# exp(psi(y + 1 / 2)) = y + sum_i SERIES[i] y^(-1 - 2 i) for y >= 2.5, with a relative error of
+# 1.4e-8: the polynomial whose largest error is least.
+SERIES = tuple(map(np.float32, (0.0416648801, -0.00635123769, 0.00267505036)))
+# A proportion is at least exp of this of the largest: products with topics stay normal numbers,
+# which are much faster than those below.
+LEAST_EXPONENT = np.float32(-50)
+
+# Numbers of topics at their own words that one batch holds (1 MB).
+BATCH_NUMBERS = 2**18
+PROPORTIONS = 2**14
+# Of these, words that shorter documents are filled up with: cheaper than another batch.
+SPARE_NUMBERS = 2**13
+# Documents are computed by this many, or some by other instructions than the rest.
+LANES = 16
+
+
+@dataclass(frozen=True, eq=False)
+class MeanField:
+    """Where the mean field steps of a chunk's documents have come to.
+
+    Attributes
+    ----------
+    order : ndarray of shape (n_documents,)
+        Documents by their number of words; rows of all else are in this order.
+    expected : ndarray of shape (n_documents, n_components)
+        Proportions of topics, of which the largest is 1.
+    ratios : csr_matrix of shape (n_documents, n_features)
+        Counts divided by what the proportions make of their word.
+    norms : ndarray of shape (n_documents,)
+        Euclidean norm of ``ratios * expected @ topics``; infinity where nobody asked.
+    """
+
+    order: Indices
+    expected: Singles
+    ratios: sp.csr_matrix
+    norms: Floats
+
+
+def single_precision(topics: Floats, prior: Floats) -> tuple[Singles, Singles]:
+    """Topics by word, and the prior as a column, away from underflow."""
+    by_word = np.maximum(topics.T, TINY).astype(np.float32)
+    return np.ascontiguousarray(by_word), np.maximum(prior, LEAST_PRIOR).astype(np.float32)[:, None]
+
+
+def mean_field(
+    chunk: CountChunk, by_word: Singles, prior: Singles, n_iter: int, asked: NDArray[np.bool_]
+) -> MeanField:
+    """Steps from equal proportions, and norms of the documents that are asked for."""
+    order, counts = chunk.by_words
+    steps = _Steps(counts, by_word, prior, n_iter, chunk.lengths[order], asked[order])
+    batches = list(_batches(np.diff(counts.indptr), len(prior)))
+    if N_THREADS == 1 or len(batches) < FEWEST_BATCHES:
+        steps.run(batches)
+    else:
+        with ThreadPoolExecutor(N_THREADS) as pool:
+            shares = [list(islice(batches, i, None, N_THREADS)) for i in range(N_THREADS)]
+            list(pool.map(steps.run, shares))
+    ratios = sp.csr_matrix((steps.ratios, counts.indices, counts.indptr), counts.shape)
+    return MeanField(order, steps.expected, ratios, steps.norms)
+
+
+def _batches(n_words: NDArray[np.integer], n_components: int) -> Iterator[slice]:
+    """Documents, sorted by their numbers of words, in batches of about as many words."""
+    stop, first = len(n_words), int(np.searchsorted(n_words, 1))
+    filled = np.concatenate([[0], np.cumsum(n_words, dtype=np.int64)])
+    while stop > first:
+        longest = int(n_words[stop - 1])
+        most = min(BATCH_NUMBERS // longest, PROPORTIONS) // n_components
+        most = max(most // LANES * LANES, LANES)
+        least = max(stop - most, first)
+        equal = int(np.searchsorted(n_words, longest))
+        if equal <= (least + stop) // 2:
+            start = max(equal, least)
+        else:
+            places = np.arange(least, stop)
+            spare = longest * (stop - places) - (filled[stop] - filled[least:stop])
+            start = least + int((spare > SPARE_NUMBERS // n_components).sum())
+        yield slice(start, stop)
+        stop = start
+
+
+class _Steps:
+    """Arrays of a chunk's documents, each batch of which is filled in by one thread."""
+
+    # A document's numbers have to be the same to the last bit whatever batch it is in. Its words
+    # and topics are added one after the other, never in a tree; words it is filled up with add an
+    # exact 0; and a multiple of LANES documents is computed, so that all go through the same
+    # instructions.
+
+    def __init__(
+        self,
+        counts: sp.csr_matrix,
+        by_word: Singles,
+        prior: Singles,
+        n_iter: int,
+        lengths: Floats,
+        asked: NDArray[np.bool_],
+    ) -> None:
+        self._counts, self._by_word, self._prior = counts, by_word, prior
+        self._ends = counts.indptr
+        self._n_iter, self._asked = n_iter, asked
+        self._shares = (lengths / len(prior)).astype(np.float32)
+        self.expected = np.zeros((counts.shape[0], len(prior)), dtype=np.float32)
+        self.ratios = np.zeros(counts.nnz, dtype=np.float32)
+        self.norms = np.full(counts.shape[0], np.inf)
+
+    def run(self, batches: list[slice]) -> None:
+        """Work on some batches, in memory of their own."""
+        space = _Space()
+        # A thread does not know what its caller ignores, and warnings are outputs.
+        with np.errstate(all="ignore"):
+            for batch in batches:
+                self._batch(batch, space)
+
+    def _batch(self, batch: slice, space: "_Space") -> None:
+        counts, words, used = self._columns(batch)
+        n, (longest, width), k = batch.stop - batch.start, counts.shape, len(self._prior)
+        gathered = space.take("gathered", (longest * width, k))
+        np.take(self._by_word, words.ravel(), axis=0, out=gathered, mode="clip")
+        own = space.take("own", (longest, k, width))
+        own[...] = gathered.reshape(longest, width, k).swapaxes(1, 2)
+        ratios, gamma = space.take("ratios", counts.shape), space.take("gamma", (k, width))
+        gamma[...] = self._prior
+        gamma[:, :n] += self._shares[batch]
+        arrays = [space.take(name, (k, width)) for name in ("lost", "expected", "square", "series")]
+        for step in range(self._n_iter + 1):
+            expected = _exp_digamma(gamma, *arrays)
+            if step == self._n_iter:
+                expected /= expected.max(axis=0)
+            np.einsum("lkn,kn->ln", own, expected, out=ratios)
+            np.maximum(ratios, np.float32(TINY), out=ratios)
+            np.divide(counts, ratios, out=ratios)
+            if step < self._n_iter:
+                np.einsum("lkn,ln->kn", own, ratios, out=gamma)
+                gamma *= expected
+                gamma += self._prior
+        self.expected[batch] = expected[:, :n].T
+        stored = slice(self._ends[batch.start], self._ends[batch.stop])
+        self.ratios[stored] = ratios[:, :n].T.ravel() if used is None else ratios[:, :n].T[used]
+        asked = np.flatnonzero(self._asked[batch])
+        if len(asked):
+            self.norms[batch.start + asked] = _norms(own, expected, ratios, asked)
+
+    def _columns(
+        self, batch: slice
+    ) -> tuple[Singles, NDArray[np.integer], NDArray[np.bool_] | None]:
+        """Counts and words, a column a document, and which are not filled up, if some are."""
+        ends = self._ends[batch.start : batch.stop + 1]
+        stored, per_row = slice(ends[0], ends[-1]), np.diff(ends)
+        n, longest = len(per_row), int(per_row[-1])
+        used = None if per_row[0] == longest else np.arange(longest) < per_row[:, None]
+        columns = []
+        for values in (self._counts.data[stored], self._counts.indices[stored]):
+            if used is None:
+                rows = values.reshape(n, longest)
+            else:
+                rows = np.zeros((n, longest), dtype=values.dtype)
+                rows[used] = values
+            columns.append(np.zeros((longest, -(-n // LANES) * LANES), dtype=values.dtype))
+            columns[-1][:, :n] = rows.T
+        return columns[0], columns[1], used
+
+
+class _Space:
+    """Arrays that are used again by the next batch: fresh memory is slow."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, Singles] = {}
+
+    def take(self, name: str, shape: tuple[int, ...]) -> Singles:
+        """Uninitialised array of a shape."""
+        size = math.prod(shape)
+        if name not in self._arrays or self._arrays[name].size < size:
+            self._arrays[name] = np.empty(size, dtype=np.float32)
+        return self._arrays[name][:size].reshape(shape)
+
+
+def _exp_digamma(
+    gamma: Singles, lost: Singles, value: Singles, square: Singles, series: Singles
+) -> Singles:
+    """``exp(psi(gamma))`` up to a factor for each column; all arguments are overwritten."""
+    # psi(x) = psi(y + 1 / 2) - 1 / x - 1 / (x + 1) - 1 / (x + 2), y = x + 5 / 2. The factor makes
+    # the last three terms 0 where they are least, so that the largest value is 2.5 or more.
+    np.add(gamma, np.float32(2), out=lost)
+    lost *= gamma
+    np.divide(np.float32(2), lost, out=lost)
+    lost += np.float32(3)
+    np.add(gamma, np.float32(1), out=value)
+    lost /= value
+    np.subtract(np.minimum.reduce(lost), lost, out=lost)
+    np.maximum(lost, LEAST_EXPONENT, out=lost)
+    np.exp(lost, out=lost)
+    np.add(gamma, np.float32(2.5), out=value)
+    inverse = np.reciprocal(value, out=gamma)
+    np.multiply(inverse, inverse, out=square)
+    np.multiply(square, SERIES[2], out=series)
+    series += SERIES[1]
+    series *= square
+    series += SERIES[0]
+    series *= inverse
+    value += series
+    value *= lost
+    return value
+
+
+def _norms(own: Singles, expected: Singles, ratios: Singles, asked: Indices) -> Floats:
+    """Euclidean norms of ``ratios * expected * own``, in the columns that are asked for."""
+    # Columns are repeated up to a full number of lanes. They are taken, not indexed: that may
+    # change the order of memory, and with it that of sums.
+    columns = np.resize(asked, -(-len(asked) // LANES) * LANES)
+    of_topics, of_words = own.take(columns, axis=2), ratios.take(columns, axis=1)
+    squares = np.einsum("lkn,kn->ln", of_topics**2, expected.take(columns, axis=1) ** 2)
+    terms = squares.astype(np.float64) * of_words.astype(np.float64) ** 2
+    norms: Floats = np.sqrt(terms.sum(axis=0)[: len(asked)])
+    return norms
