@@ -20,7 +20,7 @@ from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.statistics.text import TextChunks
-from sktensor_dp.text.documents import decode_documents, list_documents
+from sktensor_dp.text.documents import count_words, decode_documents, list_documents
 from sktensor_dp.text.plan import RELEASE, WordForecast, WordPlan, forecast_words, plan_words
 from sktensor_dp.text.saved import SAVED_VOCABULARY
 from sktensor_dp.text.worst_case import worst_texts
@@ -274,7 +274,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         """
         planned, documents = self._planned_fit(raw_documents)
         with self._all_or_nothing():
-            return self._counting(self._live(planned).vocabulary_).transform(documents)
+            columns = self._live(planned).vocabulary_
+            return count_words(documents, columns, binary=self.binary, dtype=self.dtype)
 
     def transform(self, raw_documents: Iterable[Any]) -> Any:
         """Count the words of the vocabulary, as scikit-learn does; the counts are raw data."""
@@ -332,7 +333,10 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         text_only = self.preprocessor is None and not callable(self.analyzer)
         # All that may fail on a document does so here, before anything is charged.
         documents = list_documents(raw_documents, self.input, text_only=text_only)
-        chunks = TextChunks(decode_documents(documents, self.decode, self.encoding), analyze)
+        # Strings are decoded by the analyzer, which leaves them as they are.
+        if self.input != "content" or set(map(type, documents)) != {str}:
+            documents = decode_documents(documents, self.decode, self.encoding)
+        chunks = TextChunks(documents, analyze)
         plan = self._planned_selection if self.vocabulary is None else self._planned_counting
         return plan(chunks), chunks.documents
 
