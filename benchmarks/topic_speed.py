@@ -46,7 +46,8 @@ def run(report: Report) -> None:
     first_fit(report, repeats)
     vectorizer(report, repeats)
     pair_noise(report, min(repeats, 3))
-    many_documents(report)
+    if not report.quick:
+        many_documents(report)
 
 
 def timed(actions: dict[str, Callable[[], Any]], repeats: int) -> list[list[str | float]]:

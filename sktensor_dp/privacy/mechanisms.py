@@ -141,6 +141,8 @@ def _add_to_pair_masses(
     # another. Each of its entries is overwritten by one with noise, each below by its twin.
     n_words = len(value)
     released = value if overwrite else value.copy()
+    # In the order of memory, which must not show in products: the other triangle is as good.
+    released = released if released.flags.c_contiguous else released.T
     n_pairs, start = n_words * (n_words + 1) // 2, 0
     while start < n_words:
         stop = min(start + max(1, PAIRS_AT_ONCE // (n_words - start)), n_words)

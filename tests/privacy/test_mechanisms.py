@@ -368,6 +368,11 @@ def test_noise_in_place_is_that_of_the_whole(
     assert released is taken
     np.testing.assert_array_equal(released, kept)
     np.testing.assert_array_equal(released, released.T)
+    turned = np.asfortranarray(value)
+    by_columns = law(turned, SENSITIVITY, STRENGTH, same_noise("grid"), weight, overwrite=True)
+    assert by_columns.flags.c_contiguous
+    assert np.shares_memory(by_columns, turned)
+    np.testing.assert_array_equal(by_columns, kept)
     size = d * (d + 1) // 2
     diameter = math.sqrt(size) if law is gaussian_pair_masses else size
     step = same_noise("grid").grid(1 / STRENGTH, diameter).step
