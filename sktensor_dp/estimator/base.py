@@ -10,10 +10,11 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from sktensor_dp.estimator.grouped_rows import unit_of
 from sktensor_dp.estimator.hooks import Hooks
@@ -88,6 +89,12 @@ class PlannedFit(Generic[Curator]):
     cautions: tuple[Warning, ...] = ()
     notes: tuple[str, ...] = ()
     earlier: PrivacyReport | None = None
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Libraries that products are computed by; looking for them takes longer than a small fit."""
+    return ThreadpoolController()
 
 
 def columns_of(witness: Any) -> dict[str, Any]:
@@ -172,7 +179,7 @@ class PrivateEstimatorMixin(Hooks, ModelFileMixin):
         with (
             # Products are small or bound by memory: threads that wait for each other
             # made fits ten times slower on a busy machine, and none faster on an idle one.
-            threadpool_limits(limits=1, user_api="blas"),
+            _libraries().limit(limits=1, user_api="blas"),
             self._open_curator(
                 planned.kind, planned.chunks, planned.releases, **planned.options
             ) as curator,

@@ -43,6 +43,9 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
+# Pairs of words that noise is added to at once (1 MB), and the side of squares that are turned.
+PAIRS_AT_ONCE, SQUARE = 2**17, 256
+
 
 @dataclass(frozen=True)
 class Mechanism:
@@ -68,6 +71,8 @@ class Mechanism:
     residual : callable, optional
         What reports say of how far the program may be from the law, as a function of the
         query; empty where it is not. None where nothing is added to delta.
+    overwrites : bool
+        Whether the law takes ``overwrite=True``, to work in the memory of the value.
     """
 
     name: str
@@ -77,19 +82,27 @@ class Mechanism:
     unit_deviation: Callable[[float], float] | None = None
     of_query: tuple[str, ...] = ()
     residual: Callable[[Any], str] | None = None
+    overwrites: bool = False
 
     def release(
         self, value: Floats, sensitivity: float, cost: PrivacyCost, noise: NoiseSource, query: Any
     ) -> Floats:
-        """Return the value with noise of this law at the given cost."""
-        return self.apply(value, sensitivity, self.strength(cost), noise, query)
+        """Return the value, which is used up, with noise of this law at the given cost."""
+        strength, options = self.strength(cost), {"overwrite": True} if self.overwrites else {}
+        return self.apply(value, sensitivity, strength, noise, query, **options)
 
     def apply(
-        self, value: Floats, sensitivity: float, strength: float, noise: NoiseSource, query: Any
+        self,
+        value: Floats,
+        sensitivity: float,
+        strength: float,
+        noise: NoiseSource,
+        query: Any,
+        **options: bool,
     ) -> Floats:
         """Return the value with noise of this law at the given strength."""
         geometry = (getattr(query, name) for name in self.of_query)
-        return self.law(value, sensitivity, strength, noise, *geometry)
+        return self.law(value, sensitivity, strength, noise, *geometry, **options)
 
     def strength(self, cost: PrivacyCost) -> float:
         """Return the part of a cost that this law spends: mu, or a pure epsilon."""
@@ -117,19 +130,49 @@ def _add_to_unique(value: Floats, sensitivity: float, add: Callable[[Floats], Fl
 
 
 def _add_to_pair_masses(
-    value: Floats, diagonal_weight: float, sensitivity: float, add: Callable[[Floats], Floats]
+    value: Floats,
+    diagonal_weight: float,
+    sensitivity: float,
+    add: Callable[[Floats, int], Floats],
+    overwrite: bool,
 ) -> Floats:
     """Let ``add`` work on twice the entries off the diagonal, and the weighted diagonal."""
-    # Frobenius coordinates already hold sqrt(2) times the entries off the diagonal.
-    value = _scaled(value, math.sqrt(2), diagonal_weight)
-    return _scaled(_add_to_unique(value, sensitivity, add), math.sqrt(0.5), 1 / diagonal_weight)
+    # Some rows of the upper triangle at a time: beside a matrix of many words there is no room for
+    # another. Each of its entries is overwritten by one with noise, each below by its twin.
+    n_words = len(value)
+    released = value if overwrite else value.copy()
+    # In the order of memory, which must not show in products: the other triangle is as good.
+    released = released if released.flags.c_contiguous else released.T
+    n_pairs, start = n_words * (n_words + 1) // 2, 0
+    while start < n_words:
+        stop = min(start + max(1, PAIRS_AT_ONCE // (n_words - start)), n_words)
+        rows = [released[word, word:] for word in range(start, stop)]
+        ends = np.cumsum([len(row) for row in rows])
+        diagonal = np.concatenate([[0], ends[:-1]])
+        coordinates = np.concatenate(rows)
+        coordinates *= 2
+        coordinates[diagonal] *= diagonal_weight / 2
+        coordinates /= sensitivity
+        coordinates = add(coordinates, n_pairs)
+        coordinates *= sensitivity
+        coordinates /= 2
+        coordinates[diagonal] *= 2 / diagonal_weight
+        for row, part in zip(rows, np.split(coordinates, ends[:-1]), strict=True):
+            row[:] = part
+        start = stop
+    _mirror_upper(released)
+    return released
 
 
-def _scaled(matrix: Floats, off_diagonal: float, diagonal: float) -> Floats:
-    kept = np.diagonal(matrix) * diagonal
-    scaled = matrix * off_diagonal
-    np.fill_diagonal(scaled, kept)
-    return scaled
+def _mirror_upper(matrix: Floats) -> None:
+    """Overwrite what is below the diagonal, in squares that stay in the cache."""
+    for i in range(0, len(matrix), SQUARE):
+        for j in range(i, len(matrix), SQUARE):
+            upper = matrix[i : i + SQUARE, j : j + SQUARE]
+            if i == j:
+                upper[:] = np.triu(upper) + np.triu(upper, 1).T
+            else:
+                matrix[j : j + SQUARE, i : i + SQUARE] = upper.T
 
 
 def gaussian_vector(value: Floats, sensitivity: float, mu: float, noise: NoiseSource) -> Floats:
@@ -179,12 +222,16 @@ def gaussian_pair_masses(
     mu: float,
     noise: NoiseSource,
     diagonal_weight: float = 1.0,
+    *,
+    overwrite: bool = False,
 ) -> Floats:
     """Independent Gaussian noise on the mass of every word pair of a symmetric matrix."""
     # The coordinates are `2 M_ij` for i < j and `diagonal_weight M_ii`: weight 1 is the histogram
     # of pairs, sqrt(2) isotropic noise, and less than 1 lets documents that repeat a word weigh
     # less in the sensitivity.
-    return _add_to_pair_masses(value, diagonal_weight, sensitivity, lambda x: noise.gaussian(x, mu))
+    return _add_to_pair_masses(
+        value, diagonal_weight, sensitivity, lambda x, size: noise.gaussian(x, mu, size), overwrite
+    )
 
 
 def laplace_pair_masses(
@@ -193,10 +240,16 @@ def laplace_pair_masses(
     epsilon: float,
     noise: NoiseSource,
     diagonal_weight: float = 1.0,
+    *,
+    overwrite: bool = False,
 ) -> Floats:
     """Independent Laplace noise on the mass of every word pair; ``sensitivity`` in L1."""
     return _add_to_pair_masses(
-        value, diagonal_weight, sensitivity, lambda x: noise.laplace(x, epsilon)
+        value,
+        diagonal_weight,
+        sensitivity,
+        lambda x, size: noise.laplace(x, epsilon, size),
+        overwrite,
     )
 
 

@@ -179,26 +179,30 @@ class NoiseSource:
             key = int.from_bytes(next(seeds).generate_state(8, np.uint32).tobytes(), "little")
         self._generator = np.random.Generator(ChaCha(key=key, rounds=20))
 
-    def gaussian(self, coordinates: Floats, mu: float) -> Floats:
+    def gaussian(self, coordinates: Floats, mu: float, size: int | None = None) -> Floats:
         """Add Gaussian noise to coordinates of unit L2 sensitivity at a cost of ``mu``."""
+        # Some coordinates of a vector of `size` may come at a time: the sensitivity is that of the
+        # whole, and so is the grid.
         if math.isinf(mu):
             return coordinates
+        size = coordinates.size if size is None else size
         if self.sampler == "exact":
-            check_size(coordinates.size)
-        return self.add_gaussian(coordinates, self.grid(1 / mu, math.sqrt(coordinates.size)))
+            check_size(size)
+        return self.add_gaussian(coordinates, self.grid(1 / mu, math.sqrt(size)))
 
-    def laplace(self, coordinates: Floats, epsilon: float) -> Floats:
+    def laplace(self, coordinates: Floats, epsilon: float, size: int | None = None) -> Floats:
         """Add Laplace noise to coordinates of unit L1 sensitivity at a cost of ``epsilon``."""
         if math.isinf(epsilon):
             return coordinates
-        size, grid = coordinates.size, self.grid(1 / epsilon, coordinates.size)
+        size = coordinates.size if size is None else size
+        grid = self.grid(1 / epsilon, size)
         if self.sampler == "exact":
             check_size(size)
         if grid.bits is None:
-            noise = self._generator.standard_exponential(size)
-            noise -= self._generator.standard_exponential(size)
+            noise = self._generator.standard_exponential(coordinates.size)
+            noise -= self._generator.standard_exponential(coordinates.size)
             return coordinates + grid.scale * noise
-        return _on_grid(coordinates, self._steps(LAPLACE, size, grid.bits), grid)
+        return _on_grid(coordinates, self._steps(LAPLACE, coordinates.size, grid.bits), grid)
 
     def spherical_laplace(
         self, coordinates: Floats, epsilon: float, ambient_dimension: int | None = None

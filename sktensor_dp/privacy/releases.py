@@ -85,7 +85,11 @@ PIECEWISE = Mechanism(
 )
 # A query that is seen in a subspace says of which space, and in which geometry.
 PAIRS = Mechanism(
-    "gaussian, symmetric", "l2", mechanisms.gaussian_pair_masses, of_query=("diagonal_weight",)
+    "gaussian, symmetric",
+    "l2",
+    mechanisms.gaussian_pair_masses,
+    of_query=("diagonal_weight",),
+    overwrites=True,
 )
 LAPLACE_PAIRS = Mechanism(
     "laplace, symmetric",
@@ -93,6 +97,7 @@ LAPLACE_PAIRS = Mechanism(
     mechanisms.laplace_pair_masses,
     pure=True,
     of_query=("diagonal_weight",),
+    overwrites=True,
 )
 TRIPLES = Mechanism(
     "gaussian, symmetric",

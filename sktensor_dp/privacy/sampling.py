@@ -19,12 +19,12 @@ until it is decided. So the law is exact, tails included, if the bits are random
 """
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from functools import cached_property, lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +55,8 @@ LONG_BITS = 48
 MARGIN = 2.0**-32
 # Decimal sums of up to 10^4 terms have an error far below 10^(GUARD - digits).
 GUARD = 9
+# Products of up to 10^4 ratios, themselves such products, lose less than 10^8 times the last.
+STEPS = 9
 # Words, tables and temporary arrays of a block stay in the cache.
 BLOCK = 2**15
 
@@ -68,8 +70,8 @@ class Law:
     name : str
         Of the law.
     energy : callable
-        Function of the magnitude in cells, convex, of slope below 1/3 up to the
-        quantile of 2^-48; takes decimal numbers and arrays.
+        Function of the magnitude in cells, convex, a polynomial of degree 2 at most, of slope
+        below 1/3 up to the quantile of 2^-48; takes decimal numbers and arrays.
     """
 
     name: str
@@ -93,9 +95,8 @@ class Law:
         # The cell stands left of the place in a word, the lots where a word has its lot. Where 16
         # bits do not tell the cell, no lot is below.
         cells = self.cells(np.arange(2**CHOICE_BITS, dtype=np.uint64) << HALF)
-        with _precision(50):
-            energies = [self.energy(Decimal(edge)) for edge in range(int(cells[-1]) + 2)]
-            ratios = [(a - b).exp() for a, b in pairwise(energies)]
+        with _precision(50 + STEPS):
+            ratios = islice(_ratios(self), int(cells[-1]) + 1)
             lots = np.array([int(ratio * 2**LOT_BITS) for ratio in ratios])[cells]
         lots[self.bounds >> HALF] = 0
         return (cells << CELL_SHIFT) | lots
@@ -261,9 +262,21 @@ def _precision(digits: int) -> AbstractContextManager[Context]:
 
 @lru_cache(maxsize=8)
 def _cumulative(law: Law, digits: int) -> list[Decimal]:
-    with _precision(digits + GUARD):
+    with _precision(digits + GUARD + STEPS):
         heights, least = [Decimal(1)], Decimal(10) ** -digits
-        while heights[-1] > least:
-            heights.append((-law.energy(Decimal(len(heights)))).exp())
+        for ratio in _ratios(law):
+            heights.append(heights[-1] * ratio)
+            if heights[-1] <= least:
+                break
         total = sum(heights)
         return [height / total for height in accumulate(heights)]
+
+
+def _ratios(law: Law) -> Iterator[Decimal]:
+    """Density at the right edge of each cell over that at the left one."""
+    # The energy is a polynomial of degree 2 at most: ratios of neighbours have one ratio.
+    zero, one, two = (law.energy(Decimal(cell)) for cell in range(3))
+    ratio, change = (zero - one).exp(), (2 * one - two - zero).exp()
+    while True:
+        yield ratio
+        ratio *= change

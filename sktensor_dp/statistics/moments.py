@@ -193,29 +193,48 @@ class _Triples:
 
     def total(self, chunk: CountChunk) -> Floats:
         """Symmetric tensor of the basis' dimension; work in non-zeros and in d k^3."""
-        X, B, k = chunk.restricted(self.words).X, self.basis, self.basis.shape[1]
+        X, B = _words_in_use(chunk.restricted(self.words).X, self.basis)
         projected = X @ B
         weight = self._weights(chunk, projected)
         cubes, ones, pairs = AccurateSum(), AccurateSum(), AccurateSum()
         for rows in blocks(X.shape[0], TERMS_AT_ONCE):
             part, seen = X[rows], projected[rows]
             weighted = seen * weight[rows, None]
-            cubes.add(_row_products(seen).T @ weighted)
+            cubes.add(_triple_products(seen, weighted, all_alike=True))
             ones.add(np.asarray(part.T @ weight[rows]))
             pairs.add(np.asarray(part.T @ weighted))
-        once, twice = AccurateSum(), AccurateSum()
+        # Words that occur twice or three times, in one product: twice is in three places.
+        repeated = pairs.value() - (2 / 3) * ones.value()[:, None] * B
+        twice = AccurateSum()
         for words in blocks(len(B), TERMS_AT_ONCE):
-            row_pairs = _row_products(B[words])
-            once.add(row_pairs.T @ (B[words] * ones.value()[words, None]))
-            twice.add(row_pairs.T @ pairs.value()[words])
-        doubled = twice.value().reshape(k, k, k)
-        result = (cubes.value() + 2 * once.value()).reshape(k, k, k) - doubled
+            twice.add(_triple_products(B[words], repeated[words], all_alike=False))
+        doubled = twice.value()
+        result = cubes.value() - doubled
         return result - doubled.transpose(0, 2, 1) - doubled.transpose(2, 1, 0)
 
 
-def _row_products(A: Floats) -> Floats:
-    """All products of two entries of each row, of shape (n, k * k)."""
-    return (A[:, :, None] * A[:, None, :]).reshape(len(A), A.shape[1] ** 2)
+def _words_in_use(X: sp.csr_matrix, basis: Floats) -> tuple[sp.csr_matrix, Floats]:
+    """Counts of the words that occur, and their rows of a basis."""
+    occurs = np.zeros(X.shape[1], dtype=bool)
+    occurs[X.indices] = True
+    places = np.cumsum(occurs) - 1
+    layout = (X.data, places.astype(X.indices.dtype)[X.indices], X.indptr)
+    return sp.csr_matrix(layout, (X.shape[0], int(occurs.sum()))), basis[occurs]
+
+
+def _triple_products(A: Floats, C: Floats, *, all_alike: bool) -> Floats:
+    """``sum_n A_na A_nb C_nc``, symmetric in a and b, or in all if C is a multiple of A by rows."""
+    # Columns in the order of memory, one a at a time: nothing larger than A is formed, and of
+    # entries that are equal one is computed.
+    k = A.shape[1]
+    columns, result = np.ascontiguousarray(A.T), np.zeros((k, k, k))
+    for a in range(k):
+        first = a if all_alike else 0
+        block = (columns[a] * columns[a:]) @ C[:, first:]
+        result[a, a:, first:] = result[a:, a, first:] = block
+        if all_alike:
+            result[a:, a:, a] = block
+    return result
 
 
 @dataclass(frozen=True, eq=False)

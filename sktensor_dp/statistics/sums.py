@@ -28,8 +28,8 @@ UNITS_AT_ONCE = 2**14
 COVERED_UNITS = 2**22
 # Slack in the sensitivity of sums over more units than that, for as many again.
 EXCESS = 1e-4
-# Numbers that are worked on at once (2 MB).
-BLOCK_NUMBERS = 2**18
+# Numbers that are worked on at once (128 kB): all that is formed of them stays in the cache.
+BLOCK_NUMBERS = 2**14
 # Sum of the squared numbers of terms up to which plain sums do.
 PLAIN_SQUARES = 2**28
 

@@ -39,7 +39,9 @@ class TextChunks:
         known: dict[str, str] = {}
 
         def words(document: Any) -> list[str]:
-            found = list(analyze(document))
+            found = analyze(document)
+            if type(found) is not list:
+                found = list(found)
             # One object per distinct word, however often it occurs.
             return list(map(known.setdefault, found, found))
 
@@ -115,10 +117,19 @@ class DocumentFrequencies:
         owners = np.repeat(np.arange(len(chunk)), lengths)
         pairs, counts = np.unique(owners * len(ranked) + words, return_counts=True)
         documents, words = np.divmod(pairs, max(len(ranked), 1))
-        order = np.lexsort((words, -counts, documents))
-        first = np.searchsorted(documents, documents)
-        kept = words[order][np.arange(order.size) - first < self.max_words_per_document]
-        found, frequencies = np.unique(kept, return_counts=True)
+        # Of most documents all words count: only the others' are ranked.
+        sizes = np.bincount(documents, minlength=len(chunk))
+        longer = (sizes > self.max_words_per_document)[documents]
+        kept = words[~longer]
+        if longer.any():
+            documents, words, counts = documents[longer], words[longer], counts[longer]
+            order = np.lexsort((words, -counts, documents))
+            first = np.searchsorted(documents, documents)
+            chosen = words[order][np.arange(order.size) - first < self.max_words_per_document]
+            kept = np.concatenate([kept, chosen])
+        totals = np.bincount(kept, minlength=len(ranked))
+        found = np.flatnonzero(totals)
+        frequencies = totals[found]
         names = map(ranked.__getitem__, found.tolist())
         return Counter(dict(zip(names, frequencies.tolist(), strict=True)))
 

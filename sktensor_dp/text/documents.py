@@ -3,12 +3,17 @@
 import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain, repeat
 from types import NoneType
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike
+
 from sktensor_dp.statistics.reading import call_foreign
 
-__all__ = ["decode_documents", "list_documents"]
+__all__ = ["count_words", "decode_documents", "list_documents"]
 
 WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open files"}
 
@@ -114,6 +119,48 @@ def decode_documents(
         error = ValueError(f"A document cannot be read or decoded: {type(failed).__name__}.")
     # Raised here because in the handlers it would keep the original in its context.
     raise error
+
+
+def count_words(
+    documents: list[list[str]], vocabulary: Mapping[str, int], *, binary: bool, dtype: DTypeLike
+) -> sp.csr_matrix:
+    """Count the words of a vocabulary in documents that are lists of words.
+
+    Parameters
+    ----------
+    documents : list of list of str
+        The words of each document.
+    vocabulary : dict
+        Columns, from 0 on.
+    binary : bool
+        Whether to mark presence instead of counting.
+    dtype : dtype
+        Of the counts.
+
+    Returns
+    -------
+    csr_matrix of shape (n_documents, n_words)
+        What ``CountVectorizer`` returns.
+    """
+    stream = chain.from_iterable(documents)
+    columns = np.fromiter(map(vocabulary.get, stream, repeat(-1)), np.int32)
+    ends = np.zeros(len(documents) + 1, dtype=np.intp)
+    np.cumsum(np.fromiter(map(len, documents), np.intp, len(documents)), out=ends[1:])
+    known = columns >= 0
+    seen = np.concatenate([[0], np.cumsum(known)])
+    columns = columns[known]
+    counts = sp.csr_matrix(
+        (np.ones(len(columns), dtype=dtype), columns, seen[ends].astype(_index_type(len(columns)))),
+        shape=(len(documents), len(vocabulary)),
+    )
+    counts.sum_duplicates()
+    if binary:
+        counts.data.fill(1)
+    return counts
+
+
+def _index_type(n_entries: int) -> type[np.signedinteger[Any]]:
+    return np.int32 if n_entries <= np.iinfo(np.int32).max else np.int64
 
 
 def _advice(wrong: list[type], kinds: list[type]) -> str:

@@ -139,16 +139,20 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
             raw_documents, self.input, text_only=text_only, grouped=groups is not None
         )
         labels = checked_groups(groups, len(documents))
-        chunks = TextChunks(
-            decode_documents(documents, self.decode, self.encoding), analyze,
-            groups=labels, choice=row_choice(self.max_rows_per_group),
-        )  # fmt: skip
+        # Strings are decoded by the analyzer, which leaves them as they are.
+        if self.input != "content" or set(map(type, documents)) != {str}:
+            documents = decode_documents(documents, self.decode, self.encoding)
+        choice = row_choice(self.max_rows_per_group)
+        chunks = TextChunks(documents, analyze, groups=labels, choice=choice)
         plan = self._planned_selection if self.vocabulary is None else self._planned_counting
         return plan(chunks), chunks.documents
 
     def _planned_counting(self, chunks: TextChunks) -> PlannedFit[DataCurator]:
         """Use the given vocabulary: no release."""
-        counting = self._counting(self.vocabulary).fit(chunks.documents[:1])
+        counting = CountVectorizer(
+            analyzer=list, vocabulary=self.vocabulary, lowercase=self.lowercase, binary=self.binary,
+            dtype=self.dtype,
+        ).fit(chunks.documents[:1])  # fmt: skip
         state = {"vocabulary_": counting.vocabulary_, "fixed_vocabulary_": True}
         return PlannedFit(
             DataCurator, chunks, ReleasePlan(self.epsilon, 0.0, ()), lambda _: Fitted(state),
@@ -193,13 +197,3 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
                 f"epsilon, fit more {plan.noun}, or pass a vocabulary."
             )
         return kept
-
-    def _counting(self, vocabulary: Mapping[str, int] | Iterable[str]) -> CountVectorizer:
-        """Return a vectorizer of documents that are lists of words already."""
-        return CountVectorizer(
-            analyzer=list,
-            vocabulary=vocabulary,
-            lowercase=self.lowercase,
-            binary=self.binary,
-            dtype=self.dtype,
-        )

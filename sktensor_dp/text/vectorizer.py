@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sktensor_dp.estimator.grouped_rows import check_arguments
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.statistics.reading import call_foreign
+from sktensor_dp.text.documents import count_words
 from sktensor_dp.text.parameters import VocabularyParameters
 from sktensor_dp.text.plan import WordForecast, forecast_words
 from sktensor_dp.text.saved import SAVED_VOCABULARY
@@ -225,7 +226,8 @@ class PrivateCountVectorizer(VocabularyParameters):
         check_arguments(self, unsupported)
         planned, documents = self._planned_fit(raw_documents, groups)
         with self._all_or_nothing():
-            return self._counting(self._live(planned).vocabulary_).transform(documents)
+            columns = self._live(planned).vocabulary_
+            return count_words(documents, columns, binary=self.binary, dtype=self.dtype)
 
     def transform(self, raw_documents: Iterable[Any]) -> Any:
         """Count the words of the vocabulary, as scikit-learn does; the counts are raw data."""

@@ -334,3 +334,39 @@ def test_mechanism_reads_its_part_of_the_cost() -> None:
     pure.release(np.zeros(1), 3.0, cost, NoiseSource(), 7j)
     assert seen == [(2.0, 0.5, 7.0), (3.0, 0.25)]
     assert gaussian.sigma(2.0, PrivacyCost(mu=math.inf)) == 0
+
+
+@pytest.mark.parametrize("law", [gaussian_pair_masses, laplace_pair_masses])
+@pytest.mark.parametrize("at_once", [1, 7, 40])
+def test_noise_in_place_is_that_of_the_whole(
+    law: Callable[..., np.ndarray], at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every pair is on the grid of all pairs and has noise of its own, and nothing stays."""
+    d, weight = 9, 0.25
+    rng = np.random.default_rng(0)
+    value = rng.normal(size=(d, d))
+    value += value.T
+    monkeypatch.setattr(mechanisms, "PAIRS_AT_ONCE", at_once)
+    monkeypatch.setattr(mechanisms, "SQUARE", 4)
+    kept = law(value, SENSITIVITY, STRENGTH, same_noise("grid"), weight)
+    taken = value.copy()
+    released = law(taken, SENSITIVITY, STRENGTH, same_noise("grid"), weight, overwrite=True)
+    assert released is taken
+    np.testing.assert_array_equal(released, kept)
+    np.testing.assert_array_equal(released, released.T)
+    turned = np.asfortranarray(value)
+    by_columns = law(turned, SENSITIVITY, STRENGTH, same_noise("grid"), weight, overwrite=True)
+    assert by_columns.flags.c_contiguous
+    assert np.shares_memory(by_columns, turned)
+    np.testing.assert_array_equal(by_columns, kept)
+    size = d * (d + 1) // 2
+    diameter = math.sqrt(size) if law is gaussian_pair_masses else size
+    step = same_noise("grid").grid(1 / STRENGTH, diameter).step
+    masses = released * 2 / SENSITIVITY
+    masses[np.diag_indices(d)] *= weight / 2
+    places = masses / step
+    np.testing.assert_allclose(places, np.rint(places), rtol=1e-15, atol=1e-6)
+    noise = (masses - np.where(np.eye(d), weight, 2) * value / SENSITIVITY)[np.triu_indices(d)]
+    assert len(np.unique(noise.round(9))) == size
+    # 45 draws of either law, of deviation 1 or sqrt(2) of the scale: from a half to twice that.
+    assert 0.5 < noise.std() * STRENGTH < 3

@@ -264,3 +264,19 @@ def test_sums_of_decimals_are_as_exact_as_said() -> None:
         slack = Decimal(10) ** (sampling.GUARD - 60)
         assert all(abs(a - b) < slack / 1000 for a, b in zip(rough, fine, strict=False))
         assert len(rough) < 10_000
+
+
+@every_law
+@pytest.mark.parametrize("digits", [50, 120])
+def test_cells_are_as_probable_as_the_exponentials_say(law: Law, digits: int) -> None:
+    """Densities are products of ratios; their sums are right to ``10^(9 - digits)``."""
+    with mpmath.workdps(digits + 30):
+        heights = [mpmath.mpf(1)]
+        while heights[-1] > mpmath.mpf(10) ** -digits:
+            heights.append(mpmath.exp(-mpmath.mpf(str(law.energy(Decimal(len(heights)))))))
+        sums = law.cumulative(digits)
+        assert len(sums) == len(heights)
+        total, seen = mpmath.fsum(heights), mpmath.mpf(0)
+        for height, found in zip(heights, sums, strict=True):
+            seen += height / total
+            assert abs(mpmath.mpf(str(found)) - seen) < mpmath.mpf(10) ** (9 - digits)
