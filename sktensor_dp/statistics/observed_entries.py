@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.sums import split_sum
@@ -38,12 +37,12 @@ def as_entries(
             f"y must hold one number for each of the {len(X)} rows of X; got an array of type "
             f"{y.dtype} and shape {y.shape}."
         )
-    y = y.astype(np.float64)
+    y = y.astype(np.float64, copy=False)
     if not np.isfinite(y).all():
         raise ValueError("y contains NaN or infinity; leave out what was not observed.")
     rows = _checked_shape(shape, X.shape[1])
     _check_coordinates(X, rows)
-    X = X.astype(np.intp)
+    X = X.astype(np.intp, copy=False)
     if rows is None:
         rows = tuple(int(largest) + 1 for largest in X.max(axis=0, initial=-1))
     return X, y, rows
@@ -95,7 +94,9 @@ class _Range:
         """Numbers in ``[-half, half]``, exactly."""
         # Values beyond are clamped before the difference: it might overflow, and warn.
         reach = abs(self.middle) + self.half
-        return np.clip(np.clip(values, -reach, reach) - self.middle, -self.half, self.half)
+        centred = np.clip(values, -reach, reach)
+        centred -= self.middle
+        return np.clip(centred, -self.half, self.half, out=centred)
 
 
 class IndexSet(SortedEntries):
@@ -105,19 +106,19 @@ class IndexSet(SortedEntries):
     :class:`~sktensor_dp.tensor.SortedEntries`.
     """
 
-    def __init__(self, coordinates: Integers, shape: tuple[int, ...]) -> None:
-        super().__init__(coordinates, shape)
-        self._incidences: dict[int, Any] = {}
-
     def sums(self, mode: int, terms: Floats) -> Floats:
         """Sums over the entries of each row of a mode."""
-        if mode not in self._incidences:
-            layout = (np.ones(self.n_entries), self.order(mode), self.row_pointers(mode))
-            size = (self.shape[mode], self.n_entries)
-            self._incidences[mode] = sp.csr_array(layout, shape=size)
-        incidences = self._incidences[mode]
+        columns = terms.reshape(len(terms), -1).T
+        found = np.empty((self.shape[mode], len(columns)))
         squares = float(np.square(self.counts[mode].astype(np.float64)).sum())
-        return split_sum(lambda part: np.asarray(incidences @ part), terms, squares)
+        rows = self.rows(mode)
+
+        def add(part: Floats) -> Floats:
+            return np.bincount(rows, part, minlength=self.shape[mode])
+
+        for place, column in enumerate(columns):
+            found[:, place] = split_sum(add, column, squares)
+        return found.reshape(self.shape[mode], *terms.shape[1:])
 
     def maxima(self, mode: int, terms: Floats) -> Floats:
         """Largest of numbers >= 0 over the entries of each row; 0 where there are none."""
@@ -136,9 +137,12 @@ class IndexSet(SortedEntries):
 
     def balanced_weights(self, power: float = 0.5) -> Floats:
         """Weights of each entry over modes, that sum to 1 and favour rows with few entries."""
-        columns = [self.counts[m][self.rows(m)] ** -power for m in range(len(self.shape))]
-        weights = np.column_stack(columns)
-        return weights / weights.sum(axis=1, keepdims=True)
+        weights = np.empty((self.n_entries, len(self.shape)), order="F")
+        for m, counts in enumerate(self.counts):
+            # Rows without entries are never looked up.
+            weights[:, m] = (np.maximum(counts, 1) ** -power)[self.rows(m)]
+        weights /= weights.sum(axis=1, keepdims=True)
+        return weights
 
 
 class EntryChunks(_Range):

@@ -71,14 +71,17 @@ def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) ->
     # `add` adds up rows of an array shaped like `terms`, in any order, and does nothing else.
     if squares <= PLAIN_SQUARES:
         return add(terms)
-    largest = float(np.abs(terms).max(initial=0.0))
+    largest = max(float(terms.max(initial=0.0)), -float(terms.min(initial=0.0)))
     # Above the sum of all moduli: multiples of its last digit add up without rounding.
     exponent = math.frexp(largest)[1] + math.frexp(len(terms))[1]
     if exponent >= 1023:  # such sums overflow
         return add(terms)
     anchor = math.ldexp(1.0, exponent)
-    coarse = (terms + anchor) - anchor
-    return add(coarse) + add(terms - coarse)
+    part = terms + anchor
+    part -= anchor
+    total = add(part)
+    np.subtract(terms, part, out=part)
+    return total + add(part)
 
 
 def axis_sum(terms: Floats) -> Floats:

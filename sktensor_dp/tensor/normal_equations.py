@@ -10,7 +10,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from sktensor_dp.tensor.oracle import Floats
-from sktensor_dp.tensor.sorted_entries import SortedEntries
+from sktensor_dp.tensor.sorted_entries import Integers, SortedEntries
 
 __all__ = ["NormalEquations", "cp_normal_equations", "normal_equations", "solve_rows"]
 
@@ -21,7 +21,6 @@ _DENSE_SHARE = 4
 # singular but for this share of its Gram matrix.
 _LEAST_RIDGE = 1e-13
 
-Integers = NDArray[np.intp]
 Design = Callable[[slice], Floats]
 
 
@@ -85,7 +84,7 @@ def cp_normal_equations(
         return _matrix_equations(entries, mode, factors, targets, second_moments)
     # Components as rows: reads and sums then run along contiguous memory.
     columns = [np.ascontiguousarray(factors[k].T) for k in others]
-    indices = [entries.sorted_coordinates(mode)[k] for k in others]
+    indices = [entries.sorted_column(mode, k) for k in others]
     design = _gathered_product(columns, indices)
     if second_moments is None:
         return normal_equations(entries, mode, design, targets)
@@ -170,12 +169,13 @@ def _matrix_equations(
     other = 1 - mode
     rank = factors[other].shape[1]
     shape = (entries.shape[mode], entries.shape[other])
-    rows, columns = (entries.sorted_coordinates(mode)[k] for k in (mode, other))
+    columns = entries.sorted_column(mode, other)
     if second_moments is None:
         packed = _products(np.ascontiguousarray(factors[other].T))
     else:
         packed = _pack_rows(second_moments[other])
     if shape[0] * shape[1] <= _DENSE_SHARE * entries.n_entries:
+        rows = np.repeat(np.arange(shape[0]), entries.counts[mode])
         flat = rows * shape[1] + columns
         observed = np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape).astype(float)
         values = np.bincount(flat, targets, minlength=shape[0] * shape[1]).reshape(shape)

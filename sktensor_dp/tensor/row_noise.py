@@ -76,7 +76,7 @@ class RowNoise:
         shared = float(np.exp(counts @ np.log(variances) / counts.sum()))
         self.precisions[self.mode] = shared / variances
         for k in self._entries.others(self.mode):
-            rows = self._entries.sorted_coordinates(k)[self.mode]
+            rows = self._entries.sorted_column(k, self.mode)
             weights = self.precisions[self.mode].take(rows)
             self._weights[k] = weights
             self.totals[k] = self._entries.sorted_row_sums(weights, k)
