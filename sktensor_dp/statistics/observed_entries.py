@@ -120,12 +120,6 @@ class IndexSet(SortedEntries):
             found[:, place] = split_sum(add, column, squares)
         return found.reshape(self.shape[mode], *terms.shape[1:])
 
-    def maxima(self, mode: int, terms: Floats) -> Floats:
-        """Largest of numbers >= 0 over the entries of each row; 0 where there are none."""
-        result = np.zeros(self.shape[mode])
-        np.maximum.at(result, self.rows(mode), terms)
-        return result
-
     def grams(self, mode: int, rows: Floats) -> Floats:
         """Sums of ``z z'`` over the entries of each row."""
         r = rows.shape[1]

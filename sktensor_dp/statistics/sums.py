@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["AccurateSum", "axis_sum", "blocks", "excess", "split_sum", "sums_by_row"]
+__all__ = ["AccurateSum", "axis_sum", "blocks", "excess", "split_anchor", "split_sum", "sums_by_row"]
 
 Floats = NDArray[np.float64]
 
@@ -69,19 +69,26 @@ class AccurateSum:
 def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) -> Floats:
     """Sums of terms as `add` forms them, nearly as if they were exact."""
     # `add` adds up rows of an array shaped like `terms`, in any order, and does nothing else.
-    if squares <= PLAIN_SQUARES:
-        return add(terms)
     largest = max(float(terms.max(initial=0.0)), -float(terms.min(initial=0.0)))
-    # Above the sum of all moduli: multiples of its last digit add up without rounding.
-    exponent = math.frexp(largest)[1] + math.frexp(len(terms))[1]
-    if exponent >= 1023:  # such sums overflow
+    anchor = split_anchor(largest, len(terms), squares)
+    if anchor is None:
         return add(terms)
-    anchor = math.ldexp(1.0, exponent)
     part = terms + anchor
     part -= anchor
     total = add(part)
     np.subtract(terms, part, out=part)
     return total + add(part)
+
+
+def split_anchor(largest: float, n_terms: int, squares: float) -> float | None:
+    """Power of 2 at which terms of size `largest` are split; None where plain sums do."""
+    if squares <= PLAIN_SQUARES:
+        return None
+    # Above the sum of all moduli: multiples of its last digit add up without rounding. A
+    # little more than the largest, for terms that are products with numbers of 1 at most.
+    exponent = math.frexp(largest * (1 + 1e-12))[1] + math.frexp(n_terms)[1]
+    # Beyond, such sums overflow.
+    return math.ldexp(1.0, exponent) if exponent < 1023 else None
 
 
 def axis_sum(terms: Floats) -> Floats:

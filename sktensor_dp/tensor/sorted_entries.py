@@ -157,6 +157,14 @@ class SortedEntries:
             add_at(total, effects[k], self.sorted_column(mode, k))
         return total
 
+    def matrix(self, values: Floats, mode: int, other: int) -> scipy.sparse.csr_matrix:
+        """Sums over the entries at each pair of rows of two modes, as they come: not added up."""
+        # Equal pairs stay apart. Products with it are sums over entries of the values, in the
+        # order of the first mode, times rows of the other one.
+        shape = (self.shape[mode], self.shape[other])
+        layout = (values, self.sorted_column(mode, other), self.row_pointers(mode))
+        return scipy.sparse.csr_matrix(layout, shape)
+
     def row_pointers(self, mode: int) -> Integers:
         """Where the rows of a mode begin and end in its order, of shape (n_m + 1,)."""
         if mode not in self._pointers:
@@ -204,9 +212,9 @@ def row_effects(effects: Sequence[Floats], coordinates: Integers) -> Floats:
 
 def khatri_rao_rows(factors: Sequence[Floats], coordinates: Integers) -> Floats:
     """Products over the modes of the rows of factors, of shape (n, r)."""
-    product = factors[0][coordinates[:, 0]]
+    product = factors[0].take(coordinates[:, 0], axis=0)
     for k in range(1, len(factors)):
-        product *= factors[k][coordinates[:, k]]
+        product *= factors[k].take(coordinates[:, k], axis=0)
     return product
 
 
