@@ -10,9 +10,17 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.small_systems import bordered_inverses
 from sktensor_dp.tensor.sorted_entries import Integers, SortedEntries
 
-__all__ = ["NormalEquations", "cp_normal_equations", "normal_equations", "solve_rows"]
+__all__ = [
+    "NormalEquations",
+    "cp_normal_equations",
+    "normal_equations",
+    "pack_rows",
+    "solve_rows",
+    "unpack_rows",
+]
 
 # A matrix with at least one entry in so many observed is multiplied as a dense one: it
 # costs no more memory than the entries do, and BLAS reads it faster.
@@ -68,7 +76,7 @@ def normal_equations(
         gram[:, rows] += np.add.reduceat(products, starts, axis=1)
         total[:, rows] += np.add.reduceat(z, starts, axis=1)
         moment[:, rows] += np.add.reduceat(z * targets[span], starts, axis=1)
-    return NormalEquations(_unpack_rows(gram, len(moment)), moment.T.copy(), total.T.copy())
+    return NormalEquations(unpack_rows(gram.T, len(moment)), moment.T.copy(), total.T.copy())
 
 
 def cp_normal_equations(
@@ -88,7 +96,7 @@ def cp_normal_equations(
     design = _gathered_product(columns, indices)
     if second_moments is None:
         return normal_equations(entries, mode, design, targets)
-    packed = [_pack_rows(second_moments[k]) for k in others]
+    packed = [np.ascontiguousarray(pack_rows(second_moments[k]).T) for k in others]
     return normal_equations(entries, mode, design, targets, _gathered_product(packed, indices))
 
 
@@ -99,7 +107,7 @@ def solve_rows(
     bias_ridge: float | Floats | None,
     ridge: Floats,
 ) -> tuple[Floats, Floats, Floats]:
-    """Bias, factor row and penalised Gram matrix of each row of a mode, by joint ridge."""
+    """Bias, factor row and inverse of the penalised Gram matrix of each row of a mode."""
     # Minimises sum_e (x_e - b - z_e' a)^2 + bias_ridge b^2 + sum_j ridge[j] a[j]^2. Where
     # entries have weights, counts, sums and equations are those of the weighted entries.
     n, rank = equations.moment.shape
@@ -107,19 +115,26 @@ def solve_rows(
     penalised = equations.gram.copy()
     rounding = _LEAST_RIDGE * np.trace(penalised, axis1=1, axis2=2)[:, None]
     penalised[:, diagonal, diagonal] += np.maximum(ridge, rounding)
-    if bias_ridge is None:
-        return np.zeros(n), _solve(penalised, equations.moment), penalised
-    joint = np.empty((n, rank + 1, rank + 1))
-    joint[:, 0, 0] = counts + bias_ridge
-    joint[:, 0, 1:] = joint[:, 1:, 0] = equations.design
-    joint[:, 1:, 1:] = penalised
-    targets = np.column_stack([sums, equations.moment])
-    solution = _solve(joint, targets)
-    return solution[:, 0], solution[:, 1:], penalised
-
-
-def _solve(matrices: Floats, targets: Floats) -> Floats:
-    return np.asarray(np.linalg.solve(matrices, targets[..., None])[..., 0], dtype=np.float64)
+    has_bias = bias_ridge is not None
+    border = equations.design if has_bias else np.zeros((n, rank))
+    corner = counts + bias_ridge if has_bias else np.ones(n)
+    inverse, shifted, left = bordered_inverses(penalised, border, corner)
+    bias, rows = np.zeros(n), np.zeros((n, rank))
+    # The second time on what rounding left: where matrices are badly conditioned the first
+    # solution alone would be far from solving anything.
+    for again in range(2):
+        moment = equations.moment
+        if again:
+            moment = moment - bias[:, None] * border
+            moment -= (penalised @ rows[..., None])[..., 0]
+        step = (inverse @ moment[..., None])[..., 0]
+        if has_bias:
+            total = sums - corner * bias - np.einsum("ij,ij->i", border, rows)
+            own = (total - np.einsum("ij,ij->i", border, step)) / left
+            bias += own
+            step -= own[:, None] * shifted
+        rows += step
+    return bias, rows, inverse
 
 
 def _gathered_product(columns: list[Floats], indices: list[Integers]) -> Design:
@@ -144,18 +159,19 @@ def _products(z: Floats) -> Floats:
     return products
 
 
-def _pack_rows(matrices: Floats) -> Floats:
-    """Upper triangles of (n, r, r) symmetric matrices, as columns: (r (r + 1) / 2, n)."""
-    first, second = np.triu_indices(matrices.shape[1])
-    return np.ascontiguousarray(matrices[:, first, second].T)
-
-
-def _unpack_rows(packed: Floats, rank: int) -> Floats:
+def pack_rows(matrices: Floats) -> Floats:
+    """Upper triangles of (n, r, r) symmetric matrices, row by row: (n, r (r + 1) / 2)."""
+    n, rank, _ = matrices.shape
     first, second = np.triu_indices(rank)
-    matrices = np.empty((packed.shape[1], rank, rank))
-    matrices[:, first, second] = packed.T
-    matrices[:, second, first] = packed.T
-    return matrices
+    return matrices.reshape(n, -1).take(first * rank + second, axis=1)
+
+
+def unpack_rows(packed: Floats, rank: int) -> Floats:
+    """Symmetric matrices (n, r, r) from their upper triangles, row by row."""
+    places = np.empty((rank, rank), dtype=np.intp)
+    upper = np.triu_indices(rank)
+    places[upper] = places.T[upper] = np.arange(len(upper[0]))
+    return packed.take(places.ravel(), axis=1).reshape(len(packed), rank, rank)
 
 
 def _matrix_equations(
@@ -171,9 +187,9 @@ def _matrix_equations(
     shape = (entries.shape[mode], entries.shape[other])
     columns = entries.sorted_column(mode, other)
     if second_moments is None:
-        packed = _products(np.ascontiguousarray(factors[other].T))
+        packed = _products(np.ascontiguousarray(factors[other].T)).T
     else:
-        packed = _pack_rows(second_moments[other])
+        packed = pack_rows(second_moments[other])
     if shape[0] * shape[1] <= _DENSE_SHARE * entries.n_entries:
         rows = np.repeat(np.arange(shape[0]), entries.counts[mode])
         flat = rows * shape[1] + columns
@@ -183,7 +199,7 @@ def _matrix_equations(
         pointers = entries.row_pointers(mode)
         observed = scipy.sparse.csr_matrix((np.ones(len(targets)), columns, pointers), shape)
         values = scipy.sparse.csr_matrix((targets, columns, pointers), shape)
-    gram = (observed @ packed.T).T
+    gram = observed @ packed
     return NormalEquations(
-        _unpack_rows(gram, rank), values @ factors[other], observed @ factors[other]
+        unpack_rows(gram, rank), values @ factors[other], observed @ factors[other]
     )
