@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.sums import split_sum
@@ -17,6 +19,8 @@ Integers = NDArray[np.intp]
 
 # Rows of a mode are arrays' lengths; far beyond memory, and exact in double precision.
 LARGEST_COORDINATE = 2**52
+# Cells of a slice up to which sums over its entries are products with a table of all cells.
+MOST_CELLS = 2**14
 # Sensitivities of sums are this much larger than proved: it pays for rounding in them.
 SUM_SLACK = 1 + 1e-6
 
@@ -239,6 +243,43 @@ class SliceChunks(_Range):
         totals = np.bincount(group, weights=values, minlength=size)
         means = totals / np.bincount(group, minlength=size)
         self.values = np.clip(means, -self.half, self.half)
+        self._count_norms: dict[int, Floats] = {}
+
+    @cached_property
+    def cells(self) -> Integers | None:
+        """Coordinates of all cells of a slice, (n_cells, n_modes - 1); None if they are many."""
+        # By the shape alone, which is public.
+        shared = [n for m, n in enumerate(self.shape) if m != self.unit_mode]
+        if math.prod(shared) > MOST_CELLS:
+            return None
+        return np.stack([c.ravel() for c in np.indices(shared)], axis=1)
+
+    @cached_property
+    def by_cells(self) -> sp.csr_matrix:
+        """Values as a matrix of units by cells."""
+        shared = [n for m, n in enumerate(self.shape) if m != self.unit_mode]
+        places = np.delete(self.coordinates, self.unit_mode, axis=1)
+        columns = np.ravel_multi_index(tuple(places.T), shared).astype(np.int32)
+        pointers = np.zeros(self.n_units + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.units, minlength=self.n_units), out=pointers[1:])
+        size = (self.n_units, math.prod(shared))
+        return sp.csr_matrix((self.values, columns, pointers), size)
+
+    def count_norms(self, mode: int) -> Floats:
+        """Norm of each unit's numbers of entries in the rows of a mode; 1 without entries."""
+        if mode not in self._count_norms:
+            self._count_norms[mode] = self._norms_of_counts(self.coordinates[:, mode])
+        return self._count_norms[mode]
+
+    def _norms_of_counts(self, rows: Integers) -> Floats:
+        # Runs of equal (unit, row) pairs are the numbers that are not 0.
+        order = np.lexsort([rows, self.units])
+        units, rows = self.units[order], rows[order]
+        first = np.ones(len(units), dtype=bool)
+        first[1:] = (units[1:] != units[:-1]) | (rows[1:] != rows[:-1])
+        counts = np.bincount(np.cumsum(first) - 1).astype(float)
+        squares = np.bincount(units[first], weights=counts**2, minlength=self.n_units)
+        return np.sqrt(np.maximum(squares, 1.0))
 
     @property
     def units(self) -> Integers:
