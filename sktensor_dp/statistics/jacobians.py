@@ -75,7 +75,11 @@ class _MultilinearJacobian:
             places = np.column_stack([column[span] for column in columns])
             return self._rows_at(mode, places)
 
-        return SortedRows(self.index_set, mode, self.factors[mode].shape[1], read)
+        table = None
+        if len(others) == 1:
+            every = np.arange(self.index_set.shape[others[0]])
+            table = self._rows_at(mode, every[:, None])
+        return SortedRows(self.index_set, mode, self.factors[mode].shape[1], read, table)
 
     def _rows_at(self, mode: int, others: Integers) -> Floats:
         """z at coordinates in the other modes."""

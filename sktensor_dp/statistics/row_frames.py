@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.observed_entries import IndexSet
 from sktensor_dp.statistics.public_numbers import check_array
 from sktensor_dp.statistics.sums import split_anchor
+from sktensor_dp.tensor.normal_equations import unpack_rows
 
 __all__ = ["RowFrames", "SortedRows"]
 
@@ -21,8 +22,8 @@ LEAST_RIDGE = 1e-10
 SHORTEST = 1e-100
 # Of a number of z; sums of their squares are far from overflow.
 LARGEST = 1e120
-# Numbers in a block of entries that is worked on at once (1 MB).
-BLOCK_NUMBERS = 2**17
+# Numbers in a block of entries that is worked on at once (2 MB).
+BLOCK_NUMBERS = 2**18
 
 
 class SortedRows:
@@ -38,11 +39,19 @@ class SortedRows:
         Length r of each z.
     read : callable
         Maps a span of entries, in the order of the mode, to their z, of shape (b, r).
+    table : ndarray of shape (n_others, r), optional
+        Of two modes: z of each row of the other one.
     """
 
     def __init__(
-        self, index_set: IndexSet, mode: int, n_columns: int, read: Callable[[slice], Floats]
+        self,
+        index_set: IndexSet,
+        mode: int,
+        n_columns: int,
+        read: Callable[[slice], Floats],
+        table: Floats | None = None,
     ) -> None:
+        self._table = table
         self.index_set, self.mode = index_set, mode
         self.shape = (index_set.n_entries, n_columns)
         self._read = read
@@ -65,22 +74,27 @@ class SortedRows:
         """Sums of ``z z'`` over the entries of each row, of shape (n_rows, r, r)."""
         r = self.shape[1]
         first, second = np.triu_indices(r)
+        if self._table is not None:
+            _check_size(self._table)
+            pairs = self._table[:, first] * self._table[:, second]
+            return unpack_rows(self._sums(np.ones(self.shape[0]), pairs), r)
         packed = np.zeros((len(first), self.index_set.shape[self.mode]))
         for _, z, rows, starts in self.blocks():
-            # NaN fails the comparison.
-            if not (z.min(initial=0.0) >= -LARGEST and z.max(initial=0.0) <= LARGEST):
-                raise ValueError(f"rows must hold numbers of size {LARGEST:g} at most.")
+            _check_size(z)
             packed[:, rows] += np.add.reduceat(z[first] * z[second], starts, axis=1)
-        result = np.empty((packed.shape[1], r, r))
-        result[:, first, second] = result[:, second, first] = packed.T
-        return result
+        return unpack_rows(packed.T, r)
 
     def moments(self, values: Floats) -> Floats:
         """Sums of values times z over the entries of each row, of shape (n_rows, r)."""
+        if self._table is not None:
+            return self._sums(self.index_set.sort(values, self.mode), self._table)
         order, result = self.index_set.order(self.mode), self._zeros()
         for span, z, rows, starts in self.blocks():
             result[:, rows] += np.add.reduceat(z * values[order[span]], starts, axis=1)
         return result.T.copy()
+
+    def _sums(self, values: Floats, table: Floats) -> Floats:
+        return np.asarray(self.index_set.matrix(values, self.mode, 1 - self.mode) @ table)
 
     def _zeros(self) -> Floats:
         return np.zeros((self.shape[1], self.index_set.shape[self.mode]))
@@ -211,6 +225,12 @@ class RowFrames:
             vectors = np.einsum("abe,be->ae", own, z)
             vectors /= np.maximum(_lengths(vectors), 1.0)
             yield span, vectors, rows, starts
+
+
+def _check_size(z: Floats) -> None:
+    # NaN fails the comparison.
+    if not (z.min(initial=0.0) >= -LARGEST and z.max(initial=0.0) <= LARGEST):
+        raise ValueError(f"rows must hold numbers of size {LARGEST:g} at most.")
 
 
 def _of_entries(matrices: Floats, rows: Integers, starts: Integers, n: int) -> Floats:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.observed_entries import SUM_SLACK, SliceChunks
 from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number
-from sktensor_dp.statistics.sums import axis_sum, sums_by_row
+from sktensor_dp.statistics.sums import SplitSums, axis_sum, blocks, sums_by_row
 from sktensor_dp.tensor.normal_equations import unpack_rows
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
@@ -39,6 +39,8 @@ LEAST_UNIT = 1e-60
 # Raises the eigenvalues of a moment, relative to their sum: far above rounding in a test for
 # negative ones, and far below what is released.
 LEAST_EIGENVALUE = 1e-12
+# Entries that residuals and slopes are formed of at once: they stay in a cache.
+ENTRIES_AT_ONCE = 2**13
 # Weight of a unit's second moment beside its sums: it is a few numbers, and learnt easily.
 MOMENT_WEIGHT = 0.25
 
@@ -253,21 +255,29 @@ class SharedFactorSums:
             len(factor) for factor in self.components.factors
         ]:
             raise ValueError("the factors must be those of the shared modes.")
-        at = effects_at_entries(self.effects, shared)
         means, covariances = self._posteriors(chunk, shared)
-        plain = np.einsum("nq,qn->n", means[chunk.units, :N_PLAIN], at.design()[:N_PLAIN])
-        residuals = (chunk.values - self.level - at.effects - plain) / self.scale
-        beside = self.components.beside(self.mode, shared)
         weights = means[:, N_PLAIN:]
-        slopes = self.components.slopes(self.mode, weights[chunk.units], beside) / self.slope_scale
-        slopes /= np.maximum(np.sqrt(np.square(slopes).sum(axis=1)), 1.0)[:, None]
-        norms = chunk.count_norms(_whole_mode(chunk, self.mode))[chunk.units]
-        terms = slopes * (np.clip(residuals, -1.0, 1.0) / norms)[:, None]
-        size = len(self.components.factors[self.mode])
-        sums = [sums_by_row(shared[:, self.mode], term, size) for term in terms.T]
+        inverse_norms = 1 / chunk.count_norms(_whole_mode(chunk, self.mode))
+        rows, factor = shared[:, self.mode], self.components.factors[self.mode]
+        # Residuals are at most 1, and so are slopes and the weight of a unit.
+        sums = SplitSums(rows, *factor.shape, 1.0)
+        for span in blocks(len(rows), ENTRIES_AT_ONCE):
+            units = chunk.units[span]
+            residuals, slopes = self._parts(chunk.values[span], shared[span], means[units])
+            sums.add(rows[span], slopes * (residuals * inverse_norms[units])[:, None])
         second = np.einsum("ua,ub->uab", weights, weights)
         second += covariances[:, N_PLAIN:, N_PLAIN:]
-        return np.concatenate([np.array(sums).T, self._moment(chunk, second, beside)])
+        return np.concatenate([sums.value(), self._moment(chunk, second, shared)])
+
+    def _parts(self, values: Floats, shared: Integers, means: Floats) -> tuple[Floats, Floats]:
+        """Clipped residuals, and clipped slopes, of entries and the means of their units."""
+        at = effects_at_entries(self.effects, shared)
+        plain = np.einsum("nq,qn->n", means[:, :N_PLAIN], at.design())
+        residuals = (values - self.level - at.effects - plain) / self.scale
+        beside = self.components.beside(self.mode, shared)
+        slopes = self.components.slopes(self.mode, means[:, N_PLAIN:], beside) / self.slope_scale
+        slopes /= np.maximum(np.sqrt(np.einsum("nr,nr->n", slopes, slopes)), 1.0)[:, None]
+        return np.clip(residuals, -1.0, 1.0), slopes
 
     def _posteriors(self, chunk: SliceChunks, shared: Integers) -> tuple[Floats, Floats]:
         """Means and covariances of the parameters of each unit, from its own entries."""
@@ -278,23 +288,26 @@ class SharedFactorSums:
             return cell_posteriors(chunk.by_cells, at, **known)
         return unit_posteriors(chunk.units, chunk.values, at, n_units=chunk.n_units, **known)
 
-    def _moment(self, chunk: SliceChunks, second: Floats, beside: Floats) -> Floats:
+    def _moment(self, chunk: SliceChunks, second: Floats, shared: Integers) -> Floats:
         """Sum over units of their mean second moment of slopes, clipped and weighted."""
-        counts, q = np.maximum(_unit_sums(chunk, None), 1.0), beside.shape[1]
-        first, second_of = np.triu_indices(q)
+        counts = np.maximum(_unit_sums(chunk, None), 1.0)
+        places = shared if chunk.cells is None else chunk.cells
+        beside = self.components.beside(self.mode, places)
+        first, second_of = np.triu_indices(beside.shape[1])
         if chunk.cells is None:
             pairs = (beside[:, i] * beside[:, j] for i, j in zip(first, second_of, strict=True))
             packed = np.stack([_unit_sums(chunk, pair) for pair in pairs], axis=1)
         else:
-            cells = self.components.beside(self.mode, chunk.cells)
             observed = chunk.by_cells.copy()
             observed.data = np.ones(observed.nnz)
-            packed = np.asarray(observed @ (cells[:, first] * cells[:, second_of]))
-        products = unpack_rows(packed / counts[:, None], q)
+            packed = np.asarray(observed @ (beside[:, first] * beside[:, second_of]))
+        products = unpack_rows(packed / counts[:, None], beside.shape[1])
         moments = self.components.slope_moments(self.mode, second, products) / self.slope_scale**2
         # Products that cancel may leave a moment indefinite, and with it an obtuse angle.
         diagonal = np.arange(moments.shape[1])
         with np.errstate(all="ignore"):
+            # Pivots say nothing of matrices that are not symmetric to the last bit.
+            moments = moments / 2 + moments.transpose(0, 2, 1) / 2
             raised = moments.copy()
             ridge = LEAST_EIGENVALUE * np.trace(moments, axis1=1, axis2=2)
             raised[:, diagonal, diagonal] += ridge[:, None]

@@ -7,9 +7,10 @@ import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = ["AccurateSum", "axis_sum", "blocks", "excess", "split_anchor", "split_sum", "sums_by_row"]
+__all__ = ["AccurateSum", "SplitSums", "axis_sum", "blocks", "excess", "split_anchor", "split_sum", "sums_by_row"]
 
 Floats = NDArray[np.float64]
 
@@ -94,6 +95,42 @@ def split_anchor(largest: float, n_terms: int, squares: float) -> float | None:
 def axis_sum(terms: Floats) -> Floats:
     """Sum over the first axis, nearly as if it were exact."""
     return split_sum(lambda part: part.sum(axis=0), terms, float(len(terms)) ** 2)
+
+
+class SplitSums:
+    """Sums of the terms of each row, added block by block, nearly as if they were exact.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n,)
+        Row of each term.
+    n_rows, n_columns : int
+        Shape of the sums; a term has a number for each column.
+    largest : float
+        No number of a term is larger.
+    """
+
+    def __init__(
+        self, rows: NDArray[np.intp], n_rows: int, n_columns: int, largest: float
+    ) -> None:
+        counts = np.bincount(rows, minlength=n_rows).astype(np.float64)
+        self._anchor = split_anchor(largest, len(rows), float(np.square(counts).sum()))
+        self._coarse, self._fine = (np.zeros((n_rows, n_columns)) for _ in range(2))
+
+    def add(self, rows: NDArray[np.intp], terms: Floats) -> None:
+        """Add terms of shape (b, n_columns), which are changed, to their rows."""
+        layout = (np.ones(len(rows)), rows, np.arange(len(rows) + 1))
+        marks = sp.csr_matrix(layout, (len(rows), len(self._fine))).T
+        if self._anchor is not None:
+            coarse = terms + self._anchor
+            coarse -= self._anchor
+            self._coarse += marks @ coarse
+            terms -= coarse
+        self._fine += marks @ terms
+
+    def value(self) -> Floats:
+        """The sums so far."""
+        return self._coarse + self._fine
 
 
 def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:

@@ -54,7 +54,7 @@ def shifted_inverses(matrices: Floats) -> Floats:
     inverses, step = np.empty_like(matrices), max(1, _BLOCK_NUMBERS // max(r, 1) ** 2)
     diagonal = np.arange(r)
     for first in range(0, n, step):
-        M = np.ascontiguousarray(matrices[first : first + step].transpose(1, 2, 0))
+        M = np.array(matrices[first : first + step].transpose(1, 2, 0), order="C")
         M[diagonal, diagonal] += 1.0
         _sweep(M, r, 1.0)
         inverses[first : first + step] = M.transpose(2, 0, 1)
@@ -67,7 +67,7 @@ def are_positive(matrices: Floats) -> NDArray[np.bool_]:
     n, r, _ = matrices.shape
     found, step = np.ones(n, dtype=bool), max(1, _BLOCK_NUMBERS // max(r, 1) ** 2)
     for first in range(0, n, step):
-        M = np.ascontiguousarray(matrices[first : first + step].transpose(1, 2, 0))
+        M = np.array(matrices[first : first + step].transpose(1, 2, 0), order="C")
         positive = found[first : first + step]
         for k in range(r):
             positive &= (M[k, k] > 0) & np.isfinite(M[k, k])

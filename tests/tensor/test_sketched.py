@@ -93,4 +93,4 @@ def test_noise_is_planned_for_steps_on_the_tensor_alone(monkeypatch):
     T = symmetric_outer_sum([1e5], orthonormal_rows(np.random.default_rng(0), 1))
     assert sketch_pays(D, 1)
     report = fit(T, k=1, epsilon=100.0).privacy_report_
-    assert [row.uses for row in report.rows] == [13]
+    assert sum(row.uses for row in report.rows) == 13
