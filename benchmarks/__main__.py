@@ -22,6 +22,7 @@ from benchmarks import (
     real_text,
     small_counts,
     speed,
+    tensor_speed,
 )
 from benchmarks.report import Report
 
@@ -70,6 +71,7 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         noise.run(report)
     elif name == "speed":
         speed.run(report)
+        tensor_speed.run(report)
     elif name == "audit":
         audit.run(report)
     elif name == "power_method_speed":

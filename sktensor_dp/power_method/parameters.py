@@ -1,7 +1,7 @@
 """What a tensor power method is asked for, and how that becomes a plan."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, One
 from sktensor_dp.power_method.forecast import forecast_moments
 from sktensor_dp.power_method.plan import AFTER_RELEASE, MomentPlan, check_moments_fit, plan_moments
 from sktensor_dp.power_method.recipe import (
+    FittedComponents,
     MomentOptions,
     fit_by_sketch,
     fit_by_steps,
@@ -218,7 +219,8 @@ class ComponentParameters(PrivateEstimatorMixin):
         """Plan to decompose a tensor whose entries are private."""
         n_features = len(tensor)
         plan, options = self._plan(1, n_features, "iteration"), self._options(n_features)
-        n_steps, recipe = plan.n_components * (plan.max_iter + 1), fit_by_steps
+        n_steps = plan.n_components * (plan.max_iter + 1)
+        recipe: Callable[[Any, MomentPlan, MomentOptions], FittedComponents] = fit_by_steps
         if math.isinf(self.epsilon) and sketch_pays(n_features, plan.n_components):
             # Without noise steps cost no privacy: those of the core may be followed by all.
             n_steps, recipe = n_steps + plan.max_iter + 3, fit_by_sketch

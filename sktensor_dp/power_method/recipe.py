@@ -184,7 +184,7 @@ def fit_by_steps(
 def fit_by_sketch(
     curator: TensorCurator, plan: MomentPlan, options: MomentOptions
 ) -> FittedComponents:
-    """Steps without noise on the core of a large tensor; on all of it where the core is not safe."""
+    """Steps without noise on the core of a large tensor, or on all of it if that is safer."""
     found = sketched_power_method(
         lambda starts: curator.power_iterations(starts).value, curator.exact_pairs,
         options.n_features, plan.n_components, n_restarts=plan.n_restarts,

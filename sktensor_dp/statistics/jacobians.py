@@ -82,7 +82,7 @@ class _MultilinearJacobian:
         return SortedRows(self.index_set, mode, self.factors[mode].shape[1], read, table)
 
     def _rows_at(self, mode: int, others: Integers) -> Floats:
-        """z at coordinates in the other modes."""
+        """Z at coordinates in the other modes."""
         raise NotImplementedError
 
     def scatter(self, weights: Floats) -> Floats:

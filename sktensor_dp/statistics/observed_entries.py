@@ -118,7 +118,8 @@ class IndexSet(SortedEntries):
         rows = self.rows(mode)
 
         def add(part: Floats) -> Floats:
-            return np.bincount(rows, part, minlength=self.shape[mode])
+            sums = np.bincount(rows, part, minlength=self.shape[mode])
+            return sums.astype(np.float64, copy=False)
 
         for place, column in enumerate(columns):
             found[:, place] = split_sum(add, column, squares)

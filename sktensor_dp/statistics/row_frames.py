@@ -140,9 +140,8 @@ class RowFrames:
         regularization: float | Floats,
         kinds: tuple[str, ...] = ("isotropic", "leverage", "solution"),
     ) -> None:
-        given = isinstance(rows, np.ndarray)
         if rows.shape[0] != index_set.n_entries or (
-            given and not (np.abs(rows) <= LARGEST).all()
+            isinstance(rows, np.ndarray) and not (np.abs(rows) <= LARGEST).all()
         ):
             raise ValueError(
                 f"rows must hold numbers of size {LARGEST:g} at most, a row for each of the "
@@ -150,7 +149,9 @@ class RowFrames:
             )
         check_array("the regularization", regularization, LARGEST**2, least=0.0)
         self.index_set, self.mode, self.rows, self.kinds = index_set, mode, rows, kinds
-        self._sorted = SortedRows.of_array(index_set, mode, rows) if given else rows
+        if isinstance(rows, np.ndarray):
+            rows = SortedRows.of_array(index_set, mode, rows)
+        self._sorted: SortedRows = rows
         self._grams = self._sorted.grams
         ridge = np.broadcast_to(np.asarray(regularization, float), rows.shape[1:])
         least = LEAST_RIDGE * np.trace(self._grams, axis1=1, axis2=2)[:, None]

@@ -260,7 +260,7 @@ class SharedFactorSums:
         inverse_norms = 1 / chunk.count_norms(_whole_mode(chunk, self.mode))
         rows, factor = shared[:, self.mode], self.components.factors[self.mode]
         # Residuals are at most 1, and so are slopes and the weight of a unit.
-        sums = SplitSums(rows, *factor.shape, 1.0)
+        sums = SplitSums(rows, len(factor), factor.shape[1], 1.0)
         for span in blocks(len(rows), ENTRIES_AT_ONCE):
             units = chunk.units[span]
             residuals, slopes = self._parts(chunk.values[span], shared[span], means[units])

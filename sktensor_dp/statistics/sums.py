@@ -10,7 +10,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = ["AccurateSum", "SplitSums", "axis_sum", "blocks", "excess", "split_anchor", "split_sum", "sums_by_row"]
+__all__ = [
+    "AccurateSum",
+    "SplitSums",
+    "axis_sum",
+    "blocks",
+    "excess",
+    "split_anchor",
+    "split_sum",
+    "sums_by_row",
+]
 
 Floats = NDArray[np.float64]
 
@@ -110,9 +119,7 @@ class SplitSums:
         No number of a term is larger.
     """
 
-    def __init__(
-        self, rows: NDArray[np.intp], n_rows: int, n_columns: int, largest: float
-    ) -> None:
+    def __init__(self, rows: NDArray[np.intp], n_rows: int, n_columns: int, largest: float) -> None:
         counts = np.bincount(rows, minlength=n_rows).astype(np.float64)
         self._anchor = split_anchor(largest, len(rows), float(np.square(counts).sum()))
         self._coarse, self._fine = (np.zeros((n_rows, n_columns)) for _ in range(2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -79,10 +80,8 @@ class MatrixPasses:
         rank, kind = factor.shape[1], np.float32 if rough else np.float64
         table = np.concatenate([packed, factor], axis=1)
         groups = max(1, round(table.shape[1] * np.dtype(kind).itemsize / _LINE_BYTES))
-        tables = [
-            np.ascontiguousarray(part, dtype=kind)
-            for part in np.array_split(table, groups, axis=1)
-        ]
+        parts = np.array_split(table, groups, axis=1)
+        tables: list[Table] = [part.astype(kind, order="C") for part in parts]
         multiply = self._rough_sums if rough else self._sums
         sums = np.concatenate(list(multiply(mode, tables)), axis=1)
         matrix = self._matrix(targets)
@@ -137,7 +136,7 @@ class MatrixPasses:
         marks = np.arange(_PART_ENTRIES, self._entries.n_entries, _PART_ENTRIES)
         ends = np.unique([0, *np.searchsorted(self._pointers, marks), len(self._pointers) - 1])
         parts = []
-        for first, last in zip(ends[:-1], ends[1:], strict=True):
+        for first, last in itertools.pairwise(ends):
             pointers = self._pointers[first : last + 1]
             span, size = slice(pointers[0], pointers[-1]), self._entries.shape[self._short]
             layout = (self._ones[span], self._columns[span], pointers - pointers[0])

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.small_systems import bordered_inverses
@@ -115,9 +114,9 @@ def solve_rows(
     penalised = equations.gram.copy()
     rounding = _LEAST_RIDGE * np.trace(penalised, axis1=1, axis2=2)[:, None]
     penalised[:, diagonal, diagonal] += np.maximum(ridge, rounding)
-    has_bias = bias_ridge is not None
-    border = equations.design if has_bias else np.zeros((n, rank))
-    corner = counts + bias_ridge if has_bias else np.ones(n)
+    border, corner = np.zeros((n, rank)), np.ones(n)
+    if bias_ridge is not None:
+        border, corner = equations.design, counts + bias_ridge
     inverse, shifted, left = bordered_inverses(penalised, border, corner)
     bias, rows = np.zeros(n), np.zeros((n, rank))
     # The second time on what rounding left: where matrices are badly conditioned the first
@@ -128,7 +127,7 @@ def solve_rows(
             moment = moment - bias[:, None] * border
             moment -= (penalised @ rows[..., None])[..., 0]
         step = (inverse @ moment[..., None])[..., 0]
-        if has_bias:
+        if bias_ridge is not None:
             total = sums - corner * bias - np.einsum("ij,ij->i", border, rows)
             own = (total - np.einsum("ij,ij->i", border, step)) / left
             bias += own

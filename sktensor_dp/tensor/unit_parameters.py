@@ -108,7 +108,7 @@ def unit_posteriors(
 def cell_posteriors(
     values: scipy.sparse.csr_matrix, cells: EntryEffects, *, level: float, noise_variance: float
 ) -> tuple[Floats, Floats]:
-    """`unit_posteriors` of a matrix of units by cells, entries of which are equal but for values."""
+    """`unit_posteriors` of units by cells: entries of a cell are equal but for their values."""
     # A row of a product adds up the row's own entries one after the other: it depends on them
     # alone. What is added is known for each cell, so that no number is formed for an entry.
     precision, design = _precisions(cells, noise_variance), cells.design().T
