@@ -12,7 +12,7 @@ from sktensor_dp.statistics import jacobians, row_frames
 from sktensor_dp.statistics.entry_queries import EntryGradients, FactorSums, RidgeBlock, RowSums
 from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
 from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet, SliceChunks, as_entries
-from sktensor_dp.statistics.row_frames import RowFrames, SortedRows
+from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.slice_queries import SharedRowSums, UnitLevels
 
 SHAPE, N, LIMITS = (5, 7, 3), 60, (1.0, 5.0)
@@ -228,49 +228,6 @@ def test_badly_conditioned_frames_leave_the_bound_exact(seed):
     assert np.linalg.norm(totals[0] - totals[1]) <= query.l2_sensitivity
 
 
-def test_whatever_a_frame_is_no_value_moves_further_than_the_sensitivity(seed):
-    """What values are multiplied with is shortened to length 1, so that F need not be right."""
-    rng, X, y = data(seed)
-    frames = RowFrames(IndexSet(X, SHAPE), 0, rng.standard_normal((N, 3)), 0.1)
-    frames.inverses *= rng.uniform(2, 1e6)
-    query, totals = FactorSums(frames, HALF), []
-    for end in LIMITS:
-        y[0] = end
-        totals.append(query.total(EntryChunks(X, y, SHAPE, LIMITS)))
-    moved = np.linalg.norm(totals[0] - totals[1])
-    # The entry is at length 1, and moves by all of the range.
-    assert 2 * HALF * (1 - 1e-9) < moved <= query.l2_sensitivity
-
-
-def test_sums_do_not_depend_on_how_entries_are_cut_into_blocks(seed, monkeypatch):
-    rng, X, y = data(seed)
-    chunk, z = EntryChunks(X, y, SHAPE, LIMITS), rng.standard_normal((N, 3))
-    found = []
-    for numbers in (16, 100, 2**17):
-        monkeypatch.setattr(row_frames, "BLOCK_NUMBERS", numbers)
-        frames = RowFrames(chunk.index_set, 1, z, 0.1)
-        found.append((frames.frames, frames.coordinates(chunk.values)))
-    for frames, coordinates in found[1:]:
-        # Sums of up to 60 terms in another order.
-        np.testing.assert_allclose(frames, found[0][0], rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(coordinates, found[0][1], rtol=1e-9, atol=1e-12)
-
-
-def test_rows_of_models_are_read_in_the_order_of_a_mode(seed):
-    rng, X, y = data(seed)
-    places = IndexSet(X, SHAPE)
-    for model in models(rng, places):
-        for mode in range(3):
-            whole, read = model.rows(mode), model.sorted_rows(mode)
-            blocks = [z.T for _, z, _, _ in read.blocks()]
-            np.testing.assert_array_equal(np.concatenate(blocks), whole[places.order(mode)])
-            given = SortedRows.of_array(places, mode, whole)
-            np.testing.assert_array_equal(read.grams, given.grams)
-            np.testing.assert_allclose(
-                read.moments(y), places.sums(mode, y[:, None] * whole), atol=1e-9
-            )
-
-
 # Slice level
 
 
@@ -397,19 +354,6 @@ def test_entries_are_validated():
         found = as_entries(np.array(X, dtype=form), np.array(y), (5, 4))
         np.testing.assert_array_equal(found[0], X)
         assert found[2] == (5, 4)
-
-
-@pytest.mark.parametrize("kind", [np.int32, np.int64])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_chunks_share_no_memory_with_what_was_passed(kind, order):
-    """Whoever passed an array may change it while it is fitted, or after."""
-    X, y = np.array([[0, 2], [4, 1]], dtype=kind, order=order), np.array([1.0, 2.0])
-    coordinates, values, shape = as_entries(X, y)
-    entries = EntryChunks(coordinates, values, shape, LIMITS)
-    slices = SliceChunks(coordinates, values, shape, 0, LIMITS)
-    for held in (entries.index_set.coordinates, entries.values, slices.coordinates, slices.values):
-        assert not np.shares_memory(held, X)
-        assert not np.shares_memory(held, y)
 
 
 @pytest.mark.parametrize(

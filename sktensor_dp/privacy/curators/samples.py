@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import DataCurator, Noisy
-from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.statistics.power_iterations import PowerIterations, TensorPowerIterations
 from sktensor_dp.statistics.sample_moments import (
     LiftedBall,
@@ -143,7 +142,5 @@ class TensorCurator(DataCurator):
         """``T(I, u, v)`` of all pairs of columns, without noise."""
         # Only under `epsilon=inf`: noise and its bound are those of equal starts.
         query = TensorPowerIterations(basis, self._bound)
-        mechanism, cost = self._admit("tensor_power_iterations", query, Mechanism)
-        if not math.isinf(mechanism.strength(cost)):
-            raise RuntimeError("pairs of starts are answered at epsilon=inf only.")
+        self._admit_exact("tensor_power_iterations", query)
         return self._mean(query.pairs)
