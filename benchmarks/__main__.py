@@ -22,6 +22,7 @@ from benchmarks import (
     real_text,
     small_counts,
     speed,
+    tensor_speed,
     topic_speed,
 )
 from benchmarks.report import Report
@@ -29,7 +30,6 @@ from benchmarks.report import Report
 BENCHES = (
     "noise",
     "speed",
-    "topic_speed",
     "power_method_speed",
     "power_method",
     "completion",
@@ -72,8 +72,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         noise.run(report)
     elif name == "speed":
         speed.run(report)
-    elif name == "topic_speed":
         topic_speed.run(report)
+        tensor_speed.run(report)
     elif name == "audit":
         audit.run(report)
     elif name == "power_method_speed":

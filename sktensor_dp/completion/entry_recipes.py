@@ -6,7 +6,12 @@ from numpy.typing import NDArray
 from sktensor_dp.completion.gradient_recipe import fit_gradients
 from sktensor_dp.completion.inference import attributes_of
 from sktensor_dp.completion.plan import COMPONENT, RESIDUAL, CompletionPlan, ModelOptions
-from sktensor_dp.completion.rows import derivatives, posterior_rows, unit_mean_square
+from sktensor_dp.completion.rows import (
+    derivatives,
+    posterior_rows,
+    sorted_derivatives,
+    unit_mean_square,
+)
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.statistics.observed_entries import IndexSet
@@ -79,8 +84,7 @@ def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOption
         factors = [rng.standard_normal((n, options.rank)) for n in shape]
         for step in range(plan.n_steps * len(shape)):
             mode = step % len(shape)
-            z = derivatives(index_set, factors, None, mode)
-            factors[mode] = _released_rows(curator, mode, z, base, options.regularization)
+            factors[mode] = _released_rows(curator, mode, factors, base, options.regularization)
             if mode < len(shape) - 1:
                 factors[mode] = unit_mean_square(factors[mode])[0]
         model = with_factors(model, factors)
@@ -92,16 +96,15 @@ def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOption
 
 
 def _released_rows(
-    curator: EntryCurator, mode: int, z: Floats, base: Floats, regularization: float
+    curator: EntryCurator, mode: int, factors: list[Floats], base: Floats, regularization: float
 ) -> Floats:
     """Rows of a factor from released right-hand sides, shrunk by their known noise."""
-    index_set, width = curator.index_set, 2 * curator.half
-    spread = float(np.square(z).sum(axis=1).mean())
+    z, width = sorted_derivatives(curator.index_set, factors, None, mode), 2 * curator.half
+    spread = float(np.einsum("iaa->", z.grams)) / len(base)
     residual, prior = (width * RESIDUAL) ** 2, (width * COMPONENT) ** 2 / max(spread, 1e-300)
     noisy = curator.factor_sums(mode, z, regularization * residual / prior)
-    targets = noisy.sums - index_set.sums(mode, base[:, None] * z)
-    grams = index_set.grams(mode, z)
-    return posterior_rows(targets, grams, noisy.covariances, residual, prior, regularization)
+    targets = noisy.sums - z.moments(base)
+    return posterior_rows(targets, z.grams, noisy.covariances, residual, prior, regularization)
 
 
 def _with_released_block(

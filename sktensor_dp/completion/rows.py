@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
 from sktensor_dp.statistics.observed_entries import IndexSet
+from sktensor_dp.statistics.row_frames import SortedRows
 
-__all__ = ["derivatives", "posterior_rows", "unit_mean_square"]
+__all__ = ["derivatives", "posterior_rows", "sorted_derivatives", "unit_mean_square"]
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +29,15 @@ def derivatives(
     return TuckerJacobian(index_set, factors, core, False).rows(mode)
 
 
+def sorted_derivatives(
+    index_set: IndexSet, factors: Sequence[Floats], core: Floats | None, mode: int
+) -> SortedRows:
+    """The same, read in blocks in the order of the mode."""
+    if core is None:
+        return CPJacobian(index_set, factors, False).sorted_rows(mode)
+    return TuckerJacobian(index_set, factors, core, False).sorted_rows(mode)
+
+
 def posterior_rows(
     sums: Floats,
     grams: Floats,
@@ -45,17 +55,24 @@ def posterior_rows(
     if r == 0 or not seen.any():
         return found
     H, g, N = grams[seen], sums[seen], noise[seen] + residual * grams[seen]
-    squares, least = H @ H, LEAST_PRIOR * prior
+    size = np.trace(prior * (H @ H) + N, axis1=1, axis2=2) / r
+    # With L L' = N, M = L^-1 H and M M' = U D U' the matrix to be solved with at any prior
+    # variance p is L U (p D + 1) U' L': the step that repeats costs no factorisation.
+    L = np.linalg.cholesky(N + (LEAST_RIDGE * size)[:, None, None] * np.eye(r))
+    solved = np.linalg.solve(L, np.concatenate([H, g[..., None]], axis=2))
+    M, scaled = solved[:, :, :r], solved[:, :, r:]
+    squares, axes = np.linalg.eigh(M @ M.transpose(0, 2, 1))
+    squares = np.maximum(squares, 0.0)
+    scaled = (axes.transpose(0, 2, 1) @ scaled)[..., 0]
+    least = LEAST_PRIOR * prior
     for step in range(PRIOR_STEPS):
         if step == PRIOR_STEPS - 1:
             prior /= regularization
-        total = prior * squares + N
-        size = np.trace(total, axis1=1, axis2=2) / r
-        total += LEAST_RIDGE * size[:, None, None] * np.eye(r)
-        gain = prior * np.linalg.solve(total, H).transpose(0, 2, 1)
-        rows = np.einsum("iab,ib->ia", gain, g)
-        variances = prior * (1 - np.einsum("iab,iba->ia", gain, H))
-        prior = max(float(np.mean(rows**2 + np.maximum(variances, 0.0))), least)
+        variances = prior / (prior * squares + 1)
+        turned = variances * scaled
+        # Turning keeps sums of squares, and traces.
+        prior = max(float(np.mean(squares * turned**2 + variances)), least)
+    rows = (M.transpose(0, 2, 1) @ (axes @ turned[..., None]))[..., 0]
     found[seen] = rows
     return found
 

@@ -1,7 +1,7 @@
 """What a tensor power method is asked for, and how that becomes a plan."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -26,7 +26,9 @@ from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, One
 from sktensor_dp.power_method.forecast import forecast_moments
 from sktensor_dp.power_method.plan import AFTER_RELEASE, MomentPlan, check_moments_fit, plan_moments
 from sktensor_dp.power_method.recipe import (
+    FittedComponents,
     MomentOptions,
+    fit_by_sketch,
     fit_by_steps,
     fit_gaussian_mixture,
     fit_raw_moments,
@@ -49,6 +51,7 @@ from sktensor_dp.statistics.reading import read_each
 from sktensor_dp.statistics.sample_moments import LiftedBall
 from sktensor_dp.statistics.samples import SampleChunks, as_samples
 from sktensor_dp.tensor.oracle import tensor_oracle
+from sktensor_dp.tensor.sketched import sketch_pays, tensor_pairs
 
 __all__ = ["PERTURBATIONS", "ComponentParameters", "reads_batches"]
 
@@ -240,15 +243,20 @@ class ComponentParameters(PrivateEstimatorMixin):
         """Plan to decompose a tensor whose entries are private."""
         n_features = len(tensor)
         plan, options = self._plan(1, n_features, "iteration"), self._options(n_features)
+        n_steps = plan.n_components * (plan.max_iter + 1)
+        recipe: Callable[[Any, MomentPlan, MomentOptions], FittedComponents] = fit_by_steps
+        if math.isinf(self.epsilon) and sketch_pays(n_features, plan.n_components):
+            # Without noise steps cost no privacy: those of the core may be followed by all.
+            n_steps, recipe = n_steps + plan.max_iter + 3, fit_by_sketch
         releases = ReleasePlan.split(
             self.epsilon, self.delta, {"tensor_power_iterations": 1.0},
-            {"tensor_power_iterations": plan.n_components * (plan.max_iter + 1)},
+            {"tensor_power_iterations": n_steps},
         )  # fmt: skip
         bound = self._bound()
         neighbours = f"tensors that differ by {bound:g} in each of the six orders of one entry"
         return PlannedFit(
-            TensorCurator, TensorChunk(tensor_oracle(tensor)), releases,
-            lambda curator: fitted(fit_by_steps(curator, plan, options), plan, plan.max_iter),
+            TensorCurator, TensorChunk(tensor_oracle(tensor), pairs=tensor_pairs(tensor)), releases,
+            lambda curator: fitted(recipe(curator, plan, options), plan, plan.max_iter),
             {"n_features_in_": n_features},
             {"bound": bound, "unit": "entry", "neighbours": neighbours},
             self._cautions_of_cap(n_features),

@@ -19,6 +19,7 @@ from sktensor_dp.spectral_topics.recipe import TopicOptions, fit_topics
 from sktensor_dp.tensor.noisy_whitening import NULL_EIGENVALUE, noisy_whitener
 from sktensor_dp.tensor.online import OnlinePowerMethod
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
+from sktensor_dp.tensor.sketched import sketched_power_method
 from sktensor_dp.tensor.symmetric import multilinear, symmetric_product
 from sktensor_dp.tensor.whitening import Whitener
 
@@ -27,6 +28,7 @@ __all__ = [
     "MomentOptions",
     "attributes_of",
     "cautions_of_noise",
+    "fit_by_sketch",
     "fit_by_steps",
     "fit_gaussian_mixture",
     "fit_raw_moments",
@@ -177,6 +179,21 @@ def fit_by_steps(
         method.tell(answers.value)
         sigma = answers.sigma
     return found_by(method, sigma)
+
+
+def fit_by_sketch(
+    curator: TensorCurator, plan: MomentPlan, options: MomentOptions
+) -> FittedComponents:
+    """Steps without noise on the core of a large tensor, or on all of it if that is safer."""
+    found = sketched_power_method(
+        lambda starts: curator.power_iterations(starts).value, curator.exact_pairs,
+        options.n_features, plan.n_components, n_restarts=plan.n_restarts,
+        max_iter=plan.max_iter, random_state=check_random_state(options.random_state),
+    )  # fmt: skip
+    if found is None:
+        return fit_by_steps(curator, plan, options)
+    weights, vectors = found
+    return FittedComponents(vectors, weights, int((weights > 0).sum()))
 
 
 def new_method(plan: MomentPlan, options: MomentOptions) -> OnlinePowerMethod:

@@ -114,9 +114,7 @@ class DataCurator:
         """Answer a query for a symmetric matrix without noise, as ``V -> matrix @ V``."""
         # Only under `epsilon=inf`: the products are computed from the data, which is faster than
         # forming the matrix, and only while the curator is open.
-        mechanism, cost = self._admit(name, query, Mechanism)
-        if not math.isinf(mechanism.strength(cost)):
-            raise RuntimeError(f"release {name!r} has a finite cost and needs noise.")
+        self._admit_exact(name, query)
         return lambda V: self._mean(lambda chunk: query.product(chunk, V))
 
     def release_partitions(self, name: str, query: PartitionQuery) -> tuple[list[str], Floats]:
@@ -148,6 +146,12 @@ class DataCurator:
             notes=(*self._residuals, *notes),
             composition=Composition("releases", rows=rows, unmade=unmade),
         )
+
+    def _admit_exact(self, name: str, query: Any) -> None:
+        """Admit a query that is about to be answered in another way, without noise."""
+        mechanism, cost = self._admit(name, query, Mechanism)
+        if not math.isinf(mechanism.strength(cost)):
+            raise RuntimeError(f"release {name!r} has a finite cost and needs noise.")
 
     def _admit(self, name: str, query: Any, kind: type[Kind]) -> tuple[Kind, PrivacyCost]:
         entry = CATALOGUE[name]

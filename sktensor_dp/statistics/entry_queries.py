@@ -128,8 +128,8 @@ class FactorSums:
 
     @property
     def l2_sensitivity(self) -> float:
-        """One value moves the coordinates of one row, by ``R |F^-1 z|`` at most."""
-        return 2 * self.half * SUM_SLACK * max(self.frames.longest, 1.0)
+        """One value moves the coordinates of one row, by ``R |F^-1 z|``, which is R at most."""
+        return 2 * self.half * SUM_SLACK
 
     def total(self, chunk: EntryChunks) -> Floats:
         """Coordinates of the rows, of shape (n_rows, r)."""

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.observed_entries import IndexSet
+from sktensor_dp.statistics.row_frames import SortedRows
 from sktensor_dp.statistics.sums import AccurateSum, blocks
-from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
+from sktensor_dp.tensor.sorted_entries import Integers, khatri_rao_rows, kronecker_rows
 
 __all__ = ["CPJacobian", "Jacobian", "TuckerJacobian"]
 
@@ -63,6 +64,25 @@ class _MultilinearJacobian:
 
     def rows(self, mode: int) -> Floats:
         """Derivatives of the multilinear part in the rows of a factor: z, (n_entries, r)."""
+        raise NotImplementedError
+
+    def sorted_rows(self, mode: int) -> SortedRows:
+        """The same, read in blocks in the order of the mode."""
+        others = self.index_set.others(mode)
+        columns = [self.index_set.sorted_column(mode, k) for k in others]
+
+        def read(span: slice) -> Floats:
+            places = np.column_stack([column[span] for column in columns])
+            return self._rows_at(mode, places)
+
+        table = None
+        if len(others) == 1:
+            every = np.arange(self.index_set.shape[others[0]])
+            table = self._rows_at(mode, every[:, None])
+        return SortedRows(self.index_set, mode, self.factors[mode].shape[1], read, table)
+
+    def _rows_at(self, mode: int, others: Integers) -> Floats:
+        """Z at coordinates in the other modes."""
         raise NotImplementedError
 
     def scatter(self, weights: Floats) -> Floats:
@@ -117,9 +137,11 @@ class CPJacobian(_MultilinearJacobian):
 
     def rows(self, mode: int) -> Floats:
         """Products of the rows of the other factors."""
-        others = self.index_set.others(mode)
-        columns = self.index_set.coordinates[:, others]
-        return khatri_rao_rows([self.factors[k] for k in others], columns)
+        return self._rows_at(mode, self.index_set.coordinates[:, self.index_set.others(mode)])
+
+    def _rows_at(self, mode: int, others: Integers) -> Floats:
+        """Products of the rows of the other factors."""
+        return khatri_rao_rows([self.factors[k] for k in self.index_set.others(mode)], others)
 
 
 class TuckerJacobian(_MultilinearJacobian):
@@ -153,13 +175,18 @@ class TuckerJacobian(_MultilinearJacobian):
 
     def rows(self, mode: int) -> Floats:
         """The core times the rows of the other factors."""
-        unfolded = np.moveaxis(self.core, mode, 0).reshape(self.core.shape[mode], -1)
-        result = np.empty((self.index_set.n_entries, len(unfolded)))
+        result = np.empty((self.index_set.n_entries, self.core.shape[mode]))
         others = self.index_set.others(mode)
         step = max(1, BLOCK_NUMBERS // self.core.size)
         for block in blocks(self.index_set.n_entries, step):
-            result[block] = self._products(others, block) @ unfolded.T
+            result[block] = self._rows_at(mode, self.index_set.coordinates[block][:, others])
         return result
+
+    def _rows_at(self, mode: int, others: Integers) -> Floats:
+        """The core times the rows of the other factors."""
+        unfolded = np.moveaxis(self.core, mode, 0).reshape(self.core.shape[mode], -1)
+        factors = [self.factors[k] for k in self.index_set.others(mode)]
+        return kronecker_rows(factors, others) @ unfolded.T
 
     def scatter(self, weights: Floats) -> Floats:
         """``sum_e weights_e J_e``, of shape (n_parameters,)."""

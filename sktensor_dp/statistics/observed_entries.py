@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ Integers = NDArray[np.intp]
 
 # Rows of a mode are arrays' lengths; far beyond memory, and exact in double precision.
 LARGEST_COORDINATE = 2**52
+# Cells of a slice up to which sums over its entries are products with a table of all cells.
+MOST_CELLS = 2**14
 # Sensitivities of sums are this much larger than proved: it pays for rounding in them.
 SUM_SLACK = 1 + 1e-6
 
@@ -38,12 +41,12 @@ def as_entries(
             f"y must hold one number for each of the {len(X)} rows of X; got an array of type "
             f"{y.dtype} and shape {y.shape}."
         )
-    y = y.astype(np.float64)
+    y = y.astype(np.float64, copy=False)
     if not np.isfinite(y).all():
         raise ValueError("y contains NaN or infinity; leave out what was not observed.")
     rows = _checked_shape(shape, X.shape[1])
     _check_coordinates(X, rows)
-    X = X.astype(np.intp)
+    X = X.astype(np.intp, copy=False)
     if rows is None:
         rows = tuple(int(largest) + 1 for largest in X.max(axis=0, initial=-1))
     return X, y, rows
@@ -95,7 +98,9 @@ class _Range:
         """Numbers in ``[-half, half]``, exactly."""
         # Values beyond are clamped before the difference: it might overflow, and warn.
         reach = abs(self.middle) + self.half
-        return np.clip(np.clip(values, -reach, reach) - self.middle, -self.half, self.half)
+        centred = np.clip(values, -reach, reach)
+        centred -= self.middle
+        return np.clip(centred, -self.half, self.half, out=centred)
 
 
 class IndexSet(SortedEntries):
@@ -105,25 +110,20 @@ class IndexSet(SortedEntries):
     :class:`~sktensor_dp.tensor.SortedEntries`.
     """
 
-    def __init__(self, coordinates: Integers, shape: tuple[int, ...]) -> None:
-        super().__init__(coordinates, shape)
-        self._incidences: dict[int, Any] = {}
-
     def sums(self, mode: int, terms: Floats) -> Floats:
         """Sums over the entries of each row of a mode."""
-        if mode not in self._incidences:
-            layout = (np.ones(self.n_entries), self.order(mode), self.row_pointers(mode))
-            size = (self.shape[mode], self.n_entries)
-            self._incidences[mode] = sp.csr_array(layout, shape=size)
-        incidences = self._incidences[mode]
+        columns = terms.reshape(len(terms), -1).T
+        found = np.empty((self.shape[mode], len(columns)))
         squares = float(np.square(self.counts[mode].astype(np.float64)).sum())
-        return split_sum(incidences.dot, terms, squares)
+        rows = self.rows(mode)
 
-    def maxima(self, mode: int, terms: Floats) -> Floats:
-        """Largest of numbers >= 0 over the entries of each row; 0 where there are none."""
-        result = np.zeros(self.shape[mode])
-        np.maximum.at(result, self.rows(mode), terms)
-        return result
+        def add(part: Floats) -> Floats:
+            sums = np.bincount(rows, part, minlength=self.shape[mode])
+            return sums.astype(np.float64, copy=False)
+
+        for place, column in enumerate(columns):
+            found[:, place] = split_sum(add, column, squares)
+        return found.reshape(self.shape[mode], *terms.shape[1:])
 
     def grams(self, mode: int, rows: Floats) -> Floats:
         """Sums of ``z z'`` over the entries of each row."""
@@ -136,9 +136,12 @@ class IndexSet(SortedEntries):
 
     def balanced_weights(self, power: float = 0.5) -> Floats:
         """Weights of each entry over modes, that sum to 1 and favour rows with few entries."""
-        columns = [self.counts[m][self.rows(m)] ** -power for m in range(len(self.shape))]
-        weights = np.column_stack(columns)
-        return weights / weights.sum(axis=1, keepdims=True)
+        weights = np.empty((self.n_entries, len(self.shape)), order="F")
+        for m, counts in enumerate(self.counts):
+            # Rows without entries are never looked up.
+            weights[:, m] = (np.maximum(counts, 1) ** -power)[self.rows(m)]
+        weights /= weights.sum(axis=1, keepdims=True)
+        return weights
 
 
 class EntryChunks(_Range):
@@ -244,6 +247,43 @@ class SliceChunks(_Range):
         totals = np.bincount(group, weights=values, minlength=size)
         means = totals / np.bincount(group, minlength=size)
         self.values = np.clip(means, -self.half, self.half)
+        self._count_norms: dict[int, Floats] = {}
+
+    @cached_property
+    def cells(self) -> Integers | None:
+        """Coordinates of all cells of a slice, (n_cells, n_modes - 1); None if they are many."""
+        # By the shape alone, which is public.
+        shared = [n for m, n in enumerate(self.shape) if m != self.unit_mode]
+        if math.prod(shared) > MOST_CELLS:
+            return None
+        return np.stack([c.ravel() for c in np.indices(shared)], axis=1)
+
+    @cached_property
+    def by_cells(self) -> sp.csr_matrix:
+        """Values as a matrix of units by cells."""
+        shared = [n for m, n in enumerate(self.shape) if m != self.unit_mode]
+        places = np.delete(self.coordinates, self.unit_mode, axis=1)
+        columns = np.ravel_multi_index(tuple(places.T), shared).astype(np.int32)
+        pointers = np.zeros(self.n_units + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.units, minlength=self.n_units), out=pointers[1:])
+        size = (self.n_units, math.prod(shared))
+        return sp.csr_matrix((self.values, columns, pointers), size)
+
+    def count_norms(self, mode: int) -> Floats:
+        """Norm of each unit's numbers of entries in the rows of a mode; 1 without entries."""
+        if mode not in self._count_norms:
+            self._count_norms[mode] = self._norms_of_counts(self.coordinates[:, mode])
+        return self._count_norms[mode]
+
+    def _norms_of_counts(self, rows: Integers) -> Floats:
+        # Runs of equal (unit, row) pairs are the numbers that are not 0.
+        order = np.lexsort([rows, self.units])
+        units, rows = self.units[order], rows[order]
+        first = np.ones(len(units), dtype=bool)
+        first[1:] = (units[1:] != units[:-1]) | (rows[1:] != rows[:-1])
+        counts = np.bincount(np.cumsum(first) - 1).astype(float)
+        squares = np.bincount(units[first], weights=counts**2, minlength=self.n_units)
+        return np.sqrt(np.maximum(squares, 1.0))
 
     def __iter__(self) -> Iterator["SliceChunks"]:
         yield self

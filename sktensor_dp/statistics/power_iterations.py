@@ -13,6 +13,7 @@ from sktensor_dp.statistics.public_numbers import RADIUS, check_array, check_num
 from sktensor_dp.statistics.samples import SampleChunk
 from sktensor_dp.statistics.sums import sum_over_rows
 from sktensor_dp.tensor.oracle import HALVED_FROM, Oracle
+from sktensor_dp.tensor.sketched import Pairs
 
 __all__ = ["PowerIterations", "TensorChunk", "TensorPowerIterations"]
 
@@ -100,6 +101,8 @@ class TensorChunk:
     ----------
     oracle : callable
         Maps U of shape (d, L) to T(I, u, u) for its columns u.
+    pairs : callable, optional
+        Maps Q of shape (d, s) to T(I, Q, Q), for fits without noise.
     largest_ratio : float
         Entries are at most this many times the largest change: beside much larger ones
         rounding of an answer would outweigh it.
@@ -107,6 +110,7 @@ class TensorChunk:
 
     oracle: Oracle
     n_units: int = 1
+    pairs: Pairs | None = None
 
     largest_ratio: ClassVar[float] = 1e6
 
@@ -153,6 +157,12 @@ class TensorPowerIterations:
     def total(self, chunk: TensorChunk) -> Floats:
         """Answers to all starts at once."""
         return chunk.oracle(self.starts)
+
+    def pairs(self, chunk: TensorChunk) -> Floats:
+        """``T(I, u, v)`` of all pairs of starts; only where there is no noise."""
+        if chunk.pairs is None:
+            raise ValueError("the chunk does not say what pairs of starts have.")
+        return chunk.pairs(self.starts)
 
 
 def _squares(rows: Floats) -> Floats:

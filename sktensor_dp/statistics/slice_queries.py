@@ -13,14 +13,22 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.observed_entries import SUM_SLACK, SliceChunks
 from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number
-from sktensor_dp.statistics.sums import axis_sum, sums_by_row
+from sktensor_dp.statistics.sums import SplitSums, axis_sum, blocks, sums_by_row
+from sktensor_dp.tensor.normal_equations import unpack_rows
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
-from sktensor_dp.tensor.unit_parameters import N_PLAIN, effects_at_entries, unit_posteriors
+from sktensor_dp.tensor.small_systems import are_positive
+from sktensor_dp.tensor.unit_parameters import (
+    N_PLAIN,
+    cell_posteriors,
+    effects_at_entries,
+    unit_posteriors,
+)
 
 __all__ = ["SharedFactorSums", "SharedRowSums", "UnitLevels"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.intp]
 
 # Public numbers within these leave no residual that overflows, whose NaN no clip would stop.
 LEAST_SCALE, LARGEST_LEVEL = 1e-100, 1e100
@@ -28,6 +36,11 @@ LEAST_SCALE, LARGEST_LEVEL = 1e-100, 1e100
 # no number of a unit overflow but the norm of its moment, which is then clipped to 0.
 SMALLEST, LARGEST = 1e-20, 1e20
 LEAST_UNIT = 1e-60
+# Raises the eigenvalues of a moment, relative to their sum: far above rounding in a test for
+# negative ones, and far below what is released.
+LEAST_EIGENVALUE = 1e-12
+# Entries that residuals and slopes are formed of at once: they stay in a cache.
+ENTRIES_AT_ONCE = 2**13
 # Weight of a unit's second moment beside its sums: it is a few numbers, and learnt easily.
 MOMENT_WEIGHT = 0.25
 
@@ -139,7 +152,7 @@ class SharedRowSums:
         if self.order == 1:
             norms = np.maximum(_unit_sums(chunk, None), 1.0)
         else:
-            norms = _count_norms(chunk, rows)
+            norms = chunk.count_norms(self.mode)
         weights = 1 / norms[chunk.units]
         size = self.shape[self.mode]
         terms = (weights * residuals, weights)
@@ -242,53 +255,76 @@ class SharedFactorSums:
             len(factor) for factor in self.components.factors
         ]:
             raise ValueError("the factors must be those of the shared modes.")
-        at = effects_at_entries(self.effects, shared, self.components.rows(shared))
-        means, covariances = unit_posteriors(
-            chunk.units, chunk.values, at, n_units=chunk.n_units,
-            level=self.level, noise_variance=self.noise_variance,
-        )  # fmt: skip
-        plain = np.einsum("nq,qn->n", means[chunk.units, :N_PLAIN], at.design()[:N_PLAIN])
-        residuals = (chunk.values - self.level - at.effects - plain) / self.scale
-        beside = self.components.beside(self.mode, shared)
+        means, covariances = self._posteriors(chunk, shared)
         weights = means[:, N_PLAIN:]
-        slopes = self.components.slopes(self.mode, weights[chunk.units], beside) / self.slope_scale
-        slopes /= np.maximum(np.sqrt(np.square(slopes).sum(axis=1)), 1.0)[:, None]
-        norms = _count_norms(chunk, shared[:, self.mode])[chunk.units]
-        terms = slopes * (np.clip(residuals, -1.0, 1.0) / norms)[:, None]
-        size = len(self.components.factors[self.mode])
-        sums = [sums_by_row(shared[:, self.mode], term, size) for term in terms.T]
+        inverse_norms = 1 / chunk.count_norms(_whole_mode(chunk, self.mode))
+        rows, factor = shared[:, self.mode], self.components.factors[self.mode]
+        # Residuals are at most 1, and so are slopes and the weight of a unit.
+        sums = SplitSums(rows, len(factor), factor.shape[1], 1.0)
+        for span in blocks(len(rows), ENTRIES_AT_ONCE):
+            units = chunk.units[span]
+            residuals, slopes = self._parts(chunk.values[span], shared[span], means[units])
+            sums.add(rows[span], slopes * (residuals * inverse_norms[units])[:, None])
         second = np.einsum("ua,ub->uab", weights, weights)
         second += covariances[:, N_PLAIN:, N_PLAIN:]
-        return np.concatenate([np.array(sums).T, self._moment(chunk, second, beside)])
+        return np.concatenate([sums.value(), self._moment(chunk, second, shared)])
 
-    def _moment(self, chunk: SliceChunks, second: Floats, beside: Floats) -> Floats:
+    def _parts(self, values: Floats, shared: Integers, means: Floats) -> tuple[Floats, Floats]:
+        """Clipped residuals, and clipped slopes, of entries and the means of their units."""
+        at = effects_at_entries(self.effects, shared)
+        plain = np.einsum("nq,qn->n", means[:, :N_PLAIN], at.design())
+        residuals = (values - self.level - at.effects - plain) / self.scale
+        beside = self.components.beside(self.mode, shared)
+        slopes = self.components.slopes(self.mode, means[:, N_PLAIN:], beside) / self.slope_scale
+        slopes /= np.maximum(np.sqrt(np.einsum("nr,nr->n", slopes, slopes)), 1.0)[:, None]
+        return np.clip(residuals, -1.0, 1.0), slopes
+
+    def _posteriors(self, chunk: SliceChunks, shared: Integers) -> tuple[Floats, Floats]:
+        """Means and covariances of the parameters of each unit, from its own entries."""
+        known = {"level": self.level, "noise_variance": self.noise_variance}
+        places = shared if chunk.cells is None else chunk.cells
+        at = effects_at_entries(self.effects, places, self.components.rows(places))
+        if chunk.cells is not None:
+            return cell_posteriors(chunk.by_cells, at, **known)
+        return unit_posteriors(chunk.units, chunk.values, at, n_units=chunk.n_units, **known)
+
+    def _moment(self, chunk: SliceChunks, second: Floats, shared: Integers) -> Floats:
         """Sum over units of their mean second moment of slopes, clipped and weighted."""
-        counts, q = _unit_sums(chunk, None), beside.shape[1]
-        products = np.empty((chunk.n_units, q, q))
-        for i in range(q):
-            for j in range(i + 1):
-                pair = _unit_sums(chunk, beside[:, i] * beside[:, j]) / np.maximum(counts, 1.0)
-                products[:, i, j] = products[:, j, i] = pair
+        counts = np.maximum(_unit_sums(chunk, None), 1.0)
+        places = shared if chunk.cells is None else chunk.cells
+        beside = self.components.beside(self.mode, places)
+        first, second_of = np.triu_indices(beside.shape[1])
+        if chunk.cells is None:
+            pairs = (beside[:, i] * beside[:, j] for i, j in zip(first, second_of, strict=True))
+            packed = np.stack([_unit_sums(chunk, pair) for pair in pairs], axis=1)
+        else:
+            observed = chunk.by_cells.copy()
+            observed.data = np.ones(observed.nnz)
+            packed = np.asarray(observed @ (beside[:, first] * beside[:, second_of]))
+        products = unpack_rows(packed / counts[:, None], beside.shape[1])
         moments = self.components.slope_moments(self.mode, second, products) / self.slope_scale**2
         # Products that cancel may leave a moment indefinite, and with it an obtuse angle.
-        values, vectors = np.linalg.eigh(moments)
-        moments = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
+        diagonal = np.arange(moments.shape[1])
+        with np.errstate(all="ignore"):
+            # Pivots say nothing of matrices that are not symmetric to the last bit.
+            moments = moments / 2 + moments.transpose(0, 2, 1) / 2
+            raised = moments.copy()
+            ridge = LEAST_EIGENVALUE * np.trace(moments, axis1=1, axis2=2)
+            raised[:, diagonal, diagonal] += ridge[:, None]
+            safe = are_positive(raised)
+        values, vectors = np.linalg.eigh(moments[~safe])
+        moments[safe] = raised[safe]
+        projected = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
+        moments[~safe] = projected
         with np.errstate(over="ignore"):
             lengths = np.linalg.norm(moments, axis=(1, 2))
         moments *= (MOMENT_WEIGHT / np.maximum(lengths, 1.0))[:, None, None]
         return axis_sum(moments)
 
 
-def _count_norms(chunk: SliceChunks, rows: NDArray[np.intp]) -> Floats:
-    """Norm of each unit's numbers of entries in the rows of a mode; 1 without entries."""
-    # Runs of equal (unit, row) pairs are the numbers that are not 0.
-    order = np.lexsort([rows, chunk.units])
-    units, rows = chunk.units[order], rows[order]
-    first = np.ones(len(units), dtype=bool)
-    first[1:] = (units[1:] != units[:-1]) | (rows[1:] != rows[:-1])
-    counts = np.bincount(np.cumsum(first) - 1).astype(float)
-    squares = np.bincount(units[first], weights=counts**2, minlength=chunk.n_units)
-    return np.sqrt(np.maximum(squares, 1.0))
+def _whole_mode(chunk: SliceChunks, mode: int) -> int:
+    """Mode of the tensor from its place among the shared ones."""
+    return mode + (mode >= chunk.unit_mode)
 
 
 def _unit_means(chunk: SliceChunks, values: Floats) -> tuple[Floats, Floats]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "axis_sum",
     "blocks",
     "excess",
+    "split_anchor",
     "split_sum",
     "sum_over_rows",
     "sums_by_row",
@@ -86,21 +88,65 @@ def sum_over_rows(n_rows: int, add: Callable[[slice], Any]) -> Floats:
 def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) -> Floats:
     """Sums of terms as `add` forms them, nearly as if they were exact."""
     # `add` adds up rows of an array shaped like `terms`, in any order, and does nothing else.
+    largest = max(float(terms.max(initial=0.0)), -float(terms.min(initial=0.0)))
+    anchor = split_anchor(largest, len(terms), squares)
+    if anchor is None:
+        return add(terms)
+    part = terms + anchor
+    part -= anchor
+    total = add(part)
+    np.subtract(terms, part, out=part)
+    return total + add(part)
+
+
+def split_anchor(largest: float, n_terms: int, squares: float) -> float | None:
+    """Power of 2 at which terms of size `largest` are split; None where plain sums do."""
     if squares <= PLAIN_SQUARES:
-        return add(terms)
-    largest = float(np.abs(terms).max(initial=0.0))
-    # Above the sum of all moduli: multiples of its last digit add up without rounding.
-    exponent = math.frexp(largest)[1] + math.frexp(len(terms))[1]
-    if exponent >= 1023:  # such sums overflow
-        return add(terms)
-    anchor = math.ldexp(1.0, exponent)
-    coarse = (terms + anchor) - anchor
-    return add(coarse) + add(terms - coarse)
+        return None
+    # Above the sum of all moduli: multiples of its last digit add up without rounding. A
+    # little more than the largest, for terms that are products with numbers of 1 at most.
+    exponent = math.frexp(largest * (1 + 1e-12))[1] + math.frexp(n_terms)[1]
+    # Beyond, such sums overflow.
+    return math.ldexp(1.0, exponent) if exponent < 1023 else None
 
 
 def axis_sum(terms: Floats) -> Floats:
     """Sum over the first axis, nearly as if it were exact."""
     return split_sum(lambda part: part.sum(axis=0), terms, float(len(terms)) ** 2)
+
+
+class SplitSums:
+    """Sums of the terms of each row, added block by block, nearly as if they were exact.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n,)
+        Row of each term.
+    n_rows, n_columns : int
+        Shape of the sums; a term has a number for each column.
+    largest : float
+        No number of a term is larger.
+    """
+
+    def __init__(self, rows: NDArray[np.intp], n_rows: int, n_columns: int, largest: float) -> None:
+        counts = np.bincount(rows, minlength=n_rows).astype(np.float64)
+        self._anchor = split_anchor(largest, len(rows), float(np.square(counts).sum()))
+        self._coarse, self._fine = (np.zeros((n_rows, n_columns)) for _ in range(2))
+
+    def add(self, rows: NDArray[np.intp], terms: Floats) -> None:
+        """Add terms of shape (b, n_columns), which are changed, to their rows."""
+        layout = (np.ones(len(rows)), rows, np.arange(len(rows) + 1))
+        marks = sp.csr_matrix(layout, (len(rows), len(self._fine))).T
+        if self._anchor is not None:
+            coarse = terms + self._anchor
+            coarse -= self._anchor
+            self._coarse += marks @ coarse
+            terms -= coarse
+        self._fine += marks @ terms
+
+    def value(self) -> Floats:
+        """The sums so far."""
+        return self._coarse + self._fine
 
 
 def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:

@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.completed import Completion
 from sktensor_dp.tensor.completion_start import start_cp
-from sktensor_dp.tensor.normal_equations import NormalEquations, cp_normal_equations, solve_rows
+from sktensor_dp.tensor.entry_passes import passes_over
+from sktensor_dp.tensor.normal_equations import NormalEquations, solve_rows
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.row_noise import RowNoise
 from sktensor_dp.tensor.sorted_entries import (
     SortedEntries,
+    add_at,
     as_values,
     cp_values,
 )
@@ -35,6 +37,9 @@ _LEAST_COMPONENT, _LEAST_BIAS = 1e-12, 1e-10
 _NEGLIGIBLE = 1e-24
 # Added to noise and biases, for values that the model meets exactly.
 _TINY = 1e-200
+# Noise variance, relative to the values, from which on products may be of single precision:
+# what they err by is a millionth of what noise does.
+_ROUGH_FROM = 0.05
 # Values whose standard deviation is below this share of the largest are constant.
 _CONSTANT = 1e-14
 
@@ -184,7 +189,9 @@ def complete_cp(
     if deviation <= _CONSTANT * np.abs(targets).max():
         return _constant(entries, mean, rank, noise_variance or 0.0)
     floor = (noise_variance or 0.0) / deviation**2
-    posterior = _Posterior(entries, (targets - mean) / deviation, floor, biases, regularization)
+    standardised = targets - mean
+    standardised /= deviation
+    posterior = _Posterior(entries, standardised, floor, biases, regularization)
     n_iter = posterior.run(_BIAS_SWEEPS if rank else max_iter, tol)
     if rank:
         posterior.start(start_cp(entries, posterior.residuals(), rank, as_generator(random_state)))
@@ -205,9 +212,10 @@ class _Posterior:
     ) -> None:
         self._entries = entries
         self._regularization = regularization
-        self._values = values
-        self._sorted_values = [entries.sort(values, m) for m in range(entries.n_modes)]
-        self._row_noise = RowNoise(entries, None)
+        self._passes = passes_over(entries)
+        self._values: Floats | None = values
+        self._arranged = self._passes.arrange(values)
+        self._row_noise = RowNoise(entries, None, self._passes)
         self._noise_floor = noise_floor
         self._has_biases = has_biases
         self._mean = 0.0
@@ -225,15 +233,20 @@ class _Posterior:
         self._factor_scales: NDArray[np.float64] = np.maximum(scales, _LEAST_COMPONENT)
 
     def residuals(self) -> Floats:
-        """What the mean and biases leave, in the order of the entries."""
-        return self._values - self._mean - self._entries.at_entries(self._biases)
+        """What the mean and biases leave, in the order of the entries; asked for once."""
+        assert self._values is not None
+        values, self._values = self._values, None
+        values -= self._mean
+        for biases, column in zip(self._biases, self._entries.coordinates.T, strict=True):
+            add_at(values, -biases, column)
+        return values
 
     def run(self, max_iter: int, tol: float, noise_mode: int | None = None) -> int:
         """Sweep until the noise variance settles; return the number of sweeps."""
         for sweep in range(1, max_iter + 1):
             if sweep == _LEAST_SWEEPS and noise_mode is not None:
                 # Before components have found their place, residuals are not noise.
-                self._row_noise = RowNoise(self._entries, noise_mode)
+                self._row_noise = RowNoise(self._entries, noise_mode, self._passes)
             before = self._variance
             for mode in range(self._entries.n_modes):
                 self._update(mode)
@@ -244,9 +257,10 @@ class _Posterior:
 
     def _targets(self, mode: int) -> Floats:
         """What the mean and the other modes' biases leave, in the order of the mode."""
-        targets = self._sorted_values[mode] - self._mean
+        targets = self._arranged[mode] - self._mean
         if self._has_biases:
-            targets -= self._entries.sorted_others(self._biases, mode)
+            for k in self._entries.others(mode):
+                targets -= self._passes.at(self._biases[k], k, mode)
         return targets
 
     def _equations(self, mode: int, targets: Floats) -> NormalEquations:
@@ -255,20 +269,20 @@ class _Posterior:
             return NormalEquations(np.zeros((n, 0, 0)), np.zeros((n, 0)), np.zeros((n, 0)))
         factors = self._row_noise.weighted_rows(self._factors)
         moments = self._row_noise.weighted_rows(self._second_moments)
-        return cp_normal_equations(self._entries, mode, factors, targets, moments)
+        rough = self._variance > _ROUGH_FROM
+        return self._passes.equations(mode, factors, targets, moments, rough=rough)
 
     def _update(self, mode: int) -> None:
         """Biases and factor rows of a mode given the others, and all their variances."""
         counts, precisions = self._row_noise.totals[mode], self._row_noise.precisions[mode]
         noise = self._variance / precisions
         targets = self._targets(mode)
-        sums = self._entries.sorted_row_sums(self._row_noise.weighted(targets, mode), mode)
+        sums = self._passes.row_sums(self._row_noise.weighted(targets, mode), mode)
         equations = self._equations(mode, targets)
         bias_ridge = noise / self._bias_scales[mode] if self._has_biases else None
         ridge = self._regularization * noise[:, None] / self._factor_scales[mode]
-        bias, rows, penalised = solve_rows(equations, counts, sums, bias_ridge, ridge)
+        bias, rows, moments = solve_rows(equations, counts, sums, bias_ridge, ridge)
         rows[:, np.mean(rows**2, axis=0) < _NEGLIGIBLE] = 0.0
-        moments = np.asarray(np.linalg.inv(penalised), dtype=np.float64)
         moments *= noise[:, None, None]
         moments += rows[:, :, None] * rows[:, None, :]
         seen = self._entries.counts[mode] > 0
@@ -301,18 +315,19 @@ class _Posterior:
         expected += shift * (shift * counts - 2.0 * left)
         n, floor = self._entries.n_entries, self._noise_floor
         if mode == noise.mode:
-            squares = self._entries.sorted_row_sums(
-                targets**2 + self._entries.sorted_others(self._bias_variances, mode), mode
-            )
+            squared = targets**2
+            for k in self._entries.others(mode):
+                squared += self._passes.at(self._bias_variances[k], k, mode)
+            squares = self._passes.row_sums(squared, mode)
             expected += squares + counts * self._bias_variances[mode]
             least = max(floor, _LEAST_NOISE * float(squares.sum()) / n + _TINY)
             self._variance = noise.update(np.maximum(expected, 0.0), self._variance, least)
             return
-        squared = float(targets @ noise.weighted(targets, mode))
-        total = squared + float(precisions @ expected)
+        size = float(targets @ noise.weighted(targets, mode))
+        total = size + float(precisions @ expected)
         for k, variances in enumerate(self._bias_variances):
             total += float((noise.precisions[k] * noise.totals[k]) @ variances)
-        self._variance = max(total / n, max(floor, _LEAST_NOISE * squared / n + _TINY))
+        self._variance = max(total / n, max(floor, _LEAST_NOISE * size / n + _TINY))
 
     def _balance(self) -> None:
         """Share the scale of every component among the modes: products do not change."""

@@ -8,17 +8,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from sktensor_dp.tensor.oracle import Floats
-from sktensor_dp.tensor.sorted_entries import SortedEntries, kronecker_rows
+from sktensor_dp.tensor.small_systems import bordered_inverses
+from sktensor_dp.tensor.sorted_entries import Integers, SortedEntries, kronecker_rows
 
 __all__ = [
     "NormalEquations",
     "core_equations",
     "cp_normal_equations",
     "normal_equations",
+    "pack_rows",
     "solve_rows",
+    "unpack_rows",
 ]
 
 # A matrix with at least one entry in so many observed is multiplied as a dense one: it
@@ -30,7 +32,6 @@ _BLOCK_NUMBERS = 2**19
 # singular but for this share of its Gram matrix.
 _LEAST_RIDGE = 1e-13
 
-Integers = NDArray[np.intp]
 Design = Callable[[slice], Floats]
 
 
@@ -78,7 +79,7 @@ def normal_equations(
         gram[:, rows] += np.add.reduceat(products, starts, axis=1)
         total[:, rows] += np.add.reduceat(z, starts, axis=1)
         moment[:, rows] += np.add.reduceat(z * targets[span], starts, axis=1)
-    return NormalEquations(_unpack_rows(gram, len(moment)), moment.T.copy(), total.T.copy())
+    return NormalEquations(unpack_rows(gram.T, len(moment)), moment.T.copy(), total.T.copy())
 
 
 def cp_normal_equations(
@@ -94,11 +95,11 @@ def cp_normal_equations(
         return _matrix_equations(entries, mode, factors, targets, second_moments)
     # Components as rows: reads and sums then run along contiguous memory.
     columns = [np.ascontiguousarray(factors[k].T) for k in others]
-    indices = [entries.sorted_coordinates(mode)[k] for k in others]
+    indices = [entries.sorted_column(mode, k) for k in others]
     design = _gathered_product(columns, indices)
     if second_moments is None:
         return normal_equations(entries, mode, design, targets)
-    packed = [_pack_rows(second_moments[k]) for k in others]
+    packed = [np.ascontiguousarray(pack_rows(second_moments[k]).T) for k in others]
     return normal_equations(entries, mode, design, targets, _gathered_product(packed, indices))
 
 
@@ -131,7 +132,7 @@ def solve_rows(
     bias_ridge: float | Floats | None,
     ridge: Floats,
 ) -> tuple[Floats, Floats, Floats]:
-    """Bias, factor row and penalised Gram matrix of each row of a mode, by joint ridge."""
+    """Bias, factor row and inverse of the penalised Gram matrix of each row of a mode."""
     # Minimises sum_e (x_e - b - z_e' a)^2 + bias_ridge b^2 + sum_j ridge[j] a[j]^2. Where
     # entries have weights, counts, sums and equations are those of the weighted entries.
     n, rank = equations.moment.shape
@@ -139,19 +140,26 @@ def solve_rows(
     penalised = equations.gram.copy()
     rounding = _LEAST_RIDGE * np.trace(penalised, axis1=1, axis2=2)[:, None]
     penalised[:, diagonal, diagonal] += np.maximum(ridge, rounding)
-    if bias_ridge is None:
-        return np.zeros(n), _solve(penalised, equations.moment), penalised
-    joint = np.empty((n, rank + 1, rank + 1))
-    joint[:, 0, 0] = counts + bias_ridge
-    joint[:, 0, 1:] = joint[:, 1:, 0] = equations.design
-    joint[:, 1:, 1:] = penalised
-    targets = np.column_stack([sums, equations.moment])
-    solution = _solve(joint, targets)
-    return solution[:, 0], solution[:, 1:], penalised
-
-
-def _solve(matrices: Floats, targets: Floats) -> Floats:
-    return np.asarray(np.linalg.solve(matrices, targets[..., None])[..., 0], dtype=np.float64)
+    border, corner = np.zeros((n, rank)), np.ones(n)
+    if bias_ridge is not None:
+        border, corner = equations.design, counts + bias_ridge
+    inverse, shifted, left = bordered_inverses(penalised, border, corner)
+    bias, rows = np.zeros(n), np.zeros((n, rank))
+    # The second time on what rounding left: where matrices are badly conditioned the first
+    # solution alone would be far from solving anything.
+    for again in range(2):
+        moment = equations.moment
+        if again:
+            moment = moment - bias[:, None] * border
+            moment -= (penalised @ rows[..., None])[..., 0]
+        step = (inverse @ moment[..., None])[..., 0]
+        if bias_ridge is not None:
+            total = sums - corner * bias - np.einsum("ij,ij->i", border, rows)
+            own = (total - np.einsum("ij,ij->i", border, step)) / left
+            bias += own
+            step -= own[:, None] * shifted
+        rows += step
+    return bias, rows, inverse
 
 
 def _gathered_product(columns: list[Floats], indices: list[Integers]) -> Design:
@@ -176,18 +184,19 @@ def _products(z: Floats) -> Floats:
     return products
 
 
-def _pack_rows(matrices: Floats) -> Floats:
-    """Upper triangles of (n, r, r) symmetric matrices, as columns: (r (r + 1) / 2, n)."""
-    first, second = np.triu_indices(matrices.shape[1])
-    return np.ascontiguousarray(matrices[:, first, second].T)
-
-
-def _unpack_rows(packed: Floats, rank: int) -> Floats:
+def pack_rows(matrices: Floats) -> Floats:
+    """Upper triangles of (n, r, r) symmetric matrices, row by row: (n, r (r + 1) / 2)."""
+    n, rank, _ = matrices.shape
     first, second = np.triu_indices(rank)
-    matrices = np.empty((packed.shape[1], rank, rank))
-    matrices[:, first, second] = packed.T
-    matrices[:, second, first] = packed.T
-    return matrices
+    return matrices.reshape(n, -1).take(first * rank + second, axis=1)
+
+
+def unpack_rows(packed: Floats, rank: int) -> Floats:
+    """Symmetric matrices (n, r, r) from their upper triangles, row by row."""
+    places = np.empty((rank, rank), dtype=np.intp)
+    upper = np.triu_indices(rank)
+    places[upper] = places.T[upper] = np.arange(len(upper[0]))
+    return packed.take(places.ravel(), axis=1).reshape(len(packed), rank, rank)
 
 
 def _matrix_equations(
@@ -201,12 +210,13 @@ def _matrix_equations(
     other = 1 - mode
     rank = factors[other].shape[1]
     shape = (entries.shape[mode], entries.shape[other])
-    rows, columns = (entries.sorted_coordinates(mode)[k] for k in (mode, other))
+    columns = entries.sorted_column(mode, other)
     if second_moments is None:
-        packed = _products(np.ascontiguousarray(factors[other].T))
+        packed = _products(np.ascontiguousarray(factors[other].T)).T
     else:
-        packed = _pack_rows(second_moments[other])
+        packed = pack_rows(second_moments[other])
     if shape[0] * shape[1] <= _DENSE_SHARE * entries.n_entries:
+        rows = np.repeat(np.arange(shape[0]), entries.counts[mode])
         flat = rows * shape[1] + columns
         observed = np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape).astype(float)
         values = np.bincount(flat, targets, minlength=shape[0] * shape[1]).reshape(shape)
@@ -214,7 +224,7 @@ def _matrix_equations(
         pointers = entries.row_pointers(mode)
         observed = scipy.sparse.csr_matrix((np.ones(len(targets)), columns, pointers), shape)
         values = scipy.sparse.csr_matrix((targets, columns, pointers), shape)
-    gram = (observed @ packed.T).T
+    gram = observed @ packed
     return NormalEquations(
-        _unpack_rows(gram, rank), values @ factors[other], observed @ factors[other]
+        unpack_rows(gram, rank), values @ factors[other], observed @ factors[other]
     )

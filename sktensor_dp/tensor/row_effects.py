@@ -45,6 +45,10 @@ def fit_row_sums(
         variance = entries.row_sums(w[mode] ** 2, mode) * value_variance + noise_variance
         # Of the bias: without noise a row that has no entry says nothing of it.
         precisions.append(np.where(total > 0, total / np.where(variance > 0, variance, 1.0), 0.0))
+    by_rows = [
+        [entries.matrix(ordered, mode, k) for k in entries.others(mode)]
+        for mode, ordered in enumerate(entries.sort(w[m], m) for m in range(n_modes))
+    ]
     biases = [np.zeros(n) for n in entries.shape]
     variances = [np.zeros(n) for n in entries.shape]
     scales = np.full(n_modes, _FIRST_SCALE * value_variance)
@@ -52,8 +56,9 @@ def fit_row_sums(
     for _ in range(max_iter):
         moment = information = 0.0
         for mode, total in enumerate(totals):
-            others = entries.at_entries(biases) - biases[mode][entries.coordinates[:, mode]]
-            left = observed[mode] - entries.row_sums(w[mode] * others, mode)
+            left = observed[mode].copy()
+            for k, weighted in zip(entries.others(mode), by_rows[mode], strict=True):
+                left -= weighted @ biases[k]
             gain, seen = precisions[mode], total > 0
             variances[mode] = 1.0 / (gain * total + 1.0 / scales[mode])
             biases[mode] = variances[mode] * gain * (left - total * mean)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sktensor_dp.tensor.entry_passes import EntryPasses, passes_over
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
@@ -30,6 +31,8 @@ class RowNoise:
         Coordinates of the observed entries.
     mode : int or None
         Whose rows differ in noise; None for one variance throughout.
+    passes : EntryPasses, optional
+        Over the entries; the arrangement of weights is theirs.
 
     Attributes
     ----------
@@ -46,15 +49,18 @@ class RowNoise:
     D. Rubin, D. Thayer, "EM algorithms for ML factor analysis", Psychometrika 1982.
     """
 
-    def __init__(self, entries: SortedEntries, mode: int | None) -> None:
+    def __init__(
+        self, entries: SortedEntries, mode: int | None, passes: EntryPasses | None = None
+    ) -> None:
         self.mode = mode
+        self._passes = passes_over(entries) if passes is None else passes
         self.precisions = [np.ones(n) for n in entries.shape]
         self.totals = [counts.astype(np.float64) for counts in entries.counts]
         self._entries = entries
         self._weights: list[Floats | None] = [None] * entries.n_modes
 
     def weighted(self, values: Floats, mode: int) -> Floats:
-        """Values in the order of a mode, times their precisions but for its own."""
+        """Values arranged for a mode, times their precisions but for its own."""
         weights = self._weights[mode]
         return values if weights is None else values * weights
 
@@ -76,10 +82,9 @@ class RowNoise:
         shared = float(np.exp(counts @ np.log(variances) / counts.sum()))
         self.precisions[self.mode] = shared / variances
         for k in self._entries.others(self.mode):
-            rows = self._entries.sorted_coordinates(k)[self.mode]
-            weights = self.precisions[self.mode].take(rows)
+            weights = self._passes.at(self.precisions[self.mode], self.mode, k)
             self._weights[k] = weights
-            self.totals[k] = self._entries.sorted_row_sums(weights, k)
+            self.totals[k] = self._passes.row_sums(weights, k)
         return shared
 
     def mean_variance(self, variance: float) -> float:

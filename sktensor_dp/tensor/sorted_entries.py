@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor.oracle import Floats
@@ -23,13 +25,15 @@ _BLOCK_ENTRIES = 2**14
 # Numbers that a block of values may hold at once (4 MB of float64).
 _BLOCK_NUMBERS = 2**19
 
-Integers = NDArray[np.intp]
+# Coordinates and places of entries, in 32 bits wherever they fit: half of all memory.
+Integers = NDArray[np.signedinteger[Any]]
 
 
 class SortedEntries:
     """Coordinates of observed entries, sorted by a mode when that is first asked for.
 
-    Memory is n_modes^2 integers per entry at most, whatever the shape.
+    Memory is n_modes^2 integers per entry at most, whatever the shape, of 32 bits where
+    lengths and number of entries allow.
 
     Parameters
     ----------
@@ -74,7 +78,8 @@ class SortedEntries:
             np.bincount(self.rows(mode), minlength=n) for mode, n in enumerate(self.shape)
         ]
         self._orders: dict[int, Integers] = {}
-        self._sorted: dict[int, list[Integers]] = {}
+        self._pointers: dict[int, Integers] = {}
+        self._sorted: dict[tuple[int, int], Integers] = {}
 
     @property
     def n_entries(self) -> int:
@@ -97,20 +102,29 @@ class SortedEntries:
     def order(self, mode: int) -> Integers:
         """Places of the entries, of shape (n_entries,), by their rows in a mode."""
         if mode not in self._orders:
-            # Short integers are sorted by radix: several times as fast.
-            key = self.rows(mode).astype(np.min_scalar_type(self.shape[mode]))
-            self._orders[mode] = np.argsort(key, kind="stable")
+            # As a matrix with a one for each entry, whose columns are sorted by counting.
+            kind = _index_type(max(self.n_entries, self.shape[mode]))
+            ends = np.arange(self.n_entries + 1, dtype=kind)
+            marks = np.ones(self.n_entries, dtype=np.int8)
+            rows = np.ascontiguousarray(self.rows(mode), dtype=kind)
+            size = (self.n_entries, self.shape[mode])
+            by_entry = scipy.sparse.csr_matrix((marks, rows, ends), size)
+            self._orders[mode] = by_entry.tocsc().indices
         return self._orders[mode]
 
     def sort(self, values: ArrayLike, mode: int) -> Floats:
         """Values of the entries, of shape (n_entries,), in the order of a mode."""
         return np.asarray(values, dtype=np.float64)[self.order(mode)]
 
+    def sorted_column(self, mode: int, of: int) -> Integers:
+        """Coordinates in one mode, of shape (n_entries,), in the order of another or its own."""
+        if (mode, of) not in self._sorted:
+            self._sorted[mode, of] = self.rows(of)[self.order(mode)]
+        return self._sorted[mode, of]
+
     def sorted_coordinates(self, mode: int) -> list[Integers]:
         """Coordinates in every mode, each of shape (n_entries,), in the order of one."""
-        if mode not in self._sorted:
-            self._sorted[mode] = [column[self.order(mode)] for column in self.coordinates.T]
-        return self._sorted[mode]
+        return [self.sorted_column(mode, of) for of in range(self.n_modes)]
 
     def row_sums(self, values: ArrayLike, mode: int) -> Floats:
         """Sums, of shape (n_m,), of values over the entries of each row of a mode.
@@ -138,18 +152,31 @@ class SortedEntries:
 
     def sorted_others(self, effects: Sequence[Floats], mode: int) -> Floats:
         """Sum over the other modes of an effect per row, in the order of the mode."""
-        columns, (first, *others) = self.sorted_coordinates(mode), self.others(mode)
-        total = effects[first].take(columns[first])
-        for k in others:
-            total += effects[k].take(columns[k])
+        total = np.zeros(self.n_entries)
+        for k in self.others(mode):
+            add_at(total, effects[k], self.sorted_column(mode, k))
         return total
+
+    def matrix(self, values: Floats, mode: int, other: int) -> scipy.sparse.csr_matrix:
+        """Sums over the entries at each pair of rows of two modes, as they come: not added up."""
+        # Equal pairs stay apart. Products with it are sums over entries of the values, in the
+        # order of the first mode, times rows of the other one.
+        shape = (self.shape[mode], self.shape[other])
+        layout = (values, self.sorted_column(mode, other), self.row_pointers(mode))
+        return scipy.sparse.csr_matrix(layout, shape)
 
     def row_pointers(self, mode: int) -> Integers:
         """Where the rows of a mode begin and end in its order, of shape (n_m + 1,)."""
-        return np.concatenate([[0], np.cumsum(self.counts[mode])])
+        if mode not in self._pointers:
+            pointers = np.zeros(self.shape[mode] + 1, dtype=_index_type(self.n_entries))
+            np.cumsum(self.counts[mode], out=pointers[1:])
+            self._pointers[mode] = pointers
+        return self._pointers[mode]
 
-    def blocks(self, mode: int) -> Iterator[tuple[slice, Integers, Integers]]:
-        """Cut the order of a mode into blocks of entries.
+    def blocks(
+        self, mode: int, size: int = _BLOCK_ENTRIES
+    ) -> Iterator[tuple[slice, Integers, Integers]]:
+        """Cut the order of a mode into blocks of `size` entries.
 
         Yields
         ------
@@ -160,27 +187,34 @@ class SortedEntries:
         starts : ndarray of shape (n_block_rows,)
             Where their entries begin, counted from the block's beginning.
         """
-        sorted_rows = self.sorted_coordinates(mode)[mode]
-        for first in range(0, self.n_entries, _BLOCK_ENTRIES):
-            span = slice(first, min(first + _BLOCK_ENTRIES, self.n_entries))
-            rows = sorted_rows[span]
-            starts = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
-            yield span, rows[starts], starts
+        seen = np.flatnonzero(self.counts[mode])
+        begins = self.row_pointers(mode)[seen]
+        for first in range(0, self.n_entries, size):
+            last = min(first + size, self.n_entries)
+            rows = slice(*np.searchsorted(begins, [first + 1, last]) - [1, 0])
+            yield slice(first, last), seen[rows], np.maximum(begins[rows] - first, 0)
+
+
+def add_at(total: Floats, effects: Floats, rows: Integers) -> None:
+    """Add to each entry the effect of its row, in place."""
+    for first in range(0, len(total), _BLOCK_ENTRIES):
+        span = slice(first, first + _BLOCK_ENTRIES)
+        total[span] += effects.take(rows[span])
 
 
 def row_effects(effects: Sequence[Floats], coordinates: Integers) -> Floats:
     """Sum over the modes of an effect per row, at coordinates: shape (n,)."""
     total = np.zeros(len(coordinates))
     for effect, column in zip(effects, coordinates.T, strict=True):
-        total += effect[column]
+        add_at(total, effect, column)
     return total
 
 
 def khatri_rao_rows(factors: Sequence[Floats], coordinates: Integers) -> Floats:
     """Products over the modes of the rows of factors, of shape (n, r)."""
-    product = factors[0][coordinates[:, 0]]
+    product = factors[0].take(coordinates[:, 0], axis=0)
     for k in range(1, len(factors)):
-        product *= factors[k][coordinates[:, k]]
+        product *= factors[k].take(coordinates[:, k], axis=0)
     return product
 
 
@@ -228,7 +262,12 @@ def as_coordinates(coordinates: ArrayLike, shape: tuple[int, ...]) -> Integers:
         raise ValueError(f"coordinates must be integers; got dtype {array.dtype}.")
     if (array < 0).any() or (array >= np.array(shape)).any():
         raise ValueError(f"coordinates must be at least 0 and below shape {shape}.")
-    return np.asfortranarray(array, dtype=np.intp)
+    return np.asfortranarray(array, dtype=_index_type(max(shape)))
+
+
+def _index_type(largest: int) -> type[np.signedinteger[Any]]:
+    """Smallest type of integers, of 32 bits at least, that counts so far."""
+    return np.int32 if largest <= np.iinfo(np.int32).max else np.int64
 
 
 def as_values(values: ArrayLike, entries: SortedEntries) -> Floats:

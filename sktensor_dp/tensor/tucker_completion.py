@@ -268,10 +268,8 @@ class _Alternation:
         sums = entries.sorted_row_sums(targets, mode)
         bias_ridge = self._variance / self._bias_scales[mode] if self._has_biases else None
         ridge = np.full(self._core.shape[mode], self._regularization * self._variance)
-        bias, rows, penalised = solve_rows(equations, counts, sums, bias_ridge, ridge)
-        shrunk = (
-            self._regularization * self._variance * np.einsum("ijj->", np.linalg.inv(penalised))
-        )
+        bias, rows, inverse = solve_rows(equations, counts, sums, bias_ridge, ridge)
+        shrunk = self._regularization * self._variance * np.einsum("ijj->", inverse)
         self._freedom[mode] = max(rows.size - shrunk, 0.0)
         if bias_ridge is not None:
             seen = counts > 0

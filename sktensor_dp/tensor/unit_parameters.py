@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from sktensor_dp.tensor.normal_equations import unpack_rows
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.small_systems import shifted_inverses
 
 __all__ = [
     "EntryEffects",
+    "cell_posteriors",
     "effects_at_entries",
     "fold_in_units",
     "predict_units",
@@ -97,14 +101,48 @@ def unit_posteriors(
     noise_variance: float,
 ) -> tuple[Floats, Floats]:
     """Posterior means and covariances of the parameters of `fold_in_units`."""
-    # Whatever finite numbers the entries hold, it returns finite ones and raises nothing: it
-    # may be part of what is computed from raw data.
     gram, moment = _normal_equations(units, values, shared, n_units, level, noise_variance)
-    # Scaled by the prior the matrix is 1 plus something positive: eigenvalues are at least 1.
-    prior = np.sqrt(_prior_variances(gram.shape[1], noise_variance))
-    eigenvalues, vectors = np.linalg.eigh(gram * prior[:, None] * prior)
-    scaled = vectors * prior[None, :, None] / np.sqrt(np.maximum(eigenvalues, 1.0))[:, None, :]
-    covariances = scaled @ scaled.transpose(0, 2, 1)
+    return _posteriors(gram, moment, noise_variance)
+
+
+def cell_posteriors(
+    values: scipy.sparse.csr_matrix, cells: EntryEffects, *, level: float, noise_variance: float
+) -> tuple[Floats, Floats]:
+    """`unit_posteriors` of units by cells: entries of a cell are equal but for their values."""
+    # A row of a product adds up the row's own entries one after the other: it depends on them
+    # alone. What is added is known for each cell, so that no number is formed for an entry.
+    precision, design = _precisions(cells, noise_variance), cells.design().T
+    size = design.shape[1]
+    first, second = np.triu_indices(size)
+    table = precision[:, None] * design[:, first] * design[:, second]
+    observed = _pattern(values)
+    packed = np.concatenate(
+        [observed @ np.ascontiguousarray(part) for part in np.array_split(table, -(-size // 4), 1)],
+        axis=1,
+    )
+    gram = unpack_rows(packed, size)
+    gram += np.diag(1.0 / _prior_variances(size, noise_variance))
+    left = values.copy()
+    left.data -= (level + cells.effects)[values.indices]
+    return _posteriors(gram, left @ (precision[:, None] * design), noise_variance)
+
+
+def _pattern(matrix: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
+    layout = (np.ones(matrix.nnz), matrix.indices, matrix.indptr)
+    return scipy.sparse.csr_matrix(layout, matrix.shape)
+
+
+def _posteriors(gram: Floats, moment: Floats, noise_variance: float) -> tuple[Floats, Floats]:
+    # Whatever finite numbers the entries hold, it returns finite ones and raises nothing: it
+    # may be part of what is computed from raw data. Scaled by the prior the matrix is 1 plus
+    # something positive.
+    size = gram.shape[1]
+    prior = np.sqrt(_prior_variances(size, noise_variance))
+    scaled = gram * prior[:, None] * prior
+    scaled -= np.eye(size)
+    with np.errstate(all="ignore"):
+        covariances = shifted_inverses(scaled)
+    covariances *= prior[:, None] * prior
     return (covariances @ moment[..., None])[..., 0], covariances
 
 
@@ -125,9 +163,7 @@ def _normal_equations(
     noise_variance: float,
 ) -> tuple[Floats, Floats]:
     """Matrices and right-hand sides of the ridge regressions, one per unit."""
-    if not 0 < noise_variance < np.inf:
-        raise ValueError(f"noise_variance must be finite and positive; got {noise_variance}.")
-    precision = 1.0 / (noise_variance + shared.variances)
+    precision = _precisions(shared, noise_variance)
     design = shared.design()
     targets = np.asarray(values, dtype=np.float64) - level - shared.effects
     size = len(design)
@@ -140,6 +176,12 @@ def _normal_equations(
             gram[:, j, i] = gram[:, i, j]
     gram += np.diag(1.0 / _prior_variances(size, noise_variance))
     return gram, moment
+
+
+def _precisions(shared: EntryEffects, noise_variance: float) -> Floats:
+    if not 0 < noise_variance < np.inf:
+        raise ValueError(f"noise_variance must be finite and positive; got {noise_variance}.")
+    return np.asarray(1.0 / (noise_variance + shared.variances), dtype=np.float64)
 
 
 def _prior_variances(size: int, noise_variance: float) -> Floats:

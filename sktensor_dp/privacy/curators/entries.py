@@ -23,7 +23,7 @@ from sktensor_dp.statistics.entry_queries import (
 )
 from sktensor_dp.statistics.jacobians import Jacobian
 from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks
-from sktensor_dp.statistics.row_frames import RowFrames
+from sktensor_dp.statistics.row_frames import RowFrames, SortedRows
 from sktensor_dp.statistics.slice_queries import (
     MOMENT_WEIGHT,
     SharedFactorSums,
@@ -153,7 +153,7 @@ class EntryCurator(_PlainCurator):
         return NoisyRowSums(sums, weights, noisy.sigma)
 
     def factor_sums(
-        self, mode: int, rows: Floats, regularization: float | Floats = 0.0
+        self, mode: int, rows: Floats | SortedRows, regularization: float | Floats = 0.0
     ) -> NoisyFactorSums:
         """Right-hand sides of the normal equations of one factor."""
         frames = RowFrames(self.index_set, mode, rows, regularization)
@@ -163,7 +163,7 @@ class EntryCurator(_PlainCurator):
         return NoisyFactorSums(sums, frames.frames, sigma)
 
     def ridge_block(
-        self, mode: int, rows: Floats, regularization: float | Floats
+        self, mode: int, rows: Floats | SortedRows, regularization: float | Floats
     ) -> NoisyRidgeBlock:
         """Rows of one factor by ridge regression; parameters as in `factor_sums`."""
         frames = RowFrames(self.index_set, mode, rows, regularization, ("solution",))

@@ -137,3 +137,10 @@ class TensorCurator(DataCurator):
         """Answers ``T(I, u, u)`` for every column u."""
         query = TensorPowerIterations(starts, self._bound)
         return self.noisy("tensor_power_iterations", query)
+
+    def exact_pairs(self, basis: Floats) -> Floats:
+        """``T(I, u, v)`` of all pairs of columns, without noise."""
+        # Only under `epsilon=inf`: noise and its bound are those of equal starts.
+        query = TensorPowerIterations(basis, self._bound)
+        self._admit_exact("tensor_power_iterations", query)
+        return self._mean(query.pairs)

@@ -1,0 +1,169 @@
+"""CPU seconds and memory of tensor kernels, each against its bar.
+
+*Completion*: ratings of 100 000 x 20 000, 10 000 000 of them, the columns' popularity as the
+square of a uniform number; five components and noise of half their deviation. A fit in a
+process of its own prints its CPU seconds and how far the peak rises above what was held
+before, values and coordinates included there. *Sweep*: alternating least squares on the
+same, rank 10. *Power method*: as in ``power_method_speed``, but the estimator, validation
+and report included; TensorLy takes turns in the same process. *Slices*: 66 690 units of 80
+columns, 4 700 000 entries, rank 10. Times are medians, with their ranges.
+"""
+
+import math
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks import power_method_speed
+from benchmarks.peak_memory import peak
+from benchmarks.report import Cell, Report
+from benchmarks.seeding import reproducible_noise
+from sktensor_dp import PrivateCPCompletion, PrivateTensorPowerMethod
+from sktensor_dp.tensor.cp_completion import complete_cp
+from sktensor_dp.tensor.sorted_entries import SortedEntries
+
+__all__ = ["run"]
+
+RATINGS, SMALL_RATINGS = (100_000, 20_000, 10_000_000), (10_000, 2_000, 300_000)
+SLICES, SMALL_SLICES = (66_690, 80, 4_700_000), (3_000, 80, 200_000)
+RATIO_BAR, BYTES_BAR, SWEEP_BAR = 1.5, 100.0, 0.7
+POWER_BARS = {100: (45.0, 2), 200: (150.0, 1)}
+SLICE_BARS = {math.inf: 30.0, 10.0: 10.0}
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def run(report: Report) -> None:
+    with threadpool_limits(1, "blas"):
+        measure_power_method(report)
+        measure_slices(report)
+        measure_sweep(report)
+    measure_completion(report)
+
+
+def cpu(action: Callable[[], Any]) -> float:
+    start = time.process_time()
+    action()
+    return time.process_time() - start
+
+
+def spread(seconds: list[float]) -> list[Cell]:
+    return [float(f(seconds)) for f in (np.median, np.min, np.max)]
+
+
+def ratings(n_rows: int, n_columns: int, n: int, rank: int, power: float) -> tuple[Any, Floats]:
+    """Coordinates and values of distinct entries, in random order."""
+    rng = np.random.default_rng(0)
+    many = int(1.6 * n)
+    columns = (n_columns * rng.random(many) ** power).astype(np.int64)
+    keys = rng.permutation(np.unique(rng.integers(0, n_rows, many) * n_columns + columns))[:n]
+    coordinates = np.column_stack([keys // n_columns, keys % n_columns])
+    A, B = (rng.standard_normal((length, rank)) for length in (n_rows, n_columns))
+    values = 0.5 * rng.standard_normal(len(keys))
+    for first in range(0, len(keys), 2**20):
+        rows, places = coordinates[first : first + 2**20].T
+        values[first : first + 2**20] += np.sum(A[rows] * B[places], axis=1) / math.sqrt(rank)
+    return coordinates, values
+
+
+def measure_power_method(report: Report) -> None:
+    baseline = power_method_speed.load_baseline()
+    if baseline is None:
+        report.note("NOT RUN: TensorLy is missing; pip install tensorly")
+        return
+    counts: dict[str, Any] = {"n_restarts": 10, "max_iter": 10}
+    for dim, (bar, repeats) in ({40: (1.0, 1)} if report.quick else POWER_BARS).items():
+        T, V = power_method_speed.noisy_tensor(dim)
+        seconds: dict[str, list[float]] = {"fit_tensor": [], "TensorLy": []}
+        cosines = []
+        for repeat in range(repeats):
+            seconds["TensorLy"].append(cpu(partial(baseline, T)))
+            for turn in range(5):
+                model = PrivateTensorPowerMethod(
+                    power_method_speed.N_COMPONENTS, epsilon=math.inf, whiten=False,
+                    perturbation="iteration", random_state=5 * repeat + turn, **counts,
+                )  # fmt: skip
+                seconds["fit_tensor"].append(cpu(partial(model.fit_tensor, T)))
+                cosines.append(power_method_speed.least_cosine(V, model.components_))
+        rows = [[name, *spread(times)] for name, times in seconds.items()]
+        title = f"power method without noise, d = {dim}"
+        report.table(title, ["method", "median s", "min", "max"], rows)
+        ratio = float(np.median(seconds["TensorLy"]) / np.median(seconds["fit_tensor"]))
+        report.bar(f"{title}: times faster", ratio, bar, at_least=True)
+        cosine_bar = power_method_speed.COSINE_BAR
+        report.bar(f"{title}: least |cosine|", min(cosines), cosine_bar, at_least=True)
+
+
+def measure_slices(report: Report) -> None:
+    n_rows, n_columns, n = SMALL_SLICES if report.quick else SLICES
+    X, y = ratings(n_rows, n_columns, n, 5, 1.3)
+    for epsilon, bar in SLICE_BARS.items():
+        model = PrivateCPCompletion(
+            10, epsilon=epsilon, bounds=(-4.0, 4.0), shape=(n_rows, n_columns),
+            privacy_unit="slice", random_state=0,
+        )  # fmt: skip
+        with reproducible_noise(0), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            seconds = cpu(partial(model.fit, X, y))
+        what = f"slices, {n_rows} x {n_columns}, {len(y)} entries, epsilon = {epsilon:g}: CPU s"
+        report.bar(what, seconds, bar)
+
+
+def measure_sweep(report: Report) -> None:
+    n_rows, n_columns, n = SMALL_RATINGS if report.quick else RATINGS
+    X, y = ratings(n_rows, n_columns, n, 10, 2.0)
+    entries, at = SortedEntries(X, (n_rows, n_columns)), {}
+    for sweeps in (2, 6):
+        options: dict[str, Any] = {"max_iter": sweeps, "tol": 0.0, "random_state": 0}
+        at[sweeps] = cpu(partial(complete_cp, entries, y, 10, **options))
+    what = f"a sweep of {n_rows} x {n_columns}, {len(y)} entries, rank 10: CPU s"
+    report.bar(what, (at[6] - at[2]) / 4, SWEEP_BAR)
+
+
+def measure_completion(report: Report) -> None:
+    n_rows, n_columns, n = SMALL_RATINGS if report.quick else RATINGS
+    found = {}
+    for epsilon in ("inf", "1"):
+        command = [sys.executable, "-m", "benchmarks.tensor_speed", epsilon]
+        command += [str(n_rows), str(n_columns), str(n)]
+        root = Path(__file__).parent.parent
+        answer = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
+        found[epsilon] = [float(part) for part in answer.stdout.split()]
+    title = f"completion of {n_rows} x {n_columns}, {n} entries, rank 5"
+    columns = ["epsilon", "CPU s", "bytes an entry at the peak"]
+    report.table(title, columns, [[name, *numbers] for name, numbers in found.items()])
+    ratio = found["1"][0] / found["inf"][0]
+    report.bar(f"{title}: epsilon = 1 over inf", ratio, RATIO_BAR)
+    for name, numbers in found.items():
+        report.bar(f"{title}: bytes an entry, epsilon = {name}", numbers[1], BYTES_BAR)
+
+
+def main() -> None:
+    epsilon, *sizes = sys.argv[1:]
+    n_rows, n_columns, n = map(int, sizes)
+    X, y = ratings(n_rows, n_columns, n, 5, 2.0)
+    model = PrivateCPCompletion(
+        5, epsilon=float(epsilon), bounds=(-5.0, 5.0), shape=(n_rows, n_columns), max_iter=10,
+        random_state=0,
+    )  # fmt: skip
+    status = Path("/proc/self/clear_refs")
+    if status.exists():
+        # From here on the peak is that of the fit, not of making up the data.
+        status.write_text("5")
+    before = peak()
+    with reproducible_noise(0), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seconds = cpu(partial(model.fit, X, y))
+    print(seconds, (peak() - before) / len(y))
+
+
+if __name__ == "__main__":
+    main()

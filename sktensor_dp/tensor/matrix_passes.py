@@ -1,0 +1,145 @@
+"""Passes over the observed entries of a sparse matrix, by products with it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from sktensor_dp.tensor.normal_equations import NormalEquations, pack_rows, unpack_rows
+from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.sorted_entries import Integers, SortedEntries, add_at
+
+__all__ = ["MatrixPasses"]
+
+# Columns of a table that are multiplied at once: a row of them is one line of a cache, and
+# tables of a hundred thousand rows stay in one.
+_LINE_BYTES = 64
+# Terms in single precision that are added one after the other, before sums go on in double.
+_SHORT_ROW = 64
+# Entries of a part of the matrix whose transpose is multiplied in single precision.
+_PART_ENTRIES = 2**18
+
+Table = NDArray[np.floating[Any]]
+
+
+class MatrixPasses:
+    """Entries of a matrix sorted by its longer mode alone, for both modes.
+
+    The index is held once, and what is looked up or added to at random is the shorter
+    mode's, which may stay in a cache.
+
+    Parameters
+    ----------
+    entries : SortedEntries
+        Of two modes.
+    """
+
+    def __init__(self, entries: SortedEntries) -> None:
+        self._entries = entries
+        self._long = int(np.argmax(entries.shape))
+        self._short = 1 - self._long
+        self._columns = entries.sorted_column(self._long, self._short)
+        self._pointers = entries.row_pointers(self._long)
+
+    def arrange(self, values: Floats) -> list[Floats]:
+        """Values of the entries, as given, in the arrangement that both modes share."""
+        return [self._entries.sort(values, self._long)] * 2
+
+    def at(self, numbers: Floats, of: int, mode: int) -> Floats:
+        """Numbers of the rows of one mode at every entry."""
+        if of == self._long:
+            return np.repeat(numbers, self._entries.counts[of])
+        total = np.zeros(self._entries.n_entries)
+        add_at(total, numbers, self._columns)
+        return total
+
+    def row_sums(self, arranged: Floats, mode: int) -> Floats:
+        """Sums over the entries of each row of a mode."""
+        if mode == self._long:
+            return self._entries.sorted_row_sums(arranged, mode)
+        ones = np.ones(self._entries.shape[self._long])
+        return np.asarray(self._matrix(arranged).T @ ones, dtype=np.float64)
+
+    def equations(
+        self,
+        mode: int,
+        factors: Sequence[Floats],
+        targets: Floats,
+        second_moments: Sequence[Floats],
+        *,
+        rough: bool,
+    ) -> NormalEquations:
+        """Normal equations of one mode."""
+        factor, packed = factors[1 - mode], pack_rows(second_moments[1 - mode])
+        rank, kind = factor.shape[1], np.float32 if rough else np.float64
+        table = np.concatenate([packed, factor], axis=1)
+        groups = max(1, round(table.shape[1] * np.dtype(kind).itemsize / _LINE_BYTES))
+        parts = np.array_split(table, groups, axis=1)
+        tables: list[Table] = [part.astype(kind, order="C") for part in parts]
+        multiply = self._rough_sums if rough else self._sums
+        sums = np.concatenate(list(multiply(mode, tables)), axis=1)
+        matrix = self._matrix(targets)
+        moment = (matrix if mode == self._long else matrix.T) @ factor
+        size = packed.shape[1]
+        return NormalEquations(unpack_rows(sums[:, :size], rank), moment, sums[:, size:])
+
+    def _matrix(self, values: Table) -> scipy.sparse.csr_matrix:
+        size = (self._entries.shape[self._long], self._entries.shape[self._short])
+        return scipy.sparse.csr_matrix((values, self._columns, self._pointers), size)
+
+    def _sums(self, mode: int, tables: list[Table]) -> Iterator[Floats]:
+        """Sums of the rows of tables over the entries of each row of a mode."""
+        observed = self._matrix(np.ones(self._entries.n_entries))
+        for table in tables:
+            yield (observed if mode == self._long else observed.T) @ table
+
+    def _rough_sums(self, mode: int, tables: list[Table]) -> Iterator[Floats]:
+        """The same of single precision, added up in double but for a few terms at a time."""
+        for table in tables:
+            if mode == self._long:
+                matrix, starts = self._short_rows
+                seen = np.flatnonzero(self._entries.counts[mode])
+                sums = np.zeros((self._entries.shape[mode], table.shape[1]))
+                parts = np.asarray(matrix @ table)
+                sums[seen] = np.add.reduceat(parts, starts[seen], axis=0, dtype=np.float64)
+            else:
+                sums = np.zeros((self._entries.shape[mode], table.shape[1]))
+                for rows, part in self._parts:
+                    sums += part.T @ table[rows]
+            yield sums
+
+    @cached_property
+    def _ones(self) -> NDArray[np.float32]:
+        return np.ones(self._entries.n_entries, dtype=np.float32)
+
+    @cached_property
+    def _short_rows(self) -> tuple[scipy.sparse.csr_matrix, Integers]:
+        """The pattern with rows cut into short ones, and where those of each row begin."""
+        cuts = -(-self._entries.counts[self._long] // _SHORT_ROW)
+        starts = np.concatenate([[0], np.cumsum(cuts)])
+        places = np.arange(starts[-1]) - np.repeat(starts[:-1], cuts)
+        pointers = np.repeat(self._pointers[:-1], cuts) + _SHORT_ROW * places
+        pointers = np.append(pointers, self._entries.n_entries).astype(self._pointers.dtype)
+        size = (len(pointers) - 1, self._entries.shape[self._short])
+        layout = (self._ones, self._columns, pointers)
+        return scipy.sparse.csr_matrix(layout, size), starts[:-1]
+
+    @cached_property
+    def _parts(self) -> list[tuple[slice, scipy.sparse.csr_matrix]]:
+        """The pattern cut into ranges of rows, with views of the index."""
+        marks = np.arange(_PART_ENTRIES, self._entries.n_entries, _PART_ENTRIES)
+        ends = np.unique([0, *np.searchsorted(self._pointers, marks), len(self._pointers) - 1])
+        parts = []
+        for first, last in itertools.pairwise(ends):
+            pointers = self._pointers[first : last + 1]
+            span, size = slice(pointers[0], pointers[-1]), self._entries.shape[self._short]
+            layout = (self._ones[span], self._columns[span], pointers - pointers[0])
+            part = scipy.sparse.csr_matrix(layout, (last - first, size))
+            parts.append((slice(first, last), part))
+        return parts

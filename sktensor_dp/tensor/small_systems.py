@@ -1,0 +1,88 @@
+"""Many small positive definite systems at once, along contiguous memory."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.tensor.oracle import Floats
+
+__all__ = ["are_positive", "bordered_inverses", "shifted_inverses"]
+
+# Numbers of a block of matrices, and of a product beside it: they stay in a cache.
+_BLOCK_NUMBERS = 2**15
+# From this size on a factorisation of each matrix by itself is faster.
+_LARGE = 32
+# Least Schur complement of a corner, relative to the corner: below it is rounding.
+_LEAST_CORNER = 1e-13
+
+
+def bordered_inverses(
+    matrices: Floats, borders: Floats, corners: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Inverses of matrices A, their products with vectors d, and ``c - d' A^-1 d``."""
+    # By sweeps over the diagonal without pivoting, which is stable for what is positive
+    # definite; a block of matrices is worked on at once.
+    n, r = borders.shape
+    if r == 0:
+        return matrices.copy(), borders.copy(), corners.copy()
+    if r >= _LARGE:
+        inverses = np.asarray(np.linalg.inv(matrices), dtype=np.float64)
+        products = np.einsum("nij,nj->ni", inverses, borders)
+        left = corners - np.einsum("ni,ni->n", borders, products)
+        return inverses, products, np.maximum(left, _LEAST_CORNER * corners)
+    inverses, products, left = np.empty((n, r, r)), np.empty((n, r)), np.empty(n)
+    step = max(1, _BLOCK_NUMBERS // (r + 1) ** 2)
+    for first in range(0, n, step):
+        block = slice(first, first + step)
+        M = np.empty((r + 1, r + 1, len(corners[block])))
+        M[:r, :r] = matrices[block].transpose(1, 2, 0)
+        M[r, :r] = M[:r, r] = borders[block].T
+        M[r, r] = corners[block]
+        _sweep(M, r, 0.0)
+        inverses[block] = M[:r, :r].transpose(2, 0, 1)
+        products[block] = M[:r, r].T
+        left[block] = np.maximum(M[r, r], _LEAST_CORNER * corners[block])
+    return inverses, products, left
+
+
+def shifted_inverses(matrices: Floats) -> Floats:
+    """Inverses of one plus matrices that are positive semidefinite; zeros where not finite."""
+    # Every pivot is 1 at least, and is raised to it: whatever matrices hold, nothing fails,
+    # and each inverse is a function of its own matrix to the last bit, wherever it stands.
+    n, r, _ = matrices.shape
+    inverses, step = np.empty_like(matrices), max(1, _BLOCK_NUMBERS // max(r, 1) ** 2)
+    diagonal = np.arange(r)
+    for first in range(0, n, step):
+        M = np.array(matrices[first : first + step].transpose(1, 2, 0), order="C")
+        M[diagonal, diagonal] += 1.0
+        _sweep(M, r, 1.0)
+        inverses[first : first + step] = M.transpose(2, 0, 1)
+    inverses[~np.isfinite(inverses).all(axis=(1, 2))] = 0.0
+    return inverses
+
+
+def are_positive(matrices: Floats) -> NDArray[np.bool_]:
+    """Whether symmetric matrices have positive pivots; never where they are not finite."""
+    n, r, _ = matrices.shape
+    found, step = np.ones(n, dtype=bool), max(1, _BLOCK_NUMBERS // max(r, 1) ** 2)
+    for first in range(0, n, step):
+        M = np.array(matrices[first : first + step].transpose(1, 2, 0), order="C")
+        positive = found[first : first + step]
+        for k in range(r):
+            positive &= (M[k, k] > 0) & np.isfinite(M[k, k])
+            below = M[k + 1 :, k] / np.where(positive, M[k, k], 1.0)
+            M[k + 1 :, k + 1 :] -= below[:, None] * M[k, k + 1 :]
+    return found
+
+
+def _sweep(M: Floats, n_pivots: int, least: float) -> None:
+    """Gauss-Jordan elimination of the first pivots of (r, r, n) matrices, in place."""
+    product = np.empty_like(M)
+    for k in range(n_pivots):
+        inverse = 1.0 / (np.maximum(M[k, k], least) if least else M[k, k])
+        row, column = M[k] * inverse, M[:, k].copy()
+        np.multiply(column[:, None], row, out=product)
+        M -= product
+        M[k], M[:, k] = row, -column * inverse
+        M[k, k] = inverse
