@@ -5,7 +5,6 @@ from typing import Any
 
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 
 from sktensor_dp.estimator.base import columns_of
@@ -28,9 +27,7 @@ from sktensor_dp.statistics.units import n_groups
 __all__ = ["PrivateTensorPowerMethod"]
 
 
-class PrivateTensorPowerMethod(
-    ReleasedComponents, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class PrivateTensorPowerMethod(ReleasedComponents):
     """Components of the third moment of data, found from private releases.
 
     A symmetric tensor ``sum_j w_j v_j (x) v_j (x) v_j`` with orthonormal or whitened

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.power_method.inference import coordinates, fits
@@ -16,7 +17,9 @@ __all__ = ["ReleasedComponents"]
 Floats = NDArray[np.float64]
 
 
-class ReleasedComponents(ComponentParameters):
+class ReleasedComponents(
+    ComponentParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Components that were released: all of it is post-processing."""
 
     components_: Floats

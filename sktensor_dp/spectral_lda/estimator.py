@@ -5,7 +5,6 @@ from typing import Any
 
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.forecast import former_name
@@ -21,9 +20,7 @@ from sktensor_dp.statistics.counts import CountChunks
 __all__ = ["PrivateSpectralLDA"]
 
 
-class PrivateSpectralLDA(
-    ReleasedTopics, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class PrivateSpectralLDA(ReleasedTopics):
     """Topics of documents by spectral decomposition of private moments.
 
     The fit releases noisy first, second and third moments of the counts, finds

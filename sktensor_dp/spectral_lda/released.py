@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.spectral_lda.inference import log_likelihoods, most_probable, proportions
@@ -17,7 +18,9 @@ __all__ = ["ReleasedTopics"]
 Floats = NDArray[np.float64]
 
 
-class ReleasedTopics(TopicParameters):
+class ReleasedTopics(
+    TopicParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """A topic model whose topics were released: all of it is post-processing."""
 
     components_: Floats
