@@ -1,9 +1,4 @@
-"""Queries on counts against loops over documents that follow the definitions.
-
-With l tokens and counts c, a document adds c, (c c' - diag c) / (l - 1) and
-(ccc + 2 sum_i c_i e_i^3 - sum_ij c_i c_j (e_i e_i e_j, each order)) / ((l - 1)(l - 2)), each
-times its weight; nothing where the denominator vanishes.
-"""
+"""Queries on counts against loops over documents that follow the definitions."""
 
 import math
 from functools import partial
@@ -11,7 +6,17 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.special import psi
+from looped_documents import (
+    looped,
+    looped_expected,
+    looped_triples,
+    norm_of,
+    pair_moment,
+    pair_norm,
+    triple_norm,
+    weight_of,
+    whitened_moment,
+)
 
 from sktensor_dp.statistics.counts import LARGEST_COUNT, CountChunk, CountChunks, as_counts
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
@@ -57,103 +62,12 @@ def chunk_of(X):
     return CountChunk(as_counts(X))
 
 
-def pair_moment(c, length, words=None):
-    c = c if words is None else c[words]
-    return (np.outer(c, c) - np.diag(c)) / (length - 1) if length >= 2 else np.zeros((len(c),) * 2)
-
-
-def triple_moment(c, length):
-    eye = np.eye(len(c))
-    if length < 3:
-        return np.zeros((len(c),) * 3)
-    once = np.einsum("i,ia,ib,ic->abc", c, eye, eye, eye)
-    twice = np.einsum("ia,ib,jc,i,j->abc", eye, eye, eye, c, c)
-    twice = twice + twice.transpose(0, 2, 1) + twice.transpose(2, 1, 0)
-    cube = np.einsum("a,b,c->abc", c, c, c)
-    return (cube + 2 * once - twice) / ((length - 1) * (length - 2))
-
-
-def pair_norm(c, length, weight):
-    moment = pair_moment(c, length)
-    above = np.triu_indices(len(c), 1)
-    return math.sqrt(((2 * moment[above]) ** 2).sum() + ((weight * np.diagonal(moment)) ** 2).sum())
-
-
-def triple_norm(c, length, histogram):
-    total, moment = 0.0, triple_moment(c, length)
-    for i, j, k in np.ndindex(moment.shape):
-        copies = {1: 1, 2: 3, 3: 6}[len({i, j, k})]
-        total += moment[i, j, k] ** 2 * (copies if histogram else 1)
-    return math.sqrt(total)
-
-
-def whitened_moment(c, length, W):
-    return np.einsum("abc,ai,bj,ck->ijk", triple_moment(c, length), W, W, W)
-
-
-def norm_of(norm, c, length):
-    """What a norm is, or for the whitened one the bound that it takes."""
-    part = c if getattr(norm, "words", None) is None else c[norm.words]
-    if isinstance(norm, CountNorm):
-        return np.linalg.norm(part, norm.order)
-    if isinstance(norm, PairNorm):
-        return pair_norm(part, length, norm.diagonal_weight)
-    if isinstance(norm, TripleNorm):
-        return triple_norm(part, length, norm.histogram)
-    tokens = np.repeat(norm.whitener, part.astype(int), axis=0)
-    size = np.linalg.norm(tokens, axis=1)
-    projected = np.linalg.norm(tokens.sum(axis=0))
-    triangle = projected**3 + 2 * (size**3).sum() + 3 * (size**2).sum() * projected
-    own = np.eye(len(size), dtype=bool)
-    distinct = ~(own[:, :, None] | own[:, None, :] | own[None])
-    different = np.einsum("a,b,c,abc->", size, size, size, distinct.astype(float))
-    return min(triangle, different) / max((length - 1) * (length - 2), 1)
-
-
-def weight_of(clips, min_tokens, c):
-    length = c.sum()
-    if length < min_tokens:
-        return 0.0
-    norms = {clip.limit: NORM_SLACK * norm_of(clip.norm, c, length) for clip in clips}
-    return min(limit / max(norm, limit) for limit, norm in norms.items())
-
-
-def looped(clips, min_tokens, moment, X):
-    return sum(weight_of(clips, min_tokens, c) * moment(c, c.sum()) for c in X)
-
-
 def whitener(n_words, seed):
     return np.random.default_rng(seed).standard_normal((n_words, 3))
 
 
 def orthonormal(n_words, seed):
     return np.linalg.qr(whitener(n_words, seed))[0]
-
-
-def expected_counts(query, c):
-    """Mean field in double precision; digits beyond single precision are its own."""
-    topics = np.maximum(query.topics, 1e-15)
-    gamma = query.prior + c.sum() / len(query.prior)
-    for step in range(query.n_iter + 1):
-        shares = np.exp(psi(gamma) - psi(gamma).max())
-        ratios = c / np.maximum(shares @ topics, 1e-15)
-        if step < query.n_iter:
-            gamma = query.prior + shares * (topics @ ratios)
-    return shares[:, None] * query.topics * ratios
-
-
-def one_topic_counts(query, c):
-    joint = query.prior * np.prod(query.topics**c, axis=1)
-    return np.outer(joint / joint.sum(), c)
-
-
-def looped_expected(query, X):
-    each = one_topic_counts if query.single else expected_counts
-    total = np.zeros(query.topics.shape)
-    for array in (each(query, c) for c in X):
-        norm = NORM_SLACK * np.linalg.norm(array.ravel(), query.order)
-        total += array * (query.limit / max(norm, query.limit))
-    return total
 
 
 def queries(seed):
@@ -168,11 +82,11 @@ def queries(seed):
         moment = partial(pair_moment, words=words)
         yield query, 1e-12, partial(looped, (query.clip, *others), fewest, moment)
     clips = (Clip(WhitenedTripleNorm(W, WORDS), 3.0), *others)
-    query, moment = WhitenedTripleMoments(W, clips, WORDS), partial(whitened_moment, W=W)
-    yield query, 1e-10, partial(looped, clips, 3, lambda c, n: moment(c[WORDS], n))
+    query = WhitenedTripleMoments(W, clips, WORDS)
+    yield query, 1e-10, partial(looped_triples, clips, WORDS, W)
     for norm in (TripleNorm(False), TripleNorm(True), CountNorm(1)):
         query = TripleMoments(U, (Clip(norm, 2.0), *others))
-        yield query, 1e-10, partial(looped, query.clips, 3, partial(whitened_moment, W=U))
+        yield query, 1e-10, partial(looped_triples, query.clips, None, U)
     rng = np.random.default_rng(seed)
     topics = rng.dirichlet(np.full(D, 0.5), 3)
     for single in (True, False):
@@ -186,7 +100,6 @@ N_QUERIES = len(list(queries(0)))
 every_query = pytest.mark.parametrize("place", range(N_QUERIES))
 
 
-@pytest.mark.dealt(4)
 @every_query
 def test_totals_are_those_of_a_loop(place, seed):
     X = corpus(seed)
