@@ -16,7 +16,7 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.partition_selection import PartitionQuery, PartitionSelection
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE, Release
-from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
+from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord, several_batches
 from sktensor_dp.statistics.query import Chunks, Query
 from sktensor_dp.statistics.sums import AccurateSum, excess
 
@@ -138,7 +138,7 @@ class DataCurator:
             sampler=self._noise.sampler,
             seeded=self._noise.seeded,
             rows=tuple(self._records),
-            notes=(*self._residuals, *notes),
+            notes=(*self._residuals, *notes, *several_batches(self._plan.repeats)),
         )
 
     def _admit(self, name: str, query: Any, kind: type[Kind]) -> tuple[Kind, PrivacyCost]:

@@ -118,7 +118,9 @@ class SampleChunks(RowChunks[SampleChunk]):
     def _validated(self, part: Any) -> Floats | sp.csr_matrix:
         samples = as_samples(part, "a chunk")
         if samples.ndim != 2 or samples.shape[1] != self.n_features:
-            raise ValueError(f"A chunk has shape {samples.shape}; n_features is {self.n_features}.")
+            # How many rows it has may be private.
+            has = f"{samples.shape[1]} features" if samples.ndim == 2 else f"{samples.ndim} axes"
+            raise ValueError(f"A chunk has {has}; n_features is {self.n_features}.")
         return samples
 
     def _chunk(self, X: Floats | sp.csr_matrix, units: Units) -> SampleChunk:
