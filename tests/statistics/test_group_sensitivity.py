@@ -196,6 +196,9 @@ def test_a_total_is_that_of_a_loop_over_groups(kind, seed):
     rng = np.random.default_rng(seed)
     for _ in range(3):
         query = kind.build(rng)
+        if isinstance(query, ExpectedCounts):
+            # Norms of single rows take a probability of less than 1e-15 for that.
+            query = replace(query, topics=0.9 * query.topics + 0.1 / counted.D)
         rows, labels = grouped_rows(kind, query, rng)
         found = kind.total(query, rows, labels)
         parts = [rows[labels == label] for label in np.unique(labels)]
