@@ -27,8 +27,8 @@ from sktensor_dp.statistics.samples import SampleChunk, SampleChunks, as_samples
 from sktensor_dp.statistics.units import Units
 
 # Rows of the group that is replaced: others lie behind them in blocks of other sizes.
-FIRST = [1, 2, 3, 4, 5, 8, 33, 700]
-SHAPES = [(5, 3), (17, 3), (100, 1), (100, 3), (100, 10), (300, 4)]
+FIRST = [1, 2, 3, 5, 8, 33, 400]
+SHAPES = [(5, 3), (17, 3), (100, 3), (100, 10)]
 LAYOUTS = {
     "dense": lambda X: X,
     "Fortran": np.asfortranarray,
@@ -59,7 +59,7 @@ def test_a_histogram_of_samples_moves_by_the_group_that_is_replaced(d, k, layout
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("d", [3, 100, 4097, 9000])
+@pytest.mark.parametrize("d", [3, 100, 5000])
 def test_norms_and_projections_of_samples_do_not_depend_on_others(d, layout, seed):
     rng = np.random.default_rng(seed)
     row, basis = rng.standard_normal((1, d)), rng.standard_normal((d, 3))
