@@ -107,7 +107,8 @@ class Numeric:
             given = X if hasattr(X, "shape") else _array_of(X)
             refuse_other_kinds(given, "a chunk")
             if len(given.shape) != 2:
-                raise ValueError(f"a chunk must be two-dimensional, got shape {given.shape}.")
+                # Its shape would tell how many rows it has, which may be private.
+                raise ValueError(f"a chunk must be two-dimensional, got {len(given.shape)} axes.")
             yield given if groups is None else (given, groups)
 
 

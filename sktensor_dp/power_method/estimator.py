@@ -72,6 +72,9 @@ class PrivateTensorPowerMethod(ReleasedComponents):
         Iterations from each start. None chooses by public numbers: 100 once a tensor
         has been released, as they cost nothing then; ``ceil(log2(n_features)) + 4``
         where every one is a release.
+    max_rows_per_group, max_batches_per_group : int, default=None and 1
+        Where ``groups`` are given: read at most so many rows of each, chosen in secret; in
+        how many batches of a stream one may be, each of which gets a share of the budget.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
@@ -120,17 +123,18 @@ class PrivateTensorPowerMethod(ReleasedComponents):
     -----
     Second and third moments are taken about the origin, not the mean.
 
-    **Privacy.** *Unit*: one sample (a row; a document for counts); one entry for
-    :meth:`fit_tensor`. *Neighbours*: data sets of equally many samples that differ in
-    one; tensors that differ in one entry and its permutations (Wang & Anandkumar,
-    Definition 4.2). *Public*: the shape of the data, sizes of batches, and all
+    **Privacy.** *Unit*: one sample (a row; a document for counts); with ``groups`` one
+    group with all its samples, whose number is private; one entry for
+    :meth:`fit_tensor`. *Neighbours*: data sets of equally many units that differ in one;
+    tensors that differ in one entry and its permutations (Wang & Anandkumar,
+    Definition 4.2). *Public*: numbers of units and features, sizes of batches, and all
     parameters, ``data_norm`` among them: do not set it to the largest norm in the
     data. *Releases*: ``second_moments`` and ``third_moment_histogram`` with
     ``projected_third_moments``, or with ``third_moments``; ``power_iterations``;
     ``tensor_power_iterations``; for counts those of :class:`PrivateSpectralLDA`.
     *Not covered*: running time; what ``transform`` and ``score`` say of the samples
-    handed to them; several samples of one person; samples in several batches of a
-    stream; input that is not finite numbers, for which errors are raised.
+    handed to them; several samples of one person without ``groups``; samples in several
+    batches of a stream; input that is not finite numbers, for which errors are raised.
 
     References
     ----------

@@ -17,7 +17,7 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.partition_selection import PartitionQuery, PartitionSelection
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE, Release
-from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
+from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord, several_batches
 from sktensor_dp.statistics.query import Chunks, Query
 from sktensor_dp.statistics.sums import AccurateSum, excess
 
@@ -143,7 +143,7 @@ class DataCurator:
             sampler=self._noise.sampler,
             seeded=self._noise.seeded,
             rows=rows,
-            notes=(*self._residuals, *notes),
+            notes=(*self._residuals, *notes, *several_batches(self._plan.repeats)),
             composition=Composition("releases", rows=rows, unmade=unmade),
         )
 

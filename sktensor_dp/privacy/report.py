@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -10,13 +11,29 @@ from sktensor_dp.privacy.shares import budget_shares, kind_of_shares, percentage
 from sktensor_dp.privacy.tables import as_frame, as_html, as_text, finite
 from sktensor_dp.privacy.written_statement import library_version, written
 
-__all__ = ["PrivacyReport", "ReleaseRecord", "library_version"]
+__all__ = ["PrivacyReport", "ReleaseRecord", "library_version", "several_batches"]
 
 TEXTS = ("release", "mechanism")
 DISJOINT = (
     "The releases were made on disjoint batches: what one unit costs is the cost of its own "
     "batch. The caller answers for batches being disjoint."
 )
+SEVERAL = (
+    "A group may be in up to {most} batches of the stream: the guarantee is that of all of them "
+    "together, each of which got its share of the budget, and a group counts once in every batch "
+    "that it is in. The caller answers for no group being in more."
+)
+
+
+def several_batches(most: int) -> tuple[str, ...]:
+    """What a report says of a stream where a unit may be in so many batches."""
+    return (SEVERAL.format(most=most),) if most > 1 else ()
+
+
+def _shared_note(notes: Iterable[str]) -> str | None:
+    """The note on how batches of a stream share units, if they do."""
+    beginning = SEVERAL.partition("{")[0]
+    return next((note for note in notes if note.startswith(beginning)), None)
 
 
 @dataclass(frozen=True)
@@ -89,7 +106,8 @@ class PrivacyReport:
         """Part of the guarantee that each row takes, all its uses together.
 
         Of ``mu ** 2`` for Gaussian noise and of epsilon for pure noise, from 0 to 1; None
-        without noise. In a report on disjoint batches it is the part of their own batch.
+        without noise. In a report on disjoint batches it is the part of their own batch;
+        where a group may be in several, each use is a part of what all of these may cost.
         """
         costs = [(row.cost, row.uses) for row in self.rows]
         return tuple(budget_shares(costs, self.epsilon, self.delta))
@@ -100,12 +118,13 @@ class PrivacyReport:
         return kind_of_shares(row.cost for row in self.rows)
 
     def joined(self, later: "PrivacyReport") -> "PrivacyReport":
-        """Report on two disjoint sets of units: parallel composition.
+        """Report on two batches of a stream: parallel composition.
 
         Parameters
         ----------
         later : PrivacyReport
-            Of units that none of the releases so far has seen.
+            Of units that none of the releases so far has seen; or, where both reports say in
+            how many batches a group may be, that are in no more of them.
 
         Returns
         -------
@@ -113,7 +132,9 @@ class PrivacyReport:
             The larger epsilon and delta for all units, and the rows and notes of both;
             equal rows that follow each other are counted as uses of one.
         """
-        rows = self.rows
+        rows, notes = self.rows, self.notes + later.notes
+        # Once each, how batches share units last.
+        last = _shared_note(notes) or DISJOINT
         for row in later.rows:
             if rows and replace(rows[-1], uses=row.uses) == row:
                 row = replace(row, uses=rows[-1].uses + row.uses)
@@ -133,8 +154,7 @@ class PrivacyReport:
             sampler=min(self.sampler, later.sampler, key=("float", "grid", "exact").index),
             seeded=self.seeded or later.seeded,
             rows=rows,
-            # Once each, that of disjoint batches last.
-            notes=(*dict.fromkeys(n for n in self.notes + later.notes if n != DISJOINT), DISJOINT),
+            notes=(*dict.fromkeys(n for n in notes if n not in (DISJOINT, last)), last),
             composition=composition,
         )
 

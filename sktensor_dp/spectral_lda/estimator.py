@@ -59,6 +59,16 @@ class PrivateSpectralLDA(ReleasedTopics):
         their number if ``delta=0``), ``"pairs"`` and ``"triples"`` (norm of the
         number of tokens times the moment), from 1e-40 to 1e40; it also holds with
         ``epsilon=inf``, where a limit may be infinite.
+    group_rows : {"auto", "mean", "concatenate"}, default="auto"
+        What becomes of the documents of a group, where ``fit`` is given ``groups``: their
+        mean, which keeps pairs and triples of words within documents, or one document that
+        has them all. ``"auto"`` chooses by public numbers.
+    max_rows_per_group : int or None, default=None
+        Read at most so many documents of each group, chosen evenly and in secret. Bounds
+        time and memory; the guarantee does not need it.
+    max_batches_per_group : int, default=1
+        In how many batches of ``partial_fit`` a group may be; each gets its share of the
+        budget. The caller answers for it.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
@@ -103,8 +113,9 @@ class PrivateSpectralLDA(ReleasedTopics):
     TF-IDF weights, are refused. Documents of fewer than three tokens take part in what
     their length defines, and count in the number of documents.
 
-    **Privacy.** *Unit*: one document (a row). *Neighbours*: data sets of equally
-    many documents that differ in one. *Public*: the shape of `X`, all parameters,
+    **Privacy.** *Unit*: one document (a row); with ``groups``, one group with all its
+    documents, whose number is private. *Neighbours*: data sets of equally many units
+    that differ in one. *Public*: the number of units and features, all parameters,
     and the meaning of the columns: a vocabulary chosen from the same documents by
     ``CountVectorizer`` counts as public, one from
     :class:`~sktensor_dp.PrivateCountVectorizer` is paid for there. *Releases*:
@@ -112,7 +123,8 @@ class PrivateSpectralLDA(ReleasedTopics):
     ``whitened_triple_moments`` or ``triple_moments``, and ``expected_counts``, as
     ``privacy_report_`` lists them. *Not covered*: running time; what ``transform``,
     ``score`` and ``perplexity`` say of the documents handed to them; several
-    documents by one person; input that is not counts, for which errors are raised.
+    documents by one person without ``groups``; input that is not counts, for which
+    errors are raised.
 
     References
     ----------

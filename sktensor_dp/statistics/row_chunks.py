@@ -141,7 +141,7 @@ class RowChunks(Generic[Chunk]):
             if number == 0 and groups is not None:
                 self._table = self._table or GroupTable.of(self._source)
                 waiting = Waiting(self._table)
-            if (groups is None) != (waiting is None):
+            if (groups is None) != (waiting is None) or (groups is None) != (self._table is None):
                 raise ValueError(MIXED)
             rows = self._validated(X)
             if waiting is None or groups is None:

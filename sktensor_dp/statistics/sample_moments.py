@@ -22,7 +22,7 @@ from sktensor_dp.statistics.public_numbers import (
     scale_to,
 )
 from sktensor_dp.statistics.row_chunks import rows_of
-from sktensor_dp.statistics.samples import SampleChunk
+from sktensor_dp.statistics.samples import SampleChunk, row_by_row
 from sktensor_dp.statistics.sums import sum_over_rows
 from sktensor_dp.tensor.symmetric import n_unique, symmetric_outer_sum, symmetric_to_coordinates
 
@@ -76,7 +76,7 @@ class LiftedBall:
         """Rows ``basis' z``."""
         n_features = chunk.X.shape[1]
         scales = chunk.scales(self.radius)[rows]
-        result = np.asarray(chunk.X[rows] @ basis[:n_features]) * scales[:, None]
+        result = row_by_row(chunk.X[rows], basis[:n_features]) * scales[:, None]
         if self.offset > 0:
             result += self.offset * basis[n_features]
         return result

@@ -14,7 +14,7 @@ from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.row_chunks import RowChunks
 from sktensor_dp.statistics.units import Units
 
-__all__ = ["SampleChunk", "SampleChunks", "as_samples"]
+__all__ = ["SampleChunk", "SampleChunks", "as_samples", "row_by_row"]
 
 Floats = NDArray[np.float64]
 
@@ -23,6 +23,9 @@ Floats = NDArray[np.float64]
 LARGEST_ENTRY = 1e100
 # Numbers in a block of rows that is worked on at once (4 MB).
 BLOCK_NUMBERS = 2**19
+# Of a row, that are squared and added at once: of longer ones numpy breaks sums where its
+# buffer ends.
+COLUMNS_AT_ONCE = 2**12
 
 
 def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
@@ -47,6 +50,29 @@ def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
     return samples
 
 
+def row_by_row(X: Floats | sp.csr_matrix, basis: Floats) -> Floats:
+    """``X @ basis``, each row of which has the same digits whatever others there are."""
+    # BLAS takes other instructions for the last rows of a block, and for small ones. How many
+    # rows lie before is private where units have several, and a digit may move a norm into the
+    # next bin, or past a limit. Sparse products add up one row after the other.
+    if not sp.issparse(X):
+        n_rows, n_features = X.shape
+        columns = np.tile(np.arange(n_features), n_rows)
+        starts = np.arange(n_rows + 1) * n_features
+        X = sp.csr_matrix((np.ascontiguousarray(X).ravel(), columns, starts), X.shape)
+    return np.asarray(X @ basis)
+
+
+def _square_norms(X: Floats) -> Floats:
+    """Sums of squares of some rows, each with digits of its own."""
+    X = np.ascontiguousarray(X)
+    sums = np.zeros(len(X))
+    for start in range(0, X.shape[1], COLUMNS_AT_ONCE):
+        part = X[:, start : start + COLUMNS_AT_ONCE]
+        sums += np.einsum("ij,ij->i", part, part)
+    return sums
+
+
 class SampleChunk:
     """Some samples with their norms, computed once."""
 
@@ -64,7 +90,8 @@ class SampleChunk:
             parts = (self.X[rows] for rows in self.blocks(1))
             sums = [np.asarray(part.multiply(part).sum(axis=1)).ravel() for part in parts]
             return np.concatenate([np.zeros(0), *sums])
-        return np.einsum("ij,ij->i", self.X, self.X)
+        sums = [_square_norms(self.X[rows]) for rows in self.blocks(1)]
+        return np.concatenate([np.zeros(0), *sums])
 
     def scales(self, radius: float) -> Floats:
         """Factor in (0, 1] per sample that puts it into the ball of a radius."""
@@ -91,7 +118,9 @@ class SampleChunks(RowChunks[SampleChunk]):
     def _validated(self, part: Any) -> Floats | sp.csr_matrix:
         samples = as_samples(part, "a chunk")
         if samples.ndim != 2 or samples.shape[1] != self.n_features:
-            raise ValueError(f"A chunk has shape {samples.shape}; n_features is {self.n_features}.")
+            # How many rows it has may be private.
+            has = f"{samples.shape[1]} features" if samples.ndim == 2 else f"{samples.ndim} axes"
+            raise ValueError(f"A chunk has {has}; n_features is {self.n_features}.")
         return samples
 
     def _chunk(self, X: Floats | sp.csr_matrix, units: Units) -> SampleChunk:

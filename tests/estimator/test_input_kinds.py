@@ -79,7 +79,7 @@ def test_chunks_of_a_wrong_kind_cost_nothing(estimator):
     for part, message in (
         (FRAME[["n", "day"]], "a chunk must hold numbers.*dates"),
         ([[SECRET] * 2] * 30, "a chunk must hold numbers, got text; count the words"),
-        (np.ones((30, 2, 2)), r"a chunk must be two-dimensional, got shape \(30, 2, 2\)"),
+        (np.ones((30, 2, 2)), "a chunk must be two-dimensional, got 3 axes"),
         (Lazy(), "a chunk is a .*Lazy, which is not computed"),
     ):
         source = [counts(30, 2), part]
