@@ -131,6 +131,7 @@ def test_parameters_survive_clone_and_set_params():
         "n_components": 4, "epsilon": 0.5, "delta": 1e-7, "doc_topic_prior": 0.2,
         "perturbation": "moment_tensor", "noise_geometry": "histogram", "n_refinements": 1,
         "clip_norm": {"counts": 3.0}, "accountant": accountant, "random_state": 3, "verbose": 1,
+        "group_rows": "mean", "max_rows_per_group": 5, "max_batches_per_group": 2,
     }  # fmt: skip
     copied = clone(PrivateSpectralLDA(**parameters))
     assert copied.get_params() == parameters
