@@ -17,6 +17,7 @@ from benchmarks import (
     decomposition_accuracy,
     long_documents,
     noise,
+    people,
     power_method,
     power_method_speed,
     real_text,
@@ -38,6 +39,7 @@ BENCHES = (
     "long_documents",
     "real_text",
     "decomposition_accuracy",
+    "people",
     "budget",
     "audit",
 )
@@ -86,6 +88,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         completion_kernels.run(report)
     elif name == "budget":
         budget.run(report)
+    elif name == "people":
+        people.run(report, options.data)
     elif name == "small_counts":
         small_counts.run(report)
     elif name == "long_documents":

@@ -13,7 +13,18 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from sktensor_dp.datasets import load_ldac
 
-__all__ = ["Corpus", "lda", "lognormal_lengths", "newsgroups", "single_topic", "zipf_base"]
+__all__ = [
+    "Corpus",
+    "Persons",
+    "forum",
+    "lda",
+    "lognormal_lengths",
+    "newsgroups",
+    "page_views",
+    "persons",
+    "single_topic",
+    "zipf_base",
+]
 
 Floats = NDArray[np.float64]
 MIN_TOKENS = 3
@@ -114,3 +125,58 @@ def _read_labelled(path: Path, n_words: int) -> sp.csr_matrix:
 
 def _long_enough(X: sp.csr_matrix) -> sp.csr_matrix:
     return X[np.asarray(X.sum(axis=1)).ravel() >= MIN_TOKENS].tocsr()
+
+
+@dataclass(frozen=True, eq=False)
+class Persons:
+    """Counts of documents, and whose each is."""
+
+    X: sp.csr_matrix
+    person: NDArray[np.int64]
+
+    def part(self, rows: NDArray[np.bool_]) -> "Persons":
+        """Some of the documents."""
+        return Persons(self.X[rows], self.person[rows])
+
+    def mean_frequencies(self) -> Floats:
+        """Word frequencies in which every person weighs the same."""
+        _, places = np.unique(self.person, return_inverse=True)
+        ones = np.ones(len(places))
+        whose = sp.csr_matrix((ones, (places, np.arange(len(places)))))
+        totals = sp.csr_matrix(whose @ self.X)
+        lengths = np.maximum(np.asarray(totals.sum(axis=1)).ravel(), 1.0)
+        mean = np.asarray(totals.T @ (1 / lengths)).ravel()
+        return np.asarray(mean / mean.sum())
+
+
+def persons(
+    n_persons: int, n_words: int, n_topics: int, length: int, rng: np.random.Generator
+) -> tuple[Persons, Floats]:
+    """Persons with 1 + Poisson(4) documents, each of one topic of the person's own mixture."""
+    topics = rng.dirichlet(np.full(n_words, 0.2), size=n_topics)
+    person = np.repeat(np.arange(n_persons), 1 + rng.poisson(4, n_persons))
+    mixtures = rng.dirichlet(np.full(n_topics, 1 / n_topics), size=n_persons)
+    chosen = (rng.random(len(person))[:, None] > mixtures[person].cumsum(axis=1)).sum(axis=1)
+    shares = np.eye(n_topics, dtype=np.int64)[np.minimum(chosen, n_topics - 1)]
+    return Persons(_draw_words(shares * length, topics, rng), person), topics
+
+
+def forum(folder: Path) -> Persons:
+    """Posts of a forum."""
+    with np.load(folder / "forum.npz", allow_pickle=False) as stored:
+        indptr, indices, counts = (stored[name] for name in ("indptr", "indices", "counts"))
+        user = stored["user"].astype(np.int64)
+    shape = (len(indptr) - 1, int(indices.max()) + 1)
+    return Persons(sp.csr_matrix((counts.astype(float), indices, indptr), shape), user)
+
+
+def page_views(folder: Path, length: int) -> Persons:
+    """Page views of users as documents of so many views, the last of a user often shorter."""
+    with np.load(folder / "msnbc.npz", allow_pickle=False) as stored:
+        lengths, pages = stored["lengths"].astype(np.int64), stored["pages"].astype(np.int64)
+    user = np.repeat(np.arange(len(lengths)), lengths)
+    within = np.arange(len(pages)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    first = within % length == 0
+    document = np.cumsum(first) - 1
+    counts = sp.coo_matrix((np.ones(len(pages)), (document, pages - 1))).tocsr()
+    return Persons(sp.csr_matrix(counts), user[first])
