@@ -52,12 +52,12 @@ def check_arguments(estimator: Any, given: Mapping[str, Any], method: str = "fit
         raise TypeError(f"{type(estimator).__name__}.{method} takes no {name}{reason}.")
 
 
-def checked_groups(groups: Any, n_rows: int) -> Any:
+def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") -> Any:
     """Validated labels of rows, or None."""
     if groups is None:
         return None
     labels = as_labels(groups, n_rows)
-    if n_groups(labels) < 2:
+    if neighbours != "add_remove" and n_groups(labels) < 2:
         raise ValueError(
             "groups must hold at least two different labels: one group alone is all of the data, "
             "and nothing could be learnt that protects it."

@@ -23,7 +23,6 @@ from sktensor_dp.power_method.parameters import PERTURBATIONS, reads_batches
 from sktensor_dp.power_method.released import ReleasedComponents
 from sktensor_dp.power_method.saved import SAVED_COMPONENTS
 from sktensor_dp.statistics.regrouping import split_chunk
-from sktensor_dp.statistics.units import n_groups
 
 __all__ = ["PrivateTensorPowerMethod"]
 
@@ -75,6 +74,11 @@ class PrivateTensorPowerMethod(
         Iterations from each start. None chooses by public numbers: 100 once a tensor
         has been released, as they cost nothing then; ``ceil(log2(n_features)) + 4``
         where every one is a release.
+    neighbours : {"replace_one", "add_remove"}, default="replace_one"
+        Which data sets must look alike: those that differ in one sample, whose number is
+        then public; or those of which one has a sample more. Then the number is private: a
+        noisy count is released first, at one percent of the budget, and stands for it
+        everywhere; streams and :meth:`fit_tensor` are refused. See ``docs/guarantee.md``.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
@@ -205,11 +209,12 @@ class PrivateTensorPowerMethod(
         check_arguments(self, unsupported)
         witness = self._witness()
         X = witness._validated(X, reset=True)
-        labels = checked_groups(groups, X.shape[0])
+        labels = checked_groups(groups, X.shape[0], self.neighbours)
         if self.moment != "single_topic":
-            n_units = X.shape[0] if labels is None else n_groups(labels)
-            plan = self._plan(n_units, X.shape[1], self.perturbation)
+            # Whether it is a stream does not depend on the number of units.
+            plan = self._plan(1, X.shape[1], self.perturbation)
             if plan.perturbation == "stream":
+                self._refuse_positions("perturbation='stream'")
                 choice = row_choice(self.max_rows_per_group)
                 batches = random_batches(X, labels, plan, self.random_state, choice)
                 return self._fit_stream(batches, witness)
@@ -239,7 +244,8 @@ class PrivateTensorPowerMethod(
             memory from the first to the last.
         n_samples, n_features : int or None, default=None
             Rows, or groups, in all chunks together, and columns; public. Not needed for
-            ``"stream"``, which ``"auto"`` is where they are not given.
+            ``"stream"``, which ``"auto"`` is where they are not given. With
+            ``neighbours="add_remove"`` the number of rows is private and must not be given.
 
         Returns
         -------
@@ -258,17 +264,20 @@ class PrivateTensorPowerMethod(
         """
         self._check_combination(PERTURBATIONS, "fit_chunks")
         streams = self.perturbation == "stream" or (
-            self.perturbation == "auto" and n_samples is None and self.moment == "raw"
+            self.perturbation == "auto"
+            and n_samples is None
+            and self.moment == "raw"
+            and self.neighbours == "replace_one"
         )
         if streams:
+            self._refuse_positions("perturbation='stream'")
             witness = self._witness()
             batches = (
                 self._batch(witness, *split_chunk(part), first=place == 0)
                 for place, part in enumerate(source)
             )
             return self._fit_stream(batches, witness, self.max_batches_per_group)
-        check_source(source, n_samples, n_features)
-        assert n_samples is not None
+        check_source(source, n_samples, n_features, self.neighbours)
         assert n_features is not None
         chunks = self._as_chunks(Numeric(source), n_samples, n_features)
         return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
@@ -317,6 +326,7 @@ class PrivateTensorPowerMethod(
             batch, which is what an accountant was charged for.
         """
         self._check_combination(("auto", "stream"), "partial_fit")
+        self._refuse_positions("partial_fit")
         check_arguments(self, unsupported)
         stream, most = getattr(self, "_stream", None), self.max_batches_per_group
         if stream is None:
@@ -358,6 +368,7 @@ class PrivateTensorPowerMethod(
         """
         check_arguments(self, unsupported, "fit_tensor")
         self._check_combination(("auto", "iteration"), "fit_tensor")
+        self._refuse_positions("fit_tensor", "a tensor has all of its entries, in a public shape")
         if self.moment != "raw":
             raise ValueError(f"fit_tensor needs moment='raw', got {self.moment!r}.")
         return self._live(self._planned_tensor(symmetric_tensor(T, self._bound())))

@@ -62,6 +62,11 @@ class PrivateSpectralLDA(
         their number if ``delta=0``), ``"pairs"`` and ``"triples"`` (norm of the
         number of tokens times the moment), from 1e-40 to 1e40; it also holds with
         ``epsilon=inf``, where a limit may be infinite.
+    neighbours : {"replace_one", "add_remove"}, default="replace_one"
+        Which data sets must look alike: those that differ in one document, whose number is
+        then public; or those of which one has a document more. Then the number is private: a
+        noisy count is released first, at one percent of the budget, and stands for it
+        everywhere. See ``docs/guarantee.md``.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
@@ -188,7 +193,11 @@ class PrivateSpectralLDA(
         return self._live(self._planned_fit(self._as_chunks(X, groups), columns_of(witness)))
 
     def fit_chunks(
-        self, source: Iterable[Any], *, n_samples: int, n_features: int
+        self,
+        source: Iterable[Any],
+        *,
+        n_samples: int | None = None,
+        n_features: int | None = None,
     ) -> "PrivateSpectralLDA":
         """Learn topics from chunks that need not fit into memory together.
 
@@ -200,10 +209,11 @@ class PrivateSpectralLDA(
             with groups), and once per release: a list or an object with ``__iter__``, not a
             generator. Rows of a group that lie in several chunks are held in memory from
             the first to the last.
-        n_samples : int
-            Number of rows, or of groups, in all chunks together; public.
-        n_features : int
-            Number of columns; public.
+        n_samples : int or None, default=None
+            Number of rows, or of groups, in all chunks together; public. It is private, and
+            must not be given, where ``neighbours="add_remove"``.
+        n_features : int or None, default=None
+            Number of columns, which has to be given; public.
 
         Returns
         -------
@@ -221,7 +231,8 @@ class PrivateSpectralLDA(
             If the accountant has too little left; no chunk has been read then.
         """
         self._check_parameters()
-        check_source(source, n_samples, n_features)
+        check_source(source, n_samples, n_features, self.neighbours)
+        assert n_features is not None
         choice = row_choice(self.max_rows_per_group)
         chunks = CountChunks(Numeric(source), n_samples, n_features, choice=choice)
         return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
@@ -266,6 +277,7 @@ class PrivateSpectralLDA(
             which is what an accountant was charged for.
         """
         self._check_parameters()
+        self._refuse_positions("partial_fit")
         check_arguments(self, unsupported)
         stream: TopicStream | None = getattr(self, "_stream", None)
         if stream is not None:

@@ -36,10 +36,11 @@ class GroupTable:
     @classmethod
     def of(cls, source: Iterable[Any]) -> Self:
         """Read the labels of all chunks."""
-        found = [
-            np.unique(_labels(split_chunk(part)[1]), return_counts=True)
-            for part in read_each(source, "The source of chunks")
-        ]
+        read = (_labels(split_chunk(part)[1]) for part in read_each(source, "The source of chunks"))
+        # A chunk without rows has labels of no kind.
+        found = [np.unique(labels, return_counts=True) for labels in read if labels.size]
+        if not found:
+            return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.intp))
         if len({labels.dtype.kind == "i" for labels, _ in found}) != 1:
             raise ValueError(f"{EXPECTED}, in all chunks alike.")
         labels, places = np.unique(np.concatenate([one for one, _ in found]), return_inverse=True)
@@ -48,9 +49,11 @@ class GroupTable:
 
     def places(self, labels: NDArray[Any]) -> Integers:
         """Place of each label."""
+        if not labels.size:
+            return np.zeros(0, dtype=np.intp)
         places = np.searchsorted(self.labels, labels)
-        places = np.minimum(places, len(self.labels) - 1)
-        if not np.array_equal(self.labels[places], labels):
+        places = np.minimum(places, max(len(self.labels) - 1, 0))
+        if not len(self.labels) or not np.array_equal(self.labels[places], labels):
             raise ValueError(CHANGED)
         return places
 

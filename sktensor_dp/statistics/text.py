@@ -108,6 +108,16 @@ class DocumentFrequencies:
         """L1 norm of the largest change."""
         return 2.0 * self.max_words_per_document
 
+    @property
+    def l2_contribution(self) -> float:
+        """L2 norm of so many ones."""
+        return math.sqrt(self.max_words_per_document)
+
+    @property
+    def l1_contribution(self) -> float:
+        """L1 norm of so many ones."""
+        return float(self.max_words_per_document)
+
     def total(self, chunk: list[list[str]]) -> Counter[str]:
         """Count, for each word, the documents of a chunk that contribute it."""
         ranked, words = _rank_words(chunk)

@@ -101,6 +101,8 @@ def as_labels(groups: Any, n_rows: int) -> NDArray[Any]:
     if labels.ndim != 1 or len(labels) != n_rows:
         shape = "" if labels.ndim == 1 else f"; got an array of {labels.ndim} dimensions"
         raise ValueError(f"{EXPECTED}; its length is not the number of rows{shape}.")
+    if not labels.size:  # without a label there is no kind
+        return np.zeros(0, dtype=np.int64)
     if labels.dtype.kind in "OT":
         labels = _of_one_kind(labels.astype(object))
     if labels.dtype.kind in "iu":
