@@ -277,7 +277,7 @@ class PrivateEstimatorMixin(Hooks, ModelFileMixin):
         """Let chunks that are not what was announced be refused before they are charged for."""
         payer = self._payer()
         if payer is not None:
-            payer.check_charge(charges_of(plan, type(self).__name__))
+            payer.check_charge(charges_of(plan, type(self).__name__, neighbours=self.neighbours))
         for _ in chunks:
             pass
 

@@ -42,6 +42,7 @@ def private_prefix(estimator: Any, public_steps: Collection[str]) -> str:
             "privacy_unit='slice', is not supported here: rows are held out one by one, and those "
             "of one user would fall on both sides."
         )
+    check_positions_public(step, "The search")
     if step.accountant is not None:
         raise ValueError("The private step must have accountant=None; pass it to the search.")
     return prefix
@@ -110,6 +111,16 @@ def configured(
             # A cache would keep on disk what trials that lost have fitted.
             quiet[name] = None
     return model.set_params(**quiet)
+
+
+def check_positions_public(step: Any, what: str) -> None:
+    """Refuse a model whose units come and go: which of them are held out goes by position."""
+    if getattr(step, "neighbours", "replace_one") == "add_remove":
+        raise ValueError(
+            f"{what} needs neighbours='replace_one' of the {type(step).__name__}: the number of "
+            "units that are held out is taken for public, and a unit that is added or removed "
+            "would move others. Nothing was charged."
+        )
 
 
 def step_at(estimator: Any, prefix: str) -> Any:

@@ -349,7 +349,7 @@ class ComponentParameters(PrivateEstimatorMixin):
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         shuffled_by = self.random_state if self.perturbation == "stream" else None
-        return worst_samples(self.data_norm, shuffled_by, n_units)
+        return worst_samples(self.data_norm, shuffled_by, n_units, self.neighbours)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -69,7 +69,7 @@ class DataCurator:
     ) -> None:
         self._receipt: Receipt | None = None
         if accountant is not None and charge:
-            self._receipt = accountant.charge(charges_of(plan, spender, unit))
+            self._receipt = accountant.charge(charges_of(plan, spender, unit, neighbours))
         # What sums are divided by, and at least how many terms they have. A private number is
         # in neither: only a count is released before there is another one.
         self.n_units = self._most_units = 1 if neighbours == "add_remove" else chunks.n_units

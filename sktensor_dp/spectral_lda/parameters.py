@@ -216,7 +216,7 @@ class TopicParameters(PrivateEstimatorMixin):
         return "log_likelihood_per_token"
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
-        return worst_documents(n_units)
+        return worst_documents(n_units, self.neighbours)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
