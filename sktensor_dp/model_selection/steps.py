@@ -16,6 +16,7 @@ from sktensor_dp.estimator.parameters import check_parameters
 __all__ = [
     "check_groups_taken",
     "check_names",
+    "check_positions_public",
     "check_values",
     "configured",
     "private_prefix",
@@ -88,7 +89,9 @@ def check_values(candidates: Mapping[str, Any], estimator: Any, prefix: str) -> 
         known = name.startswith(prefix) and own in step._own_constraints
         constraints = {own: step._own_constraints[own]} if known else {}
         for value in values if constraints and not hasattr(values, "rvs") else ():
-            check_parameters(clone(step).set_params(**{own: value}), constraints)
+            one = clone(step).set_params(**{own: value})
+            check_parameters(one, constraints)
+            check_positions_public(one, "The search")
 
 
 def configured(

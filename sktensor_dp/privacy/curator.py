@@ -153,7 +153,7 @@ class DataCurator:
         totals: Counter[str] = Counter()
         for chunk in self._read():
             totals.update(query.total(chunk))
-        return mechanism.release(totals, cost, self._noise, query)
+        return mechanism.release(totals, self._records[-1].sensitivity, cost, self._noise, query)
 
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
         """Return the report on what was released under the whole plan's cost."""
@@ -169,7 +169,8 @@ class DataCurator:
             delta=self._plan.delta,
             unit=self._unit,
             neighbours=self._neighbours,
-            n_units=self.n_units,
+            # Of a fit that released nothing the number stays private: none is told.
+            n_units=self.n_units if rows or self._neighbours != "add_remove" else 0,
             sampler=self._noise.sampler,
             seeded=self._noise.seeded,
             rows=rows,

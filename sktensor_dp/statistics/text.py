@@ -57,7 +57,8 @@ class TextChunks:
             raise TypeError(f"The analyzer must return strings, got objects of type {names}.")
 
     def __iter__(self) -> Iterator[list[list[str]]]:
-        for start in range(0, self.n_units, CHUNK_SIZE):
+        # A chunk of no units, where there are none.
+        for start in range(0, max(self.n_units, 1), CHUNK_SIZE):
             yield self._units[start : start + CHUNK_SIZE]
 
 

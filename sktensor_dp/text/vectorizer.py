@@ -74,6 +74,11 @@ class PrivateCountVectorizer(VocabularyParameters):
     max_rows_per_group : int or None, default=None
         Of a fit with groups, choose the vocabulary by at most so many texts of each group,
         by secret coins. The fit's memory and time are then bounded by a public number.
+    neighbours : {"replace_one", "add_remove"}, default="replace_one"
+        Which corpora must look alike: those that differ in one document, whose number is
+        then public; or those of which one has a document more. Then the number is private:
+        a noisy count is released first, at one percent of the budget, and stands for it in
+        ``min_df`` and ``max_df``. See ``docs/guarantee.md``.
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``inf``: no noise, every word is kept, not private.
     delta : float, default=1e-6
@@ -264,5 +269,6 @@ class PrivateCountVectorizer(VocabularyParameters):
         if self.vocabulary is not None:
             raise ValueError("vocabulary must be None: one that is given has no threshold.")
         return forecast_words(
-            n_documents, self.max_words_per_document, epsilon=self.epsilon, delta=self.delta
-        )
+            n_documents, self.max_words_per_document, epsilon=self.epsilon, delta=self.delta,
+            neighbours=self.neighbours,
+        )  # fmt: skip
