@@ -76,9 +76,8 @@ class PrivateTensorPowerMethod(
         where every one is a release.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
         Which data sets must look alike: those that differ in one sample, whose number is
-        then public; or those of which one has a sample more. Then the number is private: a
-        noisy count is released first, at one percent of the budget, and stands for it
-        everywhere; streams and :meth:`fit_tensor` are refused. See ``docs/guarantee.md``.
+        public; or those of which one has a sample more. Then a noisy count is released
+        first, and streams and :meth:`fit_tensor` are refused: see ``docs/guarantee.md``.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
@@ -211,7 +210,6 @@ class PrivateTensorPowerMethod(
         X = witness._validated(X, reset=True)
         labels = checked_groups(groups, X.shape[0], self.neighbours)
         if self.moment != "single_topic":
-            # Whether it is a stream does not depend on the number of units.
             plan = self._plan(1, X.shape[1], self.perturbation)
             if plan.perturbation == "stream":
                 self._refuse_positions("perturbation='stream'")
@@ -379,7 +377,7 @@ class PrivateTensorPowerMethod(
         Parameters
         ----------
         n_samples, n_features : int
-            Size of the data to come.
+            Size of the data to come; a private number (`neighbours`) as it is released.
 
         Returns
         -------

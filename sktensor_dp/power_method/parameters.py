@@ -201,10 +201,14 @@ class ComponentParameters(PrivateEstimatorMixin):
     def _forecast(self, n_samples: int, n_features: int) -> Forecast:
         if self.moment == "single_topic":
             topics = self._topic_plan(n_samples, n_features)
-            return forecast_topics(topics, n_samples, n_features, 100.0, 0.0, self.delta == 0)
+            return forecast_topics(
+                topics, n_samples, n_features, 100.0, 0.0, self.delta == 0, self.neighbours
+            )
         plan = self._plan(n_samples, n_features, self.perturbation)
         embedding = LiftedBall(self._radius(), self._offset())
-        return forecast_moments(plan, n_samples, n_features, embedding, self.delta == 0)
+        return forecast_moments(
+            plan, n_samples, n_features, embedding, self.delta == 0, self.neighbours
+        )
 
     def _as_chunks(
         self, X: Any, n_samples: int | None, n_features: int, groups: Any = None

@@ -142,6 +142,10 @@ class ReleasePlan:
             raise RuntimeError("the plan made by a count is not covered by what was charged.")
         return replace(self, releases=(count, *parts))
 
+    def counted(self) -> "ReleasePlan":
+        """The same with a count of the units first, whatever the count is."""
+        return self.before_count().after_count(self)
+
     def repeated(self, times: int) -> "ReleasePlan":
         """The same for batches of which a unit may be in so many; what one costs, stays."""
         return replace(self, repeats=times)

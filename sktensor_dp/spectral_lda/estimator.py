@@ -299,7 +299,8 @@ class PrivateSpectralLDA(
         Parameters
         ----------
         n_samples, n_features : int
-            Size of the data to come.
+            Size of the data to come; where the number of documents is private
+            (`neighbours`), the released one is assumed to be that.
         document_length : float, default=100.0
             Typical number of tokens of a document.
 
@@ -321,7 +322,8 @@ class PrivateSpectralLDA(
         check_sizes(n_samples=n_samples, n_features=n_features)
         plan = self._plan(n_samples, n_features)
         return forecast_topics(
-            plan, n_samples, n_features, document_length, self._concentration(), self.delta == 0
-        )
+            plan, n_samples, n_features, document_length, self._concentration(), self.delta == 0,
+            self.neighbours,
+        )  # fmt: skip
 
     plan = former_name(forecast, "plan")

@@ -164,7 +164,8 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         state = {"vocabulary_": counting.vocabulary_, "fixed_vocabulary_": True}
         return PlannedFit(
             DataCurator, chunks, ReleasePlan(self.epsilon, 0.0, ()), lambda _: Fitted(state),
-            options={"neighbours": self.neighbours}, notes=("The vocabulary was given; it is public.",),
+            options={"neighbours": self.neighbours},
+            notes=("The vocabulary was given; it is public.",),
         )  # fmt: skip
 
     def _planned_selection(self, chunks: TextChunks) -> PlannedFit[DataCurator]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from sktensor_dp.privacy.partition_selection import selection_threshold
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.statistics.query import sensitivity
 from sktensor_dp.statistics.text import DocumentFrequencies
 
 __all__ = ["RELEASE", "WordForecast", "WordPlan", "check_words", "forecast_words", "plan_words"]
@@ -140,8 +139,8 @@ def _asked(
 ) -> tuple[PrivacyCost, float]:
     """What the vocabulary costs, beside a count where there is one, and how far a unit moves it."""
     if neighbours == "add_remove":
-        releases = releases.before_count().after_count(releases)
-    return releases.cost_of(RELEASE), sensitivity(query, "l2", neighbours)
+        return releases.counted().cost_of(RELEASE), query.l2_contribution
+    return releases.cost_of(RELEASE), query.l2_sensitivity
 
 
 def _releases(epsilon: float, delta: float) -> ReleasePlan:

@@ -8,7 +8,7 @@ __all__ = ["worst_texts"]
 
 
 def worst_texts(n_words: int, n_units: int | None, neighbours: str) -> Neighbours:
-    """Documents of as many words as may count, half of them of either set; one changes or leaves."""
+    """Documents of as many words as may count, half of them of either set, and one changed."""
     n_texts = n_units or 1000
     sides = [" ".join(f"{letter}{i}" for i in range(n_words)) for letter in ("aa", "bb")]
     half = n_texts // 2 + 1
