@@ -32,6 +32,7 @@ __all__ = [
     "PlannedFit",
     "PrivateEstimatorMixin",
     "columns_of",
+    "keeps_places",
 ]
 
 NONE = OneOf(None)
@@ -127,6 +128,13 @@ class PlannedFit(Generic[Curator]):
 def columns_of(witness: Any) -> dict[str, Any]:
     """What validation has left on an estimator."""
     return {name: vars(witness)[name] for name in COLUMNS if name in vars(witness)}
+
+
+def keeps_places(estimator: Any) -> bool:
+    """Whether units keep their places when another one changes; why not, if not."""
+    if estimator.neighbours != "add_remove":
+        return True
+    raise AttributeError(f"partial_fit needs neighbours='replace_one': {MOVES}.")
 
 
 class PrivateEstimatorMixin(Hooks, ModelFileMixin):

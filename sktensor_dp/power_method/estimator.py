@@ -318,13 +318,13 @@ class PrivateTensorPowerMethod(
         Raises
         ------
         AttributeError
-            If the moment is not ``"raw"``, or the perturbation reads all data at once.
+            If the moment is not ``"raw"``, the perturbation reads all data at once, or units
+            may come and go (`neighbours`).
         ValueError
             As :meth:`fit`, or if epsilon, delta or data_norm changed since the first
             batch, which is what an accountant was charged for.
         """
         self._check_combination(("auto", "stream"), "partial_fit")
-        self._refuse_positions("partial_fit")
         check_arguments(self, unsupported)
         stream, most = getattr(self, "_stream", None), self.max_batches_per_group
         if stream is None:

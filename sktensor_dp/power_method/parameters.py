@@ -16,6 +16,7 @@ from sktensor_dp.estimator.base import (
     PlannedFit,
     PrivateEstimatorMixin,
     columns_of,
+    keeps_places,
 )
 from sktensor_dp.estimator.forecast import Forecast
 from sktensor_dp.estimator.grouped_rows import (
@@ -72,7 +73,7 @@ PERTURBATIONS = ("auto", "whitened_tensor", "moment_tensor", *BY_STEPS)
 def reads_batches(estimator: Any) -> bool:
     """Whether batches can be handed over one by one; why not, if not."""
     if estimator.moment == "raw" and estimator.perturbation in ("auto", "stream"):
-        return True
+        return keeps_places(estimator)
     raise AttributeError(
         "partial_fit needs moment='raw' and perturbation 'auto' or 'stream'; got "
         f"{estimator.moment!r} and {estimator.perturbation!r}."

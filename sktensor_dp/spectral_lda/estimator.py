@@ -6,8 +6,9 @@ from typing import Any
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 
-from sktensor_dp.estimator.base import columns_of
+from sktensor_dp.estimator.base import columns_of, keeps_places
 from sktensor_dp.estimator.forecast import former_name
 from sktensor_dp.estimator.grouped_rows import check_arguments, row_choice
 from sktensor_dp.estimator.inputs import Numeric, check_source
@@ -237,6 +238,7 @@ class PrivateSpectralLDA(
         chunks = CountChunks(Numeric(source), n_samples, n_features, choice=choice)
         return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
 
+    @available_if(keeps_places)
     def partial_fit(
         self,
         X: ArrayLike | sp.spmatrix,
@@ -272,12 +274,13 @@ class PrivateSpectralLDA(
 
         Raises
         ------
+        AttributeError
+            If ``neighbours="add_remove"``: whoever leaves would move others to another batch.
         ValueError
             As :meth:`fit`, or if epsilon or delta changed since the first batch,
             which is what an accountant was charged for.
         """
         self._check_parameters()
-        self._refuse_positions("partial_fit")
         check_arguments(self, unsupported)
         stream: TopicStream | None = getattr(self, "_stream", None)
         if stream is not None:

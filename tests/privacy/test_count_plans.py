@@ -217,8 +217,10 @@ def refused(what: Callable[[Any], Any]) -> None:
 
 def test_positions_are_refused():
     X = documents(np.random.default_rng(0), N)
-    refused(lambda budget: topics(accountant=budget)().partial_fit(X))
-    refused(lambda budget: components(accountant=budget)().partial_fit(X))
+    for model in (topics()(), components()()):
+        with pytest.raises(AttributeError, match="partial_fit") as caught:
+            model.partial_fit(X)
+        assert "needs neighbours='replace_one'" in str(caught.value.__cause__)
     stream = {"perturbation": "stream"}
     refused(lambda budget: components(accountant=budget, **stream)().fit(X))
     refused(lambda budget: components(accountant=budget, **stream)().fit_chunks([X]))
