@@ -132,7 +132,7 @@ def columns_of(witness: Any) -> dict[str, Any]:
 
 def keeps_places(estimator: Any) -> bool:
     """Whether units keep their places when another one changes; why not, if not."""
-    if estimator.neighbours != "add_remove":
+    if not estimator._number_is_private:
         return True
     raise AttributeError(f"partial_fit needs neighbours='replace_one': {MOVES}.")
 
@@ -172,17 +172,22 @@ class PrivateEstimatorMixin(Hooks, ModelFileMixin):
                 f"{LEAST_PURE_EPSILON:g} where delta is 0. Got {own.epsilon!r} instead."
             )
 
+    @property
+    def _number_is_private(self) -> bool:
+        """Whether a noisy count stands for the number of units."""
+        return self.neighbours == "add_remove"
+
     def _planned_by_number(
         self, chunks: Chunks, plan: Callable[[int], PlannedFit[Curator]]
     ) -> PlannedFit[Curator]:
         """Plan by the number of units: the public one, or one that is released first."""
-        if self.neighbours == "add_remove":
+        if self._number_is_private:
             return PlannedFit.counted(plan)
         return plan(chunks.n_units)
 
     def _refuse_positions(self, what: str, why: str = MOVES) -> None:
         """Refuse what rests on the number of units, or on their places, where both are private."""
-        if self.neighbours == "add_remove":
+        if self._number_is_private:
             raise ValueError(
                 f"{what} of {type(self).__name__} needs neighbours='replace_one': {why}. Nothing "
                 "was charged."

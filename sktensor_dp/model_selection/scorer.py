@@ -225,7 +225,7 @@ class PrivateScorer:
                 f"A {type(step).__name__} that protects units of several rows, as with "
                 "privacy_unit='slice', cannot be scored row by row."
             )
-        check_positions_public(step, "A private score")
+        check_positions_public(hooks_of(step), "A private score")
         low, high = checked_score_bounds(self.bounds, self.metric, step, "bounds")
         kind = UnitMetric if callable(self.metric) else UnitScores
         query = HeldOutScores(kind(self.metric, estimator), low, high)  # type: ignore[arg-type]

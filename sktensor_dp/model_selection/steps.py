@@ -118,7 +118,7 @@ def configured(
 
 def check_positions_public(step: Any, what: str) -> None:
     """Refuse a model whose units come and go: which of them are held out goes by position."""
-    if getattr(step, "neighbours", "replace_one") == "add_remove":
+    if step._number_is_private:
         raise ValueError(
             f"{what} needs neighbours='replace_one' of the {type(step).__name__}: the number of "
             "units that are held out is taken for public, and a unit that is added or removed "
