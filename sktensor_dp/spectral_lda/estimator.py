@@ -113,7 +113,9 @@ class PrivateSpectralLDA(
     their length defines, and count in the number of documents.
 
     **Privacy.** *Unit*: one document (a row). *Neighbours*: data sets of equally
-    many documents that differ in one. *Public*: the shape of `X`, all parameters,
+    many documents that differ in one, or of which one has a document more
+    (`neighbours`). *Public*: the shape of `X`, without the number of documents in the
+    second case, all parameters,
     and the meaning of the columns: a vocabulary chosen from the same documents by
     ``CountVectorizer`` counts as public, one from
     :class:`~sktensor_dp.PrivateCountVectorizer` is paid for there. *Releases*:

@@ -5,10 +5,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Chunks", "Query", "Relation", "sensitivity"]
-
-# Which data sets are neighbours: those that differ in one unit, or of which one has one unit more.
-Relation = Literal["replace_one", "add_remove"]
+__all__ = ["Chunks", "Query", "sensitivity"]
 
 
 class Query(Protocol):
