@@ -127,8 +127,8 @@ class PrivateTensorPowerMethod(
     Second and third moments are taken about the origin, not the mean.
 
     **Privacy.** *Unit*: one sample (a row; a document for counts); one entry for
-    :meth:`fit_tensor`. *Neighbours*: data sets of equally many samples that differ in
-    one; tensors that differ in one entry and its permutations (Wang & Anandkumar,
+    :meth:`fit_tensor`. *Neighbours*: data sets that differ in one sample, or by one
+    (`neighbours`); tensors that differ in one entry and its permutations (Wang & Anandkumar,
     Definition 4.2). *Public*: the shape of the data, sizes of batches, and all
     parameters, ``data_norm`` among them: do not set it to the largest norm in the
     data. *Releases*: ``second_moments`` and ``third_moment_histogram`` with

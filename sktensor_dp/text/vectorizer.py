@@ -119,9 +119,10 @@ class PrivateCountVectorizer(VocabularyParameters):
     Notes
     -----
     **Privacy.** The unit is a document and neighbouring corpora differ by replacing one
-    document, or by one document more (`neighbours`; the number is private then). With ``groups`` the unit is a group: neighbours replace all its texts by any
-    number of others, and it contributes the words of all its texts together, bounded as one
-    document's are. Public are the number of units and all parameters, ``vocabulary``
+    document, or by one document more (`neighbours`), whose number is private then. With
+    ``groups`` the unit is a group: neighbours replace all its texts by any number of
+    others, and it contributes the words of all its texts together, bounded as one
+    document's are. Otherwise public are the number of units and all parameters, ``vocabulary``
     included; with groups the number of texts is private. Released are, once per fit, the
     words whose noisy document frequency is at least ``threshold_``, with that frequency:
     (epsilon, delta)-differentially private (``docs/proofs/document_frequencies.md``).
