@@ -14,6 +14,7 @@ from counted_models import (
     components,
     documents,
     topics,
+    words,
 )
 
 from sktensor_dp import (
@@ -23,8 +24,10 @@ from sktensor_dp import (
     make_private_scorer,
 )
 from sktensor_dp.estimator.base import Fitted, PlannedFit
+from sktensor_dp.privacy.audit import worst_case
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import BY_COUNT, PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.report import main as report_command
 from sktensor_dp.statistics.counts import CountChunks
 from sktensor_dp.statistics.moments import WordFrequencies
 from sktensor_dp.statistics.norms import Clip, CountNorm
@@ -274,3 +277,39 @@ def test_costs_without_noise_are_infinite_before_the_count_too():
         plan.before_count().after_count(plan)
     reserved = ReleasePlan(1.0, DELTA, (PlannedRelease("a", PrivacyCost(0.1, delta=1e-9)),))
     assert [one.cost.delta for one in reserved.before_count().releases] == [0.0, 1e-9]
+
+
+# Files, copies and audits
+
+
+def test_a_saved_fit_keeps_its_neighbours_and_its_count(tmp_path):
+    path = tmp_path / "model.safetensors"
+    model = topics()().fit(documents(np.random.default_rng(0), N))
+    model.save(path)
+    loaded = type(model).load(path)
+    assert loaded.neighbours == "add_remove"
+    assert loaded.privacy_report_ == model.privacy_report_
+
+
+@pytest.mark.parametrize("build", [topics(), components(), words()])
+def test_what_was_pickled_before_the_parameter_replaces_a_unit(build):
+    model = build()
+    state = {name: value for name, value in vars(model).items() if name != "neighbours"}
+    other = type(model).__new__(type(model))
+    other.__setstate__(state)
+    assert other.neighbours == "replace_one"
+
+
+@pytest.mark.parametrize("build", [topics(), components(), words()])
+def test_the_worst_neighbours_differ_by_one_unit(build):
+    case = worst_case(build(), n_units=10)
+    assert len(case.data[0]) == len(case.neighbour[0]) + 1
+    replaced = worst_case(build().set_params(neighbours="replace_one"), n_units=10)
+    assert len(replaced.data[0]) == len(replaced.neighbour[0]) == 10
+
+
+def test_a_statement_of_a_counted_fit_adds_up(tmp_path):
+    model = topics(delta=0, epsilon=3.0)().fit(documents(np.random.default_rng(0), N))
+    path = tmp_path / "statement.json"
+    path.write_text(model.privacy_report_.to_json(), encoding="utf-8")
+    assert report_command(["check", str(path)]) == 0
