@@ -7,7 +7,7 @@ from typing import Any
 from sktensor_dp.estimator.parameters import Constraint, Number, OneOf
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.selection import secret_keys
-from sktensor_dp.statistics.units import RowChoice, as_labels, n_groups
+from sktensor_dp.statistics.units import ONE_GROUP, RowChoice, as_labels, n_groups
 
 __all__ = [
     "BATCHES_BEFORE",
@@ -57,11 +57,9 @@ def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") ->
     if groups is None:
         return None
     labels = as_labels(groups, n_rows)
+    # Where groups come and go, one alone is data like any other.
     if neighbours != "add_remove" and n_groups(labels) < 2:
-        raise ValueError(
-            "groups must hold at least two different labels: one group alone is all of the data, "
-            "and nothing could be learnt that protects it."
-        )
+        raise ValueError(ONE_GROUP)
     return labels
 
 
@@ -82,7 +80,14 @@ def batch_budget(epsilon: float, delta: float, n_batches: int) -> tuple[float, f
         return epsilon, delta
     if delta == 0:
         return epsilon / n_batches, 0.0
-    return gaussian_epsilon(gaussian_mu(epsilon, delta) / math.sqrt(n_batches), delta), delta
+    own = gaussian_epsilon(gaussian_mu(epsilon, delta) / math.sqrt(n_batches), delta)
+    if own == 0:
+        raise ValueError(
+            f"max_batches_per_group={n_batches} leaves nothing of epsilon={epsilon:g} for one "
+            f"batch at delta={delta:g}, which is too large. Pass a smaller delta, a larger epsilon "
+            "or fewer batches."
+        )
+    return own, delta
 
 
 def check_same_unit(before: str, grouped: bool) -> None:

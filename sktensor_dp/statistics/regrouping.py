@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.reading import read_each
-from sktensor_dp.statistics.units import EXPECTED, as_labels
+from sktensor_dp.statistics.units import EXPECTED, ONE_GROUP, as_labels
 
 __all__ = ["MIXED", "GroupTable", "Waiting", "split_chunk"]
 
@@ -34,23 +34,26 @@ class GroupTable:
     sizes: Integers
 
     @classmethod
-    def of(cls, source: Iterable[Any]) -> Self:
-        """Read the labels of all chunks."""
-        read = (_labels(split_chunk(part)[1]) for part in read_each(source, "The source of chunks"))
-        # A chunk without rows has labels of no kind.
-        found = [np.unique(labels, return_counts=True) for labels in read if labels.size]
-        if not found:
-            return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.intp))
+    def of(cls, source: Iterable[Any], least: int = 2) -> Self:
+        """Read the labels of all chunks, of at least so many groups."""
+        read = [
+            np.unique(_labels(split_chunk(part)[1]), return_counts=True)
+            for part in read_each(source, "The source of chunks")
+        ]
+        # Chunks without rows have labels of no kind.
+        found = [(labels, counts) for labels, counts in read if len(labels)] or read[:1]
         if len({labels.dtype.kind == "i" for labels, _ in found}) != 1:
             raise ValueError(f"{EXPECTED}, in all chunks alike.")
         labels, places = np.unique(np.concatenate([one for one, _ in found]), return_inverse=True)
+        if len(labels) < least:
+            raise ValueError(ONE_GROUP)
         sizes = np.bincount(places, weights=np.concatenate([counts for _, counts in found]))
         return cls(labels, sizes.astype(np.intp))
 
     def places(self, labels: NDArray[Any]) -> Integers:
         """Place of each label."""
-        if not labels.size:
-            return np.zeros(0, dtype=np.intp)
+        if not len(labels):
+            return np.zeros(0, np.intp)
         places = np.searchsorted(self.labels, labels)
         places = np.minimum(places, max(len(self.labels) - 1, 0))
         if not len(self.labels) or not np.array_equal(self.labels[places], labels):

@@ -143,7 +143,9 @@ class RowChunks(Generic[Chunk]):
         for number, part in enumerate(read_each(self._source, "The source of chunks")):
             X, groups = split_chunk(part)
             if number == 0 and groups is not None:
-                self._table = self._table or GroupTable.of(self._source)
+                self._table = self._table or GroupTable.of(
+                    self._source, least=2 if self._announced_units is not None else 0
+                )
                 waiting = Waiting(self._table)
             if (groups is None) != (waiting is None):
                 raise ValueError(MIXED)

@@ -15,6 +15,7 @@ from sktensor_dp.statistics.reading import read
 
 __all__ = [
     "EXPECTED",
+    "ONE_GROUP",
     "RowChoice",
     "Units",
     "as_labels",
@@ -33,6 +34,10 @@ RowChoice = tuple[int, Callable[[int], NDArray[np.uint64]]]
 EXPECTED = (
     "groups must hold one label per row, all of them integers or all of them strings and none "
     "missing"
+)
+ONE_GROUP = (
+    "groups must hold at least two different labels: one group alone is all of the data, and "
+    "nothing could be learnt that protects it."
 )
 
 
@@ -97,16 +102,18 @@ def as_labels(groups: Any, n_rows: int) -> NDArray[Any]:
     # The number of rows of a unit is private.
     # Of a list numpy would make text, and 'nan' of a label that is missing.
     known: Any = None if hasattr(groups, "dtype") else object
+    if np.ma.is_masked(groups):
+        raise ValueError(f"{EXPECTED}.")  # an array would hold what lies behind the mask
     labels = read(lambda: np.asarray(groups, known), "groups", lambda message: f"{EXPECTED}.")
     if labels.ndim != 1 or len(labels) != n_rows:
         shape = "" if labels.ndim == 1 else f"; got an array of {labels.ndim} dimensions"
         raise ValueError(f"{EXPECTED}; its length is not the number of rows{shape}.")
-    if not labels.size:  # without a label there is no kind
-        return np.zeros(0, dtype=np.int64)
+    if not len(labels):
+        return np.zeros(0, np.int64)  # a chunk without rows: no label is of a wrong kind
     if labels.dtype.kind in "OT":
         labels = _of_one_kind(labels.astype(object))
     if labels.dtype.kind in "iu":
-        if labels.size and labels.max() > np.iinfo(np.int64).max:
+        if labels.max() > np.iinfo(np.int64).max:
             raise ValueError(f"{EXPECTED}; integers must be less than 2**63.")
         return labels.astype(np.int64, copy=False)
     # The width of a text would tell how long the longest label is.

@@ -313,3 +313,16 @@ def test_a_statement_of_a_counted_fit_adds_up(tmp_path):
     path = tmp_path / "statement.json"
     path.write_text(model.privacy_report_.to_json(), encoding="utf-8")
     assert report_command(["check", str(path)]) == 0
+
+
+def test_one_group_or_none_is_data_like_any_other():
+    X = documents(np.random.default_rng(0), 4)
+    for n in (4, 0):
+        for labels in (["me"] * n, np.zeros(n, int)):
+            source = [(X[:0], labels[:0]), (X[:n], labels)]
+            for model in (
+                topics(epsilon=math.inf)().fit(X[:n], groups=labels),
+                topics(epsilon=math.inf)().fit_chunks(source, n_features=D),
+            ):
+                report = model.privacy_report_
+                assert (report.n_units, report.unit) == (1, "group of documents")

@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sample_queries import CASES, HERE, D, Floats, Rng, contributions, every_case, samples
+from sample_queries import (
+    CASES,
+    HERE,
+    D,
+    Floats,
+    Rng,
+    contributions,
+    every_case,
+    samples,
+    shares_of_bound,
+)
 
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.releases import CATALOGUE
@@ -20,12 +30,6 @@ from sktensor_dp.statistics.sample_moments import (
 )
 from sktensor_dp.statistics.samples import NORM_SLACK, SampleChunk, as_samples
 from sktensor_dp.tensor.symmetric import n_unique, symmetric_to_coordinates
-
-
-def shares_of_bound(difference: Floats, query: Any) -> tuple[float, float]:
-    """Distances as shares of the L2 and of the L1 sensitivity (0 where none is claimed)."""
-    square = math.sqrt(float((difference**2).sum()))
-    return square / query.l2_sensitivity, float(np.abs(difference).sum()) / query.l1_sensitivity
 
 
 def test_every_release_is_bounded_here():

@@ -1,4 +1,4 @@
-"""Ways to ask for every release of counts, documents, and what these contribute."""
+"""Every query on counts with random public parameters, and neighbours that are far apart."""
 
 import math
 from collections.abc import Callable
@@ -246,3 +246,9 @@ def documents(rng: Rng) -> Floats:
 def contributions(case: Case, query: Any, rows: Floats) -> Floats:
     chunks = (CountChunk(as_counts(row[None, :])) for row in np.atleast_2d(rows))
     return np.array([case.coordinates(query.total(chunk), query) for chunk in chunks])
+
+
+def shares_of_bound(difference: Floats, query: Any) -> tuple[float, float]:
+    """Distances as shares of the L2 and of the L1 sensitivity (0 where none is claimed)."""
+    square = math.sqrt(float((difference**2).sum()))
+    return square / query.l2_sensitivity, float(np.abs(difference).sum()) / query.l1_sensitivity

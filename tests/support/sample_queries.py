@@ -1,4 +1,4 @@
-"""Ways to ask for every release of samples, samples, and what these contribute."""
+"""Every query on samples with random public parameters, and neighbours that are far apart."""
 
 import math
 from collections.abc import Callable
@@ -185,3 +185,9 @@ def samples(rng: Rng, query: Any) -> Floats:
 def contributions(query: Any, rows: Floats) -> Floats:
     chunks = (SampleChunk(as_samples(row[None, :])) for row in np.atleast_2d(rows))
     return np.array([np.ravel(query.total(chunk)) for chunk in chunks])
+
+
+def shares_of_bound(difference: Floats, query: Any) -> tuple[float, float]:
+    """Distances as shares of the L2 and of the L1 sensitivity (0 where none is claimed)."""
+    square = math.sqrt(float((difference**2).sum()))
+    return square / query.l2_sensitivity, float(np.abs(difference).sum()) / query.l1_sensitivity
