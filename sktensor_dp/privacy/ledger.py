@@ -318,12 +318,9 @@ def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
 def _kinds(unit: str) -> frozenset[str]:
     """What a unit may be of: rows have many names, and some rows are entries of a tensor."""
     unit, relation = told_apart(unit)
-    kinds = KINDS.get(unit, frozenset([unit]))
-    if unit.startswith("group of"):
-        kinds = frozenset(["group"])
-    return (
-        frozenset(kind + COMES_AND_GOES for kind in kinds) if relation != "replace_one" else kinds
-    )
+    kinds = frozenset(["group"]) if unit.startswith("group of") else KINDS.get(unit, {unit})
+    mark = COMES_AND_GOES if relation == "add_remove" else ""
+    return frozenset(kind + mark for kind in kinds)
 
 
 def charges_of(
