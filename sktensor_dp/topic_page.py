@@ -127,9 +127,12 @@ def _headline(
 ) -> str:
     report = next(iter(reports.values()))
     unit = escape(report.unit)
+    number = f"The number of {unit}s is public; what each of them says"
+    if report.neighbours == "add_remove":
+        number = f"The number of {unit}s was counted with noise; whether any {unit} is among them"
     made = (
-        f"{n_topics} topics learned from {report.n_units:,} {unit}s. The number of {unit}s is "
-        "public; what each of them says is protected as stated below."
+        f"{n_topics} topics learned from {report.n_units:,} {unit}s. {number} is protected as "
+        "stated below."
     )
     problem = _why_not_private(reports, total)
     if problem:

@@ -21,16 +21,30 @@ from sktensor_dp.estimator.hooks import Hooks
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_parameters
 from sktensor_dp.model_files.saving import ModelFileMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant, charges_of
-from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.query import Chunks
 
-__all__ = ["Fitted", "PlannedFit", "PrivateEstimatorMixin", "columns_of"]
+__all__ = [
+    "NEIGHBOURS",
+    "NEIGHBOURS_BEFORE",
+    "Fitted",
+    "PlannedFit",
+    "PrivateEstimatorMixin",
+    "columns_of",
+    "keeps_places",
+]
 
 NONE = OneOf(None)
 # What scikit-learn's validation of a table leaves behind.
 COLUMNS = ("n_features_in_", "feature_names_in_")
+NEIGHBOURS: Mapping[str, Iterable[Constraint]] = {
+    "neighbours": [OneOf("replace_one", "add_remove")],
+}
+# What the parameter means in files of before.
+NEIGHBOURS_BEFORE: Mapping[str, Any] = {"neighbours": "replace_one"}
+MOVES = "a unit that is added or removed would move others to another batch"
 # Conversions of epsilon overflow far beyond the one; below the other pure noise has no grid.
 LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9
 
@@ -78,6 +92,9 @@ class PlannedFit(Generic[Curator]):
         For the report.
     earlier : PrivacyReport or None
         On batches of the same stream, disjoint from this one.
+    by_count : callable or None
+        Where the number of units is private: the fit that a released one leads to. Of this
+        one the cost is charged, the kinds of noise are fixed, and the rest is replaced.
     """
 
     kind: type[Curator]
@@ -89,6 +106,24 @@ class PlannedFit(Generic[Curator]):
     cautions: tuple[Warning, ...] = ()
     notes: tuple[str, ...] = ()
     earlier: PrivacyReport | None = None
+    by_count: "Callable[[int], PlannedFit[Curator]] | None" = None
+
+    @classmethod
+    def counted(cls, by_count: "Callable[[int], PlannedFit[Curator]]") -> "PlannedFit[Curator]":
+        """A fit that releases the number of its units first; `by_count` is a pure function."""
+        # With as many units as there can be, it needs the most memory.
+        most = by_count(LARGEST_COUNT)
+        releases = most.releases.before_count()
+        options = {**most.options, "neighbours": "add_remove"}
+        return replace(most, releases=releases, options=options, by_count=by_count)
+
+    def made(self, curator: Curator) -> tuple[Fitted, tuple[str, ...]]:
+        """What the recipe makes of the curator's answers, and notes for the report."""
+        going = self
+        if self.by_count is not None:
+            going = self.by_count(curator.count())
+            curator.go_on(going.releases)
+        return going.recipe(curator), going.notes
 
 
 @cache
@@ -100,6 +135,13 @@ def _libraries() -> ThreadpoolController:
 def columns_of(witness: Any) -> dict[str, Any]:
     """What validation has left on an estimator."""
     return {name: vars(witness)[name] for name in COLUMNS if name in vars(witness)}
+
+
+def keeps_places(estimator: Any) -> bool:
+    """Whether units keep their places when another one changes; why not, if not."""
+    if not estimator._number_is_private:
+        return True
+    raise AttributeError(f"partial_fit needs neighbours='replace_one': {MOVES}.")
 
 
 class PrivateEstimatorMixin(Hooks, ModelFileMixin):
@@ -123,6 +165,8 @@ class PrivateEstimatorMixin(Hooks, ModelFileMixin):
         "verbose": [Number(0, math.inf, integer=True), InstanceOf(bool)],
     }
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {}
+    # Of estimators that have no parameter of this name: their units are replaced.
+    neighbours: str = "replace_one"
 
     privacy_report_: PrivacyReport
 
@@ -133,6 +177,27 @@ class PrivateEstimatorMixin(Hooks, ModelFileMixin):
             raise ValueError(
                 f"The 'epsilon' parameter of {type(self).__name__} must be at least "
                 f"{LEAST_PURE_EPSILON:g} where delta is 0. Got {own.epsilon!r} instead."
+            )
+
+    @property
+    def _number_is_private(self) -> bool:
+        """Whether a noisy count stands for the number of units."""
+        return self.neighbours == "add_remove"
+
+    def _planned_by_number(
+        self, chunks: Chunks, plan: Callable[[int], PlannedFit[Curator]]
+    ) -> PlannedFit[Curator]:
+        """Plan by the number of units: the public one, or one that is released first."""
+        if self._number_is_private:
+            return PlannedFit.counted(plan)
+        return plan(chunks.n_units)
+
+    def _refuse_positions(self, what: str, why: str = MOVES) -> None:
+        """Refuse what rests on the number of units, or on their places, where both are private."""
+        if self._number_is_private:
+            raise ValueError(
+                f"{what} of {type(self).__name__} needs neighbours='replace_one': {why}. Nothing "
+                "was charged."
             )
 
     def _payer(self) -> BudgetAccountant | None:
@@ -184,8 +249,8 @@ class PrivateEstimatorMixin(Hooks, ModelFileMixin):
                 planned.kind, planned.chunks, planned.releases, **planned.options
             ) as curator,
         ):
-            fitted = planned.recipe(curator)
-            report = curator.report(planned.notes)
+            fitted, notes = planned.made(curator)
+            report = curator.report(notes)
         if planned.earlier is not None:
             report = planned.earlier.joined(report)
         attributes = {**planned.columns, **fitted.attributes, "privacy_report_": report}
@@ -232,7 +297,7 @@ class PrivateEstimatorMixin(Hooks, ModelFileMixin):
         """Let chunks that are not what was announced be refused before they are charged for."""
         payer = self._payer()
         if payer is not None:
-            payer.check_charge(charges_of(plan, type(self).__name__))
+            payer.check_charge(charges_of(plan, type(self).__name__, neighbours=self.neighbours))
         for _ in chunks:
             pass
 

@@ -4,10 +4,12 @@ import functools
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, ParamSpec, TypeVar
 
-__all__ = ["Forecast", "ReleaseForecast", "former_name"]
+from sktensor_dp.privacy.plan import COUNT, ReleasePlan
+
+__all__ = ["Forecast", "ReleaseForecast", "counted_releases", "former_name"]
 
 Passed = ParamSpec("Passed")
 Result = TypeVar("Result")
@@ -56,12 +58,16 @@ class Forecast:
         the noise of the release that says least of them.
     n_components : int
         Components asked about.
+    count_sigma : float or None
+        Where the number of samples is private: noise of the one that a fit would release,
+        which the number asked about is taken for.
     """
 
     releases: tuple[ReleaseForecast, ...]
     n_samples: int
     n_samples_needed: int
     n_components: int
+    count_sigma: float | None = field(default=None, kw_only=True)
 
     unit: ClassVar[str] = "samples"
     enough_for: ClassVar[str] = "components far apart"
@@ -82,7 +88,23 @@ class Forecast:
             f"{self.n_samples} {self.unit}: {verdict}; the least that {self.n_components} "
             f"components need is about {self.n_samples_needed}."
         )
+        if self.count_sigma is not None:
+            lines.append(
+                f"{self.n_samples} is taken for the number that would be released: the true one "
+                f"with noise of {self.count_sigma:.3g}."
+            )
         return "\n".join(lines)
+
+
+def counted_releases(
+    plan: ReleasePlan, pure: bool, neighbours: str
+) -> tuple[ReleasePlan, float | None]:
+    """What is released where the number is private, and the noise of the number."""
+    if neighbours != "add_remove":
+        return plan, None
+    plan = plan.counted()
+    cost = plan.cost_of(COUNT)
+    return plan, math.sqrt(2) / cost.epsilon if pure else 1 / cost.mu
 
 
 def former_name(method: Callable[Passed, Result], name: str) -> Callable[Passed, Result]:

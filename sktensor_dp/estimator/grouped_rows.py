@@ -52,12 +52,13 @@ def check_arguments(estimator: Any, given: Mapping[str, Any], method: str = "fit
         raise TypeError(f"{type(estimator).__name__}.{method} takes no {name}{reason}.")
 
 
-def checked_groups(groups: Any, n_rows: int) -> Any:
+def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") -> Any:
     """Validated labels of rows, or None."""
     if groups is None:
         return None
     labels = as_labels(groups, n_rows)
-    if n_groups(labels) < 2:
+    # Where groups come and go, one alone is data like any other.
+    if neighbours != "add_remove" and n_groups(labels) < 2:
         raise ValueError(ONE_GROUP)
     return labels
 

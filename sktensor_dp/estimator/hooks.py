@@ -21,6 +21,11 @@ class Hooks:
         """Whether units are rows, which may then be held out and scored one by one."""
         return True
 
+    @property
+    def _number_is_private(self) -> bool:
+        """Whether units may come and go, so that neither number nor places are public."""
+        return False
+
     def _has_pure_noise(self) -> bool:
         """Whether a fit spends a pure epsilon, whatever delta it is given."""
         return False

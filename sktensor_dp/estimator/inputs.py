@@ -68,13 +68,15 @@ def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     )
 
 
-def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
+def checked_table(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Any:
     """Rows and columns of numbers, by scikit-learn's validation on behalf of an estimator."""
     refuse_other_kinds(X, "X")
     kinds = [np.float64, np.float32, np.int64]
 
     def validate() -> Any:
-        return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=kinds)
+        return validate_data(
+            estimator, X, reset=reset, accept_sparse="csr", dtype=kinds, ensure_min_samples=least
+        )
 
     def told(quoting: str) -> str | None:
         for beginning, message in QUOTING.items():
@@ -85,13 +87,23 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     return read(validate, "X", told)
 
 
-def check_source(source: Iterable[Any], n_samples: Any, n_features: Any) -> None:
-    """Refuse a source of chunks that can be read once, or has no size."""
+def check_source(
+    source: Iterable[Any], n_samples: Any, n_features: Any, neighbours: str = "replace_one"
+) -> None:
+    """Refuse a source of chunks that can be read once, or whose sizes are not as they must be."""
     if iter(source) is source:
         raise TypeError(
             f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
             f"got a {type(source).__name__}, which can be read once."
         )
+    if neighbours == "add_remove":
+        if n_samples is not None:
+            raise ValueError(
+                "n_samples must not be given where neighbours='add_remove': how many there are is "
+                "private, and is counted with noise."
+            )
+        check_sizes(n_features=n_features)
+        return
     check_sizes(n_samples=n_samples, n_features=n_features)
 
 

@@ -16,6 +16,7 @@ from sktensor_dp.estimator.parameters import check_parameters
 __all__ = [
     "check_groups_taken",
     "check_names",
+    "check_positions_public",
     "check_values",
     "configured",
     "private_prefix",
@@ -42,6 +43,7 @@ def private_prefix(estimator: Any, public_steps: Collection[str]) -> str:
             "privacy_unit='slice', is not supported here: rows are held out one by one, and those "
             "of one user would fall on both sides."
         )
+    check_positions_public(step, "The search")
     if step.accountant is not None:
         raise ValueError("The private step must have accountant=None; pass it to the search.")
     return prefix
@@ -87,7 +89,9 @@ def check_values(candidates: Mapping[str, Any], estimator: Any, prefix: str) -> 
         known = name.startswith(prefix) and own in step._own_constraints
         constraints = {own: step._own_constraints[own]} if known else {}
         for value in values if constraints and not hasattr(values, "rvs") else ():
-            check_parameters(clone(step).set_params(**{own: value}), constraints)
+            one = clone(step).set_params(**{own: value})
+            check_parameters(one, constraints)
+            check_positions_public(one, "The search")
 
 
 def configured(
@@ -110,6 +114,16 @@ def configured(
             # A cache would keep on disk what trials that lost have fitted.
             quiet[name] = None
     return model.set_params(**quiet)
+
+
+def check_positions_public(step: Any, what: str) -> None:
+    """Refuse a model whose units come and go: which of them are held out goes by position."""
+    if step._number_is_private:
+        raise ValueError(
+            f"{what} needs neighbours='replace_one' of the {type(step).__name__}: the number of "
+            "units that are held out is taken for public, and a unit that is added or removed "
+            "would move others. Nothing was charged."
+        )
 
 
 def step_at(estimator: Any, prefix: str) -> Any:

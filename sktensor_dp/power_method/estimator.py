@@ -22,7 +22,6 @@ from sktensor_dp.power_method.parameters import PERTURBATIONS, reads_batches
 from sktensor_dp.power_method.released import ReleasedComponents
 from sktensor_dp.power_method.saved import SAVED_COMPONENTS
 from sktensor_dp.statistics.regrouping import split_chunk
-from sktensor_dp.statistics.units import n_groups
 
 __all__ = ["PrivateTensorPowerMethod"]
 
@@ -75,6 +74,10 @@ class PrivateTensorPowerMethod(ReleasedComponents):
     max_rows_per_group, max_batches_per_group : int, default=None and 1
         Where ``groups`` are given: read at most so many rows of each, chosen in secret; in
         how many batches of a stream one may be, each of which gets a share of the budget.
+    neighbours : {"replace_one", "add_remove"}, default="replace_one"
+        Which data sets must look alike: those that differ in one sample, whose number is
+        public; or those of which one has a sample more. Then a noisy count is released
+        first, and streams and :meth:`fit_tensor` are refused: see ``docs/guarantee.md``.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
@@ -125,9 +128,10 @@ class PrivateTensorPowerMethod(ReleasedComponents):
 
     **Privacy.** *Unit*: one sample (a row; a document for counts); with ``groups`` one
     group with all its samples, whose number is private; one entry for
-    :meth:`fit_tensor`. *Neighbours*: data sets of equally many units that differ in one;
-    tensors that differ in one entry and its permutations (Wang & Anandkumar,
-    Definition 4.2). *Public*: numbers of units and features, sizes of batches, and all
+    :meth:`fit_tensor`. *Neighbours*: data sets that differ in one unit, or by one
+    (`neighbours`); tensors that differ in one entry and its permutations (Wang & Anandkumar,
+    Definition 4.2). *Public*: numbers of units (released with noise in the second case)
+    and features, sizes of batches, and all
     parameters, ``data_norm`` among them: do not set it to the largest norm in the
     data. *Releases*: ``second_moments`` and ``third_moment_histogram`` with
     ``projected_third_moments``, or with ``third_moments``; ``power_iterations``;
@@ -206,11 +210,11 @@ class PrivateTensorPowerMethod(ReleasedComponents):
         check_arguments(self, unsupported)
         witness = self._witness()
         X = witness._validated(X, reset=True)
-        labels = checked_groups(groups, X.shape[0])
+        labels = checked_groups(groups, X.shape[0], self.neighbours)
         if self.moment != "single_topic":
-            n_units = X.shape[0] if labels is None else n_groups(labels)
-            plan = self._plan(n_units, X.shape[1], self.perturbation)
+            plan = self._plan(1, X.shape[1], self.perturbation)
             if plan.perturbation == "stream":
+                self._refuse_positions("perturbation='stream'")
                 choice = row_choice(self.max_rows_per_group)
                 batches = random_batches(X, labels, plan, self.random_state, choice)
                 return self._fit_stream(batches, witness)
@@ -240,7 +244,8 @@ class PrivateTensorPowerMethod(ReleasedComponents):
             memory from the first to the last.
         n_samples, n_features : int or None, default=None
             Rows, or groups, in all chunks together, and columns; public. Not needed for
-            ``"stream"``, which ``"auto"`` is where they are not given.
+            ``"stream"``, which ``"auto"`` is where they are not given. With
+            ``neighbours="add_remove"`` the number of rows is private and must not be given.
 
         Returns
         -------
@@ -259,17 +264,20 @@ class PrivateTensorPowerMethod(ReleasedComponents):
         """
         self._check_combination(PERTURBATIONS, "fit_chunks")
         streams = self.perturbation == "stream" or (
-            self.perturbation == "auto" and n_samples is None and self.moment == "raw"
+            self.perturbation == "auto"
+            and n_samples is None
+            and self.moment == "raw"
+            and self.neighbours == "replace_one"
         )
         if streams:
+            self._refuse_positions("perturbation='stream'")
             witness = self._witness()
             batches = (
                 self._batch(witness, *split_chunk(part), first=place == 0)
                 for place, part in enumerate(source)
             )
             return self._fit_stream(batches, witness, self.max_batches_per_group)
-        check_source(source, n_samples, n_features)
-        assert n_samples is not None
+        check_source(source, n_samples, n_features, self.neighbours)
         assert n_features is not None
         chunks = self._as_chunks(Numeric(source), n_samples, n_features)
         return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
@@ -312,7 +320,8 @@ class PrivateTensorPowerMethod(ReleasedComponents):
         Raises
         ------
         AttributeError
-            If the moment is not ``"raw"``, or the perturbation reads all data at once.
+            If the moment is not ``"raw"``, the perturbation reads all data at once, or units
+            may come and go (`neighbours`).
         ValueError
             As :meth:`fit`, or if epsilon, delta or data_norm changed since the first
             batch, which is what an accountant was charged for.
@@ -359,6 +368,7 @@ class PrivateTensorPowerMethod(ReleasedComponents):
         """
         check_arguments(self, unsupported, "fit_tensor")
         self._check_combination(("auto", "iteration"), "fit_tensor")
+        self._refuse_positions("fit_tensor", "a tensor has all of its entries, in a public shape")
         if self.moment != "raw":
             raise ValueError(f"fit_tensor needs moment='raw', got {self.moment!r}.")
         return self._live(self._planned_tensor(symmetric_tensor(T, self._bound())))
@@ -369,7 +379,7 @@ class PrivateTensorPowerMethod(ReleasedComponents):
         Parameters
         ----------
         n_samples, n_features : int
-            Size of the data to come.
+            Size of the data to come; a private number (`neighbours`) as it is released.
 
         Returns
         -------

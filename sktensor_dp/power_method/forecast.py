@@ -2,9 +2,10 @@
 
 import math
 
-from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast
+from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
 from sktensor_dp.power_method.plan import MomentPlan
 from sktensor_dp.power_method.recipe import noise_edge
+from sktensor_dp.privacy.plan import COUNT
 from sktensor_dp.statistics.sample_moments import (
     LiftedBall,
     ProjectedThirdMoments,
@@ -21,33 +22,41 @@ CLIP = 3.0
 
 
 def forecast_moments(
-    plan: MomentPlan, n_samples: int, n_features: int, embedding: LiftedBall, pure: bool
+    plan: MomentPlan,
+    n_samples: int,
+    n_features: int,
+    embedding: LiftedBall,
+    pure: bool,
+    neighbours: str = "replace_one",
 ) -> Forecast:
     """Forecast a plan for samples of a ball with orthogonal components well inside."""
+    releases, count_sigma = counted_releases(plan.releases, pure, neighbours)
     k = plan.n_components
     per_release = n_samples
     if plan.perturbation == "stream":
         per_release = max(n_samples // (k * (plan.max_iter + 1)), 1)
     rows = []
-    for planned in plan.releases.releases:
-        if planned.name == "third_moment_histogram":
+    for planned in releases.releases:
+        if planned.name in (COUNT, "third_moment_histogram"):
             continue
         strength = planned.cost.epsilon if pure else planned.cost.mu
-        sigma = _sensitivity(planned.name, k, embedding) / (per_release * strength)
+        sigma = _moved(planned.name, k, embedding, neighbours) / (per_release * strength)
         noise, signal = _against(planned.name, sigma, plan, n_features, COMPONENT * embedding.norm)
         rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
     worst = min(row.ratio for row in rows)
     needed = k if math.isinf(worst) else max(k, math.ceil(n_samples / worst))
-    return Forecast(tuple(rows), n_samples, needed, k)
+    return Forecast(tuple(rows), n_samples, needed, k, count_sigma=count_sigma)
 
 
-def _sensitivity(name: str, k: int, embedding: LiftedBall) -> float:
+def _moved(name: str, k: int, embedding: LiftedBall, neighbours: str) -> float:
     """L2 sensitivity of the sum over samples."""
+    leaves = neighbours == "add_remove"
     if name == "second_moments":
-        return SecondMoments(embedding).l2_sensitivity
+        query = SecondMoments(embedding)
+        return query.l2_contribution if leaves else query.l2_sensitivity
     if name == "projected_third_moments":
-        return ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5)
-    return embedding.farthest_cubes
+        return ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5, neighbours)
+    return embedding.norm**3 if leaves else embedding.farthest_cubes
 
 
 def _against(

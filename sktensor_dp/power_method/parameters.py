@@ -8,7 +8,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
+from sktensor_dp.estimator.base import (
+    NEIGHBOURS,
+    NEIGHBOURS_BEFORE,
+    NONE,
+    Fitted,
+    PlannedFit,
+    PrivateEstimatorMixin,
+    columns_of,
+    keeps_places,
+)
 from sktensor_dp.estimator.forecast import Forecast
 from sktensor_dp.estimator.grouped_rows import (
     BATCHES_BEFORE,
@@ -67,7 +76,7 @@ PERTURBATIONS = ("auto", "whitened_tensor", "moment_tensor", *BY_STEPS)
 def reads_batches(estimator: Any) -> bool:
     """Whether batches can be handed over one by one; why not, if not."""
     if estimator.moment == "raw" and estimator.perturbation in ("auto", "stream"):
-        return True
+        return keeps_places(estimator)
     raise AttributeError(
         "partial_fit needs moment='raw' and perturbation 'auto' or 'stream'; got "
         f"{estimator.moment!r} and {estimator.perturbation!r}."
@@ -77,7 +86,11 @@ def reads_batches(estimator: Any) -> bool:
 class ComponentParameters(PrivateEstimatorMixin):
     """Parameters of a tensor power method, and the plans they make with public sizes."""
 
-    _later_parameters: ClassVar[Mapping[str, Any]] = {**GROUPS_BEFORE, **BATCHES_BEFORE}
+    _later_parameters: ClassVar[Mapping[str, Any]] = {
+        **GROUPS_BEFORE,
+        **BATCHES_BEFORE,
+        **NEIGHBOURS_BEFORE,
+    }
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "moment": [OneOf("raw", "single_topic", "gaussian_mixture")],
@@ -89,6 +102,7 @@ class ComponentParameters(PrivateEstimatorMixin):
         "max_iter": [Number(1, math.inf, integer=True), NONE],
         **GROUP_CONSTRAINTS,
         **STREAM_CONSTRAINTS,
+        **NEIGHBOURS,
     }
 
     def __init__(
@@ -105,6 +119,7 @@ class ComponentParameters(PrivateEstimatorMixin):
         max_iter: int | None = None,
         max_rows_per_group: int | None = None,
         max_batches_per_group: int = 1,
+        neighbours: str = "replace_one",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -120,6 +135,7 @@ class ComponentParameters(PrivateEstimatorMixin):
         self.max_iter = max_iter
         self.max_rows_per_group = max_rows_per_group
         self.max_batches_per_group = max_batches_per_group
+        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
@@ -189,13 +205,17 @@ class ComponentParameters(PrivateEstimatorMixin):
     def _forecast(self, n_samples: int, n_features: int) -> Forecast:
         if self.moment == "single_topic":
             topics = self._topic_plan(n_samples, n_features)
-            return forecast_topics(topics, n_samples, n_features, 100.0, 0.0, self.delta == 0)
+            return forecast_topics(
+                topics, n_samples, n_features, 100.0, 0.0, self.delta == 0, self.neighbours
+            )
         plan = self._plan(n_samples, n_features, self.perturbation)
         embedding = LiftedBall(self._radius(), self._offset())
-        return forecast_moments(plan, n_samples, n_features, embedding, self.delta == 0)
+        return forecast_moments(
+            plan, n_samples, n_features, embedding, self.delta == 0, self.neighbours
+        )
 
     def _as_chunks(
-        self, X: Any, n_samples: int, n_features: int, groups: Any = None
+        self, X: Any, n_samples: int | None, n_features: int, groups: Any = None
     ) -> CountChunks | SampleChunks:
         kind = CountChunks if self.moment == "single_topic" else SampleChunks
         choice = row_choice(self.max_rows_per_group)
@@ -206,13 +226,17 @@ class ComponentParameters(PrivateEstimatorMixin):
     ) -> PlannedFit[Any]:
         """Plan a fit of validated data that is read as often as needed."""
         if isinstance(chunks, CountChunks):
-            return self._planned_topics(chunks, columns)
-        return self._planned_samples(chunks, columns)
+            return self._planned_by_number(
+                chunks, lambda n_units: self._planned_topics(n_units, chunks, columns)
+            )
+        return self._planned_by_number(
+            chunks, lambda n_units: self._planned_samples(n_units, chunks, columns)
+        )
 
     def _planned_topics(
-        self, chunks: CountChunks, columns: Mapping[str, Any]
+        self, n_units: int, chunks: CountChunks, columns: Mapping[str, Any]
     ) -> PlannedFit[DocumentCurator]:
-        plan = self._topic_plan(chunks.n_units, chunks.n_features)
+        plan = self._topic_plan(n_units, chunks.n_features)
         check_topics_fit(plan, chunks.n_features, self.epsilon)
         n_iter = self.max_iter or AFTER_RELEASE
         options = TopicOptions(0.0, "isotropic", self.random_state, self.n_restarts, n_iter)
@@ -224,9 +248,9 @@ class ComponentParameters(PrivateEstimatorMixin):
         )  # fmt: skip
 
     def _planned_samples(
-        self, chunks: SampleChunks, columns: Mapping[str, Any]
+        self, n_units: int, chunks: SampleChunks, columns: Mapping[str, Any]
     ) -> PlannedFit[SampleCurator]:
-        plan = self._plan(chunks.n_units, chunks.n_features, self.perturbation)
+        plan = self._plan(n_units, chunks.n_features, self.perturbation)
         check_moments_fit(plan, chunks.n_features)
         options = self._options(chunks.n_features)
         recipe = fit_by_steps if plan.perturbation == "iteration" else fit_raw_moments
@@ -271,6 +295,7 @@ class ComponentParameters(PrivateEstimatorMixin):
         n_batches: int = 1,
     ) -> PlannedFit[SampleCurator]:
         """Plan one step on a batch, at the budget of each of those that a unit may be in."""
+        self._refuse_positions("perturbation='stream'")
         if earlier is not None:
             check_same_unit(earlier.unit, chunks.grouped)
         plan = self._plan(chunks.n_units, chunks.n_features, "stream", n_batches)
@@ -298,6 +323,7 @@ class ComponentParameters(PrivateEstimatorMixin):
         self, batches: Iterable[SampleChunks], witness: Any, n_batches: int = 1
     ) -> Self:
         """One step on each of some validated batches; published once all are read."""
+        self._refuse_positions("perturbation='stream'")
         fitted: Mapping[str, Any] = {}
         for chunks in read_each(batches, "The source of chunks"):
             planned = self._planned_batch(
@@ -327,7 +353,8 @@ class ComponentParameters(PrivateEstimatorMixin):
         )
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
-        X = checked_table(self, X, reset=reset)
+        least = 0 if reset and self.neighbours == "add_remove" else 1
+        X = checked_table(self, X, reset=reset, least=least)
         return as_counts(X) if self.moment == "single_topic" else as_samples(X)
 
     def _unit_score(self) -> str:
@@ -335,7 +362,7 @@ class ComponentParameters(PrivateEstimatorMixin):
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         shuffled_by = self.random_state if self.perturbation == "stream" else None
-        return worst_samples(self.data_norm, shuffled_by, n_units)
+        return worst_samples(self.data_norm, shuffled_by, n_units, self.neighbours)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

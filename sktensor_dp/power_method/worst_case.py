@@ -11,13 +11,17 @@ from sktensor_dp.estimator.hooks import Neighbours
 __all__ = ["worst_samples"]
 
 
-def worst_samples(data_norm: float | None, shuffled_by: Any, n_units: int | None) -> Neighbours:
+def worst_samples(
+    data_norm: float | None, shuffled_by: Any, n_units: int | None, neighbours: str
+) -> Neighbours:
     """Samples of one direction; one turns round, the last that a stream reads if seeded."""
     if data_norm is None:
         raise ValueError("data_norm must be given: samples are made of that length.")
     n_samples = n_units or 1000
     samples = np.zeros((n_samples, 2))
     samples[:, 0] = data_norm
+    if neighbours == "add_remove":
+        return (samples,), (samples[1:],), _minus_moment
     changed = samples.copy()
     last = n_samples - 1
     if isinstance(shuffled_by, numbers.Integral):

@@ -67,7 +67,8 @@ class BudgetAccountant:
         Whether fits may protect different things. ``"one"`` refuses a fit whose unit of
         privacy is of another kind than those charged before: rows (documents, samples),
         groups of rows, entries of a tensor, or slices of it. A vocabulary by person and
-        topics by document, say, add up to no promise about persons. ``"any"`` adds
+        topics by document, say, add up to no promise about persons. Nor may units be
+        replaced in some fits and added or removed in others (`neighbours`). ``"any"`` adds
         costs up whatever they protect: each fit's guarantee holds for its own unit, and the
         total for one unit of each kind together. A file does not keep this choice.
 

@@ -15,18 +15,22 @@ from sktensor_dp.privacy.composition import Composition
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.partition_selection import PartitionQuery, PartitionSelection
-from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord, several_batches
-from sktensor_dp.statistics.query import Chunks, Query
+from sktensor_dp.statistics.query import Chunks, Query, sensitivity
 from sktensor_dp.statistics.sums import AccurateSum, excess
+from sktensor_dp.statistics.unit_count import UnitCount
 
-__all__ = ["DataCurator", "Noisy", "checked_sensitivity"]
+__all__ = ["LARGEST_COUNT", "DataCurator", "Noisy", "checked_sensitivity"]
 
 Floats = NDArray[np.float64]
 # Statistics are divided by it, and noise is multiplied with it: neither overflows, nor has
 # too few digits.
 LEAST_SENSITIVITY, LARGEST_SENSITIVITY = 1e-200, 1e200
+# Deviations of a released count, of Gaussian and of Laplace noise, that it is never off by.
+FARTHEST, FARTHEST_PURE = 40.0, 600.0
+LARGEST_COUNT = 2**53
 
 Kind = TypeVar("Kind", Mechanism, PartitionSelection)
 
@@ -45,6 +49,9 @@ class DataCurator:
     # Opening it checks and charges the whole plan, before anything is read; leaving its `with`
     # block drops the data. Between the two, its `release` methods are the only way from raw to
     # public.
+    # With neighbours="add_remove" the number of units is private. The plan is then one that was
+    # left open (ReleasePlan.before_count): `count` releases the number that takes its place, and
+    # `go_on` the plan that follows from it.
     # `charge` is False for a batch disjoint from one that was charged at least as much: each unit
     # then is in one batch only and its cost is covered (parallel composition).
 
@@ -62,12 +69,12 @@ class DataCurator:
     ) -> None:
         self._receipt: Receipt | None = None
         if accountant is not None and charge:
-            self._receipt = accountant.charge(charges_of(plan, spender, unit))
-        self.n_units = chunks.n_units
+            self._receipt = accountant.charge(charges_of(plan, spender, unit, neighbours))
+        # What sums are divided by, and at least how many terms they have. A private number is
+        # in neither: only a count is released before there is another one.
+        self.n_units = self._most_units = 1 if neighbours == "add_remove" else chunks.n_units
         self._chunks: Chunks | None = chunks
-        self._plan = plan
-        self._left = {planned.name: planned.uses for planned in plan.releases}
-        self._costs = {planned.name: planned.cost for planned in plan.releases}
+        self._take(plan)
         self._records: list[ReleaseRecord] = []
         self._residuals: dict[str, None] = {}
         self._noise = NoiseSource()
@@ -81,6 +88,27 @@ class DataCurator:
 
     def __exit__(self, *exc_info: Any) -> None:
         self._chunks = None
+
+    def _take(self, plan: ReleasePlan, made: tuple[PlannedRelease, ...] = ()) -> None:
+        self._plan = plan
+        self._left = {planned.name: planned.uses for planned in plan.releases}
+        self._costs = {planned.name: planned.cost for planned in plan.releases}
+        self._left.update({planned.name: 0 for planned in made})
+
+    def count(self) -> int:
+        """Release the number of units, for all else to be divided by."""
+        counted = self.noisy(COUNT, UnitCount())
+        farthest = FARTHEST_PURE if self._plan.delta == 0 else FARTHEST
+        self.n_units = min(max(round(float(counted.value[0])), 1), LARGEST_COUNT)
+        self._most_units = self.n_units + math.ceil(farthest * counted.sigma) + 1
+        return self.n_units
+
+    def go_on(self, plan: ReleasePlan) -> None:
+        """Go on by a plan for the whole budget that a released count has led to."""
+        if self._left.get(COUNT) != 0:
+            raise RuntimeError("the units have not been counted.")
+        count, _ = self._plan.releases
+        self._take(self._plan.after_count(plan), made=(count,))
 
     def release(self, name: str, query: Query) -> Floats:
         """Answer a query: its mean over units, with the noise the plan paid for."""
@@ -123,7 +151,7 @@ class DataCurator:
         totals: Counter[str] = Counter()
         for chunk in self._read():
             totals.update(query.total(chunk))
-        return mechanism.release(totals, cost, self._noise, query)
+        return mechanism.release(totals, self._records[-1].sensitivity, cost, self._noise, query)
 
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
         """Return the report on what was released under the whole plan's cost."""
@@ -139,7 +167,8 @@ class DataCurator:
             delta=self._plan.delta,
             unit=self._unit,
             neighbours=self._neighbours,
-            n_units=self.n_units,
+            # Of a fit that released nothing the number stays private: none is told.
+            n_units=self.n_units if rows or self._neighbours != "add_remove" else 0,
             sampler=self._noise.sampler,
             seeded=self._noise.seeded,
             rows=rows,
@@ -165,11 +194,11 @@ class DataCurator:
             raise RuntimeError(f"release {name!r} is not made by a {kind.__name__}.")
         noiseless = math.isinf(mechanism.strength(cost))
         of = _sensitivity if noiseless else checked_sensitivity
-        sensitivity = of(mechanism, query, self.n_units)
+        moved = of(mechanism, query, self.n_units, self._neighbours, self._most_units)
         self._left[name] -= 1
         if isinstance(mechanism, Mechanism) and mechanism.residual is not None and not noiseless:
             self._residuals.update({note: None for note in [mechanism.residual(query)] if note})
-        self._record(entry, mechanism, sensitivity, cost)
+        self._record(entry, mechanism, moved, cost)
         return mechanism, cost
 
     def _answer(self, mechanism: Mechanism, query: Query, cost: PrivacyCost) -> Floats:
@@ -238,21 +267,33 @@ class DataCurator:
         self._records.append(row)
 
 
-def _sensitivity(mechanism: Mechanism | PartitionSelection, query: Any, n_units: int) -> float:
-    of_sum: float = query.l2_sensitivity if mechanism.norm == "l2" else query.l1_sensitivity
-    if isinstance(mechanism, PartitionSelection):
+def _sensitivity(
+    mechanism: Mechanism | PartitionSelection,
+    query: Any,
+    n_units: int,
+    neighbours: str = "replace_one",
+    most_units: int | None = None,
+) -> float:
+    of_sum = sensitivity(query, mechanism.norm, neighbours)
+    if isinstance(mechanism, PartitionSelection) or isinstance(query, UnitCount):
         return of_sum
-    return of_sum * excess(n_units) / n_units
+    most = n_units if most_units is None else most_units
+    # A sum errs alike where it moves by half as much: the share of its rounding is twice as large.
+    return of_sum * excess(2 * most if neighbours == "add_remove" else most) / n_units
 
 
 def checked_sensitivity(
-    mechanism: Mechanism | PartitionSelection, query: Any, n_units: int
+    mechanism: Mechanism | PartitionSelection,
+    query: Any,
+    n_units: int,
+    neighbours: str = "replace_one",
+    most_units: int | None = None,
 ) -> float:
     """Sensitivity of what is released: a mean over units, or totals of partitions."""
     # It depends on public numbers alone, and so does the refusal.
-    sensitivity = _sensitivity(mechanism, query, n_units)
-    if not LEAST_SENSITIVITY <= sensitivity <= LARGEST_SENSITIVITY:
+    moved = _sensitivity(mechanism, query, n_units, neighbours, most_units)
+    if not LEAST_SENSITIVITY <= moved <= LARGEST_SENSITIVITY:
         raise RuntimeError(
-            f"a {type(query).__name__} with a sensitivity of {sensitivity:g} cannot be released."
+            f"a {type(query).__name__} with a sensitivity of {moved:g} cannot be released."
         )
-    return sensitivity
+    return moved

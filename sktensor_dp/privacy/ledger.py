@@ -30,12 +30,16 @@ __all__ = [
     "Spending",
     "charges_of",
     "check_one_unit",
+    "told_apart",
     "units_of",
 ]
 
 # Finer than any cost a plan assigns, so rounding up stays far below ROUNDING.
 UNIT = 10**40
 
+# What marks a unit that is hidden when it is added or removed, in files too: versions that do
+# not know it take it for another unit, and refuse to add up the two.
+COMES_AND_GOES = ", added or removed"
 KINDS = {
     "document": frozenset(["row"]),
     "sample": frozenset(["row"]),
@@ -66,6 +70,9 @@ class LedgerEntry:
         When the charge was committed, UTC.
     fit : int
         Entries with the same number were charged as one step.
+    neighbours : str
+        ``"replace_one"``: the cost is that of replacing a unit. ``"add_remove"``: that of
+        adding or removing one.
     """
 
     spender: str
@@ -77,6 +84,12 @@ class LedgerEntry:
     sigma: float | None = field(default=None, compare=False)
     when: datetime | None = field(default=None, compare=False)
     fit: int = field(default=0, compare=False)
+    neighbours: str = "replace_one"
+
+    @property
+    def protects(self) -> str:
+        """The unit and what may happen to it, in one name; empty where it is not known."""
+        return self.unit + COMES_AND_GOES * bool(self.unit and self.neighbours == "add_remove")
 
     def __post_init__(self) -> None:
         # SQLite would keep an integer of numpy's as bytes, and leave it out of sums.
@@ -152,7 +165,7 @@ class Spending:
         Returns how often each pure epsilon was charged; asked only where Gaussian
         and pure charges are mixed.
     units : frozenset of str
-        Units of privacy of all charges that name one.
+        What the charges that name a unit of privacy protect.
     """
 
     balance: Balance
@@ -264,18 +277,35 @@ def pure_uses(entries: Iterable[LedgerEntry]) -> Counter[float]:
 
 
 def units_of(entries: Iterable[LedgerEntry]) -> frozenset[str]:
-    """Units of privacy that charges name."""
-    return frozenset(entry.unit for entry in entries if entry.unit)
+    """What charges protect that name a unit of privacy."""
+    return frozenset(entry.protects for entry in entries if entry.unit)
+
+
+def told_apart(protects: str) -> tuple[str, str]:
+    """The unit of a name, and its neighbours."""
+    if protects.endswith(COMES_AND_GOES):
+        return protects.removesuffix(COMES_AND_GOES), "add_remove"
+    return protects, "replace_one"
 
 
 def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
-    """Refuse a unit of privacy that is of another kind than others of the ledger."""
+    """Refuse a unit of privacy, or neighbours, of another kind than others of the ledger."""
     # A ledger in which kinds are mixed goes on to take each of them.
     for unit in sorted(after - before):
         known = any(_kinds(other) == _kinds(unit) for other in before)
         if known or all(_kinds(other) & _kinds(unit) for other in after):
             continue
         others = " and ".join(map(repr, sorted(after - {unit})))
+        relations = {told_apart(one)[1] for one in after}
+        if len(relations) > 1:
+            raise BudgetError(
+                f"This would protect one {unit!r}, but other fits of this budget protect one "
+                f"{others}: neighbours='replace_one' tells how many units there are, and protects "
+                "none that is added or removed. Nothing was charged. Give all fits the same "
+                "neighbours, or each kind a BudgetAccountant of its own. BudgetAccountant(..., "
+                "units='any') adds them up: each guarantee then holds for its own neighbours. "
+                "(Where a unit is replaced, a fit with 'add_remove' costs twice its mu or epsilon.)"
+            )
         raise BudgetError(
             f"This would protect one {unit!r}, but other fits of this budget protect one "
             f"{others}: their costs add up to no promise about either. Nothing was charged. "
@@ -287,17 +317,25 @@ def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
 
 def _kinds(unit: str) -> frozenset[str]:
     """What a unit may be of: rows have many names, and some rows are entries of a tensor."""
-    if unit.startswith("group of"):
-        return frozenset(["group"])
-    return KINDS.get(unit, frozenset([unit]))
+    unit, relation = told_apart(unit)
+    kinds = frozenset(["group"]) if unit.startswith("group of") else KINDS.get(unit, {unit})
+    mark = COMES_AND_GOES if relation == "add_remove" else ""
+    return frozenset(kind + mark for kind in kinds)
 
 
-def charges_of(plan: ReleasePlan, spender: str, unit: str = "") -> list[LedgerEntry]:
+def charges_of(
+    plan: ReleasePlan, spender: str, unit: str = "", neighbours: str = "replace_one"
+) -> list[LedgerEntry]:
     """Ledger entries for every release of a plan."""
+    # Neighbours that are told in words replace something, too.
+    relation = "add_remove" if neighbours == "add_remove" else "replace_one"
     return [
-        LedgerEntry(spender, planned.name, planned.uses * plan.repeats, planned.cost, unit)
+        LedgerEntry(
+            spender, planned.name, planned.uses * plan.repeats, planned.cost, unit,
+            neighbours=relation,
+        )
         for planned in plan.releases
-    ]
+    ]  # fmt: skip
 
 
 class Receipt:

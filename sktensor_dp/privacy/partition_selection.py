@@ -61,13 +61,14 @@ class PartitionSelection:
     def release(
         self,
         totals: Mapping[str, int],
+        sensitivity: float,
         cost: PrivacyCost,
         noise: NoiseSource,
         query: PartitionQuery,
     ) -> tuple[list[str], Floats]:
         """Return the keys that were selected, and their noisy totals."""
-        sigma = self.sigma(query.l2_sensitivity, cost)
-        threshold = selection_threshold(query, cost)
+        sigma = self.sigma(sensitivity, cost)
+        threshold = selection_threshold(query, sensitivity, cost)
         return gaussian_partition_selection(totals, sigma, threshold, noise)
 
     def strength(self, cost: PrivacyCost) -> float:
@@ -79,7 +80,7 @@ class PartitionSelection:
         return sensitivity / cost.mu
 
 
-def selection_threshold(query: PartitionQuery, cost: PrivacyCost) -> float:
+def selection_threshold(query: PartitionQuery, sensitivity: float, cost: PrivacyCost) -> float:
     r"""Noisy total from which a key may leave; a public number."""
     # A key that one unit alone contributes has a total of 1. As many as `query.max_partitions` such
     # keys stay below `1 + sigma * Phi^-1((1 - delta) ** (1 / max_partitions))` together with
@@ -90,7 +91,7 @@ def selection_threshold(query: PartitionQuery, cost: PrivacyCost) -> float:
         raise ValueError(f"partition selection needs delta > 0, got {cost.delta!r}.")
     failure = -math.expm1(math.log1p(-cost.delta) / query.max_partitions)
     quantile = -float(ndtri(failure))
-    return 1 + STEP + query.l2_sensitivity / cost.mu * (1 + STEP) * quantile
+    return 1 + STEP + sensitivity / cost.mu * (1 + STEP) * quantile
 
 
 def gaussian_partition_selection(

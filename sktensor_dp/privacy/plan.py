@@ -7,10 +7,14 @@ from typing import TypedDict
 
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 
-__all__ = ["ROUNDING", "FitBudget", "PlannedRelease", "PrivacyCost", "ReleasePlan"]
+__all__ = ["COUNT", "ROUNDING", "FitBudget", "PlannedRelease", "PrivacyCost", "ReleasePlan"]
 
 # Splitting a budget and adding it up again rounds; nothing else is forgiven.
 ROUNDING = 1e-9
+# The release of the number of units, where that is private, and its share of the budget.
+COUNT, COUNT_SHARE = "unit_count", 0.01
+# What the rest is called until the count has decided how it is shared out.
+BY_COUNT = "shared_out_by_unit_count"
 
 
 class FitBudget(TypedDict):
@@ -110,6 +114,38 @@ class ReleasePlan:
             releases.append(PlannedRelease(name, cost, times))
         return cls(epsilon, delta, tuple(releases))
 
+    def before_count(self) -> "ReleasePlan":
+        """What is fixed before the units are counted: the count, and all else together."""
+        whole = self.cost
+        # A delta that is set aside buys no part of a count.
+        count = PlannedRelease(COUNT, _part(PrivacyCost(whole.mu, whole.epsilon), COUNT_SHARE))
+        rest = PlannedRelease(BY_COUNT, _part(whole, 1 - COUNT_SHARE))
+        return replace(self, releases=(count, rest))
+
+    def after_count(self, plan: "ReleasePlan") -> "ReleasePlan":
+        """A plan for the whole budget that the count has led to, within what is left of it."""
+        count, rest = self.releases
+        if (count.name, rest.name) != (COUNT, BY_COUNT):
+            raise RuntimeError("the plan was not left open for a count of the units.")
+        parts = tuple(
+            replace(planned, cost=_part(planned.cost, 1 - COUNT_SHARE)) for planned in plan.releases
+        )
+        most, now = rest.cost, replace(plan, releases=parts).cost
+        # Kinds of noise, and a delta set aside, may not be chosen in view of a release.
+        same = (most.mu > 0, most.epsilon > 0, most.delta) == (
+            now.mu > 0,
+            now.epsilon > 0,
+            now.delta,
+        )
+        within = now.mu <= most.mu * (1 + ROUNDING) and now.epsilon <= most.epsilon * (1 + ROUNDING)
+        if not (same and within and plan.repeats == self.repeats):
+            raise RuntimeError("the plan made by a count is not covered by what was charged.")
+        return replace(self, releases=(count, *parts))
+
+    def counted(self) -> "ReleasePlan":
+        """The same with a count of the units first, whatever the count is."""
+        return self.before_count().after_count(self)
+
     def repeated(self, times: int) -> "ReleasePlan":
         """The same for batches of which a unit may be in so many; what one costs, stays."""
         return replace(self, repeats=times)
@@ -124,3 +160,8 @@ class ReleasePlan:
     def cost_of(self, name: str) -> PrivacyCost:
         """Cost of one use of the release called ``name``."""
         return next(planned.cost for planned in self.releases if planned.name == name)
+
+
+def _part(cost: PrivacyCost, share: float) -> PrivacyCost:
+    """A share of mu**2 and of epsilon; delta stays."""
+    return PrivacyCost(cost.mu * math.sqrt(share), cost.epsilon * share, cost.delta)

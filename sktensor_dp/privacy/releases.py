@@ -38,6 +38,7 @@ from sktensor_dp.statistics.sample_moments import (
 from sktensor_dp.statistics.scores import HeldOutScores
 from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.statistics.text import DocumentFrequencies
+from sktensor_dp.statistics.unit_count import UnitCount
 
 __all__ = ["CATALOGUE", "Release"]
 
@@ -110,7 +111,7 @@ SPHERICAL_TRIPLES = replace(SPHERICAL, of_query=("ambient_dimension",))
 SPHERICAL_PROJECTION = replace(SPHERICAL_VECTOR, of_query=("ambient_dimension",))
 
 
-Family = Literal["texts", "counts", "samples", "tensors", "entries", "slices", "scores"]
+Family = Literal["units", "texts", "counts", "samples", "tensors", "entries", "slices", "scores"]
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,8 @@ class Release:
     ----------
     name : str
         As used in plans and reports.
-    family : {"texts", "counts", "samples", "tensors", "entries", "slices", "scores"}
-        Kind of raw data that the query reads.
+    family : {"units", "texts", "counts", "samples", "tensors", "entries", "slices", "scores"}
+        Kind of raw data that the query reads; units are texts, counts or samples.
     description : str
         The statistic in words; a mean over units, or under PartitionSelection a sum.
     query : type
@@ -148,6 +149,9 @@ class Release:
 
 # fmt: off
 _RELEASES = (
+    Release("unit_count", "units",
+            "number of units, where one more or less is hidden: all else is divided by it",
+            UnitCount, GAUSSIAN, LAPLACE),
     Release("document_frequencies", "texts",
             "words that enough documents contain, each with the number of those documents",
             DocumentFrequencies, PartitionSelection("gaussian, thresholded"), None),

@@ -48,9 +48,10 @@ class PrivacyReport:
         Whose replacement the guarantee hides, such as ``"document"``.
     neighbours : str
         ``"replace_one"``: data sets that differ in one unit, equally many units.
-        Otherwise the neighbours in words.
+        ``"add_remove"``: data sets of which one has one unit more. Otherwise the
+        neighbours in words.
     n_units : int
-        Number of units; public.
+        Number of units; public, or with ``"add_remove"`` the noisy count that was released.
     sampler : str
         How noise was drawn: ``"grid"``, ``"exact"`` (by OpenDP) or ``"float"``.
     seeded : bool
@@ -92,7 +93,11 @@ class PrivacyReport:
         if math.isinf(self.epsilon):
             return "epsilon: inf (no noise, not private)"
         change = f"for replacing one {self.unit} of {self.n_units}"
-        if self.neighbours != "replace_one":
+        if self.neighbours == "add_remove":
+            change = (
+                f"for adding or removing one {self.unit} of about {self.n_units}, a released count"
+            )
+        elif self.neighbours != "replace_one":
             change = f"between {self.neighbours}"
         text = (
             f"(epsilon = {self.epsilon:.6g}, delta = {self.delta:g})-differential privacy {change}"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sktensor_dp.exceptions import LedgerError
-from sktensor_dp.privacy.ledger import Admission, Balance, LedgerEntry, Spending
+from sktensor_dp.privacy.ledger import Admission, Balance, LedgerEntry, Spending, told_apart
 from sktensor_dp.privacy.plan import PrivacyCost
 
 __all__ = ["SQLiteLedger", "absolute_path", "scopes_of"]
@@ -342,7 +342,7 @@ class SQLiteLedger:
                     entry.spender,
                     entry.release,
                     entry.uses,
-                    entry.unit,
+                    entry.protects,
                     entry.cost.mu,
                     entry.cost.epsilon,
                     entry.cost.delta,
@@ -356,10 +356,13 @@ class SQLiteLedger:
 def _entry(
     committed: str, fit: int, spender: str, release: str, uses: int, *row: Any
 ) -> LedgerEntry:
-    unit, mu, epsilon, delta, sensitivity, sigma = row
+    protects, mu, epsilon, delta, sensitivity, sigma = row
+    unit, neighbours = told_apart(protects)
     when = datetime.fromisoformat(committed)
     cost = PrivacyCost(mu, epsilon, delta)
-    return LedgerEntry(spender, release, uses, cost, unit, sensitivity, sigma, when, fit)
+    return LedgerEntry(
+        spender, release, uses, cost, unit, sensitivity, sigma, when, fit, neighbours
+    )
 
 
 def _number(value: float) -> float | None:

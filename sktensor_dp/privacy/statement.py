@@ -75,7 +75,7 @@ class Statement:
                 "fit": entry.fit,
                 "estimator": entry.spender,
                 "release": entry.release,
-                "unit": entry.unit,
+                "unit": entry.protects,
                 "uses": entry.uses,
                 "sensitivity": entry.sensitivity,
                 "sigma": entry.sigma,

@@ -5,8 +5,9 @@ from typing import Any
 
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
 
-from sktensor_dp.estimator.base import columns_of
+from sktensor_dp.estimator.base import columns_of, keeps_places
 from sktensor_dp.estimator.forecast import former_name
 from sktensor_dp.estimator.grouped_rows import check_arguments, row_choice
 from sktensor_dp.estimator.inputs import Numeric, check_source
@@ -69,6 +70,11 @@ class PrivateSpectralLDA(ReleasedTopics):
     max_batches_per_group : int, default=1
         In how many batches of ``partial_fit`` a group may be; each gets its share of the
         budget. The caller answers for it.
+    neighbours : {"replace_one", "add_remove"}, default="replace_one"
+        Which data sets must look alike: those that differ in one document, whose number is
+        then public; or those of which one has a document more. Then the number is private: a
+        noisy count is released first, at one percent of the budget, and stands for it
+        everywhere. See ``docs/guarantee.md``.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
@@ -115,7 +121,8 @@ class PrivateSpectralLDA(ReleasedTopics):
 
     **Privacy.** *Unit*: one document (a row); with ``groups``, one group with all its
     documents, whose number is private. *Neighbours*: data sets of equally many units
-    that differ in one. *Public*: the number of units and features, all parameters,
+    that differ in one, or of which one has a unit more (`neighbours`). *Public*: the
+    number of units (released with noise in the second case) and features, all parameters,
     and the meaning of the columns: a vocabulary chosen from the same documents by
     ``CountVectorizer`` counts as public, one from
     :class:`~sktensor_dp.PrivateCountVectorizer` is paid for there. *Releases*:
@@ -197,7 +204,11 @@ class PrivateSpectralLDA(ReleasedTopics):
         return self._live(self._planned_fit(self._as_chunks(X, groups), columns_of(witness)))
 
     def fit_chunks(
-        self, source: Iterable[Any], *, n_samples: int, n_features: int
+        self,
+        source: Iterable[Any],
+        *,
+        n_samples: int | None = None,
+        n_features: int | None = None,
     ) -> "PrivateSpectralLDA":
         """Learn topics from chunks that need not fit into memory together.
 
@@ -209,10 +220,11 @@ class PrivateSpectralLDA(ReleasedTopics):
             with groups), and once per release: a list or an object with ``__iter__``, not a
             generator. Rows of a group that lie in several chunks are held in memory from
             the first to the last.
-        n_samples : int
-            Number of rows, or of groups, in all chunks together; public.
-        n_features : int
-            Number of columns; public.
+        n_samples : int or None, default=None
+            Number of rows, or of groups, in all chunks together; public. It is private, and
+            must not be given, where ``neighbours="add_remove"``.
+        n_features : int or None, default=None
+            Number of columns, which has to be given; public.
 
         Returns
         -------
@@ -230,11 +242,13 @@ class PrivateSpectralLDA(ReleasedTopics):
             If the accountant has too little left; no chunk has been read then.
         """
         self._check_parameters()
-        check_source(source, n_samples, n_features)
+        check_source(source, n_samples, n_features, self.neighbours)
+        assert n_features is not None
         choice = row_choice(self.max_rows_per_group)
         chunks = CountChunks(Numeric(source), n_samples, n_features, choice=choice)
         return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
 
+    @available_if(keeps_places)
     def partial_fit(
         self,
         X: ArrayLike | sp.spmatrix,
@@ -270,6 +284,8 @@ class PrivateSpectralLDA(ReleasedTopics):
 
         Raises
         ------
+        AttributeError
+            If ``neighbours="add_remove"``: whoever leaves would move others to another batch.
         ValueError
             As :meth:`fit`, or if epsilon or delta changed since the first batch,
             which is what an accountant was charged for.
@@ -296,7 +312,8 @@ class PrivateSpectralLDA(ReleasedTopics):
         Parameters
         ----------
         n_samples, n_features : int
-            Size of the data to come.
+            Size of the data to come; where the number of documents is private
+            (`neighbours`), the released one is assumed to be that.
         document_length : float, default=100.0
             Typical number of tokens of a document.
 
@@ -318,7 +335,8 @@ class PrivateSpectralLDA(ReleasedTopics):
         check_sizes(n_samples=n_samples, n_features=n_features)
         plan = self._plan(n_samples, n_features)
         return forecast_topics(
-            plan, n_samples, n_features, document_length, self._concentration(), self.delta == 0
-        )
+            plan, n_samples, n_features, document_length, self._concentration(), self.delta == 0,
+            self.neighbours,
+        )  # fmt: skip
 
     plan = former_name(forecast, "plan")

@@ -8,7 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from sktensor_dp.estimator.base import NONE, PlannedFit, PrivateEstimatorMixin, columns_of
+from sktensor_dp.estimator.base import (
+    NEIGHBOURS,
+    NEIGHBOURS_BEFORE,
+    NONE,
+    PlannedFit,
+    PrivateEstimatorMixin,
+    columns_of,
+)
 from sktensor_dp.estimator.grouped_rows import (
     BATCHES_BEFORE,
     GROUP_CONSTRAINTS,
@@ -51,6 +58,7 @@ class TopicParameters(PrivateEstimatorMixin):
         "group_rows": "auto",
         **GROUPS_BEFORE,
         **BATCHES_BEFORE,
+        **NEIGHBOURS_BEFORE,
     }
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
@@ -62,6 +70,7 @@ class TopicParameters(PrivateEstimatorMixin):
         "group_rows": [OneOf("auto", "mean", "concatenate")],
         **GROUP_CONSTRAINTS,
         **STREAM_CONSTRAINTS,
+        **NEIGHBOURS,
     }
 
     def __init__(
@@ -78,6 +87,7 @@ class TopicParameters(PrivateEstimatorMixin):
         group_rows: str = "auto",
         max_rows_per_group: int | None = None,
         max_batches_per_group: int = 1,
+        neighbours: str = "replace_one",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -93,13 +103,14 @@ class TopicParameters(PrivateEstimatorMixin):
         self.group_rows = group_rows
         self.max_rows_per_group = max_rows_per_group
         self.max_batches_per_group = max_batches_per_group
+        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
 
     def _as_chunks(self, X: Any, groups: Any) -> CountChunks:
         """Validated documents, of groups where labels are given."""
-        labels = checked_groups(groups, X.shape[0])
+        labels = checked_groups(groups, X.shape[0], self.neighbours)
         return CountChunks(X, *X.shape, groups=labels, choice=row_choice(self.max_rows_per_group))
 
     def _plan(self, n_samples: int, n_features: int, n_batches: int = 1) -> TopicPlan:
@@ -119,8 +130,16 @@ class TopicParameters(PrivateEstimatorMixin):
         self, chunks: CountChunks, columns: Mapping[str, Any], *, begins: bool = False
     ) -> PlannedFit[DocumentCurator]:
         """Plan a fit of validated data, or with `begins` of the first batch of a stream."""
+        return self._planned_by_number(
+            chunks, lambda n_units: self._fit_of(n_units, chunks, columns, begins)
+        )
+
+    def _fit_of(
+        self, n_units: int, chunks: CountChunks, columns: Mapping[str, Any], begins: bool
+    ) -> PlannedFit[DocumentCurator]:
+        """Plan a fit of so many units."""
         n_batches = self.max_batches_per_group if begins else 1
-        plan, options = self._plan(chunks.n_units, chunks.n_features, n_batches), self._options()
+        plan, options = self._plan(n_units, chunks.n_features, n_batches), self._options()
         check_topics_fit(plan, chunks.n_features, self.epsilon)
         budget, payer = (self.epsilon, self.delta), self._payer()
         opened = None
@@ -190,13 +209,14 @@ class TopicParameters(PrivateEstimatorMixin):
         return {name: float(limit) for name, limit in self.clip_norm.items()}
 
     def _validated(self, X: Any, *, reset: bool) -> sp.csr_matrix:
-        return as_counts(checked_table(self, X, reset=reset))
+        least = 0 if reset and self.neighbours == "add_remove" else 1
+        return as_counts(checked_table(self, X, reset=reset, least=least))
 
     def _unit_score(self) -> str:
         return "log_likelihood_per_token"
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
-        return worst_documents(n_units)
+        return worst_documents(n_units, self.neighbours)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -12,12 +12,14 @@ __all__ = ["worst_documents"]
 LONG = 10**6
 
 
-def worst_documents(n_units: int | None) -> Neighbours:
-    """Documents of one word each, half of them of either word; one changes sides."""
+def worst_documents(n_units: int | None, neighbours: str) -> Neighbours:
+    """Documents of one word each, half of them of either word; one changes sides, or leaves."""
     n_documents = n_units or 1000
     counts = np.zeros((n_documents, 2), dtype=np.int64)
     half = n_documents // 2 + 1
     counts[:half, 0] = counts[half:, 1] = LONG
+    if neighbours == "add_remove":
+        return (counts,), (counts[1:],), _difference
     changed = counts.copy()
     changed[0] = counts[0, ::-1]
     return (counts,), (changed,), _difference

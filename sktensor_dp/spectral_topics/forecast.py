@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast
+from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
@@ -59,8 +59,10 @@ def forecast_topics(
     document_length: float,
     concentration: float,
     pure: bool,
+    neighbours: str = "replace_one",
 ) -> TopicForecast:
     """Forecast a plan for documents of a given length with mostly distinct words."""
+    releases, count_sigma = counted_releases(plan.releases, pure, neighbours)
     length = max(document_length, 3.0)
     k = plan.n_components
     spread = min(WORDS_PER_TOPIC, max(n_features / k, 1.0))
@@ -73,28 +75,29 @@ def forecast_topics(
         "whitened_triple_moments": k**1.5,
     }
     rows = []
-    for planned in plan.releases.releases:
-        if planned.name == "norm_histogram":
+    for planned in releases.releases:
+        if planned.name not in norms:
             continue
-        sigma = _sigma(planned.name, norms[planned.name], pure)
+        sigma = _sigma(planned.name, norms[planned.name], pure, neighbours)
         sigma /= n_samples * _strength(planned.cost)
         noise, signal = _against(planned.name, sigma, plan, n_features, spread, concentration)
         rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
     pairs = next(row for row in rows if row.name == "pair_moments")
     needed = n_samples / pairs.ratio if pairs.noise > 0 else k
     return TopicForecast(
-        tuple(rows), n_samples, math.ceil(max(needed, k)), k, plan.n_refinements, plan.n_words
-    )
+        tuple(rows), n_samples, math.ceil(max(needed, k)), k, plan.n_refinements, plan.n_words,
+        count_sigma=count_sigma,
+    )  # fmt: skip
 
 
-def _sigma(name: str, limit: float, pure: bool) -> float:
+def _sigma(name: str, limit: float, pure: bool, neighbours: str) -> float:
     """Deviation of noise of unit strength on a sum of statistics of some norm."""
     if name == "whitened_triple_moments":
-        return WhitenedTripleMoments.sensitivity_of(limit)
+        return WhitenedTripleMoments.sensitivity_of(limit, neighbours)
     if name == "triple_moments" or not pure:
-        return QUERIES[name].sensitivity_of(limit)
+        return QUERIES[name].sensitivity_of(limit, neighbours=neighbours)
     # Laplace noise of scale 1 has a deviation of sqrt(2).
-    return math.sqrt(2) * QUERIES[name].sensitivity_of(limit, 1)
+    return math.sqrt(2) * QUERIES[name].sensitivity_of(limit, 1, neighbours)
 
 
 def _strength(cost: PrivacyCost) -> float:

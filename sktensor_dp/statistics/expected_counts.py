@@ -62,6 +62,16 @@ class ExpectedCounts(NonNegative):
         """Twice the limit, if it is one on the sum."""
         return self.sensitivity_of(self.limit, 1) if self.order == 1 else math.inf
 
+    @property
+    def l2_contribution(self) -> float:
+        """The limit: no L2 norm is larger than its own, or than that in L1."""
+        return self.limit
+
+    @property
+    def l1_contribution(self) -> float:
+        """The limit, if it is one on the sum."""
+        return self.limit if self.order == 1 else math.inf
+
     def total(self, chunk: CountChunk) -> Floats:
         """Array of shape (n_components, n_features)."""
         with np.errstate(all="ignore"):

@@ -55,6 +55,7 @@ class NormHistogram:
 
     l2_sensitivity = math.sqrt(2)
     l1_sensitivity = 2.0
+    l2_contribution = l1_contribution = 1.0
 
     def __post_init__(self) -> None:
         check_edges(self.edges)
@@ -92,6 +93,17 @@ class WordFrequencies(NonNegative):
         """Twice the limit, if it is one on the number of tokens."""
         assert isinstance(self.clip.norm, CountNorm)
         return self.sensitivity_of(self.clip.limit, 1) if self.clip.norm.order == 1 else math.inf
+
+    @property
+    def l2_contribution(self) -> float:
+        """The limit: no L2 norm is larger than its own, or than that in L1."""
+        return self.clip.limit
+
+    @property
+    def l1_contribution(self) -> float:
+        """The limit, if it is one on the number of tokens."""
+        assert isinstance(self.clip.norm, CountNorm)
+        return self.clip.limit if self.clip.norm.order == 1 else math.inf
 
     def total(self, chunk: CountChunk) -> Floats:
         """Sum of w c."""
@@ -131,6 +143,16 @@ class PairMoments(NonNegative):
         by_tokens = isinstance(self.clip.norm, CountNorm)
         return self.sensitivity_of(self.clip.limit, 1) if by_tokens else math.inf
 
+    @property
+    def l2_contribution(self) -> float:
+        """The limit."""
+        return self.clip.limit
+
+    @property
+    def l1_contribution(self) -> float:
+        """The limit, if it is one on the number of tokens."""
+        return self.clip.limit if isinstance(self.clip.norm, CountNorm) else math.inf
+
     def _weighted(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         weight = weights(chunk, (self.clip, *self.clips), max(self.min_tokens, 2))
         weight /= np.maximum(chunk.lengths - 1, 1)
@@ -167,10 +189,12 @@ class _Triples:
     clips: tuple[Clip, ...]
     words: NDArray[np.intp] | None = None
 
+    l1_sensitivity = l1_contribution = math.inf
+
     @property
-    def l1_sensitivity(self) -> float:
-        """No bound is proved."""
-        return math.inf
+    def l2_contribution(self) -> float:
+        """The first limit, whatever the signs."""
+        return self.clips[0].limit
 
     def weights(self, chunk: CountChunk) -> Floats:
         """What the terms of each document are multiplied by."""

@@ -65,8 +65,10 @@ class NonNegative:
     """Contributions without a negative number, of norm `limit` at most."""
 
     @staticmethod
-    def sensitivity_of(limit: float, order: int = 2) -> float:
-        """How far apart two of them are in the limited norm, Euclidean or sum."""
+    def sensitivity_of(limit: float, order: int = 2, neighbours: str = "replace_one") -> float:
+        """How far apart two of them are in the limited norm, Euclidean or sum; or one from 0."""
+        if neighbours == "add_remove":
+            return limit
         return math.sqrt(2) * limit if order == 2 else 2 * limit
 
 
@@ -74,9 +76,9 @@ class Signed:
     """Contributions of any sign, of Euclidean norm `limit` at most."""
 
     @staticmethod
-    def sensitivity_of(limit: float) -> float:
-        """How far apart two of them are."""
-        return 2 * limit
+    def sensitivity_of(limit: float, neighbours: str = "replace_one") -> float:
+        """How far apart two of them are, or one is from 0."""
+        return limit if neighbours == "add_remove" else 2 * limit
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class PowerIterations:
     pairs: Floats = field(init=False, repr=False)
     unmixing: Floats = field(init=False, repr=False)
 
-    l1_sensitivity = math.inf
+    l1_sensitivity = l1_contribution = math.inf
 
     def __post_init__(self) -> None:
         check_number("the radius", self.radius, RADIUS)
@@ -61,6 +61,11 @@ class PowerIterations:
     def l2_sensitivity(self) -> float:
         """A contribution has norm ``R^3`` at most, and any sign."""
         return 2 * self.radius**3
+
+    @property
+    def l2_contribution(self) -> float:
+        """The norm of a contribution."""
+        return self.radius**3
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Coordinates outside the span of the starts, below them those within."""

@@ -1,19 +1,21 @@
 """What every query over raw data has to say about itself."""
 
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Chunks", "Query"]
+__all__ = ["Chunks", "Query", "sensitivity"]
 
 
 class Query(Protocol):
     """A sum over units of contributions with a proved bound."""
 
     # The parameters of a query are public. Its answer on a chunk is the sum of the units'
-    # contributions, so chunks add up; its sensitivities say how far replacing one unit can move the
-    # sum over all chunks.
+    # contributions, so chunks add up. Its sensitivities bound the distance of two contributions:
+    # how far replacing one unit can move the sum over all chunks. Where units may come and go, the
+    # query bounds the norm of a contribution too, by `l2_contribution` and `l1_contribution`: how
+    # far one unit more or less can move the sum.
 
     def total(self, chunk: Any) -> NDArray[np.float64]:
         """Sum of the contributions of the units in a chunk."""
@@ -32,7 +34,14 @@ class Chunks(Protocol):
 
     @property
     def n_units(self) -> int:
-        """Number of units; public."""
+        """Number of units; for the curator alone where it is private."""
 
     def __iter__(self) -> Any:
         """Yield the chunks, in the form their queries expect."""
+
+
+def sensitivity(query: Any, norm: Literal["l1", "l2"], neighbours: str) -> float:
+    """How far neighbours can move the sum of a query, in a norm."""
+    # Neighbours that are told in words replace something, too.
+    bound = "contribution" if neighbours == "add_remove" else "sensitivity"
+    return float(getattr(query, f"{norm}_{bound}"))

@@ -34,8 +34,8 @@ class GroupTable:
     sizes: Integers
 
     @classmethod
-    def of(cls, source: Iterable[Any]) -> Self:
-        """Read the labels of all chunks."""
+    def of(cls, source: Iterable[Any], least: int = 2) -> Self:
+        """Read the labels of all chunks, of at least so many groups."""
         read = [
             np.unique(_labels(split_chunk(part)[1]), return_counts=True)
             for part in read_each(source, "The source of chunks")
@@ -45,7 +45,7 @@ class GroupTable:
         if len({labels.dtype.kind == "i" for labels, _ in found}) != 1:
             raise ValueError(f"{EXPECTED}, in all chunks alike.")
         labels, places = np.unique(np.concatenate([one for one, _ in found]), return_inverse=True)
-        if len(labels) < 2:
+        if len(labels) < least:
             raise ValueError(ONE_GROUP)
         sizes = np.bincount(places, weights=np.concatenate([counts for _, counts in found]))
         return cls(labels, sizes.astype(np.intp))
@@ -55,8 +55,8 @@ class GroupTable:
         if not len(labels):
             return np.zeros(0, np.intp)
         places = np.searchsorted(self.labels, labels)
-        places = np.minimum(places, len(self.labels) - 1)
-        if not np.array_equal(self.labels[places], labels):
+        places = np.minimum(places, max(len(self.labels) - 1, 0))
+        if not len(self.labels) or not np.array_equal(self.labels[places], labels):
             raise ValueError(CHANGED)
         return places
 

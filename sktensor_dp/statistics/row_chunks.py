@@ -54,7 +54,9 @@ class RowChunks(Generic[Chunk]):
     source : matrix or iterable
         Validated rows, or chunks of rows as the caller has them: pairs of rows and labels
         where units have several rows.
-    n_units, n_features : int
+    n_units : int or None
+        As announced; None where it is private, and nothing is held against it.
+    n_features : int
         As announced.
     groups : array of shape (n_rows,), optional
         Validated labels of rows that are passed as one matrix.
@@ -70,13 +72,14 @@ class RowChunks(Generic[Chunk]):
     def __init__(
         self,
         source: Any,
-        n_units: int,
+        n_units: int | None,
         n_features: int,
         *,
         groups: NDArray[Any] | None = None,
         choice: RowChoice | None = None,
     ) -> None:
-        self.n_units = n_units
+        self._announced_units = n_units
+        self.n_units = n_units or 0
         self.n_features = n_features
         self._labelled = groups is not None
         self._choice = choice
@@ -118,7 +121,7 @@ class RowChunks(Generic[Chunk]):
         for X, units in self._read():
             seen += units.n
             yield from self._cut(X, units)
-        if seen != self.n_units:
+        if self._announced_units is not None and seen != self._announced_units:
             noun = "groups" if self._table is not None else self.noun
             raise ValueError(f"The chunks have {seen} {noun} in all; n_samples is {self.n_units}.")
 
@@ -136,17 +139,29 @@ class RowChunks(Generic[Chunk]):
     def _read(self) -> Iterator[tuple[Any, Units]]:
         """Rows of units of which the last row was read; others are held back until then."""
         waiting: Waiting | None = None
+        rows, told = None, False
         for number, part in enumerate(read_each(self._source, "The source of chunks")):
             X, groups = split_chunk(part)
             if number == 0 and groups is not None:
-                self._table = self._table or GroupTable.of(self._source)
+                self._table = self._table or GroupTable.of(
+                    self._source, least=2 if self._announced_units is not None else 0
+                )
                 waiting = Waiting(self._table)
             if (groups is None) != (waiting is None) or (groups is None) != (self._table is None):
                 raise ValueError(MIXED)
             rows = self._validated(X)
             if waiting is None or groups is None:
+                told = True
                 yield rows, Units.single(rows.shape[0])
             elif (ready := waiting.after(rows, as_labels(groups, rows.shape[0]))) is not None:
+                told = True
                 yield self._together(*ready)
         if waiting is not None:
             waiting.check_empty()
+        if self._announced_units is None and not told:
+            # Chunks without a row are data, no chunk at all is a mistake.
+            if rows is None:
+                raise ValueError(
+                    "source must yield a chunk, which may have no rows; it yielded none."
+                )
+            yield rows, Units.single(0)

@@ -92,12 +92,17 @@ class SecondMoments:
 
     embedding: LiftedBall
 
-    l1_sensitivity = math.inf
+    l1_sensitivity = l1_contribution = math.inf
 
     @property
     def l2_sensitivity(self) -> float:
         """In the Frobenius norm."""
         return self.embedding.farthest_squares
+
+    @property
+    def l2_contribution(self) -> float:
+        """The Frobenius norm of ``z z'``."""
+        return self.embedding.norm**2
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Dense symmetric matrix over features, the constant last."""
@@ -176,6 +181,7 @@ class ThirdMomentHistogram(_ThirdMoments):
 
     l2_sensitivity = math.sqrt(2)
     l1_sensitivity = 2.0
+    l2_contribution = l1_contribution = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -194,7 +200,7 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
 
     limit: float = math.inf
 
-    l1_sensitivity = math.inf
+    l1_sensitivity = l1_contribution = math.inf
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -204,6 +210,11 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
     def l2_sensitivity(self) -> float:
         """Contributions have any sign: twice the limit."""
         return self.sensitivity_of(self.limit)
+
+    @property
+    def l2_contribution(self) -> float:
+        """The limit, whatever the signs."""
+        return self.limit
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Orthonormal coordinates of the symmetric tensor, then the m of the second part."""
@@ -249,6 +260,11 @@ class ThirdMoments(ProjectedThirdMoments):
     def l2_sensitivity(self) -> float:
         """A projection moves neighbours no farther apart."""
         return self.embedding.farthest_cubes
+
+    @property
+    def l2_contribution(self) -> float:
+        """A projection of ``z (x) z (x) z`` is not longer."""
+        return self.embedding.norm**3
 
     @property
     def ambient_dimension(self) -> int:

@@ -42,7 +42,7 @@ def blocks(n: int, size: int = UNITS_AT_ONCE) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
-def excess(n_units: int) -> float:
+def excess(n_units: float) -> float:
     """Factor, from 1, that pays for rounding in sums over very many units."""
     return 1 + EXCESS * max(n_units / COVERED_UNITS - 1, 0.0)
 

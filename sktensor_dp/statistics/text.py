@@ -59,7 +59,8 @@ class TextChunks:
             raise TypeError(f"The analyzer must return strings, got objects of type {names}.")
 
     def __iter__(self) -> Iterator[list[list[str]]]:
-        for start in range(0, self.n_units, CHUNK_SIZE):
+        # A chunk of no units, where there are none.
+        for start in range(0, max(self.n_units, 1), CHUNK_SIZE):
             yield self._units[start : start + CHUNK_SIZE]
 
 
@@ -109,6 +110,16 @@ class DocumentFrequencies:
     def l1_sensitivity(self) -> float:
         """L1 norm of the largest change."""
         return 2.0 * self.max_words_per_document
+
+    @property
+    def l2_contribution(self) -> float:
+        """L2 norm of so many ones."""
+        return math.sqrt(self.max_words_per_document)
+
+    @property
+    def l1_contribution(self) -> float:
+        """L1 norm of so many ones."""
+        return float(self.max_words_per_document)
 
     def total(self, chunk: list[list[str]]) -> Counter[str]:
         """Count, for each word, the documents of a chunk that contribute it."""

@@ -19,7 +19,12 @@ WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open file
 
 
 def list_documents(
-    raw_documents: Iterable[Any], source: str, *, text_only: bool, grouped: bool = False
+    raw_documents: Iterable[Any],
+    source: str,
+    *,
+    text_only: bool,
+    private_number: bool = False,
+    least: int = 1,
 ) -> list[Any]:
     """Return documents as a list, each of a type that can be read.
 
@@ -32,13 +37,15 @@ def list_documents(
     text_only : bool
         Whether content has to be str or bytes; otherwise it may be anything but a
         missing value.
-    grouped : bool, default=False
+    private_number : bool, default=False
         Whether their number is private; messages then do not say which item is wrong.
+    least : int, default=1
+        Fewest that there may be: 0 or 1.
 
     Returns
     -------
     list
-        The items, at least one.
+        The items.
 
     Raises
     ------
@@ -64,13 +71,13 @@ def list_documents(
             + ". Pass one column of a table, or a list; a single document as [document]."
         )
     documents = call_foreign(lambda: list(raw_documents), "The iterable of documents")
-    if not documents:
+    if len(documents) < least:
         raise ValueError("raw_documents must hold at least one document, got none.")
     kinds = list(map(type, documents))
     wrong = [kind for kind in set(kinds) if not _is_document(kind, source, text_only)]
     if wrong:
         first = min(map(kinds.index, wrong))
-        which = "an item" if grouped else f"item {first}"
+        which = "an item" if private_number else f"item {first}"
         raise ValueError(
             f"raw_documents must hold {WANTED[source]}; {which} is of type "
             f"{kinds[first].__name__}. {_advice(wrong, kinds)}"

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
-from sktensor_dp.estimator.base import NONE, Fitted, PlannedFit, PrivateEstimatorMixin
+from sktensor_dp.estimator.base import (
+    NEIGHBOURS,
+    NEIGHBOURS_BEFORE,
+    NONE,
+    Fitted,
+    PlannedFit,
+    PrivateEstimatorMixin,
+)
 from sktensor_dp.estimator.grouped_rows import (
     GROUP_CONSTRAINTS,
     GROUPS_BEFORE,
@@ -20,11 +27,11 @@ from sktensor_dp.estimator.grouped_rows import (
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics.text import TextChunks
 from sktensor_dp.text.documents import decode_documents, list_documents
-from sktensor_dp.text.plan import RELEASE, WordPlan, plan_words
+from sktensor_dp.text.plan import RELEASE, WordPlan, check_words, plan_words
 from sktensor_dp.text.worst_case import worst_texts
 
 __all__ = ["VocabularyParameters"]
@@ -55,7 +62,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
 
     _unit = "document"
     vocabulary_: dict[str, int]
-    _later_parameters: ClassVar[Mapping[str, Any]] = GROUPS_BEFORE
+    _later_parameters: ClassVar[Mapping[str, Any]] = {**GROUPS_BEFORE, **NEIGHBOURS_BEFORE}
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "input": [OneOf("content", "filename", "file")],
         "encoding": [InstanceOf(str)],
@@ -75,6 +82,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         "binary": [BOOLEAN],
         "max_words_per_document": [Number(1, math.inf, integer=True)],
         **GROUP_CONSTRAINTS,
+        **NEIGHBOURS,
     }
 
     def __init__(
@@ -99,6 +107,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         dtype: DTypeLike = np.int64,
         max_words_per_document: int = 100,
         max_rows_per_group: int | None = None,
+        neighbours: str = "replace_one",
         epsilon: float = 1.0,
         delta: float = 1e-6,
         accountant: BudgetAccountant | None = None,
@@ -114,6 +123,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         )  # fmt: skip
         self.max_words_per_document = max_words_per_document
         self.max_rows_per_group = max_rows_per_group
+        self.neighbours = neighbours
         self.epsilon = epsilon
         self.delta = delta
         self.accountant = accountant
@@ -121,7 +131,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         self.verbose = verbose
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
-        return worst_texts(self.max_words_per_document, n_units)
+        return worst_texts(self.max_words_per_document, n_units, self.neighbours)
 
     def _planned_fit(
         self, raw_documents: Iterable[Any], groups: Any
@@ -135,10 +145,12 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         # A caller's function may take records or lists of words.
         text_only = self.preprocessor is None and not callable(self.analyzer)
         # All that may fail on a document does so here, before anything is charged.
+        counted = self.neighbours == "add_remove"
         documents = list_documents(
-            raw_documents, self.input, text_only=text_only, grouped=groups is not None
-        )
-        labels = checked_groups(groups, len(documents))
+            raw_documents, self.input, text_only=text_only,
+            private_number=counted or groups is not None, least=0 if counted else 1,
+        )  # fmt: skip
+        labels = checked_groups(groups, len(documents), self.neighbours)
         # Strings are decoded by the analyzer, which leaves them as they are.
         if self.input != "content" or set(map(type, documents)) != {str}:
             documents = decode_documents(documents, self.decode, self.encoding)
@@ -152,24 +164,37 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         counting = CountVectorizer(
             analyzer=list, vocabulary=self.vocabulary, lowercase=self.lowercase, binary=self.binary,
             dtype=self.dtype,
-        ).fit(chunks.documents[:1])  # fmt: skip
+        ).fit(chunks.documents[:1] or [[]])  # fmt: skip
         state = {"vocabulary_": counting.vocabulary_, "fixed_vocabulary_": True}
         return PlannedFit(
             DataCurator, chunks, ReleasePlan(self.epsilon, 0.0, ()), lambda _: Fitted(state),
+            options={"neighbours": self.neighbours},
             notes=("The vocabulary was given; it is public.",),
         )  # fmt: skip
 
     def _planned_selection(self, chunks: TextChunks) -> PlannedFit[DataCurator]:
         """Ask for the words that enough documents contain, and prune them."""
-        noun = "groups" if chunks.grouped else "documents"
-        plan = plan_words(
-            chunks.n_units, self.max_words_per_document, epsilon=self.epsilon, delta=self.delta,
-            min_df=self.min_df, max_df=self.max_df, noun=noun,
+        public = chunks.n_units if self.neighbours == "replace_one" else None
+        check_words(
+            self._words_of(LARGEST_COUNT if public is None else public, chunks), public,
+            min_df=self.min_df, max_df=self.max_df,
         )  # fmt: skip
+        return self._planned_by_number(chunks, lambda n_units: self._fit_of(n_units, chunks))
+
+    def _words_of(self, n_units: int, chunks: TextChunks) -> WordPlan:
+        return plan_words(
+            n_units, self.max_words_per_document, epsilon=self.epsilon, delta=self.delta,
+            min_df=self.min_df, max_df=self.max_df,
+            noun="groups" if chunks.grouped else "documents", neighbours=self.neighbours,
+        )  # fmt: skip
+
+    def _fit_of(self, n_units: int, chunks: TextChunks) -> PlannedFit[DataCurator]:
+        """Plan a fit of so many units."""
+        plan = self._words_of(n_units, chunks)
 
         def recipe(curator: DataCurator) -> Fitted:
             words, frequencies = curator.release_partitions(RELEASE, plan.query)
-            frequencies = np.minimum(frequencies, chunks.n_units)
+            frequencies = np.minimum(frequencies, n_units)
             kept = self._pruned(words, frequencies, plan)
             columns = {words[place]: column for column, place in enumerate(kept.tolist())}
             return Fitted(
@@ -179,7 +204,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
                 }
             )  # fmt: skip
 
-        note = f"Words are kept from a noisy frequency of {plan.threshold:.6g} {noun} on."
+        note = f"Words are kept from a noisy frequency of {plan.threshold:.6g} {plan.noun} on."
         return PlannedFit(DataCurator, chunks, plan.releases, recipe, notes=(note,))
 
     def _pruned(self, words: list[str], frequencies: Floats, plan: WordPlan) -> NDArray[np.intp]:

@@ -8,7 +8,7 @@ from sktensor_dp.privacy.partition_selection import selection_threshold
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.statistics.text import DocumentFrequencies
 
-__all__ = ["RELEASE", "WordForecast", "WordPlan", "forecast_words", "plan_words"]
+__all__ = ["RELEASE", "WordForecast", "WordPlan", "check_words", "forecast_words", "plan_words"]
 
 RELEASE = "document_frequencies"
 
@@ -74,14 +74,17 @@ class WordPlan:
 
 
 def forecast_words(
-    n_documents: int, max_words_per_document: int, *, epsilon: float, delta: float
+    n_documents: int,
+    max_words_per_document: int,
+    *,
+    epsilon: float,
+    delta: float,
+    neighbours: str = "replace_one",
 ) -> WordForecast:
     """Forecast a vocabulary; ValueError where no threshold protects it."""
-    query, cost = DocumentFrequencies(max_words_per_document), _releases(epsilon, delta)
-    asked = cost.cost_of(RELEASE)
-    return WordForecast(
-        n_documents, query.l2_sensitivity / asked.mu, selection_threshold(query, asked)
-    )
+    query = DocumentFrequencies(max_words_per_document)
+    asked, moved = _asked(_releases(epsilon, delta), query, neighbours)
+    return WordForecast(n_documents, moved / asked.mu, selection_threshold(query, moved, asked))
 
 
 def plan_words(
@@ -93,33 +96,51 @@ def plan_words(
     min_df: float,
     max_df: float,
     noun: str = "documents",
+    neighbours: str = "replace_one",
 ) -> WordPlan:
-    """Plan the one release of a vocabulary; ValueError where no word could remain."""
+    """Plan the one release of a vocabulary."""
     least, most = (
         float(limit if isinstance(limit, numbers.Integral) else limit * n_documents)
         for limit in (min_df, max_df)
     )
-    if least > most:
-        raise ValueError(
-            f"min_df={min_df!r} asks for more {noun} than max_df={max_df!r} "
-            f"allows, with {n_documents} {noun}."
-        )
     query = DocumentFrequencies(max_words_per_document)
     releases = _releases(epsilon, delta)
-    threshold = selection_threshold(query, releases.cost_of(RELEASE))
-    if threshold > n_documents:
-        raise ValueError(
-            f"With epsilon={epsilon:g}, delta={delta:g} and max_words_per_document="
-            f"{max_words_per_document}, a word must be in about {threshold:.0f} "
-            f"{noun} to be kept, but there are {n_documents}. Nothing was charged. Lower "
-            f"max_words_per_document, raise epsilon, fit more {noun}, or pass a vocabulary."
-        )
-    if most < threshold:
-        raise ValueError(
-            f"max_df={max_df!r} drops words of more than {most:g} {noun}, and "
-            f"noise those of fewer than {threshold:.0f}. Nothing was charged. Raise max_df."
-        )
+    asked, moved = _asked(releases, query, neighbours)
+    threshold = selection_threshold(query, moved, asked)
     return WordPlan(releases, query, threshold, least, most, noun)
+
+
+def check_words(plan: WordPlan, n_documents: int | None, *, min_df: float, max_df: float) -> None:
+    """Refuse a plan by which no word could remain, where that is known of None documents too."""
+    noun, releases = plan.noun, plan.releases
+    whole = [isinstance(limit, numbers.Integral) for limit in (min_df, max_df)]
+    if plan.least > plan.most and (n_documents is not None or whole[0] == whole[1]):
+        how_many = "" if n_documents is None else f", with {n_documents} {noun}"
+        raise ValueError(
+            f"min_df={min_df!r} asks for more {noun} than max_df={max_df!r} allows{how_many}."
+        )
+    if n_documents is not None and plan.threshold > n_documents:
+        raise ValueError(
+            f"With epsilon={releases.epsilon:g}, delta={releases.delta:g} and "
+            f"max_words_per_document={plan.query.max_words_per_document}, a word must be in about "
+            f"{plan.threshold:.0f} {noun} to be kept, but there are {n_documents}. Nothing was "
+            f"charged. Lower max_words_per_document, raise epsilon, fit more {noun}, or pass a "
+            "vocabulary."
+        )
+    if plan.most < plan.threshold:
+        raise ValueError(
+            f"max_df={max_df!r} drops words of more than {plan.most:g} {noun}, and "
+            f"noise those of fewer than {plan.threshold:.0f}. Nothing was charged. Raise max_df."
+        )
+
+
+def _asked(
+    releases: ReleasePlan, query: DocumentFrequencies, neighbours: str
+) -> tuple[PrivacyCost, float]:
+    """What the vocabulary costs, beside a count where there is one, and how far a unit moves it."""
+    if neighbours == "add_remove":
+        return releases.counted().cost_of(RELEASE), query.l2_contribution
+    return releases.cost_of(RELEASE), query.l2_sensitivity
 
 
 def _releases(epsilon: float, delta: float) -> ReleasePlan:

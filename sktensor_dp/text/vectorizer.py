@@ -75,6 +75,11 @@ class PrivateCountVectorizer(VocabularyParameters):
     max_rows_per_group : int or None, default=None
         Of a fit with groups, choose the vocabulary by at most so many texts of each group,
         by secret coins. The fit's memory and time are then bounded by a public number.
+    neighbours : {"replace_one", "add_remove"}, default="replace_one"
+        Which corpora must look alike: those that differ in one document, whose number is
+        then public; or those of which one has a document more. Then the number is private:
+        a noisy count is released first, at one percent of the budget, and stands for it in
+        ``min_df`` and ``max_df``. See ``docs/guarantee.md``.
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``inf``: no noise, every word is kept, not private.
     delta : float, default=1e-6
@@ -115,9 +120,10 @@ class PrivateCountVectorizer(VocabularyParameters):
     Notes
     -----
     **Privacy.** The unit is a document and neighbouring corpora differ by replacing one
-    document. With ``groups`` the unit is a group: neighbours replace all its texts by any
-    number of others, and it contributes the words of all its texts together, bounded as one
-    document's are. Public are the number of units and all parameters, ``vocabulary``
+    document, or by one document more (`neighbours`), whose number is private then. With
+    ``groups`` the unit is a group: neighbours replace all its texts by any number of
+    others, and it contributes the words of all its texts together, bounded as one
+    document's are. Otherwise public are the number of units and all parameters, ``vocabulary``
     included; with groups the number of texts is private. Released are, once per fit, the
     words whose noisy document frequency is at least ``threshold_``, with that frequency:
     (epsilon, delta)-differentially private (``docs/proofs/document_frequencies.md``).
@@ -266,5 +272,6 @@ class PrivateCountVectorizer(VocabularyParameters):
         if self.vocabulary is not None:
             raise ValueError("vocabulary must be None: one that is given has no threshold.")
         return forecast_words(
-            n_documents, self.max_words_per_document, epsilon=self.epsilon, delta=self.delta
-        )
+            n_documents, self.max_words_per_document, epsilon=self.epsilon, delta=self.delta,
+            neighbours=self.neighbours,
+        )  # fmt: skip

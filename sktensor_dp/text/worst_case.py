@@ -7,12 +7,14 @@ from sktensor_dp.estimator.hooks import Neighbours
 __all__ = ["worst_texts"]
 
 
-def worst_texts(n_words: int, n_units: int | None) -> Neighbours:
-    """Documents of as many words as may count, half of them of either set; one changes sides."""
+def worst_texts(n_words: int, n_units: int | None, neighbours: str) -> Neighbours:
+    """Documents of as many words as may count, half of them of either set, and one changed."""
     n_texts = n_units or 1000
     sides = [" ".join(f"{letter}{i}" for i in range(n_words)) for letter in ("aa", "bb")]
     half = n_texts // 2 + 1
     texts = [sides[0]] * half + [sides[1]] * (n_texts - half)
+    if neighbours == "add_remove":
+        return (texts,), (texts[1:],), _difference
     return (texts,), ([sides[1], *texts[1:]],), _difference
 
 

@@ -54,6 +54,7 @@ from sktensor_dp.statistics.samples import SampleChunk, as_samples
 from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores
 from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.statistics.text import DocumentFrequencies, TextChunks
+from sktensor_dp.statistics.unit_count import UnitCount
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 
@@ -130,6 +131,11 @@ def held_out() -> tuple:
     return HeldOutScores(lambda X, y: X, *BOUNDS), *sides
 
 
+def leaving(query: Any, one: One, _: Any = None) -> tuple:
+    """A unit is there, or nothing is."""
+    return query, one, One(type(one.chunk)(one.chunk.X[:0]))
+
+
 def clipped(norm: Any) -> Clip:
     return Clip(norm, 4.5)
 
@@ -137,6 +143,7 @@ def clipped(norm: Any) -> Clip:
 # Neighbours that are as far apart as a release's sensitivity in L2, or nearly. Where noise is
 # drawn in L1, they are so in L1 too.
 RELEASES: dict[str, Callable[[], tuple]] = {
+    "unit_count": lambda: leaving(UnitCount(), One(CountChunk(as_counts(np.asarray(FIRST))))),
     "document_frequencies": texts,
     "norm_histogram": lambda: documents(
         NormHistogram(CountNorm(2), np.array([1.0, 5, 25])), FIRST, [[1.0, 0]]
@@ -186,15 +193,20 @@ def value_of(answer: Any) -> Any:
     return np.ravel(answer)
 
 
-def audited(name: str, cost: PrivacyCost, n_runs: int, pure: bool = False) -> AuditResult:
+def audited(
+    name: str, cost: PrivacyCost, n_runs: int, pure: bool = False, leaves: bool = False
+) -> AuditResult:
     """Audit one release, data to noisy value, along the line between the exact values."""
-    query, *sides = RELEASES[name]()
+    query, *sides = leaving(*RELEASES[name]()) if leaves else RELEASES[name]()
+    neighbours = "add_remove" if leaves or name == "unit_count" else "replace_one"
     plan = ReleasePlan(1.0, 0.0 if pure else 1e-6, (PlannedRelease(name, cost, n_runs),))
     exact = [value_of(query.total(next(iter(side)))) for side in sides]
     gap = exact[1] - exact[0]
     values = []
     for side in sides:
-        curator = DataCurator(side, plan, spender="audit", unit="unit", accountant=None)
+        curator = DataCurator(
+            side, plan, spender="audit", unit="unit", accountant=None, neighbours=neighbours
+        )
         words = name == "document_frequencies"
         ask = curator.release_partitions if words else curator.release
         released = (value_of(ask(name, query)) for _ in range(n_runs))
@@ -222,6 +234,17 @@ def test_gaussian_releases_give_away_what_they_claim(name):
     as far apart as the sensitivity; for shared factor sums, at .985 of it, .61.
     """
     result = audited(name, COST, 640)
+    assert 0.6 * COST.mu <= result.mu_lower <= COST.mu
+    assert not result.refutes_claim
+
+
+COME_AND_GO = [n for n in RELEASES if CATALOGUE[n].family in ("counts", "samples")]
+
+
+@pytest.mark.parametrize("name", COME_AND_GO)
+def test_a_unit_that_leaves_is_given_away_as_claimed(name):
+    """The same bounds: a unit that contributes as much as it may leaves, and none comes."""
+    result = audited(name, COST, 640, leaves=True)
     assert 0.6 * COST.mu <= result.mu_lower <= COST.mu
     assert not result.refutes_claim
 

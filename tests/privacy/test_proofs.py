@@ -38,6 +38,7 @@ from sktensor_dp.statistics.sample_moments import (
 from sktensor_dp.statistics.scores import HeldOutScores
 from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.statistics.text import DocumentFrequencies
+from sktensor_dp.statistics.unit_count import UnitCount
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 
@@ -92,6 +93,7 @@ def of_units(rng: Rng) -> SharedFactorSums:
 
 # For every release, queries in which each number that the bound depends on is drawn.
 QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
+    "unit_count": lambda r: [UnitCount()],
     "document_frequencies": lambda r: [DocumentFrequencies(int(r.integers(2, 50)))],
     "norm_histogram": lambda r: [NormHistogram(CountNorm(2), EDGES, clips(r))],
     "word_frequencies": lambda r: [
@@ -154,12 +156,15 @@ def test_the_proof_states_the_sensitivity_that_the_code_computes(name: str, seed
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_a_page_that_states_another_sensitivity_is_refused(name: str, seed: int) -> None:
-    """Of the L2 norm, a factor of one millionth too small."""
-    entry, rng = CATALOGUE[name], np.random.default_rng(seed)
+    """Of the L2 norm, a factor of one millionth too small, for either kind of neighbours."""
+    entry, queries = CATALOGUE[name], QUERIES[name](np.random.default_rng(seed))
     page = (PROOFS / entry.proof).read_text(encoding="utf-8")
-    wrong = page.replace("\nL1 = ", "\nL2 = L2 * (1 - 1e-6)\nL1 = ")
-    with pytest.raises(AssertionError, match="Not equal to tolerance"):
-        check_page(entry, wrong, QUERIES[name](rng))
+    changes = ["replaced", "added or removed"][: 1 + hasattr(entry.query, "l2_contribution")]
+    for change in changes:
+        before, mark, after = page.partition(f"one unit {change}:\n")
+        wrong = "\nL2 = L2 * (1 - 1e-6) - 1e-6\nL1 = "
+        with pytest.raises(AssertionError, match="Not equal to tolerance"):
+            check_page(entry, before + mark + after.replace("\nL1 = ", wrong, 1), queries)
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def test_a_forecast_asks_the_query_how_far_one_document_moves_it(name, delta, mo
         return {release.name: release.sigma for release in found}
 
     before, proved = sigmas(), ASKED[name].sensitivity_of
-    monkeypatch.setattr(ASKED[name], "sensitivity_of", lambda *of: 2 * proved(*of))
+    monkeypatch.setattr(ASKED[name], "sensitivity_of", lambda *of, **how: 2 * proved(*of, **how))
     assert sigmas() == {key: (2 if key == name else 1) * sigma for key, sigma in before.items()}
 
 
@@ -173,6 +173,8 @@ def test_what_a_class_bounds_is_what_its_query_is_released_with(order):
     query = WordFrequencies(clip)
     bound = query.l1_sensitivity if order == 1 else query.l2_sensitivity
     assert bound == WordFrequencies.sensitivity_of(3.0, order)
+    leaves = query.l1_contribution if order == 1 else query.l2_contribution
+    assert leaves == WordFrequencies.sensitivity_of(3.0, order, "add_remove")
     counts = ExpectedCounts(np.full((2, 4), 0.25), np.ones(2), False, 3.0, order)
     bound = counts.l1_sensitivity if order == 1 else counts.l2_sensitivity
     assert bound == ExpectedCounts.sensitivity_of(3.0, order)

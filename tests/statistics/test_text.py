@@ -137,7 +137,7 @@ def test_threshold_fails_with_probability_delta(seed, sampler):
     # Standard deviation of the share .0028: five of them. What STEP adds to the
     # threshold moves the failures by less than 2**-20.
     tolerance = 5 * math.sqrt(delta * (1 - delta) / N_TRIALS) + 2.0**-20
-    right = selection_threshold(query, cost)
+    right = selection_threshold(query, query.l2_sensitivity, cost)
     assert abs(share_of_failures(right, m, sigma, noise) - delta) < tolerance
     # Forgetting that m words may fail gives .67, forgetting their own count .31.
     for_one_word = 1 + sigma * -ndtri(delta)
@@ -148,14 +148,14 @@ def test_threshold_fails_with_probability_delta(seed, sampler):
 def test_threshold_at_practical_delta():
     """Against logarithms of the survival probability, far in the tail."""
     query, cost = DocumentFrequencies(100), PrivacyCost(mu=0.2, delta=5e-7)
-    threshold = selection_threshold(query, cost)
+    threshold = selection_threshold(query, query.l2_sensitivity, cost)
     z = (threshold - 1) / (query.l2_sensitivity / cost.mu)
     failure = 1 - (1 - math.erfc(z / math.sqrt(2)) / 2) ** 100
     assert failure == pytest.approx(5e-7, rel=1e-3)
     assert failure <= 5e-7
-    assert selection_threshold(query, PrivacyCost(mu=math.inf)) == 1.0
+    assert selection_threshold(query, 1.0, PrivacyCost(mu=math.inf)) == 1.0
     with pytest.raises(ValueError, match="delta > 0"):
-        selection_threshold(query, PrivacyCost(mu=0.2))
+        selection_threshold(query, 1.0, PrivacyCost(mu=0.2))
 
 
 class ManyWords(DocumentFrequencies):

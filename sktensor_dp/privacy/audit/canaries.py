@@ -65,6 +65,8 @@ def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
                                           apart as it may, and the other way round
     ====================================  ==================================================
 
+    With ``neighbours="add_remove"`` the unit that would change leaves.
+
     How much reaches the fitted attributes depends on the parameters too: the fewer
     components, iterations and refinements, the more. ``docs/audit.md`` has examples.
 

@@ -1,0 +1,328 @@
+"""Plans and ledgers of fits that count their units first, and what they refuse."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from counted_models import (
+    DELTA,
+    D,
+    N,
+    components,
+    documents,
+    topics,
+    words,
+)
+
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    PrivateSearchCV,
+    make_private_scorer,
+)
+from sktensor_dp.estimator.base import Fitted, PlannedFit
+from sktensor_dp.privacy.audit import worst_case
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.plan import BY_COUNT, PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.report import main as report_command
+from sktensor_dp.statistics.counts import CountChunks
+from sktensor_dp.statistics.moments import WordFrequencies
+from sktensor_dp.statistics.norms import Clip, CountNorm
+from sktensor_dp.statistics.sums import COVERED_UNITS, excess
+
+# Fits on so little say so.
+pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+
+FREQUENCIES = WordFrequencies(Clip(CountNorm(1), 5.0))
+
+
+# The curator
+
+
+def opened(n: int, plan: ReleasePlan, **options: Any) -> DataCurator:
+    X = documents(np.random.default_rng(0), n)
+    chunks = CountChunks(sp.csr_matrix(X), None, D)
+    chunks = CountChunks(sp.csr_matrix(X), n, D) if n else chunks
+    return DataCurator(
+        chunks, plan, spender="test", unit="document", accountant=None,
+        neighbours="add_remove", **options,
+    )  # fmt: skip
+
+
+def plan_of(epsilon: float = 1.0, delta: float = DELTA, **shares: float) -> ReleasePlan:
+    return ReleasePlan.split(epsilon, delta, shares or {"word_frequencies": 1.0})
+
+
+def test_nothing_is_released_before_the_count():
+    with opened(N, plan_of().before_count()) as curator:
+        with pytest.raises(RuntimeError, match="not in the plan"):
+            curator.release("word_frequencies", FREQUENCIES)
+        with pytest.raises(RuntimeError, match="have not been counted"):
+            curator.go_on(plan_of())
+        curator.count()
+        with pytest.raises(RuntimeError, match="not in the plan"):
+            curator.release("word_frequencies", FREQUENCIES)
+        curator.go_on(plan_of())
+        with pytest.raises(RuntimeError, match="used up"):
+            curator.count()
+        curator.release("word_frequencies", FREQUENCIES)
+        with pytest.raises(RuntimeError, match="not left open"):
+            curator.go_on(plan_of())
+
+
+@pytest.mark.parametrize(
+    ("changed", "delta"),
+    [
+        (plan_of(1.01), DELTA),
+        (plan_of(1.0, 0.0), DELTA),
+        (plan_of(1.0, 1e-3), DELTA),
+        (plan_of(1.0, DELTA), 0.0),
+        (plan_of().repeated(2), DELTA),
+        (
+            ReleasePlan.split(1.0, DELTA, {"word_frequencies": 1.0}, None,
+                              {"word_frequencies": 1e-8}),
+            DELTA,
+        ),
+    ],
+    ids=["more", "pure", "another delta", "Gaussian", "batches", "delta set aside"],
+)  # fmt: skip
+def test_a_plan_by_the_count_keeps_to_what_was_charged(changed, delta):
+    with opened(N, plan_of(1.0, delta).before_count()) as curator:
+        curator.count()
+        with pytest.raises(RuntimeError, match="not covered"):
+            curator.go_on(changed)
+
+
+@pytest.mark.parametrize("delta", [DELTA, 0.0])
+def test_the_split_may_follow_from_the_count(delta):
+    charged = plan_of(1.0, delta).before_count()
+    other = plan_of(1.0, delta, word_frequencies=0.3, norm_histogram=0.7)
+    whole = charged.after_count(other)
+    assert whole.releases[0].name == "unit_count"
+    for plan in (charged, whole):
+        assert plan.cost.mu == pytest.approx(plan_of(1.0, delta).cost.mu, rel=1e-12)
+        assert plan.cost.epsilon == pytest.approx(plan_of(1.0, delta).cost.epsilon, rel=1e-12)
+    assert charged.releases[1].name == BY_COUNT
+
+
+def test_sums_are_divided_by_the_released_number_and_move_by_a_contribution():
+    with opened(N, plan_of().before_count()) as curator:
+        n_units = curator.count()
+        curator.go_on(plan_of())
+        curator.release("word_frequencies", FREQUENCIES)
+        row = curator.report().rows[1]
+    assert row.sensitivity == pytest.approx(5.0 / n_units, rel=1e-12)
+
+
+def test_rounding_is_paid_for_by_more_units_than_there_can_be(monkeypatch):
+    """Of a count that fell short by forty deviations, and for a sum that moves by half as much."""
+    plan = plan_of()
+    with opened(N, plan.before_count()) as curator:
+        monkeypatch.setattr(DataCurator, "noisy", lambda *_: type(
+            "Counted", (), {"value": np.array([3e6]), "sigma": 1e5})())  # fmt: skip
+        curator.count()
+        monkeypatch.undo()
+        curator._left["unit_count"] = 0
+        curator.go_on(plan)
+        curator.release("word_frequencies", FREQUENCIES)
+        (row,) = (row for row in curator.report().rows if row.name == "word_frequencies")
+    most = 3e6 + 40 * 1e5 + 1
+    assert row.sensitivity == pytest.approx(5.0 / 3e6 * excess(2 * most), rel=1e-12)
+    assert excess(2 * most) > 1 + 1e-4 * (2 * most / COVERED_UNITS - 1) * (1 - 1e-12)
+
+
+def test_a_released_count_is_a_number_to_divide_by(monkeypatch):
+    for value, taken in ((-5.0, 1), (0.4, 1), (2.6, 3), (1e300, 2**53)):
+        with opened(0, plan_of().before_count()) as curator:
+            counted = type("Counted", (), {"value": np.array([value]), "sigma": 1.0})()
+            monkeypatch.setattr(DataCurator, "noisy", lambda *_, counted=counted: counted)
+            assert curator.count() == taken
+            monkeypatch.undo()
+
+
+def test_the_plan_is_a_function_of_the_released_count():
+    """And what comes before the charge is one of the largest count there is."""
+    asked = []
+
+    def by_count(n_units: int) -> PlannedFit[DataCurator]:
+        asked.append(n_units)
+        return PlannedFit(DataCurator, None, plan_of(), lambda _: Fitted({}), notes=(f"{n_units}",))  # type: ignore[arg-type]
+
+    planned = PlannedFit.counted(by_count)
+    assert asked == [2**53]
+    assert planned.options["neighbours"] == "add_remove"
+    assert [one.name for one in planned.releases.releases] == ["unit_count", BY_COUNT]
+    with opened(N, planned.releases) as curator:
+        assert planned.made(curator)[1] == (f"{curator.n_units}",)
+    assert asked == [2**53, curator.n_units]
+
+
+# Ledgers
+
+
+@pytest.fixture(params=["memory", "file"])
+def ledger(request, tmp_path):
+    path = None if request.param == "memory" else tmp_path / "budget.sqlite"
+    return lambda **options: BudgetAccountant(10.0, DELTA, path=path, **options)
+
+
+def test_the_ledger_shows_the_count_and_the_rest_and_is_charged_before_reading(ledger):
+    budget, X = ledger(), documents(np.random.default_rng(0), N)
+    topics(accountant=budget)().fit(X)
+    count, rest = budget.entries
+    assert (count.release, rest.release) == ("unit_count", BY_COUNT)
+    assert {count.neighbours, rest.neighbours} == {"add_remove"}
+    assert (count.unit, count.protects) == ("document", "document, added or removed")
+    assert count.sigma == pytest.approx(1 / count.cost.mu, rel=1e-9)
+    assert budget.total()[0] == pytest.approx(1.0, rel=1e-9)
+
+    class Unread:
+        def __iter__(self):
+            yield 1 / 0
+
+    with pytest.raises(BudgetError, match="would bring the total"):
+        topics(accountant=budget, epsilon=50.0)().fit_chunks(Unread(), n_features=D)
+
+
+def test_one_ledger_has_neighbours_of_one_kind(ledger):
+    budget, X = ledger(), documents(np.random.default_rng(0), N)
+    topics(accountant=budget, neighbours="replace_one")().fit(X)
+    spent = budget.total()
+    with pytest.raises(BudgetError, match="protects none that is added or removed"):
+        topics(accountant=budget)().fit(X)
+    assert budget.total() == spent
+    other = ledger(units="any")
+    topics(accountant=other)().fit(X)
+    assert "added or removed" in str(other.statement())
+
+
+def test_a_ledger_of_counted_fits_refuses_another_relation(ledger):
+    budget, X = ledger(), documents(np.random.default_rng(0), N)
+    topics(accountant=budget)().fit(X)
+    topics(accountant=budget)().fit(X)
+    components(accountant=budget)().fit(X)  # samples are rows, too
+    with pytest.raises(BudgetError, match="'document'"):
+        topics(accountant=budget, neighbours="replace_one")().fit(X)
+
+
+# What is not offered under this relation says so before any charge.
+
+
+def refused(what: Callable[[Any], Any]) -> None:
+    budget = BudgetAccountant(10.0, DELTA)
+    with pytest.raises(ValueError, match=r"needs neighbours='replace_one'.*Nothing was charged"):
+        what(budget)
+    assert budget.entries == ()
+
+
+def test_positions_are_refused():
+    X = documents(np.random.default_rng(0), N)
+    for model in (topics()(), components()()):
+        with pytest.raises(AttributeError, match="partial_fit") as caught:
+            model.partial_fit(X)
+        assert "needs neighbours='replace_one'" in str(caught.value.__cause__)
+    stream = {"perturbation": "stream"}
+    refused(lambda budget: components(accountant=budget, **stream)().fit(X))
+    refused(lambda budget: components(accountant=budget, **stream)().fit_chunks([X]))
+    refused(lambda budget: components(accountant=budget)().fit_tensor(np.ones((2, 2, 2))))
+
+
+def test_searches_and_scores_are_refused():
+    X = documents(np.random.default_rng(0), N)
+    for values in ({"n_components": [2, 3]}, {"neighbours": ["replace_one", "add_remove"]}):
+        estimator = topics(neighbours="replace_one")() if "neighbours" in values else topics()()
+        refused(
+            lambda budget, e=estimator, v=values: PrivateSearchCV(
+                e, v, accountant=budget, score_bounds=(-5.0, 0.0)
+            ).fit(X)
+        )
+    model = topics()().fit(X)
+    scorer = make_private_scorer("log_likelihood_per_token", epsilon=1.0, bounds=(-5.0, 0.0))
+    refused(lambda budget: scorer(model, X))
+
+
+def test_a_number_of_rows_must_not_be_given():
+    X = documents(np.random.default_rng(0), N)
+    for build in (topics(), components()):
+        with pytest.raises(ValueError, match="n_samples must not be given"):
+            build().fit_chunks([X], n_samples=N, n_features=D)
+        with pytest.raises(ValueError, match="n_features must be an int"):
+            build().fit_chunks([X])
+        with pytest.raises(ValueError, match="must yield a chunk"):
+            build().fit_chunks([], n_features=D)
+    with pytest.raises(ValueError, match="n_samples must be an int"):
+        topics(neighbours="replace_one")().fit_chunks([X], n_features=D)
+
+
+def test_neighbours_are_one_of_two():
+    with pytest.raises(ValueError, match="'neighbours' parameter of PrivateSpectralLDA"):
+        topics(neighbours="swap")().fit(np.ones((9, 3)))
+
+
+def test_labels_of_an_empty_chunk_have_no_kind():
+    X = documents(np.random.default_rng(0), 6)
+    for labels in (["a", "b", "b"], [1, 2, 2]):
+        source = [(X[:0], []), (X[:3], labels), (X[:0], []), (X[3:], labels)]
+        report = topics(epsilon=math.inf)().fit_chunks(source, n_features=D).privacy_report_
+        assert (report.n_units, report.unit) == (2, "group of documents")
+
+
+def test_costs_without_noise_are_infinite_before_the_count_too():
+    for delta in (DELTA, 0.0):
+        plan = plan_of(math.inf, delta)
+        assert math.isinf(plan.before_count().cost.mu + plan.before_count().cost.epsilon)
+        plan.before_count().after_count(plan)
+    reserved = ReleasePlan(1.0, DELTA, (PlannedRelease("a", PrivacyCost(0.1, delta=1e-9)),))
+    assert [one.cost.delta for one in reserved.before_count().releases] == [0.0, 1e-9]
+
+
+# Files, copies and audits
+
+
+def test_a_saved_fit_keeps_its_neighbours_and_its_count(tmp_path):
+    path = tmp_path / "model.safetensors"
+    model = topics()().fit(documents(np.random.default_rng(0), N))
+    model.save(path)
+    loaded = type(model).load(path)
+    assert loaded.neighbours == "add_remove"
+    assert loaded.privacy_report_ == model.privacy_report_
+
+
+@pytest.mark.parametrize("build", [topics(), components(), words()])
+def test_what_was_pickled_before_the_parameter_replaces_a_unit(build):
+    model = build()
+    state = {name: value for name, value in vars(model).items() if name != "neighbours"}
+    other = type(model).__new__(type(model))
+    other.__setstate__(state)
+    assert other.neighbours == "replace_one"
+
+
+@pytest.mark.parametrize("build", [topics(), components(), words()])
+def test_the_worst_neighbours_differ_by_one_unit(build):
+    case = worst_case(build(), n_units=10)
+    assert len(case.data[0]) == len(case.neighbour[0]) + 1
+    replaced = worst_case(build().set_params(neighbours="replace_one"), n_units=10)
+    assert len(replaced.data[0]) == len(replaced.neighbour[0]) == 10
+
+
+def test_a_statement_of_a_counted_fit_adds_up(tmp_path):
+    model = topics(delta=0, epsilon=3.0)().fit(documents(np.random.default_rng(0), N))
+    path = tmp_path / "statement.json"
+    path.write_text(model.privacy_report_.to_json(), encoding="utf-8")
+    assert report_command(["check", str(path)]) == 0
+
+
+def test_one_group_or_none_is_data_like_any_other():
+    X = documents(np.random.default_rng(0), 4)
+    for n in (4, 0):
+        for labels in (["me"] * n, np.zeros(n, int)):
+            source = [(X[:0], labels[:0]), (X[:n], labels)]
+            for model in (
+                topics(epsilon=math.inf)().fit(X[:n], groups=labels),
+                topics(epsilon=math.inf)().fit_chunks(source, n_features=D),
+            ):
+                report = model.privacy_report_
+                assert (report.n_units, report.unit) == (1, "group of documents")

@@ -1,0 +1,99 @@
+"""Models whose number of units is private, small data for them, and ways to fit."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sktensor_dp import (
+    PrivateCountVectorizer,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+)
+
+Rng = np.random.Generator
+N, D, DELTA = 300, 12, 1e-6
+
+
+def documents(rng: Rng, n: int) -> np.ndarray:
+    topics = rng.dirichlet(np.full(D, 0.1), 3)
+    shares = rng.dirichlet(np.full(3, 0.3), n) @ topics
+    lengths = rng.integers(0, 60, n)
+    counts = [rng.multinomial(m, p) for m, p in zip(lengths, shares, strict=True)]
+    return np.array(counts, dtype=float).reshape(n, D)
+
+
+def samples(rng: Rng, n: int) -> np.ndarray:
+    return rng.standard_normal((n, D)) * 10 ** rng.uniform(-1, 2, (n, 1))
+
+
+def topics(**options: Any) -> Callable[[], PrivateSpectralLDA]:
+    return lambda: PrivateSpectralLDA(
+        **{"n_components": 3, "random_state": 0, "neighbours": "add_remove", **options}
+    )
+
+
+def components(**options: Any) -> Callable[[], PrivateTensorPowerMethod]:
+    return lambda: PrivateTensorPowerMethod(
+        **{"n_components": 2, "random_state": 0, "neighbours": "add_remove", "data_norm": 3.0},
+        **options,
+    )
+
+
+def single_topics() -> PrivateTensorPowerMethod:
+    return components(moment="single_topic")()
+
+
+MODELS: dict[str, tuple[Callable[[], Any], Callable[[Rng, int], np.ndarray]]] = {
+    "topics": (topics(epsilon=5.0), documents),
+    "few topics": (topics(epsilon=20.0, n_refinements=0), documents),
+    "pure topics": (topics(delta=0, epsilon=20.0), documents),
+    "topics in word space": (topics(perturbation="moment_tensor"), documents),
+    "topics of limits": (topics(clip_norm={"counts": 5.0, "pairs": 4.0}), documents),
+    "components": (components(), samples),
+    "pure components": (components(delta=0), samples),
+    "components in all dimensions": (components(perturbation="moment_tensor"), samples),
+    "steps": (components(perturbation="iteration", max_iter=2), samples),
+    "mixture": (components(moment="gaussian_mixture"), samples),
+    "single topics": (single_topics, documents),
+}
+every_model = pytest.mark.parametrize("name", MODELS)
+
+
+def whole(model: Any, X: np.ndarray) -> Any:
+    return model.fit(X)
+
+
+def sparse(model: Any, X: np.ndarray) -> Any:
+    return model.fit(sp.csr_array(X))
+
+
+def in_chunks(model: Any, X: np.ndarray) -> Any:
+    return model.fit_chunks([X[:7], X[7:]], n_features=X.shape[1])
+
+
+def in_groups(model: Any, X: np.ndarray) -> Any:
+    return model.fit(X, groups=np.arange(len(X)) // 3)
+
+
+def in_chunks_of_groups(model: Any, X: np.ndarray) -> Any:
+    labels = [f"g{i % 40}" for i in range(len(X))]
+    chunks = [(X[:9], labels[:9]), (X[9:], labels[9:])]
+    return model.fit_chunks(chunks, n_features=X.shape[1])
+
+
+WAYS = (whole, sparse, in_chunks, in_groups, in_chunks_of_groups)
+
+
+TEXTS = ["cats chase mice", "dogs chase cats", "mice and men"]
+
+
+def words(**options: Any) -> Callable[[], PrivateCountVectorizer]:
+    given = {"epsilon": 8.0, "max_words_per_document": 3, "neighbours": "add_remove"}
+    return lambda: PrivateCountVectorizer(**{**given, **options})
+
+
+def of_texts(rng: Rng, n: int) -> list[str]:
+    return [TEXTS[place] for place in rng.integers(3, size=n)]
