@@ -75,9 +75,8 @@ class PrivateTensorPowerMethod(ReleasedComponents):
         Where ``groups`` are given: read at most so many rows of each, chosen in secret; in
         how many batches of a stream one may be, each of which gets a share of the budget.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        Which data sets must look alike: those that differ in one sample, whose number is
-        public; or those of which one has a sample more. Then a noisy count is released
-        first, and streams and :meth:`fit_tensor` are refused: see ``docs/guarantee.md``.
+        Whether one sample is replaced, or one more (``docs/guarantee.md``): then a noisy
+        count comes first, and streams and :meth:`fit_tensor` are refused.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
@@ -130,8 +129,7 @@ class PrivateTensorPowerMethod(ReleasedComponents):
     group with all its samples, whose number is private; one entry for
     :meth:`fit_tensor`. *Neighbours*: data sets that differ in one unit, or by one
     (`neighbours`); tensors that differ in one entry and its permutations (Wang & Anandkumar,
-    Definition 4.2). *Public*: numbers of units (released with noise in the second case)
-    and features, sizes of batches, and all
+    Definition 4.2). *Public*: numbers of units and features, sizes of batches, and all
     parameters, ``data_norm`` among them: do not set it to the largest norm in the
     data. *Releases*: ``second_moments`` and ``third_moment_histogram`` with
     ``projected_third_moments``, or with ``third_moments``; ``power_iterations``;
