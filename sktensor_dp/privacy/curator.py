@@ -156,10 +156,12 @@ class DataCurator:
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
         """Return the report on what was released under the whole plan's cost."""
         total = self._plan.cost
+        # Of a batch of several that a unit may be in, the others are paid for too.
+        later = self._plan.repeats - 1
         unmade = tuple(
-            replace(planned, uses=self._left[planned.name])
+            replace(planned, uses=self._left[planned.name] + later * planned.uses)
             for planned in self._plan.releases
-            if self._left[planned.name] > 0
+            if self._left[planned.name] + later > 0
         )
         rows = tuple(self._records)
         return PrivacyReport(

@@ -12,6 +12,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.report import load_statement
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
@@ -46,6 +47,7 @@ def test_all_batches_of_a_group_cost_the_budget(kind, most, delta, tmp_path, see
     assert len(payer.entries) == charged
     report = estimator.privacy_report_
     assert report.epsilon == pytest.approx(2.0, rel=1e-9)
+    assert load_statement(report.to_json()).epsilon == pytest.approx(2.0, rel=1e-9)
     assert report.n_units == 4 * 40
     assert f"up to {most} batches" in report.notes[-1]
     assert sum("batches" in note for note in report.notes) == 1
