@@ -75,7 +75,7 @@ def test_a_sum_over_rows_in_the_place_of_their_mean_is_caught(summed, n_runs, mo
     if summed:
         monkeypatch.setattr(Units, "spread", lambda self, factors: np.repeat(factors, self.sizes))
     model = PrivateSpectralLDA(
-        1, clip_norm={"counts": 10.0, "pairs": 10.0}, epsilon=0.3, random_state=0
+        1, clip_norm={"counts": 10.0, "pairs": 10.0}, group_rows="mean", epsilon=0.3, random_state=0
     )
     data = np.full((100, 2), 5)
     one, other = data.copy(), data.copy()
