@@ -21,7 +21,7 @@ from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateCountVectorizer, PrivateSpectralLDA
 from sktensor_dp.privacy.mechanisms import gaussian_pair_masses
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.statistics.counts import CountChunk, row_views
+from sktensor_dp.statistics.counts import CountChunk, CountChunks
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 
 __all__ = ["run"]
@@ -75,7 +75,7 @@ def steps(report: Report, repeats: int) -> None:
         X = corpus.X.astype(float)
         topics = 0.99 * corpus.topics + 0.01 / n_words
         limit = float(np.quantile(np.sqrt(CountChunk(X).squares), 0.9))
-        chunks = [CountChunk(part) for part in row_views(X)]
+        chunks = list(CountChunks(X, *X.shape))
         query = ExpectedCounts(topics, np.full(k, 1 / k), False, limit)
         singles, by_word = X.astype(np.float32), topics.T.astype(np.float32)
 
