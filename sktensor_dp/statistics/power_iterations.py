@@ -69,17 +69,16 @@ class PowerIterations:
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Coordinates outside the span of the starts, below them those within."""
-        share = chunk.units.spread(np.ones(chunk.units.n))
-        mixed = sum_over_rows(len(share), lambda part: self._part(chunk, part, share))
+        mixed = sum_over_rows(chunk.X.shape[0], lambda part: self._part(chunk, part))
         within = self.frame.T @ mixed
         mixed -= self.frame @ within
         mixed *= math.sqrt(3)
         return np.concatenate([mixed, within])
 
-    def _part(self, chunk: SampleChunk, part: slice, share: Floats) -> Floats:
+    def _part(self, chunk: SampleChunk, part: slice) -> Floats:
         """Sum over some rows, each by its share of its unit."""
         mixed = np.zeros((len(self.starts), self.pairs.shape[1]))
-        scales = chunk.scales(self.radius)
+        scales, share = chunk.scales(self.radius), chunk.units.shares
         for rows in chunk.blocks(len(self.pairs), part):
             samples = chunk.X[rows]
             # Scaled one by one: the cube of a scale may be too small a number.

@@ -106,14 +106,13 @@ class SecondMoments:
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Dense symmetric matrix over features, the constant last."""
-        share = chunk.units.spread(np.ones(chunk.units.n))
-        return sum_over_rows(len(share), lambda rows: self._part(chunk, rows, share))
+        return sum_over_rows(chunk.X.shape[0], lambda part: self._part(chunk, part))
 
-    def _part(self, chunk: SampleChunk, part: slice, share: Floats) -> Floats:
+    def _part(self, chunk: SampleChunk, part: slice) -> Floats:
         """Sum over some rows, each by its share of its unit."""
         X, offset = chunk.X, self.embedding.offset
         n_features = X.shape[1]
-        scales = chunk.scales(self.embedding.radius)
+        scales, share = chunk.scales(self.embedding.radius), chunk.units.shares
         size = self.embedding.dimension(n_features)
         result = np.zeros((size, size))
         inner = result[:n_features, :n_features]
@@ -148,29 +147,24 @@ class _ThirdMoments:
         check_array("the basis", self.basis, LARGEST_PROJECTION / norm)
         check_number("the residual weight", self.residual_weight, (0.0, LARGEST_RESIDUAL / norm**2))
 
-    def _parts(self, chunk: SampleChunk, rows: slice, frame: Floats) -> tuple[Floats, Floats]:
-        """Projections, and squared distances from the span."""
-        seen = self.embedding.projected(chunk, rows, self.basis)
-        if self.residual_weight == 0:
-            return seen, np.zeros(len(seen))
-        inside = np.square(self.embedding.projected(chunk, rows, frame)).sum(axis=1)
-        return seen, np.maximum(self.embedding.square_norms(chunk, rows) - inside, 0.0)
+    def _seen(self, chunk: SampleChunk) -> tuple[Floats, Floats]:
+        """Projections of all samples, and their squared distances from the span."""
+        seen = np.empty((chunk.X.shape[0], self.basis.shape[1]))
+        distances, frame = np.zeros(len(seen)), np.linalg.qr(self.basis)[0]
+        for rows in chunk.blocks(self.basis.shape[1]):
+            seen[rows] = self.embedding.projected(chunk, rows, self.basis)
+            if self.residual_weight > 0:
+                inside = np.square(self.embedding.projected(chunk, rows, frame)).sum(axis=1)
+                squares = self.embedding.square_norms(chunk, rows)
+                distances[rows] = np.maximum(squares - inside, 0.0)
+        return seen, distances
 
-    def _frame(self) -> Floats:
-        """Orthonormal basis of the span, for distances from it."""
-        return np.linalg.qr(self.basis)[0]
-
-    def _norms(self, seen: Floats, distances: Floats) -> Floats:
-        """Norm of each sample's moments in the coordinates that get noise."""
+    def _norms(self, chunk: SampleChunk, seen: Floats, distances: Floats) -> Floats:
+        """Mean norm of each unit's samples, in the coordinates that get noise."""
+        # No norm of a mean is larger.
         squares = np.square(seen).sum(axis=1)
-        return np.sqrt(squares * (squares**2 + (self.residual_weight * distances) ** 2))
-
-    def _unit_norms(self, chunk: SampleChunk) -> Floats:
-        """Mean over the samples of each unit: no norm of a mean is larger."""
-        frame = self._frame()
-        blocks = chunk.blocks(self.basis.shape[1])
-        norms = [self._norms(*self._parts(chunk, rows, frame)) for rows in blocks]
-        return chunk.units.means(np.concatenate([np.zeros(0), *norms]))
+        norms = np.sqrt(squares * (squares**2 + (self.residual_weight * distances) ** 2))
+        return chunk.units.means(norms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +184,8 @@ class ThirdMomentHistogram(_ThirdMoments):
     def total(self, chunk: SampleChunk) -> Floats:
         """Counts per bin."""
         n_bins = len(self.edges) - 1
-        bins = np.searchsorted(self.edges, self._unit_norms(chunk), side="left") - 1
+        norms = self._norms(chunk, *self._seen(chunk))
+        bins = np.searchsorted(self.edges, norms, side="left") - 1
         return np.bincount(np.clip(bins, 0, n_bins - 1), minlength=n_bins).astype(np.float64)
 
 
@@ -218,20 +213,24 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Orthonormal coordinates of the symmetric tensor, then the m of the second part."""
-        factors = np.ones(chunk.units.n)
+        seen, distances = self._seen(chunk)
+        weights = chunk.units.shares
         if math.isfinite(self.limit):
-            factors = scale_to(NORM_SLACK * self._unit_norms(chunk), self.limit)
-        weights = chunk.units.spread(factors)
-        return sum_over_rows(len(weights), lambda part: self._part(chunk, part, weights))
+            norms = NORM_SLACK * self._norms(chunk, seen, distances)
+            weights = chunk.units.spread(scale_to(norms, self.limit))
+        return sum_over_rows(
+            len(weights), lambda part: self._part(chunk, part, weights, seen, distances)
+        )
 
-    def _part(self, chunk: SampleChunk, part: slice, weights: Floats) -> Floats:
+    def _part(
+        self, chunk: SampleChunk, part: slice, weights: Floats, seen: Floats, distances: Floats
+    ) -> Floats:
         """Weighted sum over some rows."""
-        frame, size = self._frame(), self.basis.shape[1]
+        size = self.basis.shape[1]
         tensor, mean = np.zeros((size,) * 3), np.zeros(size)
         for rows in chunk.blocks(size * size, part):
-            seen, distances = self._parts(chunk, rows, frame)
-            tensor += symmetric_outer_sum(weights[rows], seen)
-            mean += seen.T @ (weights[rows] * distances)
+            tensor += symmetric_outer_sum(weights[rows], seen[rows])
+            mean += seen[rows].T @ (weights[rows] * distances[rows])
         coordinates = symmetric_to_coordinates(tensor)
         if self.residual_weight == 0:
             return coordinates

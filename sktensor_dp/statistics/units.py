@@ -75,6 +75,11 @@ class Units:
         """Unit of each row."""
         return np.repeat(np.arange(self.n), self.sizes)
 
+    @cached_property
+    def shares(self) -> Floats:
+        """Each row's share of its unit: they sum to 1."""
+        return self.spread(np.ones(self.n))
+
     def means(self, values: Floats) -> Floats:
         """Mean over the rows of each unit, of a number per row."""
         # In the order of the rows: the digits depend on nothing but the unit's own.
