@@ -1,11 +1,12 @@
 """What the scripts that redraw figures of papers share: style, files, tables, progress."""
 
+import argparse
 import csv
 import io
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,18 @@ __all__ = [
     "MARKERS",
     "PAPERS",
     "PROGRESS_FILE",
+    "figure_parser",
     "log_ticks",
     "new_figure",
+    "present",
     "print_table",
     "progress",
     "read_rows",
     "styled",
     "write_figure",
 ]
+
+Rows = list[dict[str, Any]]
 
 PROGRESS_FILE = "SKTENSOR_DP_PROGRESS_FILE"
 PAPERS = Path(__file__).resolve().parents[1] / "docs" / "papers"
@@ -64,6 +69,25 @@ STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "sktensor_dp",
 }
+
+
+def figure_parser(doc: str | None, quick: str) -> argparse.ArgumentParser:
+    """Return a parser of what every script that draws a figure takes; `quick` says how little."""
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--out", type=Path, default=PAPERS, help="folder (default docs/papers)")
+    return parser
+
+
+def present(
+    draw: Callable[[Rows], Figure], rows: Rows, folder: Path, name: str, title: str, table: Rows
+) -> None:
+    """Draw what was measured, write it, and print a table of it and the files."""
+    with styled():
+        figure = draw(rows)
+    files = write_figure(figure, rows, folder, name)
+    print_table(title, table)
+    print("\nWritten:", *(f"\n  {file}" for file in files))
 
 
 @contextmanager

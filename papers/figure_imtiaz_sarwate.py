@@ -16,14 +16,13 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from figure_files import (
     COLOURS,
-    PAPERS,
+    figure_parser,
     log_ticks,
     new_figure,
     print_table,
@@ -111,10 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a fiftieth of the documents")
+    parser = figure_parser(__doc__, "a fiftieth of the documents")
     parser.add_argument("--runs", type=int, help="runs per setting (default 10)")
-    parser.add_argument("--out", type=Path, default=PAPERS, help="folder (default docs/papers)")
     return parser.parse_args(arguments)
 
 

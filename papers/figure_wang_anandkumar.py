@@ -15,14 +15,13 @@ import argparse
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from figure_files import (
     COLOURS,
     MARKERS,
-    PAPERS,
+    figure_parser,
     log_ticks,
     new_figure,
     print_table,
@@ -125,10 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small dimensions, few trials")
+    parser = figure_parser(__doc__, "small dimensions, few trials")
     parser.add_argument("--trials", type=int, help="trials per setting (default 20)")
-    parser.add_argument("--out", type=Path, default=PAPERS, help="folder (default docs/papers)")
     return parser.parse_args(arguments)
 
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from figure_files import (
     COLOURS,
-    PAPERS,
+    figure_parser,
     log_ticks,
     new_figure,
     print_table,
@@ -121,11 +121,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = figure_parser(__doc__, "one run of a tenth of the iterations")
     parser.add_argument("--movielens", type=Path, help="folder of ua.base and ua.test")
-    parser.add_argument("--quick", action="store_true", help="one run of a tenth of the iterations")
     parser.add_argument("--runs", type=int, help="runs per setting (default 5, MovieLens 1)")
-    parser.add_argument("--out", type=Path, default=PAPERS, help="folder (default docs/papers)")
     return parser.parse_args(arguments)
 
 

@@ -10,23 +10,11 @@ of incoherence mu_0. Drawn is the largest |u-bar|_inf / |u-bar|_2 of 2000 draws 
 on the sphere or equal to a component, beside sqrt(mu_0 k log(d) / d), the rate of the lemma.
 """
 
-import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from figure_files import (
-    COLOURS,
-    MARKERS,
-    PAPERS,
-    log_ticks,
-    new_figure,
-    print_table,
-    progress,
-    styled,
-    write_figure,
-)
+from figure_files import COLOURS, MARKERS, figure_parser, log_ticks, new_figure, present, progress
 from fitted_rates import log_slope
 from incoherent_components import incoherent_components
 from numpy.typing import NDArray
@@ -45,22 +33,13 @@ Floats = NDArray[np.float64]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parse_arguments(arguments)
+    options = figure_parser(__doc__, "few draws").parse_args(arguments)
     draws = 50 if options.quick else DRAWS
     rows = [row for s in progress(SETTINGS, "lemma E.1") for row in ratios(*s, draws)]
-    with styled():
-        figure = draw(rows)
-    files = write_figure(figure, rows, options.out, NAME)
-    print_table("Lemma E.1: largest ratio over its rate", constants(rows))
-    print("\nWritten:", *(f"\n  {file}" for file in files))
+    present(
+        draw, rows, options.out, NAME, "Lemma E.1: largest ratio over its rate", constants(rows)
+    )
     return 0
-
-
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few draws")
-    parser.add_argument("--out", type=Path, default=PAPERS, help="folder (default docs/papers)")
-    return parser.parse_args(arguments)
 
 
 def ratios(d: int, k: int, mu0: int, draws: int) -> list[dict[str, Any]]:

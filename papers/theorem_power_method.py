@@ -12,24 +12,12 @@ noise. Right: equal weights, and the noise at which half of 20 trials miss a com
 2 to 16. L = 3 k ln k + 3 starts, at most R = 60 steps.
 """
 
-import argparse
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from figure_files import (
-    COLOURS,
-    MARKERS,
-    PAPERS,
-    log_ticks,
-    new_figure,
-    print_table,
-    progress,
-    styled,
-    write_figure,
-)
+from figure_files import COLOURS, MARKERS, figure_parser, log_ticks, new_figure, present, progress
 from figure_wang_anandkumar import gaussian_noise
 from fitted_rates import half_point, log_slope, slope_over_trials
 from numpy.typing import NDArray
@@ -50,7 +38,7 @@ RAMP = ("#7fb8dd", "#3d8fc4", "#0b2c52")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parse_arguments(arguments)
+    options = figure_parser(__doc__, "small dimensions, few trials").parse_args(arguments)
     trials = 3 if options.quick else 20
     dimensions, ranks = ((15, 30), (2, 4)) if options.quick else ((25, 50, 100), (2, 4, 8, 16))
     tasks = [("error", d, len(WEIGHTS)) for d in dimensions]
@@ -58,19 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: list[dict[str, Any]] = []
     for part, d, k in progress(tasks, "theorem 2.2"):
         rows += errors(d, trials) if part == "error" else failures(d, k, trials)
-    with styled():
-        figure = draw(rows)
-    files = write_figure(figure, rows, options.out, NAME)
-    print_table("Rates of Theorem 2.2", rates(rows))
-    print("\nWritten:", *(f"\n  {file}" for file in files))
+    present(draw, rows, options.out, NAME, "Rates of Theorem 2.2", rates(rows))
     return 0
-
-
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small dimensions, few trials")
-    parser.add_argument("--out", type=Path, default=PAPERS, help="folder (default docs/papers)")
-    return parser.parse_args(arguments)
 
 
 # ------------------------------------------------------------------ the work

@@ -14,23 +14,12 @@ scales as 1 / epsilon: with weights ten times as large, a tenth of each epsilon 
 the epsilon that the same noise really gives, by exact composition.
 """
 
-import argparse
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from figure_files import (
-    COLOURS,
-    PAPERS,
-    log_ticks,
-    new_figure,
-    print_table,
-    progress,
-    styled,
-    write_figure,
-)
+from figure_files import COLOURS, figure_parser, log_ticks, new_figure, present, progress
 from figure_wang_anandkumar import gaussian_noise
 from fitted_rates import half_point, log_slope
 from incoherent_components import incoherent_components
@@ -58,23 +47,14 @@ METHODS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parse_arguments(arguments)
+    options = figure_parser(__doc__, "small dimensions, few trials").parse_args(arguments)
     trials = 4 if options.quick else TRIALS
     tasks = settings(options.quick)
     rows = [row for s in progress(tasks, "theorem 4.2") for row in successes(s, trials)]
-    with styled():
-        figure = draw(rows)
-    files = write_figure(figure, rows, options.out, NAME)
-    print_table("Theorem 4.2: exponents of the epsilon needed", rates(rows))
-    print("\nWritten:", *(f"\n  {file}" for file in files))
+    present(
+        draw, rows, options.out, NAME, "Theorem 4.2: exponents of the epsilon needed", rates(rows)
+    )
     return 0
-
-
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small dimensions, few trials")
-    parser.add_argument("--out", type=Path, default=PAPERS, help="folder (default docs/papers)")
-    return parser.parse_args(arguments)
 
 
 def settings(quick: bool) -> list[Setting]:

@@ -15,27 +15,16 @@ perturbations against d. Medians of 6 runs (3 below). delta = 1e-6; run s has no
 nothing measured here is private.
 """
 
-import argparse
 import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from decarolis_claims import CONFIGURATIONS, claims, curve, rates
-from figure_files import (
-    COLOURS,
-    PAPERS,
-    log_ticks,
-    new_figure,
-    print_table,
-    progress,
-    styled,
-    write_figure,
-)
+from figure_files import COLOURS, figure_parser, log_ticks, new_figure, present, progress
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
@@ -68,23 +57,14 @@ Floats = NDArray[np.float64]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parse_arguments(arguments)
+    options = figure_parser(__doc__, "a fiftieth of the documents").parse_args(arguments)
     shrink = 50 if options.quick else 1
     tasks = settings(options.quick)
     rows = [row for task in progress(tasks, "theorems 10 to 16") for row in fits(*task, shrink)]
-    with styled():
-        figure = draw(rows)
-    files = write_figure(figure, rows, options.out, NAME)
-    print_table("Rates of loss, configurations as published", rates(rows))
-    print("\nWritten:", *(f"\n  {file}" for file in files))
+    present(
+        draw, rows, options.out, NAME, "Rates of loss, configurations as published", rates(rows)
+    )
     return 0
-
-
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a fiftieth of the documents")
-    parser.add_argument("--out", type=Path, default=PAPERS, help="folder (default docs/papers)")
-    return parser.parse_args(arguments)
 
 
 def settings(quick: bool) -> list[tuple[Any, ...]]:

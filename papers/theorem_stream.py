@@ -17,21 +17,10 @@ peak beside a batch of 50 samples.
 import argparse
 import tracemalloc
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from figure_files import (
-    COLOURS,
-    MARKERS,
-    PAPERS,
-    log_ticks,
-    new_figure,
-    print_table,
-    progress,
-    styled,
-    write_figure,
-)
+from figure_files import COLOURS, MARKERS, figure_parser, log_ticks, new_figure, present, progress
 from fitted_rates import half_point, log_slope, slope_over_trials
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
@@ -64,19 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
          "peak_numbers": peak_memory(d)}
         for d in widths
     ]  # fmt: skip
-    with styled():
-        figure = draw(rows)
-    files = write_figure(figure, rows, options.out, NAME)
-    print_table("Rates of Theorem 3.1", rates(rows))
-    print("\nWritten:", *(f"\n  {file}" for file in files))
+    present(draw, rows, options.out, NAME, "Rates of Theorem 3.1", rates(rows))
     return 0
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small dimensions, few trials")
+    parser = figure_parser(__doc__, "small dimensions, few trials")
     parser.add_argument("--trials", type=int, help="trials per setting (default 12)")
-    parser.add_argument("--out", type=Path, default=PAPERS, help="folder (default docs/papers)")
     return parser.parse_args(arguments)
 
 

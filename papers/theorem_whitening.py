@@ -12,24 +12,12 @@ quantile at .9, the proposition's probability, of the spectral distance of proje
 smallest |E| at which that quantile is 1/2.
 """
 
-import argparse
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from figure_files import (
-    COLOURS,
-    MARKERS,
-    PAPERS,
-    log_ticks,
-    new_figure,
-    print_table,
-    progress,
-    styled,
-    write_figure,
-)
+from figure_files import COLOURS, MARKERS, figure_parser, log_ticks, new_figure, present, progress
 from fitted_rates import log_slope
 from numpy.typing import NDArray
 from verdicts import Claim, closeness, graded, plus_minus, short
@@ -52,7 +40,7 @@ RAMP = ("#a9cfe8", "#7fb8dd", "#3d8fc4", "#0b2c52")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parse_arguments(arguments)
+    options = figure_parser(__doc__, "small dimensions, few trials").parse_args(arguments)
     dimensions = (8, 16) if options.quick else (16, 32, 64, 128)
     n_noises, n_thetas = (2, 20) if options.quick else (10, 200)
     tasks = [(d, trial) for d in dimensions for trial in range(n_noises)]
@@ -61,19 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for d, trial in progress(tasks, "proposition B.1")
         for row in distances(d, trial, n_thetas)
     ]
-    with styled():
-        figure = draw(rows)
-    files = write_figure(figure, rows, options.out, NAME)
-    print_table("Rates of Proposition B.1", rates(rows))
-    print("\nWritten:", *(f"\n  {file}" for file in files))
+    present(draw, rows, options.out, NAME, "Rates of Proposition B.1", rates(rows))
     return 0
-
-
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small dimensions, few trials")
-    parser.add_argument("--out", type=Path, default=PAPERS, help="folder (default docs/papers)")
-    return parser.parse_args(arguments)
 
 
 # ------------------------------------------------------------------ the work
