@@ -166,6 +166,10 @@ class _ThirdMoments:
         norms = np.sqrt(squares * (squares**2 + (self.residual_weight * distances) ** 2))
         return chunk.units.means(norms)
 
+    def _unit_norms(self, chunk: SampleChunk) -> Floats:
+        """The same of projections that nothing else is asked of."""
+        return self._norms(chunk, *self._seen(chunk))
+
 
 @dataclass(frozen=True, eq=False)
 class ThirdMomentHistogram(_ThirdMoments):
@@ -184,8 +188,7 @@ class ThirdMomentHistogram(_ThirdMoments):
     def total(self, chunk: SampleChunk) -> Floats:
         """Counts per bin."""
         n_bins = len(self.edges) - 1
-        norms = self._norms(chunk, *self._seen(chunk))
-        bins = np.searchsorted(self.edges, norms, side="left") - 1
+        bins = np.searchsorted(self.edges, self._unit_norms(chunk), side="left") - 1
         return np.bincount(np.clip(bins, 0, n_bins - 1), minlength=n_bins).astype(np.float64)
 
 
