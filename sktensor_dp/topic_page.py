@@ -126,17 +126,17 @@ def _headline(
     title: str, reports: Mapping[str, PrivacyReport], total: tuple[float, float], n_topics: int
 ) -> str:
     report = next(iter(reports.values()))
-    unit = escape(report.unit)
-    number = f"The number of {unit}s is public; what each of them says"
+    unit, units = escape(report.unit), _several(report.unit)
+    number = f"The number of {units} is public; what each of them says"
     if report.neighbours == "add_remove":
-        number = f"The number of {unit}s was counted with noise; whether any {unit} is among them"
+        number = f"The number of {units} was counted with noise; whether any {unit} is among them"
     made = (
-        f"{n_topics} topics learned from {report.n_units:,} {unit}s. {number} is protected as "
+        f"{n_topics} topics learned from {report.n_units:,} {units}. {number} is protected as "
         "stated below."
     )
     problem = _why_not_private(reports, total)
     if problem:
-        made = f"{n_topics} topics learned from {report.n_units:,} {unit}s."
+        made = f"{n_topics} topics learned from {report.n_units:,} {units}."
         box = f'<p class="box alarm"><strong>Not private.</strong> {escape(problem)}</p>'
     else:
         box = f'<div class="box">{_guarantee(report, total)}</div>'
@@ -281,20 +281,30 @@ def _release_row(step: str, row: ReleaseRecord, share: float | None) -> str:
     )
 
 
+def _several(unit: str) -> str:
+    """Name of several units, escaped."""
+    one = "group of "
+    return escape(f"groups of {unit.removeprefix(one)}" if unit.startswith(one) else f"{unit}s")
+
+
 def _protection_section(reports: Mapping[str, PrivacyReport], total: tuple[float, float]) -> str:
     if _why_not_private(reports, total):
         return ""
-    unit = escape(next(iter(reports.values())).unit)
+    report = next(iter(reports.values()))
+    unit, units = escape(report.unit), _several(report.unit)
+    public = "The settings of the run: they are public."
+    if report.neighbours != "add_remove":
+        public = f"The number of {units} and the settings of the run: they are public."
     return f"""<section class="columns"><div><h2>What is protected</h2><ul>
 <li>Every single {unit}: whether it says one thing or any other.</li>
 <li>To the extent that ε and δ state, against anybody, whatever else they know.</li>
 <li>In everything on this page: word list, topics, weights, charts.</li></ul></div>
 <div><h2>What is not</h2><ul>
-<li>The number of {unit}s and the settings of the run: they are public.</li>
-<li>A person behind several {unit}s: for m of them, ε grows to m ε, and δ by more.</li>
+<li>{public}</li>
+<li>A person behind several {units}: for m of them, ε grows to m ε, and δ by more.</li>
 <li>What holds for the collection as a whole: showing that is the purpose.</li>
 <li>The input itself, its other copies, and how long the run took.</li>
-<li>Further runs on the same {unit}s: each costs anew, and costs add up.</li></ul></div>
+<li>Further runs on the same {units}: each costs anew, and costs add up.</li></ul></div>
 </section>"""
 
 

@@ -171,3 +171,16 @@ def test_empty_arguments_are_named(tmp_path, name, empty):
     with pytest.raises(ValueError, match=name):
         write(tmp_path, **{name: empty})
     assert not (tmp_path / "page.html").exists()
+
+
+def test_groups_and_units_that_come_and_go_are_told_as_such(tmp_path):
+    of_groups = report(unit="group of documents")
+    words = write(tmp_path, reports={"counts": of_groups, "topics": of_groups}).words
+    assert "from 12,345 groups of documents" in words
+    assert "documentss" not in words
+    assert (
+        "The number of groups of documents and the settings of the run: they are public." in words
+    )
+    counted = report(neighbours="add_remove")
+    words = write(tmp_path, reports={"counts": counted, "topics": counted}).words
+    assert "and the settings of the run: they are public" not in words
