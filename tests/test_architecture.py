@@ -86,6 +86,7 @@ CORE: dict[str, tuple[str, ...]] = {
     ),
     "releases": ("privacy", "statistics", "tensor"),
     "curator": ("privacy", "statistics"),
+    "sources": ("privacy.sources", "statistics"),
     "curators": ("privacy.curator", "privacy.curators", "privacy.plan", "statistics", "tensor"),
 }
 # What the rooms above see of the core: never a mechanism, the noise, or the catalogue.
@@ -99,6 +100,7 @@ COUNTER = (
     "privacy.plan",
     "privacy.report",
     "privacy.selection",
+    "privacy.sources",
 )
 # Outside the boundary: what papers print, and the commands that show ledgers and statements.
 BESIDE = {

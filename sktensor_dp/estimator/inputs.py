@@ -91,7 +91,7 @@ def check_source(
     source: Iterable[Any], n_samples: Any, n_features: Any, neighbours: str = "replace_one"
 ) -> None:
     """Refuse a source of chunks that can be read once, or whose sizes are not as they must be."""
-    if iter(source) is source:
+    if not hasattr(source, "sum") and iter(source) is source:
         raise TypeError(
             f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
             f"got a {type(source).__name__}, which can be read once."

@@ -15,18 +15,18 @@ from sktensor_dp.estimator.grouped_rows import (
     checked_groups,
     row_choice,
 )
-from sktensor_dp.estimator.inputs import Numeric, check_source
+from sktensor_dp.estimator.inputs import check_source
 from sktensor_dp.estimator.parameters import check_sizes
-from sktensor_dp.power_method.inputs import random_batches, symmetric_tensor
+from sktensor_dp.power_method.inputs import random_batches
 from sktensor_dp.power_method.parameters import PERTURBATIONS, reads_batches
-from sktensor_dp.power_method.released import ReleasedComponents
 from sktensor_dp.power_method.saved import SAVED_COMPONENTS
+from sktensor_dp.power_method.whole_tensor import TensorFits
 from sktensor_dp.statistics.regrouping import split_chunk
 
 __all__ = ["PrivateTensorPowerMethod"]
 
 
-class PrivateTensorPowerMethod(ReleasedComponents):
+class PrivateTensorPowerMethod(TensorFits):
     """Components of the third moment of data, found from private releases.
 
     A symmetric tensor ``sum_j w_j v_j (x) v_j (x) v_j`` with orthonormal or whitened
@@ -261,13 +261,7 @@ class PrivateTensorPowerMethod(ReleasedComponents):
             If the accountant has too little left.
         """
         self._check_combination(PERTURBATIONS, "fit_chunks")
-        streams = self.perturbation == "stream" or (
-            self.perturbation == "auto"
-            and n_samples is None
-            and self.moment == "raw"
-            and self.neighbours == "replace_one"
-        )
-        if streams:
+        if self._is_stream(source, n_samples):
             self._refuse_positions("perturbation='stream'")
             witness = self._witness()
             batches = (
@@ -277,7 +271,7 @@ class PrivateTensorPowerMethod(ReleasedComponents):
             return self._fit_stream(batches, witness, self.max_batches_per_group)
         check_source(source, n_samples, n_features, self.neighbours)
         assert n_features is not None
-        chunks = self._as_chunks(Numeric(source), n_samples, n_features)
+        chunks = self._as_chunks(source, n_samples, n_features)
         return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
 
     @available_if(reads_batches)
@@ -335,41 +329,6 @@ class PrivateTensorPowerMethod(ReleasedComponents):
         check_same_batches(stream.max_batches, most)
         batch, report = self._batch(self, X, groups, first=False), self.privacy_report_
         return self._live(self._planned_batch(batch, stream, columns_of(self), report, most))
-
-    def fit_tensor(self, T: ArrayLike, **unsupported: Any) -> "PrivateTensorPowerMethod":
-        """Decompose a symmetric tensor whose entries are private.
-
-        Parameters
-        ----------
-        T : array-like of shape (d, d, d)
-            Symmetric tensor.
-        **unsupported : object
-            Refused: the units are entries, of which ``groups`` make no persons.
-
-        Returns
-        -------
-        self : PrivateTensorPowerMethod
-            The fitted model.
-
-        Raises
-        ------
-        TypeError
-            If an argument is not supported.
-        ValueError
-            If a parameter is wrong, or `T` is not a symmetric cube of finite numbers;
-            no budget is spent.
-
-        Notes
-        -----
-        Protects one entry of a given tensor (and its permutations), by Algorithm 3 of
-        Wang & Anandkumar: not a person behind many entries.
-        """
-        check_arguments(self, unsupported, "fit_tensor")
-        self._check_combination(("auto", "iteration"), "fit_tensor")
-        self._refuse_positions("fit_tensor", "a tensor has all of its entries, in a public shape")
-        if self.moment != "raw":
-            raise ValueError(f"fit_tensor needs moment='raw', got {self.moment!r}.")
-        return self._live(self._planned_tensor(symmetric_tensor(T, self._bound())))
 
     def forecast(self, n_samples: int, n_features: int) -> Forecast:
         """Say what a fit would release and how well, from public numbers.

@@ -30,7 +30,7 @@ from sktensor_dp.estimator.grouped_rows import (
     row_choice,
 )
 from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.inputs import checked_table
+from sktensor_dp.estimator.inputs import Numeric, checked_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.power_method.forecast import forecast_moments
 from sktensor_dp.power_method.plan import AFTER_RELEASE, MomentPlan, check_moments_fit, plan_moments
@@ -162,6 +162,19 @@ class ComponentParameters(PrivateEstimatorMixin):
                 "the public Euclidean norm that rows are scaled down to."
             )
 
+    def _is_stream(self, source: Any, n_samples: int | None) -> bool:
+        """Whether each chunk of a source is a batch of a stream."""
+        apart = hasattr(source, "sum")
+        if self.perturbation == "stream" and apart:
+            raise TypeError(
+                "source must be an iterable of batches for perturbation='stream', got a "
+                f"{type(source).__name__}, whose parts add up elsewhere."
+            )
+        if self.perturbation != "auto":
+            return self.perturbation == "stream"
+        public = n_samples is None and self.neighbours == "replace_one"
+        return public and not apart and self.moment == "raw"
+
     def _radius(self) -> float:
         assert self.data_norm is not None
         return float(self.data_norm)
@@ -219,7 +232,7 @@ class ComponentParameters(PrivateEstimatorMixin):
     ) -> CountChunks | SampleChunks:
         kind = CountChunks if self.moment == "single_topic" else SampleChunks
         choice = row_choice(self.max_rows_per_group)
-        return kind(X, n_samples, n_features, groups=groups, choice=choice)
+        return kind(X, n_samples, n_features, groups=groups, choice=choice, prepared=Numeric)
 
     def _planned_fit(
         self, chunks: CountChunks | SampleChunks, columns: Mapping[str, Any]

@@ -2,8 +2,7 @@
 
 import math
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
@@ -18,8 +17,8 @@ from sktensor_dp.privacy.partition_selection import PartitionQuery, PartitionSel
 from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord, several_batches
-from sktensor_dp.statistics.query import Chunks, Query, sensitivity
-from sktensor_dp.statistics.sums import AccurateSum, excess
+from sktensor_dp.statistics.query import Chunks, Product, Query, Source, Summand, sensitivity
+from sktensor_dp.statistics.sums import excess, sum_over_chunks
 from sktensor_dp.statistics.unit_count import UnitCount
 
 __all__ = ["LARGEST_COUNT", "DataCurator", "Noisy", "checked_sensitivity"]
@@ -57,7 +56,7 @@ class DataCurator:
 
     def __init__(
         self,
-        chunks: Chunks,
+        chunks: Chunks | Source,
         plan: ReleasePlan,
         *,
         spender: str,
@@ -73,7 +72,7 @@ class DataCurator:
         # What sums are divided by, and at least how many terms they have. A private number is
         # in neither: only a count is released before there is another one.
         self.n_units = self._most_units = 1 if neighbours == "add_remove" else chunks.n_units
-        self._chunks: Chunks | None = chunks
+        self._chunks: Chunks | Source | None = chunks
         self._take(plan)
         self._records: list[ReleaseRecord] = []
         self._residuals: dict[str, None] = {}
@@ -143,15 +142,13 @@ class DataCurator:
         # Only under `epsilon=inf`: the products are computed from the data, which is faster than
         # forming the matrix, and only while the curator is open.
         self._admit_exact(name, query)
-        return lambda V: self._mean(lambda chunk: query.product(chunk, V))
+        return lambda V: self._mean(Product(query, V))
 
     def release_partitions(self, name: str, query: PartitionQuery) -> tuple[list[str], Floats]:
         """Answer a query for totals whose keys are private too."""
         mechanism, cost = self._admit(name, query, PartitionSelection)
-        totals: Counter[str] = Counter()
-        for chunk in self._read():
-            totals.update(query.total(chunk))
-        return mechanism.release(totals, self._records[-1].sensitivity, cost, self._noise, query)
+        totals, sensitivity = self._sum(query), self._records[-1].sensitivity
+        return mechanism.release(totals, sensitivity, cost, self._noise, query)
 
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
         """Return the report on what was released under the whole plan's cost."""
@@ -209,7 +206,7 @@ class DataCurator:
         sensitivity = self._records[-1].sensitivity
         # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
         with np.errstate(all="ignore"):
-            value = self._mean(query.total)
+            value = self._mean(query)
             if math.isinf(mechanism.strength(cost)):
                 return value
             # Queries keep contributions finite. Were one not, an error would tell, and NaN would
@@ -218,20 +215,21 @@ class DataCurator:
                 np.nan_to_num(value, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
             return mechanism.release(value, sensitivity, cost, self._noise, query)
 
-    def _read(self) -> Iterator[Any]:
+    def _read(self) -> Any:
         if self._chunks is None:
             raise RuntimeError("the curator is closed: its data has been dropped.")
-        return iter(self._chunks)
+        return self._chunks
 
-    def _mean(self, total: Callable[[Any], Floats]) -> Floats:
-        # The parts are the curator's own: adding in place saves a copy.
-        chunks, result, empty = self._read(), AccurateSum(), True
-        for chunk in chunks:
-            result.add(total(chunk))
-            empty = False
-        if empty:
-            raise ValueError("the source of chunks yielded none.")
-        mean = result.value()
+    def _sum(self, query: Any) -> Any:
+        # A source adds up where its parts lie; chunks lie in this process.
+        data = self._read()
+        if hasattr(data, "sum"):
+            return data.sum(query)
+        return sum_over_chunks(data, query)
+
+    def _mean(self, query: Summand) -> Floats:
+        # The sum is the curator's own: dividing in place saves a copy.
+        mean: Floats = self._sum(query)
         mean /= self.n_units
         return mean
 

@@ -245,7 +245,7 @@ class PrivateSpectralLDA(ReleasedTopics):
         check_source(source, n_samples, n_features, self.neighbours)
         assert n_features is not None
         choice = row_choice(self.max_rows_per_group)
-        chunks = CountChunks(Numeric(source), n_samples, n_features, choice=choice)
+        chunks = CountChunks(source, n_samples, n_features, choice=choice, prepared=Numeric)
         return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
 
     @available_if(keeps_places)

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.reading import read
-from sktensor_dp.statistics.row_chunks import RowChunks
+from sktensor_dp.statistics.row_chunks import RowChunks, RowReader
 from sktensor_dp.statistics.unit_words import UnitWords
 from sktensor_dp.statistics.units import Units
 
@@ -144,6 +145,9 @@ class CountChunks(RowChunks[CountChunk]):
                 part for chunk in self._whole for part in other._cut(chunk.X, chunk.units)
             ]
         return other
+
+    def _reader(self) -> RowReader:
+        return replace(super()._reader(), joins=self._joins)
 
     def _cut(self, X: sp.csr_matrix, units: Units) -> list[CountChunk]:
         if self._joins:

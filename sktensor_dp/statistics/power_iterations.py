@@ -15,7 +15,7 @@ from sktensor_dp.statistics.sums import sum_over_rows
 from sktensor_dp.tensor.oracle import HALVED_FROM, Oracle
 from sktensor_dp.tensor.sketched import Pairs
 
-__all__ = ["PowerIterations", "TensorChunk", "TensorPowerIterations"]
+__all__ = ["PowerIterations", "TensorChunk", "TensorPairs", "TensorPowerIterations"]
 
 Floats = NDArray[np.float64]
 
@@ -162,8 +162,15 @@ class TensorPowerIterations:
         """Answers to all starts at once."""
         return chunk.oracle(self.starts)
 
-    def pairs(self, chunk: TensorChunk) -> Floats:
-        """``T(I, u, v)`` of all pairs of starts; only where there is no noise."""
+
+@dataclass(frozen=True, eq=False)
+class TensorPairs:
+    """``T(I, u, v)`` of all pairs of starts; only where there is no noise."""
+
+    starts: Floats
+
+    def total(self, chunk: TensorChunk) -> Floats:
+        """Answers to all pairs at once."""
         if chunk.pairs is None:
             raise ValueError("the chunk does not say what pairs of starts have.")
         return chunk.pairs(self.starts)

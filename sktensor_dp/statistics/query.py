@@ -1,14 +1,22 @@
 """What every query over raw data has to say about itself."""
 
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Chunks", "Query", "sensitivity"]
+__all__ = ["Chunks", "Product", "Query", "Source", "Summand", "sensitivity"]
 
 
-class Query(Protocol):
+class Summand(Protocol):
+    """What is summed over chunks."""
+
+    def total(self, chunk: Any) -> NDArray[np.float64]:
+        """Sum of the contributions of the units in a chunk."""
+
+
+class Query(Summand, Protocol):
     """A sum over units of contributions with a proved bound."""
 
     # The parameters of a query are public. Its answer on a chunk is the sum of the units'
@@ -16,9 +24,6 @@ class Query(Protocol):
     # how far replacing one unit can move the sum over all chunks. Where units may come and go, the
     # query bounds the norm of a contribution too, by `l2_contribution` and `l1_contribution`: how
     # far one unit more or less can move the sum.
-
-    def total(self, chunk: Any) -> NDArray[np.float64]:
-        """Sum of the contributions of the units in a chunk."""
 
     @property
     def l2_sensitivity(self) -> float:
@@ -38,6 +43,31 @@ class Chunks(Protocol):
 
     def __iter__(self) -> Any:
         """Yield the chunks, in the form their queries expect."""
+
+
+class Source(Protocol):
+    """Raw data that lies wherever it lies, and adds up there."""
+
+    @property
+    def n_units(self) -> int:
+        """Number of units; for the curator alone where it is private."""
+
+    def sum(self, query: Any) -> Any:
+        """Sum over all units of their contributions to a query, each counted once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """``total(chunk) @ V`` of a query that multiplies without forming its matrix."""
+
+    # Asked for under `epsilon=inf` alone, in the place of a query that was admitted.
+
+    query: Any
+    V: NDArray[np.float64]
+
+    def total(self, chunk: Any) -> NDArray[np.float64]:
+        """The product."""
+        return np.asarray(self.query.product(chunk, self.V))
 
 
 def sensitivity(query: Any, norm: Literal["l1", "l2"], neighbours: str) -> float:

@@ -1,21 +1,24 @@
 """Rows of units, as the custodian reads them: at once or chunk by chunk, several times."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.statistics.partial_sums import PartialQuery
 from sktensor_dp.statistics.reading import read_each
 from sktensor_dp.statistics.regrouping import MIXED, GroupTable, Waiting, split_chunk
-from sktensor_dp.statistics.sums import UNITS_AT_ONCE
+from sktensor_dp.statistics.sums import UNITS_AT_ONCE, sum_over_chunks
 from sktensor_dp.statistics.units import RowChoice, Units, as_labels, in_order, kept_rows
 
-__all__ = ["RowChunks", "rows_of"]
+__all__ = ["RowChunks", "RowReader", "rows_of"]
 
 Integers = NDArray[np.intp]
 Chunk = TypeVar("Chunk")
+Prepared = Callable[[Iterable[Any]], Iterable[Any]]
 
 
 def rows_of(X: Any, rows: slice) -> Any:
@@ -51,9 +54,10 @@ class RowChunks(Generic[Chunk]):
 
     Parameters
     ----------
-    source : matrix or iterable
+    source : matrix, iterable or PartitionedSource
         Validated rows, or chunks of rows as the caller has them: pairs of rows and labels
-        where units have several rows.
+        where units have several rows. With a method ``sum``: partitions that lie elsewhere
+        and add up there; they are read for releases alone.
     n_units : int or None
         As announced; None where it is private, and nothing is held against it.
     n_features : int
@@ -62,6 +66,8 @@ class RowChunks(Generic[Chunk]):
         Validated labels of rows that are passed as one matrix.
     choice : tuple, optional
         How many rows of a unit are read at most, and random keys to choose by.
+    prepared : callable, optional
+        What becomes of an iterable of chunks of the caller's before they are read.
     """
 
     # Chunks are cut where they hold more than 2**14 rows, so that sums over the rows of one stay
@@ -77,6 +83,7 @@ class RowChunks(Generic[Chunk]):
         *,
         groups: NDArray[Any] | None = None,
         choice: RowChoice | None = None,
+        prepared: Prepared | None = None,
     ) -> None:
         self._announced_units = n_units
         self.n_units = n_units or 0
@@ -86,8 +93,14 @@ class RowChunks(Generic[Chunk]):
         self._whole: list[Chunk] | None = None
         self._source: Iterable[Any] = ()
         self._table: GroupTable | None = None
+        self._partitions: Any = None
+        self._prepared = prepared
         if not (sp.issparse(source) or isinstance(source, np.ndarray)):
-            self._source = source
+            if hasattr(source, "sum"):
+                self._partitions = source
+                self._labelled = bool(getattr(source, "grouped", False))
+            else:
+                self._source = source if prepared is None else prepared(source)
         elif groups is None:
             self._whole = self._cut(source, Units.single(source.shape[0]))
         else:
@@ -111,7 +124,25 @@ class RowChunks(Generic[Chunk]):
     @property
     def announced(self) -> bool:
         """Whether only reading shows that chunks are what was announced."""
-        return self._whole is None
+        return self._whole is None and self._partitions is None
+
+    def sum(self, query: Any) -> Any:
+        """Sum over all units of their contributions to a query."""
+        if self._partitions is None:
+            return sum_over_chunks(self, query)
+        partial = self._partitions.sum(PartialQuery(query, self._reader()))
+        value = partial.value()
+        self._check_number(partial.n_units)
+        return value
+
+    def _reader(self) -> "RowReader":
+        return RowReader(type(self), self.n_features, self._choice, self._prepared, self._labelled)
+
+    def _check_number(self, seen: int) -> None:
+        """Refuse another number of units than was announced."""
+        if self._announced_units is not None and seen != self._announced_units:
+            noun = "groups" if self.grouped else self.noun
+            raise ValueError(f"The chunks have {seen} {noun} in all; n_samples is {self.n_units}.")
 
     def __iter__(self) -> Iterator[Chunk]:
         if self._whole is not None:
@@ -121,9 +152,7 @@ class RowChunks(Generic[Chunk]):
         for X, units in self._read():
             seen += units.n
             yield from self._cut(X, units)
-        if self._announced_units is not None and seen != self._announced_units:
-            noun = "groups" if self._table is not None else self.noun
-            raise ValueError(f"The chunks have {seen} {noun} in all; n_samples is {self.n_units}.")
+        self._check_number(seen)
 
     def _cut(self, X: Any, units: Units) -> list[Chunk]:
         return [self._chunk(*part) for part in _parts(X, units)]
@@ -165,3 +194,26 @@ class RowChunks(Generic[Chunk]):
                     "source must yield a chunk, which may have no rows; it yielded none."
                 )
             yield rows, Units.single(0)
+
+
+@dataclass(frozen=True, eq=False)
+class RowReader:
+    """How rows of a partition become chunks; of public numbers alone."""
+
+    kind: type[RowChunks[Any]]
+    n_features: int
+    choice: RowChoice | None
+    prepared: Prepared | None
+    grouped: bool
+    joins: bool = False
+
+    def __call__(self, partition: Any) -> Iterator[Any]:
+        """Chunks of a partition, with the whole of its units."""
+        chunks: Any = self.kind(
+            [partition], None, self.n_features, choice=self.choice, prepared=self.prepared
+        )
+        chunks = chunks.joined() if self.joins else chunks
+        yield from chunks
+        # Rows without labels would be units of their own, which is another guarantee.
+        if chunks.grouped != self.grouped:
+            raise ValueError(MIXED)

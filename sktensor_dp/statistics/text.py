@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.reading import call_foreign
+from sktensor_dp.statistics.sums import KeyedSum
 from sktensor_dp.statistics.units import RowChoice, in_order, kept_rows
 
 __all__ = ["DocumentFrequencies", "TextChunks"]
@@ -88,6 +89,8 @@ class DocumentFrequencies:
     # words instead of scattering. The choice looks at nothing but the document.
 
     max_words_per_document: int
+
+    sums = KeyedSum
 
     def __post_init__(self) -> None:
         number = self.max_words_per_document

@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import DataCurator, Noisy
-from sktensor_dp.statistics.power_iterations import PowerIterations, TensorPowerIterations
+from sktensor_dp.statistics.power_iterations import (
+    PowerIterations,
+    TensorPairs,
+    TensorPowerIterations,
+)
 from sktensor_dp.statistics.sample_moments import (
     LiftedBall,
     ProjectedThirdMoments,
@@ -143,4 +147,4 @@ class TensorCurator(DataCurator):
         # Only under `epsilon=inf`: noise and its bound are those of equal starts.
         query = TensorPowerIterations(basis, self._bound)
         self._admit_exact("tensor_power_iterations", query)
-        return self._mean(query.pairs)
+        return self._mean(TensorPairs(basis))

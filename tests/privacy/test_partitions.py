@@ -1,0 +1,302 @@
+"""Sums over partitions that lie apart are those of one process, and errors show no data."""
+
+import pickle
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from small_corpora import INF, tiny
+from threadpoolctl import threadpool_info
+
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivacyLeakWarning,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    unsafe_seeded_noise,
+)
+from sktensor_dp.privacy.sources import PartialQuery, PartitionedSource, ThreadedPartitions
+from sktensor_dp.statistics.counts import CountChunks
+from sktensor_dp.statistics.moments import WordFrequencies
+from sktensor_dp.statistics.norms import Clip, CountNorm
+from sktensor_dp.statistics.partial_sums import OneThread
+from sktensor_dp.statistics.sums import AccurateSum, KeyedSum
+
+PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
+SECRET = 987654321
+N, D = 600, 7
+CUTS = (0, 90, 91, 91, 350, N)
+
+pytestmark = tiny
+
+
+class Apart:
+    """Partitions whose queries and sums travel as bytes, merged in pairs from the far end."""
+
+    def __init__(self, parts: list[Any], *, grouped: bool = False) -> None:
+        self.parts, self.grouped, self.n_asked = parts, grouped, 0
+
+    def sum(self, query: PartialQuery) -> Any:
+        self.n_asked += 1
+        sent = pickle.dumps(query)
+        sums = [pickle.dumps(pickle.loads(sent)(part)) for part in self.parts]
+        merged = query.merge([pickle.loads(sums[-1])])
+        for other in reversed(sums[:-1]):
+            merged = query.merge([pickle.loads(other), merged])
+        return merged
+
+
+def documents(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).poisson(1.0, (N, D))
+
+
+def parts_of(X: Any) -> list[Any]:
+    return [X[first:last] for first, last in pairwise(CUTS)]
+
+
+def topics(**parameters: Any) -> PrivateSpectralLDA:
+    return PrivateSpectralLDA(2, n_refinements=2, random_state=0, **parameters)
+
+
+def fitted(model: Any, source: Any, n: int | None = N, seed: int = 0) -> Any:
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
+        return model.fit_chunks(source, n_samples=n, n_features=D)
+
+
+@pytest.mark.parametrize("matrix", [np.asarray, sp.csr_matrix, sp.csc_array])
+def test_threads_give_the_digits_of_one(matrix, seed):
+    parts = [matrix(part) for part in parts_of(documents(seed))]
+    one = fitted(topics(), parts).components_
+    np.testing.assert_array_equal(fitted(topics(), ThreadedPartitions(parts, 2)).components_, one)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, INF])
+def test_sums_that_travel_agree(epsilon, seed):
+    """Digits of sums differ by roundings, which noise on a grid hides or moves by a step of it."""
+    parts = parts_of(documents(seed))
+    one, apart = (fitted(topics(epsilon=epsilon), s) for s in (parts, Apart(parts)))
+    # A step is 2**-20 of a deviation at most; eps = inf has roundings alone.
+    np.testing.assert_allclose(apart.components_, one.components_, atol=1e-5)
+    again = fitted(topics(epsilon=epsilon), Apart(parts))
+    np.testing.assert_array_equal(again.components_, apart.components_)
+
+
+@pytest.mark.parametrize("perturbation", ["whitened_tensor", "moment_tensor", "iteration"])
+def test_samples_that_travel_agree(perturbation, seed):
+    X = np.random.default_rng(seed).standard_normal((N, D)) + 1
+    model = PrivateTensorPowerMethod(
+        2, data_norm=4.0, perturbation=perturbation, max_iter=2, epsilon=50.0, random_state=0
+    )
+    parts = parts_of(X)
+    one = fitted(model, parts).components_.copy()
+    np.testing.assert_allclose(fitted(model, Apart(parts)).components_, one, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", ["mean", "concatenate"])
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+def test_groups_that_travel_agree(rows, neighbours, seed):
+    rng = np.random.default_rng(seed)
+    X, groups = documents(seed), np.repeat(np.arange(60), 10)
+    order = np.concatenate([rng.permutation(np.arange(a, b)) for a, b in ((0, 250), (250, N))])
+    X, groups = X[order], groups[order]
+    parts = [(X[:250], groups[:250]), (X[250:], groups[250:])]
+    model = topics(group_rows=rows, neighbours=neighbours)
+    n = 60 if neighbours == "replace_one" else None
+    one = fitted(model, parts, n).components_.copy()
+    apart = fitted(model, Apart(parts, grouped=True), n)
+    np.testing.assert_allclose(apart.components_, one, atol=1e-5)
+    assert apart.privacy_report_.unit == "group of documents"
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_partitions_are_what_the_source_says(grouped):
+    """Rows without labels, told to be groups, would be protected one by one."""
+    X = documents(0)
+    part = X if grouped else (X, np.repeat(np.arange(60), 10))
+    budget = BudgetAccountant(1.0, 1e-6)
+    model = topics(accountant=budget)
+    with pytest.raises(ValueError, match="Every chunk must be a pair"):
+        model.fit_chunks(Apart([part], grouped=grouped), n_samples=60, n_features=D)
+
+
+def test_a_group_in_two_partitions_is_no_unit_twice():
+    X, groups = documents(0), np.repeat(np.arange(60), 10)
+    parts = [(X[:305], groups[:305]), (X[305:], groups[305:])]
+    with pytest.raises(ValueError, match="The chunks have 61 groups in all; n_samples is 60"):
+        topics().fit_chunks(Apart(parts, grouped=True), n_samples=60, n_features=D)
+
+
+class Quoting:
+    """Rows that no library can read without quoting them."""
+
+    shape, dtype, ndim = (9, D), np.dtype(float), 2
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise KeyError(f"the entry {SECRET}")
+
+
+WRONG = {
+    "fractions": np.full((9, D), SECRET + 0.5),
+    "negative": np.full((9, D), -SECRET),
+    "another width": np.full((9, D + 1), SECRET),
+    "text": np.full((9, D), str(SECRET)),
+    "quoting": Quoting(),
+    "raised by a class of the caller's": type("Rows", (), {"shape": property(lambda _: 1 / 0)})(),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+@pytest.mark.parametrize("threads", [False, True])
+def test_errors_of_partitions_show_no_data_and_leave_the_charge(kind, threads):
+    parts = [*parts_of(documents(0)), WRONG[kind]]
+    budget = BudgetAccountant(1.0, 1e-6)
+    source = ThreadedPartitions(parts, 2) if threads else Apart(parts)
+    if kind.startswith(("quoting", "raised")) and not threads:
+        source.parts = parts  # what cannot be pickled is not sent: only queries and sums are
+    model = topics(accountant=budget)
+    before = set(vars(model))
+    with pytest.raises((ValueError, TypeError, RuntimeError, ArithmeticError)) as caught:
+        model.fit_chunks(source, n_samples=N, n_features=D)
+    error: BaseException | None = caught.value
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    assert str(SECRET) not in repr(error)
+    trace = error.__traceback__
+    while trace is not None:
+        # Frames of a library that held the data would be in the traceback's locals.
+        assert "as_counts" not in trace.tb_frame.f_code.co_name
+        trace = trace.tb_next
+    assert budget.total() == pytest.approx((1.0, 1e-6))
+    assert set(vars(model)) == before
+
+
+def test_nothing_is_read_before_the_charge():
+    source = Apart(parts_of(documents(0)))
+    spent = BudgetAccountant(0.5, 1e-6)
+    with pytest.raises(Exception, match="epsilon"):
+        topics(accountant=spent).fit_chunks(source, n_samples=N, n_features=D)
+    assert source.n_asked == 0
+
+
+def test_a_wrong_number_ends_the_fit_with_the_charge():
+    budget = BudgetAccountant(1.0, 1e-6)
+    with pytest.raises(ValueError, match=f"have {N} documents in all; n_samples is {N + 1}"):
+        topics(accountant=budget).fit_chunks(
+            Apart(parts_of(documents(0))), n_samples=N + 1, n_features=D
+        )
+    assert budget.total()[0] == pytest.approx(1.0)
+
+
+def test_streams_take_batches_not_sources():
+    model = PrivateTensorPowerMethod(2, data_norm=4.0, perturbation="stream")
+    with pytest.raises(TypeError, match="iterable of batches"):
+        model.fit_chunks(Apart([]))
+
+
+def test_merging_leaves_the_parts_as_they_are(seed):
+    """Else a sum that a scheduler asks for again would count twice."""
+    rng = np.random.default_rng(seed)
+    sums = [AccurateSum() for _ in range(3)]
+    for one in sums:
+        for _ in range(3):
+            one.add(rng.standard_normal(5) * 10.0 ** rng.integers(-9, 9))
+    before = [one.value().copy() for one in sums]
+    first, second = AccurateSum(), AccurateSum()
+    for merged in (first, second):
+        for one in sums:
+            merged.merge(one)
+    np.testing.assert_array_equal(first.value(), second.value())
+    for one, value in zip(sums, before, strict=True):
+        np.testing.assert_array_equal(one.value(), value)
+    words, other = KeyedSum(), KeyedSum()
+    words.add({"a": 2})
+    other.merge(words)
+    other.add({"a": 1})
+    assert (words.value(), other.value()) == ({"a": 2}, {"a": 3})
+
+
+def test_merged_sums_err_by_one_rounding(seed):
+    """In any tree: numbers that cancel, from 1e-8 to 1e8, against exact sums."""
+    import math
+
+    rng = np.random.default_rng(seed)
+    terms = rng.standard_normal(200) * 10.0 ** rng.integers(-8, 9, 200)
+    leaves = []
+    for part in np.array_split(terms, 23):
+        leaves.append(AccurateSum())
+        for term in part:
+            leaves[-1].add(np.array([term]))
+    while len(leaves) > 1:
+        i, j = rng.choice(len(leaves), 2, replace=False)
+        both = AccurateSum()
+        both.merge(leaves[i])
+        both.merge(leaves[j])
+        leaves = [one for k, one in enumerate(leaves) if k not in (i, j)] + [both]
+    # u |S| and gamma_200^2 times the moduli: (200 * 2**-53)**2 = 5e-28.
+    bound = 2.0**-53 * abs(math.fsum(terms)) + 5e-28 * np.abs(terms).sum()
+    assert abs(leaves[0].value()[0] - math.fsum(terms)) <= bound
+
+
+def test_one_thread_lasts_until_the_last_block_ends():
+    def threads() -> set[int]:
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    before = threads()
+    first, second = OneThread(), OneThread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__()
+    assert threads() == {1}
+    second.__exit__()
+    assert threads() == before
+
+
+class Overflows:
+    """A query whose numbers leave the range of doubles."""
+
+    def total(self, chunk: Any) -> np.ndarray:
+        return np.float64(1e300) * np.full(chunk.units.n, 1e300)[:3]
+
+
+def test_what_callers_set_of_floating_point_does_not_reach_partitions():
+    partial = PartialQuery(Overflows(), CountChunks([], N, D)._reader())
+    with np.errstate(all="raise"), ThreadPoolExecutor(1) as pool:
+        sums = [partial(documents(0)), pool.submit(partial, documents(0)).result()]
+    for one in sums:
+        np.testing.assert_array_equal(one.value(), np.full(3, INF))
+
+
+def test_what_is_sent_holds_no_data():
+    """The query of a fit whose chunks are at hand: neither they nor their number of rows."""
+    chunks = CountChunks(ThreadedPartitions([documents(0)], 1), N, D)
+    sent = pickle.dumps(PartialQuery(WordFrequencies(Clip(CountNorm(1), 5.0)), chunks._reader()))
+    assert len(sent) < 2000
+
+
+def test_sources_are_known_by_their_sum():
+    assert isinstance(ThreadedPartitions([documents(0)], 1), PartitionedSource)
+    with pytest.raises(TypeError, match="must be re-iterable"):
+        ThreadedPartitions(iter([documents(0)]), 1)
+    with pytest.raises(ValueError, match="n_threads must be an int >= 1, got 0"):
+        ThreadedPartitions([documents(0)], 0)
+
+
+def test_the_example_of_the_page_runs(tmp_path):
+    (example,) = re.findall(r"```python\n(import multi.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    assert len(example.splitlines()) <= 40
+    script = tmp_path / "files.py"
+    script.write_text(example, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert ran.returncode == 0, ran.stderr
+    row = np.array(re.findall(r"[\d.]+", ran.stdout), float)
+    # Frequencies of eight words that are equally likely; noise is a percent of them.
+    np.testing.assert_allclose(row, np.full(8, 0.125), atol=0.03)
