@@ -18,7 +18,7 @@ from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, Release
 from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord, several_batches
 from sktensor_dp.statistics.query import Chunks, Product, Query, Source, Summand, sensitivity
-from sktensor_dp.statistics.sums import excess, sum_over_chunks
+from sktensor_dp.statistics.sums import AccurateSum, excess
 from sktensor_dp.statistics.unit_count import UnitCount
 
 __all__ = ["LARGEST_COUNT", "DataCurator", "Noisy", "checked_sensitivity"]
@@ -223,9 +223,15 @@ class DataCurator:
     def _sum(self, query: Any) -> Any:
         # A source adds up where its parts lie; chunks lie in this process.
         data = self._read()
-        if hasattr(data, "sum"):
+        if getattr(data, "apart", False):
             return data.sum(query)
-        return sum_over_chunks(data, query)
+        result, empty = getattr(query, "sums", AccurateSum)(), True
+        for chunk in data:
+            result.add(query.total(chunk))
+            empty = False
+        if empty:
+            raise ValueError("the source of chunks yielded none.")
+        return result.value()
 
     def _mean(self, query: Summand) -> Floats:
         # The sum is the curator's own: dividing in place saves a copy.

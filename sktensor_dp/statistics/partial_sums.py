@@ -14,7 +14,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from sktensor_dp.statistics.reading import call_foreign
-from sktensor_dp.statistics.sums import new_sum
+from sktensor_dp.statistics.sums import AccurateSum
 
 __all__ = ["PartialQuery", "PartialSum", "Reader"]
 
@@ -104,7 +104,7 @@ class PartialQuery:
         PartialSum
             Over all of them.
         """
-        merged, n_units = new_sum(self.query), 0
+        merged, n_units = self._nothing(), 0
         for part in parts:
             if part.error is not None:
                 return part
@@ -112,8 +112,11 @@ class PartialQuery:
             n_units += part.n_units
         return PartialSum(merged, n_units)
 
+    def _nothing(self) -> Any:
+        return getattr(self.query, "sums", AccurateSum)()
+
     def _summed(self, partition: Any) -> PartialSum:
-        total, n_units = new_sum(self.query), 0
+        total, n_units = self._nothing(), 0
         # What a caller of before has set may differ from place to place.
         with OneThread(), np.errstate(all="ignore"):
             for chunk in self.reader(partition):

@@ -48,6 +48,8 @@ class Chunks(Protocol):
 class Source(Protocol):
     """Raw data that lies wherever it lies, and adds up there."""
 
+    apart: bool  # whether the data has to be asked where it is, instead of read here
+
     @property
     def n_units(self) -> int:
         """Number of units; for the curator alone where it is private."""

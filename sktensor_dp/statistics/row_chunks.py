@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.partial_sums import PartialQuery
 from sktensor_dp.statistics.reading import read_each
 from sktensor_dp.statistics.regrouping import MIXED, GroupTable, Waiting, split_chunk
-from sktensor_dp.statistics.sums import UNITS_AT_ONCE, sum_over_chunks
+from sktensor_dp.statistics.sums import UNITS_AT_ONCE
 from sktensor_dp.statistics.units import RowChoice, Units, as_labels, in_order, kept_rows
 
 __all__ = ["RowChunks", "RowReader", "rows_of"]
@@ -94,10 +94,11 @@ class RowChunks(Generic[Chunk]):
         self._source: Iterable[Any] = ()
         self._table: GroupTable | None = None
         self._partitions: Any = None
+        self.apart = False
         self._prepared = prepared
         if not (sp.issparse(source) or isinstance(source, np.ndarray)):
             if hasattr(source, "sum"):
-                self._partitions = source
+                self._partitions, self.apart = source, True
                 self._labelled = bool(getattr(source, "grouped", False))
             else:
                 self._source = source if prepared is None else prepared(source)
@@ -124,12 +125,10 @@ class RowChunks(Generic[Chunk]):
     @property
     def announced(self) -> bool:
         """Whether only reading shows that chunks are what was announced."""
-        return self._whole is None and self._partitions is None
+        return self._whole is None and not self.apart
 
     def sum(self, query: Any) -> Any:
-        """Sum over all units of their contributions to a query."""
-        if self._partitions is None:
-            return sum_over_chunks(self, query)
+        """Sum of contributions over all units, which lie apart."""
         partial = self._partitions.sum(PartialQuery(query, self._reader()))
         value = partial.value()
         self._check_number(partial.n_units)

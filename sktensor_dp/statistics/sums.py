@@ -6,8 +6,7 @@ Proofs: docs/proofs/rounding_of_sums.md.
 """
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,11 @@ from numpy.typing import NDArray
 
 __all__ = [
     "AccurateSum",
-    "KeyedSum",
     "axis_sum",
     "blocks",
     "excess",
-    "new_sum",
     "split_anchor",
     "split_sum",
-    "sum_over_chunks",
     "sum_over_rows",
     "sums_by_row",
 ]
@@ -67,7 +63,8 @@ class AccurateSum:
             return
         if self._rest is None:
             self._rest = np.zeros_like(self._total)
-        for block in _cached_blocks(part):
+        rows = max(1, BLOCK_NUMBERS * len(part) // max(part.size, 1))
+        for block in blocks(len(part), rows):
             total, term = self._total[block], part[block]
             both = total + term
             taken = both - total
@@ -92,46 +89,6 @@ class AccurateSum:
         if self._total is None:
             raise ValueError("nothing was added.")
         return self._total if self._rest is None else self._total + self._rest
-
-
-class KeyedSum:
-    """A sum of whole numbers by key."""
-
-    def __init__(self) -> None:
-        self._total: Counter[str] = Counter()
-
-    def add(self, part: Mapping[str, int]) -> None:
-        """Add numbers by key."""
-        self._total.update(part)
-
-    def merge(self, other: "KeyedSum") -> None:
-        """Add what another one holds, which stays as it is."""
-        self._total.update(other._total)
-
-    def value(self) -> Counter[str]:
-        """The sum so far."""
-        return self._total
-
-
-def new_sum(query: Any) -> Any:
-    """An empty sum for the answers of a query, of the kind that it names."""
-    return getattr(query, "sums", AccurateSum)()
-
-
-def sum_over_chunks(chunks: Iterable[Any], query: Any) -> Any:
-    """Sum of a query's answers on chunks of this process, one after the other."""
-    result, empty = new_sum(query), True
-    for chunk in chunks:
-        result.add(query.total(chunk))
-        empty = False
-    if empty:
-        raise ValueError("the source of chunks yielded none.")
-    return result.value()
-
-
-def _cached_blocks(part: Floats) -> Iterator[slice]:
-    """Slices of an array that are worked on within the cache."""
-    return blocks(len(part), max(1, BLOCK_NUMBERS * len(part) // max(part.size, 1)))
 
 
 def sum_over_rows(n_rows: int, add: Callable[[slice], Any]) -> Floats:

@@ -8,22 +8,32 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from operator import methodcaller
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.reading import call_foreign
-from sktensor_dp.statistics.sums import KeyedSum
 from sktensor_dp.statistics.units import RowChoice, in_order, kept_rows
 
-__all__ = ["DocumentFrequencies", "TextChunks"]
+__all__ = ["DocumentFrequencies", "KeyedSum", "TextChunks"]
 
 Integers = NDArray[np.intp]
 
 CHUNK_SIZE = 2000
 # More words than any document has.
 LARGEST_NUMBER = 2**52
+
+
+class KeyedSum(Counter[str]):
+    """A sum of whole numbers by key."""
+
+    # A counter adds by `update`, in C.
+    add = merge = Counter.update
+
+    def value(self) -> Self:
+        """The sum so far."""
+        return self
 
 
 class TextChunks:

@@ -1,5 +1,6 @@
 """Sums over partitions that lie apart are those of one process, and errors show no data."""
 
+import os
 import pickle
 import re
 import subprocess
@@ -27,7 +28,8 @@ from sktensor_dp.statistics.counts import CountChunks
 from sktensor_dp.statistics.moments import WordFrequencies
 from sktensor_dp.statistics.norms import Clip, CountNorm
 from sktensor_dp.statistics.partial_sums import OneThread
-from sktensor_dp.statistics.sums import AccurateSum, KeyedSum
+from sktensor_dp.statistics.sums import AccurateSum
+from sktensor_dp.statistics.text import KeyedSum
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
 SECRET = 987654321
@@ -293,8 +295,10 @@ def test_the_example_of_the_page_runs(tmp_path):
     assert len(example.splitlines()) <= 40
     script = tmp_path / "files.py"
     script.write_text(example, encoding="utf-8")
+    here = {**os.environ, "PYTHONPATH": str(PAGE.parents[1])}
+    command = [sys.executable, str(script)]
     ran = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=100
+        command, capture_output=True, text=True, check=False, timeout=100, env=here
     )
     assert ran.returncode == 0, ran.stderr
     row = np.array(re.findall(r"[\d.]+", ran.stdout), float)
