@@ -17,7 +17,8 @@ from sktensor_dp.privacy.plan import ReleasePlan
 
 # Most files entered and most crossings (two successive calls in different files): of an
 # estimator's `fit` as it comes, and of any way to fit it. They rose with groups of rows and with
-# counted units and sources that lie apart, and may fall: whoever shortens a walk lowers its numbers here.
+# counted units and sources that lie apart, and may fall: whoever shortens a walk lowers its
+# numbers here.
 # The goal is 14 files and 25 crossings for all.
 GOAL = (14, 25)
 LONGEST = {
