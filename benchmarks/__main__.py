@@ -25,6 +25,7 @@ from benchmarks import (
     speed,
     tensor_speed,
     topic_speed,
+    topics,
 )
 from benchmarks.report import Report
 
@@ -38,6 +39,7 @@ BENCHES = (
     "small_counts",
     "long_documents",
     "real_text",
+    "topics",
     "decomposition_accuracy",
     "people",
     "budget",
@@ -90,6 +92,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         budget.run(report)
     elif name == "people":
         people.run(report, options.data)
+    elif name == "topics":
+        topics.run(report, options.data)
     elif name == "small_counts":
         small_counts.run(report)
     elif name == "long_documents":

@@ -22,6 +22,7 @@ __all__ = [
     "newsgroups",
     "page_views",
     "persons",
+    "read_labelled",
     "single_topic",
     "zipf_base",
 ]
@@ -101,7 +102,7 @@ def newsgroups(folder: Path, n_words: int = 2000) -> tuple[sp.csr_matrix, sp.csr
     """
     vocabulary = (folder / "vocab.txt").read_text("utf-8").split()
     train, test = (
-        _read_labelled(folder / f"{part}.ldac.gz", len(vocabulary)) for part in ("train", "test")
+        read_labelled(folder / f"{part}.ldac.gz", len(vocabulary)) for part in ("train", "test")
     )
     eligible = np.array(
         [
@@ -114,7 +115,7 @@ def newsgroups(folder: Path, n_words: int = 2000) -> tuple[sp.csr_matrix, sp.csr
     return _long_enough(train[:, words]), _long_enough(test[:, words])
 
 
-def _read_labelled(path: Path, n_words: int) -> sp.csr_matrix:
+def read_labelled(path: Path, n_words: int) -> sp.csr_matrix:
     """LDA-C lines that begin with a label, which is dropped."""
     lines = re.sub(rb"(?m)^\d+ ", b"", gzip.decompress(path.read_bytes()))
     with tempfile.TemporaryDirectory() as folder:

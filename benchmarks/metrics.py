@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from sktensor_dp.spectral_lda.inference import token_halves
 from sktensor_dp.topics.inference import variational_proportions
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "fold_in_perplexity",
     "halves",
     "matched_error",
+    "token_logarithms",
 ]
 
 Floats = NDArray[np.float64]
@@ -37,6 +39,13 @@ def completion_perplexity(
 ) -> float:
     """Perplexity of one half of each document by the proportions of the other."""
     return _perplexity(unseen, topics, _proportions(seen, topics, alpha0))
+
+
+def token_logarithms(X: sp.csr_matrix, frequencies: Floats) -> float:
+    """Mean negative logarithm of word frequencies at the tokens that completion scores."""
+    counts = sp.csr_matrix(X, dtype=np.float64)
+    _, unseen = token_halves(counts, np.random.RandomState(0))
+    return -float(unseen.data @ np.log(frequencies[unseen.indices])) / float(unseen.sum())
 
 
 def halves(X: sp.csr_matrix, rng: np.random.Generator) -> tuple[sp.csr_matrix, sp.csr_matrix]:

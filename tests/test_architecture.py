@@ -25,6 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     (
         *("completion", "power_method", "spectral_lda", "text"),
         *("model_selection", "published", "budget", "report", "topic_page", "plotting", "datasets"),
+        "metrics",
     ),
     ("spectral_topics",),
     ("estimator",),

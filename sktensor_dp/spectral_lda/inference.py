@@ -9,16 +9,25 @@ from numpy.typing import NDArray
 
 from sktensor_dp.topics.inference import (
     document_log_likelihood,
+    row_blocks,
     topic_posterior,
     variational_proportions,
 )
 
-__all__ = ["log_likelihoods", "most_probable", "proportions"]
+__all__ = [
+    "completion_log_likelihood",
+    "log_likelihoods",
+    "most_probable",
+    "proportions",
+    "token_halves",
+]
 
 Floats = NDArray[np.float64]
 
 # Mean field steps per document, and the mean change of its parameters that ends them.
 MAX_ITER, TOLERANCE = 100, 1e-3
+# Keeps logarithms finite where no topic has a word.
+LEAST_PROBABILITY = 1e-30
 
 
 def proportions(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:
@@ -33,6 +42,29 @@ def log_likelihoods(counts: sp.csr_matrix, topics: Floats, prior: Floats, single
     """Evidence lower bounds of documents, exact where each has one topic."""
     gamma = _posterior(counts, topics, prior, single)
     return document_log_likelihood(counts, topics, prior, gamma)
+
+
+def token_halves(
+    counts: sp.csr_matrix, rng: np.random.RandomState
+) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """Put every token into one of two halves by the toss of a coin."""
+    first, second = counts.copy(), counts.copy()
+    first.data = rng.binomial(counts.data.astype(np.int64), 0.5).astype(np.float64)
+    second.data = counts.data - first.data
+    for half in (first, second):
+        half.eliminate_zeros()
+    return first, second
+
+
+def completion_log_likelihood(counts: sp.csr_matrix, shares: Floats, topics: Floats) -> float:
+    """Log-probability of tokens in documents of given shares of topics."""
+    by_word, total = np.ascontiguousarray(topics.T), 0.0
+    for block in row_blocks(counts):
+        part = counts[block]
+        rows = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+        found = np.einsum("ij,ij->i", shares[block][rows], by_word[part.indices])
+        total += float(part.data @ np.log(np.maximum(found, LEAST_PROBABILITY)))
+    return total
 
 
 def most_probable(topics: Floats, n_words: int, names: Sequence[Any] | Any) -> list[list[str]]:

@@ -8,9 +8,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.spectral_lda.inference import log_likelihoods, most_probable, proportions
+from sktensor_dp.spectral_lda.inference import (
+    completion_log_likelihood,
+    log_likelihoods,
+    most_probable,
+    proportions,
+    token_halves,
+)
 from sktensor_dp.spectral_lda.parameters import TopicParameters
 
 __all__ = ["ReleasedTopics"]
@@ -98,6 +105,52 @@ class ReleasedTopics(
         check_is_fitted(self)
         tokens = float(self._validated(X, reset=False).sum())
         return math.exp(-self.score(X) / tokens) if tokens > 0 else 1.0
+
+    def completion_perplexity(
+        self, X: ArrayLike | sp.spmatrix, *, random_state: int | np.random.RandomState | None = 0
+    ) -> float:
+        """Perplexity of one half of each document by the topics of the other half.
+
+        Unlike :meth:`perplexity`, no token helps to explain itself: proportions are inferred
+        from a random half of the tokens, and the other half is scored by them. It is an honest
+        measure of topics; compare it with that of plain word frequencies.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts, best of documents that were not used in the fit.
+        random_state : int, RandomState or None, default=0
+            Decides which half a token is in; the same for models to be compared.
+
+        Returns
+        -------
+        float
+            Lower is better. 1 where no token is in the second half.
+
+        Notes
+        -----
+        **Privacy.** It is about the documents handed to it, which it does not protect.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sktensor_dp import PrivateSpectralLDA
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])
+        >>> X = rng.multinomial(20, topics[rng.integers(2, size=20000)])
+        >>> lda = PrivateSpectralLDA(2, doc_topic_prior=0, random_state=0).fit(X)
+        >>> bool(lda.completion_perplexity(X[:1000]) < 2.1)  # of 4 words, 2 are possible
+        True
+        """
+        check_is_fitted(self)
+        counts = self._validated(X, reset=False)
+        first, second = token_halves(counts, check_random_state(random_state))
+        tokens = float(second.sum())
+        if tokens == 0:
+            return 1.0
+        single = self._concentration() == 0
+        shares = proportions(first, self.components_, self.topic_prior_, single)
+        return math.exp(-completion_log_likelihood(second, shares, self.components_) / tokens)
 
     def top_words(
         self, n_words: int = 10, feature_names: Sequence[str] | NDArray[Any] | None = None
