@@ -7,6 +7,8 @@ fails changes nothing.
 
 import copy
 import math
+import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -45,6 +47,8 @@ NEIGHBOURS: Mapping[str, Iterable[Constraint]] = {
 # What the parameter means in files of before.
 NEIGHBOURS_BEFORE: Mapping[str, Any] = {"neighbours": "replace_one"}
 MOVES = "a unit that is added or removed would move others to another batch"
+# Files of libraries of linear algebra, or links to them.
+PRODUCTS = re.compile("blas|blis|lapack|mkl|flexi|accelerate|veclib", re.IGNORECASE)
 # Conversions of epsilon overflow far beyond the one; below the other pure noise has no grid.
 LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9
 
@@ -126,10 +130,20 @@ class PlannedFit(Generic[Curator]):
         return going.recipe(curator), going.notes
 
 
+class _Products(ThreadpoolController):  # type: ignore[misc]
+    """Libraries that products are computed by."""
+
+    def _make_controller_from_path(self, filepath: str) -> Any:
+        # Following the links of every loaded file takes longer than a small fit. Where the
+        # controller has no such method, it looks at them all.
+        if PRODUCTS.search(os.path.basename(filepath)):
+            return super()._make_controller_from_path(filepath)
+        return None
+
+
 @cache
-def _libraries() -> ThreadpoolController:
-    """Libraries that products are computed by; looking for them takes longer than a small fit."""
-    return ThreadpoolController()
+def _libraries() -> _Products:
+    return _Products()
 
 
 def columns_of(witness: Any) -> dict[str, Any]:

@@ -94,7 +94,8 @@ class Law:
         """For 16 bits of choice, the cell and how many lots are below all its density."""
         # The cell stands left of the place in a word, the lots where a word has its lot. Where 16
         # bits do not tell the cell, no lot is below.
-        cells = self.cells(np.arange(2**CHOICE_BITS, dtype=np.uint64) << HALF)
+        first = -(-self.bounds.view(np.int64) >> HALF.view(np.int64))
+        cells = np.cumsum(np.bincount(first, minlength=2**CHOICE_BITS + 1)[: 2**CHOICE_BITS])
         with _precision(50 + STEPS):
             ratios = islice(_ratios(self), int(cells[-1]) + 1)
             lots = np.array([int(ratio * 2**LOT_BITS) for ratio in ratios])[cells]

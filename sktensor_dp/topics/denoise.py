@@ -26,8 +26,15 @@ LEAST_SHARE = 1e-3
 def _mixture_weights(log_likelihood: Floats, weights: Floats, n_iter: int) -> Floats:
     """Posterior component probabilities after fitting the mixture's weights by EM."""
     likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+    # Of few words, steps take as long as numpy takes to begin one.
+    weights, share, inverse = weights.copy(), np.empty_like(weights), np.empty(len(likelihood))
+    number = np.array(float(len(likelihood)))
     for _ in range(n_iter):
-        weights = weights * (likelihood.T @ (1 / (likelihood @ weights))) / len(likelihood)
+        likelihood.dot(weights, inverse)
+        np.reciprocal(inverse, inverse)
+        inverse.dot(likelihood, share)
+        np.multiply(weights, share, weights)
+        np.divide(weights, number, weights)
     posterior = likelihood * weights
     return posterior / posterior.sum(axis=1, keepdims=True)
 
