@@ -130,7 +130,7 @@ class PlannedFit(Generic[Curator]):
         return going.recipe(curator), going.notes
 
 
-class _Products(ThreadpoolController):  # type: ignore[misc]
+class _Products(ThreadpoolController):
     """Libraries that products are computed by."""
 
     def _make_controller_from_path(self, filepath: str) -> Any:

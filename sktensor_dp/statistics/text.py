@@ -7,20 +7,24 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from operator import methodcaller
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.statistics.units import RowChoice, in_order, kept_rows
 
-__all__ = ["DocumentFrequencies", "KeyedSum", "TextChunks"]
+__all__ = ["DocumentFrequencies", "KeyedSum", "TextChunks", "WordCounts"]
 
-Integers = NDArray[np.intp]
+Integers = NDArray[np.integer[Any]]
 
-CHUNK_SIZE = 2000
+CHUNK_SIZE = 4096
+# Documents whose words are strings at one time, before they are numbers.
+BLOCK = 1024
 # More words than any document has.
 LARGEST_NUMBER = 2**52
 
@@ -36,8 +40,87 @@ class KeyedSum(Counter[str]):
         return self
 
 
+class Words:
+    """Distinct words of a corpus, in the order in which it shows them."""
+
+    def __init__(self) -> None:
+        self._places: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The words; none can be added any more."""
+        self._places.default_factory = None
+        return list(self._places)
+
+    @cached_property
+    def ranks(self) -> Integers:
+        """Place of each word in an order of its own."""
+        return _ranks(self.names)
+
+    def numbers(self, documents: list[list[str]]) -> Integers:
+        """Every word of some documents as a number, those first seen as new ones."""
+        stream = itertools.chain.from_iterable(documents)
+        return np.fromiter(map(self._places.__getitem__, stream), np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class WordCounts:
+    """How often each of some units uses each word of a corpus.
+
+    Attributes
+    ----------
+    words : Words
+        Of the corpus.
+    counts : csr_matrix of shape (n_units, n_words)
+        Without duplicates.
+    """
+
+    words: Words
+    counts: sp.csr_matrix
+
+    @classmethod
+    def of(cls, documents: Iterable[Iterable[str]]) -> "WordCounts":
+        """Count the words of documents, some documents at a time."""
+        words, lengths = Words(), [np.zeros(1, np.intp)]
+        numbers: list[Integers] = [np.zeros(0, np.int32)]
+        documents = iter(documents)
+        while block := [_as_list(one) for one in itertools.islice(documents, BLOCK)]:
+            numbers.append(words.numbers(block))
+            lengths.append(np.fromiter(map(len, block), np.intp, len(block)))
+        ends = np.cumsum(np.concatenate(lengths))
+        return cls(words, _counted(np.concatenate(numbers), ends, len(words.names)))
+
+    def __len__(self) -> int:
+        return int(self.counts.shape[0])
+
+    def joined(self, groups: NDArray[Any], choice: RowChoice | None) -> "WordCounts":
+        """Words of all documents of each group together, in the order of labels."""
+        _, places = np.unique(groups, return_inverse=True)
+        order, units = in_order(places)
+        order = np.arange(len(self)) if order is None else order
+        if choice is not None:
+            kept, units = kept_rows(units, choice)
+            order = order[kept]
+        rows = self.counts[order]
+        shape = (units.n, rows.shape[1])
+        counts = sp.csr_matrix((rows.data, rows.indices, rows.indptr[units.starts]), shape)
+        counts.sum_duplicates()
+        return WordCounts(self.words, counts)
+
+
+def _as_list(found: Iterable[str]) -> list[str]:
+    return found if type(found) is list else list(found)
+
+
+def _counted(numbers: Integers, ends: Integers, n_words: int) -> sp.csr_matrix:
+    ones = np.ones(len(numbers), np.int32)
+    counts = sp.csr_matrix((ones, numbers, ends), (len(ends) - 1, n_words))
+    counts.sum_duplicates()
+    return counts
+
+
 class TextChunks:
-    """Documents as lists of words, a chunk of units at a time: of documents, or of groups."""
+    """Words of documents, a chunk of units at a time: of documents, or of groups."""
 
     def __init__(
         self,
@@ -47,47 +130,26 @@ class TextChunks:
         groups: NDArray[Any] | None = None,
         choice: RowChoice | None = None,
     ) -> None:
-        known: dict[str, str] = {}
-
-        def words(document: Any) -> list[str]:
-            found = analyze(document)
-            if type(found) is not list:
-                found = list(found)
-            # One object per distinct word, however often it occurs.
-            return list(map(known.setdefault, found, found))
-
         self.documents = call_foreign(
-            lambda: list(map(words, documents)), "Splitting documents into words"
+            lambda: WordCounts.of(map(analyze, documents)), "Splitting documents into words"
         )
         self.grouped = groups is not None
         self._units = self.documents
         if groups is not None:
-            self._units = _joined(self.documents, groups, choice)
+            self._units = self.documents.joined(groups, choice)
         self.n_units = len(self._units)
-        kinds = {kind for kind in map(type, known) if not issubclass(kind, str)}
+        found = set(map(type, self.documents.words.names))
+        kinds = {kind for kind in found if not issubclass(kind, str)}
         if kinds:
             names = ", ".join(sorted(kind.__name__ for kind in kinds))
             raise TypeError(f"The analyzer must return strings, got objects of type {names}.")
 
-    def __iter__(self) -> Iterator[list[list[str]]]:
+    def __iter__(self) -> Iterator[WordCounts]:
         # A chunk of no units, where there are none.
         for start in range(0, max(self.n_units, 1), CHUNK_SIZE):
-            yield self._units[start : start + CHUNK_SIZE]
-
-
-def _joined(
-    documents: list[list[str]], groups: NDArray[Any], choice: RowChoice | None
-) -> list[list[str]]:
-    """Words of all documents of each group together, in the order of labels."""
-    _, places = np.unique(groups, return_inverse=True)
-    order, units = in_order(places)
-    order = np.arange(len(documents)) if order is None else order
-    if choice is not None:
-        kept, units = kept_rows(units, choice)
-        order = order[kept]
-    rows = [documents[row] for row in order.tolist()]
-    parts = itertools.pairwise(units.starts.tolist())
-    return [list(itertools.chain.from_iterable(rows[first:last])) for first, last in parts]
+            yield WordCounts(
+                self._units.words, self._units.counts[start : min(start + CHUNK_SIZE, self.n_units)]
+            )
 
 
 @dataclass(frozen=True)
@@ -134,41 +196,33 @@ class DocumentFrequencies:
         """L1 norm of so many ones."""
         return float(self.max_words_per_document)
 
-    def total(self, chunk: list[list[str]]) -> Counter[str]:
+    def total(self, chunk: WordCounts | list[list[str]]) -> Counter[str]:
         """Count, for each word, the documents of a chunk that contribute it."""
-        ranked, words = _rank_words(chunk)
-        lengths = np.fromiter(map(len, chunk), np.intp, len(chunk))
-        owners = np.repeat(np.arange(len(chunk)), lengths)
-        pairs, counts = np.unique(owners * len(ranked) + words, return_counts=True)
-        documents, words = np.divmod(pairs, max(len(ranked), 1))
+        units = chunk if isinstance(chunk, WordCounts) else WordCounts.of(chunk)
+        columns, sizes = units.counts.indices, np.diff(units.counts.indptr)
         # Of most documents all words count: only the others' are ranked.
-        sizes = np.bincount(documents, minlength=len(chunk))
-        longer = (sizes > self.max_words_per_document)[documents]
-        kept = words[~longer]
+        longer = np.repeat(sizes > self.max_words_per_document, sizes)
+        kept = columns
         if longer.any():
-            documents, words, counts = documents[longer], words[longer], counts[longer]
-            order = np.lexsort((words, -counts, documents))
+            documents = np.repeat(np.arange(len(sizes)), sizes)[longer]
+            ranked, counts = columns[longer], units.counts.data[longer]
+            order = np.lexsort((units.words.ranks[ranked], -counts, documents))
             first = np.searchsorted(documents, documents)
-            chosen = words[order][np.arange(order.size) - first < self.max_words_per_document]
-            kept = np.concatenate([kept, chosen])
-        totals = np.bincount(kept, minlength=len(ranked))
+            chosen = ranked[order][np.arange(order.size) - first < self.max_words_per_document]
+            kept = np.concatenate([columns[~longer], chosen])
+        totals = np.bincount(kept, minlength=1)
         found = np.flatnonzero(totals)
-        frequencies = totals[found]
-        names = map(ranked.__getitem__, found.tolist())
-        return Counter(dict(zip(names, frequencies.tolist(), strict=True)))
+        names = map(units.words.names.__getitem__, found.tolist())
+        return Counter(dict(zip(names, totals[found].tolist(), strict=True)))
 
 
-def _rank_words(chunk: list[list[str]]) -> tuple[list[str], Integers]:
-    """Distinct words of a chunk in an order of their own, and every word's place in it."""
-    # Two words compare alike in every corpus; the order in which a chunk happens to show them would
-    # let one document steer the ties of others.
-    places: defaultdict[str, int] = defaultdict(itertools.count().__next__)
-    stream = itertools.chain.from_iterable(chunk)
-    words = np.fromiter(map(places.__getitem__, stream), np.intp)
-    appeared = list(places)
-    encoded = map(methodcaller("encode", "utf-8", "surrogatepass"), appeared)
-    keys = list(zip(map(zlib.crc32, encoded), appeared, strict=True))
-    order = sorted(range(len(appeared)), key=keys.__getitem__)
+def _ranks(words: list[str]) -> Integers:
+    """Place of each word in an order of its own."""
+    # Two words compare alike in every corpus; the order in which a corpus happens to show them
+    # would let one document steer the ties of others.
+    encoded = map(methodcaller("encode", "utf-8", "surrogatepass"), words)
+    keys = list(zip(map(zlib.crc32, encoded), words, strict=True))
+    order = sorted(range(len(words)), key=keys.__getitem__)
     ranks = np.empty(len(order), np.intp)
     ranks[order] = np.arange(len(order))
-    return [appeared[place] for place in order], ranks[words]
+    return ranks

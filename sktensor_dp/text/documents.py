@@ -3,7 +3,7 @@
 import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping
-from itertools import chain, repeat
+from itertools import repeat
 from types import NoneType
 from typing import Any
 
@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
 from sktensor_dp.statistics.reading import call_foreign
+from sktensor_dp.statistics.text import WordCounts
 
 __all__ = ["count_words", "decode_documents", "list_documents"]
 
@@ -129,14 +130,14 @@ def decode_documents(
 
 
 def count_words(
-    documents: list[list[str]], vocabulary: Mapping[str, int], *, binary: bool, dtype: DTypeLike
+    documents: WordCounts, vocabulary: Mapping[str, int], *, binary: bool, dtype: DTypeLike
 ) -> sp.csr_matrix:
-    """Count the words of a vocabulary in documents that are lists of words.
+    """Keep of the words of documents those of a vocabulary.
 
     Parameters
     ----------
-    documents : list of list of str
-        The words of each document.
+    documents : WordCounts
+        All words of each document.
     vocabulary : dict
         Columns, from 0 on.
     binary : bool
@@ -149,17 +150,15 @@ def count_words(
     csr_matrix of shape (n_documents, n_words)
         What ``CountVectorizer`` returns.
     """
-    stream = chain.from_iterable(documents)
-    columns = np.fromiter(map(vocabulary.get, stream, repeat(-1)), np.int32)
-    ends = np.zeros(len(documents) + 1, dtype=np.intp)
-    np.cumsum(np.fromiter(map(len, documents), np.intp, len(documents)), out=ends[1:])
+    words, found = documents.words.names, documents.counts
+    columns = np.fromiter(map(vocabulary.get, words, repeat(-1)), np.int32, len(words))
+    columns = columns[found.indices]
     known = columns >= 0
     seen = np.concatenate([[0], np.cumsum(known)])
     columns = columns[known]
-    counts = sp.csr_matrix(
-        (np.ones(len(columns), dtype=dtype), columns, seen[ends].astype(_index_type(len(columns)))),
-        shape=(len(documents), len(vocabulary)),
-    )
+    ends = seen[found.indptr].astype(_index_type(len(columns)))
+    shape = (len(documents), len(vocabulary))
+    counts = sp.csr_matrix((found.data[known].astype(dtype), columns, ends), shape=shape)
     counts.sum_duplicates()
     if binary:
         counts.data.fill(1)

@@ -29,7 +29,7 @@ from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, One
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.statistics.text import TextChunks
+from sktensor_dp.statistics.text import TextChunks, WordCounts
 from sktensor_dp.text.documents import decode_documents, list_documents
 from sktensor_dp.text.plan import RELEASE, WordPlan, check_words, plan_words
 from sktensor_dp.text.worst_case import worst_texts
@@ -135,7 +135,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
 
     def _planned_fit(
         self, raw_documents: Iterable[Any], groups: Any
-    ) -> tuple[PlannedFit[DataCurator], list[list[str]]]:
+    ) -> tuple[PlannedFit[DataCurator], WordCounts]:
         """Plan what is released, and split the documents into words."""
         self._check_parameters()
         np.dtype(self.dtype)
@@ -164,7 +164,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         counting = CountVectorizer(
             analyzer=list, vocabulary=self.vocabulary, lowercase=self.lowercase, binary=self.binary,
             dtype=self.dtype,
-        ).fit(chunks.documents[:1] or [[]])  # fmt: skip
+        ).fit([[]])  # fmt: skip
         state = {"vocabulary_": counting.vocabulary_, "fixed_vocabulary_": True}
         return PlannedFit(
             DataCurator, chunks, ReleasePlan(self.epsilon, 0.0, ()), lambda _: Fitted(state),

@@ -60,9 +60,12 @@ def test_they_are_what_validation_makes_of_them(name: str, seen: str | None) -> 
         made = outcome(lambda reset=reset: checked_table(ours, table, reset=reset))
         wanted = outcome(
             lambda reset=reset: validate_data(
-                theirs, table, reset=reset, accept_sparse="csr",
+                theirs,
+                table,
+                reset=reset,
+                accept_sparse="csr",
                 dtype=[np.float64, np.float32, np.int64],
-            )  # fmt: skip
+            )
         )
         assert made[0] == wanted[0]
         if len(wanted) > 2:

@@ -55,6 +55,7 @@ def test_chunks_add_up(seed, monkeypatch):
     documents = corpus_of(np.random.default_rng(seed), 100)
     whole = frequencies(documents, 4)
     monkeypatch.setattr(text, "CHUNK_SIZE", 7)
+    monkeypatch.setattr(text, "BLOCK", 3)
     assert len(list(TextChunks(documents, list))) == 15
     assert frequencies(documents, 4) == whole
 
@@ -88,12 +89,7 @@ def test_random_neighbours_stay_within_the_sensitivity(seed, m):
 def test_ties_broken_by_order_of_appearance_would_break_the_bound(seed, monkeypatch):
     """The search above has power: one document then steers the choice of eleven others."""
 
-    def by_appearance(chunk):
-        words = [word for document in chunk for word in document]
-        seen = list(dict.fromkeys(words))
-        return seen, np.array([seen.index(word) for word in words], np.intp)
-
-    monkeypatch.setattr(text, "_rank_words", by_appearance)
+    monkeypatch.setattr(text, "_ranks", lambda words: np.arange(len(words)))
     rng = np.random.default_rng(seed)
     assert worst_of_random_neighbours(rng, 3) > 2 * DocumentFrequencies(3).l2_sensitivity
 

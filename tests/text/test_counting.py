@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
+from sktensor_dp.statistics.text import WordCounts
 from sktensor_dp.text.documents import count_words
 
 
@@ -18,7 +19,7 @@ def test_counts_are_those_of_count_vectorizer(binary, dtype, seed):
     expected = CountVectorizer(
         analyzer=list, vocabulary=columns, lowercase=False, binary=binary, dtype=dtype
     ).transform(documents)
-    found = count_words(documents, columns, binary=binary, dtype=dtype)
+    found = count_words(WordCounts.of(documents), columns, binary=binary, dtype=dtype)
     assert type(found) is type(expected)
     assert found.dtype == expected.dtype
     assert found.indices.dtype == expected.indices.dtype
@@ -28,6 +29,6 @@ def test_counts_are_those_of_count_vectorizer(binary, dtype, seed):
 
 
 def test_documents_without_words_have_empty_rows():
-    found = count_words([[], []], {"cat": 0}, binary=False, dtype=np.int64)
+    found = count_words(WordCounts.of([[], []]), {"cat": 0}, binary=False, dtype=np.int64)
     assert found.shape == (2, 1)
     assert found.nnz == 0
