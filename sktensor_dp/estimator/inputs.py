@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_n_features, validate_data
 
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.statistics.reading import read
@@ -74,8 +74,7 @@ def checked_table(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Any
     refuse_other_kinds(X, "X")
     kinds = [np.float64, np.float32, np.int64]
     if _needs_nothing(estimator, X, kinds, reset, least):
-        if reset:
-            estimator.n_features_in_ = X.shape[1]
+        _check_n_features(estimator, X, reset=reset)
         return X
 
     def validate() -> Any:
