@@ -1,12 +1,11 @@
 """Data as it is passed: refused by its kind, converted, and never quoted by an error."""
 
-import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import _check_n_features, validate_data
+from sklearn.utils.validation import validate_data
 
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.statistics.reading import read
@@ -73,9 +72,6 @@ def checked_table(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Any
     """Rows and columns of numbers, by scikit-learn's validation on behalf of an estimator."""
     refuse_other_kinds(X, "X")
     kinds = [np.float64, np.float32, np.int64]
-    if _needs_nothing(estimator, X, kinds, reset, least):
-        _check_n_features(estimator, X, reset=reset)
-        return X
 
     def validate() -> Any:
         return validate_data(
@@ -89,22 +85,6 @@ def checked_table(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Any
         return None
 
     return read(validate, "X", told)
-
-
-def _needs_nothing(estimator: Any, X: Any, kinds: list[Any], reset: bool, least: int) -> bool:
-    """Whether validation would return a table as it is, and say nothing."""
-    # It looks for libraries of frames first, which takes longer than a small fit.
-    if type(X) is not np.ndarray and not (sp.issparse(X) and X.format == "csr"):
-        return False
-    if X.ndim != 2 or X.dtype not in kinds or X.shape[0] < least or not X.shape[1]:
-        return False
-    if hasattr(estimator, "feature_names_in_"):
-        return False
-    if not reset and getattr(estimator, "n_features_in_", X.shape[1]) != X.shape[1]:
-        return False
-    with np.errstate(all="ignore"):
-        total = (X if type(X) is np.ndarray else X.data).sum()
-    return math.isfinite(total)
 
 
 def check_source(
