@@ -24,12 +24,13 @@ FORECAST ?=
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10
 MOVIELENS ?=
 
-.PHONY: demo test test-slow bench papers lint types docs-check clean help
+.PHONY: demo test test-slow bench papers docs docs-serve dist lint types clean help
 
 help:
 	@echo "make demo [INPUT=texts.csv TEXT=column EPSILON=2 BUDGET=8 TOPICS=10 OUTPUT=folder]"
 	@echo "          [PERSON=column] [DELIMITER=';' QUOTING=none ENCODING=cp1252] [FORECAST=1] [SHARES=1]"
 	@echo "make papers [MOVIELENS=folder of ua.base and ua.test]"
+	@echo "make docs | docs-serve | dist"
 	@echo "make test | test-slow | bench | lint | types | clean"
 
 $(BIN)/python:
@@ -68,6 +69,29 @@ test: $(VENV)/.dev
 test-slow: $(VENV)/.dev
 	SKTENSOR_DP_TEST_SEEDS="$(SEEDS)" OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 tests
 
+$(VENV)/.docs: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+# The documentation site, in docs/_build/html; a warning is an error.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+docs-serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
+
+# Wheel and source distribution; the wheel is installed into an empty environment and tried there.
+dist: $(BIN)/python
+	rm -rf dist $(VENV)-dist
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'build>=1.2' 'twine>=6'
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv $(VENV)-dist
+	$(VENV)-dist/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd dist && ../$(VENV)-dist/bin/python ../tests/smoke.py
+	rm -rf $(VENV)-dist
+
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
@@ -78,9 +102,10 @@ papers: $(VENV)/.demo
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell sktensor_dp docs examples papers benchmarks tests *.md
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) build dist demo-output .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist demo-output docs/_build docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache

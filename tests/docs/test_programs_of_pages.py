@@ -1,0 +1,30 @@
+"""Programs on the pages for readers run as printed, from the first block of a page to its last."""
+
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+from sktensor_dp import NotEnoughDataWarning
+
+DOCS = Path(__file__).parents[2] / "docs"
+FOLDERS = ("start", "tutorials", "privacy", "how_to")
+PAGES = sorted(page for folder in FOLDERS for page in (DOCS / folder).glob("*.md"))
+
+
+def programs(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if programs(page)], ids=lambda p: p.stem)
+def test_programs_run_as_printed(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = "\n".join(programs(page))
+    with warnings.catch_warnings():
+        # Whether released moments show all that is asked for is up to the noise.
+        warnings.simplefilter("ignore", NotEnoughDataWarning)
+        exec(compile(program, page.name, "exec"), {})
+    assert ("print(" in program) == bool(capsys.readouterr().out)
