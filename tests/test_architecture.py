@@ -216,7 +216,7 @@ def test_the_house_is_small() -> None:
 def test_tests_mirror_the_package() -> None:
     """A folder of tests is a room, or beside the package; at the root, tests of single files."""
     here, rooms = Path(__file__).parent, {room for floor in FLOORS for room in floor}
-    beside = {"examples", "papers", "support"}
+    beside = {"docs", "examples", "papers", "support"}
     assert {path.relative_to(here).parts[0] for path in TESTS if path.parent != here} <= (
         rooms | beside
     )
