@@ -1,0 +1,114 @@
+"""
+What does the noise look like? Released against exact word counts
+=================================================================
+
+Every count is off by about the same number of documents, large or small. Frequent words keep
+their counts, and words of a few documents vanish. This page puts exact and released numbers
+side by side, which only works because the texts are public.
+"""
+
+# %%
+# Six thousand public texts
+# -------------------------
+#
+# The texts are the first lines of the documentation strings of numpy, scipy and scikit-learn,
+# as installed on the computer that built this page.
+
+from sktensor_dp.datasets import load_docstrings
+
+texts = [text[:400] for text in load_docstrings()]
+print(f"{len(texts):,} texts. The first begins: {texts[0][:60]!r}")
+
+# %%
+# Exact and private counts
+# ------------------------
+#
+# scikit-learn's vectorizer counts in how many texts each word occurs, exactly.
+# :class:`~sktensor_dp.PrivateCountVectorizer` counts with noise. Three things differ:
+#
+# - Every text counts for at most ``max_words_per_document`` different words, so that no text
+#   can change much. The most frequent words of each text are taken.
+# - Each count gets random noise. Its size depends on **epsilon**: the smaller this number, the
+#   less the counts may tell about any one text.
+# - Words whose noisy count is below a threshold are not even named.
+
+from sklearn.feature_extraction.text import CountVectorizer
+
+from sktensor_dp import PrivateCountVectorizer
+
+exact = CountVectorizer(stop_words="english", binary=True)
+exact_counts = exact.fit_transform(texts).sum(axis=0).A1
+exact_of = dict(zip(exact.get_feature_names_out(), exact_counts, strict=True))
+
+private = {
+    epsilon: PrivateCountVectorizer(
+        stop_words="english", max_words_per_document=30, epsilon=epsilon
+    ).fit(texts)
+    for epsilon in (0.5, 5.0)
+}
+
+# %%
+# Few of the words stay, and these are the ones that many texts share:
+
+print(f"exact: {len(exact_of):,} words, of which {(exact_counts == 1).sum():,} in one text only")
+for epsilon, vectorizer in private.items():
+    print(
+        f"epsilon = {epsilon}: {len(vectorizer.vocabulary_):,} words, "
+        f"each in about {vectorizer.threshold_:.0f} texts or more"
+    )
+
+# %%
+# The picture
+# -----------
+#
+# Each point is a word. On the diagonal the released count is the exact one. The shaded range
+# is what noise does to most of them (two standard deviations). Points tend to lie below the
+# diagonal, as some texts had more words than they may contribute.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+plt.style.use("tableau-colorblind10")
+
+figure, axes = plt.subplots(
+    1, 2, figsize=(6.8, 3.9), sharex=True, sharey=True, layout="constrained"
+)
+line = np.geomspace(10, 5000, 200)
+for axis, (epsilon, vectorizer) in zip(axes, private.items(), strict=True):
+    names = vectorizer.get_feature_names_out()
+    # The report states the noise; it is stated per text, so in counts it is times their number.
+    sigma = vectorizer.privacy_report_.rows[0].sigma
+    axis.fill_between(
+        line, np.maximum(line - 2 * sigma, 1), line + 2 * sigma, color="C2", alpha=0.5, linewidth=0
+    )
+    axis.plot(line, line, color="0.4", linewidth=0.8)
+    axis.plot(
+        [exact_of[name] for name in names], vectorizer.document_frequencies_, ".", color="C0",
+        markersize=3, label="a word",
+    )  # fmt: skip
+    axis.axhline(vectorizer.threshold_, color="C5", linestyle="--", label="threshold")
+    axis.set_title(f"epsilon = {epsilon}", loc="left")
+    axis.set(xscale="log", yscale="log", xlim=(10, 5000), ylim=(10, 5000))
+    axis.spines[["top", "right"]].set_visible(False)
+axes[0].legend(frameon=False, loc="upper left")
+figure.supxlabel("texts that hold the word: exact number", fontsize="medium")
+figure.supylabel("released number", fontsize="medium")
+plt.show()
+
+# %%
+# What it costs
+# -------------
+#
+# Each vectorizer costs its own epsilon, and here both are stated for one text. On private data
+# you would choose one. Exact counts on private data may not be shown at all, so there this
+# picture cannot be drawn. The report says how large the noise is without them:
+
+print(private[0.5].privacy_report_)
+
+# %%
+# Read next
+# ---------
+#
+# - :doc:`/guarantee`: the promise, and where noise comes from.
+# - :doc:`/topics`: what to do with the counts.
+# - :class:`~sktensor_dp.PrivateCountVectorizer`: all parameters.
