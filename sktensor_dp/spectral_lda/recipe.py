@@ -40,10 +40,15 @@ def learn_batch(
 
 
 def _attributes(found: FittedTopics, options: TopicOptions) -> dict[str, Any]:
-    concentration = options.concentration
+    scale = options.concentration if options.concentration > 0 else 1.0
     return {
         "components_": found.topics,
-        "topic_prior_": found.weights * (concentration if concentration > 0 else 1.0),
+        "components_std_": found.topics_std,
+        "topic_prior_": found.weights * scale,
+        "topic_prior_std_": None if found.weights_std is None else found.weights_std * scale,
+        "coherence_": found.coherence,
+        "spectrum_": found.spectrum,
+        "noise_edge_": found.noise_edge,
         "unigram_": found.unigram,
         "n_components_": len(found.topics),
         "_n_features_out": len(found.topics),

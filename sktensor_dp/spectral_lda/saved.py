@@ -31,11 +31,17 @@ WEIGHTS, UNIGRAM = Numbers("k", 0.0), Numbers("d", 0.0)
 TOPICS = Numbers("kd", 0.0, 1.0 + ROUNDING)
 CLIP_NORM = Record(dict, {name: Optional(Real(0, finite=False)) for name in CLIPPED_NORMS})
 
+# Files of before lack all of these.
+SHOWN = {
+    "topics_std": Optional(TOPICS), "weights_std": Optional(WEIGHTS),
+    "coherence": Optional(Numbers("k")), "spectrum": Optional(Numbers("?")),
+    "noise_edge": Optional(Real(0)),
+}  # fmt: skip
 FITTED_TOPICS = Record(
     FittedTopics,
     {
         "topics": TOPICS, "weights": WEIGHTS, "unigram": UNIGRAM, "unigram_sigma": Real(0),
-        "n_resolved": Integer(),
+        "n_resolved": Integer(), **SHOWN,
     },
 )  # fmt: skip
 # Released sums of a stream; the ledger that was charged stays where it is.
@@ -77,7 +83,9 @@ SAVED_TOPICS = SavedState(
     {
         **INPUT, "components_": TOPICS, "topic_prior_": WEIGHTS, "unigram_": UNIGRAM,
         "n_components_": Integer(1, letter="k"), "clip_norm_": CLIP_NORM,
-        "_stream": Optional(STREAM),
+        "_stream": Optional(STREAM), "components_std_": SHOWN["topics_std"],
+        "topic_prior_std_": SHOWN["weights_std"], "coherence_": SHOWN["coherence"],
+        "spectrum_": SHOWN["spectrum"], "noise_edge_": SHOWN["noise_edge"],
     },
     _check,
     {"_n_features_out": lambda state: state.n_components_},

@@ -9,6 +9,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.spectral_topics.recipe import MIX_FINAL, FittedTopics, expected_counts, smoothed
 from sktensor_dp.topics.denoise import denoise_topics
+from sktensor_dp.topics.uncertainty import std_of_refined
 
 __all__ = ["StreamState", "TopicStream", "continue_stream"]
 
@@ -85,9 +86,12 @@ def continue_stream(
     topics, unigram, weights = denoise_topics(
         mean, variance**0.5, fitted.unigram, fitted.unigram_sigma
     )
+    topics_std, weights_std = std_of_refined(mean, variance**0.5, unigram, weights, None)
+    # The pairs of the first batch say how coherent the first topics were.
     updated = replace(
-        fitted, topics=smoothed(topics, unigram, MIX_FINAL), weights=weights, unigram=unigram
-    )
+        fitted, topics=smoothed(topics, unigram, MIX_FINAL), weights=weights, unigram=unigram,
+        topics_std=topics_std, weights_std=weights_std, coherence=None,
+    )  # fmt: skip
     return replace(
         state,
         fitted=updated,

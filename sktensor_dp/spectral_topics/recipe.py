@@ -5,7 +5,7 @@ whitener. 3. Triple moments in the whitened space, decomposed into topics. 4. Ei
 topics are fitted to all moments jointly, or refined by EM steps on fresh releases.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sktensor_dp.privacy.curator import Noisy
-from sktensor_dp.privacy.curators.documents import DocumentCurator, NoisyPairs
+from sktensor_dp.privacy.curators.documents import DocumentCurator
+from sktensor_dp.spectral_topics.pairs import WhitenedPairs, seen_in
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.tensor.noisy_whitening import NoisyWhitener, noisy_whitener
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
@@ -22,6 +23,13 @@ from sktensor_dp.topics.denoise import denoise_frequencies, denoise_topics
 from sktensor_dp.topics.moment_matching import ReleasedMoments, match_moments
 from sktensor_dp.topics.moments import PriorCorrection, topics_from_components
 from sktensor_dp.topics.rotation import varimax
+from sktensor_dp.topics.uncertainty import (
+    Steps,
+    std_of_decomposed,
+    std_of_matched,
+    std_of_refined,
+    typical_length,
+)
 
 __all__ = ["FittedTopics", "TopicOptions", "fit_topics"]
 
@@ -52,6 +60,15 @@ class FittedTopics:
         Noise of the released ones.
     n_resolved : int
         Eigenvalues of the second moment above its noise.
+    topics_std, weights_std : ndarray of shape (k, n_features) and (k,), or None
+        How far noise may have moved them, as standard deviations; None in files of before.
+    coherence : ndarray of shape (k,) or None
+        Of the leading words of each topic, by the released second moment; None where
+        it is not of these topics.
+    spectrum : ndarray of shape (m,) or None
+        Leading eigenvalues of the released second moment, corrected for the prior.
+    noise_edge : float or None
+        What noise alone may lift one to.
     """
 
     topics: Floats
@@ -59,6 +76,11 @@ class FittedTopics:
     unigram: Floats
     unigram_sigma: float
     n_resolved: int
+    topics_std: Floats | None = None
+    weights_std: Floats | None = None
+    coherence: Floats | None = None
+    spectrum: Floats | None = None
+    noise_edge: float | None = None
 
 
 @dataclass(frozen=True)
@@ -85,17 +107,13 @@ class TopicOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class _WhitenedPairs:
-    """Released second moment, in units of one document of mean weight, and its whitener."""
+class _TopicsOfPairs:
+    """Topics on the words of the pairs, their shares, and the deviations of both."""
 
-    words: NDArray[np.intp] | None
-    clips: tuple[Any, ...]
-    total: float
-    correction: PriorCorrection
-    released: NoisyPairs
-    corrected: Any
-    scale: float
-    white: NoisyWhitener
+    topics: Floats
+    weights: Floats
+    topics_std: Floats
+    weights_std: Floats
 
 
 def fit_topics(curator: DocumentCurator, plan: TopicPlan, options: TopicOptions) -> FittedTopics:
@@ -110,13 +128,13 @@ class _SpectralFit:
         self._in_word_space = plan.triples == "triple_moments"
 
     def run(self) -> FittedTopics:
-        start, count_clip, frequencies = self._start()
-        if self._plan.n_refinements == 0:
-            return start
+        found, count_clip, frequencies, pairs = self._start()
         concentration, n_steps = self._options.concentration, self._plan.n_refinements
-        return _refined(self._curator, start, frequencies, count_clip, concentration, n_steps)
+        if n_steps > 0:
+            found = _refined(self._curator, found, frequencies, count_clip, concentration, n_steps)
+        return replace(found, **seen_in(pairs, found.topics))
 
-    def _start(self) -> tuple[FittedTopics, Any, Noisy]:
+    def _start(self) -> tuple[FittedTopics, Any, Noisy, WhitenedPairs]:
         plan, curator = self._plan, self._curator
         count_clip = curator.count_clip(plan.clip_quantile)
         clips = [count_clip]
@@ -128,11 +146,14 @@ class _SpectralFit:
         unigram = denoise_frequencies(frequencies.value, frequencies.sigma)
         unigram = _normalised(unigram)
         pairs = self._pairs(frequencies, unigram, total, clips)
-        topics, weights = self._topics(pairs, frequencies)
-        topics = self._on_all_words(topics, pairs.words, unigram)
+        found = self._topics(pairs, frequencies)
+        topics = self._on_all_words(found.topics, pairs.words, unigram)
+        std = _std_on_all_words(found.topics_std, pairs.words, unigram, frequencies.sigma)
         resolved = pairs.white.n_resolved
-        fitted = FittedTopics(topics, weights, unigram, frequencies.sigma, resolved)
-        return fitted, count_clip, frequencies
+        fitted = FittedTopics(
+            topics, found.weights, unigram, frequencies.sigma, resolved, std, found.weights_std
+        )
+        return fitted, count_clip, frequencies, pairs
 
     def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: Any) -> Any:
         if self._curator.pure:
@@ -147,7 +168,7 @@ class _SpectralFit:
 
     def _pairs(
         self, frequencies: Noisy, unigram: Floats, total: float, clips: list[Any]
-    ) -> _WhitenedPairs:
+    ) -> WhitenedPairs:
         """Release pair moments and keep the eigenpairs above their noise."""
         words, own, sigma = None, frequencies.value, frequencies.sigma
         if not self._plan.all_words:
@@ -173,17 +194,18 @@ class _SpectralFit:
             keep_all=self._plan.match_moments, dim=len(own), tol=1e-5,
             random_state=self._random_state,
         )  # fmt: skip
-        return _WhitenedPairs(
-            words, tuple(clips), total, correction, released, corrected, scale, white
+        return WhitenedPairs(
+            words, tuple(clips), total, correction, released, corrected, scale, white, edge
         )
 
-    def _topics(self, pairs: _WhitenedPairs, frequencies: Noisy) -> tuple[Floats, Floats]:
-        """Topics on the words of the pairs, and their shares."""
+    def _topics(self, pairs: WhitenedPairs, frequencies: Noisy) -> _TopicsOfPairs:
         white = pairs.white
         k = white.n_components
         if self._plan.triples is None:
             loadings = np.maximum(varimax(white.unwhitening), 0.0)
-            return _normalised(loadings.T + 1e-300), np.full(k, 1 / k)
+            topics = _normalised(loadings.T + 1e-300)
+            # A guess, which only starts the steps that follow.
+            return _TopicsOfPairs(topics, np.full(k, 1 / k), np.ones(topics.shape), np.ones(k))
         basis = self._basis(white)
         noisy = self._triples(basis, pairs)
         mean_pairs = basis.T @ pairs.released.product(basis) / pairs.total
@@ -196,9 +218,13 @@ class _SpectralFit:
         topics = topics_from_components(framed.unwhiten(vectors))
         weights = np.clip(np.maximum(eigenvalues, 1e-9) ** -2.0, 0.2 / k, 5 / k)
         weights /= weights.sum()
-        if not self._plan.match_moments:
-            return topics, weights
         sigma = noisy.sigma * pairs.correction.triple_scale
+        if not self._plan.match_moments:
+            std = std_of_decomposed(
+                framed.unwhiten(vectors), vectors @ framed.matrix.T, weights,
+                pairs.released.sigma * pairs.scale, sigma * _volume(framed.transform),
+            )  # fmt: skip
+            return _TopicsOfPairs(topics, weights, *std)
         return self._matched(topics, weights, pairs, frequencies, basis, triples, sigma)
 
     def _basis(self, white: NoisyWhitener) -> Floats:
@@ -212,7 +238,7 @@ class _SpectralFit:
             return whitener / norms[:, None]
         return whitener * np.minimum(1, np.quantile(norms, 0.9) / norms)[:, None]
 
-    def _triples(self, basis: Floats, pairs: _WhitenedPairs) -> Noisy:
+    def _triples(self, basis: Floats, pairs: WhitenedPairs) -> Noisy:
         curator, quantile = self._curator, self._plan.triple_quantile
         if not self._in_word_space:
             clip = curator.whitened_triple_clip(quantile, basis, pairs.words, pairs.clips)
@@ -228,12 +254,12 @@ class _SpectralFit:
         self,
         topics: Floats,
         weights: Floats,
-        pairs: _WhitenedPairs,
+        pairs: WhitenedPairs,
         frequencies: Noisy,
         basis: Floats,
         triples: Floats,
         triples_sigma: float,
-    ) -> tuple[Floats, Floats]:
+    ) -> _TopicsOfPairs:
         limit = self._curator.limits.get("pairs", self._curator.limits["counts"])
         moments = ReleasedMoments(
             frequencies=frequencies.value,
@@ -247,7 +273,8 @@ class _SpectralFit:
             n_documents=self._curator.n_units,
             spread=(limit / pairs.total) ** 2,
         )
-        return match_moments(topics, weights, moments)
+        topics, weights = match_moments(topics, weights, moments)
+        return _TopicsOfPairs(topics, weights, *std_of_matched(topics, weights, moments))
 
     def _on_all_words(
         self, topics: Floats, words: NDArray[np.intp] | None, unigram: Floats
@@ -273,18 +300,22 @@ def _refined(
 ) -> FittedTopics:
     """EM steps on released expected counts, shrunk towards the unigram."""
     topics, weights, unigram = start.topics, start.weights, start.unigram
-    mean, variance = np.zeros_like(topics), 0.0
+    mean, variance, rates = np.zeros_like(topics), 0.0, []
     for step in range(n_steps):
         noisy = expected_counts(curator, topics, weights, concentration, count_clip)
         # The mean over steps lowers the noise while topics still move.
         rate = 1.0 if noisy.sigma == 0 else max(LEAST_STEP, 1 / (step + 1))
+        rates.append(rate)
         mean = (1 - rate) * mean + rate * noisy.value
         variance = (1 - rate) ** 2 * variance + (rate * noisy.sigma) ** 2
         topics, unigram, weights = denoise_topics(
             mean, variance**0.5, frequencies.value, frequencies.sigma
         )
         topics = smoothed(topics, unigram, MIX_FINAL)
-    return FittedTopics(topics, weights, unigram, frequencies.sigma, start.n_resolved)
+    length = typical_length(count_clip.limit, topics, weights, count_clip.norm.order)
+    steps = Steps(start.topics, tuple(rates), concentration, length)
+    std = std_of_refined(mean, variance**0.5, unigram, weights, steps)
+    return FittedTopics(topics, weights, unigram, frequencies.sigma, start.n_resolved, *std)
 
 
 def expected_counts(
@@ -301,6 +332,22 @@ def smoothed(topics: Floats, unigram: Floats, share: float) -> Floats:
     """Mix topics with the unigram, itself mixed with a hundredth of the uniform."""
     background = 0.99 * unigram + 0.01 / unigram.size
     return (1 - share) * topics + share * background
+
+
+def _volume(transform: Floats) -> float:
+    """How much a transform of all three modes enlarges isotropic noise."""
+    return float(np.mean(np.linalg.norm(transform, axis=0) ** 2) ** 1.5)
+
+
+def _std_on_all_words(
+    std: Floats, words: NDArray[np.intp] | None, unigram: Floats, unigram_sigma: float
+) -> Floats:
+    """Words without released pairs have the deviation of their frequency."""
+    if words is None:
+        return std
+    whole = np.full((len(std), unigram.size), unigram_sigma)
+    whole[:, words] = std * unigram[words].sum()
+    return whole
 
 
 def _noise_edge(sigma: float, correction: PriorCorrection) -> float:

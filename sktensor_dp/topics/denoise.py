@@ -9,7 +9,7 @@ what is indistinguishable from noise is shrunk away. All of it is post-processin
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["denoise_frequencies", "denoise_topics", "shrink_deviations"]
+__all__ = ["denoise_frequencies", "denoise_topics", "deviation_moments", "shrink_deviations"]
 
 Floats = NDArray[np.float64]
 
@@ -68,14 +68,33 @@ def shrink_deviations(noisy: Floats, scale: Floats, sigma: float, n_iter: int = 
     """Posterior means of deviations around zero under Gaussian noise (Stephens, 2017)."""
     if sigma <= 0:
         return noisy
+    posterior, kept = _deviation_posterior(noisy, scale, sigma, n_iter)
+    return noisy * (posterior * kept).sum(axis=1)
+
+
+def deviation_moments(
+    noisy: Floats, scale: Floats, sigma: float, n_iter: int = 60
+) -> tuple[Floats, Floats]:
+    """Posterior means and variances of deviations, as :func:`shrink_deviations` takes them."""
+    if sigma <= 0:
+        return noisy, np.zeros_like(noisy)
+    posterior, kept = _deviation_posterior(noisy, scale, sigma, n_iter)
+    mean = noisy * (posterior * kept).sum(axis=1)
+    squares = (posterior * (kept * sigma**2 + (noisy[:, None] * kept) ** 2)).sum(axis=1)
+    return mean, np.maximum(squares - mean**2, 0.0)
+
+
+def _deviation_posterior(
+    noisy: Floats, scale: Floats, sigma: float, n_iter: int
+) -> tuple[Floats, Floats]:
+    """Probabilities of the prior's components, and the share of a value that each keeps."""
     spread = (scale[:, None] * RELATIVE_SCALES) ** 2
     variance = spread + sigma**2
     log_likelihood = -0.5 * (noisy[:, None] ** 2 / variance + np.log(variance))
     # Half of the prior starts at no deviation: evidence has to move it away.
     weights = np.full(RELATIVE_SCALES.size, 0.5 / (RELATIVE_SCALES.size - 1))
     weights[0] = 0.5
-    posterior = _mixture_weights(log_likelihood, weights, n_iter)
-    return noisy * (posterior * (spread / variance)).sum(axis=1)
+    return _mixture_weights(log_likelihood, weights, n_iter), spread / variance
 
 
 def denoise_topics(

@@ -17,6 +17,7 @@ __all__ = [
     "row_blocks",
     "topic_posterior",
     "variational_proportions",
+    "word_ratios",
 ]
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-__all__ = ["ReleasedMoments", "match_moments"]
+__all__ = ["ReleasedMoments", "match_moments", "pair_precision"]
 
 Floats = NDArray[np.float64]
 
@@ -80,6 +80,20 @@ def match_moments(
     return fitted, shares[:, 0] / shares.sum()
 
 
+def pair_precision(topics: Floats, weights: Floats, moments: ReleasedMoments) -> Floats:
+    """One over the variance of every entry of the second moment, noise and sampling."""
+    d, n = topics.shape[1], moments.n_documents
+    first = weights @ topics
+    second = topics.T @ (weights[:, None] * topics)
+    second = (1 - FLOOR) * second + FLOOR * np.outer(first, first) + 1e-3 / d**2
+    # Sampling variance of a pair's mass is spread * mass / n; an entry off the
+    # diagonal is half of it and is counted twice in the sum over the matrix.
+    precision: Floats = 0.5 / (moments.pairs_sigma**2 + moments.spread * second / (2 * n))
+    diagonal = np.diagonal(second)
+    np.fill_diagonal(precision, 1 / (moments.diagonal_sigma**2 + moments.spread * diagonal / n))
+    return precision
+
+
 class _Objective:
     """Half the weighted squares and their gradient, in ``S`` with ``w_j mu_j ~ S_j ** 2``."""
 
@@ -88,14 +102,7 @@ class _Objective:
         self._shape = topics.shape
         d, n = topics.shape[1], moments.n_documents
         first = weights @ topics
-        second = topics.T @ (weights[:, None] * topics)
-        second = (1 - FLOOR) * second + FLOOR * np.outer(first, first) + 1e-3 / d**2
-        # Sampling variance of a pair's mass is spread * mass / n; an entry off the
-        # diagonal is half of it and is counted twice in the sum over the matrix.
-        precision = 0.5 / (moments.pairs_sigma**2 + moments.spread * second / (2 * n))
-        diagonal = np.diagonal(second)
-        np.fill_diagonal(precision, 1 / (moments.diagonal_sigma**2 + moments.spread * diagonal / n))
-        self._pair_precision = precision
+        self._pair_precision = pair_precision(topics, weights, moments)
         self._word_precision = 1 / (moments.frequencies_sigma**2 + (first + 1e-3 / d) / n)
         size = moments.triples.shape[0]
         coordinates = size * (size + 1) * (size + 2) / 6

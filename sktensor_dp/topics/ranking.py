@@ -1,0 +1,45 @@
+"""Order of words in topics: by probability, and by what sets a topic apart."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["NOISE_DEVIATIONS", "ranked_words", "relevance_of"]
+
+Floats = NDArray[np.float64]
+
+# A word counts in lift as what its probability is at least, at so many deviations of its noise.
+NOISE_DEVIATIONS = 2.0
+
+
+def relevance_of(
+    topics: Floats, unigram: Floats, std: Floats | None, relevance: float
+) -> tuple[Floats, Floats]:
+    """Relevance of Sievert & Shirley (2014) of what is above the noise, and of the rest.
+
+    Returns
+    -------
+    relevance, sure : ndarray of shape (k, d)
+        ``relevance * log p + (1 - relevance) * log(p / unigram)`` at the lower bounds of p
+        (-infinity where that is zero), and these bounds.
+    """
+    sure = topics if std is None else topics - NOISE_DEVIATIONS * std
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.maximum(sure, 0.0))
+    lift = logs - np.log(np.maximum(unigram, 1e-300))
+    return relevance * logs + (1 - relevance) * lift, sure
+
+
+def ranked_words(
+    topics: Floats, unigram: Floats, std: Floats | None, relevance: float, n_words: int
+) -> NDArray[np.intp]:
+    """Columns of the leading words of every topic.
+
+    At 1 the order is that of the probabilities, as they are. Below 1, a word comes before
+    another if it is more relevant at the least that its noise leaves of it; words that noise
+    alone could have put there come last.
+    """
+    if relevance == 1:
+        return np.argsort(-topics, axis=1, kind="stable")[:, :n_words]
+    scores, _ = relevance_of(topics, unigram, std, relevance)
+    order = [np.lexsort((-own, -score)) for own, score in zip(topics, scores, strict=True)]
+    return np.array(order)[:, :n_words]

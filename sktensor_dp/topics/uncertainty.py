@@ -1,0 +1,267 @@
+"""How far noise may have moved topics, from what is known of it: its standard deviations.
+
+Every function here takes released values and the noise that they were given, and returns
+standard deviations. They are meant for normal intervals around the estimates. Where noise was
+carried from step to step of EM, these steps are rehearsed on documents drawn from the topics
+found. The constants were chosen on synthetic documents (``python -m benchmarks.topic_intervals``
+prints the coverage on others).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sktensor_dp.topics.denoise import LEAST_SHARE, deviation_moments
+from sktensor_dp.topics.inference import (
+    expected_log_proportions,
+    topic_posterior,
+    variational_proportions,
+    word_ratios,
+)
+from sktensor_dp.topics.moment_matching import ReleasedMoments, pair_precision
+
+__all__ = [
+    "Steps",
+    "std_of_decomposed",
+    "std_of_matched",
+    "std_of_refined",
+    "typical_length",
+]
+
+Floats = NDArray[np.float64]
+
+# Standard deviations that hold nine tenths of a normal law.
+NINE_TENTHS = 1.6448536269514722
+
+# What a rehearsal of the steps on documents from the model leaves out: it begins at the answer.
+SLACK = 1.35
+# Clips and steps that end early leave shares off by about so much of themselves.
+SHARES_DRIFT = 0.03
+# Of moments fitted jointly: words are not held where they are.
+MATCHED_SCALE = 1.4
+# Of topics that go on over batches, whose steps are not rehearsed.
+BATCHES_SCALE = 2.3
+# A rehearsal's documents and their tokens, and mean field steps on each.
+DOCUMENTS, TOKENS, FIRST_STEPS, STEPS = 300, 16_000, 20, 5
+LENGTHS = (5.0, 200.0)
+# Words at least so many deviations above zero say how much a rehearsal enlarges these.
+ABOVE = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """What is known of steps of EM on noisy expected counts.
+
+    Attributes
+    ----------
+    start : ndarray of shape (k, d)
+        Topics of the first step.
+    rates : tuple of float
+        Weight of each step's counts in the running mean.
+    concentration : float
+        Sum of the Dirichlet prior; 0 for one topic per document.
+    length : float
+        About how many tokens a document has.
+    """
+
+    start: Floats
+    rates: tuple[float, ...]
+    concentration: float
+    length: float
+
+
+def typical_length(limit: float, topics: Floats, weights: Floats, order: int) -> float:
+    """Tokens of a document whose counts have this norm, if its words are those of one topic."""
+    if order == 1 or not np.isfinite(limit):
+        return float(np.clip(limit, *LENGTHS))
+    repeats = float(weights @ (topics**2).sum(axis=1))
+    # Of n tokens, the expected sum of squares is n + n (n - 1) times the odds of a repeat.
+    linear = 1 - repeats
+    n = (np.sqrt(linear**2 + 4 * repeats * limit**2) - linear) / (2 * max(repeats, 1e-12))
+    return float(np.clip(n, *LENGTHS))
+
+
+def std_of_refined(
+    expected_counts: Floats, sigma: float, unigram: Floats, weights: Floats, steps: Steps | None
+) -> tuple[Floats, Floats]:
+    """Deviations of topics and shares that were read off noisy expected counts.
+
+    Parameters
+    ----------
+    expected_counts : ndarray of shape (k, d)
+        Released, of sum about 1.
+    sigma : float
+        Standard deviation of the noise of each entry.
+    unigram, weights : ndarray of shape (d,) and (k,)
+        As the topics were shrunk to, and with.
+    steps : Steps or None
+        They are rehearsed on a few documents drawn from the topics found, to see how far
+        noise is carried from step to step; None for a fixed factor.
+
+    Returns
+    -------
+    topics_std : ndarray of shape (k, d)
+        Of the probabilities of words.
+    weights_std : ndarray of shape (k,)
+        Of the shares.
+    """
+    k, d = expected_counts.shape
+    if sigma <= 0:
+        return np.zeros((k, d)), np.zeros(k)
+    total = max(float(expected_counts.sum()), 1e-9)
+    counts, std, kept = np.empty((k, d)), np.empty((k, d)), np.empty((k, d))
+    for row, weight in enumerate(weights):
+        share = weight * total * unigram
+        noisy = expected_counts[row] - share
+        mean, variance = deviation_moments(noisy, share, sigma)
+        counts[row], std[row] = np.maximum(share + mean, LEAST_SHARE * share), np.sqrt(variance)
+        kept[row] = mean / np.where(noisy == 0, 1.0, noisy)
+    sizes = np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
+    # Noise in the share of a topic is that of all its words.
+    own = (1 - weights) ** 2 + (k - 1) * weights**2
+    weights_std = sigma * np.sqrt(d * own) / total
+    topics_std = std / sizes
+    if steps is None:
+        return _capped(BATCHES_SCALE * topics_std, BATCHES_SCALE * weights_std)
+    moved, moved_weights = _rehearsed(counts / sizes, weights, kept, sigma / total, steps)
+    topics_std *= _enlarged(moved, topics_std, counts / sizes)[:, None]
+    weights_std *= max(float(np.sqrt(np.mean((moved_weights / weights_std) ** 2))), 1.0)
+    return _capped(SLACK * topics_std, np.hypot(SLACK * weights_std, SHARES_DRIFT * weights))
+
+
+def _capped(topics_std: Floats, weights_std: Floats) -> tuple[Floats, Floats]:
+    return np.minimum(topics_std, 1.0), np.minimum(weights_std, 1.0)
+
+
+def _enlarged(moved: Floats, std: Floats, topics: Floats) -> Floats:
+    """How far words moved against their deviations, at the ninth decile of each topic."""
+    far = np.abs(moved) / np.maximum(std, 1e-300)
+    factors = np.ones(len(topics))
+    for row, clear in enumerate(topics > ABOVE * std):
+        if clear.any():
+            factors[row] = max(float(np.quantile(far[row, clear], 0.9)) / NINE_TENTHS, 1.0)
+    return factors
+
+
+def _rehearsed(
+    topics: Floats, weights: Floats, kept: Floats, sigma: float, steps: Steps
+) -> tuple[Floats, Floats]:
+    """How far topics and shares move in the same steps, with noise, on documents from them."""
+    # Nothing that is protected hangs on these draws: all of this is made of released values.
+    rng = np.random.default_rng(0)
+    length = int(steps.length)
+    n = max(min(DOCUMENTS, TOKENS // length), 20)
+    X = _documents(topics, weights, steps.concentration, n, length, rng)
+    truth, gamma = _expected(X, topics, weights, steps.concentration, None)
+    truth, size = truth / truth.sum(), truth.sum()
+    spent = 0.0
+    for rate in steps.rates:
+        spent = (1 - rate) ** 2 * spent + rate**2
+    sigma /= max(spent, 1e-300) ** 0.5
+    base = weights[:, None] * topics
+    moved, current, shares = np.zeros_like(base), steps.start, weights
+    for rate in steps.rates:
+        answer, _ = _expected(X, current, shares, steps.concentration, gamma)
+        noise = sigma * rng.standard_normal(base.shape)
+        moved = (1 - rate) * moved + rate * (answer / size - truth + noise)
+        counts = np.maximum(base + kept * moved, LEAST_SHARE * base)
+        current = counts / counts.sum(axis=1, keepdims=True)
+        shares = np.maximum((base + moved).sum(axis=1), 1e-9)
+        shares /= shares.sum()
+    return current - topics, shares - weights
+
+
+def _documents(
+    topics: Floats, weights: Floats, concentration: float, n: int, length: int, rng: Any
+) -> sp.csr_matrix:
+    k, d = topics.shape
+    if concentration > 0:
+        shares = rng.dirichlet(np.maximum(concentration * weights, 1e-3), n)
+    else:
+        shares = np.eye(k)[rng.choice(k, n, p=weights / weights.sum())]
+    limits = np.cumsum(shares, axis=1)[:, None, :-1]
+    topic = (rng.random((n, length, 1)) > limits).sum(axis=2).ravel()
+    # One line of all topics' distributions, end to end, is searched for all tokens at once.
+    ends = np.cumsum(topics / topics.sum(axis=1, keepdims=True), axis=1)
+    ends = (ends + np.arange(k)[:, None]).ravel()
+    word = np.searchsorted(ends, topic + rng.random(n * length)) - topic * d
+    rows = np.repeat(np.arange(n), length)
+    entries = (np.ones(n * length), (rows, np.clip(word, 0, d - 1)))
+    return sp.coo_matrix(entries, shape=(n, d)).tocsr()
+
+
+def _expected(
+    X: sp.csr_matrix, topics: Floats, weights: Floats, concentration: float, start: Floats | None
+) -> tuple[Floats, Floats | None]:
+    """Expected counts of the documents, and what their proportions begin with next time."""
+    if concentration == 0:
+        return np.asarray((X.T @ topic_posterior(X, topics, weights)).T), None
+    prior = np.full(len(topics), concentration / len(topics))
+    n_iter = FIRST_STEPS if start is None else STEPS
+    gamma = variational_proportions(X, topics, prior, n_iter=n_iter, start=start)
+    odds = np.exp(expected_log_proportions(gamma))
+    ratios = word_ratios(X, odds, np.ascontiguousarray(topics.T))
+    return topics * np.asarray((ratios.T @ odds).T), gamma
+
+
+def std_of_matched(
+    topics: Floats, weights: Floats, moments: ReleasedMoments
+) -> tuple[Floats, Floats]:
+    """Deviations of topics and shares that were fitted to all released moments.
+
+    The inverse of the curvature of the fit, word by word: the other words are held where
+    they are. It counts the sampling of documents with the noise.
+    """
+    k, d = topics.shape
+    joint = weights[:, None] * topics
+    precision = pair_precision(topics, weights, moments)
+    # Moves of word a change all pairs (a, b), by mu_jb for topic j; off the diagonal twice.
+    curvature = 2 * np.einsum("ab,jb,ib->aji", precision, topics, topics, optimize=True)
+    first = joint.sum(axis=0)
+    own = 1 / (moments.frequencies_sigma**2 + (first + 1e-3 / d) / moments.n_documents)
+    curvature += own[:, None, None]
+    ridge = 1 / np.maximum(joint.T, 1e-6 / k) ** 2
+    curvature[:, np.arange(k), np.arange(k)] += ridge
+    variance = np.diagonal(np.linalg.inv(curvature), axis1=1, axis2=2).T
+    topics_std = np.sqrt(np.maximum(variance, 0.0)) / np.maximum(weights, 1e-12)[:, None]
+    weights_std = np.sqrt(np.maximum(variance, 0.0).sum(axis=1))
+    weights_std = np.hypot(MATCHED_SCALE * weights_std, SHARES_DRIFT * weights)
+    return _capped(MATCHED_SCALE * topics_std, weights_std)
+
+
+def std_of_decomposed(
+    unwhitened: Floats,
+    duals: Floats,
+    weights: Floats,
+    pairs_sigma: float,
+    triples_sigma: float,
+) -> tuple[Floats, Floats]:
+    """Deviations of topics and shares that were read off a decomposed tensor, to first order.
+
+    Parameters
+    ----------
+    unwhitened : ndarray of shape (k, d)
+        Multiples of topics, as components were unwhitened.
+    duals : ndarray of shape (k, d)
+        What the second moment was multiplied by to get them.
+    weights : ndarray of shape (k,)
+        Shares.
+    pairs_sigma, triples_sigma : float
+        Noise of the second moment, and of the third in the whitened space.
+
+    Returns
+    -------
+    topics_std, weights_std : ndarray of shape (k, d) and (k,)
+        As of :func:`std_of_refined`.
+    """
+    sums = np.maximum(np.abs(unwhitened.sum(axis=1)), 1e-9)
+    of_pairs = pairs_sigma * np.linalg.norm(duals, axis=1) / sums
+    # Noise turns a component towards the others, each by about its own size.
+    turned = np.sqrt((unwhitened**2).sum(axis=0)) / sums[:, None]
+    turn = np.minimum(triples_sigma * np.sqrt(weights), 1.0)
+    topics_std = np.hypot(of_pairs[:, None], turn[:, None] * turned)
+    weights_std = 2 * weights**1.5 * triples_sigma
+    return _capped(topics_std, weights_std)
