@@ -86,9 +86,21 @@ class PrivateSpectralLDA(ReleasedTopics):
     ----------
     components_ : ndarray of shape (n_components_, n_features)
         Topics; rows are distributions over words.
+    components_std_ : ndarray of shape (n_components_, n_features) or None
+        How far noise may have moved them, as standard deviations
+        (:meth:`components_interval`).
     topic_prior_ : ndarray of shape (n_components_,)
         Dirichlet parameters of the shares of topics in a document; with
         ``doc_topic_prior=0`` the probabilities of the topics.
+    topic_prior_std_ : ndarray of shape (n_components_,) or None
+        How far noise may have moved these.
+    coherence_ : ndarray of shape (n_components_,) or None
+        UMass coherence of the ten leading words of each topic, by the released second
+        moment: mean of ``log P(word | a more probable word)``. None after later batches.
+    spectrum_ : ndarray of shape (n_eigenvalues,) or None
+        Leading eigenvalues of the released second moment, more than there are topics.
+    noise_edge_ : float or None
+        What noise alone may lift an eigenvalue to (:meth:`suggest_n_components`).
     unigram_ : ndarray of shape (n_features,)
         Released word frequencies, denoised.
     n_components_ : int

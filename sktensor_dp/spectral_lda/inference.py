@@ -1,8 +1,5 @@
 """What released topics say of documents."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -17,7 +14,6 @@ from sktensor_dp.topics.inference import (
 __all__ = [
     "completion_log_likelihood",
     "log_likelihoods",
-    "most_probable",
     "proportions",
     "token_halves",
 ]
@@ -65,12 +61,6 @@ def completion_log_likelihood(counts: sp.csr_matrix, shares: Floats, topics: Flo
         found = np.einsum("ij,ij->i", shares[block][rows], by_word[part.indices])
         total += float(part.data @ np.log(np.maximum(found, LEAST_PROBABILITY)))
     return total
-
-
-def most_probable(topics: Floats, n_words: int, names: Sequence[Any] | Any) -> list[list[str]]:
-    """Names of the most probable words of every topic."""
-    order = np.argsort(-topics, axis=1, kind="stable")[:, :n_words]
-    return [[str(names[word]) for word in row] for row in order]
 
 
 def _posterior(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats | None:

@@ -1,7 +1,6 @@
 """What a fitted topic model says of its topics and of documents, from released values alone."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.spectral_lda.inference import (
     completion_log_likelihood,
     log_likelihoods,
-    most_probable,
     proportions,
     token_halves,
 )
 from sktensor_dp.spectral_lda.parameters import TopicParameters
+from sktensor_dp.spectral_lda.readable import ReadableTopics
 
 __all__ = ["ReleasedTopics"]
 
@@ -26,13 +25,13 @@ Floats = NDArray[np.float64]
 
 
 class ReleasedTopics(
-    TopicParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    TopicParameters,
+    ReadableTopics,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """A topic model whose topics were released: all of it is post-processing."""
-
-    components_: Floats
-    topic_prior_: Floats
-    n_features_in_: int
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Floats:
         """Topic proportions of documents under the released topics.
@@ -151,35 +150,3 @@ class ReleasedTopics(
         single = self._concentration() == 0
         shares = proportions(first, self.components_, self.topic_prior_, single)
         return math.exp(-completion_log_likelihood(second, shares, self.components_) / tokens)
-
-    def top_words(
-        self, n_words: int = 10, feature_names: Sequence[str] | NDArray[Any] | None = None
-    ) -> list[list[str]]:
-        """Most probable words of every topic.
-
-        Parameters
-        ----------
-        n_words : int, default=10
-            How many.
-        feature_names : sequence of str of length n_features, optional
-            Names of the columns; by default ``feature_names_in_``, or their numbers.
-
-        Returns
-        -------
-        list of list of str
-            One list per topic, most probable first.
-
-        Raises
-        ------
-        ValueError
-            If `feature_names` has another length than there are features.
-        """
-        check_is_fitted(self)
-        if feature_names is None:
-            numbers = [str(column) for column in range(self.n_features_in_)]
-            feature_names = getattr(self, "feature_names_in_", numbers)
-        if len(feature_names) != self.n_features_in_:
-            raise ValueError(
-                f"feature_names must have {self.n_features_in_} entries, got {len(feature_names)}."
-            )
-        return most_probable(self.components_, n_words, feature_names)

@@ -11,22 +11,15 @@ Floats = NDArray[np.float64]
 NOISE_DEVIATIONS = 2.0
 
 
-def relevance_of(
-    topics: Floats, unigram: Floats, std: Floats | None, relevance: float
-) -> tuple[Floats, Floats]:
-    """Relevance of Sievert & Shirley (2014) of what is above the noise, and of the rest.
+def relevance_of(topics: Floats, unigram: Floats, std: Floats | None, relevance: float) -> Floats:
+    """Relevance of Sievert & Shirley (2014) at the least that noise leaves of probabilities.
 
-    Returns
-    -------
-    relevance, sure : ndarray of shape (k, d)
-        ``relevance * log p + (1 - relevance) * log(p / unigram)`` at the lower bounds of p
-        (-infinity where that is zero), and these bounds.
+    ``relevance * log p + (1 - relevance) * log(p / unigram)``; -infinity where p may be zero.
     """
     sure = topics if std is None else topics - NOISE_DEVIATIONS * std
-    with np.errstate(divide="ignore"):
-        logs = np.log(np.maximum(sure, 0.0))
-    lift = logs - np.log(np.maximum(unigram, 1e-300))
-    return relevance * logs + (1 - relevance) * lift, sure
+    logs = np.log(np.maximum(sure, 1e-300))
+    scores = logs - (1 - relevance) * np.log(np.maximum(unigram, 1e-300))
+    return np.where(sure > 0, scores, -np.inf)
 
 
 def ranked_words(
@@ -40,6 +33,6 @@ def ranked_words(
     """
     if relevance == 1:
         return np.argsort(-topics, axis=1, kind="stable")[:, :n_words]
-    scores, _ = relevance_of(topics, unigram, std, relevance)
+    scores = relevance_of(topics, unigram, std, relevance)
     order = [np.lexsort((-own, -score)) for own, score in zip(topics, scores, strict=True)]
     return np.array(order)[:, :n_words]

@@ -128,7 +128,9 @@ def std_of_refined(
         return _capped(BATCHES_SCALE * topics_std, BATCHES_SCALE * weights_std)
     moved, moved_weights = _rehearsed(counts / sizes, weights, kept, sigma / total, steps)
     topics_std *= _enlarged(moved, topics_std, counts / sizes)[:, None]
-    weights_std *= max(float(np.sqrt(np.mean((moved_weights / weights_std) ** 2))), 1.0)
+    # One topic has all there is, without noise.
+    further = moved_weights / np.where(weights_std > 0, weights_std, 1.0)
+    weights_std *= max(float(np.sqrt(np.mean(further**2))), 1.0)
     return _capped(SLACK * topics_std, np.hypot(SLACK * weights_std, SHARES_DRIFT * weights))
 
 
