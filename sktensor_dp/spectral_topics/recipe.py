@@ -336,7 +336,7 @@ def smoothed(topics: Floats, unigram: Floats, share: float) -> Floats:
 
 def _volume(transform: Floats) -> float:
     """How much a transform of all three modes enlarges isotropic noise."""
-    return float(np.mean(np.linalg.norm(transform, axis=0) ** 2) ** 1.5)
+    return min(float(np.mean(np.linalg.norm(transform, axis=0) ** 2)), 1e60) ** 1.5
 
 
 def _std_on_all_words(
