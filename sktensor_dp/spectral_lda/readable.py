@@ -1,5 +1,6 @@
 """Topics for people to read: words, intervals, tables. All of it is post-processing."""
 
+import importlib.util
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -180,11 +181,10 @@ class ReadableTopics:
         """
         check_is_fitted(self)
         names = self._names(feature_names)
-        try:
-            import pandas as pd
-        except ImportError as error:
-            message = "topic_table needs pandas: pip install pandas"
-            raise ImportError(message) from error
+        if importlib.util.find_spec("pandas") is None:
+            raise ImportError("topic_table needs pandas: pip install pandas")
+        import pandas as pd
+
         shares = self.topic_prior_ / self.topic_prior_.sum()
         order = np.argsort(-shares, kind="stable")
         low, high = self.shares_interval(level)
