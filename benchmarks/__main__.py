@@ -20,6 +20,7 @@ from benchmarks import (
     people,
     power_method,
     power_method_speed,
+    ratings,
     real_text,
     small_counts,
     speed,
@@ -35,6 +36,7 @@ BENCHES = (
     "power_method_speed",
     "power_method",
     "completion",
+    "ratings",
     "completion_kernels",
     "small_counts",
     "long_documents",
@@ -86,6 +88,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         power_method.run(report)
     elif name == "completion":
         completion.run(report, options.data)
+    elif name == "ratings":
+        ratings.run(report, options.data)
     elif name == "completion_kernels":
         completion_kernels.run(report)
     elif name == "budget":

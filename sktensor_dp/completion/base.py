@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.completion.entry_recipes import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
-from sktensor_dp.completion.inference import SharedModel, UnitParameters, fold_in, values_at
+from sktensor_dp.completion.inference import UnitParameters, fold_in, shared_model, values_at
 from sktensor_dp.completion.inputs import (
     BOUNDS,
     check_combination,
@@ -25,7 +25,6 @@ from sktensor_dp.completion.inputs import (
     checked_values,
     coordinate_array,
     coordinates_or_unknown,
-    has_units,
 )
 from sktensor_dp.completion.plan import (
     CompletionPlan,
@@ -66,7 +65,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
     """
 
     _unit = "entry"
-    _hidden_state = frozenset({"_model", "_ranks"})
+    _hidden_state = frozenset({"_model", "_ranks", "_shared"})
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "bounds": [BOUNDS, NONE],
         "shape": [InstanceOf(tuple, list, np.ndarray), NONE],
@@ -218,7 +217,9 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
                 ),
             )
         random_state = check_random_state(self.random_state)
-        options = ModelOptions(ranks, self._full_core, random_state, self.regularization)
+        options = ModelOptions(
+            ranks, self._full_core, random_state, self.regularization, self.unit_mode
+        )
 
         recipe = partial(fit, plan=plan, options=options)
         known = {**columns_of(witness), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
@@ -278,9 +279,12 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             result[cells] = self._values(np.column_stack(np.unravel_index(cells, self.shape_)))
         return np.clip(result, *self.bounds_).reshape(self.shape_)
 
-    @available_if(has_units)
+    @available_if(shared_model)
     def fold_in(self, X: ArrayLike, y: ArrayLike) -> UnitParameters:
         """Fit the parameters of units to their own entries, at the holder of these.
+
+        What was released of all modes but ``unit_mode`` is used as it is; a unit's own side
+        needs no noise where the unit is the only one who sees it.
 
         Parameters
         ----------
@@ -293,13 +297,16 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         -------
         UnitParameters
             With a ``predict`` method. As private as the entries; nothing of it is kept.
+
+        Raises
+        ------
+        ValueError
+            If entries are not of the right kind.
         """
         check_is_fitted(self)
         given = coordinate_array(self, X, reset=False)
         coordinates, values, _ = as_entries(given, checked_values(self, y))
-        if not isinstance(self._model, SharedModel):
-            raise ValueError("The model was fitted for privacy_unit='entry'; fit it again.")
-        return fold_in(self._model, coordinates, values, self.bounds_)
+        return fold_in(shared_model(self), coordinates, values, self.bounds_)
 
     def forecast(self, n_observed: int, shape: Sequence[int]) -> CompletionForecast:
         """Say what error to expect, from public numbers alone.

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.completion.gradient_recipe import fit_gradients
 from sktensor_dp.completion.inference import attributes_of
+from sktensor_dp.completion.own_entries import shared_part
 from sktensor_dp.completion.plan import COMPONENT, RESIDUAL, CompletionPlan, ModelOptions
 from sktensor_dp.completion.rows import (
     derivatives,
@@ -40,8 +41,12 @@ def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptio
         "gradient": fit_gradients,
     }[plan.perturbation]
     model = recipe(curator, plan, options)
+    width, noise = 2 * curator.half, 0.0
+    if plan.perturbation in ("input", "output"):
+        noise = (width * plan.value_deviation) ** 2
     state = {
         **attributes_of(model), "_model": model, "perturbation_": plan.perturbation,
+        "_shared": shared_part(model, curator.index_set, options.unit_mode, width, noise),
         "n_iter_": max(plan.n_steps, model.n_iter, 1),
     }  # fmt: skip
     return Fitted(state)

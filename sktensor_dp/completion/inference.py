@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.completion.inputs import coordinates_or_unknown
 from sktensor_dp.statistics.reading import read
@@ -21,7 +22,7 @@ from sktensor_dp.tensor.unit_parameters import (
     predict_units,
 )
 
-__all__ = ["SharedModel", "UnitParameters", "attributes_of", "fold_in", "values_at"]
+__all__ = ["SharedModel", "UnitParameters", "attributes_of", "fold_in", "shared_model", "values_at"]
 
 Floats = NDArray[np.float64]
 
@@ -68,6 +69,8 @@ class SharedModel:
         One for each other mode.
     components : SharedComponents or None
         Factors of the other modes, if any were found.
+    level_variance : float or None
+        Prior variance of a unit's own level; None is that of `unit_parameters`.
     """
 
     level: float
@@ -75,6 +78,7 @@ class SharedModel:
     unit_mode: int
     effects: list[SharedEffects]
     components: SharedComponents | None = None
+    level_variance: float | None = None
 
     @property
     def n_parameters(self) -> int:
@@ -160,6 +164,20 @@ class UnitParameters:
         return np.clip(values, *self._bounds)
 
 
+def shared_model(estimator: Any) -> SharedModel:
+    """What a fitted completion says that units share, or AttributeError."""
+    check_is_fitted(estimator)
+    if isinstance(estimator._model, SharedModel):
+        return estimator._model
+    shared = getattr(estimator, "_shared", None)
+    if shared is None:
+        raise AttributeError(
+            "The model has no rows of unit_mode to fold in: it was saved by an earlier version, or "
+            "unit_mode was no mode of the tensor; fit it again."
+        )
+    return shared  # type: ignore[no-any-return]
+
+
 def fold_in(
     shared: SharedModel, coordinates: NDArray[np.intp], values: Floats, bounds: Sequence[float]
 ) -> UnitParameters:
@@ -173,5 +191,6 @@ def fold_in(
         n_units=len(units),
         level=shared.level,
         noise_variance=shared.noise_variance,
+        level_variance=shared.level_variance,
     )
     return UnitParameters(units, parameters, shared, (float(low), float(high)))

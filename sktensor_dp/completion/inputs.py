@@ -23,7 +23,6 @@ __all__ = [
     "checked_values",
     "coordinate_array",
     "coordinates_or_unknown",
-    "has_units",
 ]
 
 # Squares and ratios of squares of values within these neither overflow nor vanish.
@@ -39,16 +38,6 @@ CATEGORIES = (
     "encode categories first, for example with sklearn.preprocessing.OrdinalEncoder, and number "
     "dates and times by periods"
 )
-
-
-def has_units(estimator: Any) -> bool:
-    """Whether units have parameters of their own, or AttributeError."""
-    if estimator.privacy_unit == "slice":
-        return True
-    raise AttributeError(
-        "fold_in is for privacy_unit='slice'; where the unit is an entry all parameters are "
-        "released, and predict uses them."
-    )
 
 
 def check_combination(estimator: Any) -> None:

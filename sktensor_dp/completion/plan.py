@@ -78,12 +78,15 @@ class ModelOptions:
         Of starts.
     regularization : float
         What the variances of rows and of the core are divided by.
+    unit_mode : int
+        Mode whose rows may fold in their own entries.
     """
 
     ranks: tuple[int, ...]
     full_core: bool
     random_state: np.random.RandomState
     regularization: float
+    unit_mode: int = 0
 
     @property
     def rank(self) -> int:
@@ -108,6 +111,11 @@ class CompletionPlan:
     perturbation: str
     n_steps: int
     releases: ReleasePlan
+
+    @property
+    def value_deviation(self) -> float:
+        """Deviation of the noise of released values, in widths of the bounds."""
+        return piecewise_deviation(self.releases.cost_of("entries").epsilon)
 
     @property
     def seeks_components(self) -> bool:

@@ -51,14 +51,18 @@ SHARED_EFFECTS = Record(
 )  # fmt: skip
 SHARED_COMPONENTS = Record(
     SharedComponents,
-    {"factors": ListOf(Numbers("S?"), tuple, 1, MOST_MODES), "full_core": Flag()},
+    {
+        "factors": ListOf(Numbers("S?"), tuple, 1, MOST_MODES),
+        "full_core": Flag(),
+        "mixing": Optional(Numbers("??")),
+    },
 )
 SHARED = Record(
     SharedModel,
     {
         "level": Real(), "noise_variance": Real(0), "unit_mode": Integer(0, MOST_MODES),
         "effects": ListOf(SHARED_EFFECTS, shortest=1, longest=MOST_MODES),
-        "components": Optional(SHARED_COMPONENTS),
+        "components": Optional(SHARED_COMPONENTS), "level_variance": Optional(Real(0)),
     },
 )  # fmt: skip
 FITTED: dict[str, Field] = {
@@ -118,6 +122,13 @@ def _check(state: SimpleNamespace, estimator: Any) -> None:
         require(model.core.shape == ranks, "the core must be of the ranks")
         found = model.core
     require(_same([found, *model.factors], [weights, *factors]), "factors must agree")
+    shared = getattr(state, "_shared", None)
+    if shared is not None:
+        _check_shared(shared, state.shape_)
+        rows = shared.components.factors if shared.components is not None else ()
+        lengths = tuple(len(factor) for factor in rows)
+        require(lengths in ((), _others(shared, state.shape_)), "factors must be of the shape")
+        require(shared.n_parameters <= MOST_COLUMNS, "components must be fewer")
 
 
 def _same(first: Any, second: Any) -> bool:
@@ -128,9 +139,13 @@ def _check_shared(model: SharedModel, shape: tuple[int, ...]) -> None:
     mode = model.unit_mode
     require(mode < len(shape), "unit_mode must be a mode")
     lengths = tuple(len(effects.effects) for effects in model.effects)
-    rows = lengths == shape[:mode] + shape[mode + 1 :]
+    rows = lengths == _others(model, shape)
     require(rows, "effects must be as many as rows of the shared modes")
     require(model.noise_variance > 0, "the variance must be positive")
+
+
+def _others(model: SharedModel, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape[: model.unit_mode] + shape[model.unit_mode + 1 :]
 
 
 def _check_shared_components(model: SharedModel, found: Any, ranks: tuple[int, ...]) -> None:
@@ -158,7 +173,7 @@ def _saved(entries: Record) -> SavedState:
             "bounds_": ListOf(Real(), tuple, 2, 2), "n_iter_": Integer(1),
             "_ranks": _by_mode(Integer(0, MOST_COLUMNS, "R"), tuple),
             "perturbation_": Text(("sufficient_statistics", "gradient", "input", "output")),
-            "_model": ModelField(entries),
+            "_model": ModelField(entries), "_shared": Optional(SHARED),
         },
         _check,
         {},

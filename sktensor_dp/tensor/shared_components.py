@@ -27,21 +27,33 @@ class SharedComponents:
         One per shared mode, in order.
     full_core : bool
         Whether all combinations of columns count.
+    mixing : ndarray of shape (n_combinations, q), optional
+        A unit's weights are of these sums of combinations; by default each has its own.
     """
 
     factors: tuple[Floats, ...]
     full_core: bool
+    mixing: Floats | None = None
+
+    def __post_init__(self) -> None:
+        if self.mixing is not None and self.mixing.shape[:-1] != (self._n_combinations,):
+            raise ValueError(f"mixing must have {self._n_combinations} rows.")
 
     @property
     def n_components(self) -> int:
         """Number of weights of a unit."""
+        return self._n_combinations if self.mixing is None else self.mixing.shape[1]
+
+    @property
+    def _n_combinations(self) -> int:
         ranks = [factor.shape[1] for factor in self.factors]
         return int(np.prod(ranks)) if self.full_core else ranks[0]
 
     def rows(self, coordinates: NDArray[np.intp]) -> Floats:
         """Derivatives z of values in a unit's weights, of shape (n, n_components)."""
         product = kronecker_rows if self.full_core else khatri_rao_rows
-        return product(self.factors, coordinates)
+        rows = product(self.factors, coordinates)
+        return rows if self.mixing is None else rows @ self.mixing
 
     def beside(self, mode: int, coordinates: NDArray[np.intp]) -> Floats:
         """The products in z without one mode's factor, of shape (n, q')."""

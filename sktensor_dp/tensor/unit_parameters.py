@@ -30,6 +30,8 @@ __all__ = [
 # their scale.
 LEVEL_VARIANCE, SLOPE_VARIANCE, POPULARITY_VARIANCE = 0.2, 0.1, 0.05
 
+# Least prior variance of a level, in units of the noise variance, that may be asked for.
+LEAST_VARIANCE = 1e-9
 # Parameters of a unit beside those of components: level, slope, slope on popularity.
 N_PLAIN = 3
 
@@ -82,12 +84,16 @@ def fold_in_units(
     n_units: int,
     level: float,
     noise_variance: float,
+    level_variance: float | None = None,
 ) -> Floats:
     """Parameters (a, t, p, g) of each unit from its own entries alone; zeros without any."""
     # x = level + b + a_u + t_u b + p_u f + g_u'z + N(0, noise_variance + var b), with b the
     # shared effect of the entry, f its popularity and z its components: ridge regression in
     # each unit by itself.
     gram, moment = _normal_equations(units, values, shared, n_units, level, noise_variance)
+    if level_variance is not None:
+        gram[:, 0, 0] += 1 / max(level_variance, LEAST_VARIANCE * noise_variance)
+        gram[:, 0, 0] -= 1 / (LEVEL_VARIANCE * noise_variance)
     return np.asarray(np.linalg.solve(gram, moment[..., None])[..., 0], dtype=np.float64)
 
 

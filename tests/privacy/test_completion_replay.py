@@ -105,8 +105,7 @@ def fit_and_use(estimator: Any, data: Data) -> Any:
     estimator.fit(*data)
     everywhere = np.argwhere(np.ones([n + 1 for n in SHAPE]))
     used = [estimator.predict(everywhere), estimator.transform(everywhere), estimator.complete()]
-    if estimator.privacy_unit == "slice":
-        estimator.fold_in(*data)
+    estimator.fold_in(*data)
     estimator.used_ = used
     return estimator
 

@@ -1,0 +1,81 @@
+"""Where values are the units: what of a released model others need to fold in a person's own."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.completion.inference import SharedModel
+from sktensor_dp.completion.plan import RESIDUAL
+from sktensor_dp.statistics.observed_entries import IndexSet
+from sktensor_dp.tensor.cp_completion import CPCompletion
+from sktensor_dp.tensor.shared_components import SharedComponents
+from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.tucker_completion import TuckerCompletion
+
+__all__ = ["shared_part"]
+
+Floats = NDArray[np.float64]
+Model = CPCompletion | TuckerCompletion
+
+# Least variances of a value about the model, and of a bias, relative to what values are
+# assumed to have: exact data may leave none, and a ridge has to have some.
+LEAST_NOISE, LEAST_SCALE = 1e-9, 1e-12
+
+
+def shared_part(
+    model: Model, entries: IndexSet, unit_mode: int, width: float, known_noise: float
+) -> SharedModel | None:
+    """Effects and factors of all modes but one; None where there is no such mode."""
+    # Of released arrays and public coordinates alone.
+    if unit_mode >= entries.n_modes:
+        return None
+    others = [m for m in range(entries.n_modes) if m != unit_mode]
+    noise = _residual_variance(model, width, known_noise)
+    effects = [_effects(model, entries, m, noise) for m in others]
+    scale = _scale(model, entries, unit_mode)
+    return SharedModel(model.mean, noise, unit_mode, effects, _components(model, unit_mode), scale)
+
+
+def _residual_variance(model: Model, width: float, known_noise: float) -> float:
+    """Of exact values about the model: known noise is taken off where it does not hide it."""
+    assumed = (width * RESIDUAL) ** 2
+    if known_noise > assumed:
+        return assumed
+    return max(model.noise_variance - known_noise, LEAST_NOISE * assumed)
+
+
+def _scale(model: Model, entries: IndexSet, mode: int) -> float:
+    """Prior variance of the biases of a mode."""
+    if isinstance(model, CPCompletion):
+        return float(model.bias_scales[mode])
+    seen = entries.counts[mode] > 0
+    return float(np.mean(model.biases[mode][seen] ** 2)) if seen.any() else 0.0
+
+
+def _effects(model: Model, entries: IndexSet, mode: int, noise: float) -> SharedEffects:
+    counts, scale = entries.counts[mode], _scale(model, entries, mode)
+    if isinstance(model, CPCompletion):
+        variances = np.where(counts > 0, model.bias_variances[mode], scale)
+    else:
+        least = max(scale, LEAST_SCALE * noise)
+        variances = noise / (counts + noise / least)
+    # Of rows that nobody has an entry in, the least popular seen one tells.
+    mean = max(float(counts.mean()), 1e-100)
+    popularity = 0.5 * np.log(np.maximum(counts, 1) / mean)
+    return SharedEffects(model.biases[mode], variances, popularity, scale)
+
+
+def _components(model: Model, unit_mode: int) -> SharedComponents | None:
+    """Factors in whose scale a unit's own weights have unit variance."""
+    factors = [f for m, f in enumerate(model.factors) if m != unit_mode]
+    own = np.sqrt(np.mean(model.factors[unit_mode] ** 2, axis=0))
+    if isinstance(model, CPCompletion):
+        found = model.weights > 0
+        scales = (model.weights * np.sqrt(model.factor_scales[unit_mode]))[found]
+        factors = [factor[:, found] for factor in factors]
+        factors[0] = factors[0] * scales
+        return SharedComponents(tuple(factors), False) if found.any() else None
+    unfolded = np.moveaxis(model.core, unit_mode, -1).reshape(-1, len(own))
+    found = np.abs(unfolded * own).max(axis=0) > 0
+    if not found.any():
+        return None
+    return SharedComponents(tuple(factors), True, (unfolded * own)[:, found])
