@@ -175,7 +175,7 @@ def shared_model(estimator: Any) -> SharedModel:
             "The model has no rows of unit_mode to fold in: it was saved by an earlier version, or "
             "unit_mode was no mode of the tensor; fit it again."
         )
-    return shared  # type: ignore[no-any-return]
+    return shared
 
 
 def fold_in(
