@@ -50,6 +50,7 @@ def shifted_inverses(matrices: Floats) -> Floats:
     """Inverses of one plus matrices that are positive semidefinite; zeros where not finite."""
     # Every pivot is 1 at least, and is raised to it: whatever matrices hold, nothing fails,
     # and each inverse is a function of its own matrix to the last bit, wherever it stands.
+    # No entry of such an inverse is above 1 but by rounding, which huge entries make huge.
     n, r, _ = matrices.shape
     inverses, step = np.empty_like(matrices), max(1, _BLOCK_NUMBERS // max(r, 1) ** 2)
     diagonal = np.arange(r)
@@ -58,6 +59,7 @@ def shifted_inverses(matrices: Floats) -> Floats:
         M[diagonal, diagonal] += 1.0
         _sweep(M, r, 1.0)
         inverses[first : first + step] = M.transpose(2, 0, 1)
+    np.clip(inverses, -1.0, 1.0, out=inverses)
     inverses[~np.isfinite(inverses).all(axis=(1, 2))] = 0.0
     return inverses
 

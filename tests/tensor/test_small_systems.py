@@ -44,7 +44,8 @@ def test_whatever_a_matrix_holds_its_shifted_inverse_is_finite(seed):
     A[0, 0, 0], A[1] = np.nan, np.inf
     with np.errstate(all="ignore"):
         found = shifted_inverses(A)
-    assert np.isfinite(found).all()
+    # What is added to 1 is positive semidefinite in exact arithmetic: entries are 1 at most.
+    assert np.abs(found).max() <= 1.0
     assert not found[0].any()
 
 
