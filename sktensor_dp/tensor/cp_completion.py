@@ -11,6 +11,7 @@ from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.completed import Completion
 from sktensor_dp.tensor.completion_start import start_cp
 from sktensor_dp.tensor.entry_passes import passes_over
+from sktensor_dp.tensor.fibre_passes import FibrePasses
 from sktensor_dp.tensor.normal_equations import NormalEquations, solve_rows
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.row_noise import RowNoise
@@ -40,6 +41,8 @@ _TINY = 1e-200
 # Noise variance, relative to the values, from which on products may be of single precision:
 # what they err by is a millionth of what noise does.
 _ROUGH_FROM = 0.05
+# Targets where they are formed, their sums over rows, the sum of their squares, equations.
+_Gathered = tuple[Floats | None, Floats, float, NormalEquations]
 # Values whose standard deviation is below this share of the largest are constant.
 _CONSTANT = 1e-14
 
@@ -158,7 +161,7 @@ def complete_cp(
 
     Notes
     -----
-    A sweep costs O(n_entries n_modes rank^2) and O(n_m rank^3) for each mode, and no
+    A sweep costs O(n_entries n_modes rank^2) and O(n_m rank^3) for each mode, and little
     memory beyond the entries and the factors. It starts from the components of a core
     in the leading subspaces of the unfoldings (see `start_cp`).
 
@@ -272,13 +275,26 @@ class _Posterior:
         rough = self._variance > _ROUGH_FROM
         return self._passes.equations(mode, factors, targets, moments, rough=rough)
 
+    def _gathered(self, mode: int) -> _Gathered:
+        """Targets, their sums over each row, the sum of their squares, and equations."""
+        if isinstance(self._passes, FibrePasses) and self._row_noise.mode is None:
+            # Nothing asks for the targets themselves.
+            state = self._biases, self._factors, self._second_moments
+            given = self._arranged[mode]
+            return None, *self._passes.gathered(mode, given, self._mean, *state)
+        targets = self._targets(mode)
+        weighted = self._row_noise.weighted(targets, mode)
+        sums = self._passes.row_sums(weighted, mode)
+        # Where noise is the mode's own, it asks for the squares of each row.
+        size = 0.0 if mode == self._row_noise.mode else float(targets @ weighted)
+        return targets, sums, size, self._equations(mode, targets)
+
     def _update(self, mode: int) -> None:
         """Biases and factor rows of a mode given the others, and all their variances."""
         counts, precisions = self._row_noise.totals[mode], self._row_noise.precisions[mode]
         noise = self._variance / precisions
-        targets = self._targets(mode)
-        sums = self._passes.row_sums(self._row_noise.weighted(targets, mode), mode)
-        equations = self._equations(mode, targets)
+        gathered = self._gathered(mode)
+        _, sums, _, equations = gathered
         bias_ridge = noise / self._bias_scales[mode] if self._has_biases else None
         ridge = self._regularization * noise[:, None] / self._factor_scales[mode]
         bias, rows, moments = solve_rows(equations, counts, sums, bias_ridge, ridge)
@@ -296,12 +312,11 @@ class _Posterior:
             scales = np.einsum("ijj->ij", moments)[seen].mean(axis=0)
             least = _LEAST_COMPONENT * max(float(scales.max()), 1.0)
             self._factor_scales[mode] = np.maximum(scales, least)
-        self._update_mean_and_noise(mode, targets, sums, equations)
+        self._update_mean_and_noise(mode, gathered)
 
-    def _update_mean_and_noise(
-        self, mode: int, targets: Floats, sums: Floats, equations: NormalEquations
-    ) -> None:
+    def _update_mean_and_noise(self, mode: int, gathered: _Gathered) -> None:
         """Expected residuals from the sums at hand, without another pass over the entries."""
+        targets, sums, size, equations = gathered
         bias, rows, noise = self._biases[mode], self._factors[mode], self._row_noise
         counts, precisions = noise.totals[mode], noise.precisions[mode]
         terms = np.sum(equations.design * rows, axis=1)
@@ -315,6 +330,7 @@ class _Posterior:
         expected += shift * (shift * counts - 2.0 * left)
         n, floor = self._entries.n_entries, self._noise_floor
         if mode == noise.mode:
+            assert targets is not None
             squared = targets**2
             for k in self._entries.others(mode):
                 squared += self._passes.at(self._bias_variances[k], k, mode)
@@ -323,7 +339,6 @@ class _Posterior:
             least = max(floor, _LEAST_NOISE * float(squares.sum()) / n + _TINY)
             self._variance = noise.update(np.maximum(expected, 0.0), self._variance, least)
             return
-        size = float(targets @ noise.weighted(targets, mode))
         total = size + float(precisions @ expected)
         for k, variances in enumerate(self._bias_variances):
             total += float((noise.precisions[k] * noise.totals[k]) @ variances)

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from sktensor_dp.tensor.fibre_passes import FibrePasses, fibre_mode
 from sktensor_dp.tensor.matrix_passes import MatrixPasses
 from sktensor_dp.tensor.normal_equations import NormalEquations, cp_normal_equations
 from sktensor_dp.tensor.oracle import Floats
@@ -48,6 +49,8 @@ def passes_over(entries: SortedEntries) -> EntryPasses:
     cells = float(np.prod([float(n) for n in entries.shape]))
     if entries.n_modes == 2 and cells > _DENSE_SHARE * entries.n_entries:
         return MatrixPasses(entries)
+    if entries.n_modes > 2 and (inner := fibre_mode(entries)) is not None:
+        return FibrePasses(entries, inner)
     return _SortedPasses(entries)
 
 

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.tensor import matrix_passes
+from sktensor_dp.tensor import cp_completion, fibre_passes, matrix_passes
+from sktensor_dp.tensor.cp_completion import complete_cp
 from sktensor_dp.tensor.entry_passes import _SortedPasses, passes_over
+from sktensor_dp.tensor.fibre_passes import FibrePasses, fibre_mode
 from sktensor_dp.tensor.matrix_passes import MatrixPasses
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
@@ -56,3 +58,95 @@ def test_orders_count_and_blocks_meet_every_row_once_a_block(seed):
             expected, first = np.unique(entries.sorted_column(mode, mode)[span], return_index=True)
             np.testing.assert_array_equal(found, expected)
             np.testing.assert_array_equal(starts, first)
+
+
+# Modes, and how many entries: of fibres along each mode.
+FIBRED = {(7, 9, 40): 2, (50, 6, 5): 0, (5, 30, 6): 1, (4, 3, 5, 40): 3}
+
+
+@pytest.mark.parametrize("shape", FIBRED)
+@pytest.mark.parametrize("marks", [0, 8])
+@pytest.mark.parametrize("rank", [0, 3, 7])
+def test_passes_along_fibres_are_those_of_sorted_entries(shape, marks, rank, seed, monkeypatch):
+    monkeypatch.setattr(fibre_passes, "_MARKS", marks)
+    rng = np.random.default_rng(seed)
+    # Some rows stay empty, and some entries occur twice.
+    entries = entries_of(rng, tuple(n - 1 for n in shape), 900)
+    entries = SortedEntries(entries.coordinates, shape)
+    ours, plain = passes_over(entries), _SortedPasses(entries)
+    assert isinstance(ours, FibrePasses)
+    assert fibre_mode(entries) == FIBRED[shape]
+    values, mean = rng.standard_normal(900), rng.standard_normal()
+    factors = [rng.standard_normal((n, rank)) for n in shape]
+    moments = [a[:, :, None] * a[:, None, :] + np.eye(rank) for a in factors]
+    biases = [rng.standard_normal(n) for n in shape]
+    arranged = ours.arrange(values), plain.arrange(values)
+    # Sums of 900 products of a few numbers of size 1 to 5.
+    close = {"rtol": 1e-9, "atol": 1e-9}
+    for mode in range(len(shape)):
+        for of in range(len(shape)):
+            at = [p.at(biases[of], of, mode) for p in (ours, plain)]
+            sums = [p.row_sums(v, mode) for p, v in zip((ours, plain), at, strict=True)]
+            np.testing.assert_allclose(*sums, **close)
+        targets = [v[mode] - mean for v in arranged]
+        for given, passes in zip(targets, (ours, plain), strict=True):
+            for k in entries.others(mode):
+                given -= passes.at(biases[k], k, mode)
+        found = [ours.gathered(mode, arranged[0][mode], mean, biases, factors, moments)]
+        if rank:
+            equal = ours.equations(mode, factors, targets[0], moments, rough=False)
+            found.append((found[0][0], found[0][1], equal))
+            wanted = plain.equations(mode, factors, targets[1], moments, rough=False)
+        for sums, square, equations in found:
+            np.testing.assert_allclose(sums, plain.row_sums(targets[1], mode), **close)
+            assert square == pytest.approx(float(targets[1] @ targets[1]), rel=1e-9)
+            for part in ("gram", "moment", "design") if rank else ():
+                one, other = getattr(equations, part), getattr(wanted, part)
+                np.testing.assert_allclose(one, other, **close)
+
+
+def test_what_lies_along_fibres_is_formed_anew_once_it_has_changed(seed):
+    rng = np.random.default_rng(seed)
+    entries = entries_of(rng, (6, 7, 30), 600)
+    passes = passes_over(entries)
+    assert isinstance(passes, FibrePasses)
+    factors = [rng.standard_normal((n, 2)) for n in entries.shape]
+    biases = [np.zeros(n) for n in entries.shape]
+    moments = [a[:, :, None] * a[:, None, :] for a in factors]
+    values = passes.arrange(rng.standard_normal(600))
+    for changed in (None, "values", "factors", "biases"):
+        if changed == "values":
+            values = passes.arrange(rng.standard_normal(600))
+        if changed == "factors":
+            factors[2] = rng.standard_normal((30, 2))
+        if changed == "biases":
+            biases[2] = rng.standard_normal(30)
+        for mode in (0, 1):
+            state = mode, values[mode], 0.5, biases, factors, moments
+            one, other = passes.gathered(*state), FibrePasses(entries, 2).gathered(*state)
+            np.testing.assert_array_equal(one[0], other[0])
+            np.testing.assert_array_equal(one[2].moment, other[2].moment)
+
+
+def test_few_entries_a_fibre_are_sorted_by_every_mode(seed):
+    rng = np.random.default_rng(seed)
+    # 490 pairs at most in any two modes with all of 2000: four entries each.
+    assert fibre_mode(entries_of(rng, (25, 25, 25), 2000)) is None
+    assert isinstance(passes_over(entries_of(rng, (25, 25, 25), 2000)), _SortedPasses)
+    # No number holds that many fibres.
+    assert fibre_mode(entries_of(rng, (2**22, 2**22, 2**22, 2**22), 30)) is None
+
+
+def test_fits_along_fibres_are_those_of_sorted_entries(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    entries = entries_of(rng, (12, 10, 40), 2400)
+    values = rng.standard_normal(2400) + rng.standard_normal(40)[entries.rows(2)]
+    options = {"max_iter": 12, "tol": 0.0, "random_state": 0}
+    ours = complete_cp(entries, values, 2, **options)
+    monkeypatch.setattr(cp_completion, "passes_over", _SortedPasses)
+    plain = complete_cp(entries, values, 2, **options)
+    # Twelve sweeps may enlarge what rounding makes of 2400 terms by some powers of ten.
+    np.testing.assert_allclose(
+        ours.predict(entries.coordinates), plain.predict(entries.coordinates), atol=1e-6
+    )
+    assert ours.noise_variance == pytest.approx(plain.noise_variance, rel=1e-7)
