@@ -21,6 +21,7 @@ __all__ = [
     "checked_groups",
     "row_choice",
     "unit_of",
+    "with_number",
 ]
 
 LARGEST_NUMBER = 2**62
@@ -38,6 +39,7 @@ WHY_NOT = {
         "how much a row weighs would be read from the data, and the bound on what one unit adds "
         "would no longer hold. Rows of one person are weighed evenly by groups="
     ),
+    "n_samples": ("rows that are at hand are counted. It announces how many a Dask collection has"),
     "groups": (
         "its units are no rows. All entries of a person are protected by a completion with "
         "privacy_unit='slice'"
@@ -50,6 +52,11 @@ def check_arguments(estimator: Any, given: Mapping[str, Any], method: str = "fit
     for name in given:
         reason = f": {WHY_NOT[name]}" if name in WHY_NOT else ""
         raise TypeError(f"{type(estimator).__name__}.{method} takes no {name}{reason}.")
+
+
+def with_number(given: Mapping[str, Any], n_samples: Any) -> Mapping[str, Any]:
+    """Arguments that are refused where rows are at hand: the number of these among them."""
+    return given if n_samples is None else {**given, "n_samples": n_samples}
 
 
 def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") -> Any:

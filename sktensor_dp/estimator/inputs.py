@@ -118,6 +118,8 @@ class Numeric:
             X, groups = split_chunk(part)
             given = X if hasattr(X, "shape") else _array_of(X)
             refuse_other_kinds(given, "a chunk")
+            if hasattr(given, "to_numpy"):
+                given = read(given.to_numpy, "a chunk")
             if len(given.shape) != 2:
                 # Its shape would tell how many rows it has, which may be private.
                 raise ValueError(f"a chunk must be two-dimensional, got {len(given.shape)} axes.")

@@ -14,11 +14,13 @@ from sktensor_dp.estimator.grouped_rows import (
     check_same_batches,
     checked_groups,
     row_choice,
+    with_number,
 )
 from sktensor_dp.estimator.inputs import check_source
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.power_method.inputs import random_batches
 from sktensor_dp.power_method.parameters import PERTURBATIONS, reads_batches
+from sktensor_dp.power_method.plan import is_stream
 from sktensor_dp.power_method.saved import SAVED_COMPONENTS
 from sktensor_dp.power_method.whole_tensor import TensorFits
 from sktensor_dp.statistics.regrouping import split_chunk
@@ -172,19 +174,24 @@ class PrivateTensorPowerMethod(TensorFits):
         y: Any = None,
         *,
         groups: ArrayLike | None = None,
+        n_samples: int | None = None,
         **unsupported: Any,
     ) -> "PrivateTensorPowerMethod":
         """Learn components.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples; counts of words for ``moment="single_topic"``.
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            Samples; counts of words for ``moment="single_topic"``. Of a Dask array or data
+            frame nothing is computed before the charge: see ``docs/scale.md``.
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), optional
             Whose sample each row is: integers or strings. The group is then what is
             protected, with all its samples; their number is private.
+        n_samples : int or None, default=None
+            For a Dask `X` whose number of rows is not known, or with `groups`: the number of
+            rows, or of groups; public.
         **unsupported : object
             Refused: ``sample_weight`` would be read from the data.
 
@@ -205,8 +212,12 @@ class PrivateTensorPowerMethod(TensorFits):
             If the accountant has too little left; no budget is spent.
         """
         self._check_combination(PERTURBATIONS, "fit")
-        check_arguments(self, unsupported)
         witness = self._witness()
+        if hasattr(X, "to_delayed"):
+            check_arguments(self, unsupported)
+            chunks = self._lazy_chunks(witness, X, groups, n_samples, reset=True)
+            return self._live(self._planned_fit(chunks, columns_of(witness)))
+        check_arguments(self, with_number(unsupported, n_samples))
         X = witness._validated(X, reset=True)
         labels = checked_groups(groups, X.shape[0], self.neighbours)
         if self.moment != "single_topic":
@@ -261,7 +272,7 @@ class PrivateTensorPowerMethod(TensorFits):
             If the accountant has too little left.
         """
         self._check_combination(PERTURBATIONS, "fit_chunks")
-        if self._is_stream(source, n_samples):
+        if is_stream(self, source, n_samples):
             self._refuse_positions("perturbation='stream'")
             witness = self._witness()
             batches = (
@@ -281,6 +292,7 @@ class PrivateTensorPowerMethod(TensorFits):
         y: Any = None,
         *,
         groups: ArrayLike | None = None,
+        n_samples: int | None = None,
         **unsupported: Any,
     ) -> "PrivateTensorPowerMethod":
         """Make one power step on one more batch of samples that no other batch contains.
@@ -301,6 +313,8 @@ class PrivateTensorPowerMethod(TensorFits):
             As for :meth:`fit`, in every batch or in none. A group must not be in more than
             ``max_batches_per_group`` batches, which the caller answers for: no label is
             kept.
+        n_samples : int or None, default=None
+            As for :meth:`fit`.
         **unsupported : object
             As for :meth:`fit`.
 
@@ -319,15 +333,16 @@ class PrivateTensorPowerMethod(TensorFits):
             batch, which is what an accountant was charged for.
         """
         self._check_combination(("auto", "stream"), "partial_fit")
-        check_arguments(self, unsupported)
+        lazy = hasattr(X, "to_delayed")
+        check_arguments(self, unsupported if lazy else with_number(unsupported, n_samples))
         stream, most = getattr(self, "_stream", None), self.max_batches_per_group
         if stream is None:
             witness = self._witness()
-            batch = self._batch(witness, X, groups, first=True)
+            batch = self._batch(witness, X, groups, n_samples, first=True)
             return self._live(self._planned_batch(batch, None, columns_of(witness), None, most))
         stream.check_budget(self.epsilon, self.delta, self.data_norm)
         check_same_batches(stream.max_batches, most)
-        batch, report = self._batch(self, X, groups, first=False), self.privacy_report_
+        batch, report = self._batch(self, X, groups, n_samples, first=False), self.privacy_report_
         return self._live(self._planned_batch(batch, stream, columns_of(self), report, most))
 
     def forecast(self, n_samples: int, n_features: int) -> Forecast:

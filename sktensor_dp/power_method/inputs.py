@@ -15,12 +15,16 @@ from sktensor_dp.statistics.samples import SampleChunks
 from sktensor_dp.statistics.units import RowChoice, n_groups, rows_of_places
 from sktensor_dp.tensor.oracle import tensor_oracle
 
-__all__ = ["random_batches", "symmetric_tensor"]
+__all__ = ["NOT_AT_RANDOM", "random_batches", "symmetric_tensor"]
 
 Floats = NDArray[np.float64]
 
 # Relative asymmetry that sums in another order leave.
 LARGEST_ASYMMETRY = 1e-8
+NOT_AT_RANDOM = (
+    "perturbation='stream' splits rows at random, which lie in partitions here. Pass parts of them "
+    "that stand for all to partial_fit."
+)
 
 
 def symmetric_tensor(T: ArrayLike, bound: float) -> Floats:

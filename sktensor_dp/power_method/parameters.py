@@ -31,8 +31,10 @@ from sktensor_dp.estimator.grouped_rows import (
 )
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.inputs import Numeric, checked_table
+from sktensor_dp.estimator.lazy_tables import lazy_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.power_method.forecast import forecast_moments
+from sktensor_dp.power_method.inputs import NOT_AT_RANDOM
 from sktensor_dp.power_method.plan import AFTER_RELEASE, MomentPlan, check_moments_fit, plan_moments
 from sktensor_dp.power_method.recipe import (
     FittedComponents,
@@ -161,19 +163,6 @@ class ComponentParameters(PrivateEstimatorMixin):
                 f"The 'data_norm' parameter of {name} must be given for moment={self.moment!r}: "
                 "the public Euclidean norm that rows are scaled down to."
             )
-
-    def _is_stream(self, source: Any, n_samples: int | None) -> bool:
-        """Whether each chunk of a source is a batch of a stream."""
-        apart = hasattr(source, "sum")
-        if self.perturbation == "stream" and apart:
-            raise TypeError(
-                "source must be an iterable of batches for perturbation='stream', got a "
-                f"{type(source).__name__}, whose parts add up elsewhere."
-            )
-        if self.perturbation != "auto":
-            return self.perturbation == "stream"
-        public = n_samples is None and self.neighbours == "replace_one"
-        return public and not apart and self.moment == "raw"
 
     def _radius(self) -> float:
         assert self.data_norm is not None
@@ -326,8 +315,23 @@ class ComponentParameters(PrivateEstimatorMixin):
             earlier=earlier,
         )  # fmt: skip
 
-    def _batch(self, witness: Any, X: Any, groups: Any, *, first: bool) -> SampleChunks:
+    def _lazy_chunks(
+        self, witness: Any, X: Any, groups: Any, n_samples: Any, *, reset: bool, batch: bool = False
+    ) -> Any:
+        """Rows that Dask has not computed yet."""
+        table = lazy_table(witness, X, groups, n_samples, reset=reset)
+        plan = self._plan(1, table.n_features, self.perturbation)
+        if plan.perturbation == "stream" and not (batch or self.moment == "single_topic"):
+            raise ValueError(NOT_AT_RANDOM)
+        return self._as_chunks(table.partitions, table.n_units, table.n_features)
+
+    def _batch(
+        self, witness: Any, X: Any, groups: Any, n_samples: Any = None, *, first: bool
+    ) -> SampleChunks:
         """Validated samples of one batch."""
+        if hasattr(X, "to_delayed"):
+            chunks = self._lazy_chunks(witness, X, groups, n_samples, reset=first, batch=True)
+            return chunks
         X = witness._validated(X, reset=first)
         labels, choice = checked_groups(groups, X.shape[0]), row_choice(self.max_rows_per_group)
         return SampleChunks(X, *X.shape, groups=labels, choice=choice)

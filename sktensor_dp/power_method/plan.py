@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from sktensor_dp.estimator.parameters import check_memory
 from sktensor_dp.privacy.plan import ReleasePlan
@@ -11,6 +12,7 @@ __all__ = [
     "AFTER_RELEASE",
     "MomentPlan",
     "check_moments_fit",
+    "is_stream",
     "plan_moments",
     "power_iterations_needed",
 ]
@@ -133,3 +135,17 @@ def power_iterations_needed(n_features: int) -> int:
 def _quantile(n_samples: int, epsilon: float, delta: float) -> float:
     """Clip few samples, and fewer the less noise there is: clipping is a bias."""
     return 1 - min(0.05, 500 / effective_documents(n_samples, epsilon, delta))
+
+
+def is_stream(estimator: Any, source: Any, n_samples: int | None) -> bool:
+    """Whether each chunk of a source is a batch of a stream."""
+    apart = hasattr(source, "sum")
+    if estimator.perturbation == "stream" and apart:
+        raise TypeError(
+            "source must be an iterable of batches for perturbation='stream', got a "
+            f"{type(source).__name__}, whose parts add up elsewhere."
+        )
+    if estimator.perturbation != "auto":
+        return bool(estimator.perturbation == "stream")
+    public = n_samples is None and estimator.neighbours == "replace_one"
+    return public and not apart and estimator.moment == "raw"

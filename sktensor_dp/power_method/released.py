@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.estimator.lazy_tables import computed, lazy_rows
 from sktensor_dp.power_method.inference import coordinates, fits
 from sktensor_dp.power_method.parameters import ComponentParameters
 from sktensor_dp.power_method.recipe import FittedComponents
@@ -31,7 +32,8 @@ class ReleasedComponents(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The caller's own samples; nothing of them is kept.
+            The caller's own samples; nothing of them is kept. For a Dask array or data
+            frame the result is a Dask array that is not computed yet.
 
         Returns
         -------
@@ -40,6 +42,8 @@ class ReleasedComponents(
             each component given the sample, rows summing to 1.
         """
         check_is_fitted(self)
+        if hasattr(X, "to_delayed"):
+            return lazy_rows(self, X, "transform", len(self.components_))
         return coordinates(self._validated(X, reset=False), self.moment, self._found())
 
     def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
@@ -60,7 +64,7 @@ class ReleasedComponents(
             zero does: ``|T|^2 - |T - sum_j w_j v_j (x) v_j (x) v_j|^2``, at a cost
             linear in the samples.
         """
-        return float(self.score_samples(X).mean())
+        return float(computed(self.score_samples(X).mean(), "Scoring"))
 
     def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
         """How well the components fit each sample.
@@ -76,6 +80,8 @@ class ReleasedComponents(
             What :meth:`score` is the mean of; each depends on its own sample alone.
         """
         check_is_fitted(self)
+        if hasattr(X, "to_delayed"):
+            return lazy_rows(self, X, "score_samples")
         samples = self._validated(X, reset=False)
         return fits(samples, self.moment, self._found())
 

@@ -9,7 +9,7 @@ from sklearn.utils.metaestimators import available_if
 
 from sktensor_dp.estimator.base import columns_of, keeps_places
 from sktensor_dp.estimator.forecast import former_name
-from sktensor_dp.estimator.grouped_rows import check_arguments, row_choice
+from sktensor_dp.estimator.grouped_rows import row_choice
 from sktensor_dp.estimator.inputs import Numeric, check_source
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.spectral_lda.released import ReleasedTopics
@@ -178,19 +178,26 @@ class PrivateSpectralLDA(ReleasedTopics):
         y: Any = None,
         *,
         groups: ArrayLike | None = None,
+        n_samples: int | None = None,
         **unsupported: Any,
     ) -> "PrivateSpectralLDA":
         """Learn topics.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Counts of words in documents.
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            Counts of words in documents. Of a Dask array (blocks dense or of scipy.sparse) or
+            data frame nothing is computed before the charge, and no more than sums leaves
+            the workers: see ``docs/scale.md``.
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), optional
             Whose document each row is: integers or strings. The group is then what is
-            protected, with all its documents; their number is private.
+            protected, with all its documents; their number is private. Of a Dask `X` they
+            may be a Dask array or series with its partitions; rows are shuffled by them.
+        n_samples : int or None, default=None
+            For a Dask `X` whose number of rows is not known, or with `groups`: the number of
+            rows, or of groups, in all partitions together; public, and held against them.
         **unsupported : object
             Refused: ``sample_weight`` would be read from the data.
 
@@ -210,10 +217,9 @@ class PrivateSpectralLDA(ReleasedTopics):
             If the accountant has too little left; no budget is spent.
         """
         self._check_parameters()
-        check_arguments(self, unsupported)
         witness = self._witness()
-        X = witness._validated(X, reset=True)
-        return self._live(self._planned_fit(self._as_chunks(X, groups), columns_of(witness)))
+        chunks = self._read(witness, X, groups, n_samples, unsupported)
+        return self._live(self._planned_fit(chunks, columns_of(witness)))
 
     def fit_chunks(
         self,
@@ -267,6 +273,7 @@ class PrivateSpectralLDA(ReleasedTopics):
         y: Any = None,
         *,
         groups: ArrayLike | None = None,
+        n_samples: int | None = None,
         **unsupported: Any,
     ) -> "PrivateSpectralLDA":
         """Learn from one more batch of documents that no other batch contains.
@@ -286,6 +293,8 @@ class PrivateSpectralLDA(ReleasedTopics):
             As for :meth:`fit`, in every batch or in none. A group must not be in more than
             ``max_batches_per_group`` batches, which the caller answers for: no label is
             kept.
+        n_samples : int or None, default=None
+            As for :meth:`fit`.
         **unsupported : object
             As for :meth:`fit`.
 
@@ -303,18 +312,14 @@ class PrivateSpectralLDA(ReleasedTopics):
             which is what an accountant was charged for.
         """
         self._check_parameters()
-        check_arguments(self, unsupported)
         stream: TopicStream | None = getattr(self, "_stream", None)
-        if stream is not None:
-            stream.check_budget(self.epsilon, self.delta)
         if stream is None:
             witness = self._witness()
-            X = witness._validated(X, reset=True)
-            chunks = self._as_chunks(X, groups)
+            chunks = self._read(witness, X, groups, n_samples, unsupported)
             return self._live(self._planned_fit(chunks, columns_of(witness), begins=True))
-        X = self._validated(X, reset=False)
-        planned = self._planned_batch(self._as_chunks(X, groups), stream, self.clip_norm_)
-        return self._live(planned)
+        stream.check_budget(self.epsilon, self.delta)
+        chunks = self._read(self, X, groups, n_samples, unsupported, reset=False)
+        return self._live(self._planned_batch(chunks, stream, self.clip_norm_))
 
     def forecast(
         self, n_samples: int, n_features: int, *, document_length: float = 100.0

@@ -22,13 +22,16 @@ from sktensor_dp.estimator.grouped_rows import (
     GROUPS_BEFORE,
     STREAM_CONSTRAINTS,
     batch_budget,
+    check_arguments,
     check_same_batches,
     check_same_unit,
     checked_groups,
     row_choice,
+    with_number,
 )
 from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.inputs import checked_table
+from sktensor_dp.estimator.inputs import Numeric, checked_table
+from sktensor_dp.estimator.lazy_tables import lazy_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
@@ -108,10 +111,27 @@ class TopicParameters(PrivateEstimatorMixin):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _as_chunks(self, X: Any, groups: Any) -> CountChunks:
-        """Validated documents, of groups where labels are given."""
+    def _read(
+        self,
+        witness: Any,
+        X: Any,
+        groups: Any,
+        n_samples: Any,
+        unsupported: Mapping[str, Any],
+        *,
+        reset: bool = True,
+    ) -> CountChunks:
+        """Validated documents, of groups where labels are given; what is lazy stays so."""
+        lazy = hasattr(X, "to_delayed")
+        check_arguments(self, unsupported if lazy else with_number(unsupported, n_samples))
+        choice = row_choice(self.max_rows_per_group)
+        if lazy:
+            table = lazy_table(witness, X, groups, n_samples, reset=reset)
+            sizes = (table.n_units, table.n_features)
+            return CountChunks(table.partitions, *sizes, choice=choice, prepared=Numeric)
+        X = witness._validated(X, reset=reset)
         labels = checked_groups(groups, X.shape[0], self.neighbours)
-        return CountChunks(X, *X.shape, groups=labels, choice=row_choice(self.max_rows_per_group))
+        return CountChunks(X, *X.shape, groups=labels, choice=choice)
 
     def _plan(self, n_samples: int, n_features: int, n_batches: int = 1) -> TopicPlan:
         epsilon, delta = batch_budget(self.epsilon, self.delta, n_batches)

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.estimator.lazy_tables import computed, lazy_rows
 from sktensor_dp.spectral_lda.inference import (
     completion_log_likelihood,
     log_likelihoods,
@@ -39,15 +40,19 @@ class ReleasedTopics(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Counts of the caller's own documents; nothing of them is kept.
+            Counts of the caller's own documents; nothing of them is kept. May be a Dask
+            array or data frame.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components_)
-            Rows sum to 1: means of the variational posterior or, with one topic
-            per document, probabilities of the topics.
+            A Dask array, which is not computed yet, for a Dask `X`. Rows sum to 1: means of
+            the variational posterior or, with one topic per document, probabilities of the
+            topics.
         """
         check_is_fitted(self)
+        if hasattr(X, "to_delayed"):
+            return lazy_rows(self, X, "transform", self.n_components_)
         counts = self._validated(X, reset=False)
         single = self._concentration() == 0
         return proportions(counts, self.components_, self.topic_prior_, single)
@@ -68,7 +73,7 @@ class ReleasedTopics(
             Sum over documents of the evidence lower bound at the released topics;
             exact with one topic per document.
         """
-        return float(self.score_samples(X).sum())
+        return float(computed(self.score_samples(X).sum(), "Scoring"))
 
     def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
         """Approximate log-likelihood of each document.
@@ -84,6 +89,8 @@ class ReleasedTopics(
             What :meth:`score` is the sum of; each depends on its own document alone.
         """
         check_is_fitted(self)
+        if hasattr(X, "to_delayed"):
+            return lazy_rows(self, X, "score_samples")
         counts = self._validated(X, reset=False)
         single = self._concentration() == 0
         return log_likelihoods(counts, self.components_, self.topic_prior_, single)
@@ -102,7 +109,7 @@ class ReleasedTopics(
             ``exp(-score(X) / n_tokens)``; lower is better. 1 where there is no token.
         """
         check_is_fitted(self)
-        tokens = float(self._validated(X, reset=False).sum())
+        tokens = float(computed(self._document_lengths(X).sum(), "Counting tokens"))
         return math.exp(-self.score(X) / tokens) if tokens > 0 else 1.0
 
     def completion_perplexity(
@@ -150,3 +157,9 @@ class ReleasedTopics(
         single = self._concentration() == 0
         shares = proportions(first, self.components_, self.topic_prior_, single)
         return math.exp(-completion_log_likelihood(second, shares, self.components_) / tokens)
+
+    def _document_lengths(self, X: Any) -> Any:
+        """Number of tokens of each document."""
+        if hasattr(X, "to_delayed"):
+            return lazy_rows(self, X, "_document_lengths")
+        return np.asarray(self._validated(X, reset=False).sum(axis=1)).ravel()

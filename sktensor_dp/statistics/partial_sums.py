@@ -77,7 +77,8 @@ class PartialQuery:
         ----------
         partition : object
             As a source of chunks yields it: rows, or a pair ``(rows, groups)`` with all
-            rows of each of its groups. For words: an iterable of documents.
+            rows of each of its groups. For words: an iterable of documents. An exception
+            in its place says why it could not be read.
 
         Returns
         -------
@@ -116,6 +117,8 @@ class PartialQuery:
         return getattr(self.query, "sums", AccurateSum)()
 
     def _summed(self, partition: Any) -> PartialSum:
+        if isinstance(partition, Exception):
+            raise partition
         total, n_units = self._nothing(), 0
         # What a caller of before has set may differ from place to place.
         with OneThread(), np.errstate(all="ignore"):

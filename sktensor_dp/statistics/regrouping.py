@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.reading import read_each
 from sktensor_dp.statistics.units import EXPECTED, ONE_GROUP, as_labels
 
-__all__ = ["MIXED", "GroupTable", "Waiting", "split_chunk"]
+__all__ = ["MIXED", "GroupTable", "Waiting", "split_chunk", "stacked"]
 
 Integers = NDArray[np.intp]
 
@@ -95,7 +95,7 @@ class Waiting:
         ready = [part for part in ready if len(part[1])]
         if not ready:
             return None
-        return _stacked([X for X, _ in ready]), np.concatenate([places for _, places in ready])
+        return stacked([X for X, _ in ready]), np.concatenate([places for _, places in ready])
 
     def check_empty(self) -> None:
         """Refuse a source that ended before all rows of its groups."""
@@ -103,7 +103,8 @@ class Waiting:
             raise ValueError(CHANGED)
 
 
-def _stacked(parts: list[Any]) -> Any:
+def stacked(parts: list[Any]) -> Any:
+    """Rows of several matrices, one after the other."""
     if len(parts) == 1:
         return parts[0]
     if any(map(sp.issparse, parts)):

@@ -1,0 +1,202 @@
+"""Tables that Dask has not computed yet: what is known of them, and what becomes of them."""
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from sktensor_dp.estimator.inputs import refuse_other_kinds
+from sktensor_dp.estimator.parameters import check_sizes
+from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
+from sktensor_dp.statistics.partial_sums import OneThread
+from sktensor_dp.statistics.reading import call_foreign, read
+from sktensor_dp.statistics.units import ONE_GROUP
+
+__all__ = ["LazyTable", "computed", "is_lazy", "lazy_rows", "lazy_table"]
+
+# Of an estimator, what no worker needs: some of it cannot leave this process.
+STAYS = ("_stream", "privacy_report_", "feature_names_in_")
+NUMBER_NEEDED = (
+    "n_samples must be given: the number of {what}, which is public, and which nothing is computed "
+    "to find out."
+)
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether something is a Dask array, frame, series, bag or the like."""
+    return type(X).__module__.split(".")[0].startswith("dask") and hasattr(X, "to_delayed")
+
+
+@dataclass(frozen=True, eq=False)
+class LazyTable:
+    """Rows that lie in partitions.
+
+    Attributes
+    ----------
+    partitions : DaskPartitions
+        The data.
+    n_units : int or None
+        Number of rows, or of groups; None where it is private.
+    n_features : int
+        Number of columns.
+    """
+
+    partitions: DaskPartitions
+    n_units: int | None
+    n_features: int
+
+
+def lazy_table(estimator: Any, X: Any, groups: Any, n_samples: Any, *, reset: bool) -> LazyTable:
+    """Check what is known of a table, on behalf of an estimator; nothing is computed."""
+    X = check_columns(estimator, X, reset=reset)
+    n_units = _number(estimator, X, groups, n_samples)
+    rows = _row_partitions(X)
+    if groups is None:
+        partitions = DaskPartitions(rows)
+    else:
+        partitions = DaskPartitions.shuffled(rows, _label_partitions(groups, X, len(rows)))
+    return LazyTable(partitions, n_units, int(X.shape[1]))
+
+
+def check_columns(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Hold columns and types against what an estimator takes; rows stay in whole partitions."""
+    refuse_other_kinds(_Meta(X), "X")
+    if getattr(X, "ndim", 0) != 2:
+        raise ValueError(
+            f"X must have one row per sample and one column per feature; got a "
+            f"{type(X).__name__} with {getattr(X, 'ndim', 'no')} axes."
+        )
+    if math.isnan(X.shape[1]):
+        raise ValueError(
+            "X must have a known number of columns; name it where the array is made, or "
+            "call X.compute_chunk_sizes(), which computes X."
+        )
+    meta = X._meta if hasattr(X, "columns") else np.zeros((1, int(X.shape[1])))
+    read(lambda: validate_data(estimator, meta, reset=reset, skip_check_array=True), "X")
+    if not hasattr(X, "columns") and len(X.chunks[1]) > 1:
+        X = X.rechunk({1: -1})
+    return X
+
+
+class _Meta:
+    """Types of the columns of a collection, as they are told before it is computed."""
+
+    def __init__(self, X: Any) -> None:
+        meta = X._meta
+        if hasattr(meta, "dtypes"):
+            self.dtypes = meta.dtypes
+        else:
+            self.dtype = X.dtype
+
+
+def _number(estimator: Any, X: Any, groups: Any, n_samples: Any) -> int | None:
+    """Number of units as it is announced or known; None where it is private."""
+    if estimator.neighbours == "add_remove":
+        if n_samples is not None:
+            raise ValueError(
+                "n_samples must not be given where neighbours='add_remove': how many there are "
+                "is private, and is counted with noise."
+            )
+        return None
+    if n_samples is not None:
+        check_sizes(n_samples=n_samples)
+    if groups is not None:
+        if n_samples is None:
+            raise ValueError(NUMBER_NEEDED.format(what="groups"))
+        if n_samples < 2:
+            raise ValueError(ONE_GROUP)
+        return int(n_samples)
+    rows = X.shape[0] if not hasattr(X, "columns") else math.nan
+    if math.isnan(rows):
+        if n_samples is None:
+            raise ValueError(NUMBER_NEEDED.format(what="rows"))
+        return int(n_samples)
+    if n_samples not in (None, rows):
+        raise ValueError(f"n_samples is {n_samples}, but X has {rows} rows.")
+    if rows < 1:
+        raise ValueError("X must have at least one row, got none.")
+    return int(rows)
+
+
+def _row_partitions(X: Any) -> list[Any]:
+    return list(np.ravel(np.asarray(X.to_delayed(), dtype=object)))
+
+
+def _label_partitions(groups: Any, X: Any, n_parts: int) -> Sequence[Any]:
+    """Labels in the partitions of their rows."""
+    if not is_lazy(groups):
+        if hasattr(X, "columns") or math.isnan(X.shape[0]):
+            raise TypeError(
+                "groups must be a Dask array or series with the partitions of X, whose rows are "
+                f"not counted yet; got a {type(groups).__name__}."
+            )
+        import dask.array as da
+
+        labels = read(lambda: np.asarray(groups), "groups")
+        if labels.shape != (X.shape[0],):
+            raise ValueError("groups must hold one label for each row of X.")
+        groups = da.from_array(labels, chunks=(X.chunks[0],))
+    elif hasattr(groups, "chunks") and hasattr(X, "chunks"):
+        if getattr(groups, "ndim", 1) != 1:
+            raise ValueError("groups must hold one label for each row of X.")
+        known = not (math.isnan(groups.shape[0]) or math.isnan(X.shape[0]))
+        if known and groups.shape[0] != X.shape[0]:
+            raise ValueError("groups must hold one label for each row of X.")
+        if known and groups.chunks[0] != X.chunks[0]:
+            groups = groups.rechunk((X.chunks[0],))
+    parts = _row_partitions(groups)
+    if len(parts) != n_parts:
+        raise ValueError(
+            f"groups must have the partitions of X, which are {n_parts}; got {len(parts)}."
+        )
+    return parts
+
+
+class _RowsOf:
+    """What a method of a fitted estimator makes of the rows of a partition."""
+
+    def __init__(self, estimator: Any, method: str, width: int | None) -> None:
+        bare = copy.copy(estimator)
+        bare.accountant = None
+        for name in STAYS:
+            vars(bare).pop(name, None)
+        self._estimator, self._method, self._width = bare, method, width
+
+    def __call__(self, part: Any) -> Any:
+        rows = part.to_numpy() if hasattr(part, "to_numpy") else part
+        if rows.shape[0] == 0:
+            return np.zeros((0,) if self._width is None else (0, self._width))
+        with OneThread():
+            return getattr(self._estimator, self._method)(rows)
+
+
+def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None) -> Any:
+    """Dask array of what a method makes of each row: a number, or so many of them."""
+    import dask
+    import dask.array as da
+
+    X = check_columns(estimator, X, reset=False)
+    # One object of the graph: it goes to a worker once, not with every partition.
+    of_rows = dask.delayed(_RowsOf(estimator, method, width), pure=False, traverse=False)
+    apply = dask.delayed(_applied, pure=False)
+    framed = hasattr(X, "columns")
+    sizes = [math.nan] * X.npartitions if framed else X.chunks[0]
+    rest = () if width is None else (width,)
+    parts = [
+        da.from_delayed(apply(of_rows, part), (size, *rest), dtype=np.float64)
+        for part, size in zip(_row_partitions(X), sizes, strict=True)
+    ]
+    return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
+
+
+def _applied(of_rows: _RowsOf, part: Any) -> Any:
+    return of_rows(part)
+
+
+def computed(value: Any, doing: str) -> Any:
+    """Value of what may be lazy; errors of computing it show no data."""
+    return call_foreign(value.compute, doing) if hasattr(value, "to_delayed") else value

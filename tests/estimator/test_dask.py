@@ -1,0 +1,360 @@
+"""Dask collections give what rows at hand give; nothing is computed before the charge."""
+
+import warnings
+from typing import Any
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from small_corpora import INF, tiny
+
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    PrivacyLeakWarning,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    unsafe_seeded_noise,
+)
+from sktensor_dp.privacy.sources.dask_partitions import FAN_IN, DaskPartitions
+from sktensor_dp.statistics.shuffling import gathered, split_by_group
+
+N, D, SECRET = 700, 6, 987654321
+CHUNKS = (90, 1, 300, 309)
+
+pytestmark = tiny
+
+
+@pytest.fixture(autouse=True)
+def _in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def documents(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).poisson(1.0, (N, D))
+
+
+def samples(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((N, D)) + 1
+
+
+def lazy(X: Any, chunks: tuple[int, ...] = CHUNKS) -> Any:
+    return da.from_array(X, chunks=(chunks, X.shape[1:]))
+
+
+def frame(X: Any, n: int = 3) -> Any:
+    return dd.from_pandas(pd.DataFrame(X, columns=list("abcdef")), npartitions=n, sort=False)
+
+
+def unknown(X: Any) -> Any:
+    """Rows that only computing counts."""
+    blocks = [dask.delayed(part) for part in np.split(X, np.cumsum(CHUNKS)[:-1])]
+    shapes = [da.from_delayed(block, (np.nan, D), dtype=X.dtype) for block in blocks]
+    return da.concatenate(shapes, allow_unknown_chunksizes=True)
+
+
+KINDS = {
+    "dense": lazy,
+    "split columns": lambda X: lazy(X).rechunk({1: 2}),
+    "csr_matrix": lambda X: lazy(X).map_blocks(sp.csr_matrix),
+    "csc_array": lambda X: lazy(X).map_blocks(sp.csc_array),
+    "unknown sizes": unknown,
+    "a frame": frame,
+    "one partition": lambda X: lazy(X, (N,)),
+}
+MODELS = {
+    "topics": (
+        lambda **given: PrivateSpectralLDA(2, n_refinements=2, random_state=0, **given),
+        documents,
+    ),
+    "samples": (
+        lambda **given: PrivateTensorPowerMethod(2, data_norm=4.0, random_state=0, **given),
+        samples,
+    ),
+    "mixture": (
+        lambda **given: PrivateTensorPowerMethod(
+            2, moment="gaussian_mixture", data_norm=4.0, random_state=0, **given
+        ),
+        samples,
+    ),
+    "counts": (
+        lambda **given: PrivateTensorPowerMethod(2, moment="single_topic", random_state=0, **given),
+        documents,
+    ),
+}
+
+
+def fitted(model: Any, X: Any, seed: int = 0, **given: Any) -> Any:
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
+        return model.fit(X, **given)
+
+
+def alike(one: Any, other: Any) -> None:
+    """Equal to the digits that sums in another order leave, or that a step of a grid moves."""
+    # A step is 2**-20 of a deviation at most; what follows from it is public and smooth.
+    np.testing.assert_allclose(one.components_, other.components_, atol=1e-5)
+    assert one.privacy_report_.rows == other.privacy_report_.rows
+
+
+CASES = [
+    *(("topics", kind, 5.0) for kind in KINDS),
+    *((name, "csr_matrix", 5.0) for name in MODELS if name != "topics"),
+    *((name, "dense", INF) for name in ("topics", "samples")),
+]
+
+
+@pytest.mark.dealt(3)
+@pytest.mark.parametrize(("name", "kind", "epsilon"), CASES)
+def test_fits_agree_with_rows_at_hand(name, kind, epsilon, seed):
+    build, draw = MODELS[name]
+    X = draw(seed)
+    at_hand = pd.DataFrame(X, columns=list("abcdef")) if kind == "a frame" else X
+    one = fitted(build(epsilon=epsilon), at_hand, seed)
+    Z = KINDS[kind](X)
+    other = fitted(build(epsilon=epsilon), Z, seed, n_samples=N)
+    alike(one, other)
+    again = fitted(build(epsilon=epsilon), Z, seed, n_samples=N)
+    np.testing.assert_array_equal(again.components_, other.components_)
+    assert getattr(other, "feature_names_in_", np.array([])).tolist() == (
+        list("abcdef") if kind == "a frame" else []
+    )
+    seen = other.transform(Z)
+    assert isinstance(seen, da.Array)
+    np.testing.assert_allclose(seen.compute(), other.transform(at_hand), rtol=1e-12)
+    assert other.score(Z) == pytest.approx(other.score(at_hand), rel=1e-12)
+    assert isinstance(other.score(Z), float)
+
+
+@pytest.mark.parametrize("kind", ["dense", "a frame"])
+def test_perplexity_of_lazy_documents(kind):
+    X = documents()
+    model, Z = PrivateSpectralLDA(2, epsilon=INF), KINDS[kind](X)
+    model.fit(Z, n_samples=N)
+    at_hand = pd.DataFrame(X, columns=list("abcdef")) if kind == "a frame" else X
+    assert model.perplexity(Z) == pytest.approx(model.perplexity(at_hand), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["topics", "samples"])
+def test_batches_may_be_lazy(name, seed):
+    build, draw = MODELS[name]
+    one, other = build(epsilon=5.0), build(epsilon=5.0)
+    for place, X in enumerate((draw(seed), draw(seed + 1))):
+        for model, data in ((one, X), (other, lazy(X))):
+            with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(place):
+                model.partial_fit(data)
+    alike(one, other)
+
+
+@pytest.mark.dealt(2)
+@pytest.mark.parametrize("labels", ["integers", "text", "text of series"])
+@pytest.mark.parametrize("given", [{}, {"group_rows": "concatenate"}, {"neighbours": "add_remove"}])
+def test_groups_are_brought_together(labels, given, seed):
+    """Every group lies across partitions; one of them has most rows."""
+    rng, X = np.random.default_rng(seed), documents(seed)
+    numbers = np.minimum(rng.geometric(0.03, N), 80)
+    groups: Any = numbers if labels == "integers" else np.array([f"p{n}" for n in numbers])
+    n = None if "neighbours" in given else len(np.unique(groups))
+    one = fitted(PrivateSpectralLDA(2, epsilon=5.0, n_refinements=1, **given), X, groups=groups)
+    if labels == "text of series":
+        Z, told = frame(X), dd.from_pandas(pd.Series(groups), npartitions=3, sort=False)
+        one.feature_names_in_ = None
+    else:
+        Z, told = lazy(X), da.from_array(groups, chunks=200)
+    model = PrivateSpectralLDA(2, epsilon=5.0, n_refinements=1, **given)
+    other = fitted(model, Z, groups=told, n_samples=n)
+    alike(one, other)
+    assert other.privacy_report_.unit == "group of documents"
+
+
+def test_no_partition_sees_other_groups_than_its_own(seed):
+    """And every group is whole in one: the same in whatever partition its labels are read."""
+    rng, X = np.random.default_rng(seed), documents(seed)
+    groups = np.array([f"person {n}" for n in rng.integers(0, 200, N)])
+    parts = [
+        split_by_group(X[rows], groups[rows].astype(f"U{width}"), 5)
+        for rows, width in ((slice(0, 300), 10), (slice(300, N), 40))
+    ]
+    whole = [gathered([part[place] for part in parts]) for place in range(5)]
+    seen = [set(labels.tolist()) for _, labels in whole]
+    assert sum(map(len, seen)) == len(np.unique(groups))
+    assert sum(len(labels) for _, labels in whole) == N
+    # 200 labels over 5 parts: a part without any has probability 5 (4/5)**200 < 1e-18.
+    assert all(seen)
+    rows = np.concatenate([rows[np.argsort(labels, kind="stable")] for rows, labels in whole])
+    assert sorted(map(tuple, rows.tolist())) == sorted(map(tuple, X.tolist()))
+
+
+class Counting:
+    """Blocks that say when they are computed."""
+
+    def __init__(self, X: np.ndarray) -> None:
+        self.X, self.n = X, 0
+
+    def block(self, rows: slice) -> np.ndarray:
+        self.n += 1
+        return self.X[rows]
+
+    def array(self, sizes: bool = True) -> Any:
+        read = dask.delayed(self.block, pure=False, traverse=False)
+        halves = [slice(0, 300), slice(300, N)]
+        return da.concatenate(
+            [
+                da.from_delayed(
+                    read(rows), (rows.stop - rows.start if sizes else np.nan, D), dtype=float
+                )
+                for rows in halves
+            ],
+            allow_unknown_chunksizes=True,
+        )
+
+
+REFUSED: dict[str, tuple[Any, Any, str]] = {
+    "unknown number": (False, {}, "n_samples must be given: the number of rows"),
+    "another number": (True, {"n_samples": N + 1}, f"n_samples is {N + 1}, but X has {N} rows"),
+    "no number": (True, {"n_samples": 0}, "n_samples must be an int >= 1"),
+    "groups": (True, {"groups": np.arange(N) % 9}, "n_samples must be given: the number of groups"),
+    "one group": (True, {"groups": np.ones(N), "n_samples": 1}, "at least two different labels"),
+    "few labels": (True, {"groups": np.arange(5), "n_samples": 5}, "one label for each row"),
+    "weights": (True, {"sample_weight": np.ones(N)}, "takes no sample_weight"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_is_neither_charged_nor_computed(case):
+    sizes, given, message = REFUSED[case]
+    source, budget = Counting(documents()), BudgetAccountant(1.0, 1e-6)
+    with pytest.raises((ValueError, TypeError), match=message):
+        PrivateSpectralLDA(2, accountant=budget).fit(source.array(sizes), **given)
+    assert source.n == 0
+    assert budget.total()[0] == 0
+
+
+def test_a_private_number_is_not_announced():
+    model = PrivateSpectralLDA(2, neighbours="add_remove")
+    with pytest.raises(ValueError, match="n_samples must not be given"):
+        model.fit(lazy(documents()), n_samples=N)
+
+
+def test_nothing_is_computed_before_the_charge():
+    source, budget = Counting(documents()), BudgetAccountant(0.5, 1e-6)
+    with pytest.raises(BudgetError):
+        PrivateSpectralLDA(2, accountant=budget).fit(source.array())
+    assert source.n == 0
+    PrivateSpectralLDA(2, epsilon=0.5, accountant=budget).fit(source.array(False), n_samples=N)
+    assert source.n > 0
+    source.n = 0
+    model = PrivateSpectralLDA(2, epsilon=INF).fit(documents())
+    model.transform(source.array())
+    model.score_samples(source.array())
+    assert source.n == 0
+
+
+WRONG_TYPES = {
+    "dates": (lambda: frame(documents()).astype("datetime64[ns]"), "dates and times are none"),
+    "text": (lambda: lazy(documents().astype(str)), "got text"),
+    "three axes": (lambda: da.zeros((4, 3, 2)), "with 3 axes"),
+    "a bag of columns": (lambda: da.zeros(4), "with 1 axes"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_TYPES)
+def test_types_are_refused_before_the_charge(case):
+    build, message = WRONG_TYPES[case]
+    budget = BudgetAccountant(1.0, 1e-6)
+    with pytest.raises(ValueError, match=message):
+        PrivateSpectralLDA(2, accountant=budget).fit(build(), n_samples=N)
+    assert budget.total()[0] == 0
+
+
+def raising(block: np.ndarray) -> np.ndarray:
+    raise KeyError(f"row {block[0, 0]} {SECRET}")
+
+
+FAULTS = {
+    "fractions": lambda: lazy(documents() + 0.5 * SECRET),
+    "negative": lambda: lazy(documents() - SECRET),
+    "a block that raises": lambda: lazy(documents()).map_blocks(raising, meta=np.zeros((0, 0))),
+    "a block of another width": lambda: da.from_delayed(
+        dask.delayed(np.full((N, D + 1), SECRET)), (N, D), dtype=float
+    ),
+    "fewer rows than told": lambda: da.from_delayed(
+        dask.delayed(documents()[1:]), (N, D), dtype=float
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_faults_end_the_fit_with_the_charge_and_show_no_data(case, scheduler):
+    budget = BudgetAccountant(1.0, 1e-6)
+    model = PrivateSpectralLDA(2, accountant=budget)
+    with (
+        dask.config.set(scheduler=scheduler),
+        pytest.raises((ValueError, TypeError, LookupError, RuntimeError)) as caught,
+    ):
+        model.fit(FAULTS[case]())
+    assert str(SECRET) not in repr(caught.value)
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+    assert budget.total()[0] == pytest.approx(1.0)
+    assert not hasattr(model, "components_")
+
+
+def test_a_score_shows_no_data_either():
+    model = PrivateSpectralLDA(2, epsilon=INF).fit(documents())
+    with pytest.raises(LookupError) as caught:
+        model.score(FAULTS["a block that raises"]())
+    assert str(SECRET) not in repr(caught.value)
+
+
+def test_sums_are_merged_as_a_tree():
+    """No task takes more than so many sums, and each partition is asked once."""
+    parts = [dask.delayed(np.ones((1, 2)), name=f"part-{n}") for n in range(FAN_IN**2 + 3)]
+    asked: list[Any] = []
+
+    class Query:
+        def __call__(self, part: Any) -> Any:
+            asked.append(part)
+            return [1]
+
+        def merge(self, sums: list[list[int]]) -> list[int]:
+            assert len(sums) <= FAN_IN
+            return [sum(count for one in sums for count in one)]
+
+    assert DaskPartitions(parts).sum(Query()) == [len(parts)] == [len(asked)]  # type: ignore[arg-type, comparison-overlap]
+
+
+def test_streams_of_partitions_are_batches_of_the_caller():
+    model = PrivateTensorPowerMethod(2, data_norm=4.0, perturbation="stream")
+    with pytest.raises(ValueError, match="parts of them that stand for all to partial_fit"):
+        model.fit(lazy(samples()))
+
+
+def test_rows_at_hand_are_counted():
+    with pytest.raises(TypeError, match="fit takes no n_samples: rows that are at hand"):
+        PrivateSpectralLDA(2).fit(documents(), n_samples=N)
+    with pytest.raises(TypeError, match="takes no n_samples"):
+        PrivateTensorPowerMethod(2, data_norm=4.0).fit(samples(), n_samples=N)
+
+
+def test_fit_transform_stays_lazy():
+    model = clone(PrivateSpectralLDA(2, epsilon=INF))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        shares = model.fit_transform(unknown(documents()), n_samples=N)
+    assert isinstance(shares, da.Array)
+    assert shares.compute().shape == (N, 2)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_partitions_may_be_empty(n):
+    X = documents()
+    Z = da.from_array(X, chunks=((N - n, n), (D,))) if n else lazy(X)
+    Z = da.concatenate([Z[:0], Z]) if n == 0 else Z
+    alike(fitted(PrivateSpectralLDA(2), X), fitted(PrivateSpectralLDA(2), Z))
