@@ -72,11 +72,11 @@ def _cautions_of_noise(found: FittedTopics, plan: TopicPlan) -> tuple[Warning, .
         return ()
     fitted_count = f"{len(found.topics)} were fitted"
     if len(found.topics) > found.n_resolved:
-        fitted_count += ", of which the others are uncertain"
+        fitted_count += ", and what those beyond that number say may be noise"
     return (
         NotEnoughDataWarning(
-            f"Of {plan.n_components} topics asked for, the released second moment shows "
-            f"{found.n_resolved} above its noise; {fitted_count}. More documents, a larger "
+            f"Of {plan.n_components} topics asked for, the data shows {found.n_resolved} "
+            f"at this epsilon; {fitted_count}. More documents, a larger "
             "epsilon or fewer n_components would help: see forecast()."
         ),
     )
