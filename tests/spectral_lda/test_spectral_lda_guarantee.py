@@ -74,7 +74,7 @@ def test_noise_alone_is_not_taken_for_topics(seed, epsilon, prior):
         with (
             pytest.warns(PrivacyLeakWarning),
             unsafe_seeded_noise(seed),
-            pytest.warns(NotEnoughDataWarning, match="second moment shows [0-4] above"),
+            pytest.warns(NotEnoughDataWarning, match="the data shows [0-4] at this"),
         ):
             lda.fit(X)
 
