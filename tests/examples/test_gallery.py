@@ -79,7 +79,9 @@ def test_page_ends_in_a_picture_what_it_costs_and_what_to_read(page):
 def test_links_of_a_page_lead_somewhere(page):
     text = text_of(page)
     for target in re.findall(r":doc:`/([^`]+)`", text):
-        assert any((ROOT / "docs" / f"{target}{kind}").exists() for kind in (".md", ".rst")), target
+        places = [ROOT / "docs" / f"{target}{kind}" for kind in (".md", ".rst")]
+        places.append(ROOT / "examples" / f"{target}.py")
+        assert any(place.exists() for place in places), target
     for target in re.findall(r":(?:class|func):`~?([\w.]+)`", text):
         module, _, name = target.rpartition(".")
         assert hasattr(importlib.import_module(module), name), target

@@ -2,17 +2,18 @@
 Will private predictions work on my ratings? Ask before you spend
 ==================================================================
 
-``forecast`` tells from public numbers what error to expect: how many ratings, users and items
-there are, the range of values, and epsilon. It reads no data, so it costs nothing.
+``forecast`` tells from public numbers what error to expect: how many ratings,
+users and items there are, the range of values, and epsilon. It reads no data,
+so it costs nothing.
 """
 
 # %%
 # One question
 # ------------
 #
-# A shop has 5,000 users, 500 products and 100,000 ratings of 1 to 5 stars. It wants to predict
-# ratings at **epsilon** = 1. That is the privacy parameter: small values hide a rating well,
-# and need much noise.
+# A shop has 5,000 users, 500 products and 100,000 ratings of 1 to 5 stars.
+# It wants to predict ratings at **epsilon** = 1. That is the privacy
+# parameter: small values hide a rating well, and need much noise.
 
 from sktensor_dp import PrivateCPCompletion
 
@@ -20,17 +21,18 @@ model = PrivateCPCompletion(bounds=(1, 5), epsilon=1.0)
 print(model.forecast(100_000, (5000, 500)))
 
 # %%
-# RMSE is the root of the mean squared error, here in stars. A *bias* is by how much a user is
-# kinder than others, or a product better. A *component* is a taste: which users like which
-# products.
+# RMSE is the root of the mean squared error, here in stars. A *bias* is by
+# how much a user is kinder than others, or a product better. A *component*
+# is a taste: which users like which products.
 #
-# So at epsilon = 1 the mean and biases can be learnt, and tastes cannot. What would help?
+# So at epsilon = 1 the mean and biases can be learnt, and tastes cannot.
+# What would help?
 #
 # Many questions
 # --------------
 #
-# Forty forecasts take a moment. The picture shows for which numbers of ratings and which
-# epsilon it is worth beginning.
+# Forty forecasts take a moment. The picture shows for which numbers of
+# ratings and which epsilon it is worth beginning.
 
 import numpy as np
 
@@ -47,21 +49,28 @@ for row, number in enumerate(numbers):
         tastes[row, column] = forecast.finds_components
 
 # %%
-# Darker cells have smaller errors than predicting the mean. Where a cell says "tastes too",
-# components can be found on top, which no colour shows.
+# Darker cells have smaller errors than predicting the mean. Where a cell
+# says "tastes too", components can be found on top, which no colour shows.
 
 import matplotlib.pyplot as plt
 
 plt.style.use("tableau-colorblind10")
 
 figure, axis = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-image = axis.imshow(100 * gain, cmap="Blues", origin="lower", aspect="auto", vmin=0)
+image = axis.imshow(
+    100 * gain, cmap="Blues", origin="lower", aspect="auto", vmin=0
+)
 for row, column in np.argwhere(tastes):
     dark = gain[row, column] > 0.6 * gain.max()
     axis.text(
-        column, row, "tastes\ntoo", ha="center", va="center", fontsize="small",
+        column,
+        row,
+        "tastes\ntoo",
+        ha="center",
+        va="center",
+        fontsize="small",
         color="white" if dark else "black",
-    )  # fmt: skip
+    )
 axis.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
 axis.set_yticks(range(len(numbers)), [f"{number:,}" for number in numbers])
 axis.set(xlabel="epsilon (one rating is protected)", ylabel="ratings")
@@ -69,8 +78,9 @@ figure.colorbar(image, label="gain of biases over the mean (% of the error)")
 plt.show()
 
 # %%
-# The forecast has to assume how much values differ, and says so: by a quarter of their range,
-# and biases by a tenth. Your data may differ more or less.
+# The forecast has to assume how much values differ, and says so: by a
+# quarter of their range, and biases by a tenth. Your data may differ more or
+# less.
 #
 # What it costs
 # -------------
@@ -80,7 +90,9 @@ plt.show()
 # Read next
 # ---------
 #
+# - :doc:`/gallery/privacy/plot_epsilon_as_odds`: what epsilon means, in
+#   pictures.
 # - :doc:`/completion`: what was measured, on MovieLens and on tensors.
 # - :doc:`/tuning`: when a forecast is not enough.
-# - :class:`~sktensor_dp.PrivateCPCompletion` and :class:`~sktensor_dp.PrivateSpectralLDA`,
-#   which has a ``forecast`` too.
+# - :class:`~sktensor_dp.PrivateCPCompletion` and
+#   :class:`~sktensor_dp.PrivateSpectralLDA`, which has a ``forecast`` too.

@@ -2,19 +2,22 @@
 How do I protect persons who wrote several texts?
 =================================================
 
-Pass ``groups=``, which says who wrote each text. Then the person is protected, with all
-their texts, however many these are. Without it only single texts are.
+Pass ``groups=``, which says who wrote each text. Then the person is
+protected, with all their texts, however many these are. Without it only
+single texts are.
 """
 
 # %%
 # Why it matters
 # --------------
 #
-# **Epsilon** limits what a result tells about one *unit*. If the unit is a text, then someone
-# with one text is protected by epsilon. Someone with twenty texts is protected by about twenty
-# times as much epsilon: hardly at all. Those who write most are exposed most.
+# **Epsilon** limits what a result tells about one *unit*. If the unit is a
+# text, then someone with one text is protected by epsilon. Someone with
+# twenty texts is protected by about twenty times as much epsilon: hardly at
+# all. Those who write most are exposed most.
 #
-# Here are four thousand made-up members of a forum. Most write little, a few write a lot.
+# Here are four thousand made-up members of a forum. Most write little, a few
+# write a lot.
 
 import numpy as np
 
@@ -26,7 +29,10 @@ member = np.repeat(np.arange(4000), n_posts)
 interests = rng.dirichlet(np.full(4, 0.3), size=4000)
 X = rng.multinomial(12, interests[member] @ topics)
 
-print(f"{len(X):,} posts. Half of the members wrote {np.median(n_posts):.0f} or fewer,")
+print(
+    f"{len(X):,} posts. Half of the members wrote "
+    f"{np.median(n_posts):.0f} or fewer,"
+)
 print(f"the busiest one {n_posts.max()}.")
 
 # %%
@@ -34,18 +40,23 @@ print(f"the busiest one {n_posts.max()}.")
 # -----------------
 #
 # - **every post a unit**: the default. It protects posts, not members.
-# - **groups**: the member is the unit. A member counts once, as the mean of all their posts.
+# - **groups**: the member is the unit. A member counts once, as the mean of
+#   all their posts.
 # - **one post each**: also protects members, but most posts go to waste.
 
 from sktensor_dp import PrivateSpectralLDA
 
-one_each = np.array([rng.choice(np.flatnonzero(member == who)) for who in range(4000)])
+one_each = np.array(
+    [rng.choice(np.flatnonzero(member == who)) for who in range(4000)]
+)
 
 
 def fits(epsilon):
     lda = PrivateSpectralLDA(4, epsilon=epsilon)
     return {
-        "groups=member: protects members": lda.fit(X, groups=member).components_,
+        "groups=member: protects members": lda.fit(
+            X, groups=member
+        ).components_,
         "one post each: protects members": lda.fit(X[one_each]).components_,
         "every post: protects posts only": lda.fit(X).components_,
     }
@@ -62,8 +73,8 @@ print("with groups:   ", lda.fit(X, groups=member).privacy_report_.guarantee)
 # How much accuracy does it take?
 # -------------------------------
 #
-# The topics are known here, so we can count how much of them was found: 100 % means that all
-# probabilities of all words are right.
+# The topics are known here, so we can count how much of them was found: 100
+# % means that all probabilities of all words are right.
 
 from scipy.optimize import linear_sum_assignment
 
@@ -74,10 +85,14 @@ def correct(found):
 
 
 levels = [0.5, 1, 2, 4]
-scores = [{name: correct(found) for name, found in fits(epsilon).items()} for epsilon in levels]
+scores = [
+    {name: correct(found) for name, found in fits(epsilon).items()}
+    for epsilon in levels
+]
 
 # %%
-# Where members were too few, a fit says so by a warning (shown above, if there were any).
+# Where members were too few, a fit says so by a warning (shown above, if
+# there were any).
 
 import matplotlib.pyplot as plt
 
@@ -86,8 +101,18 @@ plt.style.use("tableau-colorblind10")
 figure, axis = plt.subplots(figsize=(6.4, 4), layout="constrained")
 styles = zip(scores[0], ["C0", "C5", "C2"], ["o-", "s-", "^--"], strict=True)
 for name, colour, line in styles:
-    axis.plot(levels, [score[name] for score in scores], line, color=colour, label=name)
-axis.set(xscale="log", xlabel="epsilon of the unit", ylabel="topics that are right (%)")
+    axis.plot(
+        levels,
+        [score[name] for score in scores],
+        line,
+        color=colour,
+        label=name,
+    )
+axis.set(
+    xscale="log",
+    xlabel="epsilon of the unit",
+    ylabel="topics that are right (%)",
+)
 axis.set_xticks(levels, [f"{level:g}" for level in levels])
 axis.minorticks_off()
 axis.set_ylim(top=101)
@@ -97,19 +122,23 @@ axis.legend(frameon=False, loc="lower right")
 plt.show()
 
 # %%
-# The grey line is no fair rival: its epsilon is that of a post. With groups you keep what all
-# posts say, and the promise is to people.
+# The grey line is no fair rival: its epsilon is that of a post. With groups
+# you keep what all posts say, and the promise is to people.
 #
 # What it costs
 # -------------
 #
-# Epsilon for each member, once. The number of members is public; how many posts each wrote,
-# and how many there are in all, is not. Every fit on these people's data has to use groups: a
-# budget refuses to add up promises to posts and promises to people.
+# Epsilon for each member, once. The number of members is public; how many
+# posts each wrote, and how many there are in all, is not. Every fit on these
+# people's data has to use groups: a budget refuses to add up promises to
+# posts and promises to people.
 #
 # Read next
 # ---------
 #
+# - :doc:`/gallery/privacy/plot_epsilon_as_odds`: what epsilon means, in
+#   pictures.
 # - :doc:`/guarantee`: people, not rows.
 # - :doc:`/topics`: several texts of a person, in pipelines too.
-# - :class:`~sktensor_dp.PrivateSpectralLDA`: ``group_rows`` and ``max_rows_per_group``.
+# - :class:`~sktensor_dp.PrivateSpectralLDA`: ``group_rows`` and
+#   ``max_rows_per_group``.

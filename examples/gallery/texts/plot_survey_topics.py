@@ -2,29 +2,46 @@
 How do I find the topics of survey comments without revealing who wrote what?
 ==============================================================================
 
-Fit :class:`~sktensor_dp.PrivateCountVectorizer` and :class:`~sktensor_dp.PrivateSpectralLDA`
-to the comments. You get topics as lists of words. Random noise, added while they are
-computed, hides what any single comment said.
+Fit :class:`~sktensor_dp.PrivateCountVectorizer` and
+:class:`~sktensor_dp.PrivateSpectralLDA` to the comments. You get topics as
+lists of words. Random noise, added while they are computed, hides what any
+single comment said.
 """
 
 # %%
 # The comments
 # ------------
 #
-# Thirty thousand employees answered "What should we change?". The answers here are made up
-# from five themes. As in real surveys, most answers speak of one or two themes, and some
-# contain what must never get out: a name that only one person would write.
+# Thirty thousand employees answered "What should we change?". The answers
+# here are made up from five themes. As in real surveys, most answers speak
+# of one or two themes, and some contain what must never get out: a name that
+# only one person would write.
 
 import numpy as np
 
 THEMES = {
-    "pay": "salary raise bonus pay inflation overtime contract pension promotion fair",
-    "hours": "shift weekend hours flexible family holiday remote commute roster evening",
-    "food": "canteen lunch coffee vegetarian menu price queue salad kitchen breakfast",
-    "tools": "laptop software network slow printer update login password screen outdated",
-    "bosses": "manager feedback meeting communication decision trust respect listen goals team",
+    "pay": "salary raise bonus pay inflation "
+    "overtime contract pension promotion fair",
+    "hours": "shift weekend hours flexible family "
+    "holiday remote commute roster evening",
+    "food": "canteen lunch coffee vegetarian menu "
+    "price queue salad kitchen breakfast",
+    "tools": "laptop software network slow printer "
+    "update login password screen outdated",
+    "bosses": "manager feedback meeting communication decision "
+    "trust respect listen goals team",
 }
-FILLERS = ["please", "more", "less", "better", "need", "always", "never", "company", "time"]
+FILLERS = [
+    "please",
+    "more",
+    "less",
+    "better",
+    "need",
+    "always",
+    "never",
+    "company",
+    "time",
+]
 
 rng = np.random.default_rng(0)
 words = np.array([theme.split() for theme in THEMES.values()])
@@ -48,26 +65,38 @@ print(*comments[:3], sep="\n")
 # One budget for two steps
 # ------------------------
 #
-# **Epsilon** says how much a result may tell about one comment. Whoever suspects that you
-# wrote a comment rather than another may change their odds by a factor of at most e to the
-# power of epsilon: 7.4 for epsilon = 2. **Delta** is a tiny probability beside it.
+# **Epsilon** says how much a result may tell about one comment. Whoever
+# suspects that you wrote a comment rather than another may change their odds
+# by a factor of at most e to the power of epsilon: 7.4 for epsilon = 2.
+# **Delta** is a tiny probability beside it.
 #
-# Two steps read the comments, so they share the budget. The first decides which words may be
-# named at all: only words that many people used. The second finds topics of these words.
+# Two steps read the comments, so they share the budget. The first decides
+# which words may be named at all: only words that many people used. The
+# second finds topics of these words.
 
-from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, PrivateSpectralLDA
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCountVectorizer,
+    PrivateSpectralLDA,
+)
 
 budget = BudgetAccountant(epsilon=2.0, delta=1e-6)
 for_words, for_topics = budget.split([0.2, 0.8], thresholds=1)
 
-counts = PrivateCountVectorizer(max_words_per_document=15, accountant=budget, **for_words)
+counts = PrivateCountVectorizer(
+    max_words_per_document=15, accountant=budget, **for_words
+)
 topics = PrivateSpectralLDA(n_components=5, accountant=budget, **for_topics)
 
 X = counts.fit_transform(comments)
 topics.fit(X)
 
 vocabulary = counts.get_feature_names_out()
-print(len(vocabulary), "words, of which names:", sum("colleague" in word for word in vocabulary))
+print(
+    len(vocabulary),
+    "words, of which names:",
+    sum("colleague" in word for word in vocabulary),
+)
 
 # %%
 # No name is among the words. A word is kept if about so many people used it:
@@ -78,8 +107,9 @@ print(round(counts.threshold_), "of", len(comments))
 # The topics
 # ----------
 #
-# A topic is a distribution over words. The picture shows the most probable words of each, and
-# in the last panel how much of all text each topic makes up.
+# A topic is a distribution over words. The picture shows the most probable
+# words of each, and in the last panel how much of all text each topic makes
+# up.
 
 import matplotlib.pyplot as plt
 
@@ -87,14 +117,22 @@ plt.style.use("tableau-colorblind10")
 
 order = np.argsort(-topics.topic_prior_)
 figure, axes = plt.subplots(2, 3, figsize=(6.8, 4.6), layout="constrained")
-for place, (axis, topic) in enumerate(zip(axes.flat, order, strict=False), start=1):
+for place, (axis, topic) in enumerate(
+    zip(axes.flat, order, strict=False), start=1
+):
     top = np.argsort(-topics.components_[topic])[:7][::-1]
-    axis.barh(vocabulary[top], 100 * topics.components_[topic, top], color="C0")
+    axis.barh(
+        vocabulary[top], 100 * topics.components_[topic, top], color="C0"
+    )
     axis.set_title(f"Topic {place}", loc="left")
     axis.spines[["top", "right"]].set_visible(False)
 weights = 100 * topics.topic_prior_[order] / topics.topic_prior_.sum()
 axes.flat[-1].bar(np.arange(1, len(order) + 1), weights, color="C5")
-axes.flat[-1].set(xlabel="topic", ylabel="share of all text (%)", xticks=range(1, len(order) + 1))
+axes.flat[-1].set(
+    xlabel="topic",
+    ylabel="share of all text (%)",
+    xticks=range(1, len(order) + 1),
+)
 axes.flat[-1].spines[["top", "right"]].set_visible(False)
 figure.supxlabel("probability of the word in the topic (%)", fontsize="medium")
 plt.show()
@@ -103,20 +141,24 @@ plt.show()
 # What it costs
 # -------------
 #
-# Words and topics together cost the whole budget, epsilon = 2. The accountant would refuse a
-# third step on the same comments.
+# Words and topics together cost the whole budget, epsilon = 2. The
+# accountant would refuse a third step on the same comments.
 
 print(budget)
 
 # %%
-# Everything shown above may be published: words, threshold, topics, shares. The counts ``X``
-# are raw data and must stay where the comments are. What is protected is **one comment**. If
-# people may write several, protect the person: pass ``groups=``.
+# Everything shown above may be published: words, threshold, topics, shares.
+# The counts ``X`` are raw data and must stay where the comments are. What is
+# protected is **one comment**. If people may write several, protect the
+# person: pass ``groups=``.
 #
 # Read next
 # ---------
 #
+# - :doc:`/gallery/privacy/plot_epsilon_as_odds`: what epsilon means, in
+#   pictures.
 # - :doc:`/topics`: how a fit works, and how to choose its parameters.
 # - :doc:`/guarantee`: what exactly is promised.
-# - :class:`~sktensor_dp.PrivateCountVectorizer`, :class:`~sktensor_dp.PrivateSpectralLDA` and
+# - :class:`~sktensor_dp.PrivateCountVectorizer`,
+#   :class:`~sktensor_dp.PrivateSpectralLDA` and
 #   :class:`~sktensor_dp.BudgetAccountant`: all parameters.

@@ -2,17 +2,18 @@
 What does the noise look like? Released against exact word counts
 =================================================================
 
-Every count is off by about the same number of documents, large or small. Frequent words keep
-their counts, and words of a few documents vanish. This page puts exact and released numbers
-side by side, which only works because the texts are public.
+Every count is off by about the same number of documents, large or small.
+Frequent words keep their counts, and words of a few documents vanish. This
+page puts exact and released numbers side by side, which only works because
+the texts are public.
 """
 
 # %%
 # Six thousand public texts
 # -------------------------
 #
-# The texts are the first lines of the documentation strings of numpy, scipy and scikit-learn,
-# as installed on the computer that built this page.
+# The texts are the first lines of the documentation strings of numpy, scipy
+# and scikit-learn, as installed on the computer that built this page.
 
 from sktensor_dp.datasets import load_docstrings
 
@@ -23,13 +24,15 @@ print(f"{len(texts):,} texts. The first begins: {texts[0][:60]!r}")
 # Exact and private counts
 # ------------------------
 #
-# scikit-learn's vectorizer counts in how many texts each word occurs, exactly.
-# :class:`~sktensor_dp.PrivateCountVectorizer` counts with noise. Three things differ:
+# scikit-learn's vectorizer counts in how many texts each word occurs,
+# exactly. :class:`~sktensor_dp.PrivateCountVectorizer` counts with noise.
+# Three things differ:
 #
-# - Every text counts for at most ``max_words_per_document`` different words, so that no text
-#   can change much. The most frequent words of each text are taken.
-# - Each count gets random noise. Its size depends on **epsilon**: the smaller this number, the
-#   less the counts may tell about any one text.
+# - Every text counts for at most ``max_words_per_document`` different words,
+#   so that no text can change much. The most frequent words of each text are
+#   taken.
+# - Each count gets random noise. Its size depends on **epsilon**: the
+#   smaller this number, the less the counts may tell about any one text.
 # - Words whose noisy count is below a threshold are not even named.
 
 from sklearn.feature_extraction.text import CountVectorizer
@@ -50,7 +53,10 @@ private = {
 # %%
 # Few of the words stay, and these are the ones that many texts share:
 
-print(f"exact: {len(exact_of):,} words, of which {(exact_counts == 1).sum():,} in one text only")
+print(
+    f"exact: {len(exact_of):,} words, of which "
+    f"{(exact_counts == 1).sum():,} in one text only"
+)
 for epsilon, vectorizer in private.items():
     print(
         f"epsilon = {epsilon}: {len(vectorizer.vocabulary_):,} words, "
@@ -61,9 +67,10 @@ for epsilon, vectorizer in private.items():
 # The picture
 # -----------
 #
-# Each point is a word. On the diagonal the released count is the exact one. The shaded range
-# is what noise does to most of them (two standard deviations). Points tend to lie below the
-# diagonal, as some texts had more words than they may contribute.
+# Each point is a word. On the diagonal the released count is the exact one.
+# The shaded range is what noise does to most of them (two standard
+# deviations). Points tend to lie below the diagonal, as some texts had more
+# words than they may contribute.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -76,17 +83,28 @@ figure, axes = plt.subplots(
 line = np.geomspace(10, 5000, 200)
 for axis, (epsilon, vectorizer) in zip(axes, private.items(), strict=True):
     names = vectorizer.get_feature_names_out()
-    # The report states the noise; it is stated per text, so in counts it is times their number.
+    # The report states the noise, as a number of texts.
     sigma = vectorizer.privacy_report_.rows[0].sigma
     axis.fill_between(
-        line, np.maximum(line - 2 * sigma, 1), line + 2 * sigma, color="C2", alpha=0.5, linewidth=0
+        line,
+        np.maximum(line - 2 * sigma, 1),
+        line + 2 * sigma,
+        color="C2",
+        alpha=0.5,
+        linewidth=0,
     )
     axis.plot(line, line, color="0.4", linewidth=0.8)
     axis.plot(
-        [exact_of[name] for name in names], vectorizer.document_frequencies_, ".", color="C0",
-        markersize=3, label="a word",
-    )  # fmt: skip
-    axis.axhline(vectorizer.threshold_, color="C5", linestyle="--", label="threshold")
+        [exact_of[name] for name in names],
+        vectorizer.document_frequencies_,
+        ".",
+        color="C0",
+        markersize=3,
+        label="a word",
+    )
+    axis.axhline(
+        vectorizer.threshold_, color="C5", linestyle="--", label="threshold"
+    )
     axis.set_title(f"epsilon = {epsilon}", loc="left")
     axis.set(xscale="log", yscale="log", xlim=(10, 5000), ylim=(10, 5000))
     axis.spines[["top", "right"]].set_visible(False)
@@ -99,9 +117,10 @@ plt.show()
 # What it costs
 # -------------
 #
-# Each vectorizer costs its own epsilon, and here both are stated for one text. On private data
-# you would choose one. Exact counts on private data may not be shown at all, so there this
-# picture cannot be drawn. The report says how large the noise is without them:
+# Each vectorizer costs its own epsilon, and here both are stated for one
+# text. On private data you would choose one. Exact counts on private data
+# may not be shown at all, so there this picture cannot be drawn. The report
+# says how large the noise is without them:
 
 print(private[0.5].privacy_report_)
 
@@ -109,6 +128,8 @@ print(private[0.5].privacy_report_)
 # Read next
 # ---------
 #
+# - :doc:`/gallery/privacy/plot_epsilon_as_odds`: what epsilon means, in
+#   pictures.
 # - :doc:`/guarantee`: the promise, and where noise comes from.
 # - :doc:`/topics`: what to do with the counts.
 # - :class:`~sktensor_dp.PrivateCountVectorizer`: all parameters.
