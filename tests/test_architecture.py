@@ -76,6 +76,7 @@ CORE: dict[str, tuple[str, ...]] = {
     "mechanisms": ("privacy.noise", "privacy.piecewise", "privacy.plan", "tensor"),
     "partition_selection": ("privacy.noise", "privacy.plan"),
     "selection": ("privacy.calibration", "privacy.noise", "privacy.plan"),
+    "secret_parts": ("privacy.noise",),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
     "audit": (
         "exceptions",
@@ -92,16 +93,9 @@ CORE: dict[str, tuple[str, ...]] = {
 }
 # What the rooms above see of the core: never a mechanism, the noise, or the catalogue.
 COUNTER = (
-    "privacy.accountant",
-    "privacy.calibration",
-    "privacy.composition",
-    "privacy.curator",
-    "privacy.curators",
-    "privacy.piecewise",
-    "privacy.plan",
-    "privacy.report",
-    "privacy.selection",
-    "privacy.sources",
+    *("privacy.accountant", "privacy.calibration", "privacy.composition", "privacy.curator"),
+    *("privacy.curators", "privacy.piecewise", "privacy.plan", "privacy.report"),
+    *("privacy.secret_parts", "privacy.selection", "privacy.sources"),
 )
 # Outside the boundary: what papers print, and the commands that show ledgers and statements.
 BESIDE = {
@@ -121,7 +115,7 @@ EXTRA_NAMES = {
 # Functions that turn what the caller passed into validated raw data, and compute nothing.
 DATA_WRAPPERS = {
     *("as_counts", "as_entries", "as_labels", "as_samples", "call_foreign", "read", "read_each"),
-    *("in_order", "n_groups", "rows_of_places", "split_chunk"),
+    *("in_order", "n_groups", "split_chunk"),
 }
 LEGACY_NUMPY = {"seed", "random", "normal", "standard_normal", "rand", "randn", "randint"}
 

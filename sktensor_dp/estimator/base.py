@@ -35,7 +35,6 @@ __all__ = [
     "PlannedFit",
     "PrivateEstimatorMixin",
     "columns_of",
-    "keeps_places",
 ]
 
 NONE = OneOf(None)
@@ -46,7 +45,6 @@ NEIGHBOURS: Mapping[str, Iterable[Constraint]] = {
 }
 # What the parameter means in files of before.
 NEIGHBOURS_BEFORE: Mapping[str, Any] = {"neighbours": "replace_one"}
-MOVES = "a unit that is added or removed would move others to another batch"
 # Files of libraries of linear algebra, or links to them.
 PRODUCTS = re.compile("blas|blis|lapack|mkl|flexi|accelerate|veclib", re.IGNORECASE)
 # Conversions of epsilon overflow far beyond the one; below the other pure noise has no grid.
@@ -151,13 +149,6 @@ def columns_of(witness: Any) -> dict[str, Any]:
     return {name: vars(witness)[name] for name in COLUMNS if name in vars(witness)}
 
 
-def keeps_places(estimator: Any) -> bool:
-    """Whether units keep their places when another one changes; why not, if not."""
-    if not estimator._number_is_private:
-        return True
-    raise AttributeError(f"partial_fit needs neighbours='replace_one': {MOVES}.")
-
-
 class PrivateEstimatorMixin(Hooks, ModelFileMixin):
     """Parameters ``epsilon, delta, accountant, random_state, verbose`` and the report.
 
@@ -205,14 +196,6 @@ class PrivateEstimatorMixin(Hooks, ModelFileMixin):
         if self._number_is_private:
             return PlannedFit.counted(plan)
         return plan(chunks.n_units)
-
-    def _refuse_positions(self, what: str, why: str = MOVES) -> None:
-        """Refuse what rests on the number of units, or on their places, where both are private."""
-        if self._number_is_private:
-            raise ValueError(
-                f"{what} of {type(self).__name__} needs neighbours='replace_one': {why}. Nothing "
-                "was charged."
-            )
 
     def _payer(self) -> BudgetAccountant | None:
         """Accountant to charge: the parameter, or that of the surrounding block."""

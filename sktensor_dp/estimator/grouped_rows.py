@@ -6,6 +6,7 @@ from typing import Any
 
 from sktensor_dp.estimator.parameters import Constraint, Number, OneOf
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
+from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import secret_keys
 from sktensor_dp.statistics.units import ONE_GROUP, RowChoice, as_labels, n_groups
 
@@ -97,9 +98,14 @@ def batch_budget(epsilon: float, delta: float, n_batches: int) -> tuple[float, f
     return own, delta
 
 
-def check_same_unit(before: str, grouped: bool) -> None:
-    """Refuse a batch of a stream whose units are others than those of the first one."""
-    if before.startswith("group") != grouped:
+def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> None:
+    """Refuse a batch of a stream whose units, or neighbours, are not those of the first one."""
+    if before.neighbours != neighbours:
+        raise ValueError(
+            f"neighbours must be that of the first batch, {before.neighbours!r}, which was charged "
+            f"for; got {neighbours!r}. fit() starts anew."
+        )
+    if before.unit.startswith("group") != grouped:
         raise ValueError(
             "All batches of a stream must come with groups, or none: the first one decided what "
             "is protected. fit() starts anew."

@@ -22,9 +22,14 @@ QUOTING = {
     ),
     "Complex data not supported": "Complex data not supported: X must hold counts.",
     "Expected 2D": (
-        "Expected 2D array, got X of shape {shape}. Reshape your data: X must have one row per "
+        "Expected 2D array, got X of {shape}. Reshape your data: X must have one row per "
         "document and one column per word."
     ),
+}
+# The same of messages that name the number of rows, where that is private.
+COUNTING = {
+    "Found array with 0 sample": "X must have rows; it has none.",
+    "Found array with 0 feature": "X must have columns; it has none.",
 }
 
 
@@ -68,7 +73,9 @@ def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     )
 
 
-def checked_table(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Any:
+def checked_table(
+    estimator: Any, X: Any, *, reset: bool, least: int = 1, rows_private: bool = False
+) -> Any:
     """Rows and columns of numbers, by scikit-learn's validation on behalf of an estimator."""
     refuse_other_kinds(X, "X")
     kinds = [np.float64, np.float32, np.int64]
@@ -79,12 +86,19 @@ def checked_table(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Any
         )
 
     def told(quoting: str) -> str | None:
-        for beginning, message in QUOTING.items():
+        for beginning, message in {**QUOTING, **(COUNTING if rows_private else {})}.items():
             if quoting.startswith(beginning):
-                return message.format(shape=np.shape(X)) if "{" in message else message
+                return (
+                    message.format(shape=_shape_of(X, rows_private)) if "{" in message else message
+                )
         return None
 
     return read(validate, "X", told)
+
+
+def _shape_of(X: Any, hidden: bool) -> str:
+    """The shape of what is no table, or only of how many dimensions it is."""
+    return f"{np.ndim(X)} dimension(s)" if hidden else f"shape {np.shape(X)}"
 
 
 def check_source(

@@ -12,8 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.grouped_rows import unit_of
-from sktensor_dp.estimator.parameters import Number
-from sktensor_dp.model_selection.steps import check_positions_public
+from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.model_selection.unit_rows import checked_units, held_out, n_rows
 from sktensor_dp.model_selection.unit_scores import (
     UnitMetric,
@@ -24,9 +23,9 @@ from sktensor_dp.model_selection.unit_scores import (
     check_targets,
     checked_score_bounds,
     hooks_of,
+    release_score,
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant
-from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.reading import read
@@ -41,6 +40,7 @@ def make_private_scorer(
     epsilon: float = 1.0,
     delta: float = 1e-6,
     bounds: Sequence[float] | None = None,
+    neighbours: str | None = None,
     accountant: BudgetAccountant | None = None,
 ) -> "PrivateScorer":
     """Make a scorer whose every call is a release: clipped, noisy and charged.
@@ -62,6 +62,10 @@ def make_private_scorer(
         Public range that the score of a row is clipped to; noise is in proportion to its
         width. By default those that public parameters imply, as for
         :class:`~sktensor_dp.PrivateSearchCV`.
+    neighbours : {"replace_one", "add_remove"}, optional
+        By default those of the model's fit (``"replace_one"`` of a public model), which they
+        must not differ from. With ``"add_remove"`` a noisy count of the units comes first, at
+        one percent of the cost, and their scores are divided by it.
     accountant : BudgetAccountant, optional
         Charged before each score; by default that of the surrounding ``with`` block.
 
@@ -78,12 +82,15 @@ def make_private_scorer(
     Notes
     -----
     **Privacy.** *Unit and neighbours*: one row is replaced; with ``groups`` all rows of one
-    group, by any number of others. *Public*: the number of rows (with ``groups`` that of
-    groups, and not that of rows) and the parameters. *Release*: ``held_out_scores``, the mean
-    over rows, or over groups of the means over their rows. The model must be private or
+    group, by any number of others; with ``neighbours="add_remove"`` there is one more or less
+    among the rows that a call is given. *Public*: the number of rows (with ``groups`` that of
+    groups, and not that of rows), unless units come and go, and the parameters. *Releases*:
+    ``held_out_scores``, the mean over rows, or over groups of the means over their rows, and
+    ``unit_count`` where their number is private. The model must be private or
     public, and is protected by its own fit alone. A row costs what the calls
     that saw it cost: in k-fold cross-validation one score and k - 1 fits for each
-    candidate. An accountant cannot know that folds are disjoint, and is charged for all.
+    candidate. An accountant cannot know that folds are disjoint, and is charged for all. Where
+    units come and go, splitters by position move the others: see ``docs/tuning.md``.
 
     A model that was fitted with groups is scored with groups alone. ``cross_val_score`` and
     ``GridSearchCV`` pass them on under metadata routing, where estimator and scorer ask for
@@ -109,7 +116,11 @@ def make_private_scorer(
             raise ValueError(f"{name} must be {allowed}, got {value!r}.")
     if bounds is not None:
         bounds = checked_score_bounds(bounds, metric, None, "bounds")
-    return PrivateScorer(metric, float(epsilon), float(delta), bounds, accountant)
+    if neighbours not in (None, "replace_one", "add_remove"):
+        raise ValueError(
+            f"neighbours must be None, 'replace_one' or 'add_remove'; got {shown(neighbours)}."
+        )
+    return PrivateScorer(metric, float(epsilon), float(delta), bounds, accountant, neighbours)
 
 
 def scored_unit(report: PrivacyReport | None, grouped: bool) -> str:
@@ -126,14 +137,32 @@ def scored_unit(report: PrivacyReport | None, grouped: bool) -> str:
     return unit_of(fitted, grouped)
 
 
+def scored_relation(estimator: Any, asked: str | None) -> str:
+    """Neighbours that a score is for: those that the model's fit has, or what was asked for."""
+    steps = (
+        [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
+    )
+    reports = [getattr(step, "privacy_report_", None) for step in steps]
+    counted = {report.neighbours == "add_remove" for report in reports if report is not None}
+    fitted = "add_remove" if True in counted else "replace_one"
+    if asked is not None and counted and asked != fitted:
+        raise ValueError(
+            f"neighbours={asked!r} of the score, but the model was fitted with {fitted!r}: the "
+            "two would protect different things. Nothing was charged."
+        )
+    return fitted if asked is None else asked
+
+
 class PrivateScorer:
     """A scorer as :func:`make_private_scorer` makes it.
 
     Parameters
     ----------
-    metric, epsilon, delta, bounds, accountant
+    metric, epsilon, delta, bounds, accountant, neighbours
         As there.
     """
+
+    neighbours: str | None = None  # of scorers that were pickled before
 
     def __init__(
         self,
@@ -142,12 +171,14 @@ class PrivateScorer:
         delta: float,
         bounds: Sequence[float] | None,
         accountant: BudgetAccountant | None,
+        neighbours: str | None = None,
     ) -> None:
         self.metric = metric
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
         self.accountant = accountant
+        self.neighbours = neighbours
         self._requests = MetadataRequest(owner=type(self).__name__)
         self._requests.score.add_request(param="groups", alias=None)
 
@@ -225,31 +256,33 @@ class PrivateScorer:
                 f"A {type(step).__name__} that protects units of several rows, as with "
                 "privacy_unit='slice', cannot be scored row by row."
             )
-        check_positions_public(hooks_of(step), "A private score")
         low, high = checked_score_bounds(self.bounds, self.metric, step, "bounds")
         kind = UnitMetric if callable(self.metric) else UnitScores
         query = HeldOutScores(kind(self.metric, estimator), low, high)  # type: ignore[arg-type]
         labels = None
-        if groups is not None:
-            X, y, labels = checked_units(X, y, groups)
-        n_given = read(lambda: n_rows(X), "X")
         if hooks_of(step) is step:
             check_is_fitted(step)
+        relation = scored_relation(estimator, self.neighbours)
+        if groups is not None or relation == "add_remove":
+            X, y, labels = checked_units(X, y, groups, relation)
+        n_given = read(lambda: n_rows(X), "X")
         unit = scored_unit(getattr(step, "privacy_report_", None), labels is not None)
+        private = labels is not None or relation == "add_remove"
         if y is not None:
-            check_targets(y, n_given, grouped=labels is not None)
-        check_scorable(self.metric, estimator, y, n_given, "metric", grouped=labels is not None)
+            check_targets(y, n_given, private=private)
+        check_scorable(self.metric, estimator, y, n_given, "metric", private=private)
         check_numbers(self.metric, y, "metric")
         plan = ReleasePlan.split(self.epsilon, self.delta, {"held_out_scores": 1.0})
         payer = active_accountant() if self.accountant is None else self.accountant
-        with DataCurator(
-            held_out(X, y, labels), plan, spender=type(self).__name__, unit=unit,
-            accountant=payer,
-        ) as curator:  # fmt: skip
-            return float(curator.release("held_out_scores", query)[0]) + query.middle
+        score, _ = release_score(
+            query, held_out(X, y, labels), plan, spender=type(self).__name__, unit=unit,
+            accountant=payer, neighbours=relation,
+        )  # fmt: skip
+        return score
 
     def __repr__(self) -> str:
+        told = "" if self.neighbours is None else f", neighbours={self.neighbours!r}"
         return (
             f"make_private_scorer({self.metric!r}, epsilon={self.epsilon!r}, "
-            f"delta={self.delta!r}, bounds={self.bounds!r})"
+            f"delta={self.delta!r}, bounds={self.bounds!r}{told})"
         )

@@ -9,26 +9,37 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_regressor
+from sklearn.base import is_regressor
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.base import LARGEST_EPSILON, PrivateEstimatorMixin
+from sktensor_dp.estimator.base import (
+    LARGEST_EPSILON,
+    NEIGHBOURS,
+    NEIGHBOURS_BEFORE,
+    PrivateEstimatorMixin,
+)
 from sktensor_dp.estimator.grouped_rows import check_arguments, unit_of
 from sktensor_dp.estimator.parameters import Constraint, Number, check_parameters
 from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
-from sktensor_dp.model_files.fitted_state import FittedStateMixin
-from sktensor_dp.model_selection.candidates import checked_distributions
+from sktensor_dp.model_selection.candidates import BestModel, checked_distributions
 from sktensor_dp.model_selection.scorer import PrivateScorer, make_private_scorer
 from sktensor_dp.model_selection.steps import (
+    check_alone,
     check_groups_taken,
     check_names,
+    check_relation,
     check_values,
     private_prefix,
     step_at,
 )
-from sktensor_dp.model_selection.trials import Trial, TrialCosts, Trials, public_splits
+from sktensor_dp.model_selection.trials import (
+    Trial,
+    TrialCosts,
+    Trials,
+    check_parts,
+    public_splits,
+    secret_splits,
+)
 from sktensor_dp.model_selection.unit_rows import checked_units, n_rows
 from sktensor_dp.model_selection.unit_scores import (
     check_scorable,
@@ -53,15 +64,7 @@ __all__ = ["PrivateSearchCV", "make_private_scorer"]
 LEAST_EPSILON = 1e-6
 
 
-def _model_has(name: str) -> Callable[[Any], bool]:
-    def check(search: "PrivateSearchCV") -> bool:  # or an AttributeError of the model's own
-        getattr(getattr(search, "best_estimator_", search.estimator), name)
-        return True
-
-    return check
-
-
-class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
+class PrivateSearchCV(BestModel):
     """Random search over hyperparameters that is private as a whole.
 
     Candidates are drawn at random with replacement, fitted on a part of the rows, and
@@ -98,9 +101,10 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         of the budget (of ``mu ** 2``; of epsilon if ``delta=0``) goes to a last fit on all
         rows. Splitters see the number of rows only (that of groups, where these are given,
         in the order of their labels). Positions in a list count as public: made from labels,
-        as by ``StratifiedKFold``, they would tell of these.
+        as by ``StratifiedKFold``, they would tell of these. With ``neighbours="add_remove"``
+        None or an int: every unit then goes to a part by a secret coin of its own.
     test_size : float, default=0.2
-        Share of rows, or of groups, held out, for ``cv=None``.
+        Share of rows, or of groups, held out, for ``cv=None``; the odds of the coins.
     public_steps : collection of str, default=()
         Names of steps that learn from the data what is public anyway, such as categories
         of public coordinates. Everything they learn is outside the guarantee.
@@ -111,6 +115,9 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         Privacy parameter in [0, 1). 0 asks for pure differential privacy. Completions of
         entries, whose own noise mostly is pure, are searched over as with 0, and the search
         then costs no delta.
+    neighbours : {"replace_one", "add_remove"}, default="replace_one"
+        Whether one unit is replaced, or one more; that of the estimator, which must be no
+        pipeline if its units come and go (``docs/guarantee.md``).
     accountant : BudgetAccountant or None, default=None
         Charged once, before anything is read.
     random_state : int, RandomState or None, default=None
@@ -146,7 +153,8 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
 
     **Privacy.** *Unit and neighbours*: those of the private estimator, whose units must be
     rows, or groups of rows: the score of a group is then the mean of those of its rows.
-    *Public*: the number of rows (with groups, that of groups and not that of rows), the
+    *Public*: the number of rows (with groups, that of groups and not that of rows; neither
+    with ``neighbours="add_remove"``, where every fit and score counts its units first), the
     candidates' distributions, bounds and all other parameters. *Releases*: those of the
     estimator's fits and ``held_out_scores``, all of the best trial only. The whole is
     (epsilon, delta)-differentially private (``docs/proofs/private_selection.md``), and is
@@ -182,6 +190,7 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         "test_size": [Number(0, 1, closed="neither")],
         # A trial costs a part of it, which the estimator has to accept.
         "epsilon": [Number(LEAST_EPSILON, LARGEST_EPSILON), Number(math.inf, math.inf)],
+        **NEIGHBOURS,
     }
 
     privacy_report_: PrivacyReport
@@ -199,6 +208,7 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         public_steps: Collection[str] = (),
         epsilon: float = 1.0,
         delta: float = 1e-6,
+        neighbours: str = "replace_one",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -213,6 +223,7 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         self.public_steps = public_steps
         self.epsilon = epsilon
         self.delta = delta
+        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
@@ -256,17 +267,22 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         check_groups_taken(step, groups)
         if y is None and get_tags(self.estimator).target_tags.required:
             raise ValueError("This search requires y to be passed, but the target y is None.")
-        X, y, places = checked_units(X, y, groups)
+        X, y, places = checked_units(X, y, groups, self.neighbours)
         n_units, grouped = n_rows(X), places is not None
-        check_scorable(scoring, self.estimator, y, n_units, "scoring", grouped=grouped)
-        n_units = n_units if places is None else int(places.max()) + 1
-        splits = public_splits(self.cv, self.test_size, n_units, self.random_state)
+        counted = self.neighbours == "add_remove"
+        check_scorable(scoring, self.estimator, y, n_units, "scoring", private=grouped or counted)
+        n_units = n_units if places is None else int(places.max(initial=-1)) + 1
+        splits = (
+            secret_splits(self.cv, self.test_size, n_units)
+            if counted
+            else public_splits(self.cv, self.test_size, n_units, self.random_state)
+        )
         stop = stop_probability(self.n_trials)
         delta = 0.0 if step._has_pure_noise() else float(self.delta)
-        costs = TrialCosts.shared(trial_cost(self.epsilon, delta, stop), splits, n_units)
+        costs = TrialCosts.shared(trial_cost(self.epsilon, delta, stop), splits)
         trials = Trials(
             self.estimator, X, y, places, distributions, scoring, self.score_bounds,
-            frozenset(self.public_steps), splits, n_units, costs, delta,
+            frozenset(self.public_steps), splits, n_units, self.neighbours, costs, delta,
         )  # fmt: skip
         self._charge(delta, unit_of(step._unit, grouped))
         best: Trial | None = None
@@ -274,12 +290,18 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
             # Fits keep their own warnings; one from elsewhere in each trial would count them.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                trial = call_foreign(partial(trials.run, bits), "A trial of the search")
+                trial = call_foreign(
+                    partial(trials.run, bits), "A trial of the search",
+                    rows_private=grouped or counted,
+                )  # fmt: skip
             if best is None or trial.score > best.score:
                 best = trial
         assert best is not None
-        best = call_foreign(partial(trials.refitted, best), "The last fit")
-        state = self._attributes(best, prefix, costs.composed(best.parts, n_units), n_units, delta)
+        best = call_foreign(
+            partial(trials.refitted, best), "The last fit", rows_private=grouped or counted
+        )
+        number = trials.number(best)
+        state = self._attributes(best, prefix, costs.composed(best.parts, number), number, delta)
         self._say("search ended")
         # What numpy says of the rows a step was shown is no release.
         ours = (NotEnoughDataWarning, PrivacyLeakWarning)
@@ -293,10 +315,14 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         constraints = {**PrivateEstimatorMixin._privacy_constraints, **self._own_constraints}
         check_parameters(self, constraints)
         prefix = private_prefix(self.estimator, self.public_steps)
+        check_relation(step_at(self.estimator, prefix), self.neighbours)
+        if self.neighbours == "add_remove":
+            check_alone(prefix)
+            check_parts(self.cv)
         distributions = checked_distributions(self.param_distributions)
         for one in distributions:
             check_names(one, self.estimator, prefix)
-            check_values(one, self.estimator, prefix)
+            check_values(one, self.estimator, prefix, self.neighbours)
         scoring = self.scoring
         if scoring is None:
             scoring = default_score(step_at(self.estimator, prefix), is_regressor(self.estimator))
@@ -312,7 +338,9 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         payer = active_accountant() if self.accountant is None else self.accountant
         if payer is not None:
             cost = PrivacyCost(epsilon=float(self.epsilon), delta=delta)
-            payer.charge([LedgerEntry(type(self).__name__, "private_selection", 1, cost, unit)])
+            name, relation = type(self).__name__, self.neighbours
+            charge = LedgerEntry(name, "private_selection", 1, cost, unit, neighbours=relation)
+            payer.charge([charge])
         self._say("search begins")
 
     def _attributes(
@@ -320,20 +348,9 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> dict[str, Any]:
         """What the search leaves behind."""
         step = step_at(best.model, prefix)
-        one = step.privacy_report_
-        note = (
-            "These are the releases of one trial. Trials with candidates drawn at random were "
-            f"repeated a secret number of times, geometrically distributed with mean "
-            f"{self.n_trials:g}, and the best was released alone: the guarantee is that of the "
-            "whole search."
-        )
-        whole = Composition(
-            "selection", parts=(Part("trial", n_units, trial),), n_trials=float(self.n_trials),
-            epsilon=float(self.epsilon), delta=delta,
-        )  # fmt: skip
-        report = PrivacyReport(
-            float(self.epsilon), delta, one.unit, one.neighbours, n_units,
-            one.sampler, one.seeded, whole.all_rows(), (*one.notes, note), whole,
+        report = _report_of_search(
+            step.privacy_report_, trial, n_units,
+            epsilon=float(self.epsilon), delta=delta, n_trials=float(self.n_trials),
         )  # fmt: skip
         # Its own report tells what one fit costs, which is not what it cost to choose it.
         step._adopt(report)
@@ -348,52 +365,30 @@ class PrivateSearchCV(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
         if self.verbose:
             print(f"[{type(self).__name__}] {what}", file=sys.stderr, flush=True)
 
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features."""
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError(f"{type(self).__name__} has no n_features_in_ before fit.")
-        return int(self.best_estimator_.n_features_in_)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({**NEIGHBOURS_BEFORE, **state})
 
-    @available_if(_model_has("predict"))
-    def predict(self, X: Any) -> Any:
-        """Predictions of the best model; see its own method."""
-        check_is_fitted(self)
-        return call_foreign(lambda: self.best_estimator_.predict(X), "predict")
 
-    @available_if(_model_has("transform"))
-    def transform(self, X: Any) -> Any:
-        """What the best model makes of `X`; see its own method."""
-        check_is_fitted(self)
-        return call_foreign(lambda: self.best_estimator_.transform(X), "transform")
-
-    @available_if(_model_has("transform"))
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Search, and return what the best model makes of `X`."""
-        with self._all_or_nothing():
-            return self.fit(X, y, **fit_params).transform(X)
-
-    @available_if(_model_has("score_samples"))
-    def score_samples(self, X: Any) -> Any:
-        """Score of every row by the best model; see its own method."""
-        check_is_fitted(self)
-        return call_foreign(lambda: self.best_estimator_.score_samples(X), "score_samples")
-
-    @available_if(_model_has("score"))
-    def score(self, X: Any, y: Any = None) -> float:
-        """Score of the best model, by its own method and without noise."""
-        check_is_fitted(self)
-        passed = (X,) if y is None else (X, y)
-        return float(call_foreign(lambda: self.best_estimator_.score(*passed), "score"))
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "best_estimator_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags, own = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.estimator_type = own.estimator_type
-        tags.regressor_tags, tags.classifier_tags = own.regressor_tags, own.classifier_tags
-        tags.target_tags, tags.input_tags = own.target_tags, own.input_tags
-        tags.transformer_tags = own.transformer_tags
-        tags.non_deterministic = True
-        return tags
+def _report_of_search(
+    one: PrivacyReport,
+    trial: Composition,
+    n_units: int,
+    *,
+    epsilon: float,
+    delta: float,
+    n_trials: float,
+) -> PrivacyReport:
+    """Report of a search whose best trial composes in a way, and had a fit of a report."""
+    note = (
+        "These are the releases of one trial. Trials with candidates drawn at random were "
+        f"repeated a secret number of times, geometrically distributed with mean {n_trials:g}, and "
+        "the best was released alone: the guarantee is that of the whole search."
+    )
+    whole = Composition(
+        "selection", parts=(Part("trial", n_units, trial),), n_trials=n_trials, epsilon=epsilon,
+        delta=delta,
+    )  # fmt: skip
+    return PrivacyReport(
+        epsilon, delta, one.unit, one.neighbours, n_units, one.sampler, one.seeded,
+        whole.all_rows(), (*one.notes, note), whole,
+    )  # fmt: skip

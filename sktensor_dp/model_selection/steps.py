@@ -14,9 +14,10 @@ from sktensor_dp.estimator.grouped_rows import check_arguments
 from sktensor_dp.estimator.parameters import check_parameters
 
 __all__ = [
+    "check_alone",
     "check_groups_taken",
     "check_names",
-    "check_positions_public",
+    "check_relation",
     "check_values",
     "configured",
     "private_prefix",
@@ -43,7 +44,6 @@ def private_prefix(estimator: Any, public_steps: Collection[str]) -> str:
             "privacy_unit='slice', is not supported here: rows are held out one by one, and those "
             "of one user would fall on both sides."
         )
-    check_positions_public(step, "The search")
     if step.accountant is not None:
         raise ValueError("The private step must have accountant=None; pass it to the search.")
     return prefix
@@ -70,7 +70,9 @@ def check_names(candidates: Mapping[str, Any], estimator: Any, prefix: str) -> N
             )
 
 
-def check_values(candidates: Mapping[str, Any], estimator: Any, prefix: str) -> None:
+def check_values(
+    candidates: Mapping[str, Any], estimator: Any, prefix: str, neighbours: str
+) -> None:
     """Refuse values of the private step that are outside the range of their parameter.
 
     Each is tried by itself. What a distribution draws, or is wrong only together with
@@ -91,7 +93,7 @@ def check_values(candidates: Mapping[str, Any], estimator: Any, prefix: str) -> 
         for value in values if constraints and not hasattr(values, "rvs") else ():
             one = clone(step).set_params(**{own: value})
             check_parameters(one, constraints)
-            check_positions_public(one, "The search")
+            check_relation(one, neighbours)
 
 
 def configured(
@@ -116,13 +118,25 @@ def configured(
     return model.set_params(**quiet)
 
 
-def check_positions_public(step: Any, what: str) -> None:
-    """Refuse a model whose units come and go: which of them are held out goes by position."""
-    if step._number_is_private:
+def check_relation(step: Any, neighbours: str) -> None:
+    """Refuse a private step for other neighbours than those that the search is for."""
+    if step.neighbours != neighbours:
         raise ValueError(
-            f"{what} needs neighbours='replace_one' of the {type(step).__name__}: the number of "
-            "units that are held out is taken for public, and a unit that is added or removed "
-            "would move others. Nothing was charged."
+            f"neighbours of the search and of the {type(step).__name__} must be the same, or its "
+            f"fits and its scores would protect different things; got {neighbours!r} and "
+            f"{step.neighbours!r}. Set neighbours of both."
+        )
+
+
+def check_alone(prefix: str) -> None:
+    """Refuse steps beside the private one where units come and go."""
+    # Others refuse an empty part, which would tell that it is empty; and that they leave out
+    # rows is seen by the number of these, which is private.
+    if prefix:
+        raise ValueError(
+            "estimator must be a private estimator by itself where neighbours='add_remove', not a "
+            "pipeline: a part may have no rows, which other steps refuse. Steps that learn nothing "
+            "from the data can be applied to it before the search. Nothing was charged."
         )
 
 

@@ -12,20 +12,29 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import KFold, ShuffleSplit, check_cv
 
+from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.model_selection.candidates import draw_candidate, secret_random_state
-from sktensor_dp.model_selection.steps import configured, private_prefix, step_at
+from sktensor_dp.model_selection.steps import check_relation, configured, private_prefix, step_at
 from sktensor_dp.model_selection.unit_rows import held_out, take
-from sktensor_dp.model_selection.unit_scores import UnitScores, checked_score_bounds
+from sktensor_dp.model_selection.unit_scores import UnitScores, checked_score_bounds, release_score
 from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry
 from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_epsilon
 from sktensor_dp.privacy.composition import Composition, Part
-from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ROUNDING, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.secret_parts import secret_halves, secret_parts
 from sktensor_dp.statistics.scores import HeldOutScores
 
-__all__ = ["Split", "Trial", "TrialCosts", "Trials", "public_splits"]
+__all__ = [
+    "Splits",
+    "Trial",
+    "TrialCosts",
+    "Trials",
+    "check_parts",
+    "public_splits",
+    "secret_splits",
+]
 
 Integers = NDArray[np.intp]
 Split = tuple[Integers, Integers]
@@ -33,6 +42,46 @@ Split = tuple[Integers, Integers]
 # With several splits: share of a final fit on all rows, and of the rest what the scores of
 # a unit get for every part that the fits on it get.
 REFIT, SCORE_PER_FIT = 0.5, 1 / 9
+MOST_FOLDS = 10_000
+
+GENERATED = (
+    "cv must be None, an int, a splitter such as KFold(5), or a list of (train, test) of "
+    "public positions. A generator, such as split(X, y) of a splitter returns, is refused: "
+    "positions that were chosen by labels would tell of these."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """Training and held-out units of every split of a search.
+
+    Attributes
+    ----------
+    pairs : tuple of (training units, held-out units)
+        By their places.
+    uses : tuple of (int, int)
+        In how many fits and in how many scores a unit may be; public.
+    """
+
+    pairs: tuple[Split, ...]
+    uses: tuple[tuple[int, int], ...]
+
+    @property
+    def several(self) -> bool:
+        """Whether the model of none is kept."""
+        return len(self.pairs) > 1
+
+    @property
+    def memberships(self) -> tuple[tuple[tuple[str, int], ...], ...]:
+        """In how many fits and scores a unit may be, largest numbers only."""
+        found = set(self.uses)
+        largest = [
+            (a, b) for a, b in found if not any(c >= a and d >= b for c, d in found - {(a, b)})
+        ]
+        return tuple(
+            tuple((role, count) for role, count in (("fit", a), ("score", b)) if count)
+            for a, b in sorted(largest, reverse=True)
+        )
 
 
 class TrialAccountant(BudgetAccountant):
@@ -83,15 +132,12 @@ class TrialCosts:
     memberships: tuple[tuple[tuple[str, int], ...], ...] = ()
 
     @classmethod
-    def shared(cls, trial: PrivacyCost, splits: Sequence[Split], n_units: int) -> "TrialCosts":
+    def shared(cls, trial: PrivacyCost, splits: Splits) -> "TrialCosts":
         """Share out the cost of a trial, so that no unit is in more than it pays for."""
         # A unit that is in some training sets and some held-out ones costs the sum of those
-        # uses, and nothing for others (parallel composition at public positions).
-        fits, scores = np.zeros(n_units, dtype=int), np.zeros(n_units, dtype=int)
-        for train, test in splits:
-            np.add.at(fits, train, 1)
-            np.add.at(scores, test, 1)
-        memberships, several = _memberships(fits, scores), len(splits) > 1
+        # uses, and nothing for others (parallel composition, at public positions or by coins).
+        fits, scores = np.array(splits.uses).T
+        memberships, several = splits.memberships, splits.several
         per_fit = 1 / max(int(fits.max()), 1)
         per_score = (SCORE_PER_FIT if several else 1.0) / max(int(scores.max()), 1)
         most = float((fits * per_fit + scores * per_score).max())
@@ -146,10 +192,12 @@ class Trials:
         What it is clipped to.
     public_steps : collection of str
         Steps that may learn from the data.
-    splits : sequence of (training units, held-out units)
-        Public positions, of rows or of groups.
+    splits : Splits
+        Training units and held-out ones, rows or groups.
     n_units : int
-        Number of all units.
+        Number of all units, which `neighbours` may make private.
+    neighbours : str
+        Of the search, and of every fit.
     costs : TrialCosts
         Of every use of the data.
     delta : float
@@ -164,8 +212,9 @@ class Trials:
     scoring: str | Callable[..., Any]
     score_bounds: Sequence[float] | None
     public_steps: Collection[str]
-    splits: Sequence[Split]
+    splits: Splits
     n_units: int
+    neighbours: str
     costs: TrialCosts
     delta: float
 
@@ -177,7 +226,7 @@ class Trials:
         params = draw_candidate(self.distributions, rng)
         template = configured(self.estimator, params, self.public_steps, rng)
         scores, parts, caught = [], [], []
-        for train, test in self.splits:
+        for train, test in self.splits.pairs:
             model, told = self._fitted(template, train, self.costs.fit)
             score, report = self._scored(model, test)
             scores.append(score)
@@ -196,6 +245,14 @@ class Trials:
         parts = (*trial.parts, self._part_of(model, "refit"))
         return Trial(trial.score, trial.params, model, parts, (*trial.warnings, *told))
 
+    def number(self, trial: Trial) -> int:
+        """Number of units as it may be told: the public one, or one that the trial released."""
+        if self.neighbours != "add_remove":
+            return self.n_units
+        if self.costs.refit is not None:
+            return trial.parts[-1].n_units
+        return sum(part.n_units for part in trial.parts)
+
     def _rows(self, units: Integers) -> Integers:
         """Rows of units at public positions."""
         return units if self.places is None else np.flatnonzero(np.isin(self.places, units))
@@ -205,6 +262,8 @@ class Trials:
         epsilon, delta = _as_parameters(cost, self.delta)
         model = clone(template)
         self._step(model).set_params(epsilon=epsilon, delta=delta)
+        # What a distribution draws is known now.
+        check_relation(self._step(model), self.neighbours)
         # The innermost accountant is the one that is charged: an enclosing block, which the
         # whole search has been charged to, is not asked again.
         own = TrialAccountant(cost)
@@ -221,7 +280,8 @@ class Trials:
             X, y = take(self.X, rows), take(self.y, rows)
             model.fit(X, **told) if y is None else model.fit(X, y, **told)
         step = self._step(model)
-        if step.privacy_report_.n_units != len(units):
+        # Where the number is private no other step could have changed it.
+        if self.neighbours != "add_remove" and step.privacy_report_.n_units != len(units):
             raise ValueError(
                 "A step of the estimator changed the number of rows: the units that the private "
                 "step protects are not those of the search."
@@ -241,35 +301,57 @@ class Trials:
         chunks = held_out(take(self.X, rows), take(self.y, rows), labels)
         name, (epsilon, delta) = "held_out_scores", _as_parameters(self.costs.score, self.delta)
         plan = ReleasePlan(epsilon, delta, (PlannedRelease(name, self.costs.score),))
-        unit = step.privacy_report_.unit
-        with DataCurator(
-            chunks, plan, spender="PrivateSearchCV", unit=unit, accountant=None
-        ) as curator:
-            noisy = float(curator.release(name, query)[0])
-            return noisy + query.middle, curator.report()
+        return release_score(
+            query, chunks, plan, spender="PrivateSearchCV", unit=step.privacy_report_.unit,
+            accountant=None, neighbours=self.neighbours,
+        )  # fmt: skip
 
     def _step(self, model: Any) -> Any:
         return step_at(model, private_prefix(model, self.public_steps))
 
 
-def public_splits(cv: Any, test_size: float, n_units: int, random_state: Any) -> list[Split]:
-    """Positions of training and held-out units, chosen without looking at any."""
+def public_splits(cv: Any, test_size: float, n_units: int, random_state: Any) -> Splits:
+    """Split by positions, which are chosen without looking at any unit."""
     if hasattr(cv, "__next__"):
-        raise ValueError(
-            "cv must be None, an int, a splitter such as KFold(5), or a list of (train, test) of "
-            "public positions. A generator, such as split(X, y) of a splitter returns, is refused: "
-            "positions that were chosen by labels would tell of these."
-        )
+        raise ValueError(GENERATED)
     if cv is None:
         cv = ShuffleSplit(1, test_size=test_size, random_state=random_state)
     elif isinstance(cv, int):
         cv = KFold(cv, shuffle=True, random_state=random_state)
     # A splitter is shown the number of units and nothing else.
     parts = check_cv(cv).split(np.zeros((n_units, 1)))
-    splits = [(_positions(train, n_units), _positions(test, n_units)) for train, test in parts]
-    if not splits or any(train.size == 0 or test.size == 0 for train, test in splits):
+    pairs = [(_positions(train, n_units), _positions(test, n_units)) for train, test in parts]
+    if not pairs or any(train.size == 0 or test.size == 0 for train, test in pairs):
         raise ValueError(f"cv must leave rows on both sides of every split of {n_units}.")
-    return splits
+    fits, scores = np.zeros(n_units, dtype=int), np.zeros(n_units, dtype=int)
+    for train, test in pairs:
+        np.add.at(fits, train, 1)
+        np.add.at(scores, test, 1)
+    uses = np.unique(np.stack([fits, scores], axis=1), axis=0)
+    return Splits(tuple(pairs), tuple((int(a), int(b)) for a, b in uses))
+
+
+def check_parts(cv: Any) -> None:
+    """Refuse splits by positions where units come and go."""
+    if cv is not None and not Number(2, MOST_FOLDS, integer=True).accepts(cv):
+        raise ValueError(
+            f"cv must be None or an int from 2 to {MOST_FOLDS} where neighbours='add_remove': a "
+            "unit that is added or removed would move others to other positions, so each goes to "
+            f"a part by a secret coin of its own. Got {shown(cv)}. Nothing was charged."
+        )
+
+
+def secret_splits(cv: int | None, test_size: float, n_units: int) -> Splits:
+    """Split by a secret coin for each unit; parts may be empty, and their sizes are private."""
+    if cv is None:
+        held_out = secret_halves(n_units, test_size)
+        return Splits((_apart(held_out, 1),), ((1, 0), (0, 1)))
+    folds = secret_parts(n_units, int(cv))
+    return Splits(tuple(_apart(folds, fold) for fold in range(int(cv))), ((int(cv) - 1, 1),))
+
+
+def _apart(parts: Integers, held_out: int) -> Split:
+    return np.flatnonzero(parts != held_out), np.flatnonzero(parts == held_out)
 
 
 def _positions(rows: Any, n_units: int) -> Integers:
@@ -282,16 +364,6 @@ def _positions(rows: Any, n_units: int) -> Integers:
 def _part_of(report: PrivacyReport, role: str) -> Part:
     # A report of elsewhere may not say how its rows add up; the plan was one of releases.
     return Part(role, report.n_units, report.composition or Composition("releases", report.rows))
-
-
-def _memberships(fits: Integers, scores: Integers) -> tuple[tuple[tuple[str, int], ...], ...]:
-    """In how many fits and scores a unit may be, largest numbers only."""
-    found = {(int(a), int(b)) for a, b in np.unique(np.stack([fits, scores], axis=1), axis=0)}
-    largest = [(a, b) for a, b in found if not any(c >= a and d >= b for c, d in found - {(a, b)})]
-    return tuple(
-        tuple((role, count) for role, count in (("fit", a), ("score", b)) if count)
-        for a, b in sorted(largest, reverse=True)
-    )
 
 
 def _part(cost: PrivacyCost, share: float) -> PrivacyCost:

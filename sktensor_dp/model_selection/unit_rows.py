@@ -29,15 +29,17 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
-def checked_units(X: Any, y: Any, groups: Any) -> tuple[Any, Any, NDArray[np.intp] | None]:
+def checked_units(
+    X: Any, y: Any, groups: Any, neighbours: str = "replace_one"
+) -> tuple[Any, Any, NDArray[np.intp] | None]:
     """Rows that can be taken by their numbers, and the places of their groups if there are any."""
-    if groups is None:
+    if groups is None and neighbours != "add_remove":
         return (*read(lambda: indexable(X, y), "X or y"), None)
     # How many rows there are is private then.
     said = "X and y must be tables, arrays or lists with equally many rows."
     X, y = read(lambda: indexable(X, y), "X or y", lambda message: said)
-    _, places = np.unique(checked_groups(groups, n_rows(X)), return_inverse=True)
-    return X, y, places
+    labels = checked_groups(groups, n_rows(X), neighbours)
+    return X, y, None if labels is None else np.unique(labels, return_inverse=True)[1]
 
 
 def take(data: Any, rows: Sequence[int] | NDArray[np.intp]) -> Any:
@@ -92,13 +94,13 @@ def answers(question: Callable[[Any], Any], X: Any, *, documents: bool = False) 
     # about thus depends on the model, on the container and on the row itself, and not on other
     # rows: not even rounding does. An error shows nothing of the rows.
     if _has_one_type(X):
-        return np.asarray(call_foreign(lambda: question(X), "Scoring"))
+        return np.asarray(call_foreign(lambda: question(X), "Scoring", rows_private=True))
     found = np.full(n_rows(X), math.nan, dtype=object)
     if not documents:
         return each_row(lambda row: question(one_row(X, row)), len(found))
     texts = np.array([isinstance(item, str | bytes) for item in X], dtype=bool)
     whole = [item if text else "" for item, text in zip(X, texts, strict=True)]
-    together = np.asarray(call_foreign(lambda: question(whole), "Scoring"))
+    together = np.asarray(call_foreign(lambda: question(whole), "Scoring", rows_private=True))
     if together.shape != found.shape:
         return together
     found[texts] = together[texts]

@@ -21,8 +21,13 @@ from sktensor_dp.model_selection.unit_rows import (
     numbers,
     one_row,
 )
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.public_numbers import SCORE
 from sktensor_dp.statistics.reading import read
+from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores
 
 __all__ = [
     "SCORES",
@@ -35,6 +40,7 @@ __all__ = [
     "checked_score_bounds",
     "default_score",
     "hooks_of",
+    "release_score",
 ]
 
 Floats = NDArray[np.float64]
@@ -129,7 +135,7 @@ def check_scoring(scoring: Any, name: str) -> None:
 
 
 def check_scorable(
-    scoring: Any, estimator: Any, y: Any, n_rows: int, name: str, *, grouped: bool = False
+    scoring: Any, estimator: Any, y: Any, n_rows: int, name: str, *, private: bool = False
 ) -> None:
     """Refuse, before anything is charged, what cannot be scored at all."""
     if not isinstance(scoring, str):
@@ -143,7 +149,7 @@ def check_scorable(
     if method == "predict":
         if y is None:
             raise ValueError(f"{name}={scoring!r} needs y, which is None.")
-        check_targets(y, n_rows, grouped=grouped)
+        check_targets(y, n_rows, private=private)
 
 
 def check_numbers(scoring: Any, y: Any, name: str) -> None:
@@ -153,13 +159,13 @@ def check_numbers(scoring: Any, y: Any, name: str) -> None:
         raise ValueError(f"{name}={scoring!r} needs numbers in y; none of its entries is one.")
 
 
-def check_targets(y: Any, n_wanted: int, *, grouped: bool = False) -> None:
-    """Refuse targets of another number than there are rows, which is private of groups."""
+def check_targets(y: Any, n_wanted: int, *, private: bool = False) -> None:
+    """Refuse targets of another number than there are rows, which may be private."""
     found = read(lambda: n_rows(y), "y")
     if found != n_wanted:
         raise ValueError(
             "y must have a target for each row."
-            if grouped
+            if private
             else f"y must have a target for each of the {n_wanted} rows, got {found}."
         )
 
@@ -193,6 +199,29 @@ def checked_score_bounds(
             f"least {SCORE[0]:g} apart; got {shown(bounds)}."
         )
     return float(bounds[0]), float(bounds[1])
+
+
+def release_score(
+    query: HeldOutScores,
+    chunks: HeldOutChunks,
+    plan: ReleasePlan,
+    *,
+    spender: str,
+    unit: str,
+    accountant: BudgetAccountant | None,
+    neighbours: str,
+) -> tuple[float, PrivacyReport]:
+    """Charge a plan, and release a mean over units; their number first, where it is private."""
+    counted = neighbours == "add_remove"
+    with DataCurator(
+        chunks, plan.before_count() if counted else plan, spender=spender, unit=unit,
+        accountant=accountant, neighbours=neighbours,
+    ) as curator:  # fmt: skip
+        if counted:
+            curator.count()
+            curator.go_on(plan)
+        noisy = float(curator.release("held_out_scores", query)[0])
+        return noisy + query.middle, curator.report()
 
 
 def _is_range(bounds: Any) -> bool:

@@ -78,12 +78,12 @@ class PrivateTensorPowerMethod(TensorFits):
         how many batches of a stream one may be, each of which gets a share of the budget.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
         Whether one sample is replaced, or one more (``docs/guarantee.md``): then a noisy
-        count comes first, and streams and :meth:`fit_tensor` are refused.
+        count comes first, of every batch of a stream; :meth:`fit_tensor` is refused.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
-        Seeds starts, and how :meth:`fit` splits rows into batches for ``"stream"``.
-        It never seeds noise.
+        Seeds starts, and how :meth:`fit` splits rows into batches for ``"stream"`` (by
+        secret coins if `neighbours` is ``"add_remove"``). It never seeds noise.
     verbose : int, default=0
         Whether to report releases on standard error as they are made.
 
@@ -218,14 +218,13 @@ class PrivateTensorPowerMethod(TensorFits):
             chunks = self._lazy_chunks(witness, X, groups, n_samples, reset=True)
             return self._live(self._planned_fit(chunks, columns_of(witness)))
         check_arguments(self, with_number(unsupported, n_samples))
-        X = witness._validated(X, reset=True)
+        X = witness._validated(X, reset=True, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, X.shape[0], self.neighbours)
         if self.moment != "single_topic":
             plan = self._plan(1, X.shape[1], self.perturbation)
             if plan.perturbation == "stream":
-                self._refuse_positions("perturbation='stream'")
-                choice = row_choice(self.max_rows_per_group)
-                batches = random_batches(X, labels, plan, self.random_state, choice)
+                choice, coins = row_choice(self.max_rows_per_group), self._number_is_private
+                batches = random_batches(X, labels, plan, self.random_state, choice, by_coins=coins)
                 return self._fit_stream(batches, witness)
         return self._live(
             self._planned_fit(
@@ -273,7 +272,6 @@ class PrivateTensorPowerMethod(TensorFits):
         """
         self._check_combination(PERTURBATIONS, "fit_chunks")
         if is_stream(self, source, n_samples):
-            self._refuse_positions("perturbation='stream'")
             witness = self._witness()
             batches = (
                 self._batch(witness, *split_chunk(part), first=place == 0)
@@ -306,7 +304,8 @@ class PrivateTensorPowerMethod(TensorFits):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Samples in no particular order: every batch stands for all. The caller
-            answers for batches being disjoint.
+            answers for batches being disjoint, and, with ``neighbours="add_remove"``, for no
+            sample deciding in which batch another one is. How many batches there are is public.
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), optional
@@ -326,11 +325,10 @@ class PrivateTensorPowerMethod(TensorFits):
         Raises
         ------
         AttributeError
-            If the moment is not ``"raw"``, the perturbation reads all data at once, or units
-            may come and go (`neighbours`).
+            If the moment is not ``"raw"``, or the perturbation reads all data at once.
         ValueError
-            As :meth:`fit`, or if epsilon, delta or data_norm changed since the first
-            batch, which is what an accountant was charged for.
+            As :meth:`fit`, or if epsilon, delta, data_norm or neighbours changed since the
+            first batch, which is what an accountant was charged for.
         """
         self._check_combination(("auto", "stream"), "partial_fit")
         lazy = hasattr(X, "to_delayed")

@@ -34,7 +34,10 @@ def forecast_moments(
     k = plan.n_components
     per_release = n_samples
     if plan.perturbation == "stream":
-        per_release = max(n_samples // (k * (plan.max_iter + 1)), 1)
+        n_batches = k * (plan.max_iter + 1)
+        per_release = max(n_samples // n_batches, 1)
+        if count_sigma is not None:
+            count_sigma *= math.sqrt(n_batches)  # each batch has a count of its own
     rows = []
     for planned in releases.releases:
         if planned.name in (COUNT, "third_moment_histogram"):

@@ -10,9 +10,10 @@ from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.inputs import dense_tensor
 from sktensor_dp.power_method.plan import MomentPlan
+from sktensor_dp.privacy.secret_parts import secret_parts
 from sktensor_dp.statistics.power_iterations import TensorChunk
 from sktensor_dp.statistics.samples import SampleChunks
-from sktensor_dp.statistics.units import RowChoice, n_groups, rows_of_places
+from sktensor_dp.statistics.units import RowChoice
 from sktensor_dp.tensor.oracle import tensor_oracle
 
 __all__ = ["NOT_AT_RANDOM", "random_batches", "symmetric_tensor"]
@@ -54,19 +55,39 @@ def _asymmetry(tensor: Floats) -> float:
 
 
 def random_batches(
-    X: Any, groups: Any, plan: MomentPlan, random_state: Any, choice: RowChoice | None
+    X: Any,
+    groups: Any,
+    plan: MomentPlan,
+    random_state: Any,
+    choice: RowChoice | None,
+    *,
+    by_coins: bool = False,
 ) -> Iterator[SampleChunks]:
-    """Units split at random into batches of equal size, some left to polish."""
-    # At positions among rows, or among groups in the order of their labels.
-    n_units = X.shape[0] if groups is None else n_groups(groups)
+    """Units split at random into batches, some left to polish."""
+    # A position is one among rows, or among groups in the order of their labels.
+    n_units, places = X.shape[0], None
+    if groups is not None:
+        names, places = np.unique(groups, return_inverse=True)
+        n_units = len(names)
     n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
-    order = check_random_state(random_state).permutation(n_units)
-    for units in np.array_split(order, min(n_batches, len(order))):
-        if groups is None:
-            # As groups of one row would lie: sums have the same digits.
-            part = X[np.sort(units)]
-            yield SampleChunks(part, *part.shape)
-        else:
-            rows = rows_of_places(groups, units)
-            part = X[rows]
-            yield SampleChunks(part, *part.shape, groups=groups[rows], choice=choice)
+    if by_coins:
+        # How many batches there are is public, and any of them may be empty.
+        of_units = secret_parts(n_units, n_batches)
+    else:
+        n_batches = min(n_batches, n_units)
+        of_units = _even_batches(check_random_state(random_state).permutation(n_units), n_batches)
+    of_rows = of_units if places is None else of_units[places]
+    ends = np.cumsum(np.bincount(of_rows, minlength=n_batches))
+    for rows in np.split(np.argsort(of_rows, kind="stable"), ends[:-1]):
+        # As groups of one row would lie: sums have the same digits.
+        part = X[rows]
+        labels = None if groups is None else groups[rows]
+        yield SampleChunks(part, *part.shape, groups=labels, choice=choice)
+
+
+def _even_batches(order: NDArray[np.intp], n_batches: int) -> NDArray[np.intp]:
+    """Batch of each position, all of nearly equal size, in a public order."""
+    found = np.empty(len(order), dtype=np.intp)
+    for number, positions in enumerate(np.array_split(order, n_batches)):
+        found[positions] = number
+    return found

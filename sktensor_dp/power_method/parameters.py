@@ -16,7 +16,6 @@ from sktensor_dp.estimator.base import (
     PlannedFit,
     PrivateEstimatorMixin,
     columns_of,
-    keeps_places,
 )
 from sktensor_dp.estimator.forecast import Forecast
 from sktensor_dp.estimator.grouped_rows import (
@@ -78,7 +77,7 @@ PERTURBATIONS = ("auto", "whitened_tensor", "moment_tensor", *BY_STEPS)
 def reads_batches(estimator: Any) -> bool:
     """Whether batches can be handed over one by one; why not, if not."""
     if estimator.moment == "raw" and estimator.perturbation in ("auto", "stream"):
-        return keeps_places(estimator)
+        return True
     raise AttributeError(
         "partial_fit needs moment='raw' and perturbation 'auto' or 'stream'; got "
         f"{estimator.moment!r} and {estimator.perturbation!r}."
@@ -297,10 +296,23 @@ class ComponentParameters(PrivateEstimatorMixin):
         n_batches: int = 1,
     ) -> PlannedFit[SampleCurator]:
         """Plan one step on a batch, at the budget of each of those that a unit may be in."""
-        self._refuse_positions("perturbation='stream'")
         if earlier is not None:
-            check_same_unit(earlier.unit, chunks.grouped)
-        plan = self._plan(chunks.n_units, chunks.n_features, "stream", n_batches)
+            check_same_unit(earlier, chunks.grouped, self.neighbours)
+        planned = self._planned_by_number(
+            chunks, lambda n_units: self._step_of(n_units, chunks, stream, columns, n_batches)
+        )
+        return replace(planned, earlier=earlier)
+
+    def _step_of(
+        self,
+        n_units: int,
+        chunks: SampleChunks,
+        stream: ComponentStream | None,
+        columns: Mapping[str, Any],
+        n_batches: int,
+    ) -> PlannedFit[SampleCurator]:
+        """Plan one step on a batch of so many units."""
+        plan = self._plan(n_units, chunks.n_features, "stream", n_batches)
         plan = replace(plan, releases=plan.releases.repeated(n_batches))
         check_moments_fit(plan, chunks.n_features)
         options = self._options(chunks.n_features)
@@ -312,7 +324,6 @@ class ComponentParameters(PrivateEstimatorMixin):
             lambda curator: learn_batch(curator, plan, options, stream, budget, payer), columns,
             {"radius": self._radius(), "charge": charge},
             self._cautions_of_cap(chunks.n_features) if stream is None else (),
-            earlier=earlier,
         )  # fmt: skip
 
     def _lazy_chunks(
@@ -332,24 +343,20 @@ class ComponentParameters(PrivateEstimatorMixin):
         if hasattr(X, "to_delayed"):
             chunks = self._lazy_chunks(witness, X, groups, n_samples, reset=first, batch=True)
             return chunks
-        X = witness._validated(X, reset=first)
-        labels, choice = checked_groups(groups, X.shape[0]), row_choice(self.max_rows_per_group)
-        return SampleChunks(X, *X.shape, groups=labels, choice=choice)
+        X = witness._validated(X, reset=first, fits=True, grouped=groups is not None)
+        labels = checked_groups(groups, X.shape[0], self.neighbours)
+        return SampleChunks(X, *X.shape, groups=labels, choice=row_choice(self.max_rows_per_group))
 
     def _fit_stream(
         self, batches: Iterable[SampleChunks], witness: Any, n_batches: int = 1
     ) -> Self:
         """One step on each of some validated batches; published once all are read."""
-        self._refuse_positions("perturbation='stream'")
         fitted: Mapping[str, Any] = {}
         for chunks in read_each(batches, "The source of chunks"):
             planned = self._planned_batch(
-                chunks,
-                fitted.get("_stream"),
-                columns_of(witness),
-                fitted.get("privacy_report_"),
+                chunks, fitted.get("_stream"), columns_of(witness), fitted.get("privacy_report_"),
                 n_batches,
-            )
+            )  # fmt: skip
             fitted = self._paid(planned).attributes
         if not fitted:
             raise ValueError("the source of chunks yielded none.")
@@ -369,9 +376,10 @@ class ComponentParameters(PrivateEstimatorMixin):
             ),
         )
 
-    def _validated(self, X: Any, *, reset: bool) -> Any:
-        least = 0 if reset and self.neighbours == "add_remove" else 1
-        X = checked_table(self, X, reset=reset, least=least)
+    def _validated(self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False) -> Any:
+        counted = self.neighbours == "add_remove"
+        least, hidden = 0 if counted and fits else 1, counted or grouped
+        X = checked_table(self, X, reset=reset, least=least, rows_private=hidden)
         return as_counts(X) if self.moment == "single_topic" else as_samples(X)
 
     def _unit_score(self) -> str:

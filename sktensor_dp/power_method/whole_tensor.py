@@ -44,7 +44,11 @@ class TensorFits(ReleasedComponents):
         """
         check_arguments(self, unsupported, "fit_tensor")
         self._check_combination(("auto", "iteration"), "fit_tensor")
-        self._refuse_positions("fit_tensor", "a tensor has all of its entries, in a public shape")
+        if self._number_is_private:
+            raise ValueError(
+                f"fit_tensor of {type(self).__name__} needs neighbours='replace_one': a tensor has "
+                "all of its entries, in a public shape. Nothing was charged."
+            )
         if self.moment != "raw":
             raise ValueError(f"fit_tensor needs moment='raw', got {self.moment!r}.")
         return self._live(self._planned_tensor(symmetric_tensor(T, self._bound())))

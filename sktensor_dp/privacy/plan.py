@@ -116,7 +116,8 @@ class ReleasePlan:
 
     def before_count(self) -> "ReleasePlan":
         """What is fixed before the units are counted: the count, and all else together."""
-        whole = self.cost
+        # Of a batch of several that a unit may be in: each has a count of its own.
+        whole = self.once.cost
         # A delta that is set aside buys no part of a count.
         count = PlannedRelease(COUNT, _part(PrivacyCost(whole.mu, whole.epsilon), COUNT_SHARE))
         rest = PlannedRelease(BY_COUNT, _part(whole, 1 - COUNT_SHARE))
@@ -130,7 +131,7 @@ class ReleasePlan:
         parts = tuple(
             replace(planned, cost=_part(planned.cost, 1 - COUNT_SHARE)) for planned in plan.releases
         )
-        most, now = rest.cost, replace(plan, releases=parts).cost
+        most, now = rest.cost, replace(plan, releases=parts).once.cost
         # Kinds of noise, and a delta set aside, may not be chosen in view of a release.
         same = (most.mu > 0, most.epsilon > 0, most.delta) == (
             now.mu > 0,
@@ -149,6 +150,11 @@ class ReleasePlan:
     def repeated(self, times: int) -> "ReleasePlan":
         """The same for batches of which a unit may be in so many; what one costs, stays."""
         return replace(self, repeats=times)
+
+    @property
+    def once(self) -> "ReleasePlan":
+        """The same for one batch of those that a unit may be in."""
+        return self.repeated(1)
 
     @property
     def cost(self) -> PrivacyCost:

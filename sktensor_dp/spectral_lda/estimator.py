@@ -5,9 +5,8 @@ from typing import Any
 
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
 
-from sktensor_dp.estimator.base import columns_of, keeps_places
+from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.forecast import former_name
 from sktensor_dp.estimator.grouped_rows import row_choice
 from sktensor_dp.estimator.inputs import Numeric, check_source
@@ -266,7 +265,6 @@ class PrivateSpectralLDA(ReleasedTopics):
         chunks = CountChunks(source, n_samples, n_features, choice=choice, prepared=Numeric)
         return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
 
-    @available_if(keeps_places)
     def partial_fit(
         self,
         X: ArrayLike | sp.spmatrix,
@@ -286,7 +284,9 @@ class PrivateSpectralLDA(ReleasedTopics):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Counts. The caller answers for batches being disjoint.
+            Counts. The caller answers for batches being disjoint, and, with
+            ``neighbours="add_remove"``, for no document deciding in which batch another one
+            is. How many batches there are is public.
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), optional
@@ -305,10 +305,8 @@ class PrivateSpectralLDA(ReleasedTopics):
 
         Raises
         ------
-        AttributeError
-            If ``neighbours="add_remove"``: whoever leaves would move others to another batch.
         ValueError
-            As :meth:`fit`, or if epsilon or delta changed since the first batch,
+            As :meth:`fit`, or if epsilon, delta or neighbours changed since the first batch,
             which is what an accountant was charged for.
         """
         self._check_parameters()

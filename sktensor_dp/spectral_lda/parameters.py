@@ -129,7 +129,7 @@ class TopicParameters(PrivateEstimatorMixin):
             table = lazy_table(witness, X, groups, n_samples, reset=reset)
             sizes = (table.n_units, table.n_features)
             return CountChunks(table.partitions, *sizes, choice=choice, prepared=Numeric)
-        X = witness._validated(X, reset=reset)
+        X = witness._validated(X, reset=reset, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, X.shape[0], self.neighbours)
         return CountChunks(X, *X.shape, groups=labels, choice=choice)
 
@@ -178,12 +178,24 @@ class TopicParameters(PrivateEstimatorMixin):
         self, chunks: CountChunks, stream: TopicStream, limits: Mapping[str, float]
     ) -> PlannedFit[DocumentCurator]:
         """Plan a step on one more batch of a stream."""
-        check_same_unit(self.privacy_report_.unit, chunks.grouped)
+        check_same_unit(self.privacy_report_, chunks.grouped, self.neighbours)
         check_same_batches(stream.max_batches, self.max_batches_per_group)
+        return self._planned_by_number(
+            chunks, lambda n_units: self._step_of(n_units, chunks, stream, limits)
+        )
+
+    def _step_of(
+        self,
+        n_units: int,
+        chunks: CountChunks,
+        stream: TopicStream,
+        limits: Mapping[str, float],
+    ) -> PlannedFit[DocumentCurator]:
+        """Plan a step on a batch of so many units."""
         budget = batch_budget(self.epsilon, self.delta, stream.max_batches)
         plan = ReleasePlan.split(*budget, {"expected_counts": 1.0}).repeated(stream.max_batches)
         options = self._options()
-        chunks = self._joined(chunks, self._plan(chunks.n_units, chunks.n_features))
+        chunks = self._joined(chunks, self._plan(n_units, chunks.n_features))
         # Another accountant keeps another ledger, which knows nothing of the first batch.
         charge = self._payer() is not stream.accountant
         return PlannedFit(
@@ -228,9 +240,13 @@ class TopicParameters(PrivateEstimatorMixin):
                 )
         return {name: float(limit) for name, limit in self.clip_norm.items()}
 
-    def _validated(self, X: Any, *, reset: bool) -> sp.csr_matrix:
-        least = 0 if reset and self.neighbours == "add_remove" else 1
-        return as_counts(checked_table(self, X, reset=reset, least=least))
+    def _validated(
+        self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
+    ) -> sp.csr_matrix:
+        counted = self.neighbours == "add_remove"
+        least, hidden = 0 if counted and fits else 1, counted or grouped
+        X = checked_table(self, X, reset=reset, least=least, rows_private=hidden)
+        return as_counts(X)
 
     def _unit_score(self) -> str:
         return "log_likelihood_per_token"

@@ -60,6 +60,8 @@ NO_MESSAGE = {
 NO_NUMBER = re.compile(
     r"(float|int)\(\) argument must be [a-z, -]+, not '[\w.]+'|must be real number, not [\w.]+"
 )
+# What of that names a number of rows, which may be private.
+SHOWS_ROWS = re.compile(r"shape|samples?\b")
 OWN = __name__.split(".")[0]
 END = object()
 
@@ -82,13 +84,13 @@ def read(
     raise raised
 
 
-def call_foreign(call: Callable[[], Result], doing: str) -> Result:
+def call_foreign(call: Callable[[], Result], doing: str, *, rows_private: bool = False) -> Result:
     """Result of a call that runs the caller's own code, or other libraries', on raw data."""
     # The library's own errors pass as they are, others are told by their type and place.
     try:
         return call()
     except Exception as error:
-        raised = _placed(error, doing)
+        raised = _placed(error, doing, rows_private)
     raise raised
 
 
@@ -128,12 +130,15 @@ def _cut(error: Exception) -> Exception:
     return error
 
 
-def _placed(error: Exception, doing: str) -> Exception:
+def _placed(error: Exception, doing: str, rows_private: bool) -> Exception:
     """The error as it may be shown: as it is, where it shows no data, or by its place."""
     place = _place(error)
     file = place.tb_frame.f_code.co_filename
     # What others say of data is told by place alone, unless it is known to show none.
-    if _package(place) in {OWN, "sklearn"} and (known := _told(error)) is not None:
+    others = _package(place) == "sklearn" and not (
+        rows_private and SHOWS_ROWS.search(_message(error))
+    )
+    if (others or _package(place) == OWN) and (known := _told(error)) is not None:
         return known
     told = f"{type(error).__name__} ({os.path.basename(file)}, line {place.tb_lineno})"
     return _kind(error)(f"{doing} failed with {told}. The message may quote data and is not shown.")

@@ -29,6 +29,9 @@ class HeldOutChunk:
     # Rows of each unit, where units are groups of rows; they lie unit by unit.
     groups: Units | None = None
 
+    def __len__(self) -> int:
+        return self.n_units
+
 
 class HeldOutChunks:
     """Held-out units as one chunk."""
@@ -75,9 +78,21 @@ class HeldOutScores:
         """The same, of one number."""
         return self.l2_sensitivity
 
+    @property
+    def l2_contribution(self) -> float:
+        """Largest that one unit adds: it is as far from the middle as a bound is."""
+        return self.l2_sensitivity / 2
+
+    @property
+    def l1_contribution(self) -> float:
+        """The same, of one number."""
+        return self.l2_contribution
+
     def total(self, chunk: HeldOutChunk) -> Floats:
         """Sum of the scores of a chunk, about the middle."""
         n_rows = chunk.n_units if chunk.groups is None else len(chunk.groups.of_rows)
+        if n_rows == 0:
+            return np.zeros(1)  # models refuse what has no rows
         # Whether anything overflows or warns may depend on one unit.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -88,12 +103,9 @@ class HeldOutScores:
                 lambda message: "Scoring must return numbers.",
             )  # fmt: skip
         if scores.shape != (n_rows,):
-            # How many rows groups have is private.
+            # How many rows there are may be private.
             raise ValueError(
-                "Scoring must return one number for each held-out row of a group."
-                if chunk.groups
-                else f"Scoring must return one number for each of the {chunk.n_units} held-out "
-                f"units, got an array of shape {scores.shape}."
+                "Scoring must return one number for each held-out row, in an array of as many."
             )
         scores = np.where(np.isnan(scores), self.low, scores)
         half = self.high / 2 - self.low / 2

@@ -22,7 +22,6 @@ __all__ = [
     "in_order",
     "kept_rows",
     "n_groups",
-    "rows_of_places",
 ]
 
 Floats = NDArray[np.float64]
@@ -131,12 +130,6 @@ def as_labels(groups: Any, n_rows: int) -> NDArray[Any]:
 def n_groups(labels: NDArray[Any]) -> int:
     """Number of different labels; public, unlike that of rows."""
     return len(np.unique(labels))
-
-
-def rows_of_places(labels: NDArray[Any], chosen: Integers) -> Integers:
-    """Rows of some groups, by the places of these in the order of labels."""
-    _, places = np.unique(labels, return_inverse=True)
-    return np.flatnonzero(np.isin(places, chosen))
 
 
 def _of_one_kind(labels: NDArray[Any]) -> NDArray[Any]:

@@ -180,9 +180,9 @@ def test_trials_cost_what_the_theorem_allows(delta):
 def test_no_row_is_in_more_than_it_pays_for(cv):
     splits = public_splits(cv, 0.3, 30, 0)
     for cost in (PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.7)):
-        costs = TrialCosts.shared(cost, splits, 30)
+        costs = TrialCosts.shared(cost, splits)
         spent = np.zeros(30)
-        for train, held_out in splits:
+        for train, held_out in splits.pairs:
             spent[train] += costs.fit.mu**2 + costs.fit.epsilon
             spent[held_out] += costs.score.mu**2 + costs.score.epsilon
         if costs.refit is not None:

@@ -198,7 +198,7 @@ def test_messages_show_neither_labels_nor_numbers_of_rows():
 def test_a_score_of_another_length_does_not_say_how_many_rows_there_are():
     query = HeldOutScores(lambda X, y: X[1:], 0.0, 1.0)
     chunk = HeldOutChunk(np.zeros(17), None, 2, Units(np.array([0, 5, 17])))
-    with pytest.raises(ValueError, match="one number for each held-out row of a group") as error:
+    with pytest.raises(ValueError, match="one number for each held-out row") as error:
         query.total(chunk)
     assert not any(character.isdigit() for character in str(error.value))
 

@@ -20,8 +20,6 @@ from counted_models import (
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
-    PrivateSearchCV,
-    make_private_scorer,
 )
 from sktensor_dp.estimator.base import Fitted, PlannedFit
 from sktensor_dp.privacy.audit import worst_case
@@ -218,30 +216,8 @@ def refused(what: Callable[[Any], Any]) -> None:
     assert budget.entries == ()
 
 
-def test_positions_are_refused():
-    X = documents(np.random.default_rng(0), N)
-    for model in (topics()(), components()()):
-        with pytest.raises(AttributeError, match="partial_fit") as caught:
-            model.partial_fit(X)
-        assert "needs neighbours='replace_one'" in str(caught.value.__cause__)
-    stream = {"perturbation": "stream"}
-    refused(lambda budget: components(accountant=budget, **stream)().fit(X))
-    refused(lambda budget: components(accountant=budget, **stream)().fit_chunks([X]))
+def test_a_tensor_is_refused():
     refused(lambda budget: components(accountant=budget)().fit_tensor(np.ones((2, 2, 2))))
-
-
-def test_searches_and_scores_are_refused():
-    X = documents(np.random.default_rng(0), N)
-    for values in ({"n_components": [2, 3]}, {"neighbours": ["replace_one", "add_remove"]}):
-        estimator = topics(neighbours="replace_one")() if "neighbours" in values else topics()()
-        refused(
-            lambda budget, e=estimator, v=values: PrivateSearchCV(
-                e, v, accountant=budget, score_bounds=(-5.0, 0.0)
-            ).fit(X)
-        )
-    model = topics()().fit(X)
-    scorer = make_private_scorer("log_likelihood_per_token", epsilon=1.0, bounds=(-5.0, 0.0))
-    refused(lambda budget: scorer(model, X))
 
 
 def test_a_number_of_rows_must_not_be_given():

@@ -14,6 +14,7 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.observed_entries import SUM_SLACK
 from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutChunks, HeldOutScores
+from sktensor_dp.statistics.units import Units
 
 EXTREME = np.array([0.0, -0.0, 1e308, -1e308, math.inf, -math.inf, math.nan, 5e-324])
 INF = float("inf")
@@ -54,6 +55,26 @@ def test_neighbours_never_exceed_the_bound_and_attain_it(seed):
     assert query.l2_sensitivity <= SUM_SLACK * (high - low) * (1 + 1e-15)
 
 
+def test_a_unit_more_adds_half_of_the_width_at_most_and_attains_it(seed):
+    """Whatever other units there are, and for groups whatever their number of rows."""
+    rng = np.random.default_rng(seed)
+    for _ in range(100):
+        low, high = random_bounds(rng)
+        query = HeldOutScores(own, low, high)
+        pool = np.concatenate([EXTREME, [low, high], rng.uniform(low, high, 20)])
+        scores = rng.choice(pool, rng.integers(0, 30))
+        before = total(query, scores)[0]
+        moved = [abs(total(query, [*scores, value])[0] - before) for value in pool]
+        assert max(moved) <= query.l2_contribution == query.l1_contribution
+        assert max(moved) >= (1 - 1e-9) * (high - low) / 2
+        group = rng.choice(pool, rng.integers(1, 9))
+        units = Units(np.append(np.arange(len(scores) + 1), len(scores) + len(group)))
+        rows = np.concatenate([scores, group])
+        chunk = HeldOutChunk(rows, None, units.n, units)
+        assert abs(query.total(chunk)[0] - before) <= query.l2_contribution
+    assert query.l2_contribution <= SUM_SLACK * (high - low) / 2 * (1 + 1e-15)
+
+
 def test_release_is_the_mean_clipped():
     scores = np.array([-5.0, 0.25, 0.5, math.nan, 7.0, INF])
     query = HeldOutScores(own, 0.0, 1.0)
@@ -74,7 +95,7 @@ def test_both_laws_are_calibrated_to_the_norm_of_one_number():
 
 def test_errors_name_shapes_and_no_scores():
     query = HeldOutScores(own, 0.0, 1.0)
-    with pytest.raises(ValueError, match=r"each of the 3 held-out units, got .* shape \(2,\)"):
+    with pytest.raises(ValueError, match="each held-out row, in an array of as many"):
         query.total(HeldOutChunk(np.array([0.1, 0.2]), None, 3))
     with pytest.raises(ValueError, match=r"^Scoring must return numbers\.$") as caught:
         query.total(HeldOutChunk(["secret"], None, 1))

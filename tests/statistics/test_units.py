@@ -12,7 +12,7 @@ from sktensor_dp.statistics.counts import CountChunks, as_counts
 from sktensor_dp.statistics.row_chunks import RowChunks
 from sktensor_dp.statistics.samples import SampleChunks
 from sktensor_dp.statistics.sums import UNITS_AT_ONCE
-from sktensor_dp.statistics.units import Units, as_labels, in_order, kept_rows, rows_of_places
+from sktensor_dp.statistics.units import Units, as_labels, in_order, kept_rows
 
 SECRET = "opensesame"
 N_ROWS = 4711
@@ -150,9 +150,6 @@ def test_units_lie_in_the_order_of_labels_and_rows_in_their_own(seed):
     parts = [rows[part] for part in slices(chunk.units)]
     for part, label in zip(parts, np.unique(labels), strict=True):
         np.testing.assert_array_equal(part, np.flatnonzero(labels == label))
-    chosen = rng.permutation(12)[:5]
-    expected = np.flatnonzero(np.isin(labels, np.unique(labels)[chosen]))
-    np.testing.assert_array_equal(rows_of_places(labels, chosen), expected)
 
 
 def test_rows_that_lie_in_order_are_not_copied():

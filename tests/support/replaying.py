@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.statistics.row_frames import SortedRows
 
@@ -38,6 +39,9 @@ def state(item: Any) -> Any:
         # It reads public numbers block by block: those are compared, not how they are read.
         blocks = [state(block) for block in item.blocks()]
         return ("SortedRows", [state(item.index_set), item.mode, item.shape, blocks])
+    if isinstance(item, BudgetAccountant):
+        charged = [(one.release, one.uses, one.cost, one.protects) for one in item.entries]
+        return ("BudgetAccountant", state(charged))
     # Functions can carry anything along: none may be kept.
     assert not isinstance(item, FunctionType | MethodType | BuiltinFunctionType), item
     return (type(item).__name__, state(vars(item)))

@@ -1,0 +1,262 @@
+"""Streams whose units come and go: a unit that leaves touches its own batch and no other."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from counted_models import D, N, components, documents, samples, topics
+from replaying import replay, state, watch
+
+from sktensor_dp import BudgetAccountant, BudgetError, unsafe_seeded_noise
+from sktensor_dp.power_method import inputs
+from sktensor_dp.power_method.plan import plan_moments
+from sktensor_dp.privacy.accountant import charges_of
+from sktensor_dp.privacy.plan import COUNT_SHARE, ReleasePlan
+from sktensor_dp.privacy.secret_parts import secret_halves, secret_parts
+from sktensor_dp.report import load_statement
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+    pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
+]
+
+STREAM = {"perturbation": "stream", "max_iter": 2, "epsilon": 3.0}
+PLAN = plan_moments(
+    1, D, 2, epsilon=3.0, delta=1e-6, perturbation="stream", whiten=True, n_restarts=2, max_iter=2
+)
+N_BATCHES = 9
+
+
+# Coins
+
+
+def test_coins_are_even_and_each_unit_has_its_own(seed):
+    """Counts of parts, and of pairs of neighbours, within six deviations of a multinomial."""
+    with unsafe_seeded_noise(seed):
+        parts, halves = secret_parts(40_000, 7), secret_halves(40_000, 0.2)
+    for found, expected in (
+        (np.bincount(parts, minlength=7), np.full(7, 1 / 7)),
+        (np.bincount(7 * parts[1:] + parts[:-1], minlength=49), np.full(49, 1 / 49)),
+        (np.bincount(halves, minlength=2), np.array([0.8, 0.2])),
+        (np.bincount(2 * halves[1:] + halves[:-1]), np.array([0.64, 0.16, 0.16, 0.04])),
+    ):
+        n = found.sum()
+        deviations = np.sqrt(n * expected * (1 - expected))
+        assert (np.abs(found - n * expected) <= 6 * deviations).all()
+
+
+def test_coins_are_thrown_anew_each_time():
+    one = secret_parts(200, 9)
+    assert (one != secret_parts(200, 9)).any()  # equal ones: 9**-200
+    assert secret_parts(0, 9).shape == secret_halves(0, 0.5).shape == (0,)
+    assert secret_halves(3, 1e-300).shape == (3,)
+
+
+# The coupling of the proof: with the coins of all others as they were, one batch changes.
+
+
+def batches(X: np.ndarray, groups: Any, **options: Any) -> list[set[float]]:
+    found = inputs.random_batches(X, groups, PLAN, 0, None, **options)
+    return [{float(row[0]) for chunk in part for row in chunk.X} for part in found]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_unit_that_leaves_changes_no_batch_but_its_own(grouped, monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 40, 100) if grouped else np.arange(100)
+    names, places = np.unique(labels, return_inverse=True)
+    coins, gone = rng.integers(N_BATCHES, size=len(names)), rng.integers(len(names))
+    X = np.arange(100.0)[:, None]
+    stays = places != gone
+
+    def dealt(X: np.ndarray, labels: np.ndarray, coins: np.ndarray) -> list[set[float]]:
+        monkeypatch.setattr(inputs, "secret_parts", lambda n, b: coins)
+        return batches(X, labels if grouped else None, by_coins=True)
+
+    whole = dealt(X, labels, coins)
+    fewer = dealt(X[stays], labels[stays], np.delete(coins, gone))
+    assert len(whole) == len(fewer) == N_BATCHES
+    left = {float(row) for row in X[~stays, 0]}
+    for number, (one, other) in enumerate(zip(whole, fewer, strict=True)):
+        assert one - other == (left if number == coins[gone] else set())
+        assert other <= one
+    assert set.union(*whole) == set(X[:, 0])
+
+
+def test_by_position_a_unit_that_leaves_moves_others():
+    """The mistake that coins are there for."""
+    X = np.arange(100.0)[:, None]
+    pairs = zip(batches(X, None), batches(X[1:], None), strict=True)
+    assert sum(one != other for one, other in pairs) > 1
+
+
+def test_a_fit_deals_rows_by_coins_and_not_by_random_state(monkeypatch):
+    seen = []
+    taken = inputs.secret_parts
+
+    def recorded(n_units: int, n_parts: int) -> np.ndarray:
+        seen.append((n_units, n_parts))
+        return taken(n_units, n_parts)
+
+    monkeypatch.setattr(inputs, "secret_parts", recorded)
+    X = samples(np.random.default_rng(0), N)
+    components(**STREAM)().fit(X)
+    components(**STREAM)().fit(X, groups=np.arange(N) // 3)
+    assert seen == [(N, N_BATCHES), (N // 3, N_BATCHES)]
+    components(**STREAM)().set_params(neighbours="replace_one").fit(X)
+    assert len(seen) == 2
+
+
+# Nothing but releases tells how many units there are, in all or in a batch.
+
+
+def whole(model: Any, X: np.ndarray) -> Any:
+    return model.fit(X)
+
+
+def in_groups(model: Any, X: np.ndarray) -> Any:
+    return model.fit(X, groups=np.arange(len(X)) // 3)
+
+
+def in_batches(model: Any, X: np.ndarray) -> Any:
+    for part in (X[:50], X[50:], X[:0]):
+        model.partial_fit(part)
+    return model
+
+
+def in_batches_of_groups(model: Any, X: np.ndarray) -> Any:
+    for part in (X[:50], X[50:]):
+        model.partial_fit(part, groups=[f"g{i % 7}" for i in range(len(part))])
+    return model
+
+
+def in_chunks(model: Any, X: np.ndarray) -> Any:
+    return model.fit_chunks(iter([X[:50], X[:0], X[50:]]))
+
+
+WAYS: dict[str, tuple[Callable[[], Any], Callable[..., Any], Any]] = {
+    "fit": (components(**STREAM), whole, samples),
+    "pure": (components(**STREAM, delta=0), whole, samples),
+    "groups": (components(**STREAM, max_rows_per_group=2), in_groups, samples),
+    "batches": (components(**STREAM), in_batches, samples),
+    "batches of groups": (
+        components(**STREAM, max_batches_per_group=2), in_batches_of_groups, samples,
+    ),
+    "chunks": (components(**STREAM), in_chunks, samples),
+    "topics": (topics(epsilon=5.0), in_batches, documents),
+    "pure topics": (topics(epsilon=9.0, delta=0), in_batches, documents),
+    "topics of groups": (
+        topics(epsilon=5.0, max_batches_per_group=2, group_rows="concatenate"),
+        in_batches_of_groups, documents,
+    ),
+}  # fmt: skip
+every_way = pytest.mark.parametrize("name", WAYS)
+
+
+@every_way
+@pytest.mark.parametrize("other", [N + 1, 40, 0])
+def test_streams_of_another_number_of_units_that_are_told_the_same_show_the_same(name, other):
+    build, fit, draw = WAYS[name]
+    X = draw(np.random.default_rng(0), N + 1)
+    replay(build, fit, X[:N], X[:other])
+
+
+@every_way
+def test_a_stream_of_no_rows_works_as_one_of_few(name):
+    build, fit, draw = WAYS[name]
+    for n in (0, 1):
+        assert watch(build, fit, draw(np.random.default_rng(0), n)).error is None
+
+
+def test_a_stream_that_divides_by_the_true_size_of_a_batch_is_seen(monkeypatch):
+    """A deliberate mistake: these replays have power."""
+    from sktensor_dp.privacy.curator import DataCurator
+
+    taken = DataCurator.count
+
+    def true_count(self: DataCurator) -> int:
+        taken(self)
+        self.n_units = max(sum(chunk.units.n for chunk in self._read()), 1)
+        return self.n_units
+
+    monkeypatch.setattr(DataCurator, "count", true_count)
+    build, fit, draw = WAYS["batches"]
+    X = draw(np.random.default_rng(0), N + 1)
+    with pytest.raises(AssertionError):
+        replay(build, fit, X[:N], X)
+
+
+# What it costs
+
+
+@every_way
+def test_every_batch_counts_its_units_and_the_statement_adds_up(name, tmp_path):
+    build, fit, draw = WAYS[name]
+    payer = BudgetAccountant(build().epsilon, build().delta)
+    model = fit(build().set_params(accountant=payer), draw(np.random.default_rng(0), N))
+    report = model.privacy_report_
+    assert report.epsilon == pytest.approx(model.epsilon, rel=1e-9)
+    assert (report.neighbours, report.rows[0].name) == ("add_remove", "unit_count")
+    assert load_statement(report.to_json()).n_units == report.n_units
+    parts = report.composition.parts
+    assert {part.of.rows[0].name for part in parts} == {"unit_count"}
+    assert sum(part.n_units * part.times for part in parts) == report.n_units
+    # Charged once, as one batch (or as many as a group may be in).
+    assert {entry.neighbours for entry in payer.entries} == {"add_remove"}
+    assert payer.entries[0].release == "unit_count"
+    assert len(payer.entries) == 2
+    model.save(tmp_path / "model")
+    assert type(model).load(tmp_path / "model").privacy_report_ == report
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+@pytest.mark.parametrize("times", [1, 2, 7])
+def test_a_plan_of_several_batches_counts_in_each(times, delta):
+    plan = ReleasePlan.split(1.0, delta, {"word_frequencies": 1.0}).repeated(times)
+    for counted in (plan.before_count(), plan.counted()):
+        assert counted.repeats == times
+        assert counted.cost.mu == pytest.approx(plan.cost.mu, rel=1e-12)
+        assert counted.cost.epsilon == pytest.approx(plan.cost.epsilon, rel=1e-12)
+        count = counted.cost_of("unit_count")
+        assert count.mu == pytest.approx(math.sqrt(COUNT_SHARE) * plan.once.cost.mu, rel=1e-12)
+        assert [entry.uses for entry in charges_of(counted, "test")] == [times, times]
+
+
+def test_a_stream_that_costs_too_much_is_refused_before_a_batch_is_counted():
+    payer = BudgetAccountant(1.0, 1e-6)
+    X = samples(np.random.default_rng(0), N)
+    for fit in (whole, in_batches, in_chunks):
+        with pytest.raises(BudgetError, match="would bring the total"):
+            fit(components(**STREAM, accountant=payer)(), X)
+    assert payer.entries == ()
+
+
+@pytest.mark.parametrize("build", [components(**STREAM), topics(epsilon=5.0)])
+def test_all_batches_have_the_neighbours_of_the_first(build):
+    X = documents(np.random.default_rng(0), N)
+    for first, then in (("add_remove", "replace_one"), ("replace_one", "add_remove")):
+        model = build().set_params(neighbours=first).partial_fit(X)
+        before = state(model.privacy_report_)
+        with pytest.raises(ValueError, match="neighbours must be that of the first batch"):
+            model.set_params(neighbours=then).partial_fit(X)
+        assert state(model.privacy_report_) == before
+
+
+def test_without_noise_a_stream_by_coins_finds_what_one_by_positions_does(seed):
+    """Two orthogonal directions of equal eigenvalue: both are found to within .05."""
+    # 1000 samples a batch with a noise of .05 along every axis: answers are off by less
+    # than .01, and one start of ten that leans to a component by 2:1 is all but certain.
+    rng = np.random.default_rng(seed)
+    X = np.eye(2, 6)[rng.integers(2, size=24_000)] + 0.05 * rng.standard_normal((24_000, 6))
+    options = {**STREAM, "epsilon": math.inf, "max_iter": 7}
+    found = components(**options)().fit(X).components_
+    assert np.sort(np.abs(found[:, :2]).argmax(axis=1)).tolist() == [0, 1]
+    assert np.abs(found[:, :2]).max(axis=1).min() > 0.95
+
+
+def test_the_forecast_knows_that_every_batch_has_a_count():
+    one = components(**STREAM)().set_params(perturbation="iteration").forecast(10**6, D)
+    many = components(**STREAM)().forecast(10**6, D)
+    assert many.count_sigma == pytest.approx(one.count_sigma * math.sqrt(2 * 3))
