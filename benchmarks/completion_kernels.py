@@ -2,10 +2,10 @@
 
 Factors are standard normal and values have unit variance. Quality: 100 x 100 x 100, a
 fifth of the entries observed, rank 3; relative RMSE over all entries, from
-``default_rng(seed)`` for ten seeds. Speed: 200 x 200 x 200, a fifth observed, rank 3;
-ours with mean and biases, sorting and start included, against TensorLy's masked
-``parafac`` on a dense array and mask with as many iterations. Both run all of them, on one
-BLAS thread.
+``default_rng(seed)`` for ten seeds. Speed: 200 x 200 x 200, rank 3, 40, 10 and 4 entries
+observed in each fibre; CPU seconds of ours with mean and biases, sorting and start
+included, against TensorLy's masked ``parafac`` on a dense array and mask with as many
+iterations. Both run all of them, on one BLAS thread.
 """
 
 import time
@@ -23,7 +23,9 @@ __all__ = ["run"]
 
 RANK, SHARE, SWEEPS = 3, 0.2, 50
 QUALITY_LENGTH, SPEED_LENGTH, N_SEEDS = 100, 200, 10
-ERROR_BAR, RATIO_BAR = 1e-3, 1.0
+ERROR_BAR = 1e-3
+# Least ratio of TensorLy's time to ours, by the share of entries that is observed.
+RATIO_BARS = {SHARE: 3.0, 0.05: 3.0, 0.02: 1.0}
 
 
 def run(report: Report) -> None:
@@ -32,11 +34,13 @@ def run(report: Report) -> None:
         measure_speed(report)
 
 
-def problem(length: int, seed: int) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+def problem(
+    length: int, seed: int, share: float = SHARE
+) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     """Factors, coordinates observed and their values."""
     rng = np.random.default_rng(seed)
     factors = [rng.standard_normal((length, RANK)) for _ in range(3)]
-    chosen = rng.choice(length**3, int(SHARE * length**3), replace=False)
+    chosen = rng.choice(length**3, int(share * length**3), replace=False)
     coordinates = np.column_stack(np.unravel_index(chosen, (length,) * 3))
     factors[0] /= dense(factors).std()
     return factors, coordinates, cp_values(factors, coordinates)
@@ -74,29 +78,36 @@ def measure_speed(report: Report) -> None:
         report.note("NOT RUN: TensorLy is missing; pip install tensorly")
         return
     length = 60 if report.quick else SPEED_LENGTH
-    factors, coordinates, values = problem(length, 0)
+    for share, bar in RATIO_BARS.items():
+        compare(report, baseline, length, share, bar)
+
+
+def compare(
+    report: Report, baseline: Callable[..., Any], length: int, share: float, bar: float
+) -> None:
+    """Both on the same entries, one after the other."""
+    factors, coordinates, values = problem(length, 0, share)
     truth = dense(factors)
-    start = time.perf_counter()
+    start = time.process_time()
     entries = SortedEntries(coordinates, truth.shape)
-    sorting = time.perf_counter() - start
     model = complete_cp(entries, values, RANK, max_iter=SWEEPS, tol=0.0, random_state=0)
-    ours = time.perf_counter() - start
+    ours = time.process_time() - start
     observed, mask = np.zeros(truth.shape), np.zeros(truth.shape)
     observed[tuple(coordinates.T)], mask[tuple(coordinates.T)] = values, 1.0
-    start = time.perf_counter()
+    start = time.process_time()
     completed = baseline(observed, mask)
-    theirs = time.perf_counter() - start
+    theirs = time.process_time() - start
     error = float(np.linalg.norm(completed - truth) / np.linalg.norm(truth))
-    title = f"{length}^3, {SHARE:.0%} observed, rank {RANK}, {SWEEPS} sweeps"
+    title = f"{length}^3, {share:.0%} observed, rank {RANK}, {SWEEPS} sweeps"
     report.table(
         title,
-        ["method", "s", "of it sorting", "relative RMSE"],
+        ["method", "CPU s", "relative RMSE"],
         [
-            ["ours", ours, sorting, relative_error(model, truth)],
-            ["TensorLy, masked parafac", theirs, 0.0, error],
+            ["ours", ours, relative_error(model, truth)],
+            ["TensorLy, masked parafac", theirs, error],
         ],
     )
-    report.bar(f"{title}: times as fast as TensorLy", theirs / ours, RATIO_BAR, at_least=True)
+    report.bar(f"{title}: times as fast as TensorLy", theirs / ours, bar, at_least=True)
 
 
 def load_baseline() -> Callable[[np.ndarray, np.ndarray], Any] | None:

@@ -6,7 +6,8 @@ process of its own prints its CPU seconds and how far the peak rises above what 
 before, values and coordinates included there. *Sweep*: alternating least squares on the
 same, rank 10. *Power method*: as in ``power_method_speed``, but the estimator, validation
 and report included; TensorLy takes turns in the same process. *Slices*: 66 690 units of 80
-columns, 4 700 000 entries, rank 10. Times are medians, with their ranges.
+columns, 4 700 000 entries, rank 10. *Tensors*: as in
+``completion_kernels``. Times are medians, with their ranges.
 """
 
 import math
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks import power_method_speed
+from benchmarks import completion_kernels, power_method_speed
 from benchmarks.peak_memory import peak
 from benchmarks.report import Cell, Report
 from benchmarks.seeding import reproducible_noise
@@ -46,6 +47,7 @@ def run(report: Report) -> None:
         measure_power_method(report)
         measure_slices(report)
         measure_sweep(report)
+        completion_kernels.measure_speed(report)
     measure_completion(report)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.tensor.normal_equations import NormalEquations, pack_rows, unpack_rows
 from sktensor_dp.tensor.oracle import Floats
-from sktensor_dp.tensor.sorted_entries import Integers, SortedEntries, add_at
+from sktensor_dp.tensor.sorted_entries import SortedEntries, add_at
 
 __all__ = ["MatrixPasses"]
 
@@ -103,11 +103,8 @@ class MatrixPasses:
         """The same of single precision, added up in double but for a few terms at a time."""
         for table in tables:
             if mode == self._long:
-                matrix, starts = self._short_rows
-                seen = np.flatnonzero(self._entries.counts[mode])
-                sums = np.zeros((self._entries.shape[mode], table.shape[1]))
-                parts = np.asarray(matrix @ table)
-                sums[seen] = np.add.reduceat(parts, starts[seen], axis=0, dtype=np.float64)
+                matrix, members = self._short_rows
+                sums = members @ np.asarray(matrix @ table, dtype=np.float64)
             else:
                 sums = np.zeros((self._entries.shape[mode], table.shape[1]))
                 for rows, part in self._parts:
@@ -119,16 +116,18 @@ class MatrixPasses:
         return np.ones(self._entries.n_entries, dtype=np.float32)
 
     @cached_property
-    def _short_rows(self) -> tuple[scipy.sparse.csr_matrix, Integers]:
-        """The pattern with rows cut into short ones, and where those of each row begin."""
+    def _short_rows(self) -> tuple[scipy.sparse.csr_matrix, scipy.sparse.csr_matrix]:
+        """The pattern with rows cut into short ones, and which of those lie in each row."""
         cuts = -(-self._entries.counts[self._long] // _SHORT_ROW)
         starts = np.concatenate([[0], np.cumsum(cuts)])
-        places = np.arange(starts[-1]) - np.repeat(starts[:-1], cuts)
+        n = int(starts[-1])
+        places = np.arange(n) - np.repeat(starts[:-1], cuts)
         pointers = np.repeat(self._pointers[:-1], cuts) + _SHORT_ROW * places
         pointers = np.append(pointers, self._entries.n_entries).astype(self._pointers.dtype)
-        size = (len(pointers) - 1, self._entries.shape[self._short])
         layout = (self._ones, self._columns, pointers)
-        return scipy.sparse.csr_matrix(layout, size), starts[:-1]
+        short = scipy.sparse.csr_matrix(layout, (n, self._entries.shape[self._short]))
+        members = scipy.sparse.csr_matrix((np.ones(n), np.arange(n), starts), (len(cuts), n))
+        return short, members
 
     @cached_property
     def _parts(self) -> list[tuple[slice, scipy.sparse.csr_matrix]]:
