@@ -19,6 +19,7 @@ from sktensor_dp.statistics.observed_entries import IndexSet
 from sktensor_dp.tensor.completion_forms import with_factors, with_orthonormal_factors
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
 from sktensor_dp.tensor.row_effects import fit_row_sums
+from sktensor_dp.tensor.row_features import incidence_features
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion, complete_tucker
 
 __all__ = ["fit_entries"]
@@ -81,7 +82,7 @@ def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOption
     residual = (2 * curator.half * RESIDUAL) ** 2
     model = fit_row_sums(
         index_set, released.sums, list(released.weights.T), released.sigma**2, residual,
-        center=curator.middle,
+        center=curator.middle, features=incidence_features(index_set),
     )  # fmt: skip
     if plan.n_steps > 0:
         base = model.predict(index_set.coordinates) - curator.middle

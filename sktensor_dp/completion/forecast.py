@@ -3,14 +3,20 @@
 import math
 from dataclasses import dataclass
 
-from sktensor_dp.completion.plan import RESIDUAL, CompletionPlan, SlicePlan
-from sktensor_dp.privacy.piecewise import piecewise_deviation
+from sktensor_dp.completion.plan import (
+    BIAS,
+    RESIDUAL,
+    CompletionPlan,
+    SlicePlan,
+    noise_of_sums,
+    noise_of_values,
+)
 from sktensor_dp.statistics.slice_queries import SharedRowSums
 
 __all__ = ["CompletionForecast", "forecast_completion"]
 
-# Deviation of values, and of the biases of a mode, in widths of the bounds.
-SPREAD, BIAS = 1 / 4, 1 / 10
+# Deviation of values, in widths of the bounds.
+SPREAD = 1 / 4
 
 
 @dataclass(frozen=True)
@@ -91,12 +97,8 @@ def _entry_noise(
 ) -> list[float]:
     """Variance of the estimated bias of an average row of each mode, in squared widths."""
     if perturbation != "sufficient_statistics":
-        value = RESIDUAL**2 + piecewise_deviation(epsilon) ** 2
-        return [value * n / n_observed for n in shape]
-    laplace = 0.0 if math.isinf(epsilon) else 2 / epsilon**2
-    share = 1 / len(shape)
-    rows = [n_observed / n for n in shape]
-    return [(RESIDUAL**2 * share**2 * r + laplace) / (share * r) ** 2 for r in rows]
+        return noise_of_values(n_observed, shape, epsilon)
+    return noise_of_sums(n_observed, shape, epsilon)
 
 
 def _slice_noise(n_observed: int, shape: tuple[int, ...], plan: SlicePlan) -> list[float]:

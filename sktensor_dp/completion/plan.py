@@ -14,12 +14,15 @@ from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.statistics.slice_queries import SharedFactorSums
 
 __all__ = [
+    "BIAS",
     "CompletionPlan",
     "ModelOptions",
     "SlicePlan",
     "check_model_size",
     "detectability",
     "least_numbers",
+    "noise_of_sums",
+    "noise_of_values",
     "plan_completion",
     "plan_slices",
     "slice_detectability",
@@ -28,6 +31,8 @@ __all__ = [
 # What values are taken to be like, in widths of the bounds: the deviation of one component
 # worth finding, and of a value about the model.
 COMPONENT, RESIDUAL = 1 / 20, 1 / 5
+# Deviation of the biases of a mode, and how many components there are if there are any.
+BIAS, COMPONENTS = 1 / 10, 2
 # Sweeps of alternating least squares on released sums, and steps of gradient descent.
 SWEEPS, STEPS = 3, 30
 # Share of a budget for mean and biases where factors are released beside them; of the level
@@ -135,6 +140,35 @@ def detectability(n_observed: int, shape: Sequence[int], epsilon: float) -> floa
     return COMPONENT**2 * n_observed / min(edges)
 
 
+def noise_of_values(n_observed: int, shape: Sequence[int], epsilon: float) -> list[float]:
+    """Variance of the bias of an average row of each mode, from released values."""
+    # In squared widths of the bounds, as all that follows.
+    value = RESIDUAL**2 + piecewise_deviation(epsilon) ** 2
+    return [value * n / n_observed for n in shape]
+
+
+def noise_of_sums(n_observed: int, shape: Sequence[int], epsilon: float) -> list[float]:
+    """The same from released sums, which favour rows with few entries."""
+    laplace = 0.0 if math.isinf(epsilon) else 2 / epsilon**2
+    rows = [n_observed / n for n in shape]
+    shares = [r**-0.5 / math.fsum(other**-0.5 for other in rows) for r in rows]
+    return [
+        (RESIDUAL**2 * s**2 * r + laplace) / (s * r) ** 2 for s, r in zip(shares, rows, strict=True)
+    ]
+
+
+def values_pay(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
+    """Whether components of released values explain more than their noise costs biases."""
+
+    def kept(noise: list[float]) -> float:
+        return math.fsum(BIAS**2 * v / (BIAS**2 + v) for v in noise)
+
+    # A row of the longest mode has few values to find its part of a component by.
+    noise = noise_of_values(n_observed, shape, epsilon)
+    gain = COMPONENTS * COMPONENT**4 / (COMPONENT**2 + max(noise))
+    return gain >= kept(noise) - kept(noise_of_sums(n_observed, shape, epsilon))
+
+
 def plan_completion(
     n_observed: int,
     shape: Sequence[int],
@@ -149,7 +183,10 @@ def plan_completion(
     piecewise_deviation(epsilon)  # refuses an epsilon too small for the law
     found = detectability(n_observed, shape, epsilon) >= 1
     if perturbation == "auto":
-        perturbation = "input" if found else "sufficient_statistics"
+        pays = found and values_pay(n_observed, shape, epsilon)
+        perturbation = "input" if pays else "sufficient_statistics"
+        # Sweeps of released sums were not better anywhere; who asks for them gets them.
+        found = False
     n_steps = 0
     if perturbation == "sufficient_statistics":
         n_steps = (SWEEPS if found else 0) if max_iter is None else max_iter

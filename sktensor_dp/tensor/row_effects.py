@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.row_features import RowRegression
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 __all__ = ["fit_row_sums"]
@@ -26,6 +27,7 @@ def fit_row_sums(
     value_variance: float,
     *,
     center: float = 0.0,
+    features: Sequence[Floats] | None = None,
     max_iter: int = 30,
 ) -> CPCompletion:
     """Fit mean and biases to noisy weighted sums of the values in every row."""
@@ -33,6 +35,9 @@ def fit_row_sums(
     # e, with x_e = mean + the biases of its rows + N(0, value_variance). Biases are normal with
     # mean 0 and a variance per mode, which is estimated; modes are updated in turn. Coordinates
     # and weights are known, so that the other modes' part of a sum is.
+    # Where rows have features, the means of their biases are linear in them, with normal
+    # coefficients of a variance per mode, estimated too (an empirical Bayes regression, Fay and
+    # Herriot 1979).
     # B. Efron, C. Morris, "Stein's estimation rule and its competitors: an empirical Bayes
     # approach", JASA 1973 (shrinkage by an estimated variance).
     _check(noise_variance, value_variance, max_iter)
@@ -53,6 +58,8 @@ def fit_row_sums(
     variances = [np.zeros(n) for n in entries.shape]
     scales = np.full(n_modes, _FIRST_SCALE * value_variance)
     mean = 0.0
+    known = [np.zeros((n, 0)) for n in entries.shape] if features is None else features
+    regression = RowRegression(known, value_variance)
     for _ in range(max_iter):
         moment = information = 0.0
         for mode, total in enumerate(totals):
@@ -61,10 +68,15 @@ def fit_row_sums(
                 left -= weighted @ biases[k]
             gain, seen = precisions[mode], total > 0
             variances[mode] = 1.0 / (gain * total + 1.0 / scales[mode])
-            biases[mode] = variances[mode] * gain * (left - total * mean)
+            # With what biases vary by about their means counted as noise.
+            own = gain / (1.0 + gain * total * scales[mode])
+            about = left - total * mean
+            expected = regression.means(mode, own * total, own * about)
+            biases[mode] = variances[mode] * gain * (about - total * expected)
             if seen.any():
                 spread = np.mean(biases[mode][seen] ** 2 + variances[mode][seen])
                 scales[mode] = max(float(spread), _LEAST_SCALE * value_variance)
+            biases[mode] += expected
             moment += float(gain @ (left - total * biases[mode]))
             information += float(gain @ total)
         mean = moment / information if information > 0 else 0.0

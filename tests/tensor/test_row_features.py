@@ -1,0 +1,72 @@
+"""Features of rows by public coordinates, and biases that depend on them."""
+
+import numpy as np
+from small_tensors import rms
+
+from sktensor_dp.tensor.row_effects import fit_row_sums
+from sktensor_dp.tensor.row_features import incidence_features, standardised
+from sktensor_dp.tensor.sorted_entries import SortedEntries
+
+
+def two_circles(seed):
+    """People of two circles, who mostly have entries with items of their own circle."""
+    rng = np.random.default_rng(seed)
+    people, items = np.arange(400) % 2, np.arange(300) % 2
+    chance = np.where(people[:, None] == items, 0.1, 0.01)
+    X = np.argwhere(rng.random((400, 300)) < chance)
+    return SortedEntries(X, (400, 300)), people, items, rng
+
+
+def test_circles_are_seen_in_coordinates_alone(seed):
+    entries, people, items, _ = two_circles(seed)
+    for features, circle in zip(incidence_features(entries), (people, items), strict=True):
+        sides = features[:, 0] > 0
+        # The leading eigenvalue is .8, those of noise are .4 at most.
+        assert max(np.mean(sides == circle), np.mean(sides != circle)) > 0.95
+
+
+def test_biases_are_shrunk_to_what_features_say(seed):
+    entries, _, items, rng = two_circles(seed)
+    truth = np.where(items[entries.coordinates[:, 1]] > 0, 1.0, -1.0)
+    weights = [np.full(entries.n_entries, 0.5)] * 2
+    std = 15.0
+    sums = [entries.row_sums(0.5 * truth, m) for m in range(2)]
+    sums = [s + std * rng.standard_normal(len(s)) for s in sums]
+    features = incidence_features(entries)
+    found, plain = (
+        fit_row_sums(entries, sums, weights, std**2, 0.1, features=f).predict(entries.coordinates)
+        for f in (features, None)
+    )
+    # Noise of 15 in a sum of ten halves: alone a row of the items says little of 1, and
+    # three hundred of them together know it to 15 / 11 / sqrt(150) = .11.
+    assert rms(found - truth) < 0.8 * rms(plain - truth)
+
+
+def test_features_of_noise_are_given_no_weight(seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, n, 6000) for n in (200, 150)])
+    entries = SortedEntries(X, (200, 150))
+    truth = rng.standard_normal(150)[X[:, 1]]
+    weights = [np.full(6000, 0.5)] * 2
+    std = 5.0
+    sums = [entries.row_sums(0.5 * truth, m) + std * rng.standard_normal(n)
+            for m, n in enumerate(entries.shape)]  # fmt: skip
+    found, plain = (
+        fit_row_sums(entries, sums, weights, std**2, 0.1, features=f).predict(X)
+        for f in (incidence_features(entries), None)
+    )
+    # Eight coefficients of 150 rows are fitted to nothing: a part in twenty of what is shrunk.
+    assert rms(found - truth) < 1.1 * rms(plain - truth)
+
+
+def test_rows_without_entries_have_none():
+    X = np.array([[0, 0], [0, 1], [1, 1]])
+    entries = SortedEntries(X, (3, 2))
+    features = incidence_features(entries)
+    assert not features[0][2].any()
+    # Centred over the entries, and drawn in: no row is longer than three.
+    given = standardised(np.array([[0.0, 1.0], [5.0, 1.0], [9.0, 1.0]]), entries.counts[0])
+    np.testing.assert_allclose(entries.counts[0] @ given, 0.0, atol=1e-12)
+    assert np.isfinite(given).all()
+    assert not given[2].any()
+    assert not given[:, 1].any()
