@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 
 from sktensor_dp.tensor.eigenpairs import top_eigenpairs
 from sktensor_dp.tensor.oracle import Floats
@@ -41,7 +43,7 @@ def incidence_features(entries: SortedEntries) -> list[Floats]:
     return found
 
 
-def standardised(features: Floats, counts: Floats) -> Floats:
+def standardised(features: Floats, counts: NDArray[Any]) -> Floats:
     """Centred and scaled over the entries; far rows drawn in, and 0 where nothing was seen."""
     weights = counts / max(float(counts.sum()), 1.0)
     centred = features - weights @ features
