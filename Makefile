@@ -23,8 +23,9 @@ SHARES ?=
 FORECAST ?=
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10
 MOVIELENS ?=
+PAGE_SHOTS ?= page-shots
 
-.PHONY: demo test test-slow bench papers docs docs-serve dist lint types clean help
+.PHONY: demo test test-slow bench papers page-shots docs docs-serve dist lint types clean help
 
 help:
 	@echo "make demo [INPUT=texts.csv TEXT=column EPSILON=2 BUDGET=8 TOPICS=10 OUTPUT=folder]"
@@ -98,6 +99,10 @@ bench: $(VENV)/.bench
 # Every figure and table in docs/papers, from the beginning.
 papers: $(VENV)/.demo
 	@$(BIN)/python papers/redraw.py $(if $(MOVIELENS),--movielens "$(MOVIELENS)")
+
+# Pictures of the page of topics in eight states; needs Chromium (Debian: chromium-driver).
+page-shots: $(VENV)/.dev
+	@$(BIN)/python tests/page_shots.py "$(PAGE_SHOTS)"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

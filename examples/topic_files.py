@@ -16,11 +16,6 @@ RESULTS = (
     "words.model", "topics.model", "topics.html", "topics.csv", "topic_words.csv", "topics.png",
     SHARES,
 )  # fmt: skip
-# A topic that noise hides is shrunk to the frequencies of all texts, or is light. In fits to texts
-# with and without topics (8 to 400 words, 1,000 to 20,000 texts, epsilon 1 and 4) every topic whose
-# distance from these frequencies, in total variation, was below .1, or below .1 once multiplied by
-# its weight over the mean weight, was noise; of topics close to a true one the least was .27.
-LEAST_DISTANCE = 0.1
 
 
 def keep_earlier(folder: Path) -> Path | None:
@@ -54,22 +49,9 @@ def order_of(model: Any) -> list[int]:
 
 def ranked_topics(model: Any, words: list[str]) -> list[Any]:
     """Topics by falling weight, numbered in this order."""
-    from sktensor_dp.topic_page import Topic
+    from sktensor_dp.topic_page import topics_of
 
-    shares = model.topic_prior_ / model.topic_prior_.sum()
-    top = model.top_words(N_WORDS, words)
-    distances = abs(model.components_ - model.unigram_).sum(axis=1) / 2
-    weighted = distances * (shares * len(shares)).clip(max=1)
-    noisy = math.isfinite(model.privacy_report_.epsilon)
-    return [
-        Topic(
-            number,
-            float(shares[row]),
-            tuple(top[row]),
-            below_noise=bool(noisy and weighted[row] < LEAST_DISTANCE),
-        )
-        for number, row in enumerate(order_of(model), start=1)
-    ]
+    return topics_of(model, words, N_WORDS)
 
 
 def draw(model: Any, words: list[str]) -> bytes | None:
@@ -108,7 +90,8 @@ def write_files(
         total=total,
         facts=public_facts(options, words, len(topics)),
         warnings=told,
-        figure_png=png,
+        model=model,
+        feature_names=words,
         snippet=snippet(options),
     )
     write_top_words(files[1], topics, model, words)
@@ -236,10 +219,12 @@ def snippet(options: argparse.Namespace) -> str:
 
 def print_results(budget: Any, total: tuple[float, float], pipeline: Any, words: list[str]) -> None:
     width = max(60, shutil.get_terminal_size((100, 24)).columns)
-    print("\nTopic  Weight  Most probable words")
+    print("\nTopic  Weight  Distinctive words")
     topics = ranked_topics(pipeline["topics"], words)
     for topic in topics:
-        line = " ".join("".join(c if c.isprintable() else "?" for c in w) for w in topic.words)
+        line = " ".join(
+            "".join(c if c.isprintable() else "?" for c in w) for w in topic.distinctive
+        )
         mark = "*" if topic.below_noise else " "
         label = f"{topic.number:>5}{mark} {topic.weight:>5.1%}  "
         print(textwrap.fill(line, width, initial_indent=label, subsequent_indent=" " * len(label)))

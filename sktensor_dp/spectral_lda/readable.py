@@ -193,7 +193,7 @@ class ReadableTopics:
             "words": _phrases(self.top_words(n_words, names)),
             "distinctive_words": _phrases(self.top_words(n_words, names, relevance)),
             "uncertainty": self._uncertainty(), "coherence": self._coherence(),
-            "below_noise": self._below_noise(), "component": np.arange(len(shares)),
+            "below_noise": self.below_noise(), "component": np.arange(len(shares)),
         }  # fmt: skip
         index = pd.Index(np.arange(1, len(shares) + 1), name="topic")
         return pd.DataFrame(table).iloc[order].set_index(index)
@@ -276,7 +276,15 @@ class ReadableTopics:
         found = getattr(self, "coherence_", None)
         return np.full(len(self.components_), np.nan) if found is None else found
 
-    def _below_noise(self) -> NDArray[np.bool_]:
+    def below_noise(self) -> NDArray[np.bool_]:
+        """Which topics noise hides: too little sets them apart from all texts.
+
+        Returns
+        -------
+        ndarray of shape (n_components_,)
+            False where the fit had no noise.
+        """
+        check_is_fitted(self)
         shares = self.topic_prior_ / self.topic_prior_.sum()
         distances = np.abs(self.components_ - self.unigram_).sum(axis=1) / 2
         weighted = distances * (shares * len(shares)).clip(max=1)

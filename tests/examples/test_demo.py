@@ -29,7 +29,7 @@ def test_results_are_printed_and_written(demo, texts, tmp_path, capsys):
     pytest.importorskip("matplotlib", reason="matplotlib is optional")
     assert run(demo, tmp_path, "--input", texts, "--text", "review", "--epsilon", 2) == 0
     out, err = capsys.readouterr()
-    assert "Topic  Weight  Most probable words" in out
+    assert "Topic  Weight  Distinctive words" in out
     assert out.index("    1  50.0%") < out.index("    2  33.3%") < out.index("    3  16.7%")
     assert out.count("-differential privacy for replacing one document of 50") == 2
     assert "counts_release" in out
@@ -43,8 +43,9 @@ def test_results_are_printed_and_written(demo, texts, tmp_path, capsys):
     assert files["topics.png"].startswith(b"\x89PNG")
     page = files["topics.html"].decode()
     assert "&lt;script&gt;" in page
-    assert "<script" not in page
-    assert "data:image/png" in page
+    # The page's data and its program, and no word of the texts.
+    assert page.count("<script") == 2
+    assert "\\u003cscript" in page
     for text in (out, err, page, files["topics.csv"].decode()):
         assert SECRET not in text
     assert "reviews.csv" not in page

@@ -169,4 +169,4 @@ def test_a_topic_below_its_noise_is_marked(demo, texts, tmp_path, capsys, monkey
     assert out.count("%  word") == 3
     assert "* below its noise" in out
     page = folder_of(tmp_path)["topics.html"].read_text(encoding="utf-8")
-    assert page.count("Below its noise") == 1
+    assert page.count("Below its noise: too little") == 1

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 import sktensor_dp
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
+from sktensor_dp.spectral_lda.readable import ReadableTopics
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "topics.py"
 SECRET = "unmistakable"
@@ -57,7 +58,7 @@ class FakeCounts(TransformerMixin, BaseEstimator):
         return np.array([f"word{i}" for i in range(11)] + ["<script>"], dtype=object)
 
 
-class FakeTopics(BaseEstimator):
+class FakeTopics(ReadableTopics, BaseEstimator):
     interrupt = False
     warns = False
     error = None
@@ -83,6 +84,7 @@ class FakeTopics(BaseEstimator):
         self.n_components_ = min(self.n_components, 3)
         self.components_ = rng.dirichlet(np.ones(X.shape[1]), size=self.n_components_)
         self.topic_prior_ = np.arange(1.0, self.n_components_ + 1)
+        self.n_features_in_ = X.shape[1]
         self.unigram_ = self.components_.mean(axis=0)
         self.privacy_report_ = fake_report("topics", X.shape[0], groups)
         return self
@@ -95,10 +97,6 @@ class FakeTopics(BaseEstimator):
 
     def save(self, path):
         Path(path).write_bytes(b"the topics")
-
-    def top_words(self, n_words, feature_names=None):
-        top = np.argsort(-self.components_, axis=1, kind="stable")[:, :n_words]
-        return [[feature_names[i] for i in row] for row in top]
 
 
 def load_demo(monkeypatch):
