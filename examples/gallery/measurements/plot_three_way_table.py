@@ -84,13 +84,12 @@ panels = {
     "reported": np.where(seen[where], sales[where], np.nan),
     "completed": completed[where],
 }
-colours = plt.get_cmap("cividis").copy()
-colours.set_bad("black")
 figure, axes = plt.subplots(
     1, 3, figsize=(6.8, 3.4), sharey=True, layout="constrained"
 )
 for axis, (title, panel) in zip(axes, panels.items(), strict=True):
-    image = axis.imshow(panel, cmap=colours, vmin=20, vmax=80, aspect="auto")
+    axis.set_facecolor("black")  # shows through where nothing was reported
+    image = axis.imshow(panel, cmap="cividis", vmin=20, vmax=80, aspect="auto")
     axis.set(title=title, xlabel="week")
 axes[0].set_ylabel("product")
 figure.colorbar(image, ax=axes, label="pieces a week", shrink=0.9)

@@ -14,11 +14,11 @@ with a stated confidence.
 #
 # **Epsilon** is a promise: whether one person's value is this or that
 # changes the probability of any result by a factor of at most e to the power
-# of epsilon. This estimator of a mean promises it by Laplace noise. For a
-# mean of n values between 0 and 1 the right scale of that noise is ``1 / (n
-# * epsilon)``.
+# of epsilon. This estimator of a mean keeps it by adding Laplace noise. For
+# a mean of n values between 0 and 1 the right scale of that noise is one
+# over n times epsilon.
 #
-# Its author has once divided by a number too many. Nobody sees that by
+# If its author divides once too often, by 3 here, nobody sees that by
 # looking at the results.
 
 import numpy as np
