@@ -6,8 +6,13 @@ Nothing here is private: what it says, it says of the documents that it is given
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from scipy.cluster.hierarchy import linkage
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import squareform
 
-__all__ = ["coherence"]
+from sktensor_dp.topics.similarity import divergences
+
+__all__ = ["coherence", "match_topics", "topic_hierarchy", "topic_similarity"]
 
 Floats = NDArray[np.float64]
 
@@ -90,3 +95,135 @@ def _mean_npmi(counts: sp.csc_matrix) -> float:
     information = -np.log(np.where(everywhere, 0.5, joint))
     npmi = np.where(everywhere, 1.0, np.log(joint / expected) / information)
     return float(np.where(met, npmi, -1.0).mean())
+
+
+def topic_similarity(a: ArrayLike, b: ArrayLike | None = None) -> Floats:
+    """Similarity of topics: one minus their Jensen-Shannon divergence in bits.
+
+    Parameters
+    ----------
+    a : array-like of shape (n_topics, n_features)
+        Rows are distributions over words, as ``components_`` of a topic model.
+    b : array-like of shape (n_others, n_features), default=None
+        Other topics over the same words; `a` itself if None.
+
+    Returns
+    -------
+    ndarray of shape (n_topics, n_others)
+        1 for equal topics, 0 for topics that share no word.
+
+    Raises
+    ------
+    ValueError
+        If the topics are not distributions over the same words.
+
+    Notes
+    -----
+    **Privacy.** Of released topics it is post-processing and costs nothing.
+
+    Examples
+    --------
+    >>> from sktensor_dp.metrics import topic_similarity
+    >>> topic_similarity([[1.0, 0.0], [0.5, 0.5]], [[1.0, 0.0], [0.0, 1.0]])[0].tolist()
+    [1.0, 0.0]
+    """
+    first = _distributions("a", a)
+    second = first if b is None else _distributions("b", b)
+    if first.shape[1] != second.shape[1]:
+        raise ValueError(
+            f"a and b must have the same features, got {first.shape[1]} and {second.shape[1]}."
+        )
+    return 1 - divergences(first, second)
+
+
+def match_topics(
+    a: ArrayLike, b: ArrayLike
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+    """Pair the topics of two models, each with at most one of the other.
+
+    Parameters
+    ----------
+    a, b : array-like of shape (n_topics, n_features)
+        As for :func:`topic_similarity`; their numbers of topics may differ.
+
+    Returns
+    -------
+    rows, columns : ndarray of shape (n_pairs,)
+        Topic ``rows[i]`` of `a` is paired with ``columns[i]`` of `b`, such that the sum of
+        similarities is largest; the most similar pair comes first.
+    similarity : ndarray of shape (n_pairs,)
+        Of each pair.
+
+    Raises
+    ------
+    ValueError
+        As :func:`topic_similarity`.
+
+    Notes
+    -----
+    **Privacy.** Of released topics it is post-processing and costs nothing.
+
+    Examples
+    --------
+    >>> from sktensor_dp.metrics import match_topics
+    >>> rows, columns, similarity = match_topics([[1.0, 0.0], [0.4, 0.6]], [[0.0, 1.0], [1.0, 0.0]])
+    >>> rows.tolist(), columns.tolist()
+    ([0, 1], [1, 0])
+    """
+    similarity = topic_similarity(a, b)
+    rows, columns = linear_sum_assignment(-similarity)
+    paired = similarity[rows, columns]
+    order = np.argsort(-paired, kind="stable")
+    return rows[order], columns[order], paired[order]
+
+
+def topic_hierarchy(topics: ArrayLike) -> Floats:
+    """Which topics belong together: average linkage of their Jensen-Shannon distances.
+
+    Parameters
+    ----------
+    topics : array-like of shape (n_topics, n_features)
+        As for :func:`topic_similarity`; at least two.
+
+    Returns
+    -------
+    ndarray of shape (n_topics - 1, 4)
+        As ``scipy.cluster.hierarchy.linkage`` has it; ``dendrogram`` draws it.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two topics, or they are not distributions.
+
+    Notes
+    -----
+    **Privacy.** Of released topics it is post-processing and costs nothing.
+
+    Examples
+    --------
+    >>> from sktensor_dp.metrics import topic_hierarchy
+    >>> tree = topic_hierarchy([[0.9, 0.1, 0.0], [0.8, 0.2, 0.0], [0.0, 0.0, 1.0]])
+    >>> sorted(tree[0, :2].tolist())  # the first two join first
+    [0.0, 1.0]
+    """
+    found = _distributions("topics", topics)
+    if len(found) < 2:
+        raise ValueError(f"topics must be at least 2, got {len(found)}.")
+    distances = np.sqrt(divergences(found, found))
+    distances = (distances + distances.T) / 2
+    np.fill_diagonal(distances, 0.0)
+    return np.asarray(linkage(squareform(distances, checks=False), "average"))
+
+
+def _distributions(name: str, topics: ArrayLike) -> Floats:
+    found = np.asarray(topics, dtype=np.float64)
+    right = found.ndim == 2 and found.size > 0
+    if not right or not np.isfinite(found).all() or (found < 0).any():
+        raise ValueError(
+            f"{name} must be of shape (n_topics, n_features) and hold numbers >= 0, "
+            f"got shape {found.shape}."
+        )
+    sums = found.sum(axis=1, keepdims=True)
+    if (sums <= 0).any():
+        raise ValueError(f"{name} must have rows with a positive sum.")
+    return found / sums
