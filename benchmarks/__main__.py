@@ -22,6 +22,7 @@ from benchmarks import (
     power_method_speed,
     ratings,
     real_text,
+    scale,
     small_counts,
     speed,
     tensor_speed,
@@ -45,6 +46,7 @@ BENCHES = (
     "decomposition_accuracy",
     "people",
     "budget",
+    "scale",
     "audit",
 )
 HERE = Path(__file__).parent
@@ -92,6 +94,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         ratings.run(report, options.data)
     elif name == "completion_kernels":
         completion_kernels.run(report)
+    elif name == "scale":
+        scale.run(report)
     elif name == "budget":
         budget.run(report)
     elif name == "people":

@@ -41,6 +41,7 @@ from sktensor_dp.estimator.forecast import former_name
 from sktensor_dp.estimator.grouped_rows import check_arguments
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.inputs import dense_tensor
+from sktensor_dp.estimator.lazy_tables import computed, lazy_rows
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -233,13 +234,17 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         X : array-like of int of shape (n, n_modes)
             Coordinates. Indices beyond the shape, those below 0 (as of
             ``OrdinalEncoder(unknown_value=-1)``) and those never observed get what is known
-            without them: the mean and the biases of the other modes.
+            without them: the mean and the biases of the other modes. Of a Dask array or
+            frame the result is a Dask array that is not computed yet.
 
         Returns
         -------
         ndarray of shape (n,)
             Within the bounds.
         """
+        check_is_fitted(self)
+        if hasattr(X, "to_delayed"):
+            return lazy_rows(self, X, "predict")
         coordinates = self._coordinates(X)
         return np.clip(self._values(coordinates), *self.bounds_)
 
@@ -260,7 +265,9 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         float
             1 at best.
         """
-        values, found = checked_values(self, y), self.predict(X)
+        # Of Dask collections both are computed here, together.
+        values = checked_values(self, computed(y, "Reading y"))
+        found = computed(self.predict(X), "Predicting")
         return float(read(lambda: r2_score(values, found, sample_weight=sample_weight), "y"))
 
     def complete(self) -> Floats:

@@ -7,6 +7,7 @@ what is in it: messages name files, columns, line numbers and types.
 from sktensor_dp.datasets.docstrings import load_docstrings
 from sktensor_dp.datasets.ldac import load_ldac
 from sktensor_dp.datasets.movielens import fetch_movielens_100k
+from sktensor_dp.datasets.open_files import open_table, open_texts
 from sktensor_dp.datasets.texts import load_texts, load_texts_by_person
 
 __all__ = [
@@ -15,4 +16,6 @@ __all__ = [
     "load_ldac",
     "load_texts",
     "load_texts_by_person",
+    "open_table",
+    "open_texts",
 ]

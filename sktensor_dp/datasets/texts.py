@@ -15,7 +15,7 @@ from typing import Any
 
 from sktensor_dp.datasets.delimited import read_delimited, say_skipped
 
-__all__ = ["load_texts", "load_texts_by_person"]
+__all__ = ["choose_column", "kind_of", "load_texts", "load_texts_by_person"]
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
@@ -165,7 +165,7 @@ def _read(
     if not path.exists():
         raise FileNotFoundError(f"path: nothing is at {str(path)!r}")
     _check_options(delimiter, quoting, encoding)
-    kind = "folder" if path.is_dir() else _kind_of(path)
+    kind = "folder" if path.is_dir() else kind_of(path)
     if kind not in (".csv", ".tsv") and (delimiter is not None or quoting != "auto"):
         name = "quoting" if delimiter is None else "delimiter"
         raise ValueError(f"{name}: only a .csv or .tsv file has such, {path.name!r} is none")
@@ -181,7 +181,7 @@ def _read(
         is_quoted = quoting == "standard" or (quoting == "auto" and kind == ".csv")
         delimiter = "\t" if delimiter is None and kind == ".tsv" else delimiter
         header, rows = read_delimited(_decode(path, encoding), path.name, delimiter, is_quoted)
-        places = [header.index(_choose_column(path, *one, header, "column")) for one in columns]
+        places = [header.index(choose_column(path, *one, header, "column")) for one in columns]
         found = [[row[place] for row in rows] for place in places]
     if not found[0]:
         raise ValueError(f"path: {path.name!r} holds no document")
@@ -209,7 +209,7 @@ def _check_options(delimiter: str | None, quoting: str, encoding: str) -> None:
         raise ValueError(f"encoding {encoding!r} is not one that Python knows")
 
 
-def _kind_of(path: Path) -> str:
+def kind_of(path: Path) -> str:
     """Suffix in small letters, ``.gz`` apart."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = suffixes[-1:] == [".gz"]
@@ -274,7 +274,7 @@ def _read_jsonl(
         return [[] for _ in columns]
     say_skipped(path.name, "blank line", blank)
     keys = list(dict.fromkeys(key for row in rows for key in row))
-    names = [(_choose_column(path, *one, keys, "key"), one[1]) for one in columns]
+    names = [(choose_column(path, *one, keys, "key"), one[1]) for one in columns]
     return [_as_texts(path, *name, (row.get(name[0]) for row in rows)) for name in names]
 
 
@@ -306,7 +306,7 @@ def _read_parquet(path: Path, columns: Sequence[tuple[str | None, str]]) -> list
     frame.columns = [str(name) for name in frame.columns]
     found = []
     for column, holds in columns:
-        name = _choose_column(path, column, holds, list(frame.columns), "column")
+        name = choose_column(path, column, holds, list(frame.columns), "column")
         values = frame[name].astype(object)
         found.append(_as_texts(path, name, holds, values.where(values.notna(), None)))
     return found
@@ -326,9 +326,10 @@ def _as_texts(path: Path, column: str, holds: str, values: Iterable[Any]) -> lis
     return texts
 
 
-def _choose_column(
+def choose_column(
     path: Path, column: str | None, holds: str, columns: Sequence[str], what: str
 ) -> str:
+    """Name of the column that is meant; messages do not show other names."""
     if column is None and len(columns) == 1:
         return columns[0]
     if column is not None and columns.count(column) == 1:

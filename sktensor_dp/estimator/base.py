@@ -26,7 +26,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant, 
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.statistics.query import Chunks
+from sktensor_dp.statistics.query import Chunks, Source
 
 __all__ = [
     "NEIGHBOURS",
@@ -100,7 +100,7 @@ class PlannedFit(Generic[Curator]):
     """
 
     kind: type[Curator]
-    chunks: Chunks
+    chunks: Chunks | Source
     releases: ReleasePlan
     recipe: Callable[[Curator], Fitted]
     columns: Mapping[str, Any] = field(default_factory=dict)
@@ -190,7 +190,7 @@ class PrivateEstimatorMixin(Hooks, ModelFileMixin):
         return self.neighbours == "add_remove"
 
     def _planned_by_number(
-        self, chunks: Chunks, plan: Callable[[int], PlannedFit[Curator]]
+        self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit[Curator]]
     ) -> PlannedFit[Curator]:
         """Plan by the number of units: the public one, or one that is released first."""
         if self._number_is_private:
@@ -205,7 +205,7 @@ class PrivateEstimatorMixin(Hooks, ModelFileMixin):
     def _open_curator(
         self,
         kind: type[Curator],
-        chunks: Chunks,
+        chunks: Chunks | Source,
         plan: ReleasePlan,
         *,
         charge: bool = True,
@@ -290,7 +290,7 @@ class PrivateEstimatorMixin(Hooks, ModelFileMixin):
         with self._all_or_nothing():
             return super().fit_transform(X, y, **fit_params)  # type: ignore[misc]
 
-    def _read_through(self, chunks: Chunks, plan: ReleasePlan) -> None:
+    def _read_through(self, chunks: Any, plan: ReleasePlan) -> None:
         """Let chunks that are not what was announced be refused before they are charged for."""
         payer = self._payer()
         if payer is not None:

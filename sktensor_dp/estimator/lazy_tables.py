@@ -16,7 +16,16 @@ from sktensor_dp.statistics.partial_sums import OneThread
 from sktensor_dp.statistics.reading import call_foreign, read
 from sktensor_dp.statistics.units import ONE_GROUP
 
-__all__ = ["LazyTable", "computed", "is_lazy", "lazy_rows", "lazy_table"]
+__all__ = [
+    "LazyTable",
+    "computed",
+    "is_lazy",
+    "label_partitions",
+    "lazy_rows",
+    "lazy_table",
+    "number_of_units",
+    "row_partitions",
+]
 
 # Of an estimator, what no worker needs: some of it cannot leave this process.
 STAYS = ("_stream", "privacy_report_", "feature_names_in_")
@@ -53,12 +62,13 @@ class LazyTable:
 def lazy_table(estimator: Any, X: Any, groups: Any, n_samples: Any, *, reset: bool) -> LazyTable:
     """Check what is known of a table, on behalf of an estimator; nothing is computed."""
     X = check_columns(estimator, X, reset=reset)
-    n_units = _number(estimator, X, groups, n_samples)
-    rows = _row_partitions(X)
+    known = math.nan if hasattr(X, "columns") else X.shape[0]
+    n_units = number_of_units(estimator, known, groups, n_samples, "rows")
+    rows = row_partitions(X)
     if groups is None:
         partitions = DaskPartitions(rows)
     else:
-        partitions = DaskPartitions.shuffled(rows, _label_partitions(groups, X, len(rows)))
+        partitions = DaskPartitions.shuffled(rows, label_partitions(groups, X, len(rows)))
     return LazyTable(partitions, n_units, int(X.shape[1]))
 
 
@@ -93,8 +103,13 @@ class _Meta:
             self.dtype = X.dtype
 
 
-def _number(estimator: Any, X: Any, groups: Any, n_samples: Any) -> int | None:
-    """Number of units as it is announced or known; None where it is private."""
+def number_of_units(
+    estimator: Any, known: float, groups: Any, n_samples: Any, noun: str
+) -> int | None:
+    """Number of units as it is announced or known; None where it is private.
+
+    `known` is the number of rows; NaN where it is not known.
+    """
     if estimator.neighbours == "add_remove":
         if n_samples is not None:
             raise ValueError(
@@ -110,26 +125,26 @@ def _number(estimator: Any, X: Any, groups: Any, n_samples: Any) -> int | None:
         if n_samples < 2:
             raise ValueError(ONE_GROUP)
         return int(n_samples)
-    rows = X.shape[0] if not hasattr(X, "columns") else math.nan
-    if math.isnan(rows):
+    if math.isnan(known):
         if n_samples is None:
-            raise ValueError(NUMBER_NEEDED.format(what="rows"))
+            raise ValueError(NUMBER_NEEDED.format(what=noun))
         return int(n_samples)
-    if n_samples not in (None, rows):
-        raise ValueError(f"n_samples is {n_samples}, but X has {rows} rows.")
-    if rows < 1:
-        raise ValueError("X must have at least one row, got none.")
-    return int(rows)
+    if n_samples not in (None, known):
+        raise ValueError(f"n_samples is {n_samples}, but there are {known} {noun}.")
+    if known < 1:
+        raise ValueError(f"There must be at least one of the {noun}, got none.")
+    return int(known)
 
 
-def _row_partitions(X: Any) -> list[Any]:
+def row_partitions(X: Any) -> list[Any]:
+    """Partitions of rows, delayed."""
     return list(np.ravel(np.asarray(X.to_delayed(), dtype=object)))
 
 
-def _label_partitions(groups: Any, X: Any, n_parts: int) -> Sequence[Any]:
-    """Labels in the partitions of their rows."""
+def label_partitions(groups: Any, X: Any, n_parts: int) -> Sequence[Any]:
+    """Delayed labels, in the partitions of their rows."""
     if not is_lazy(groups):
-        if hasattr(X, "columns") or math.isnan(X.shape[0]):
+        if not (hasattr(X, "chunks") and not math.isnan(X.shape[0])):
             raise TypeError(
                 "groups must be a Dask array or series with the partitions of X, whose rows are "
                 f"not counted yet; got a {type(groups).__name__}."
@@ -148,7 +163,7 @@ def _label_partitions(groups: Any, X: Any, n_parts: int) -> Sequence[Any]:
             raise ValueError("groups must hold one label for each row of X.")
         if known and groups.chunks[0] != X.chunks[0]:
             groups = groups.rechunk((X.chunks[0],))
-    parts = _row_partitions(groups)
+    parts = row_partitions(groups)
     if len(parts) != n_parts:
         raise ValueError(
             f"groups must have the partitions of X, which are {n_parts}; got {len(parts)}."
@@ -188,7 +203,7 @@ def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None) -> 
     rest = () if width is None else (width,)
     parts = [
         da.from_delayed(apply(of_rows, part), (size, *rest), dtype=np.float64)
-        for part, size in zip(_row_partitions(X), sizes, strict=True)
+        for part, size in zip(row_partitions(X), sizes, strict=True)
     ]
     return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
 

@@ -51,6 +51,8 @@ def piece_of(pieces: list[Piece] | Exception, place: int) -> Piece | Exception:
 
 def _split(X: Any, groups: Any, n_parts: int) -> list[Piece]:
     rows = X.to_numpy() if hasattr(X, "to_numpy") else X
+    if not hasattr(rows, "shape"):
+        rows = np.fromiter(rows, object)  # of a bag
     if groups is None:
         raise ValueError(MIXED)
     if hasattr(groups, "to_numpy"):

@@ -31,6 +31,7 @@ from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics.text import TextChunks, WordCounts
 from sktensor_dp.text.documents import decode_documents, list_documents
+from sktensor_dp.text.lazy_documents import LazyTexts, is_read_later, lazy_texts
 from sktensor_dp.text.plan import RELEASE, WordPlan, check_words, plan_words
 from sktensor_dp.text.worst_case import worst_texts
 
@@ -38,6 +39,7 @@ __all__ = ["VocabularyParameters"]
 
 Floats = NDArray[np.float64]
 
+Texts = TextChunks | LazyTexts
 CALLABLE = InstanceOf(Callable)  # type: ignore[arg-type]
 BOOLEAN = InstanceOf(bool, np.bool_)
 
@@ -134,11 +136,15 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         return worst_texts(self.max_words_per_document, n_units, self.neighbours)
 
     def _planned_fit(
-        self, raw_documents: Iterable[Any], groups: Any
-    ) -> tuple[PlannedFit[DataCurator], WordCounts]:
-        """Plan what is released, and split the documents into words."""
+        self, raw_documents: Iterable[Any], groups: Any, n_samples: Any = None
+    ) -> tuple[PlannedFit[DataCurator], WordCounts | None]:
+        """Plan what is released, and split the documents into words; not those that are lazy."""
         self._check_parameters()
         np.dtype(self.dtype)
+        choice = row_choice(self.max_rows_per_group)
+        if is_read_later(raw_documents):
+            texts = lazy_texts(self, raw_documents, groups, n_samples, choice)
+            return self._planned(texts), None
         content = copy.copy(self)
         content.input = "content"
         analyze = content.build_analyzer()
@@ -154,12 +160,14 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         # Strings are decoded by the analyzer, which leaves them as they are.
         if self.input != "content" or set(map(type, documents)) != {str}:
             documents = decode_documents(documents, self.decode, self.encoding)
-        choice = row_choice(self.max_rows_per_group)
         chunks = TextChunks(documents, analyze, groups=labels, choice=choice)
-        plan = self._planned_selection if self.vocabulary is None else self._planned_counting
-        return plan(chunks), chunks.documents
+        return self._planned(chunks), chunks.documents
 
-    def _planned_counting(self, chunks: TextChunks) -> PlannedFit[DataCurator]:
+    def _planned(self, chunks: Texts) -> PlannedFit[DataCurator]:
+        given = self.vocabulary is not None
+        return self._planned_counting(chunks) if given else self._planned_selection(chunks)
+
+    def _planned_counting(self, chunks: Texts) -> PlannedFit[DataCurator]:
         """Use the given vocabulary: no release."""
         counting = CountVectorizer(
             analyzer=list, vocabulary=self.vocabulary, lowercase=self.lowercase, binary=self.binary,
@@ -172,7 +180,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
             notes=("The vocabulary was given; it is public.",),
         )  # fmt: skip
 
-    def _planned_selection(self, chunks: TextChunks) -> PlannedFit[DataCurator]:
+    def _planned_selection(self, chunks: Texts) -> PlannedFit[DataCurator]:
         """Ask for the words that enough documents contain, and prune them."""
         public = chunks.n_units if self.neighbours == "replace_one" else None
         check_words(
@@ -181,14 +189,14 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         )  # fmt: skip
         return self._planned_by_number(chunks, lambda n_units: self._fit_of(n_units, chunks))
 
-    def _words_of(self, n_units: int, chunks: TextChunks) -> WordPlan:
+    def _words_of(self, n_units: int, chunks: Texts) -> WordPlan:
         return plan_words(
             n_units, self.max_words_per_document, epsilon=self.epsilon, delta=self.delta,
             min_df=self.min_df, max_df=self.max_df,
             noun="groups" if chunks.grouped else "documents", neighbours=self.neighbours,
         )  # fmt: skip
 
-    def _fit_of(self, n_units: int, chunks: TextChunks) -> PlannedFit[DataCurator]:
+    def _fit_of(self, n_units: int, chunks: Texts) -> PlannedFit[DataCurator]:
         """Plan a fit of so many units."""
         plan = self._words_of(n_units, chunks)
 

@@ -5,11 +5,13 @@ from functools import partial
 from typing import Any
 
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.grouped_rows import check_arguments
+from sktensor_dp.estimator.grouped_rows import check_arguments, with_number
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.text.documents import count_words
+from sktensor_dp.text.lazy_documents import is_read_later, lazy_counts
 from sktensor_dp.text.parameters import VocabularyParameters
 from sktensor_dp.text.plan import WordForecast, forecast_words
 from sktensor_dp.text.saved import SAVED_VOCABULARY
@@ -166,6 +168,7 @@ class PrivateCountVectorizer(VocabularyParameters):
         y: Any = None,
         *,
         groups: ArrayLike | None = None,
+        n_samples: int | None = None,
         **unsupported: Any,
     ) -> "PrivateCountVectorizer":
         """Choose the vocabulary.
@@ -173,13 +176,16 @@ class PrivateCountVectorizer(VocabularyParameters):
         Parameters
         ----------
         raw_documents : iterable of n_documents items
-            Texts, paths or files, as ``input`` says; read once.
+            Texts, paths or files, as ``input`` says; read once. Of a Dask bag or series
+            nothing is computed before the charge, and they are split into words by workers.
         y : None
             Ignored.
         groups : array-like of shape (n_documents,), optional
             Whose text each one is: integers or strings. The group is then what is
             protected, with all its texts, whose words it contributes together; the number
             of groups is public, that of texts is private.
+        n_samples : int or None, default=None
+            For a Dask bag or series, the number of texts, or of groups; public.
         **unsupported : object
             Refused: ``sample_weight`` would be read from the data.
 
@@ -199,8 +205,9 @@ class PrivateCountVectorizer(VocabularyParameters):
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        check_arguments(self, unsupported)
-        return self._live(self._planned_fit(raw_documents, groups)[0])
+        lazy = is_read_later(raw_documents)
+        check_arguments(self, unsupported if lazy else with_number(unsupported, n_samples))
+        return self._live(self._planned_fit(raw_documents, groups, n_samples)[0])
 
     def fit_transform(  # type: ignore[override]
         self,
@@ -208,6 +215,7 @@ class PrivateCountVectorizer(VocabularyParameters):
         y: Any = None,
         *,
         groups: ArrayLike | None = None,
+        n_samples: int | None = None,
         **unsupported: Any,
     ) -> Any:
         """Choose the vocabulary and count its words, splitting the texts only once.
@@ -220,6 +228,8 @@ class PrivateCountVectorizer(VocabularyParameters):
             Ignored.
         groups : array-like of shape (n_documents,), optional
             As for :meth:`fit`.
+        n_samples : int or None, default=None
+            As for :meth:`fit`.
         **unsupported : object
             As for :meth:`fit`.
 
@@ -229,14 +239,20 @@ class PrivateCountVectorizer(VocabularyParameters):
             Counts of each document, also where these come in groups: raw data, not
             protected by the fit.
         """
-        check_arguments(self, unsupported)
-        planned, documents = self._planned_fit(raw_documents, groups)
+        lazy = is_read_later(raw_documents)
+        check_arguments(self, unsupported if lazy else with_number(unsupported, n_samples))
+        planned, documents = self._planned_fit(raw_documents, groups, n_samples)
         with self._all_or_nothing():
             columns = self._live(planned).vocabulary_
+            if documents is None:
+                return lazy_counts(self, raw_documents)
             return count_words(documents, columns, binary=self.binary, dtype=self.dtype)
 
     def transform(self, raw_documents: Iterable[Any]) -> Any:
         """Count the words of the vocabulary, as scikit-learn does; the counts are raw data."""
+        if is_read_later(raw_documents):
+            check_is_fitted(self, "vocabulary_")
+            return lazy_counts(self, raw_documents)
         return call_foreign(partial(super().transform, raw_documents), "Counting words")
 
     def inverse_transform(self, X: Any) -> Any:

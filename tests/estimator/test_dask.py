@@ -17,6 +17,7 @@ from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
     PrivacyLeakWarning,
+    PrivateCPCompletion,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     unsafe_seeded_noise,
@@ -216,7 +217,7 @@ class Counting:
 
 REFUSED: dict[str, tuple[Any, Any, str]] = {
     "unknown number": (False, {}, "n_samples must be given: the number of rows"),
-    "another number": (True, {"n_samples": N + 1}, f"n_samples is {N + 1}, but X has {N} rows"),
+    "another number": (True, {"n_samples": N + 1}, f"n_samples is {N + 1}, but there are {N} rows"),
     "no number": (True, {"n_samples": 0}, "n_samples must be an int >= 1"),
     "groups": (True, {"groups": np.arange(N) % 9}, "n_samples must be given: the number of groups"),
     "one group": (True, {"groups": np.ones(N), "n_samples": 1}, "at least two different labels"),
@@ -358,3 +359,16 @@ def test_partitions_may_be_empty(n):
     Z = da.from_array(X, chunks=((N - n, n), (D,))) if n else lazy(X)
     Z = da.concatenate([Z[:0], Z]) if n == 0 else Z
     alike(fitted(PrivateSpectralLDA(2), X), fitted(PrivateSpectralLDA(2), Z))
+
+
+def test_completions_predict_lazily(seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, 8, N), rng.integers(0, 5, N)])
+    y = X.sum(axis=1) + 0.1 * rng.standard_normal(N)
+    model = PrivateCPCompletion(1, bounds=(-1, 13), epsilon=INF).fit(X, y)
+    Z = da.from_array(X, chunks=(CHUNKS, (2,)))
+    assert isinstance(model.predict(Z), da.Array)
+    np.testing.assert_array_equal(model.predict(Z).compute(), model.predict(X))
+    assert model.score(Z, da.from_array(y, chunks=100)) == model.score(X, y)
+    with pytest.raises(TypeError, match="which is not computed yet"):
+        model.fit(Z, y)

@@ -1,0 +1,181 @@
+"""Topics of more documents than a process should hold: a cluster of two against local chunks.
+
+Files of 50,000 documents of ten words each, 20,000 words, 20 topics, epsilon = 1, seed 0. Every
+fit runs in a process of its own: over the files one after the other (`local`), on a
+`LocalCluster` of two processes with 2 GiB each (`cluster`), and on one that loses a worker by
+SIGKILL at the third reading of the first file (`killed`). CPU seconds are those of client and
+workers together, imports and start not counted; a killed worker takes its own with it.
+
+    python -m benchmarks.scale FOLDER cluster 200000
+
+runs one of them.
+"""
+
+import json
+import math
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.peak_memory import peak
+from benchmarks.report import Report
+from benchmarks.seeding import reproducible_noise
+from sktensor_dp import BudgetAccountant, PrivateSpectralLDA
+
+__all__ = ["run"]
+
+AT_ONCE, LENGTH, N_WORDS, N_TOPICS = 50_000, 10, 20_000, 20
+SIZES, KILLED_AT = (100_000, 400_000, 2_000_000), 400_000
+QUICK = (100_000, 200_000)
+MEMORY = 2**31
+
+
+class Files:
+    """Documents of files, one file after the other."""
+
+    def __init__(self, folder: Path, n: int) -> None:
+        self.paths = paths_of(folder, n)
+
+    def __iter__(self) -> Iterator[sp.csr_matrix]:
+        return map(sp.load_npz, self.paths)
+
+
+def paths_of(folder: Path, n: int) -> list[Path]:
+    return [folder / f"{number}.npz" for number in range(n // AT_ONCE)]
+
+
+def write_documents(folder: Path, n: int) -> None:
+    """Documents of one topic each, whose words follow Zipf's law over a tenth of all."""
+    rng = np.random.default_rng(0)
+    words = np.stack([rng.permutation(N_WORDS)[: N_WORDS // 10] for _ in range(N_TOPICS)])
+    law = np.cumsum(1 / np.arange(1, words.shape[1] + 1))
+    for path in paths_of(folder, n):
+        topics = rng.integers(N_TOPICS, size=AT_ONCE)
+        ranks = np.searchsorted(law, law[-1] * rng.random((AT_ONCE, LENGTH)))
+        columns = words[topics[:, None], ranks].ravel()
+        ends = np.arange(0, AT_ONCE * LENGTH + 1, LENGTH)
+        X = sp.csr_matrix((np.ones(columns.size), columns, ends), (AT_ONCE, N_WORDS))
+        X.sum_duplicates()
+        sp.save_npz(path, X, compressed=False)
+
+
+def read(path: Path, marker: Path | None) -> sp.csr_matrix:
+    """Documents of a file; with a marker, the third reading of the first kills its worker."""
+    if marker is not None and path.name == "0.npz":
+        with marker.with_suffix(".reads").open("a", encoding="ascii") as file:
+            file.write("x")
+            n_reads = file.tell()
+        if n_reads >= 3 and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    return sp.load_npz(path)
+
+
+def cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def fit(folder: Path, way: str, n: int) -> dict[str, Any]:
+    """Fit by one way; what it took and what it found."""
+    budget = BudgetAccountant(1.0, 1e-6)
+    model = PrivateSpectralLDA(N_TOPICS, epsilon=1.0, accountant=budget, random_state=0)
+    with reproducible_noise(0):
+        if way == "local":
+            cpu_before, before = cpu(), time.perf_counter()
+            model.fit_chunks(Files(folder, n), n_samples=n, n_features=N_WORDS)
+            took = {"cpu": cpu() - cpu_before, "wall": time.perf_counter() - before}
+        else:
+            took = fit_on_cluster(model, folder, way, n)
+    np.save(folder / f"{way}.npy", model.components_)
+    rounds = sum(row.uses for row in model.privacy_report_.rows)
+    return {**took, "client": peak(), "rounds": rounds, "spent": budget.total()[0]}
+
+
+def fit_on_cluster(model: PrivateSpectralLDA, folder: Path, way: str, n: int) -> dict[str, Any]:
+    import dask
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    marker = folder / "killed" if way == "killed" else None
+    load = dask.delayed(read)
+    blocks = [
+        da.from_delayed(load(path, marker), (AT_ONCE, N_WORDS), dtype=np.float64)
+        for path in paths_of(folder, n)
+    ]
+    X = da.concatenate(blocks)
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": MEMORY}
+    with LocalCluster(**options, dashboard_address=None) as cluster, Client(cluster) as client:
+        client.run(PrivateSpectralLDA)  # workers import the library
+        workers_before, cpu_before = client.run(cpu), cpu()
+        before = time.perf_counter()
+        model.fit(X)
+        wall = time.perf_counter() - before
+        used = [after - workers_before.get(at, 0.0) for at, after in client.run(cpu).items()]
+        largest = max(client.run(peak).values())
+        left = sum(map(len, client.run(_keys).values()))
+    return {"cpu": sum(used) + cpu() - cpu_before, "wall": wall, "worker": largest, "left": left}
+
+
+def _keys(dask_worker: Any) -> list[str]:
+    return [str(key) for key in dask_worker.data]
+
+
+def measured(folder: Path, way: str, n: int) -> dict[str, Any]:
+    """The same in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.scale", str(folder), way, str(n)]
+    root = Path(__file__).parent.parent
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
+    found: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
+    return found
+
+
+def run(report: Report) -> None:
+    """Print CPU, memory and agreement at each size, and judge the bars."""
+    sizes = QUICK if report.quick else SIZES
+    rows: list[list[Any]] = []
+    took: dict[tuple[str, int], dict[str, Any]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_documents(folder, max(sizes))
+        killed_at = QUICK[-1] if report.quick else KILLED_AT
+        for n in sizes:
+            for way in ("local", "cluster", *(("killed",) if n == killed_at else ())):
+                found = took[way, n] = measured(folder, way, n)
+                apart = np.abs(np.load(folder / f"{way}.npy") - np.load(folder / "local.npy"))
+                rows.append(
+                    [
+                        *(f"{n:,}", way, found["rounds"], found["cpu"], found["wall"]),
+                        *(found["client"] / 2**20, found.get("worker", 0) / 2**20),
+                        *(float(apart.max()), found["spent"]),
+                    ]
+                )
+                report.note(f"{n:,} {way}: {found['cpu']:.0f} CPU s, {found['wall']:.0f} s")
+    report.table(
+        "Documents of ten words, 20,000 words, 20 topics, epsilon = 1",
+        ["documents", "way", "rounds", "CPU s", "s", "client MiB", "worker MiB", "apart", "spent"],
+        rows,
+    )
+    most, least = max(sizes), min(sizes)
+    cluster, local = took["cluster", most], took["local", most]
+    report.bar("CPU of the cluster over that of local chunks", cluster["cpu"] / local["cpu"], 1.4)
+    report.bar("peak of the client, GiB", cluster["client"] / 2**30, 1.0)
+    report.bar("peak of a worker, GiB", cluster["worker"] / 2**30, 2.0)
+    slope = math.log(cluster["cpu"] / took["cluster", least]["cpu"]) / math.log(most / least)
+    report.bar("slope of CPU in documents", slope, 1.15)
+    spent = next(found["spent"] for (way, _), found in took.items() if way == "killed")
+    report.bar("epsilon spent by a fit that lost a worker", spent, 1.0 + 1e-9)
+
+
+if __name__ == "__main__":
+    print(json.dumps(fit(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))))

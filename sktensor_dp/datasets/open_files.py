@@ -1,0 +1,326 @@
+"""Texts and tables in files that are read a part at a time, as often as needed.
+
+Messages name files, lines, columns and types, and show nothing of what is in a file.
+"""
+
+import csv
+import gzip
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.datasets.texts import choose_column, kind_of
+from sktensor_dp.statistics.reading import read_each
+
+__all__ = ["OpenTable", "OpenTexts", "open_table", "open_texts"]
+
+NEEDS_PYARROW = "reading {kind} files in parts needs pyarrow: pip install pyarrow"
+# Cells of a text may be long; csv refuses those beyond its limit.
+LONGEST_CELL = 2**31 - 1
+
+
+class OpenTexts:
+    """Texts of a file, in lists of at most so many; each pass reads the file anew.
+
+    :class:`~sktensor_dp.PrivateCountVectorizer` takes it in the place of texts, with
+    ``n_samples``, and never has more than a list of them.
+    """
+
+    in_chunks = True
+
+    def __init__(self, path: Path, texts: Callable[[], Iterator[str]], chunk_size: int) -> None:
+        self.path, self.chunk_size, self._texts = path, chunk_size, texts
+
+    def __iter__(self) -> Iterator[list[str]]:
+        texts = read_each(_Again(self._texts), f"Reading {self.path.name!r}")
+        while chunk := list(islice(texts, self.chunk_size)):
+            yield chunk
+
+
+class OpenTable:
+    """Rows of numbers of a file, in arrays of at most so many; each pass reads it anew.
+
+    Attributes
+    ----------
+    columns : list of str
+        Names of the columns, in the order of the arrays'.
+    n_features : int
+        Their number.
+    """
+
+    def __init__(
+        self, path: Path, batches: Callable[[], Iterator[Any]], columns: list[str], size: int
+    ) -> None:
+        self.path, self.columns, self.chunk_size = path, columns, size
+        self.n_features = len(columns)
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        rows = lambda: map(self._as_array, self._batches())  # noqa: E731
+        for batch in read_each(_Again(rows), f"Reading {self.path.name!r}"):
+            for start in range(0, max(len(batch), 1), self.chunk_size):
+                yield batch[start : start + self.chunk_size]
+
+    def _as_array(self, batch: Any) -> NDArray[Any]:
+        if not batch.num_columns:
+            return np.zeros((batch.num_rows, 0))
+        found = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+        if any(column.dtype.kind not in "iufb" for column in found):
+            raise ValueError(
+                f"path: the columns of {self.path.name!r} must hold numbers; name those that do."
+            )
+        return np.column_stack(found)
+
+
+class _Again:
+    """What can be iterated over again and again."""
+
+    def __init__(self, start: Callable[[], Iterator[Any]]) -> None:
+        self._start = start
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._start()
+
+
+def open_texts(
+    path: str | Path,
+    column: str | None = None,
+    *,
+    chunk_size: int = 10_000,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+) -> OpenTexts:
+    r"""Open a collection of texts that need not fit into memory.
+
+    Parameters
+    ----------
+    path : str or Path
+        A folder of ``.txt`` files, or a ``.csv``, ``.tsv``, ``.jsonl`` or ``.parquet`` file,
+        as :func:`load_texts` reads them; text files may be followed by ``.gz``.
+    column : str, default=None
+        The column (or key) that holds the text. May be left out of a table with one.
+    chunk_size : int, default=10_000
+        How many texts are in memory at a time.
+    delimiter : str, default=None
+        Between the cells of a ``.csv`` (a comma) or ``.tsv`` (a tab); quotes are doubled
+        in quoted cells of the former, and plain characters in the latter.
+    encoding : str, default="utf-8"
+        Of text files.
+
+    Returns
+    -------
+    OpenTexts
+        Lists of texts, to be iterated over several times. Missing texts are empty ones.
+
+    Raises
+    ------
+    FileNotFoundError
+        If nothing is at `path`.
+    ImportError
+        If a Parquet file is given without pyarrow.
+    ValueError
+        If the kind of file or the column is not known, or `chunk_size` is no int >= 1. While
+        reading, if the file is malformed; no message shows what is in it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sktensor_dp.datasets import open_texts
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "reviews.csv")
+    ...     _ = path.write_text('stars,review\n5,"Fine,\nreally"\n1,\n4,Good\n')
+    ...     list(open_texts(path, "review", chunk_size=2))
+    [['Fine,\nreally', ''], ['Good']]
+    """
+    path = _existing(path, chunk_size)
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.suffix.lower() == ".txt")
+        if not files:
+            raise ValueError(f"path: the folder {path.name!r} holds no .txt file")
+        return OpenTexts(path, lambda: (_decoded(file, encoding) for file in files), chunk_size)
+    kind = kind_of(path)
+    if kind == ".parquet":
+        name = choose_column(path, column, "text", _parquet_names(path), "column")
+        return OpenTexts(path, lambda: _parquet_texts(path, name, chunk_size), chunk_size)
+    if kind == ".jsonl":
+        if column is None:
+            raise ValueError("column must be given: the key of an object that holds the text")
+        key = column
+        return OpenTexts(path, lambda: _jsonl_texts(path, key, encoding), chunk_size)
+    delimiter = delimiter or ("\t" if kind == ".tsv" else ",")
+    quoting = csv.QUOTE_MINIMAL if kind == ".csv" else csv.QUOTE_NONE
+    options = {"delimiter": delimiter, "quoting": quoting, "strict": True}
+    return OpenTexts(path, lambda: _cells(path, column, options, encoding), chunk_size)
+
+
+def open_table(
+    path: str | Path, columns: Sequence[str] | None = None, *, chunk_size: int = 50_000
+) -> OpenTable:
+    r"""Open a table of numbers that need not fit into memory.
+
+    Parameters
+    ----------
+    path : str or Path
+        A ``.parquet`` or ``.csv`` file; pyarrow reads it.
+    columns : sequence of str, default=None
+        Which columns, in this order; all of them by default.
+    chunk_size : int, default=50_000
+        How many rows an array has at most.
+
+    Returns
+    -------
+    OpenTable
+        Arrays of rows, to be iterated over several times: a source of chunks for
+        ``fit_chunks``.
+
+    Raises
+    ------
+    FileNotFoundError, ImportError, ValueError
+        As of :func:`open_texts`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sktensor_dp.datasets import open_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "counts.csv")
+    ...     _ = path.write_text("cats,dogs\n1,0\n2,5\n0,1\n")
+    ...     table = open_table(path, chunk_size=2)
+    ...     [chunk.tolist() for chunk in table]
+    [[[1, 0], [2, 5]], [[0, 1]]]
+    >>> table.columns
+    ['cats', 'dogs']
+    """
+    path = _existing(path, chunk_size)
+    kind = "" if path.is_dir() else path.suffix.lower()
+    if kind not in (".parquet", ".csv"):
+        raise ValueError(f"path: {path.name!r} must be a .parquet or .csv file")
+    known = _parquet_names(path) if kind == ".parquet" else _csv_names(path)
+    wanted = list(known if columns is None else columns)
+    for name in wanted:
+        choose_column(path, name, "numbers", known, "column")
+    if kind == ".parquet":
+        return OpenTable(
+            path, lambda: _parquet(path).iter_batches(chunk_size, columns=wanted), wanted,
+            chunk_size,
+        )  # fmt: skip
+    return OpenTable(path, lambda: _csv_batches(path, wanted), wanted, chunk_size)
+
+
+def _existing(path: str | Path, chunk_size: Any) -> Path:
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"path: nothing is at {str(path)!r}")
+    if not (isinstance(chunk_size, int) and not isinstance(chunk_size, bool) and chunk_size >= 1):
+        raise ValueError(f"chunk_size must be an int >= 1, got {chunk_size!r}")
+    return path
+
+
+def _lines(path: Path, encoding: str) -> Any:
+    packed = path.suffix.lower() == ".gz"
+    encoding = "utf-8-sig" if encoding == "utf-8" else encoding
+    # newline="": line breaks within quotes stay as they are.
+    if packed:
+        return gzip.open(path, "rt", encoding=encoding, newline="")
+    return path.open(encoding=encoding, newline="")
+
+
+def _decoded(path: Path, encoding: str) -> str:
+    with _lines(path, encoding) as file:
+        return str(file.read())
+
+
+def _jsonl_texts(path: Path, key: str, encoding: str) -> Iterator[str]:
+    with _lines(path, encoding) as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                row = None
+            if not isinstance(row, dict):
+                raise ValueError(f"path: line {number} of {path.name!r} is not a JSON object")
+            yield _as_text(path, row.get(key))
+
+
+def _cells(path: Path, column: str | None, options: dict[str, Any], encoding: str) -> Iterator[str]:
+    before = csv.field_size_limit(LONGEST_CELL)
+    try:
+        with _lines(path, encoding) as file:
+            rows = csv.reader(file, **options)
+            header = next(rows, [])
+            place = header.index(choose_column(path, column, "text", header, "column"))
+            for row in rows:
+                if not row and len(header) > 1:
+                    continue
+                if len(row) not in (len(header), 0):
+                    raise ValueError(
+                        f"path: the row that ends at line {rows.line_num} of {path.name!r} has "
+                        f"{len(row)} cells, the header has {len(header)}"
+                    )
+                yield row[place] if row else ""
+    finally:
+        csv.field_size_limit(before)
+
+
+def _parquet_texts(path: Path, name: str, chunk_size: int) -> Iterator[str]:
+    for batch in _parquet(path).iter_batches(chunk_size, columns=[name]):
+        for text in batch.column(0).to_pylist():
+            yield _as_text(path, text)
+
+
+def _as_text(path: Path, text: Any) -> str:
+    if text is None:
+        return ""
+    if not isinstance(text, str):
+        raise ValueError(
+            f"path: the column of {path.name!r} should hold text, it also holds "
+            f"{type(text).__name__}"
+        )
+    return text
+
+
+def _parquet(path: Path) -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError(NEEDS_PYARROW.format(kind=".parquet")) from None
+    return pyarrow.parquet.ParquetFile(path)
+
+
+def _parquet_names(path: Path) -> list[str]:
+    return [str(name) for name in _first(path, _parquet).schema_arrow.names]
+
+
+def _csv_names(path: Path) -> list[str]:
+    return [str(name) for name in _first(path, _csv_stream).schema.names]
+
+
+def _first(path: Path, open_file: Callable[[Path], Any]) -> Any:
+    """A file that was opened; errors of what opens it are told by their type."""
+    opened: Iterable[Any] = read_each(
+        _Again(lambda: iter([open_file(path)])), f"Opening {path.name!r}"
+    )
+    (found,) = opened
+    return found
+
+
+def _csv_stream(path: Path, columns: list[str] | None = None) -> Any:
+    try:
+        from pyarrow import csv as pyarrow_csv
+    except ImportError:
+        raise ImportError(NEEDS_PYARROW.format(kind=".csv")) from None
+    only = pyarrow_csv.ConvertOptions(include_columns=columns)
+    return pyarrow_csv.open_csv(path, convert_options=only)
+
+
+def _csv_batches(path: Path, columns: list[str]) -> Iterator[Any]:
+    return iter(_csv_stream(path, columns))

@@ -1,0 +1,206 @@
+"""Texts that Dask has not read yet: bags, series, arrays of one axis."""
+
+import copy
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sktensor_dp.estimator.lazy_tables import label_partitions, number_of_units, row_partitions
+from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
+from sktensor_dp.privacy.sources.partitions import ThreadedPartitions
+from sktensor_dp.statistics.partial_sums import PartialQuery
+from sktensor_dp.statistics.text import TextChunks, WordCounts
+from sktensor_dp.statistics.units import RowChoice, as_labels
+from sktensor_dp.text.documents import count_words, decode_documents, list_documents
+
+__all__ = ["LazyTexts", "is_read_later", "lazy_counts", "lazy_texts"]
+
+# Of a vectorizer, what no worker needs.
+STAYS = ("vocabulary_", "document_frequencies_", "threshold_", "privacy_report_", "stop_words_")
+
+
+def is_read_later(raw_documents: Any) -> bool:
+    """Whether texts are in a Dask collection, or in a file that is read in parts."""
+    return hasattr(raw_documents, "to_delayed") or getattr(raw_documents, "in_chunks", False)
+
+
+@dataclass(frozen=True, eq=False)
+class TextReader:
+    """How texts of a partition become words; of public parameters alone.
+
+    Attributes
+    ----------
+    vectorizer : object
+        Its options of texts, and nothing fitted.
+    grouped : bool
+        Whether partitions are pairs of texts and labels.
+    choice : tuple or None
+        How many texts of a group are read.
+    """
+
+    vectorizer: Any
+    grouped: bool = False
+    choice: RowChoice | None = None
+
+    def __call__(self, partition: Any) -> Iterator[WordCounts]:
+        """Chunks of units."""
+        yield from self.read(partition)
+
+    def read(self, partition: Any) -> TextChunks:
+        """All units of a partition."""
+        texts, groups = partition if self.grouped else (partition, None)
+        how = self.vectorizer
+        text_only = how.preprocessor is None and not callable(how.analyzer)
+        # Which item is wrong would tell how many texts lie before it.
+        documents = list_documents(
+            texts, how.input, text_only=text_only, private_number=True, least=0
+        )
+        if how.input != "content" or set(map(type, documents)) != {str}:
+            documents = decode_documents(documents, how.decode, how.encoding)
+        content = copy.copy(how)
+        content.input = "content"
+        labels = None if groups is None else as_labels(groups, len(documents))
+        analyze = content.build_analyzer()
+        return TextChunks(documents, analyze, groups=labels, choice=self.choice)
+
+
+@dataclass(frozen=True, eq=False)
+class LazyTexts:
+    """Texts that lie in partitions, and add up there.
+
+    Attributes
+    ----------
+    partitions : DaskPartitions or ThreadedPartitions
+        The data.
+    reader : TextReader
+        Makes words of a partition.
+    n_units : int
+        Number of documents, or of groups, as it was announced; 0 where it is private.
+    counted : bool
+        Whether it is private, and nothing is held against it.
+    """
+
+    partitions: DaskPartitions | ThreadedPartitions
+    reader: TextReader
+    n_units: int
+    counted: bool
+
+    apart = True
+
+    @property
+    def grouped(self) -> bool:
+        """Whether units are groups of texts."""
+        return self.partitions.grouped
+
+    def sum(self, query: Any) -> Any:
+        """Sum of contributions over all units."""
+        partial = self.partitions.sum(PartialQuery(query, self.reader))
+        value = partial.value()
+        if not self.counted and partial.n_units != self.n_units:
+            noun = "groups" if self.grouped else "documents"
+            raise ValueError(
+                f"The partitions have {partial.n_units} {noun} in all; n_samples is {self.n_units}."
+            )
+        return value
+
+
+def lazy_texts(
+    vectorizer: Any, raw_documents: Any, groups: Any, n_samples: Any, choice: RowChoice | None
+) -> LazyTexts:
+    """Check what is known of texts; nothing is computed."""
+    reader = TextReader(bare(vectorizer), groups is not None, choice)
+    if getattr(raw_documents, "in_chunks", False):
+        return _texts_of_file(vectorizer, raw_documents, groups, n_samples, reader)
+    if getattr(raw_documents, "ndim", 1) != 1:
+        raise ValueError(
+            "raw_documents must be a Dask bag, series or array of one axis; got a "
+            f"{type(raw_documents).__name__} with more of them. Pass the column of the texts."
+        )
+    shape = getattr(raw_documents, "shape", (math.nan,))
+    known = shape[0] if isinstance(shape[0], int) else math.nan
+    n_units = number_of_units(vectorizer, known, groups, n_samples, "documents")
+    parts = row_partitions(raw_documents)
+    if groups is None:
+        partitions = DaskPartitions(parts)
+    else:
+        labels = label_partitions(groups, raw_documents, len(parts))
+        partitions = DaskPartitions.shuffled(parts, labels)
+    return LazyTexts(partitions, reader, n_units or 0, n_units is None)
+
+
+def _texts_of_file(
+    vectorizer: Any, texts: Any, groups: Any, n_samples: Any, reader: TextReader
+) -> LazyTexts:
+    if groups is not None:
+        raise ValueError(
+            "groups cannot be given for texts that are read in parts; "
+            "load_texts_by_person reads them together."
+        )
+    n_units = number_of_units(vectorizer, math.nan, None, n_samples, "documents")
+    return LazyTexts(ThreadedPartitions(texts, 1), reader, n_units or 0, n_units is None)
+
+
+def bare(vectorizer: Any) -> Any:
+    """A vectorizer's parameters, without what was fitted or may not leave this process."""
+    options = copy.copy(vectorizer)
+    options.accountant = None
+    for name in STAYS:
+        vars(options).pop(name, None)
+    return options
+
+
+@dataclass(frozen=True, eq=False)
+class Counter:
+    """Counts of the words of a vocabulary in the texts of a partition."""
+
+    reader: TextReader
+    columns: dict[str, int]
+
+    def __call__(self, partition: Any) -> Any:
+        """Rows of counts, a sparse matrix."""
+        how = self.reader.vectorizer
+        words = self.reader.read(partition).documents
+        return count_words(words, self.columns, binary=how.binary, dtype=how.dtype)
+
+
+class CountedTexts:
+    """Counts of the words of texts that are read in parts, to be iterated over several times."""
+
+    def __init__(self, counter: Counter, texts: Any) -> None:
+        self._counter, self._texts = counter, texts
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._counter, iter(self._texts))
+
+
+def lazy_counts(vectorizer: Any, raw_documents: Any) -> Any:
+    """Dask array of counts, in sparse blocks whose numbers of rows are not known.
+
+    Of texts that are read in parts: the counts of each, read anew in each pass.
+    """
+    if getattr(raw_documents, "in_chunks", False):
+        return CountedTexts(
+            Counter(TextReader(bare(vectorizer)), vectorizer.vocabulary_), raw_documents
+        )
+    import dask
+    import dask.array as da
+    import scipy.sparse as sp
+
+    columns, dtype = vectorizer.vocabulary_, np.dtype(vectorizer.dtype)
+    counter = Counter(TextReader(bare(vectorizer)), columns)
+    # One object of the graph: it goes to a worker once, not with every partition.
+    counts = dask.delayed(counter, pure=False, traverse=False)
+    meta = sp.csr_matrix((0, len(columns)), dtype=dtype)
+    apply = dask.delayed(_counted, pure=False)
+    blocks = [
+        da.from_delayed(apply(counts, part), (math.nan, len(columns)), dtype=dtype, meta=meta)
+        for part in row_partitions(raw_documents)
+    ]
+    return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)
+
+
+def _counted(counter: Counter, part: Any) -> Any:
+    return counter(part)
