@@ -16,15 +16,10 @@ from sktensor_dp.statistics.text import TextChunks, WordCounts
 from sktensor_dp.statistics.units import RowChoice, as_labels
 from sktensor_dp.text.documents import count_words, decode_documents, list_documents
 
-__all__ = ["LazyTexts", "is_read_later", "lazy_counts", "lazy_texts"]
+__all__ = ["LazyTexts", "lazy_counts", "lazy_texts"]
 
 # Of a vectorizer, what no worker needs.
 STAYS = ("vocabulary_", "document_frequencies_", "threshold_", "privacy_report_", "stop_words_")
-
-
-def is_read_later(raw_documents: Any) -> bool:
-    """Whether texts are in a Dask collection, or in a file that is read in parts."""
-    return hasattr(raw_documents, "to_delayed") or getattr(raw_documents, "in_chunks", False)
 
 
 @dataclass(frozen=True, eq=False)

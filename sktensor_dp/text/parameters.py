@@ -31,7 +31,7 @@ from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics.text import TextChunks, WordCounts
 from sktensor_dp.text.documents import decode_documents, list_documents
-from sktensor_dp.text.lazy_documents import LazyTexts, is_read_later, lazy_texts
+from sktensor_dp.text.lazy_documents import LazyTexts, lazy_texts
 from sktensor_dp.text.plan import RELEASE, WordPlan, check_words, plan_words
 from sktensor_dp.text.worst_case import worst_texts
 
@@ -141,8 +141,8 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         """Plan what is released, and split the documents into words; not those that are lazy."""
         self._check_parameters()
         np.dtype(self.dtype)
-        choice = row_choice(self.max_rows_per_group)
-        if is_read_later(raw_documents):
+        if hasattr(raw_documents, "to_delayed") or hasattr(raw_documents, "in_chunks"):
+            choice = row_choice(self.max_rows_per_group)
             texts = lazy_texts(self, raw_documents, groups, n_samples, choice)
             return self._planned(texts), None
         content = copy.copy(self)
@@ -160,6 +160,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         # Strings are decoded by the analyzer, which leaves them as they are.
         if self.input != "content" or set(map(type, documents)) != {str}:
             documents = decode_documents(documents, self.decode, self.encoding)
+        choice = row_choice(self.max_rows_per_group)
         chunks = TextChunks(documents, analyze, groups=labels, choice=choice)
         return self._planned(chunks), chunks.documents
 

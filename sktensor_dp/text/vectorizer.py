@@ -11,7 +11,7 @@ from sktensor_dp.estimator.grouped_rows import check_arguments, with_number
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.text.documents import count_words
-from sktensor_dp.text.lazy_documents import is_read_later, lazy_counts
+from sktensor_dp.text.lazy_documents import lazy_counts
 from sktensor_dp.text.parameters import VocabularyParameters
 from sktensor_dp.text.plan import WordForecast, forecast_words
 from sktensor_dp.text.saved import SAVED_VOCABULARY
@@ -205,7 +205,7 @@ class PrivateCountVectorizer(VocabularyParameters):
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        lazy = is_read_later(raw_documents)
+        lazy = hasattr(raw_documents, "to_delayed") or hasattr(raw_documents, "in_chunks")
         check_arguments(self, unsupported if lazy else with_number(unsupported, n_samples))
         return self._live(self._planned_fit(raw_documents, groups, n_samples)[0])
 
@@ -239,7 +239,7 @@ class PrivateCountVectorizer(VocabularyParameters):
             Counts of each document, also where these come in groups: raw data, not
             protected by the fit.
         """
-        lazy = is_read_later(raw_documents)
+        lazy = hasattr(raw_documents, "to_delayed") or hasattr(raw_documents, "in_chunks")
         check_arguments(self, unsupported if lazy else with_number(unsupported, n_samples))
         planned, documents = self._planned_fit(raw_documents, groups, n_samples)
         with self._all_or_nothing():
@@ -250,7 +250,7 @@ class PrivateCountVectorizer(VocabularyParameters):
 
     def transform(self, raw_documents: Iterable[Any]) -> Any:
         """Count the words of the vocabulary, as scikit-learn does; the counts are raw data."""
-        if is_read_later(raw_documents):
+        if hasattr(raw_documents, "to_delayed") or hasattr(raw_documents, "in_chunks"):
             check_is_fitted(self, "vocabulary_")
             return lazy_counts(self, raw_documents)
         return call_foreign(partial(super().transform, raw_documents), "Counting words")
