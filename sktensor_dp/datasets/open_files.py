@@ -7,6 +7,7 @@ import csv
 import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from sktensor_dp.statistics.reading import read_each
 
 __all__ = ["OpenTable", "OpenTexts", "open_table", "open_texts"]
 
-NEEDS_PYARROW = "reading {kind} files in parts needs pyarrow: pip install pyarrow"
 # Cells of a text may be long; csv refuses those beyond its limit.
 LONGEST_CELL = 2**31 - 1
 
@@ -288,11 +288,15 @@ def _as_text(path: Path, text: Any) -> str:
     return text
 
 
+def _need_pyarrow(kind: str) -> None:
+    if find_spec("pyarrow") is None:
+        raise ImportError(f"reading {kind} files in parts needs pyarrow: pip install pyarrow")
+
+
 def _parquet(path: Path) -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise ImportError(NEEDS_PYARROW.format(kind=".parquet")) from None
+    _need_pyarrow(".parquet")
+    import pyarrow.parquet
+
     return pyarrow.parquet.ParquetFile(path)
 
 
@@ -314,10 +318,9 @@ def _first(path: Path, open_file: Callable[[Path], Any]) -> Any:
 
 
 def _csv_stream(path: Path, columns: list[str] | None = None) -> Any:
-    try:
-        from pyarrow import csv as pyarrow_csv
-    except ImportError:
-        raise ImportError(NEEDS_PYARROW.format(kind=".csv")) from None
+    _need_pyarrow(".csv")
+    from pyarrow import csv as pyarrow_csv
+
     only = pyarrow_csv.ConvertOptions(include_columns=columns)
     return pyarrow_csv.open_csv(path, convert_options=only)
 
