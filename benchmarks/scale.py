@@ -38,6 +38,13 @@ AT_ONCE, LENGTH, N_WORDS, N_TOPICS = 50_000, 10, 20_000, 20
 SIZES, KILLED_AT = (100_000, 400_000, 2_000_000), 400_000
 QUICK = (100_000, 200_000)
 MEMORY = 2**31
+# Idle processes of a cluster take 4 % of a core each, most of it to watch themselves; with
+# this 1 %.
+QUIET = {
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "500ms",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
+}
 
 
 class Files:
@@ -115,7 +122,7 @@ def fit_on_cluster(model: PrivateSpectralLDA, folder: Path, way: str, n: int) ->
     ]
     X = da.concatenate(blocks)
     options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": MEMORY}
-    with LocalCluster(**options, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(**options, dashboard_address=":0") as cluster, Client(cluster) as client:
         client.run(PrivateSpectralLDA)  # workers import the library
         workers_before, cpu_before = client.run(cpu), cpu()
         before = time.perf_counter()
@@ -135,7 +142,9 @@ def measured(folder: Path, way: str, n: int) -> dict[str, Any]:
     """The same in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.scale", str(folder), way, str(n)]
     root = Path(__file__).parent.parent
-    answer = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
+    answer = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=root, env={**os.environ, **QUIET}
+    )
     found: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
     return found
 

@@ -33,7 +33,7 @@ def client() -> Iterator[Client]:
     with (
         dask.config.set({"distributed.admin.low-level-log-length": 0}),
         LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="1GiB"
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit="1GiB"
         ) as cluster,
         Client(cluster) as client,
     ):
