@@ -21,17 +21,19 @@ TOPICS ?=
 OUTPUT ?=
 SHARES ?=
 FORECAST ?=
+TESTS ?=
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10
 MOVIELENS ?=
 PAGE_SHOTS ?= page-shots
 
-.PHONY: demo test test-slow bench papers page-shots docs docs-serve dist lint types clean help
+.PHONY: demo test test-slow bench papers page-shots docs docs-serve dist test-oldest test-newest lint types clean help
 
 help:
 	@echo "make demo [INPUT=texts.csv TEXT=column EPSILON=2 BUDGET=8 TOPICS=10 OUTPUT=folder]"
 	@echo "          [PERSON=column] [DELIMITER=';' QUOTING=none ENCODING=cp1252] [FORECAST=1] [SHARES=1]"
 	@echo "make papers [MOVIELENS=folder of ua.base and ua.test]"
 	@echo "make docs | docs-serve | dist"
+	@echo "make test-oldest | test-newest [TESTS=tests/tensor]"
 	@echo "make test | test-slow | bench | lint | types | clean"
 
 $(BIN)/python:
@@ -81,6 +83,24 @@ docs: $(VENV)/.docs
 
 docs-serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
+
+# The same tests with the lowest versions that the metadata allow, and with the newest
+# pre-releases of numpy, scipy and scikit-learn. TESTS= names a part of them.
+test-oldest: $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.5'
+	mkdir -p build
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --extra tests pyproject.toml -o build/oldest.txt
+	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(VENV)-oldest
+	$(BIN)/uv pip install --quiet --python $(VENV)-oldest -r build/oldest.txt
+	$(BIN)/uv pip install --quiet --python $(VENV)-oldest --no-deps -e .
+	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -q -n 2 $(TESTS)
+
+test-newest: $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.5'
+	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(VENV)-newest
+	$(BIN)/uv pip install --quiet --python $(VENV)-newest --upgrade --prerelease if-necessary-or-explicit \
+		'numpy>=2a0' 'scipy>=1.12a0' 'scikit-learn>=1.6a0' -e '.[tests]'
+	OPENBLAS_NUM_THREADS=1 $(VENV)-newest/bin/python -m pytest -q -n 2 $(TESTS)
 
 # Wheel and source distribution; the wheel is installed into an empty environment and tried there.
 dist: $(BIN)/python
