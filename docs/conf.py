@@ -50,6 +50,9 @@ copybutton_exclude = ".linenos, .gp, .go"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "gallery",
+    "subsection_order": [
+        f"../examples/gallery/{name}" for name in ("texts", "ratings", "measurements", "privacy")
+    ],
     "filename_pattern": r"plot_",
     "abort_on_example_error": True,
     "plot_gallery": True,
