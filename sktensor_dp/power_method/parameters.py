@@ -54,7 +54,7 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_topics.forecast import forecast_topics
 from sktensor_dp.spectral_topics.plan import TopicPlan, check_topics_fit, plan_topics
-from sktensor_dp.spectral_topics.recipe import TopicOptions
+from sktensor_dp.spectral_topics.released import TopicOptions
 from sktensor_dp.statistics.counts import CountChunks, as_counts
 from sktensor_dp.statistics.power_iterations import TensorChunk
 from sktensor_dp.statistics.reading import read_each

@@ -15,7 +15,8 @@ from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.privacy.curators.samples import NoisyThirdMoments, SampleCurator, TensorCurator
 from sktensor_dp.spectral_topics.plan import TopicPlan
-from sktensor_dp.spectral_topics.recipe import TopicOptions, fit_topics
+from sktensor_dp.spectral_topics.recipe import fit_topics
+from sktensor_dp.spectral_topics.released import TopicOptions
 from sktensor_dp.tensor.noisy_whitening import NULL_EIGENVALUE, noisy_whitener
 from sktensor_dp.tensor.online import OnlinePowerMethod
 from sktensor_dp.tensor.power_method import orthogonal_decomposition

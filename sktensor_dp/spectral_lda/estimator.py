@@ -36,9 +36,10 @@ class PrivateSpectralLDA(ReleasedTopics):
     delta : float, default=1e-6
         Privacy parameter in [0, 1); well below one over the number of documents.
         0 asks for pure differential privacy: Laplace and spherical Laplace noise.
-    doc_topic_prior : float or None, default=None
-        Dirichlet parameter of each topic's share in a document, from 0 to 1e10. None
-        means ``1 / n_components``; 0 means that every document has one topic.
+    doc_topic_prior : float, "auto" or None, default="auto"
+        Dirichlet parameter of each topic's share in a document, from 0 to 1e10. ``"auto"``
+        estimates it from what is released anyway; None means ``1 / n_components``; 0 means
+        that every document has one topic.
     perturbation : {"whitened_tensor", "moment_tensor"}, default="whitened_tensor"
         Where the third moment gets its noise: in the k-dimensional space that a
         released whitener spans, or in the space of words (AGN; with ``delta=0``
@@ -100,11 +101,14 @@ class PrivateSpectralLDA(ReleasedTopics):
         Leading eigenvalues of the released second moment, more than there are topics.
     noise_edge_ : float or None
         What noise alone may lift an eigenvalue to (:meth:`suggest_n_components`).
+    doc_topic_prior_ : float
+        Dirichlet parameter in use, on average over topics; 0: one topic per document.
     unigram_ : ndarray of shape (n_features,)
         Released word frequencies, denoised.
     n_components_ : int
         Number of topics fitted: fewer than asked for where the released second
-        moment shows no more above its noise.
+        moment shows no more above its noise, and one, the word frequencies, where topics
+        gain nothing over these.
     clip_norm_ : dict
         Limits in force, public or released.
     privacy_report_ : PrivacyReport
@@ -138,7 +142,8 @@ class PrivateSpectralLDA(ReleasedTopics):
     ``CountVectorizer`` counts as public, one from
     :class:`~sktensor_dp.PrivateCountVectorizer` is paid for there. *Releases*:
     ``norm_histogram``, ``word_frequencies``, ``pair_moments``,
-    ``whitened_triple_moments`` or ``triple_moments``, and ``expected_counts``, as
+    ``whitened_triple_moments`` or ``triple_moments``, ``expected_counts``, and
+    ``held_out_scores`` (what topics of a document's words say of its other words), as
     ``privacy_report_`` lists them. *Not covered*: running time; what ``transform``,
     ``score`` and ``perplexity`` say of the documents handed to them; several
     documents by one person without ``groups``; input that is not counts, for which
@@ -350,8 +355,8 @@ class PrivateSpectralLDA(ReleasedTopics):
         check_sizes(n_samples=n_samples, n_features=n_features)
         plan = self._plan(n_samples, n_features)
         return forecast_topics(
-            plan, n_samples, n_features, document_length, self._concentration(), self.delta == 0,
-            self.neighbours,
+            plan, n_samples, n_features, document_length, self._assumed_concentration(),
+            self.delta == 0, self.neighbours,
         )  # fmt: skip
 
     plan = former_name(forecast, "plan")

@@ -40,8 +40,9 @@ from sktensor_dp.spectral_lda.recipe import cautions_of_cap, learn, learn_batch
 from sktensor_dp.spectral_lda.stream import TopicStream
 from sktensor_dp.spectral_lda.worst_case import worst_documents
 from sktensor_dp.spectral_topics.plan import TopicPlan, check_topics_fit, plan_topics
-from sktensor_dp.spectral_topics.recipe import TopicOptions
+from sktensor_dp.spectral_topics.released import TopicOptions
 from sktensor_dp.statistics.counts import CountChunks, as_counts
+from sktensor_dp.topics.concentration import USUAL
 
 __all__ = ["LIMITS", "TopicParameters"]
 
@@ -65,7 +66,7 @@ class TopicParameters(PrivateEstimatorMixin):
     }
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
-        "doc_topic_prior": [Number(0, LARGEST_PRIOR), NONE],
+        "doc_topic_prior": [Number(0, LARGEST_PRIOR), NONE, OneOf("auto")],
         "perturbation": [OneOf("whitened_tensor", "moment_tensor")],
         "noise_geometry": [OneOf("isotropic", "histogram")],
         "n_refinements": [Number(0, math.inf, integer=True), OneOf("auto")],
@@ -82,7 +83,7 @@ class TopicParameters(PrivateEstimatorMixin):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        doc_topic_prior: float | None = None,
+        doc_topic_prior: float | str | None = "auto",
         perturbation: str = "whitened_tensor",
         noise_geometry: str = "isotropic",
         n_refinements: int | str = "auto",
@@ -194,13 +195,13 @@ class TopicParameters(PrivateEstimatorMixin):
         """Plan a step on a batch of so many units."""
         budget = batch_budget(self.epsilon, self.delta, stream.max_batches)
         plan = ReleasePlan.split(*budget, {"expected_counts": 1.0}).repeated(stream.max_batches)
-        options = self._options()
+        concentration = self._fitted_concentration()
         chunks = self._joined(chunks, self._plan(n_units, chunks.n_features))
         # Another accountant keeps another ledger, which knows nothing of the first batch.
         charge = self._payer() is not stream.accountant
         return PlannedFit(
             DocumentCurator, chunks, plan,
-            lambda curator: learn_batch(curator, stream, options, limits), columns_of(self),
+            lambda curator: learn_batch(curator, stream, concentration, limits), columns_of(self),
             {"limits": self._limits(), "pure": self.delta == 0, "charge": charge},
             earlier=self.privacy_report_,
         )  # fmt: skip
@@ -215,14 +216,28 @@ class TopicParameters(PrivateEstimatorMixin):
     def _options(self) -> TopicOptions:
         return TopicOptions(self._concentration(), self.noise_geometry, self.random_state)
 
-    def _concentration(self) -> float:
-        """Sum of the Dirichlet prior over topic shares."""
+    def _concentration(self) -> float | None:
+        """Sum of the Dirichlet prior over topic shares; None where it is to be estimated."""
+        if self.doc_topic_prior == "auto":
+            return None
         if self.doc_topic_prior is None:
             return 1.0
         prior = float(self.doc_topic_prior)
         if prior == 0:
             return 0.0
         return min(max(prior, LEAST_PRIOR) * float(self.n_components), LARGEST_CONCENTRATION)
+
+    def _assumed_concentration(self) -> float:
+        """What is assumed before there is data."""
+        asked = self._concentration()
+        return USUAL if asked is None else asked
+
+    def _fitted_concentration(self) -> float:
+        """The one in use; models that lack it were fitted with that of their parameters."""
+        prior = getattr(self, "doc_topic_prior_", None)
+        if prior is None:
+            return self._assumed_concentration()
+        return float(prior) * len(self.topic_prior_)  # type: ignore[attr-defined]
 
     def _limits(self) -> dict[str, float]:
         if self.clip_norm == "auto":

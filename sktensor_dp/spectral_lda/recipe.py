@@ -9,7 +9,8 @@ from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.spectral_lda.stream import TopicStream, continue_stream
 from sktensor_dp.spectral_topics.plan import TopicPlan
-from sktensor_dp.spectral_topics.recipe import FittedTopics, TopicOptions, fit_topics
+from sktensor_dp.spectral_topics.recipe import fit_topics
+from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 
 __all__ = ["cautions_of_cap", "learn", "learn_batch"]
 
@@ -22,7 +23,7 @@ def learn(
 ) -> Fitted:
     """Fit topics; `opened` makes the stream whose first batch this is."""
     found = fit_topics(curator, plan, options)
-    state = {**_attributes(found, options), "clip_norm_": dict(curator.limits)}
+    state = {**_attributes(found), "clip_norm_": dict(curator.limits)}
     if opened is not None:
         state["_stream"] = opened(found)
     return Fitted(state, _cautions_of_noise(found, plan))
@@ -31,21 +32,24 @@ def learn(
 def learn_batch(
     curator: DocumentCurator,
     stream: TopicStream,
-    options: TopicOptions,
+    concentration: float,
     limits: Mapping[str, float],
 ) -> Fitted:
     """Take one step on one more batch of a stream, clipped as the first one."""
-    after = continue_stream(curator, stream, options.concentration, limits["counts"])
-    return Fitted({**_attributes(after.fitted, options), "clip_norm_": limits, "_stream": after})
+    after = continue_stream(curator, stream, concentration, limits["counts"])
+    return Fitted({**_attributes(after.fitted), "clip_norm_": limits, "_stream": after})
 
 
-def _attributes(found: FittedTopics, options: TopicOptions) -> dict[str, Any]:
-    scale = options.concentration if options.concentration > 0 else 1.0
+def _attributes(found: FittedTopics) -> dict[str, Any]:
+    concentration = found.concentration
+    assert concentration is not None
+    scale = concentration if concentration > 0 else 1.0
     return {
         "components_": found.topics,
         "components_std_": found.topics_std,
         "topic_prior_": found.weights * scale,
         "topic_prior_std_": None if found.weights_std is None else found.weights_std * scale,
+        "doc_topic_prior_": concentration / len(found.topics),
         "coherence_": found.coherence,
         "spectrum_": found.spectrum,
         "noise_edge_": found.noise_edge,
@@ -68,11 +72,18 @@ def cautions_of_cap(plan: TopicPlan, asked: int, n_features: int) -> tuple[Warni
 
 
 def _cautions_of_noise(found: FittedTopics, plan: TopicPlan) -> tuple[Warning, ...]:
-    if found.n_resolved >= plan.n_components or math.isinf(plan.releases.epsilon):
+    words_alone = plan.asks_gains and len(found.topics) == 1
+    enough = found.n_resolved >= plan.n_components and not words_alone
+    if enough or math.isinf(plan.releases.epsilon):
         return ()
     fitted_count = f"{len(found.topics)} were fitted"
     if len(found.topics) > found.n_resolved:
         fitted_count += ", and what those beyond that number say may be noise"
+    if words_alone:
+        fitted_count = (
+            "what topics gain over word frequencies is lost in it, so that one topic was fitted, "
+            "the word frequencies, on which what was left of the budget was spent"
+        )
     return (
         NotEnoughDataWarning(
             f"Of {plan.n_components} topics asked for, the data shows {found.n_resolved} "

@@ -54,7 +54,7 @@ class ReleasedTopics(
         if hasattr(X, "to_delayed"):
             return lazy_rows(self, X, "transform", self.n_components_)
         counts = self._validated(X, reset=False)
-        single = self._concentration() == 0
+        single = self._fitted_concentration() == 0
         return proportions(counts, self.components_, self.topic_prior_, single)
 
     def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
@@ -92,7 +92,7 @@ class ReleasedTopics(
         if hasattr(X, "to_delayed"):
             return lazy_rows(self, X, "score_samples")
         counts = self._validated(X, reset=False)
-        single = self._concentration() == 0
+        single = self._fitted_concentration() == 0
         return log_likelihoods(counts, self.components_, self.topic_prior_, single)
 
     def perplexity(self, X: ArrayLike | sp.spmatrix) -> float:
@@ -154,7 +154,7 @@ class ReleasedTopics(
         tokens = float(second.sum())
         if tokens == 0:
             return 1.0
-        single = self._concentration() == 0
+        single = self._fitted_concentration() == 0
         shares = proportions(first, self.components_, self.topic_prior_, single)
         return math.exp(-completion_log_likelihood(second, shares, self.components_) / tokens)
 

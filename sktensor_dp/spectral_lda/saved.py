@@ -20,7 +20,7 @@ from sktensor_dp.model_files.saving import INPUT, SavedState
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS
 from sktensor_dp.spectral_lda.parameters import LIMITS
 from sktensor_dp.spectral_lda.stream import TopicStream
-from sktensor_dp.spectral_topics.recipe import FittedTopics
+from sktensor_dp.spectral_topics.released import FittedTopics
 
 __all__ = ["SAVED_TOPICS"]
 
@@ -41,7 +41,7 @@ FITTED_TOPICS = Record(
     FittedTopics,
     {
         "topics": TOPICS, "weights": WEIGHTS, "unigram": UNIGRAM, "unigram_sigma": Real(0),
-        "n_resolved": Integer(), **SHOWN,
+        "n_resolved": Integer(), "concentration": Optional(Real(0)), **SHOWN,
     },
 )  # fmt: skip
 # Released sums of a stream; the ledger that was charged stays where it is.
@@ -82,6 +82,7 @@ def _check_limits(limits: Iterable[float], stream: Any) -> None:
 SAVED_TOPICS = SavedState(
     {
         **INPUT, "components_": TOPICS, "topic_prior_": WEIGHTS, "unigram_": UNIGRAM,
+        "doc_topic_prior_": Optional(Real(0)),
         "n_components_": Integer(1, letter="k"), "clip_norm_": CLIP_NORM,
         "_stream": Optional(STREAM), "components_std_": SHOWN["topics_std"],
         "topic_prior_std_": SHOWN["weights_std"], "coherence_": SHOWN["coherence"],

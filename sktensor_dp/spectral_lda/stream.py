@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.documents import DocumentCurator
-from sktensor_dp.spectral_topics.recipe import MIX_FINAL, FittedTopics, expected_counts, smoothed
+from sktensor_dp.spectral_topics.refinement import MIX_FINAL, expected_counts, smoothed
+from sktensor_dp.spectral_topics.released import FittedTopics
 from sktensor_dp.topics.denoise import denoise_topics
 from sktensor_dp.topics.uncertainty import std_of_refined
 
@@ -91,6 +92,7 @@ def continue_stream(
     updated = replace(
         fitted, topics=smoothed(topics, unigram, MIX_FINAL), weights=weights, unigram=unigram,
         topics_std=topics_std, weights_std=weights_std, coherence=None,
+        concentration=concentration,
     )  # fmt: skip
     return replace(
         state,

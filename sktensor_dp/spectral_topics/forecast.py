@@ -14,6 +14,7 @@ from sktensor_dp.statistics.moments import (
     WordFrequencies,
 )
 from sktensor_dp.statistics.norms import NonNegative
+from sktensor_dp.topics.concentration import USUAL
 
 __all__ = ["TopicForecast", "forecast_topics"]
 
@@ -43,13 +44,21 @@ class TopicForecast(Forecast):
         EM steps the fit would make.
     n_words : int
         Words whose pairs would be released.
+    concentration : float
+        Of topics in documents, as it is assumed here: the sum of the Dirichlet parameters.
     """
 
     n_refinements: int
     n_words: int
+    concentration: float = USUAL
 
     unit = "documents"
     enough_for = "topics that share few words"
+
+    def __str__(self) -> str:
+        mixed = f"mix topics with a concentration of {self.concentration:g}"
+        assumed = mixed if self.concentration > 0 else "have one topic each"
+        return f"{super().__str__()}\nDocuments are assumed to {assumed}."
 
 
 def forecast_topics(
@@ -86,7 +95,7 @@ def forecast_topics(
     needed = n_samples / pairs.ratio if pairs.noise > 0 else k
     return TopicForecast(
         tuple(rows), n_samples, math.ceil(max(needed, k)), k, plan.n_refinements, plan.n_words,
-        count_sigma=count_sigma,
+        concentration, count_sigma=count_sigma,
     )  # fmt: skip
 
 

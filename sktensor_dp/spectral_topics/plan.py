@@ -8,7 +8,7 @@ from sktensor_dp.estimator.parameters import check_memory
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import ReleasePlan
 
-__all__ = ["TopicPlan", "check_topics_fit", "effective_documents", "plan_topics"]
+__all__ = ["N_GAINS", "TopicPlan", "check_topics_fit", "effective_documents", "plan_topics"]
 
 # Up to here all moments can be fitted jointly (a d x d problem), with clips so rare
 # that they do not bias. It pays once documents outweigh the noise by this many times
@@ -23,6 +23,9 @@ WORDS_DIVISOR = 12.0
 # The third moment resolves k topics from about n mu = this times k^2. Below it the
 # unigram itself is noisy, and gets twice what the third moment would have.
 TRIPLES_FROM = 50.0
+# There so much of the budget goes from pairs to word frequencies too, to which all topics are
+# shrunk, and which are all that is left where topics gain nothing.
+FROM_PAIRS = 0.1
 # Groups become one document each below so many effective ones for each topic: pairs and triples
 # of a group's documents taken together are more, and less to the point. On 2700 synthetic persons
 # with 20 documents of 15 words the two are equally good at about this number.
@@ -40,6 +43,9 @@ SHARES = {
 }
 # What refinements take when they are made beside a full set of moments.
 REFINEMENT_SHARE = 0.53
+# What asking takes whether topics pay: once before the EM steps, and after them at three
+# concentrations. One number for each, so that little of the budget is enough.
+GAIN_SHARE, N_GAINS = 0.02, 4
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,9 @@ class TopicPlan:
         What becomes of the documents of a group.
     releases : ReleasePlan
         The budget.
+    asks_gains : bool
+        Whether it is asked what topics gain over word frequencies, which take the budget of the
+        EM steps where topics gain nothing.
     """
 
     n_components: int
@@ -78,6 +87,7 @@ class TopicPlan:
     clip_quantile: float
     group_rows: str
     releases: ReleasePlan
+    asks_gains: bool = False
 
     # The third moment is clipped last and rarely: clipping it alone breaks the
     # identities that the common weight keeps.
@@ -125,7 +135,14 @@ def plan_topics(
     with_triples = with_triples or n_effective >= TRIPLES_FROM * n_components**2
     if not with_triples:
         shares["word_frequencies"] += 2 * shares.pop("triples")
+        shares["word_frequencies"] += FROM_PAIRS
+        shares["pairs"] -= FROM_PAIRS
     shares = _with_refinements(shares, n_refinements, whole=small or moment)
+    asks_gains = n_refinements > 0 and n_components > 1 and math.isfinite(n_effective)
+    asks_gains = asks_gains and not (small or moment)
+    if asks_gains:
+        shares = {name: share * (1 - GAIN_SHARE) for name, share in shares.items()}
+        shares["held_out_scores"] = GAIN_SHARE
     n_words = _n_words(n_effective, shares["pairs"], n_features, n_components, small)
     if n_refinements > 0 and math.isfinite(n_effective):
         n_words = min(n_words, MAX_WORDS)
@@ -142,6 +159,7 @@ def plan_topics(
         releases=_release_plan(
             epsilon, delta, shares, triples, n_refinements, limits, with_triples
         ),
+        asks_gains=asks_gains,
     )
 
 
@@ -203,4 +221,6 @@ def _release_plan(
     if n_histograms == 0:
         shares.pop("norm_histogram")
     uses = {"norm_histogram": n_histograms, "expected_counts": n_refinements}
+    if "held_out_scores" in shares:
+        uses["held_out_scores"] = N_GAINS
     return ReleasePlan.split(epsilon, delta, shares, uses)

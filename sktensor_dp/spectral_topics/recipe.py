@@ -16,20 +16,17 @@ from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.spectral_topics.pairs import WhitenedPairs, seen_in
 from sktensor_dp.spectral_topics.plan import TopicPlan
+from sktensor_dp.spectral_topics.refinement import MIX_FINAL, Refinement, smoothed
+from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 from sktensor_dp.tensor.noisy_whitening import NoisyWhitener, noisy_whitener
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear
-from sktensor_dp.topics.denoise import denoise_frequencies, denoise_topics
+from sktensor_dp.topics.concentration import USUAL, PairEvidence
+from sktensor_dp.topics.denoise import denoise_frequencies
 from sktensor_dp.topics.moment_matching import ReleasedMoments, match_moments
 from sktensor_dp.topics.moments import PriorCorrection, topics_from_components
 from sktensor_dp.topics.rotation import varimax
-from sktensor_dp.topics.uncertainty import (
-    Steps,
-    std_of_decomposed,
-    std_of_matched,
-    std_of_refined,
-    typical_length,
-)
+from sktensor_dp.topics.uncertainty import std_of_decomposed, std_of_matched
 
 __all__ = ["FittedTopics", "TopicOptions", "fit_topics"]
 
@@ -37,73 +34,9 @@ Floats = NDArray[np.float64]
 
 # Of the released frequencies in the start of EM, so that no word is ruled out:
 # little where topics come from the third moment, more where they are a guess.
-MIX_TRIPLES, MIX_ROTATION, MIX_FINAL = 0.01, 0.1, 1e-4
-# Memory of the running mean of expected counts: each step counts at least this.
-LEAST_STEP = 0.3
+MIX_TRIPLES, MIX_ROTATION = 0.01, 0.1
 # Geometry of the pair masses for isotropic noise, and for the histogram.
 DIAGONAL_WEIGHTS = {"isotropic": np.sqrt(2.0), "histogram": 1.0}
-
-
-@dataclass(frozen=True, eq=False)
-class FittedTopics:
-    """What a fit learned, all of it post-processing of releases.
-
-    Attributes
-    ----------
-    topics : ndarray of shape (k, n_features)
-        Rows are distributions.
-    weights : ndarray of shape (k,)
-        Share of each topic.
-    unigram : ndarray of shape (n_features,)
-        Denoised word frequencies.
-    unigram_sigma : float
-        Noise of the released ones.
-    n_resolved : int
-        Eigenvalues of the second moment above its noise.
-    topics_std, weights_std : ndarray of shape (k, n_features) and (k,), or None
-        How far noise may have moved them, as standard deviations; None in files of before.
-    coherence : ndarray of shape (k,) or None
-        Of the leading words of each topic, by the released second moment; None where
-        it is not of these topics.
-    spectrum : ndarray of shape (m,) or None
-        Leading eigenvalues of the released second moment, corrected for the prior.
-    noise_edge : float or None
-        What noise alone may lift one to.
-    """
-
-    topics: Floats
-    weights: Floats
-    unigram: Floats
-    unigram_sigma: float
-    n_resolved: int
-    topics_std: Floats | None = None
-    weights_std: Floats | None = None
-    coherence: Floats | None = None
-    spectrum: Floats | None = None
-    noise_edge: float | None = None
-
-
-@dataclass(frozen=True)
-class TopicOptions:
-    """What a fit is told beside its plan.
-
-    Attributes
-    ----------
-    concentration : float
-        Sum of the Dirichlet prior; 0 for one topic per document.
-    geometry : {"isotropic", "histogram"}
-        Of the noise of ``moment_tensor``.
-    random_state : int, RandomState or None
-        For restarts after release.
-    n_restarts, max_iter : int
-        Of the decomposition.
-    """
-
-    concentration: float
-    geometry: str
-    random_state: Any
-    n_restarts: int = 10
-    max_iter: int = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,13 +61,14 @@ class _SpectralFit:
         self._in_word_space = plan.triples == "triple_moments"
 
     def run(self) -> FittedTopics:
-        found, count_clip, frequencies, pairs = self._start()
-        concentration, n_steps = self._options.concentration, self._plan.n_refinements
-        if n_steps > 0:
-            found = _refined(self._curator, found, frequencies, count_clip, concentration, n_steps)
+        found, evidence, count_clip, frequencies, pairs = self._start()
+        if self._plan.n_refinements > 0:
+            steps = Refinement(self._curator, frequencies, count_clip, evidence, self._options)
+            asks = self._plan.asks_gains
+            found = steps.run(found, self._plan.n_refinements, asks_gains=asks)
         return replace(found, **seen_in(pairs, found.topics))
 
-    def _start(self) -> tuple[FittedTopics, Any, Noisy, WhitenedPairs]:
+    def _start(self) -> tuple[FittedTopics, PairEvidence, Any, Noisy, WhitenedPairs]:
         plan, curator = self._plan, self._curator
         count_clip = curator.count_clip(plan.clip_quantile)
         clips = [count_clip]
@@ -147,13 +81,23 @@ class _SpectralFit:
         unigram = _normalised(unigram)
         pairs = self._pairs(frequencies, unigram, total, clips)
         found = self._topics(pairs, frequencies)
-        topics = self._on_all_words(found.topics, pairs.words, unigram)
         std = _std_on_all_words(found.topics_std, pairs.words, unigram, frequencies.sigma)
-        resolved = pairs.white.n_resolved
+        topics = self._on_all_words(found.topics, pairs.words, unigram)
+        evidence = PairEvidence(
+            pairs.words, pairs.correction.frequencies, pairs.correction.variance,
+            lambda V: pairs.released.product(V) / pairs.total, pairs.released.sigma / pairs.total,
+        )  # fmt: skip
+        concentration = self._options.concentration
+        if concentration is None:
+            # What topics make of the moment they were read off says little of the documents.
+            concentration = USUAL
+            if self._plan.n_refinements == 0 and not self._plan.match_moments:
+                concentration = evidence.concentration(topics, found.weights)
         fitted = FittedTopics(
-            topics, found.weights, unigram, frequencies.sigma, resolved, std, found.weights_std
-        )
-        return fitted, count_clip, frequencies, pairs
+            topics, found.weights, unigram, frequencies.sigma, pairs.white.n_resolved, std,
+            found.weights_std, concentration=concentration,
+        )  # fmt: skip
+        return fitted, evidence, count_clip, frequencies, pairs
 
     def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: Any) -> Any:
         if self._curator.pure:
@@ -182,7 +126,8 @@ class _SpectralFit:
             # The documents' weights differ from those of the frequencies.
             assert released.matrix is not None
             total = max(float(released.matrix.sum()), 1e-12) / float(own.sum()) ** 2
-        correction = PriorCorrection(self._options.concentration, own, sigma)
+        assumed = self._options.concentration
+        correction = PriorCorrection(USUAL if assumed is None else assumed, own, sigma)
         scale = correction.pair_scale / total
         if released.matrix is not None:
             corrected: Any = correction.pair_matrix(released.matrix / total)
@@ -288,50 +233,6 @@ class _SpectralFit:
         if self._plan.n_refinements > 0:
             mix = MIX_ROTATION if self._plan.triples is None else MIX_TRIPLES
         return smoothed(topics, unigram, mix)
-
-
-def _refined(
-    curator: DocumentCurator,
-    start: FittedTopics,
-    frequencies: Noisy,
-    count_clip: Any,
-    concentration: float,
-    n_steps: int,
-) -> FittedTopics:
-    """EM steps on released expected counts, shrunk towards the unigram."""
-    topics, weights, unigram = start.topics, start.weights, start.unigram
-    mean, variance, rates = np.zeros_like(topics), 0.0, []
-    for step in range(n_steps):
-        noisy = expected_counts(curator, topics, weights, concentration, count_clip)
-        # The mean over steps lowers the noise while topics still move.
-        rate = 1.0 if noisy.sigma == 0 else max(LEAST_STEP, 1 / (step + 1))
-        rates.append(rate)
-        mean = (1 - rate) * mean + rate * noisy.value
-        variance = (1 - rate) ** 2 * variance + (rate * noisy.sigma) ** 2
-        topics, unigram, weights = denoise_topics(
-            mean, variance**0.5, frequencies.value, frequencies.sigma
-        )
-        topics = smoothed(topics, unigram, MIX_FINAL)
-    length = typical_length(count_clip.limit, topics, weights, count_clip.norm.order)
-    steps = Steps(start.topics, tuple(rates), concentration, length)
-    std = std_of_refined(mean, variance**0.5, unigram, weights, steps)
-    return FittedTopics(topics, weights, unigram, frequencies.sigma, start.n_resolved, *std)
-
-
-def expected_counts(
-    curator: DocumentCurator, topics: Floats, weights: Floats, concentration: float, clip: Any
-) -> Noisy:
-    """Ask for the expected counts of an EM step, under an even Dirichlet prior or one topic."""
-    if concentration == 0:
-        return curator.expected_counts(topics, weights, True, clip)
-    prior = np.full(len(topics), concentration / len(topics))
-    return curator.expected_counts(topics, prior, False, clip)
-
-
-def smoothed(topics: Floats, unigram: Floats, share: float) -> Floats:
-    """Mix topics with the unigram, itself mixed with a hundredth of the uniform."""
-    background = 0.99 * unigram + 0.01 / unigram.size
-    return (1 - share) * topics + share * background
 
 
 def _volume(transform: Floats) -> float:

@@ -122,4 +122,14 @@ def denoise_topics(
     sums = topics.sum(axis=1, keepdims=True)
     # A topic that no document uses is as good as the unigram.
     topics = np.where(sums > 1e-12 * total, topics / np.maximum(sums, 1e-300), base)
+    if sigma > 0:
+        topics, weights = _with_marginal(topics, weights, base)
     return topics, base, weights
+
+
+def _with_marginal(topics: Floats, weights: Floats, base: Floats) -> tuple[Floats, Floats]:
+    """Rescale words so that the topics mix to frequencies that are known better than they are."""
+    joint = weights[:, None] * topics
+    joint *= base / np.maximum(joint.sum(axis=0), 1e-300)
+    weights = np.maximum(joint.sum(axis=1), 1e-300)
+    return joint / weights[:, None], weights / weights.sum()

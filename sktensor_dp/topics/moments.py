@@ -56,23 +56,23 @@ class PriorCorrection:
         self._b = concentration / (concentration + 2)
         self._c = 2 * concentration**2 / ((concentration + 1) * (concentration + 2))
         self.frequencies = frequencies
-        self._variance = sigma**2
+        self.variance = sigma**2
         # What debiasing adds to the eigenvalues of M2 away from the frequencies.
-        self.pair_shift = self.pair_scale * self._a * self._variance
+        self.pair_shift = self.pair_scale * self._a * self.variance
 
     def pairs(self, product: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
         """Products with the corrected M2, given products with the released E2."""
 
         def corrected(V: Floats) -> Floats:
             outer = np.multiply.outer(self.frequencies, self.frequencies @ V)
-            return self.pair_scale * (product(V) - self._a * (outer - self._variance * V))
+            return self.pair_scale * (product(V) - self._a * (outer - self.variance * V))
 
         return corrected
 
     def pair_matrix(self, pairs: Floats) -> Floats:
         """Corrected M2, given the released E2 as a matrix."""
         corrected = pairs - self._a * np.outer(self.frequencies, self.frequencies)
-        corrected[np.diag_indices_from(corrected)] += self._a * self._variance
+        corrected[np.diag_indices_from(corrected)] += self._a * self.variance
         corrected *= self.pair_scale
         return corrected
 
@@ -80,7 +80,7 @@ class PriorCorrection:
         """Corrected M3 in a basis B, from the released E3(B, B, B) and B' E2 B."""
         mean = basis.T @ self.frequencies
         cubed = np.einsum("a,b,c->abc", mean, mean, mean)
-        cubed -= self._variance * symmetric_product(basis.T @ basis, mean)
+        cubed -= self.variance * symmetric_product(basis.T @ basis, mean)
         corrected = projected - self._b * symmetric_product(pairs, mean) + self._c * cubed
         return self.triple_scale * corrected
 

@@ -185,7 +185,7 @@ WRONG_PARAMETERS = [
     *[("epsilon", value) for value in (0, -1.0, float("nan"), "1", None, True)],
     *[("delta", value) for value in (1, 1.5, -1e-9, float("nan"), "0", None)],
     *[("n_components", value) for value in (0, -3, 1.5, True, "2", None)],
-    *[("doc_topic_prior", value) for value in (-0.1, float("nan"), INF, "auto", 1.1e10)],
+    *[("doc_topic_prior", value) for value in (-0.1, float("nan"), INF, "all", 1.1e10)],
     # Infinite in single precision, the least of those; then those of which squares overflow.
     *[("doc_topic_prior", value) for value in (3.4e38, 1e39, 1e300, 10**300, 10**400)],
     *[("perturbation", value) for value in ("whitener", None, 0)],

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import DataCurator, Noisy
+from sktensor_dp.statistics.completion_gains import gains_of
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.moments import (
     NormHistogram,
@@ -173,6 +174,10 @@ class DocumentCurator(DataCurator):
         n_iter = EXACT_MEAN_FIELD if self._noiseless and last else MEAN_FIELD
         query = ExpectedCounts(topics, prior, single, clip.limit, clip.norm.order, n_iter)
         return self.noisy("expected_counts", query)
+
+    def completion_gain(self, topics: Floats, weights: Floats, concentration: float) -> Noisy:
+        """What topics gain over word frequencies on half of the words of a document."""
+        return self.noisy("held_out_scores", gains_of(topics, weights, concentration))
 
     def _clip(
         self,

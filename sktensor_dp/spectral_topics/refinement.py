@@ -1,0 +1,150 @@
+"""EM steps of topics, each on a release of expected counts."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.privacy.curator import Noisy
+from sktensor_dp.privacy.curators.documents import DocumentCurator
+from sktensor_dp.spectral_topics.plan import N_GAINS
+from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
+from sktensor_dp.statistics.norms import Clip, CountNorm
+from sktensor_dp.topics.concentration import USUAL, PairEvidence
+from sktensor_dp.topics.denoise import denoise_frequencies, denoise_topics
+from sktensor_dp.topics.uncertainty import Steps, std_of_refined, typical_length
+
+__all__ = ["MIX_FINAL", "Refinement", "expected_counts", "smoothed"]
+
+Floats = NDArray[np.float64]
+
+# Of the word frequencies in topics, so that no word is ruled out.
+MIX_FINAL = 1e-4
+# Memory of the running mean of expected counts: each step counts at least this.
+LEAST_STEP = 0.3
+# By how many deviations of its noise the gain of the first topics has to be above 0, before the
+# rest of the budget goes to topics.
+MARGIN = 2.0
+# The other concentration that is tried: hardly any word of a short document then decides on all
+# the others, so that weak topics do no harm.
+WIDE = 8.0
+
+
+class Refinement:
+    """EM steps on released expected counts, shrunk towards the unigram."""
+
+    def __init__(
+        self,
+        curator: DocumentCurator,
+        frequencies: Noisy,
+        count_clip: Clip,
+        evidence: PairEvidence,
+        options: TopicOptions,
+    ) -> None:
+        self._curator, self._frequencies = curator, frequencies
+        self._clip, self._evidence, self._options = count_clip, evidence, options
+
+    def run(self, start: FittedTopics, n_steps: int, *, asks_gains: bool) -> FittedTopics:
+        """Make so many steps, each of which is a release of the plan."""
+        if asks_gains:
+            gain = self._gain(start, start.concentration)
+            if gain.value[0] < MARGIN * gain.sigma:
+                # In doubt, what would be asked after the EM steps is asked before them.
+                again = [self._gain(start, start.concentration) for _ in range(N_GAINS - 1)]
+                mean = np.mean([asked.value[0] for asked in (gain, *again)])
+                if mean < MARGIN * gain.sigma / N_GAINS**0.5:
+                    return self._words_alone(start, n_steps)
+                return self._steps(start, n_steps)
+        fitted = self._steps(start, n_steps)
+        if asks_gains:
+            return self._better(fitted)
+        return fitted
+
+    def _steps(self, start: FittedTopics, n_steps: int) -> FittedTopics:
+        fitted, frequencies = start, self._frequencies
+        mean, variance, rates = np.zeros_like(start.topics), 0.0, []
+        for step in range(n_steps):
+            noisy = self._counts(fitted)
+            # The mean over steps lowers the noise while topics still move.
+            rate = 1.0 if noisy.sigma == 0 else max(LEAST_STEP, 1 / (step + 1))
+            rates.append(rate)
+            mean = (1 - rate) * mean + rate * noisy.value
+            variance = (1 - rate) ** 2 * variance + (rate * noisy.sigma) ** 2
+            topics, unigram, weights = denoise_topics(
+                mean, variance**0.5, frequencies.value, frequencies.sigma
+            )
+            topics = smoothed(topics, unigram, MIX_FINAL)
+            concentration = fitted.concentration
+            if self._options.concentration is None:
+                concentration = self._evidence.concentration(topics, weights)
+            fitted = replace(
+                start, topics=topics, weights=weights, unigram=unigram, concentration=concentration
+            )
+        assert fitted.concentration is not None
+        assert isinstance(self._clip.norm, CountNorm)
+        topics, weights = fitted.topics, fitted.weights
+        length = typical_length(self._clip.limit, topics, weights, self._clip.norm.order)
+        steps = Steps(start.topics, tuple(rates), fitted.concentration, length)
+        std = std_of_refined(mean, variance**0.5, fitted.unigram, weights, steps)
+        return replace(fitted, topics_std=std[0], weights_std=std[1])
+
+    def _words_alone(self, start: FittedTopics, n_steps: int) -> FittedTopics:
+        """One topic: the word frequencies, on which all that is left of the budget is spent."""
+        fitted = replace(start, topics=start.unigram[None], weights=np.ones(1))
+        steps = [self._counts(fitted) for _ in range(n_steps)]
+        value = np.mean([noisy.value[0] for noisy in steps], axis=0)
+        sigma = float(np.sqrt(np.mean([noisy.sigma**2 for noisy in steps]) / n_steps))
+        total = max(float(value.sum()), 1e-9)
+        value, sigma, first = value / total, sigma / total, self._frequencies
+        own = first.sigma**2 / (sigma**2 + first.sigma**2)
+        unigram = denoise_frequencies(own * value + (1 - own) * first.value, own**0.5 * sigma)
+        unigram = smoothed(unigram / unigram.sum(), unigram / unigram.sum(), MIX_FINAL)
+        std = np.full((1, unigram.size), own**0.5 * sigma)
+        return replace(
+            fitted, topics=unigram[None], unigram=unigram, topics_std=std, weights_std=np.zeros(1)
+        )
+
+    def _better(self, fitted: FittedTopics) -> FittedTopics:
+        """The same at the concentration that completes documents best; words, if none does."""
+        tried = [fitted.concentration] * (N_GAINS - 1)
+        if self._options.concentration is None:
+            tried[1:] = [USUAL, WIDE]
+        gains = [float(self._gain(fitted, concentration).value[0]) for concentration in tried]
+        if self._options.concentration is not None:
+            gains = [float(np.mean(gains))]
+        best = int(np.argmax(gains))
+        if gains[best] < 0:
+            unigram = fitted.weights @ fitted.topics
+            std = np.full((1, unigram.size), fitted.unigram_sigma)
+            return replace(
+                fitted, topics=unigram[None], weights=np.ones(1), topics_std=std,
+                weights_std=np.zeros(1),
+            )  # fmt: skip
+        return replace(fitted, concentration=tried[best])
+
+    def _gain(self, fitted: FittedTopics, concentration: float | None) -> Noisy:
+        assert concentration is not None
+        return self._curator.completion_gain(fitted.topics, fitted.weights, concentration)
+
+    def _counts(self, fitted: FittedTopics) -> Noisy:
+        assert fitted.concentration is not None
+        return expected_counts(
+            self._curator, fitted.topics, fitted.weights, fitted.concentration, self._clip
+        )
+
+
+def expected_counts(
+    curator: DocumentCurator, topics: Floats, weights: Floats, concentration: float, clip: Any
+) -> Noisy:
+    """Ask for the expected counts of an EM step, under an even Dirichlet prior or one topic."""
+    if concentration == 0:
+        return curator.expected_counts(topics, weights, True, clip)
+    prior = np.full(len(topics), concentration / len(topics))
+    return curator.expected_counts(topics, prior, False, clip)
+
+
+def smoothed(topics: Floats, unigram: Floats, share: float) -> Floats:
+    """Mix topics with the unigram, itself mixed with a hundredth of the uniform."""
+    background = 0.99 * unigram + 0.01 / unigram.size
+    return (1 - share) * topics + share * background

@@ -1,0 +1,101 @@
+"""What topics of a document's words say of its other words, document by document."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sktensor_dp.statistics.counts import CountChunk
+from sktensor_dp.statistics.expected_counts import LARGEST_SHARE
+from sktensor_dp.statistics.public_numbers import check_array
+from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
+from sktensor_dp.topics.inference import row_blocks, topic_posterior, variational_proportions
+
+__all__ = ["CompletionGains", "TopicGain", "gains_of"]
+
+Floats = NDArray[np.float64]
+
+# The sum of logarithms that one document can count for, on either side.
+MOST_GAIN = 5.0
+# Steps of inference: more change a document's gain by little.
+N_STEPS = 5
+# Any prior that a fit can have is below.
+LARGEST_CONCENTRATION = 1e20
+# Keeps logarithms finite.
+TINY = 1e-30
+
+
+@dataclass(frozen=True, eq=False)
+class CompletionGains(HeldOutScores):
+    """Sum over documents of what topics gain over word frequencies on half of the words."""
+
+    def total(self, chunk: CountChunk | HeldOutChunk) -> Floats:
+        """Sum of the gains of a chunk, about the middle."""
+        if isinstance(chunk, CountChunk):
+            groups = None if chunk.units.are_rows else chunk.units
+            chunk = HeldOutChunk(chunk.X, None, chunk.X.shape[0], groups)
+        return super().total(chunk)
+
+
+@dataclass(frozen=True, eq=False)
+class TopicGain:
+    """Log-probability of the words in one half of the vocabulary by those in the other.
+
+    Attributes
+    ----------
+    topics : ndarray of shape (n_components, n_features)
+        Released topics.
+    weights : ndarray of shape (n_components,)
+        Their shares.
+    concentration : float
+        Sum of the Dirichlet prior; 0 for one topic per document.
+    """
+
+    topics: Floats
+    weights: Floats
+    concentration: float
+
+    def __post_init__(self) -> None:
+        check_array("topics", self.topics, LARGEST_SHARE, least=0.0)
+        check_array("the weights", self.weights, LARGEST_SHARE, least=0.0)
+        if not 0 <= self.concentration <= LARGEST_CONCENTRATION:
+            raise ValueError(
+                f"the concentration must be a number >= 0, got {self.concentration!r}."
+            )
+
+    def __call__(self, X: sp.csr_matrix, _: Any) -> Floats:
+        """Of each row, in nats above what word frequencies make of the same words."""
+        return _gains(X, self.topics, self.weights, self.concentration)
+
+
+def gains_of(topics: Floats, weights: Floats, concentration: float) -> CompletionGains:
+    """A query for the gain of topics, computed from a document and released values alone."""
+    return CompletionGains(TopicGain(topics, weights, concentration), -MOST_GAIN, MOST_GAIN)
+
+
+def _gains(X: sp.csr_matrix, topics: Floats, weights: Floats, concentration: float) -> Floats:
+    # Which half a word is in depends on its number alone, so that it is public.
+    hidden = (np.arange(X.shape[1], dtype=np.uint64) * np.uint64(2654435761) >> np.uint64(16)) & 1
+    by_word, frequencies = np.ascontiguousarray(topics.T), weights @ topics
+    found = np.zeros(X.shape[0])
+    for block in row_blocks(X):
+        counts = X[block]
+        is_hidden = hidden[counts.indices].astype(bool)
+        seen = counts.copy()
+        seen.data = np.where(is_hidden, 0.0, counts.data)
+        seen.eliminate_zeros()
+        if concentration == 0:
+            shares = topic_posterior(seen, topics, weights)
+        else:
+            prior = weights * concentration
+            gamma = variational_proportions(seen, topics, prior, n_iter=N_STEPS)
+            shares = gamma / gamma.sum(axis=1, keepdims=True)
+        rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))[is_hidden]
+        words, times = counts.indices[is_hidden], counts.data[is_hidden]
+        mixture = np.einsum("ij,ij->i", shares[rows], by_word[words])
+        ratio = np.maximum(mixture, TINY) / np.maximum(frequencies[words], TINY)
+        terms = times * np.log(ratio)
+        found[block] = np.bincount(rows, weights=terms, minlength=counts.shape[0])
+    return found

@@ -1,0 +1,74 @@
+"""The prior that a fit estimates, and topics that gain nothing over word frequencies."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA
+
+pytestmark = pytest.mark.usefixtures("seeded_noise")
+INF = float("inf")
+
+
+def documents(seed, concentration, n=4000, d=300, k=4, length=40):
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(d, 0.1), size=k)
+    shares = np.eye(k)[rng.integers(k, size=n)]
+    if concentration > 0:
+        shares = rng.dirichlet(np.full(k, concentration / k), size=n)
+    return sp.csr_matrix(rng.multinomial(length, shares @ topics))
+
+
+@pytest.mark.dealt
+@pytest.mark.parametrize(("concentration", "low", "high"), [(0, 0, 0), (1, 0.7, 1.4), (4, 2.8, 6)])
+def test_the_prior_is_estimated_without_noise(seed, concentration, low, high):
+    lda = PrivateSpectralLDA(4, epsilon=INF, random_state=0).fit(documents(seed, concentration))
+    assert low <= 4 * lda.doc_topic_prior_ <= high
+    assert lda.topic_prior_.sum() == pytest.approx(4 * lda.doc_topic_prior_ or 1)
+
+
+@pytest.mark.parametrize(("given", "used"), [(None, 0.25), (0.7, 0.7), (0, 0)])
+def test_a_prior_that_is_given_is_used(given, used):
+    lda = PrivateSpectralLDA(4, epsilon=INF, doc_topic_prior=given, random_state=0)
+    assert lda.fit(documents(0, 1, n=500)).doc_topic_prior_ == used
+
+
+def test_what_was_estimated_is_saved_and_pickled(tmp_path):
+    X = documents(0, 4, n=1000)
+    lda = PrivateSpectralLDA(4, epsilon=INF, random_state=0).fit(X)
+    lda.save(tmp_path / "model")
+    for other in (PrivateSpectralLDA.load(tmp_path / "model"), pickle.loads(pickle.dumps(lda))):
+        assert other.doc_topic_prior_ == lda.doc_topic_prior_ != 0.25
+        np.testing.assert_array_equal(other.transform(X[:5]), lda.transform(X[:5]))
+
+
+def test_a_forecast_says_what_it_assumes():
+    assert "a concentration of 1." in str(PrivateSpectralLDA(4).forecast(1000, 300))
+    single = PrivateSpectralLDA(4, doc_topic_prior=0).forecast(1000, 300)
+    assert "one topic each" in str(single)
+    assert single.concentration == 0
+
+
+def test_words_take_the_budget_where_topics_gain_nothing(seed):
+    rng = np.random.default_rng(seed)
+    frequencies = rng.dirichlet(np.full(400, 0.3))
+    X = rng.multinomial(8, frequencies, size=6000)
+    lda = PrivateSpectralLDA(5, epsilon=1.0, random_state=0)
+    with pytest.warns(NotEnoughDataWarning, match="one topic was fitted, the word frequencies"):
+        lda.fit(X)
+    assert lda.components_.shape == (1, 400)
+    np.testing.assert_allclose(lda.transform(X[:3]), 1.0)
+    # Half of what is left of the budget on words alone would be off by 1.4 times as much.
+    alone = PrivateSpectralLDA(1, epsilon=0.7, random_state=0)
+    alone.fit(X)
+    off = [np.abs(model.components_[0] - frequencies).sum() for model in (lda, alone)]
+    assert off[0] < 1.1 * off[1]
+
+
+def test_topics_that_pay_are_kept(seed):
+    lda = PrivateSpectralLDA(4, epsilon=4.0, random_state=0).fit(documents(seed, 1))
+    assert lda.n_components_ == 4
+    asked = [row.uses for row in lda.privacy_report_.rows if row.name == "held_out_scores"]
+    assert sum(asked) == 4

@@ -1,0 +1,66 @@
+"""What topics gain on half of a document's words: by a loop, and how far one document moves it."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sktensor_dp.statistics.completion_gains import MOST_GAIN, gains_of
+from sktensor_dp.statistics.counts import CountChunk
+from sktensor_dp.statistics.query import sensitivity
+from sktensor_dp.statistics.units import Units
+from sktensor_dp.topics.inference import topic_posterior, variational_proportions
+
+WORDS = 40
+
+
+def made(seed):
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(WORDS, 0.2), size=3)
+    X = sp.csr_matrix(rng.poisson(rng.choice([0.05, 0.5, 20.0], size=(12, 1)), (12, WORDS)))
+    return X.astype(np.float64), topics, rng.dirichlet(np.ones(3))
+
+
+@pytest.mark.parametrize("concentration", [0.0, 0.5, 8.0])
+def test_the_sum_is_that_of_documents_by_themselves(seed, concentration):
+    X, topics, weights = made(seed)
+    query = gains_of(topics, weights, concentration)
+    hidden = [bool((word * 2654435761 >> 16) & 1) for word in range(WORDS)]
+    expected = 0.0
+    for row in X.toarray():
+        seen = sp.csr_matrix(np.where(hidden, 0.0, row)[None])
+        if concentration == 0:
+            shares = topic_posterior(seen, topics, weights)[0]
+        else:
+            gamma = variational_proportions(seen, topics, weights * concentration, n_iter=5)[0]
+            shares = gamma / gamma.sum()
+        ratio = np.log(shares @ topics) - np.log(weights @ topics)
+        expected += np.clip((row * hidden) @ ratio, -MOST_GAIN, MOST_GAIN)
+    assert query.total(CountChunk(X))[0] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_neighbours_stay_within_the_bound_and_reach_it(seed):
+    X, topics, weights = made(seed)
+    # A document of one topic's words gains the most there is; one of words that topics of its
+    # other words exclude loses as much.
+    apart = np.kron(np.eye(2), np.full(WORDS // 2, 2 / WORDS)) * 0.999 + 0.001 / WORDS
+    same, crossed = np.zeros((2, WORDS))
+    hidden = np.array([bool((word * 2654435761 >> 16) & 1) for word in range(WORDS)])
+    first = np.arange(WORDS) < WORDS // 2
+    same[first] = 9.0
+    crossed[(first & hidden) | (~first & ~hidden)] = 9.0
+    query = gains_of(apart, np.array([0.5, 0.5]), 1.0)
+    totals = [query.total(CountChunk(sp.csr_matrix(row[None])))[0] for row in (same, crossed)]
+    assert totals[0] - totals[1] == pytest.approx(2 * MOST_GAIN)
+    query = gains_of(topics, weights, 1.0)
+    ones = [query.total(CountChunk(X[row]))[0] for row in range(X.shape[0])]
+    for relation, moved in (("replace_one", max(ones) - min(ones)), ("add_remove", np.abs(ones))):
+        assert np.max(moved) <= sensitivity(query, "l2", relation)
+    assert sensitivity(query, "l1", "add_remove") == pytest.approx(MOST_GAIN, rel=1e-5)
+
+
+def test_a_group_counts_as_the_mean_of_its_documents(seed):
+    X, topics, weights = made(seed)
+    query = gains_of(topics, weights, 1.0)
+    ones = np.array([query.total(CountChunk(X[row]))[0] for row in range(X.shape[0])])
+    group = CountChunk(X, Units(np.array([0, X.shape[0]])))
+    assert query.total(group)[0] == pytest.approx(ones.mean(), rel=1e-9, abs=1e-12)
