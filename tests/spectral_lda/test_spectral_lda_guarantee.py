@@ -35,10 +35,7 @@ def test_report_and_accountant_state_what_was_asked(configuration):
     if parameters.get("delta") == 0:
         assert all(row.mu == row.delta == 0 < row.epsilon for row in report.rows)
         total = sum(row.epsilon * row.uses for row in report.rows)
-        # Where topics gain nothing, at most three of four parts of two percent are left.
-        unmade = sum(planned.uses for planned in report.composition.unmade)
-        assert total == pytest.approx(parameters["epsilon"], rel=0.015 if unmade else 1e-9)
-        assert total <= parameters["epsilon"] * (1 + 1e-9)
+        assert total == pytest.approx(parameters["epsilon"])
 
 
 @tiny
