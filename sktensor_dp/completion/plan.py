@@ -37,7 +37,7 @@ BIAS, COMPONENTS = 1 / 10, 2
 SWEEPS, STEPS = 3, 30
 # Share of a budget for mean and biases where factors are released beside them; of the level
 # of units; and of the values from which the other factors of an output are computed.
-BIAS_SHARE, LEVEL_SHARE, INPUT_SHARE = 0.4, 0.03, 0.5
+BIAS_SHARE, LEVEL_SHARE, INPUT_SHARE = 0.4, 0.01, 0.5
 # Numbers in memory to a row: beside any model, for components by their squared rank, and
 # beside a model of the values themselves.
 ROW_NUMBERS, ROW_SQUARES, VALUES_NUMBERS = 12, 3, 200

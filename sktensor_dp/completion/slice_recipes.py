@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 # Residuals are clipped at this share of the deviation of values: little is lost of a sign,
 # and noise is in proportion.
-CLIP = 0.5
+CLIP = 0.25
 # Least deviation of values about their unit's level, in widths of the bounds.
 LEAST_DEVIATION = 1 / 16
 # Level and deviation are uniform a priori: squared half width over their variance.
