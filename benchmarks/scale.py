@@ -8,7 +8,8 @@ workers together, imports and start not counted; a killed worker takes its own w
 
     python -m benchmarks.scale FOLDER cluster 200000
 
-runs one of them.
+runs one of them, and `allocator` in the place of a way one EM step under several settings of
+the C library's.
 """
 
 import json
@@ -31,6 +32,8 @@ from benchmarks.peak_memory import peak
 from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import BudgetAccountant, PrivateSpectralLDA
+from sktensor_dp.statistics.counts import CountChunk
+from sktensor_dp.statistics.expected_counts import ExpectedCounts
 
 __all__ = ["run"]
 
@@ -134,6 +137,36 @@ def fit_on_cluster(model: PrivateSpectralLDA, folder: Path, way: str, n: int) ->
     return {"cpu": sum(used) + cpu() - cpu_before, "wall": wall, "worker": largest, "left": left}
 
 
+def allocator(folder: Path) -> None:
+    """Cost of one EM step, by what the C library was told about memory."""
+    settings: tuple[dict[str, str], ...] = (
+        {},
+        {"MALLOC_TRIM_THRESHOLD_": "65536"},
+        {"MALLOC_TRIM_THRESHOLD_": "268435456", "MALLOC_MMAP_THRESHOLD_": "33554432"},
+    )
+    write_documents(folder, AT_ONCE)
+    command = [sys.executable, "-m", "benchmarks.scale", str(folder), "em-step", "0"]
+    for setting in settings:
+        subprocess.run(command, check=True, env={**os.environ, **setting})
+
+
+def em_step(folder: Path) -> None:
+    """Print seconds in the program and in the system, and page faults; medians of five."""
+    X = sp.load_npz(folder / "0.npz")[: 2**14]
+    topics = np.random.default_rng(0).dirichlet(np.ones(N_WORDS), N_TOPICS)
+    query = ExpectedCounts(topics, np.full(N_TOPICS, 1 / N_TOPICS), False, 5.0)
+    took = []
+    for _ in range(6):
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        query.total(CountChunk(X))
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        names = ("ru_utime", "ru_stime", "ru_minflt")
+        took.append([getattr(after, name) - getattr(before, name) for name in names])
+    user, system, faults = np.median(took[1:], axis=0)
+    told = {name: value for name, value in os.environ.items() if name.startswith("MALLOC_")}
+    print(f"{told}: {user:.3f} and {system:.3f} s, {faults:.0f} page faults", flush=True)
+
+
 def _keys(dask_worker: Any) -> list[str]:
     return [str(key) for key in dask_worker.data]
 
@@ -187,4 +220,9 @@ def run(report: Report) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(fit(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))))
+    if sys.argv[2] == "allocator":
+        allocator(Path(sys.argv[1]))
+    elif sys.argv[2] == "em-step":
+        em_step(Path(sys.argv[1]))
+    else:
+        print(json.dumps(fit(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))))

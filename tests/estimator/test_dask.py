@@ -1,6 +1,8 @@
 """Dask collections give what rows at hand give; nothing is computed before the charge."""
 
+import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -359,6 +361,17 @@ def test_partitions_may_be_empty(n):
     Z = da.from_array(X, chunks=((N - n, n), (D,))) if n else lazy(X)
     Z = da.concatenate([Z[:0], Z]) if n == 0 else Z
     alike(fitted(PrivateSpectralLDA(2), X), fitted(PrivateSpectralLDA(2), Z))
+
+
+def test_the_example_of_the_page_runs(capsys):
+    page = Path(__file__).parents[2] / "docs" / "scale.md"
+    (example,) = re.findall(r"```python\n(import dask.*?)```", page.read_text("utf-8"), re.DOTALL)
+    exec(compile(example, "example", "exec"), {})
+    printed = capsys.readouterr().out
+    assert printed.startswith("Array ")
+    # Eight words that are equally likely; noise is a percent of their frequencies.
+    row = np.array(re.findall(r"0\.\d+", printed), float)
+    np.testing.assert_allclose(row, np.full(8, 0.125), atol=0.03)
 
 
 def test_completions_predict_lazily(seed):
