@@ -26,8 +26,9 @@ Names = Sequence[str] | NDArray[Any] | None
 # distance from these frequencies, in total variation, was below .1, or below .1 once multiplied by
 # its weight over the mean weight, was noise; of topics close to a true one the least was .27.
 LEAST_DISTANCE = 0.1
-# Eigenvalues that clear what noise may reach by so much are taken for topics.
-CLEARANCE = 1.0
+# Eigenvalues are taken for topics from so many times what noise alone is expected to reach: by
+# chance, and by the sampling of documents, the largest of those that are none is a fifth above.
+CLEARANCE = 1.5
 
 
 class ReadableTopics:
