@@ -13,7 +13,6 @@ from scipy.special import ndtri
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = [
     "BudgetDisplay",
@@ -34,8 +33,17 @@ PLAIN: dict[str, Any] = {"parse_math": False}
 class _Display:
     """Data of a figure, and after ``plot`` where it was drawn."""
 
-    ax_: "Axes | None" = field(default=None, init=False, repr=False)
-    figure_: "Figure | None" = field(default=None, init=False, repr=False)
+    _where: "Axes | None" = field(default=None, init=False, repr=False)
+
+    @property
+    def ax_(self) -> "Axes | None":
+        """Axes that it was drawn in."""
+        return self._where
+
+    @property
+    def figure_(self) -> Any:
+        """Figure of these axes."""
+        return None if self._where is None else self._where.figure
 
     def _axes(self, ax: "Axes | None") -> "Axes":
         if ax is None:
@@ -44,7 +52,7 @@ class _Display:
             except ImportError:
                 raise ImportError("plotting needs matplotlib: pip install matplotlib") from None
             ax = Figure(layout="constrained", facecolor="white").subplots()
-        self.ax_, self.figure_ = ax, ax.figure  # type: ignore[assignment]
+        self._where = ax
         return ax
 
 
