@@ -5,9 +5,9 @@ from sktensor_dp.plotting.displays import (
     ComponentDisplay,
     FactorDisplay,
     SpectrumDisplay,
-    UtilityDisplay,
 )
 from sktensor_dp.plotting.figures import figure_png, plot_topics
+from sktensor_dp.plotting.utility import UtilityDisplay
 
 __all__ = [
     "BudgetDisplay",

@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 __all__ = [
     "BudgetDisplay",
     "ComponentDisplay",
+    "Display",
     "FactorDisplay",
     "SpectrumDisplay",
-    "UtilityDisplay",
 ]
 
 Floats = NDArray[np.float64]
 
-FIRST, SECOND, MUTED = "#2f6690", "#b3541e", "#52606d"
+FIRST, SECOND = "#2f6690", "#b3541e"
 # Vocabulary is text, never markup: a dollar sign must not start a formula.
 PLAIN: dict[str, Any] = {"parse_math": False}
 
 
 @dataclass
-class _Display:
+class Display:
     """Data of a figure, and after ``plot`` where it was drawn."""
 
     _where: "Axes | None" = field(default=None, init=False, repr=False)
@@ -57,7 +57,7 @@ class _Display:
 
 
 @dataclass
-class ComponentDisplay(_Display):
+class ComponentDisplay(Display):
     """Leading words, or largest coordinates, of one component, with intervals for its noise.
 
     Attributes
@@ -151,7 +151,7 @@ class ComponentDisplay(_Display):
 
 
 @dataclass
-class SpectrumDisplay(_Display):
+class SpectrumDisplay(Display):
     """Eigenvalues of the released second moment against what noise alone may reach.
 
     Attributes
@@ -215,7 +215,7 @@ class SpectrumDisplay(_Display):
 
 
 @dataclass
-class BudgetDisplay(_Display):
+class BudgetDisplay(Display):
     """How a budget was spent on releases.
 
     Attributes
@@ -272,7 +272,7 @@ class BudgetDisplay(_Display):
 
 
 @dataclass
-class FactorDisplay(_Display):
+class FactorDisplay(Display):
     """Profiles of a completion's factors along one mode.
 
     Attributes
@@ -338,77 +338,5 @@ class FactorDisplay(_Display):
         for column, profile in enumerate(factor.T):
             ax.plot(np.arange(len(factor)), profile, marker=".", label=f"component {column}")
         ax.set(xlabel=f"row of mode {self.mode}", ylabel="factor")
-        ax.legend()
-        return self
-
-
-@dataclass
-class UtilityDisplay(_Display):
-    """Signal over noise of every release against the number of samples, by a forecast.
-
-    Attributes
-    ----------
-    n_samples : ndarray of shape (n_sizes,)
-        Sizes of the data to come.
-    ratios : dict of str to ndarray of shape (n_sizes,)
-        Of each release; above 1 the signal stands out.
-
-    Examples
-    --------
-    >>> from sktensor_dp import PrivateSpectralLDA
-    >>> from sktensor_dp.plotting import UtilityDisplay
-    >>> model = PrivateSpectralLDA(5, epsilon=1.0)
-    >>> display = UtilityDisplay.from_estimator(model, [1000, 100_000], n_features=500)
-    >>> bool(display.ratios["pair_moments"][1] > display.ratios["pair_moments"][0])
-    True
-    """
-
-    n_samples: Floats
-    ratios: dict[str, Floats]
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        n_samples: Sequence[int],
-        *,
-        n_features: int,
-        ax: "Axes | None" = None,
-    ) -> "UtilityDisplay":
-        """Draw what ``estimator.forecast`` says at several sizes; nothing is spent.
-
-        Parameters
-        ----------
-        estimator : estimator with ``forecast(n_samples, n_features)``
-            Fitted or not: only its parameters are read.
-        n_samples : sequence of int
-            Sizes of the data to come.
-        n_features : int
-            Number of features.
-        ax : matplotlib axes, default=None
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        UtilityDisplay
-            What was drawn.
-        """
-        found = [estimator.forecast(n, n_features).releases for n in n_samples]
-        names = dict.fromkeys(release.name for releases in found for release in releases)
-        ratios = {
-            name: np.array(
-                [next((r.ratio for r in releases if r.name == name), np.nan) for releases in found]
-            )
-            for name in names
-        }
-        return cls(np.asarray(n_samples, dtype=np.float64), ratios).plot(ax)
-
-    def plot(self, ax: "Axes | None" = None) -> "UtilityDisplay":
-        """Draw into axes, or into a new figure."""
-        ax = self._axes(ax)
-        for name, ratio in self.ratios.items():
-            ax.loglog(self.n_samples, ratio, marker="o", label=name)
-        ax.axhline(1.0, color=MUTED, linestyle="--")
-        ax.set(xlabel="samples", ylabel="signal / noise")
         ax.legend()
         return self
