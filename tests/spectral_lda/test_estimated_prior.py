@@ -51,20 +51,31 @@ def test_a_forecast_says_what_it_assumes():
     assert single.concentration == 0
 
 
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 def test_words_take_the_budget_where_topics_gain_nothing(seed):
     rng = np.random.default_rng(seed)
-    frequencies = rng.dirichlet(np.full(400, 0.3))
-    X = rng.multinomial(8, frequencies, size=6000)
-    lda = PrivateSpectralLDA(5, epsilon=1.0, random_state=0)
+    frequencies = rng.dirichlet(np.full(300, 0.3))
+    off, words_alone = [], 0
+    for _ in range(8):
+        X = rng.multinomial(8, frequencies, size=1500)
+        lda = PrivateSpectralLDA(5, epsilon=2.0, random_state=0).fit(X)
+        if lda.n_components_ > 1:
+            continue
+        words_alone += 1
+        np.testing.assert_allclose(lda.transform(X[:3]), 1.0)
+        alone = PrivateSpectralLDA(1, epsilon=2.0, random_state=0).fit(X)
+        off.append([np.abs(m.components_[0] - frequencies).sum() for m in (lda, alone)])
+    # Noise is taken for a gain in one fit of twenty at most: five of eight are one in 60,000.
+    assert words_alone >= 4
+    # Both spend about two thirds of the budget on words; of one topic, too.
+    ours, ones = np.median(off, axis=0)
+    assert ours < 1.3 * ones
+
+
+def test_a_warning_says_that_words_took_the_budget():
+    X = np.random.default_rng(0).multinomial(8, np.full(300, 1 / 300), size=300)
     with pytest.warns(NotEnoughDataWarning, match="one topic was fitted, the word frequencies"):
-        lda.fit(X)
-    assert lda.components_.shape == (1, 400)
-    np.testing.assert_allclose(lda.transform(X[:3]), 1.0)
-    # Half of what is left of the budget on words alone would be off by 1.4 times as much.
-    alone = PrivateSpectralLDA(1, epsilon=0.7, random_state=0)
-    alone.fit(X)
-    off = [np.abs(model.components_[0] - frequencies).sum() for model in (lda, alone)]
-    assert off[0] < 1.1 * off[1]
+        PrivateSpectralLDA(5, epsilon=0.01, random_state=0).fit(X)
 
 
 def test_topics_that_pay_are_kept(seed):
