@@ -23,6 +23,7 @@ __all__ = [
     "PartitionQuery",
     "PartitionSelection",
     "gaussian_partition_selection",
+    "largest_share",
     "selection_threshold",
 ]
 
@@ -30,12 +31,19 @@ Floats = NDArray[np.float64]
 
 # Largest step of the grid: what rounding may add to a total, and to the noise as a share.
 STEP = 2.0**-20
+# Points at which a threshold for shares is formed, how it may be divided, and what a larger share
+# of a key may raise it by.
+MESH, PARTS, WORTH = 4000, (0.01, 0.03, 0.1, 0.2, 0.3, 0.5), 1.03
 
 
 class PartitionQuery(Protocol):
-    """A sum over units of at most ``max_partitions`` ones, by key."""
+    """A sum over units of at most ``max_partitions`` shares, by key.
 
-    def total(self, chunk: Any) -> Mapping[str, int]:
+    They are ones; or, of a query that states its ``largest`` share, numbers up to it of
+    which the squares add up to ``max_partitions`` at most.
+    """
+
+    def total(self, chunk: Any) -> Mapping[str, float]:
         """Sum of the contributions of the units in a chunk; other keys are absent."""
 
     @property
@@ -60,7 +68,7 @@ class PartitionSelection:
 
     def release(
         self,
-        totals: Mapping[str, int],
+        totals: Mapping[str, float],
         sensitivity: float,
         cost: PrivacyCost,
         noise: NoiseSource,
@@ -82,28 +90,54 @@ class PartitionSelection:
 
 def selection_threshold(query: PartitionQuery, sensitivity: float, cost: PrivacyCost) -> float:
     r"""Noisy total from which a key may leave; a public number."""
-    # A key that one unit alone contributes has a total of 1. As many as `query.max_partitions` such
-    # keys stay below `1 + sigma * Phi^-1((1 - delta) ** (1 / max_partitions))` together with
-    # probability `1 - delta`.
     if math.isinf(cost.mu):
         return 1.0
     if not cost.delta > 0:
         raise ValueError(f"partition selection needs delta > 0, got {cost.delta!r}.")
+    sigma, largest = sensitivity / cost.mu * (1 + STEP), getattr(query, "largest", None)
+    if largest is not None:
+        return STEP + _threshold_of_shares(query.max_partitions, largest, sigma, cost.delta)
+    # A key that one unit alone contributes has a total of 1. As many as `query.max_partitions` such
+    # keys stay below `1 + sigma * Phi^-1((1 - delta) ** (1 / max_partitions))` together with
+    # probability `1 - delta`.
     failure = -math.expm1(math.log1p(-cost.delta) / query.max_partitions)
-    quantile = -float(ndtri(failure))
-    return 1 + STEP + sensitivity / cost.mu * (1 + STEP) * quantile
+    return 1 + STEP + sigma * -float(ndtri(failure))
+
+
+def _threshold_of_shares(most: int, largest: float, sigma: float, delta: float) -> float:
+    """Threshold that keys of one unit alone reach with probability delta, whatever its shares."""
+    # A key with a share v may fail with probability `delta * (a v^2 + 1 - a) / most`: these add up
+    # to delta at most, for every a in [0, 1]. Between two points of the mesh, the threshold that v
+    # needs is at most the one made of the larger v and of the smaller probability.
+    shares = np.linspace(0.0, largest, MESH + 1)
+    best = math.inf
+    for part in PARTS:
+        failure = delta * (part * shares[:-1] ** 2 + 1 - part) / most
+        best = min(best, float((shares[1:] - sigma * ndtri(np.minimum(failure, 0.5))).max()))
+    return best
+
+
+def largest_share(query: PartitionQuery, sensitivity: float, cost: PrivacyCost) -> float:
+    """Largest share of one key that hardly raises the threshold; a public number."""
+    most = math.sqrt(query.max_partitions)
+    sigma = sensitivity / cost.mu * (1 + STEP)
+    low = WORTH * _threshold_of_shares(query.max_partitions, 1.0, sigma, cost.delta)
+    for share in np.geomspace(most, 1.0, 40).tolist():
+        if _threshold_of_shares(query.max_partitions, share, sigma, cost.delta) <= low:
+            return min(max(share, 1.0), most)
+    return 1.0
 
 
 def gaussian_partition_selection(
-    totals: Mapping[str, int], sigma: float, threshold: float, noise: NoiseSource
+    totals: Mapping[str, float], sigma: float, threshold: float, noise: NoiseSource
 ) -> tuple[list[str], Floats]:
     """Add Gaussian noise to totals and drop those below a threshold."""
     keys = sorted(totals)
     values = np.fromiter(map(totals.__getitem__, keys), np.float64, len(keys))
     if sigma > 0:
-        # Where totals of neighbours agree, they round alike; where not, they are at least 1
-        # apart and end at most a factor 1 + step further: the step need not depend on how
-        # many keys there are, which is private.
+        # Where totals of neighbours agree, they round alike; where not, rounding moves them at
+        # most a step further apart, in no more keys than two units contribute to: the step
+        # need not depend on how many keys there are, which is private.
         grid = noise.grid(sigma, 1.0, diameter=STEP)
         values = noise.add_gaussian(values, grid)
     kept = np.flatnonzero(values >= threshold)

@@ -38,6 +38,7 @@ from sktensor_dp.statistics.sample_moments import (
 from sktensor_dp.statistics.scores import HeldOutScores
 from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.statistics.text import DocumentFrequencies
+from sktensor_dp.statistics.word_votes import WordBuckets, WordVotes
 from sktensor_dp.statistics.unit_count import UnitCount
 
 __all__ = ["CATALOGUE", "Release"]
@@ -155,6 +156,12 @@ _RELEASES = (
     Release("document_frequencies", "texts",
             "words that enough documents contain, each with the number of those documents",
             DocumentFrequencies, PartitionSelection("gaussian, thresholded"), None),
+    Release("word_buckets", "texts",
+            "share of documents in each bucket of words: of a checksum of any, or of known ones",
+            WordBuckets, GAUSSIAN, LAPLACE),
+    Release("word_votes", "texts",
+            "words for which enough documents vote, each with its votes",
+            WordVotes, PartitionSelection("gaussian, thresholded"), None),
     Release("norm_histogram", "counts",
             "share of documents in each bin of a norm, from which a clip is chosen",
             NormHistogram, GAUSSIAN, LAPLACE),

@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.statistics.units import RowChoice, in_order, kept_rows
 
-__all__ = ["DocumentFrequencies", "KeyedSum", "TextChunks", "WordCounts"]
+__all__ = [
+    "DocumentFrequencies",
+    "KeyedSum",
+    "TextChunks",
+    "WordCounts",
+    "Words",
+    "checksums",
+    "chosen_words",
+    "named_totals",
+]
 
 Integers = NDArray[np.integer[Any]]
 
@@ -30,7 +39,7 @@ LARGEST_NUMBER = 2**52
 
 
 class KeyedSum(Counter[str]):
-    """A sum of whole numbers by key."""
+    """A sum of numbers by key."""
 
     # A counter adds by `update`, in C.
     add = merge = Counter.update
@@ -56,6 +65,11 @@ class Words:
     def ranks(self) -> Integers:
         """Place of each word in an order of its own."""
         return _ranks(self.names)
+
+    @cached_property
+    def checksums(self) -> Integers:
+        """A fixed checksum of each word."""
+        return checksums(self.names)
 
     def numbers(self, documents: list[list[str]]) -> Integers:
         """Every word of some documents as a number, those first seen as new ones."""
@@ -200,28 +214,51 @@ class DocumentFrequencies:
         """Count, for each word, the documents of a chunk that contribute it."""
         units = chunk if isinstance(chunk, WordCounts) else WordCounts.of(chunk)
         columns, sizes = units.counts.indices, np.diff(units.counts.indptr)
-        # Of most documents all words count: only the others' are ranked.
-        longer = np.repeat(sizes > self.max_words_per_document, sizes)
-        kept = columns
-        if longer.any():
-            documents = np.repeat(np.arange(len(sizes)), sizes)[longer]
-            ranked, counts = columns[longer], units.counts.data[longer]
-            order = np.lexsort((units.words.ranks[ranked], -counts, documents))
-            first = np.searchsorted(documents, documents)
-            chosen = ranked[order][np.arange(order.size) - first < self.max_words_per_document]
-            kept = np.concatenate([columns[~longer], chosen])
-        totals = np.bincount(kept, minlength=1)
-        found = np.flatnonzero(totals)
-        names = map(units.words.names.__getitem__, found.tolist())
-        return Counter(dict(zip(names, totals[found].tolist(), strict=True)))
+        _, kept = chosen_words(units, self.max_words_per_document)
+        return named_totals(np.bincount(kept, minlength=1), units.words)
+
+
+def chosen_words(
+    units: WordCounts, most: int, allowed: NDArray[np.bool_] | None = None
+) -> tuple[Integers, Integers]:
+    """Units and words of the pairs that count: of each unit the words it uses most."""
+    sizes = np.diff(units.counts.indptr)
+    documents = np.repeat(np.arange(len(sizes)), sizes)
+    columns, counts = units.counts.indices, units.counts.data
+    if allowed is not None:
+        among = allowed[columns]
+        documents, columns, counts = documents[among], columns[among], counts[among]
+        sizes = np.bincount(documents, minlength=len(sizes))
+    # Of most units all words count: only the others' are ranked.
+    longer = (sizes > most)[documents]
+    if not longer.any():
+        return documents, columns
+    short = ~longer
+    few, those = (documents[short], columns[short]), (documents[longer], columns[longer])
+    order = np.lexsort((units.words.ranks[those[1]], -counts[longer], those[0]))
+    first = np.searchsorted(those[0], those[0])
+    order = order[np.arange(order.size) - first < most]
+    return np.concatenate([few[0], those[0][order]]), np.concatenate([few[1], those[1][order]])
+
+
+def named_totals(totals: NDArray[Any], words: Words) -> Counter[str]:
+    """Totals above 0 by word."""
+    found = np.flatnonzero(totals)
+    names = map(words.names.__getitem__, found.tolist())
+    return Counter(dict(zip(names, totals[found].tolist(), strict=True)))
+
+
+def checksums(words: Iterable[str]) -> Integers:
+    """A fixed checksum of each word."""
+    encoded = map(methodcaller("encode", "utf-8", "surrogatepass"), words)
+    return np.fromiter(map(zlib.crc32, encoded), np.int64)
 
 
 def _ranks(words: list[str]) -> Integers:
     """Place of each word in an order of its own."""
     # Two words compare alike in every corpus; the order in which a corpus happens to show them
     # would let one document steer the ties of others.
-    encoded = map(methodcaller("encode", "utf-8", "surrogatepass"), words)
-    keys = list(zip(map(zlib.crc32, encoded), words, strict=True))
+    keys = list(zip(checksums(words).tolist(), words, strict=True))
     order = sorted(range(len(words)), key=keys.__getitem__)
     ranks = np.empty(len(order), np.intp)
     ranks[order] = np.arange(len(order))

@@ -32,7 +32,8 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics.text import TextChunks, WordCounts
 from sktensor_dp.text.documents import decode_documents, list_documents
 from sktensor_dp.text.lazy_documents import LazyTexts, lazy_texts
-from sktensor_dp.text.plan import RELEASE, WordPlan, check_words, plan_words
+from sktensor_dp.text.plan import WordPlan, check_words, plan_words
+from sktensor_dp.text.recipe import released_words
 from sktensor_dp.text.worst_case import worst_texts
 
 __all__ = ["VocabularyParameters"]
@@ -202,8 +203,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         plan = self._words_of(n_units, chunks)
 
         def recipe(curator: DataCurator) -> Fitted:
-            words, frequencies = curator.release_partitions(RELEASE, plan.query)
-            frequencies = np.minimum(frequencies, n_units)
+            words, frequencies = released_words(curator, plan)
             kept = self._pruned(words, frequencies, plan)
             columns = {words[place]: column for column, place in enumerate(kept.tolist())}
             return Fitted(
@@ -213,7 +213,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
                 }
             )  # fmt: skip
 
-        note = f"Words are kept from a noisy frequency of {plan.threshold:.6g} {plan.noun} on."
+        note = f"Words are kept from about {plan.threshold:.6g} {plan.noun} on."
         return PlannedFit(DataCurator, chunks, plan.releases, recipe, notes=(note,))
 
     def _pruned(self, words: list[str], frequencies: Floats, plan: WordPlan) -> NDArray[np.intp]:
@@ -225,9 +225,8 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
             kept = np.sort(kept[most])
         if kept.size == 0:
             raise ValueError(
-                f"No word remains: of {len(words)} whose noisy document frequency reached the "
-                f"threshold of {plan.threshold:.6g} {plan.noun}, none lies between min_df and "
-                f"max_df ({low:g} to {high:g} {plan.noun}). Check that documents hold text; raise "
+                f"No word remains: of {len(words)} whose noisy votes reached the threshold, "
+                f"none lies between min_df and max_df ({low:g} to {high:g} {plan.noun}). Check that documents hold text; raise "
                 f"epsilon, fit more {plan.noun}, or pass a vocabulary."
             )
         return kept

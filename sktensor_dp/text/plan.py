@@ -2,15 +2,30 @@
 
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sktensor_dp.privacy.partition_selection import selection_threshold
+import numpy as np
+
+from sktensor_dp.privacy.partition_selection import largest_share, selection_threshold
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.statistics.text import DocumentFrequencies
+from sktensor_dp.statistics.word_votes import N_BUCKETS, WordBuckets, WordVotes
 
-__all__ = ["RELEASE", "WordForecast", "WordPlan", "check_words", "forecast_words", "plan_words"]
+__all__ = [
+    "EXACT", "BUCKETS", "VOTES", "WordForecast", "WordPlan", "check_words", "forecast_words",
+    "plan_words",
+]  # fmt: skip
 
-RELEASE = "document_frequencies"
+# Without noise document frequencies are all there is to release. With it numbers of documents by a
+# checksum come first, from which documents see for which of their words votes are of use; then
+# votes; and then numbers of documents by the words that these have chosen.
+EXACT, BUCKETS, VOTES = "document_frequencies", "word_buckets", "word_votes"
+# Chosen on synthetic texts, long and short, and groups of them: the votes' part of the budget, and
+# deviations of the checksum's numbers that a word needs to get votes.
+VOTES_SHARE, NEEDED = 0.64, 1.5
+# Votes of an ordinary document, one of so many distinct words as may count, for each of the words
+# that are left to it.
+ORDINARY_VOTES = 2.0
 
 
 @dataclass(frozen=True)
@@ -26,13 +41,16 @@ class WordForecast:
     sigma : float
         Standard deviation of the noise on the number of documents of a word.
     threshold : float
-        Noisy number of documents from which a word is kept; a word in so many enters by
-        an even chance, one in two sigma more by 98 %.
+        About how many documents a word is kept from, where documents have as many distinct
+        words as may count; in shorter ones rarer words are kept, down to ``least``.
+    least : float
+        Noisy number of documents below which no word is kept.
     """
 
     n_documents: int
     sigma: float
     threshold: float
+    least: float = 0.0
 
     @property
     def enough(self) -> bool:
@@ -55,10 +73,16 @@ class WordPlan:
     ----------
     releases : ReleasePlan
         The budget.
-    query : DocumentFrequencies
-        What is asked.
+    max_words : int
+        Words of a document that may count.
+    sigma : float
+        Noise on the number of documents of a word.
+    votes, largest : float
+        Noisy votes from which a word is kept, and the most that a document may give it.
+    needed : float
+        Noisy documents that a word needs to get votes.
     threshold : float
-        Noisy frequency from which words are released.
+        Documents from which a word is kept, about.
     least, most : float
         ``min_df`` and ``max_df`` in units.
     noun : str
@@ -66,11 +90,20 @@ class WordPlan:
     """
 
     releases: ReleasePlan
-    query: DocumentFrequencies
+    max_words: int
+    sigma: float
+    votes: float
+    largest: float
+    needed: float
     threshold: float
-    least: float
-    most: float
+    least: float = 0.0
+    most: float = math.inf
     noun: str = "documents"
+
+    @property
+    def exact(self) -> bool:
+        """Whether there is no noise."""
+        return self.sigma == 0
 
 
 def forecast_words(
@@ -82,9 +115,8 @@ def forecast_words(
     neighbours: str = "replace_one",
 ) -> WordForecast:
     """Forecast a vocabulary; ValueError where no threshold protects it."""
-    query = DocumentFrequencies(max_words_per_document)
-    asked, moved = _asked(_releases(epsilon, delta), query, neighbours)
-    return WordForecast(n_documents, moved / asked.mu, selection_threshold(query, moved, asked))
+    plan = _planned(max_words_per_document, epsilon, delta, neighbours)
+    return WordForecast(n_documents, plan.sigma, plan.threshold, plan.needed)
 
 
 def plan_words(
@@ -98,16 +130,13 @@ def plan_words(
     noun: str = "documents",
     neighbours: str = "replace_one",
 ) -> WordPlan:
-    """Plan the one release of a vocabulary."""
+    """Plan the releases of a vocabulary."""
     least, most = (
         float(limit if isinstance(limit, numbers.Integral) else limit * n_documents)
         for limit in (min_df, max_df)
     )
-    query = DocumentFrequencies(max_words_per_document)
-    releases = _releases(epsilon, delta)
-    asked, moved = _asked(releases, query, neighbours)
-    threshold = selection_threshold(query, moved, asked)
-    return WordPlan(releases, query, threshold, least, most, noun)
+    plan = _planned(max_words_per_document, epsilon, delta, neighbours)
+    return replace(plan, least=least, most=most, noun=noun)
 
 
 def check_words(plan: WordPlan, n_documents: int | None, *, min_df: float, max_df: float) -> None:
@@ -122,33 +151,49 @@ def check_words(plan: WordPlan, n_documents: int | None, *, min_df: float, max_d
     if n_documents is not None and plan.threshold > n_documents:
         raise ValueError(
             f"With epsilon={releases.epsilon:g}, delta={releases.delta:g} and "
-            f"max_words_per_document={plan.query.max_words_per_document}, a word must be in about "
+            f"max_words_per_document={plan.max_words}, a word must be in about "
             f"{plan.threshold:.0f} {noun} to be kept, but there are {n_documents}. Nothing was "
             f"charged. Lower max_words_per_document, raise epsilon, fit more {noun}, or pass a "
             "vocabulary."
         )
-    if plan.most < plan.threshold:
+    if plan.most < plan.needed:
         raise ValueError(
             f"max_df={max_df!r} drops words of more than {plan.most:g} {noun}, and "
-            f"noise those of fewer than {plan.threshold:.0f}. Nothing was charged. Raise max_df."
+            f"noise those of fewer than {plan.needed:.0f}. Nothing was charged. Raise max_df."
         )
 
 
-def _asked(
-    releases: ReleasePlan, query: DocumentFrequencies, neighbours: str
-) -> tuple[PrivacyCost, float]:
-    """What the vocabulary costs, beside a count where there is one, and how far a unit moves it."""
-    if neighbours == "add_remove":
-        return releases.counted().cost_of(RELEASE), query.l2_contribution
-    return releases.cost_of(RELEASE), query.l2_sensitivity
+def _planned(
+    max_words_per_document: int, epsilon: float, delta: float, neighbours: str
+) -> WordPlan:
+    """Plan what does not depend on the number of documents."""
+    m = max_words_per_document
+    DocumentFrequencies(m)
+    releases = _releases(epsilon, delta)
+    if math.isinf(epsilon):
+        return WordPlan(releases, m, 0.0, 0.0, 0.0, needed=1.0, threshold=1.0)
+    counted = neighbours == "add_remove"
+    spent = releases.counted() if counted else releases
+    buckets, ballot = WordBuckets(m), WordVotes(m, math.sqrt(m), np.zeros(N_BUCKETS))
+    # One bound for both: a document has as many votes, in L2 norm, as words that may count.
+    moved = buckets.l2_contribution if counted else buckets.l2_sensitivity
+    cost = spent.cost_of(VOTES)
+    ballot = replace(ballot, largest=largest_share(ballot, moved, cost))
+    sigma = moved / spent.cost_of(BUCKETS).mu
+    votes = selection_threshold(ballot, moved, cost)
+    needed = NEEDED * sigma
+    usual = max(needed, votes / min(ORDINARY_VOTES, ballot.largest))
+    return WordPlan(releases, m, sigma, votes, ballot.largest, needed, usual)
 
 
 def _releases(epsilon: float, delta: float) -> ReleasePlan:
     if math.isinf(epsilon):
-        return ReleasePlan(epsilon, delta, (PlannedRelease(RELEASE, PrivacyCost(mu=math.inf)),))
+        return ReleasePlan(epsilon, delta, (PlannedRelease(EXACT, PrivacyCost(mu=math.inf)),))
     if delta == 0:
         raise ValueError(
             "delta=0 cannot protect a vocabulary that is learned from the documents: give "
             "delta > 0, or pass a public vocabulary."
         )
-    return ReleasePlan.split(epsilon, delta, {RELEASE: 1.0}, reserved_delta={RELEASE: delta / 2})
+    shares = {BUCKETS: 1 - VOTES_SHARE, VOTES: VOTES_SHARE}
+    reserved = {VOTES: delta / 2}
+    return ReleasePlan.split(epsilon, delta, shares, uses={BUCKETS: 2}, reserved_delta=reserved)

@@ -24,8 +24,9 @@ class PrivateCountVectorizer(VocabularyParameters):
 
     A drop-in for :class:`sklearn.feature_extraction.text.CountVectorizer`, whose
     vocabulary lists every word that anyone wrote: names, addresses, passwords.
-    Here a word enters the vocabulary if its *noisy* number of documents clears
-    a threshold that words of a single document practically never reach.
+    Here a word enters the vocabulary if the *noisy* votes of documents for it clear
+    a threshold that words of a single document practically never reach. Documents
+    vote for words that need votes, as noisy numbers of documents say of any word.
 
     Parameters
     ----------
@@ -57,8 +58,7 @@ class PrivateCountVectorizer(VocabularyParameters):
         Drop words whose noisy document frequency is above this share, or number, of
         the documents.
     min_df : float in [0, 1] or int >= 0, default=1
-        Drop words whose noisy document frequency is below this share, or number;
-        without effect below ``threshold_``.
+        Drop words whose noisy document frequency is below this share, or number.
     max_features : int or None, default=None
         Keep this many words of largest noisy document frequency.
     vocabulary : mapping, iterable of str or None, default=None
@@ -103,10 +103,13 @@ class PrivateCountVectorizer(VocabularyParameters):
         Whether the vocabulary was given.
     document_frequencies_ : ndarray of shape (n_features,)
         Noisy number of documents (of groups, where these were given) that contribute each
-        word, at most the number of all. Not set with a given vocabulary.
+        word, at least 1 and at most the number of all; a document contributes the
+        ``max_words_per_document`` words of the vocabulary that it uses most. Not set with a
+        given vocabulary.
     threshold_ : float
-        Noisy document frequency from which a word is kept, in documents or groups. Not set
-        with a given vocabulary.
+        About how many documents, or groups, a word is kept from, where these have
+        ``max_words_per_document`` distinct words; a public number. In shorter ones rarer
+        words are kept. Not set with a given vocabulary.
     privacy_report_ : PrivacyReport
         What was released and what it cost.
 
@@ -126,9 +129,11 @@ class PrivateCountVectorizer(VocabularyParameters):
     ``groups`` the unit is a group: neighbours replace all its texts by any number of
     others, and it contributes the words of all its texts together, bounded as one
     document's are. Otherwise public are the number of units and all parameters, ``vocabulary``
-    included; with groups the number of texts is private. Released are, once per fit, the
-    words whose noisy document frequency is at least ``threshold_``, with that frequency:
-    (epsilon, delta)-differentially private (``docs/proofs/document_frequencies.md``).
+    included; with groups the number of texts is private. Released are, once per fit, noisy
+    numbers of documents by a checksum of words (``docs/proofs/word_buckets.md``), the
+    words whose noisy votes reach a threshold (``docs/proofs/word_votes.md``), and noisy
+    numbers of documents with these words: (epsilon, delta)-differentially private together.
+    Without noise they are document frequencies (``docs/proofs/document_frequencies.md``).
     ``min_df``, ``max_df``, ``max_features`` and the order of the columns look at released
     values only.
 
@@ -139,12 +144,15 @@ class PrivateCountVectorizer(VocabularyParameters):
     fails on, raises. scikit-learn's own ``CountVectorizer`` in front of a private
     estimator works too, but its vocabulary then counts as public.
 
-    The selection is that of [1]_, with Gaussian noise calibrated exactly.
+    The selection is that of [1]_, with weights that follow from released numbers in the
+    place of those of [2]_, and Gaussian noise calibrated exactly.
 
     References
     ----------
     .. [1] A. Korolova, K. Kenthapadi, N. Mishra, A. Ntoulas, "Releasing search queries
        and clicks privately", WWW 2009.
+    .. [2] J. Y. Chen, V. Cohen-Addad, A. Epasto, M. Zadimoghaddam, "Scalable private
+       partition selection via adaptive weighting", ICML 2025.
 
     Examples
     --------
@@ -157,7 +165,7 @@ class PrivateCountVectorizer(VocabularyParameters):
     >>> counts.shape
     (1001, 4)
     >>> round(vectorizer.threshold_, 1)
-    64.7
+    43.7
     """
 
     _saved_state = SAVED_VOCABULARY
@@ -281,7 +289,7 @@ class PrivateCountVectorizer(VocabularyParameters):
         --------
         >>> from sktensor_dp import PrivateCountVectorizer
         >>> print(PrivateCountVectorizer(max_words_per_document=20).forecast(10_000))
-        10000 documents: a word is kept from about 151 documents on, with noise of 27.6.
+        10000 documents: a word is kept from about 98 documents on, with noise of 65.1.
         """
         self._check_parameters()
         check_sizes(n_documents=n_documents)

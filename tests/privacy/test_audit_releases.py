@@ -55,6 +55,7 @@ from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores
 from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.statistics.text import DocumentFrequencies, TextChunks
 from sktensor_dp.statistics.unit_count import UnitCount
+from sktensor_dp.statistics.word_votes import N_BUCKETS, WordBuckets, WordVotes
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 
@@ -119,6 +120,10 @@ def texts() -> tuple:
     return DocumentFrequencies(2), *(TextChunks(side, str.split) for side in sides)
 
 
+def of_words(query: Any) -> tuple:
+    return query, *texts()[1:]
+
+
 def tensors() -> tuple:
     """A change of all six orders of one entry on the diagonal, where they are the same."""
     start = np.eye(D)[:, :1]
@@ -145,6 +150,8 @@ def clipped(norm: Any) -> Clip:
 RELEASES: dict[str, Callable[[], tuple]] = {
     "unit_count": lambda: leaving(UnitCount(), One(CountChunk(as_counts(np.asarray(FIRST))))),
     "document_frequencies": texts,
+    "word_buckets": lambda: of_words(WordBuckets(2, tuple("abcd"))),
+    "word_votes": lambda: of_words(WordVotes(2, 2**0.5, np.ones(N_BUCKETS))),
     "norm_histogram": lambda: documents(
         NormHistogram(CountNorm(2), np.array([1.0, 5, 25])), FIRST, [[1.0, 0]]
     ),
@@ -207,7 +214,7 @@ def audited(
         curator = DataCurator(
             side, plan, spender="audit", unit="unit", accountant=None, neighbours=neighbours
         )
-        words = name == "document_frequencies"
+        words = name in ("document_frequencies", "word_votes")
         ask = curator.release_partitions if words else curator.release
         released = (value_of(ask(name, query)) for _ in range(n_runs))
         values.append([(x - exact[0]) @ gap / (gap @ gap) for x in released])

@@ -144,12 +144,17 @@ def test_a_vocabulary_hides_one_text_more(options, monkeypatch):
 def test_words_get_the_noise_of_one_document_more_or_less(seed):
     texts = of_texts(np.random.default_rng(seed), 2000)
     fitted = words()().fit(texts)
-    count, row = fitted.privacy_report_.rows
+    count, numbers, row, again = fitted.privacy_report_.rows
+    n_units = fitted.privacy_report_.n_units
     assert row.sensitivity == math.sqrt(3)
+    # A mean of at most so many units; the rounding of its sum is paid for.
+    assert numbers.sensitivity == pytest.approx(math.sqrt(3) / n_units, rel=1e-6)
+    assert (again.name, again.sigma) == (numbers.name, numbers.sigma)
     assert fitted.privacy_report_.epsilon == pytest.approx(8.0, rel=1e-9)
-    assert (count.delta, row.delta) == (0.0, DELTA / 2)
+    assert (count.delta, numbers.delta, row.delta) == (0.0, 0.0, DELTA / 2)
     forecast = words()().forecast(2000)
-    assert (forecast.threshold, forecast.sigma) == (fitted.threshold_, row.sigma)
+    assert forecast.threshold == fitted.threshold_
+    assert forecast.sigma == pytest.approx(numbers.sigma * n_units, rel=1e-6)
     replaced = words(neighbours="replace_one")().forecast(2000)
     # A root of two less for the words, a percent of mu squared more for the count.
     ratio = math.sqrt(2 * (1 - COUNT_SHARE))
@@ -162,7 +167,7 @@ def test_a_vocabulary_of_no_texts_is_one_of_few():
         budget = BudgetAccountant(10.0, DELTA)
         with pytest.raises(ValueError, match="No word remains"):
             words(accountant=budget)().fit(texts)
-        assert len(budget.entries) == 2
+        assert len(budget.entries) == 3
     report = words(vocabulary=["cats"])().fit([]).privacy_report_
     assert (report.n_units, report.epsilon, report.rows) == (0, 0.0, ())
     assert words(vocabulary=["cats"])().fit(TEXTS).privacy_report_ == report
@@ -190,7 +195,5 @@ def test_every_query_of_a_fit_that_counts_takes_part():
     for build, draw in MODELS.values():
         seen |= {row.name for row in build().fit(draw(rng, N)).privacy_report_.rows}
     bounded = {name for name, entry in CATALOGUE.items() if hasattr(entry.query, "l2_contribution")}
-    assert bounded - {"document_frequencies", "held_out_scores"} - seen <= {
-        "expected_counts",
-        "triple_moments",
-    }
+    elsewhere = {"document_frequencies", "word_buckets", "word_votes", "held_out_scores"}
+    assert bounded - elsewhere - seen <= {"expected_counts", "triple_moments"}

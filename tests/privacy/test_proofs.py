@@ -38,6 +38,7 @@ from sktensor_dp.statistics.sample_moments import (
 from sktensor_dp.statistics.scores import HeldOutScores
 from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.statistics.text import DocumentFrequencies
+from sktensor_dp.statistics.word_votes import N_BUCKETS, WordBuckets, WordVotes
 from sktensor_dp.statistics.unit_count import UnitCount
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
@@ -95,6 +96,12 @@ def of_units(rng: Rng) -> SharedFactorSums:
 QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
     "unit_count": lambda r: [UnitCount()],
     "document_frequencies": lambda r: [DocumentFrequencies(int(r.integers(2, 50)))],
+    "word_buckets": lambda r: [
+        WordBuckets(int(r.integers(2, 50)), words) for words in (None, ("a", "b"))
+    ],
+    "word_votes": lambda r: [
+        WordVotes(int(r.integers(4, 50)), r.uniform(1, 2), r.random(N_BUCKETS)) for _ in range(2)
+    ],
     "norm_histogram": lambda r: [NormHistogram(CountNorm(2), EDGES, clips(r))],
     "word_frequencies": lambda r: [
         WordFrequencies(Clip(CountNorm(order), size(r)), clips(r)) for order in (1, 2)

@@ -50,6 +50,7 @@ def test_every_query_of_units_that_come_and_go_is_bounded_here():
     bounded = {case.release for case in (*count_queries.CASES, *sample_queries.CASES)}
     # Scores are one number for each unit: test_completion_gains.py.
     bounded |= {"unit_count", "document_frequencies", "held_out_scores"}
+    bounded |= {"word_buckets", "word_votes"}
     assert {name for name in CATALOGUE if hasattr(CATALOGUE[name].query, "l2_contribution")} == (
         bounded
     )

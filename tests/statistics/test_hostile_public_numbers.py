@@ -53,6 +53,7 @@ from sktensor_dp.statistics.samples import SampleChunk, as_samples
 from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.statistics.text import DocumentFrequencies
+from sktensor_dp.statistics.word_votes import N_BUCKETS, WordBuckets, WordVotes
 from sktensor_dp.tensor.oracle import tensor_oracle
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
@@ -210,6 +211,14 @@ UNIT = (-1.5, 2.5)
 
 SETTINGS = [
     Setting("document_frequencies", {"max_words_per_document": 3}, DocumentFrequencies, texts),
+    Setting("word_buckets", {"max_words_per_document": 3}, WordBuckets, texts),
+    Setting(
+        "word_votes", {"max_words_per_document": 3, "largest": 1.5, "weight": 0.5},
+        lambda max_words_per_document, largest, weight: WordVotes(
+            max_words_per_document, largest, np.full(N_BUCKETS, weight)
+        ),
+        texts,
+    ),
     Setting(
         "norm_histogram", {"edges": EDGES, "whitener": SMALL, "limit": 2.0, "min_tokens": 1},
         histogram, documents,
@@ -327,7 +336,7 @@ def breach(setting: Setting, parameters: dict[str, Any]) -> str | None:
             query = setting.build(**parameters)
         except (TypeError, ValueError):
             return None
-        if setting.release == "document_frequencies":
+        if setting.release in ("document_frequencies", "word_votes"):
             bound = math.sqrt(2 * query.max_partitions)
             sound = 0 < bound == query.l2_sensitivity < INF
             root = math.sqrt(query.max_partitions)

@@ -1,0 +1,148 @@
+"""Numbers of documents by bucket, and votes of documents for words, as a vocabulary needs them."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.statistics.text import (
+    DocumentFrequencies,
+    KeyedSum,
+    WordCounts,
+    checksums,
+    chosen_words,
+    named_totals,
+)
+
+__all__ = ["N_BUCKETS", "VOTE", "WordBuckets", "WordVotes", "word_buckets"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.integer[Any]]
+
+# Of a checksum. Rare words of a large corpus then share one with few others.
+N_BUCKETS = 2**18
+# Step of votes, and what norms of votes lose so that rounding takes none past its bound.
+VOTE, NORM_SLACK = 2.0**-20, 1e-9
+
+
+@dataclass(frozen=True)
+class WordBuckets:
+    """Numbers of documents by bucket of their words: by known words, or by a checksum of any."""
+
+    # A document adds one to the bucket of every word that it contributes, and no more than one to a
+    # bucket. All buckets are released, empty ones too. Where `words` are given, each is a bucket,
+    # and a document chooses among these alone.
+
+    max_words_per_document: int
+    words: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        DocumentFrequencies(self.max_words_per_document)
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """L2 norm of the largest change: that many buckets lose 1, as many others gain 1."""
+        return math.sqrt(2 * self.max_words_per_document)
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """L1 norm of the largest change."""
+        return 2.0 * self.max_words_per_document
+
+    @property
+    def l2_contribution(self) -> float:
+        """L2 norm of so many ones."""
+        return math.sqrt(self.max_words_per_document)
+
+    @property
+    def l1_contribution(self) -> float:
+        """L1 norm of so many ones."""
+        return float(self.max_words_per_document)
+
+    def total(self, chunk: WordCounts | list[list[str]]) -> Floats:
+        """Count, for each bucket, the documents of a chunk that are in it."""
+        units = chunk if isinstance(chunk, WordCounts) else WordCounts.of(chunk)
+        most = self.max_words_per_document
+        if self.words is not None:
+            columns = {word: column for column, word in enumerate(self.words)}
+            names = units.words.names
+            places = np.fromiter(map(columns.get, names, repeat(-1)), np.intp, len(names))
+            _, kept = chosen_words(units, most, places >= 0)
+            return np.bincount(places[kept], minlength=len(self.words)).astype(np.float64)
+        documents, kept = chosen_words(units, most)
+        pairs = np.unique(documents * N_BUCKETS + units.words.checksums[kept] % N_BUCKETS)
+        return np.bincount(pairs % N_BUCKETS, minlength=N_BUCKETS).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class WordVotes:
+    """Votes of documents for words, which buckets with a weight of 0 cannot get."""
+
+    # Among words of positive weight a document chooses as above. It votes for each in proportion to
+    # the weight of its bucket, with as many votes in L2 norm as a document frequency has: one for
+    # every word where it is full and weights are even, more where it has fewer candidates. Votes are
+    # whole multiples of `VOTE`, so that sums are exact in any order.
+
+    max_words_per_document: int
+    largest: float
+    weights: Floats
+
+    sums = KeyedSum
+
+    def __post_init__(self) -> None:
+        most = math.sqrt(DocumentFrequencies(self.max_words_per_document).max_partitions)
+        weights = np.asarray(self.weights)
+        if not 1 <= self.largest <= most * (1 + 1e-12):
+            raise ValueError(f"largest must be from 1 to {most:g}, got {self.largest!r}.")
+        if weights.shape != (N_BUCKETS,) or not np.all((weights >= 0) & (weights <= 1)):
+            raise ValueError(f"weights must be {N_BUCKETS} numbers from 0 to 1.")
+
+    @property
+    def max_partitions(self) -> int:
+        """Largest number of words that one document votes for."""
+        return self.max_words_per_document
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """L2 norm of the largest change: two non-negative votes, of no word in common."""
+        return math.sqrt(2 * self.max_words_per_document)
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """L1 norm of the largest change."""
+        return 2.0 * self.max_words_per_document
+
+    @property
+    def l2_contribution(self) -> float:
+        """L2 norm of the votes of a document."""
+        return math.sqrt(self.max_words_per_document)
+
+    @property
+    def l1_contribution(self) -> float:
+        """L1 norm of them, as they are so many at most."""
+        return float(self.max_words_per_document)
+
+    def total(self, chunk: WordCounts | list[list[str]]) -> Counter[str]:
+        """Sum the votes of a chunk's documents for each word."""
+        units = chunk if isinstance(chunk, WordCounts) else WordCounts.of(chunk)
+        weights = np.asarray(self.weights, np.float64)[units.words.checksums % N_BUCKETS]
+        documents, kept = chosen_words(units, self.max_words_per_document, weights > 0)
+        # The largest weight of a document is 1 then, and no square of it is lost.
+        largest = np.zeros(len(units))
+        np.maximum.at(largest, documents, weights[kept])
+        votes = weights[kept] / largest[documents]
+        norms = np.sqrt(np.bincount(documents, votes**2, minlength=len(units)))
+        votes *= self.l2_contribution * (1 - NORM_SLACK) / norms[documents]
+        steps = np.floor(np.minimum(votes, self.largest) / VOTE)
+        totals = np.bincount(kept, steps, minlength=len(weights)) * VOTE
+        return named_totals(totals, units.words)
+
+
+def word_buckets(words: Iterable[str]) -> Integers:
+    """Bucket of each word, by a fixed checksum."""
+    return checksums(words) % N_BUCKETS
