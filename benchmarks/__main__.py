@@ -28,6 +28,7 @@ from benchmarks import (
     tensor_speed,
     topic_speed,
     topics,
+    words,
 )
 from benchmarks.report import Report
 
@@ -48,6 +49,7 @@ BENCHES = (
     "budget",
     "scale",
     "audit",
+    "words",
 )
 HERE = Path(__file__).parent
 
@@ -100,6 +102,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         budget.run(report)
     elif name == "people":
         people.run(report, options.data)
+    elif name == "words":
+        words.run(report, options.data)
     elif name == "topics":
         topics.run(report, options.data)
     elif name == "small_counts":

@@ -226,7 +226,8 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         if kept.size == 0:
             raise ValueError(
                 f"No word remains: of {len(words)} whose noisy votes reached the threshold, "
-                f"none lies between min_df and max_df ({low:g} to {high:g} {plan.noun}). Check that documents hold text; raise "
-                f"epsilon, fit more {plan.noun}, or pass a vocabulary."
+                f"none lies between min_df and max_df ({low:g} to {high:g} {plan.noun}). "
+                f"Check that documents hold text; raise epsilon, fit more {plan.noun}, or pass a "
+                "vocabulary."
             )
         return kept

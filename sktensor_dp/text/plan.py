@@ -12,7 +12,13 @@ from sktensor_dp.statistics.text import DocumentFrequencies
 from sktensor_dp.statistics.word_votes import N_BUCKETS, WordBuckets, WordVotes
 
 __all__ = [
-    "EXACT", "BUCKETS", "VOTES", "WordForecast", "WordPlan", "check_words", "forecast_words",
+    "BUCKETS",
+    "EXACT",
+    "VOTES",
+    "WordForecast",
+    "WordPlan",
+    "check_words",
+    "forecast_words",
     "plan_words",
 ]  # fmt: skip
 

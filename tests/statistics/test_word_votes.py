@@ -16,10 +16,10 @@ from sktensor_dp.privacy.partition_selection import (
 )
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.statistics import text
-from sktensor_dp.statistics.text import (
+from sktensor_dp.statistics.text import TextChunks, Words
+from sktensor_dp.statistics.word_votes import (
     N_BUCKETS,
     VOTE,
-    TextChunks,
     WordBuckets,
     WordVotes,
     word_buckets,
@@ -102,10 +102,9 @@ def test_sums_of_votes_are_exact_in_any_order(seed, monkeypatch):
 
 def within(query, difference):
     """Whether a difference is one that the query's bounds allow; none of it is rounding."""
-    return (
-        np.linalg.norm(difference) <= query.l2_sensitivity * (1 + 1e-12)
-        and np.abs(difference).sum() <= query.l1_sensitivity * (1 + 1e-12)
-    )
+    return np.linalg.norm(difference) <= query.l2_sensitivity * (1 + 1e-12) and np.abs(
+        difference
+    ).sum() <= query.l1_sensitivity * (1 + 1e-12)
 
 
 @pytest.mark.dealt
@@ -163,7 +162,7 @@ def test_weights_however_small_give_no_more_votes_than_allowed():
 
 def test_many_words_of_one_bucket_count_once(monkeypatch):
     """Counted each, they would move one number as far as a document has words."""
-    monkeypatch.setattr(text, "_checksum", lambda word: 7)
+    monkeypatch.setattr(Words, "checksums", property(lambda words: np.full(len(words.names), 7)))
     found = WordBuckets(20).total([WORDS])
     assert found[7] == found.sum() == 1
 
