@@ -213,7 +213,6 @@ class DocumentFrequencies:
     def total(self, chunk: WordCounts | list[list[str]]) -> Counter[str]:
         """Count, for each word, the documents of a chunk that contribute it."""
         units = chunk if isinstance(chunk, WordCounts) else WordCounts.of(chunk)
-        columns, sizes = units.counts.indices, np.diff(units.counts.indptr)
         _, kept = chosen_words(units, self.max_words_per_document)
         return named_totals(np.bincount(kept, minlength=1), units.words)
 

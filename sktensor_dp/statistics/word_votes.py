@@ -85,8 +85,8 @@ class WordVotes:
 
     # Among words of positive weight a document chooses as above. It votes for each in proportion to
     # the weight of its bucket, with as many votes in L2 norm as a document frequency has: one for
-    # every word where it is full and weights are even, more where it has fewer candidates. Votes are
-    # whole multiples of `VOTE`, so that sums are exact in any order.
+    # every word where it is full and weights are even, more where it has fewer candidates. Votes
+    # are whole multiples of `VOTE`, so that sums are exact in any order.
 
     max_words_per_document: int
     largest: float
