@@ -18,7 +18,8 @@ from sktensor_dp.privacy.plan import ReleasePlan
 # Most files entered and most crossings (two successive calls in different files): of an
 # estimator's `fit` as it comes, and of any way to fit it. They rose with groups of rows and with
 # counted units and sources that lie apart, and may fall: whoever shortens a walk lowers its
-# numbers here.
+# numbers here. That of words rose when buckets of words came before the words: the first noise is
+# that of an ordinary sum.
 # The goal is 14 files and 25 crossings for all.
 GOAL = (14, 25)
 LONGEST = {
@@ -26,7 +27,7 @@ LONGEST = {
     "PrivateTensorPowerMethod": ((26, 86), (30, 148)),
     "PrivateCPCompletion": ((23, 62), (25, 162)),
     "PrivateTuckerCompletion": ((23, 64), (25, 193)),
-    "PrivateCountVectorizer": ((16, 58), (17, 59)),
+    "PrivateCountVectorizer": ((20, 91), (21, 92)),
     "PrivateSearchCV": ((17, 46), (18, 54)),
 }
 
