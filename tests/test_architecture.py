@@ -109,6 +109,7 @@ BESIDE = {
 # Functions of public numbers: a threshold checked before anything is charged, and how much
 # noise a law has.
 EXTRA_NAMES = {
+    "privacy.partition_selection.largest_share",
     "privacy.partition_selection.selection_threshold",
     "privacy.piecewise.piecewise_deviation",
 }
