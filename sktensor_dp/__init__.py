@@ -19,7 +19,7 @@ from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.text import PrivateCountVectorizer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "BudgetAccountant",
