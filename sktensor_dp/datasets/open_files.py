@@ -8,7 +8,7 @@ import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ class OpenTexts:
 
     def __iter__(self) -> Iterator[list[str]]:
         texts = read_each(_Again(self._texts), f"Reading {self.path.name!r}")
+        # A file without texts is a list without any: how many there are may be private.
+        yield list(islice(texts, self.chunk_size))
         while chunk := list(islice(texts, self.chunk_size)):
             yield chunk
 
@@ -62,7 +64,10 @@ class OpenTable:
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         rows = lambda: map(self._as_array, self._batches())  # noqa: E731
-        for batch in read_each(_Again(rows), f"Reading {self.path.name!r}"):
+        doing = f"Reading {self.path.name!r}, whose columns must hold numbers,"
+        batches = read_each(_Again(rows), doing)
+        # A file without rows is an array without any: how many there are may be private.
+        for batch in chain([next(iter(batches), np.zeros((0, self.n_features)))], batches):
             for start in range(0, max(len(batch), 1), self.chunk_size):
                 yield batch[start : start + self.chunk_size]
 
@@ -194,7 +199,7 @@ def open_table(
     ...     _ = path.write_text("cats,dogs\n1,0\n2,5\n0,1\n")
     ...     table = open_table(path, chunk_size=2)
     ...     [chunk.tolist() for chunk in table]
-    [[[1, 0], [2, 5]], [[0, 1]]]
+    [[[1.0, 0.0], [2.0, 5.0]], [[0.0, 1.0]]]
     >>> table.columns
     ['cats', 'dogs']
     """
@@ -319,9 +324,12 @@ def _first(path: Path, open_file: Callable[[Path], Any]) -> Any:
 
 def _csv_stream(path: Path, columns: list[str] | None = None) -> Any:
     _need_pyarrow(".csv")
+    import pyarrow
     from pyarrow import csv as pyarrow_csv
 
-    only = pyarrow_csv.ConvertOptions(include_columns=columns)
+    # A type that is read off the first rows would refuse a later row for what others hold.
+    types = None if columns is None else dict.fromkeys(columns, pyarrow.float64())
+    only = pyarrow_csv.ConvertOptions(include_columns=columns, column_types=types)
     return pyarrow_csv.open_csv(path, convert_options=only)
 
 

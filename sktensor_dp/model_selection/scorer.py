@@ -13,7 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.grouped_rows import unit_of
 from sktensor_dp.estimator.parameters import Number, shown
-from sktensor_dp.model_selection.unit_rows import checked_units, held_out, n_rows
+from sktensor_dp.model_selection.unit_rows import (
+    check_at_hand,
+    checked_units,
+    held_out,
+    n_rows,
+)
 from sktensor_dp.model_selection.unit_scores import (
     UnitMetric,
     UnitScores,
@@ -256,6 +261,7 @@ class PrivateScorer:
                 f"A {type(step).__name__} that protects units of several rows, as with "
                 "privacy_unit='slice', cannot be scored row by row."
             )
+        check_at_hand(X, y, groups)
         low, high = checked_score_bounds(self.bounds, self.metric, step, "bounds")
         kind = UnitMetric if callable(self.metric) else UnitScores
         query = HeldOutScores(kind(self.metric, estimator), low, high)  # type: ignore[arg-type]

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from sklearn.utils import indexable
 
 from sktensor_dp.estimator.grouped_rows import checked_groups
+from sktensor_dp.estimator.lazy_tables import is_lazy
 from sktensor_dp.statistics.reading import call_foreign, read
 from sktensor_dp.statistics.scores import HeldOutChunks
 from sktensor_dp.statistics.units import Units
 
 __all__ = [
     "answers",
+    "check_at_hand",
     "checked_units",
     "each_row",
     "entries",
@@ -29,10 +31,21 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
+def check_at_hand(X: Any, y: Any, groups: Any) -> None:
+    """Refuse what Dask has not computed: rows are taken one by one."""
+    for name, given in (("X", X), ("y", y), ("groups", groups)):
+        if is_lazy(given):
+            raise TypeError(
+                f"{name} must lie in memory, since its rows are taken one by one; got a Dask "
+                f"{type(given).__name__}. Pass {name}.compute(), or a part of the rows."
+            )
+
+
 def checked_units(
     X: Any, y: Any, groups: Any, neighbours: str = "replace_one"
 ) -> tuple[Any, Any, NDArray[np.intp] | None]:
     """Rows that can be taken by their numbers, and the places of their groups if there are any."""
+    check_at_hand(X, y, groups)
     if groups is None and neighbours != "add_remove":
         return (*read(lambda: indexable(X, y), "X or y"), None)
     # How many rows there are is private then.

@@ -94,9 +94,8 @@ class HeldOutScores:
         if n_rows == 0:
             return np.zeros(1)  # models refuse what has no rows
         # Whether anything overflows or warns may depend on one unit.
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            found = self.score(chunk.X, chunk.y)
+        with np.errstate(all="ignore"):
+            found = self._found(chunk)
             # The original message would quote what is none.
             scores = read(
                 lambda: np.asarray(found, dtype=np.float64), "The score",
@@ -114,3 +113,9 @@ class HeldOutScores:
             # A mean may leave the bounds by its rounding, which grows with its rows.
             centred = np.clip(chunk.groups.means(centred), -half, half)
         return np.array([math.fsum(centred.tolist())])
+
+    def _found(self, chunk: HeldOutChunk) -> Any:
+        """What the score says of a chunk; it may be a caller's, and warn."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self.score(chunk.X, chunk.y)

@@ -129,3 +129,24 @@ def test_wrong_arguments(tmp_path):
             open_texts(path, "text", chunk_size=size)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="column must be given"):
         list(open_texts(path))
+
+
+@pytest.mark.parametrize("kind", [".csv", ".parquet"])
+def test_a_file_without_rows_is_one_part_without_any(kind, tmp_path):
+    """Where the number of rows is private, no row and one row have to go the same way."""
+    path = tmp_path / f"table{kind}"
+    for n in (0, 1):
+        frame = pd.DataFrame({"text": ["a b c"] * n, "count": np.ones(n)})
+        frame = frame.astype({"text": "string"})
+        frame.to_csv(path, index=False) if kind == ".csv" else frame.to_parquet(path)
+        assert [len(part) for part in open_texts(path, "text")] == [n]
+        assert [part.shape for part in open_table(path, ["count"])] == [(n, 1)]
+
+
+def test_a_column_is_of_numbers_whatever_its_first_rows_hold(tmp_path):
+    """A type that is read off the first block would refuse a late fraction, and so show it."""
+    path = tmp_path / "table.csv"
+    # pyarrow reads blocks of a megabyte: the fraction is in the third.
+    path.write_text("a,b\n" + "1,2\n" * 600_000 + "2.5,1\n")
+    *_, last = open_table(path)
+    assert last[-1].tolist() == [2.5, 1.0]

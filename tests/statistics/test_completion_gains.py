@@ -1,5 +1,8 @@
 """What topics gain on half of a document's words: by a loop, and how far one document moves it."""
 
+import warnings
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -64,3 +67,17 @@ def test_a_group_counts_as_the_mean_of_its_documents(seed):
     ones = np.array([query.total(CountChunk(X[row]))[0] for row in range(X.shape[0])])
     group = CountChunk(X, Units(np.array([0, X.shape[0]])))
     assert query.total(group)[0] == pytest.approx(ones.mean(), rel=1e-9, abs=1e-12)
+
+
+def test_sums_in_threads_leave_filters_of_warnings_alone():
+    """They are everyone's: overlapping blocks would leave behind what another one has set."""
+    X, topics, weights = made(0)
+    query, before = gains_of(topics, weights, 0.5), list(warnings.filters)
+    seen = []
+
+    def looked(*of):
+        seen.append(list(warnings.filters) == before)
+        return query.score(*of)
+
+    replace(query, score=looked).total(CountChunk(X))
+    assert seen == [True]
