@@ -20,10 +20,8 @@ from sktensor_dp import (
     BudgetError,
     PrivacyLeakWarning,
     PrivateCPCompletion,
-    PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
-    make_private_scorer,
     unsafe_seeded_noise,
 )
 from sktensor_dp.privacy.sources.dask_partitions import FAN_IN, DaskPartitions
@@ -387,17 +385,3 @@ def test_completions_predict_lazily(seed):
     assert model.score(Z, da.from_array(y, chunks=100)) == model.score(X, y)
     with pytest.raises(TypeError, match="which is not computed yet"):
         model.fit(Z, y)
-
-
-@pytest.mark.parametrize("of", ["array", "frame"])
-def test_searches_and_scores_ask_for_rows_in_memory_before_the_charge(of):
-    data = {"array": lazy(documents()), "frame": frame(documents())}[of]
-    budget = BudgetAccountant(epsilon=5.0, delta=1e-5)
-    model = PrivateSpectralLDA(2, epsilon=INF, n_refinements=0)
-    search = PrivateSearchCV(model, {"n_components": [1, 2]}, n_trials=2, accountant=budget)
-    scorer = make_private_scorer("log_likelihood_per_token", epsilon=1.0, accountant=budget)
-    model.fit(documents())
-    for ask in (lambda: search.fit(data), lambda: scorer(model, data)):
-        with pytest.raises(TypeError, match="X must lie in memory"):
-            ask()
-    assert budget.total()[0] == 0.0
