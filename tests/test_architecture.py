@@ -106,9 +106,10 @@ BESIDE = {
         *("privacy.statement_schema", "privacy.tables", "privacy.written_statement"),
     ),
 }
-# Functions of public numbers: a threshold checked before anything is charged, and how much
-# noise a law has.
+# Functions of public numbers: a threshold and a size checked before anything is charged, and how
+# much noise a law has.
 EXTRA_NAMES = {
+    "privacy.noise.drawable",
     "privacy.partition_selection.largest_share",
     "privacy.partition_selection.selection_threshold",
     "privacy.piecewise.piecewise_deviation",

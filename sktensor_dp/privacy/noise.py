@@ -34,10 +34,15 @@ from numpy.typing import NDArray
 from randomgen import ChaCha
 
 from sktensor_dp.exceptions import PrivacyLeakWarning
-from sktensor_dp.privacy.opendp_sampling import check_installed, check_size, opendp_samples
+from sktensor_dp.privacy.opendp_sampling import (
+    LARGEST_SIZE,
+    check_installed,
+    check_size,
+    opendp_samples,
+)
 from sktensor_dp.privacy.sampling import BLOCK, GAUSSIAN, LAPLACE, MAX_BITS, Law, rounded_samples
 
-__all__ = ["Grid", "NoiseSource", "config_context", "unsafe_seeded_noise"]
+__all__ = ["Grid", "NoiseSource", "config_context", "drawable", "unsafe_seeded_noise"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -66,8 +71,9 @@ def config_context(*, noise: str) -> Iterator[None]:
     noise : {"grid", "exact", "float"}
         ``"grid"`` is the default everywhere. ``"exact"`` takes Gaussian and Laplace
         noise from the OpenDP library (``pip install opendp``), for releases
-        of at most 100000 numbers. ``"float"`` draws textbook floating-point noise and
-        gives no protection against attacks on low-order digits. The report names it.
+        of at most 100000 numbers; a vocabulary takes more. ``"float"`` draws textbook
+        floating-point noise and gives no protection against attacks on low-order
+        digits. The report names it.
 
     Raises
     ------
@@ -140,6 +146,11 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
         yield
     finally:
         _seeds.reset(token)
+
+
+def drawable(size: int) -> bool:
+    """Whether the sampler in use draws releases of so many numbers, a public size."""
+    return _sampler.get() != "exact" or size <= LARGEST_SIZE
 
 
 @dataclass(frozen=True)

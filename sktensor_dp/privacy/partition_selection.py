@@ -31,6 +31,8 @@ Floats = NDArray[np.float64]
 
 # Largest step of the grid: what rounding may add to a total, and to the noise as a share.
 STEP = 2.0**-20
+# Largest noise with a grid that fine: beyond twice as much, `NoiseSource.grid` has no more bits.
+LARGEST_SIGMA = 2.0**30
 # Points at which a threshold for shares is formed, how it may be divided, and what a larger share
 # of a key may raise it by.
 MESH, PARTS, WORTH = 4000, (0.01, 0.03, 0.1, 0.2, 0.3, 0.5), 1.03
@@ -94,7 +96,7 @@ def selection_threshold(query: PartitionQuery, sensitivity: float, cost: Privacy
         return 1.0
     if not cost.delta > 0:
         raise ValueError(f"partition selection needs delta > 0, got {cost.delta!r}.")
-    sigma, largest = sensitivity / cost.mu * (1 + STEP), getattr(query, "largest", None)
+    sigma, largest = _grid_scale(sensitivity, cost), getattr(query, "largest", None)
     if largest is not None:
         return STEP + _threshold_of_shares(query.max_partitions, largest, sigma, cost.delta)
     # A key that one unit alone contributes has a total of 1. As many as `query.max_partitions` such
@@ -102,6 +104,18 @@ def selection_threshold(query: PartitionQuery, sensitivity: float, cost: Privacy
     # probability `1 - delta`.
     failure = -math.expm1(math.log1p(-cost.delta) / query.max_partitions)
     return 1 + STEP + sigma * -float(ndtri(failure))
+
+
+def _grid_scale(sensitivity: float, cost: PrivacyCost) -> float:
+    """Scale of the noise with what its grid costs at most; ValueError where that is not known."""
+    # Rounding to doubles is forgiven.
+    if sensitivity > LARGEST_SIGMA * (1 + 1e-12) * cost.mu:
+        raise ValueError(
+            "words or other keys that come from the data are protected by noise of a standard "
+            f"deviation of at most {LARGEST_SIGMA:g}, got {sensitivity:g} / {cost.mu:g}; a larger "
+            "epsilon needs less, or fewer keys of one unit (max_words_per_document)."
+        )
+    return sensitivity / cost.mu * (1 + STEP)
 
 
 def _threshold_of_shares(most: int, largest: float, sigma: float, delta: float) -> float:
@@ -120,7 +134,7 @@ def _threshold_of_shares(most: int, largest: float, sigma: float, delta: float) 
 def largest_share(query: PartitionQuery, sensitivity: float, cost: PrivacyCost) -> float:
     """Largest share of one key that hardly raises the threshold; a public number."""
     most = math.sqrt(query.max_partitions)
-    sigma = sensitivity / cost.mu * (1 + STEP)
+    sigma = _grid_scale(sensitivity, cost)
     low = WORTH * _threshold_of_shares(query.max_partitions, 1.0, sigma, cost.delta)
     for share in np.geomspace(most, 1.0, 40).tolist():
         if _threshold_of_shares(query.max_partitions, share, sigma, cost.delta) <= low:

@@ -26,8 +26,9 @@ Integers = NDArray[np.integer[Any]]
 
 # Of a checksum. Rare words of a large corpus then share one with few others.
 N_BUCKETS = 2**18
-# Step of votes, and what norms of votes lose so that rounding takes none past its bound.
-VOTE, NORM_SLACK = 2.0**-20, 1e-9
+# Step of votes, and what norms of votes of a million words lose at most so that rounding takes none
+# past its bound; with more words it is more, in proportion.
+VOTE, NORM_SLACK, SLACK_WORDS = 2.0**-20, 1e-9, 10**6
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,11 @@ class WordVotes:
         """L1 norm of them, as they are so many at most."""
         return float(self.max_words_per_document)
 
+    @property
+    def _slack(self) -> float:
+        """What covers the rounding of as many squares."""
+        return min(NORM_SLACK * max(1.0, self.max_words_per_document / SLACK_WORDS), 0.5)
+
     def total(self, chunk: WordCounts | list[list[str]]) -> Counter[str]:
         """Sum the votes of a chunk's documents for each word."""
         units = chunk if isinstance(chunk, WordCounts) else WordCounts.of(chunk)
@@ -137,7 +143,7 @@ class WordVotes:
         np.maximum.at(largest, documents, weights[kept])
         votes = weights[kept] / largest[documents]
         norms = np.sqrt(np.bincount(documents, votes**2, minlength=len(units)))
-        votes *= self.l2_contribution * (1 - NORM_SLACK) / norms[documents]
+        votes *= self.l2_contribution * (1 - self._slack) / norms[documents]
         steps = np.floor(np.minimum(votes, self.largest) / VOTE)
         totals = np.bincount(kept, steps, minlength=len(weights)) * VOTE
         return named_totals(totals, units.words)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sktensor_dp.privacy.noise import drawable
 from sktensor_dp.privacy.partition_selection import largest_share, selection_threshold
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.statistics.text import DocumentFrequencies
@@ -178,6 +179,12 @@ def _planned(
     releases = _releases(epsilon, delta)
     if math.isinf(epsilon):
         return WordPlan(releases, m, 0.0, 0.0, 0.0, needed=1.0, threshold=1.0)
+    if not drawable(N_BUCKETS):
+        raise ValueError(
+            "noise='exact' is too slow for a vocabulary that is learned from the documents, which "
+            f"takes {N_BUCKETS} numbers. Nothing was charged. Use noise='grid', which has the same "
+            "law, or pass a vocabulary."
+        )
     counted = neighbours == "add_remove"
     spent = releases.counted() if counted else releases
     buckets, ballot = WordBuckets(m), WordVotes(m, math.sqrt(m), np.zeros(N_BUCKETS))

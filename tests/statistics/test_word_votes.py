@@ -10,13 +10,14 @@ from scipy.special import ndtr, ndtri
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.partition_selection import (
+    STEP,
     gaussian_partition_selection,
     largest_share,
     selection_threshold,
 )
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.statistics import text
-from sktensor_dp.statistics.text import TextChunks, Words
+from sktensor_dp.statistics.text import DocumentFrequencies, TextChunks, Words
 from sktensor_dp.statistics.word_votes import (
     N_BUCKETS,
     VOTE,
@@ -160,6 +161,16 @@ def test_weights_however_small_give_no_more_votes_than_allowed():
         assert 2.9 < math.hypot(*votes.values()) <= 3.0
 
 
+@pytest.mark.parametrize("m", [1, 10**6, 10**9, 10**12, 10**15, 2**52])
+def test_votes_leave_room_for_rounded_squares_of_as_many_words_as_may_count(m):
+    """A sum of m rounded squares errs by m 2^-53 of itself, and its root by half of that."""
+    given = WordVotes(m, math.sqrt(m), np.ones(N_BUCKETS)).total([["a"]])["a"] / math.sqrt(m)
+    assert given <= 1 - min(m * 2.0**-54, 0.49)
+    # No more room than is of use: what a vote has below 10^6 words stays as it was.
+    least = 1 - 1e-9 if m <= 10**6 else max(1 - 1.1e-15 * m, 0.5)
+    assert given >= least * (1 - 1e-12) - VOTE
+
+
 def test_many_words_of_one_bucket_count_once(monkeypatch):
     """Counted each, they would move one number as far as a document has words."""
     monkeypatch.setattr(Words, "checksums", property(lambda words: np.full(len(words.names), 7)))
@@ -210,6 +221,28 @@ def test_the_threshold_for_ones_would_not_do():
     sigma = math.sqrt(2 * m) / cost.mu
     ones = 1 - sigma * ndtri(cost.delta / m)
     assert ndtr((math.sqrt(m) - ones) / sigma) > 1e4 * cost.delta
+
+
+@pytest.mark.parametrize("query", [WordVotes(9, 3.0, np.ones(N_BUCKETS)), DocumentFrequencies(9)])
+def test_the_threshold_counts_on_the_grid_that_noise_is_drawn_on(query):
+    """Beyond 2^31 a grid has fewer than 2^-20 steps, and more noise than a threshold is for."""
+    sensitivity = query.l2_sensitivity
+    for sigma in [*np.geomspace(1e-3, 2.0**30, 400), 2.0**30]:
+        grid = NoiseSource().grid(sigma, 1.0, diameter=STEP)
+        # Scales are rounded up by 2^-50.
+        assert grid.scale <= sigma * (1 + STEP) * (1 + 2.0**-49)
+        assert grid.step <= STEP * (1 + 2.0**-49)
+        assert (
+            selection_threshold(query, sensitivity, PrivacyCost(sensitivity / sigma, delta=1e-9))
+            > 1
+        )
+    for sigma in (1.001 * 2.0**30, 2.0**31, 2.0**40):
+        cost = PrivacyCost(mu=sensitivity / sigma, delta=1e-13)
+        for asked in (selection_threshold, largest_share):
+            with pytest.raises(
+                ValueError, match=r"deviation of at most 1.07374e.09, got .*epsilon"
+            ):
+                asked(query, sensitivity, cost)
 
 
 @pytest.mark.dealt
