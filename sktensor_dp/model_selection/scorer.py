@@ -2,6 +2,7 @@
 
 import copy
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from sktensor_dp.model_selection.unit_rows import (
 from sktensor_dp.model_selection.unit_scores import (
     UnitMetric,
     UnitScores,
-    check_numbers,
+    check_answers,
     check_scorable,
     check_scoring,
     check_targets,
@@ -30,6 +31,7 @@ from sktensor_dp.model_selection.unit_scores import (
     hooks_of,
     release_score,
 )
+from sktensor_dp.model_selection.wrapped_models import fitted_reports, wrapped_models
 from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
@@ -37,6 +39,10 @@ from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.scores import HeldOutScores
 
 __all__ = ["PrivateScorer", "make_private_scorer"]
+
+# Share of the bounds' width that three deviations of the noise may be where a low score is
+# told of, and one for the rounding of a score without noise.
+NOTABLE, ROUNDED = 0.05, 1e-9
 
 
 def make_private_scorer(
@@ -59,7 +65,8 @@ def make_private_scorer(
         ``"neg_mean_squared_error"``, ``"neg_mean_absolute_error"``, ``"accuracy"``,
         ``"log_likelihood"`` (what ``score_samples`` says) or ``"log_likelihood_per_token"``;
         or ``(y_true, y_pred) -> array of shape (n_rows,)``, larger being better. It is called
-        for each row by itself, so that no row can change the score of another.
+        for each row by itself, so that no row can change the score of another. A row on which
+        it, or the model, fails counts as the lower bound.
     epsilon, delta : float, default=1.0 and 1e-6
         Cost of each call. Gaussian noise composes exactly with that of fits; ``delta=0``
         gives Laplace noise.
@@ -69,8 +76,9 @@ def make_private_scorer(
         :class:`~sktensor_dp.PrivateSearchCV`.
     neighbours : {"replace_one", "add_remove"}, optional
         By default those of the model's fit (``"replace_one"`` of a public model), which they
-        must not differ from. With ``"add_remove"`` a noisy count of the units comes first, at
-        one percent of the cost, and their scores are divided by it.
+        must not differ from; the notes say where that is looked for. With ``"add_remove"`` a
+        noisy count of the units comes first, at one percent of the cost, and their scores are
+        divided by it.
     accountant : BudgetAccountant, optional
         Charged before each score; by default that of the surrounding ``with`` block.
 
@@ -96,6 +104,12 @@ def make_private_scorer(
     that saw it cost: in k-fold cross-validation one score and k - 1 fits for each
     candidate. An accountant cannot know that folds are disjoint, and is charged for all. Where
     units come and go, splitters by position move the others: see ``docs/tuning.md``.
+
+    Unit and neighbours are those of the private model's report. It is looked for in the
+    estimator and in what scikit-learn's own estimators keep of their fits: steps, searches,
+    ensembles, calibration, columns, transformed targets, frozen models. What holds a private
+    model elsewhere, in an attribute of a class of your own, is taken for public: pass
+    `neighbours` and `groups` as for its fit.
 
     A model that was fitted with groups is scored with groups alone. ``cross_val_score`` and
     ``GridSearchCV`` pass them on under metadata routing, where estimator and scorer ask for
@@ -128,27 +142,24 @@ def make_private_scorer(
     return PrivateScorer(metric, float(epsilon), float(delta), bounds, accountant, neighbours)
 
 
-def scored_unit(report: PrivacyReport | None, grouped: bool) -> str:
-    """Unit that a score protects, in the words of the model's report; never less than that does."""
-    fitted = "row" if report is None else report.unit
-    if fitted.startswith("group of"):
+def scored_unit(reports: Sequence[PrivacyReport], grouped: bool) -> str:
+    """Unit that a score protects, in the words of a model's report; never less than that does."""
+    units = [report.unit for report in reports]
+    several = [unit for unit in units if unit.startswith("group of")]
+    if several:
         if not grouped:
             raise ValueError(
                 "groups must be given: the model was fitted with groups, and a score of single "
                 "rows would protect none. cross_val_score and GridSearchCV pass them under "
                 "metadata routing, see make_private_scorer."
             )
-        return fitted
-    return unit_of(fitted, grouped)
+        return several[0]
+    return unit_of(units[0] if units else "row", grouped)
 
 
-def scored_relation(estimator: Any, asked: str | None) -> str:
+def scored_relation(reports: Sequence[PrivacyReport], asked: str | None) -> str:
     """Neighbours that a score is for: those that the model's fit has, or what was asked for."""
-    steps = (
-        [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
-    )
-    reports = [getattr(step, "privacy_report_", None) for step in steps]
-    counted = {report.neighbours == "add_remove" for report in reports if report is not None}
+    counted = {report.neighbours == "add_remove" for report in reports}
     fitted = "add_remove" if True in counted else "replace_one"
     if asked is not None and counted and asked != fitted:
         raise ValueError(
@@ -156,6 +167,20 @@ def scored_relation(estimator: Any, asked: str | None) -> str:
             "two would protect different things. Nothing was charged."
         )
     return fitted if asked is None else asked
+
+
+def _warn_if_low(score: float, bounds: tuple[float, float], sigma: float) -> None:
+    """Say that perhaps no row could be scored, by the released score and public numbers."""
+    low, high = bounds
+    # Noise that is not small beside the bounds is low often.
+    if 3 * sigma <= NOTABLE * (high - low) and score <= low + 3 * sigma + ROUNDED * (high - low):
+        warnings.warn(
+            "The score lies at the lower bound, up to its noise. Rows that cannot be scored count "
+            "as that bound: perhaps the metric or the model fails on all, or the bounds do not "
+            "suit the metric. Try them on made-up rows.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 class PrivateScorer:
@@ -250,17 +275,24 @@ class PrivateScorer:
         BudgetError
             If the accountant has too little left; nothing has been scored then.
         ValueError
-            If the estimator is not fitted, `groups` are missing or wrong, or `y` is missing,
-            has another length or holds no number where numbers are compared; no budget is
-            spent. Once charged, if no row
-            can be scored. A single row that cannot be scored counts as the lower bound.
+            If the estimator is not fitted, has not the method or the number of features that
+            are needed or predicts texts where numbers are compared, `groups` are missing or
+            wrong, or `y` is missing or has another length; no budget is spent. Once charged, if
+            the model or the metric does not return one number per row.
+
+        Warns
+        -----
+        UserWarning
+            If the released score lies at the lower bound, up to noise. A row that cannot be
+            scored counts as that bound, be it one or be it all: an error would tell which.
         """
         step = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-        if not hooks_of(step)._unit_is_row:
-            raise ValueError(
-                f"A {type(step).__name__} that protects units of several rows, as with "
-                "privacy_unit='slice', cannot be scored row by row."
-            )
+        for model in wrapped_models(estimator):
+            if not hooks_of(model)._unit_is_row:
+                raise ValueError(
+                    f"A {type(model).__name__} that protects units of several rows, as with "
+                    "privacy_unit='slice', cannot be scored row by row."
+                )
         check_at_hand(X, y, groups)
         low, high = checked_score_bounds(self.bounds, self.metric, step, "bounds")
         kind = UnitMetric if callable(self.metric) else UnitScores
@@ -268,22 +300,24 @@ class PrivateScorer:
         labels = None
         if hooks_of(step) is step:
             check_is_fitted(step)
-        relation = scored_relation(estimator, self.neighbours)
+        reports = fitted_reports(estimator)
+        relation = scored_relation(reports, self.neighbours)
         if groups is not None or relation == "add_remove":
             X, y, labels = checked_units(X, y, groups, relation)
         n_given = read(lambda: n_rows(X), "X")
-        unit = scored_unit(getattr(step, "privacy_report_", None), labels is not None)
+        unit = scored_unit(reports, labels is not None)
         private = labels is not None or relation == "add_remove"
         if y is not None:
             check_targets(y, n_given, private=private)
         check_scorable(self.metric, estimator, y, n_given, "metric", private=private)
-        check_numbers(self.metric, y, "metric")
+        check_answers(self.metric, estimator, X, "metric")
         plan = ReleasePlan.split(self.epsilon, self.delta, {"held_out_scores": 1.0})
         payer = active_accountant() if self.accountant is None else self.accountant
-        score, _ = release_score(
+        score, report = release_score(
             query, held_out(X, y, labels), plan, spender=type(self).__name__, unit=unit,
             accountant=payer, neighbours=relation,
         )  # fmt: skip
+        _warn_if_low(score, (low, high), report.rows[-1].sigma)
         return score
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils import indexable
 
 from sktensor_dp.estimator.grouped_rows import checked_groups
 from sktensor_dp.estimator.lazy_tables import is_lazy
-from sktensor_dp.statistics.reading import call_foreign, read
+from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.scores import HeldOutChunks
 from sktensor_dp.statistics.units import Units
 
@@ -98,48 +99,66 @@ def numbers(items: Sequence[Any]) -> Floats:
     return np.array([_number(item) for item in items], dtype=np.float64)
 
 
-def answers(question: Callable[[Any], Any], X: Any, *, documents: bool = False) -> Any:
-    """What a model that treats every row by itself says of rows, in an array."""
+def answers(
+    question: Callable[[Any], Any], X: Any, *, documents: bool = False
+) -> tuple[Any, NDArray[np.bool_]]:
+    """What a model that treats every row by itself says of rows, and which ones it refuses."""
     # It is asked about all of them at once only where that cannot mix them: where the
     # container gives them one type. A list of documents is asked about together, with an
     # empty one in the place of whatever is no text; rows of other lists and of Python objects
-    # are asked about one by one, and NaN stands for those that are refused. How a row is asked
-    # about thus depends on the model, on the container and on the row itself, and not on other
-    # rows: not even rounding does. An error shows nothing of the rows.
+    # are asked about one by one. How a row is asked about thus depends on the model, on the
+    # container and on the row itself, and not on other rows: not even rounding does. No error
+    # leaves: that there is one would tell of the rows.
     if _has_one_type(X):
-        return np.asarray(call_foreign(lambda: question(X), "Scoring", rows_private=True))
-    found = np.full(n_rows(X), math.nan, dtype=object)
+        return _together(question, X)
     if not documents:
-        return each_row(lambda row: question(one_row(X, row)), len(found))
+        return _one_by_one(lambda row: question(one_row(X, row)), n_rows(X))
     texts = np.array([isinstance(item, str | bytes) for item in X], dtype=bool)
     whole = [item if text else "" for item, text in zip(X, texts, strict=True)]
-    together = np.asarray(call_foreign(lambda: question(whole), "Scoring", rows_private=True))
-    if together.shape != found.shape:
-        return together
-    found[texts] = together[texts]
-    return found
+    found, refused = _together(question, whole)
+    return found, refused | ~texts
 
 
 def each_row(question: Callable[[int], Any], n_rows: int) -> NDArray[Any]:
-    """Answers of shape (1,) to a question about each row; NaN where it failed, if not on all."""
+    """Answers of shape (1,) to a question about each row; NaN where there is none."""
+    return _one_by_one(question, n_rows)[0]
+
+
+def _one_by_one(
+    question: Callable[[int], Any], n_rows: int
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Answers of shape (1,), as objects, and which rows have none."""
+    # Whether none has one is not asked: an error would tell that no row differs.
     found = np.full(n_rows, math.nan, dtype=object)
-    failures: list[str | None] = []
+    failed = np.ones(n_rows, dtype=bool)
     for row in range(n_rows):
-        try:
+        with suppress(Exception):
             answer = np.asarray(question(row))
-            found[row], failure = (answer.item(), None) if answer.shape == (1,) else (
-                math.nan, f"an array of shape {answer.shape}",
-            )  # fmt: skip
-        except Exception as error:
-            failure = f"a {type(error).__name__}"
-        failures.append(failure)
-    if failures and None not in failures:
-        made = " or ".join(sorted(map(str, set(failures))))
-        raise ValueError(
-            "Scoring must return one number for each row, an array of shape (1,) where it is "
-            f"given one row; of every row it made {made}."
-        )
-    return found
+            if answer.shape == (1,):
+                found[row], failed[row] = answer.item(), False
+    return found, failed
+
+
+def _together(question: Callable[[Any], Any], X: Any) -> tuple[Any, NDArray[np.bool_]]:
+    """Answers about all rows at once, and which rows are refused by themselves."""
+    number = n_rows(X)
+    with suppress(Exception):
+        return np.asarray(question(X)), np.zeros(number, dtype=bool)
+    rows = X.tocsr() if sp.issparse(X) else X  # of other formats none can be taken
+    refused = np.ones(number, dtype=bool)
+    for row in range(number):
+        with suppress(Exception):
+            question(one_row(rows, row))
+            refused[row] = False
+    if refused.all():
+        return np.full(number, math.nan), refused
+    # Another row in the place of each of these: as many are asked about, so that the answers
+    # about the others are the same to the last bit.
+    places = np.where(refused, np.argmin(refused), np.arange(number))
+    with suppress(Exception):
+        whole = take(rows, places)
+        return np.asarray(question(whole.asformat(X.format) if sp.issparse(X) else whole)), refused
+    return _one_by_one(lambda row: question(one_row(rows, row)), number)
 
 
 def _has_one_type(X: Any) -> bool:

@@ -33,7 +33,7 @@ __all__ = [
     "SCORES",
     "UnitMetric",
     "UnitScores",
-    "check_numbers",
+    "check_answers",
     "check_scorable",
     "check_scoring",
     "check_targets",
@@ -48,6 +48,7 @@ UnitScore = Callable[[Any, Any, Any], Any]
 
 # Log-likelihood per token is clipped at twice that of evenly likely words.
 WORST_TOKEN = 2.0
+COMPARE_NUMBERS = ("neg_mean_squared_error", "neg_mean_absolute_error")
 
 
 def _neg_squared_error(estimator: Any, X: Any, y: Any) -> Floats:
@@ -60,16 +61,17 @@ def _neg_absolute_error(estimator: Any, X: Any, y: Any) -> Floats:
 
 def _accuracy(estimator: Any, X: Any, y: Any) -> Floats:
     # Pair by pair: in one array a label of another type would change that of all.
-    pairs = zip(_predictions(estimator, X).tolist(), entries(y), strict=True)
-    return np.array([_same(found, true) for found, true in pairs], dtype=np.float64)
+    found, refused = _predictions(estimator, X)
+    pairs = zip(found.tolist(), entries(y), strict=True)
+    return _scored(np.array([_same(one, true) for one, true in pairs], dtype=np.float64), refused)
 
 
 def _log_likelihood(estimator: Any, X: Any, y: Any) -> Any:
-    return _answers(estimator, estimator.score_samples, X)
+    return _scored(*_answers(estimator, estimator.score_samples, X))
 
 
 def _log_likelihood_per_token(estimator: Any, X: Any, y: Any) -> Any:
-    return _answers(estimator, lambda rows: _per_token(estimator, rows), X)
+    return _scored(*_answers(estimator, lambda rows: _per_token(estimator, rows), X))
 
 
 def _per_token(estimator: Any, X: Any) -> Floats:
@@ -100,7 +102,7 @@ class UnitScores:
         if isinstance(self.scoring, str):
             return SCORES[self.scoring](self.estimator, X, y)
         score, model = self.scoring, self.estimator
-        return each_row(
+        found = each_row(
             lambda row: (
                 score(model, one_row(X, row))
                 if y is None
@@ -108,6 +110,7 @@ class UnitScores:
             ),
             n_rows(X),
         )
+        return numbers(found.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,10 +122,13 @@ class UnitMetric:
 
     def __call__(self, X: Any, y: Any) -> Any:
         """One number for each unit."""
-        found = _answers(self.estimator, self.estimator.predict, X)
+        found, refused = _answers(self.estimator, self.estimator.predict, X)
         # An object array of answers one by one is told apart by none of their types.
         part = (lambda row: [found[row]]) if found.dtype.kind == "O" else (lambda row: found[[row]])
-        return each_row(lambda row: self.metric(one_row(y, row), np.asarray(part(row))), len(found))
+        scores = each_row(
+            lambda row: self.metric(one_row(y, row), np.asarray(part(row))), len(found)
+        )
+        return _scored(scores, refused)
 
 
 def check_scoring(scoring: Any, name: str) -> None:
@@ -152,11 +158,26 @@ def check_scorable(
         check_targets(y, n_rows, private=private)
 
 
-def check_numbers(scoring: Any, y: Any, name: str) -> None:
-    """Refuse targets of which none is a number, where numbers are compared."""
-    compared = scoring in ("neg_mean_squared_error", "neg_mean_absolute_error")
-    if compared and len(y) and np.isnan(numbers(entries(y))).all():
-        raise ValueError(f"{name}={scoring!r} needs numbers in y; none of its entries is one.")
+def check_answers(scoring: Any, estimator: Any, X: Any, name: str) -> None:
+    """Refuse, by the model and the number of columns alone, what could score no row."""
+    if callable(scoring) and not hasattr(estimator, "predict"):
+        raise ValueError(
+            f"{name} needs an estimator with predict; {type(estimator).__name__} has none."
+        )
+    compared = isinstance(scoring, str) and scoring in COMPARE_NUMBERS
+    if compared and np.asarray(getattr(estimator, "classes_", 0.0)).dtype.kind in "US":
+        raise ValueError(
+            f"predict must return numbers for {name}={scoring!r}; that of this "
+            f"{type(estimator).__name__} returns texts."
+        )
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    wanted = getattr(estimator, "n_features_in_", None)
+    own = isinstance(estimator, Hooks) and isinstance(wanted, int)
+    if own and len(shape) == 2 and shape[1] != wanted:
+        raise ValueError(
+            f"X has {shape[1]} features, but {type(estimator).__name__} is expecting {wanted} "
+            "features as input."
+        )
 
 
 def check_targets(y: Any, n_wanted: int, *, private: bool = False) -> None:
@@ -248,25 +269,39 @@ def _implied_bounds(scoring: Any, step: Any) -> tuple[float, float] | None:
 
 
 def _residuals(estimator: Any, X: Any, y: Any) -> Floats:
-    found = _predictions(estimator, X)
-    if found.dtype.kind in "US":
-        raise ValueError("predict must return numbers for this score; it returns texts.")
-    return numbers(entries(y)) - numbers(found.tolist())
+    found, refused = _predictions(estimator, X)
+    return _scored(numbers(entries(y)) - numbers(found.tolist()), refused)
 
 
-def _predictions(estimator: Any, X: Any) -> Any:
+def _predictions(estimator: Any, X: Any) -> tuple[Any, NDArray[np.bool_]]:
     """One for each row; a column of them is taken for it, as scikit-learn does."""
-    found = _answers(estimator, estimator.predict, X)
+    found, refused = _answers(estimator, estimator.predict, X)
     if found.ndim == 2 and found.shape[1] == 1:
-        return found[:, 0]
+        found = found[:, 0]
     if found.ndim != 1:
         raise ValueError(
             f"predict must return one value per row, got an array of {found.ndim} dimensions."
         )
-    return found
+    if found.shape != refused.shape:
+        raise ValueError("predict must return one value per row.")  # their number may be private
+    return found, refused
 
 
-def _answers(estimator: Any, question: Callable[[Any], Any], X: Any) -> Any:
+def _scored(scores: Any, refused: NDArray[np.bool_]) -> Any:
+    """Scores as numbers; NaN where there is none, or where the model refused the row."""
+    if scores.ndim == 1 and scores.dtype.kind in "OUS":
+        scores = numbers(scores.tolist())
+    elif scores.dtype.kind == "c":
+        # One such number makes all of the array complex.
+        scores = np.where(scores.imag == 0, scores.real, math.nan)
+    if scores.shape != refused.shape or not refused.any():
+        return scores
+    return np.where(refused, math.nan, scores)
+
+
+def _answers(
+    estimator: Any, question: Callable[[Any], Any], X: Any
+) -> tuple[Any, NDArray[np.bool_]]:
     return answers(question, X, documents=isinstance(X, list | tuple) and _takes_texts(estimator))
 
 

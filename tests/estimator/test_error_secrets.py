@@ -213,8 +213,8 @@ def test_steps_and_scores_of_a_search_are_told_by_type_and_place(capfd):
     assert "failed with ZeroDivisionError (secret_entries.py, line" in str(error)
     mixture = power(moment="gaussian_mixture")
     two = PrivateSearchCV(mixture, {"data_norm": [4.0]}, scoring=fail, **norms)
-    error = shows_nothing(lambda: two.fit(SAMPLES), capfd)
-    assert "of every row it made a ZeroDivisionError" in str(error)
+    # An error would tell that no row can be scored, and that there is one: all count as low.
+    assert shows_nothing(lambda: two.fit(SAMPLES), capfd) is None
 
 
 @pytest.mark.parametrize("metric", ["neg_mean_squared_error", "accuracy", fail])

@@ -361,7 +361,7 @@ def test_clones_and_nests_parameters():
     copy = clone(search).set_params(estimator__doc_topic_prior=0)
     assert copy.accountant is search.accountant
     assert copy.estimator.doc_topic_prior == 0
-    assert search.estimator.doc_topic_prior is None
+    assert search.estimator.doc_topic_prior == "auto"
     assert not hasattr(search, "predict")
     assert hasattr(toy(), "predict")
     with pytest.raises(AttributeError):
