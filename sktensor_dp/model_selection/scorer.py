@@ -177,7 +177,7 @@ def _warn_if_low(score: float, bounds: tuple[float, float], sigma: float) -> Non
         warnings.warn(
             "The score lies at the lower bound, up to its noise. Rows that cannot be scored count "
             "as that bound: perhaps the metric or the model fails on all, or the bounds do not "
-            "suit the metric. Try them on made-up rows.",
+            "suit the metric. Try it on made-up rows.",
             UserWarning,
             stacklevel=3,
         )
@@ -283,8 +283,9 @@ class PrivateScorer:
         Warns
         -----
         UserWarning
-            If the released score lies at the lower bound, up to noise. A row that cannot be
-            scored counts as that bound, be it one or be it all: an error would tell which.
+            If the released score of a callable lies at the lower bound, up to noise. A row
+            that cannot be scored counts as that bound, be it one or be it all: an error would
+            tell which.
         """
         step = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
         for model in wrapped_models(estimator):
@@ -317,7 +318,8 @@ class PrivateScorer:
             query, held_out(X, y, labels), plan, spender=type(self).__name__, unit=unit,
             accountant=payer, neighbours=relation,
         )  # fmt: skip
-        _warn_if_low(score, (low, high), report.rows[-1].sigma)
+        if callable(self.metric):  # one with a name fails on no row of its kind
+            _warn_if_low(score, (low, high), report.rows[-1].sigma)
         return score
 
     def __repr__(self) -> str:
