@@ -11,7 +11,14 @@ from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.regrouping import split_chunk
 
-__all__ = ["Numeric", "check_source", "checked_table", "dense_tensor", "refuse_other_kinds"]
+__all__ = [
+    "Numeric",
+    "check_source",
+    "checked_table",
+    "dense_tensor",
+    "refuse_other_kinds",
+    "unchecked",
+]
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
 # How messages that quote entries begin, and what is said in their place.
@@ -138,6 +145,12 @@ class Numeric:
                 # Its shape would tell how many rows it has, which may be private.
                 raise ValueError(f"a chunk must be two-dimensional, got {len(given.shape)} axes.")
             yield given if groups is None else (given, groups)
+
+
+def unchecked(source: Any) -> Any:
+    """A source that nothing takes for rows that were checked: an array of chunks is one."""
+    whole = sp.issparse(source) or isinstance(source, np.ndarray)
+    return Numeric(source) if whole else source
 
 
 def _array_of(part: Any) -> np.ndarray[Any, Any]:

@@ -16,7 +16,7 @@ from sktensor_dp.estimator.grouped_rows import (
     row_choice,
     with_number,
 )
-from sktensor_dp.estimator.inputs import check_source
+from sktensor_dp.estimator.inputs import check_source, unchecked
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.power_method.inputs import random_batches
 from sktensor_dp.power_method.parameters import PERTURBATIONS, reads_batches
@@ -280,7 +280,7 @@ class PrivateTensorPowerMethod(TensorFits):
             return self._fit_stream(batches, witness, self.max_batches_per_group)
         check_source(source, n_samples, n_features, self.neighbours)
         assert n_features is not None
-        chunks = self._as_chunks(source, n_samples, n_features)
+        chunks = self._as_chunks(unchecked(source), n_samples, n_features)
         return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
 
     @available_if(reads_batches)

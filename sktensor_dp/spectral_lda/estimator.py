@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.forecast import former_name
 from sktensor_dp.estimator.grouped_rows import row_choice
-from sktensor_dp.estimator.inputs import Numeric, check_source
+from sktensor_dp.estimator.inputs import Numeric, check_source, unchecked
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.spectral_lda.released import ReleasedTopics
 from sktensor_dp.spectral_lda.saved import SAVED_TOPICS
@@ -267,7 +267,8 @@ class PrivateSpectralLDA(ReleasedTopics):
         check_source(source, n_samples, n_features, self.neighbours)
         assert n_features is not None
         choice = row_choice(self.max_rows_per_group)
-        chunks = CountChunks(source, n_samples, n_features, choice=choice, prepared=Numeric)
+        given = unchecked(source)
+        chunks = CountChunks(given, n_samples, n_features, choice=choice, prepared=Numeric)
         return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
 
     def partial_fit(

@@ -135,7 +135,10 @@ def std_of_refined(
 
 
 def _capped(topics_std: Floats, weights_std: Floats) -> tuple[Floats, Floats]:
-    return np.minimum(topics_std, 1.0), np.minimum(weights_std, 1.0)
+    # What nothing can be said of (NaN) is as uncertain as a probability can be.
+    return np.where(topics_std <= 1.0, topics_std, 1.0), np.where(
+        weights_std <= 1.0, weights_std, 1.0
+    )
 
 
 def _enlarged(moved: Floats, std: Floats, topics: Floats) -> Floats:

@@ -100,8 +100,9 @@ def fitted(model: Any, X: Any, seed: int = 0, **given: Any) -> Any:
 
 def alike(one: Any, other: Any) -> None:
     """Equal to the digits that sums in another order leave, or that a step of a grid moves."""
-    # A step is 2**-20 of a deviation at most; what follows from it is public and smooth.
-    np.testing.assert_allclose(one.components_, other.components_, atol=1e-5)
+    # A step is 2**-20 of a deviation at most; what follows from it is public and smooth. Steps of
+    # several releases moved a probability by 2e-5; another draw of the noise moves it by .01.
+    np.testing.assert_allclose(one.components_, other.components_, atol=1e-4)
     assert one.privacy_report_.rows == other.privacy_report_.rows
 
 

@@ -184,3 +184,19 @@ def test_unknown_categories_are_still_refused_at_the_fit(estimator):
         lambda payer: estimator(1, bounds=(0, 1), accountant=payer).fit([[0, -1], [1, 0]], [0, 1]),
         "Negative values in data: X must have coordinates >= 0 to fit. Leave out",
     )
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, np.asarray])
+@pytest.mark.parametrize("n_axes", [2, 3])
+def test_a_matrix_as_a_source_is_checked_as_any_other(kind, n_axes):
+    """It is an iterable of its rows, or of its matrices, not rows that were checked before."""
+    X = np.full((4, 3), 0.5)
+    if n_axes == 3 and kind is sp.csr_matrix:
+        source = [kind(X)]
+    else:
+        source = kind(X) if n_axes == 2 else X[None]
+    budget = BudgetAccountant(epsilon=3.0, delta=1e-5)
+    model = PrivateSpectralLDA(1, accountant=budget)
+    with pytest.raises(ValueError, match=r"whole|two-dimensional"):
+        model.fit_chunks(source, n_samples=4, n_features=3)
+    assert budget.total()[0] == 0.0
