@@ -25,7 +25,7 @@ ASKING = sorted(
 BY_NAME = {
     *("best_estimator_", "feature_names_in_", "n_features_in_", "privacy_report_", "unit"),
     *("__next__", "_skl_callbacks", "columns", "dtype", "iloc", "kind", "rvs", "shape"),
-    *("transform", "_worst_case"),
+    *("transform", "_worst_case", "classes_", "get_params", "predict"),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
 
