@@ -1,5 +1,6 @@
 """Settings of the documentation site: ``make docs``."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -55,7 +56,8 @@ sphinx_gallery_conf = {
     ],
     "filename_pattern": r"plot_",
     "abort_on_example_error": True,
-    "plot_gallery": True,
+    # GALLERY=0 builds the pages of examples without running them.
+    "plot_gallery": os.environ.get("GALLERY", "1") != "0",
     "download_all_examples": False,
     "show_signature": False,
     "min_reported_time": 5,
