@@ -22,6 +22,7 @@ __all__ = [
     "DocumentFrequencies",
     "KeyedSum",
     "TextChunks",
+    "WordContributions",
     "WordCounts",
     "Words",
     "checksums",
@@ -166,17 +167,11 @@ class TextChunks:
             )
 
 
-@dataclass(frozen=True)
-class DocumentFrequencies:
-    """In how many documents each word of the corpus occurs."""
-
-    # A document counts towards the `max_words_per_document` words it uses most. Ties go by a fixed
-    # checksum of the word, which every document ranks alike: their votes then meet on the same
-    # words instead of scattering. The choice looks at nothing but the document.
+@dataclass(frozen=True, eq=False)
+class WordContributions:
+    """What bounds a document that has no more to give than one for each of so many words."""
 
     max_words_per_document: int
-
-    sums = KeyedSum
 
     def __post_init__(self) -> None:
         number = self.max_words_per_document
@@ -186,13 +181,8 @@ class DocumentFrequencies:
             )
 
     @property
-    def max_partitions(self) -> int:
-        """Largest number of words to which one document contributes 1."""
-        return self.max_words_per_document
-
-    @property
     def l2_sensitivity(self) -> float:
-        """L2 norm of the largest change: that many words lose 1, as many others gain 1."""
+        """L2 norm of the largest change: two contributions that have no word in common."""
         return math.sqrt(2 * self.max_words_per_document)
 
     @property
@@ -202,13 +192,29 @@ class DocumentFrequencies:
 
     @property
     def l2_contribution(self) -> float:
-        """L2 norm of so many ones."""
+        """L2 norm of what one document contributes."""
         return math.sqrt(self.max_words_per_document)
 
     @property
     def l1_contribution(self) -> float:
-        """L1 norm of so many ones."""
+        """L1 norm of it: so many ones, or as many numbers of that L2 norm."""
         return float(self.max_words_per_document)
+
+
+@dataclass(frozen=True)
+class DocumentFrequencies(WordContributions):
+    """In how many documents each word of the corpus occurs."""
+
+    # A document counts towards the `max_words_per_document` words it uses most. Ties go by a fixed
+    # checksum of the word, which every document ranks alike: their votes then meet on the same
+    # words instead of scattering. The choice looks at nothing but the document.
+
+    sums = KeyedSum
+
+    @property
+    def max_partitions(self) -> int:
+        """Largest number of words to which one document contributes 1."""
+        return self.max_words_per_document
 
     def total(self, chunk: WordCounts | list[list[str]]) -> Counter[str]:
         """Count, for each word, the documents of a chunk that contribute it."""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.text import (
-    DocumentFrequencies,
     KeyedSum,
+    WordContributions,
     WordCounts,
     checksums,
     chosen_words,
@@ -32,38 +32,14 @@ VOTE, NORM_SLACK, SLACK_WORDS = 2.0**-20, 1e-9, 10**6
 
 
 @dataclass(frozen=True)
-class WordBuckets:
+class WordBuckets(WordContributions):
     """Numbers of documents by bucket of their words: by known words, or by a checksum of any."""
 
     # A document adds one to the bucket of every word that it contributes, and no more than one to a
     # bucket. All buckets are released, empty ones too. Where `words` are given, each is a bucket,
     # and a document chooses among these alone.
 
-    max_words_per_document: int
     words: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        DocumentFrequencies(self.max_words_per_document)
-
-    @property
-    def l2_sensitivity(self) -> float:
-        """L2 norm of the largest change: that many buckets lose 1, as many others gain 1."""
-        return math.sqrt(2 * self.max_words_per_document)
-
-    @property
-    def l1_sensitivity(self) -> float:
-        """L1 norm of the largest change."""
-        return 2.0 * self.max_words_per_document
-
-    @property
-    def l2_contribution(self) -> float:
-        """L2 norm of so many ones."""
-        return math.sqrt(self.max_words_per_document)
-
-    @property
-    def l1_contribution(self) -> float:
-        """L1 norm of so many ones."""
-        return float(self.max_words_per_document)
 
     def total(self, chunk: WordCounts | list[list[str]]) -> Floats:
         """Count, for each bucket, the documents of a chunk that are in it."""
@@ -81,7 +57,7 @@ class WordBuckets:
 
 
 @dataclass(frozen=True, eq=False)
-class WordVotes:
+class WordVotes(WordContributions):
     """Votes of documents for words, which buckets with a weight of 0 cannot get."""
 
     # Among words of positive weight a document chooses as above. It votes for each in proportion to
@@ -89,14 +65,14 @@ class WordVotes:
     # every word where it is full and weights are even, more where it has fewer candidates. Votes
     # are whole multiples of `VOTE`, so that sums are exact in any order.
 
-    max_words_per_document: int
     largest: float
     weights: Floats
 
     sums = KeyedSum
 
     def __post_init__(self) -> None:
-        most = math.sqrt(DocumentFrequencies(self.max_words_per_document).max_partitions)
+        super().__post_init__()
+        most = math.sqrt(self.max_words_per_document)
         weights = np.asarray(self.weights)
         if not 1 <= self.largest <= most * (1 + 1e-12):
             raise ValueError(f"largest must be from 1 to {most:g}, got {self.largest!r}.")
@@ -107,26 +83,6 @@ class WordVotes:
     def max_partitions(self) -> int:
         """Largest number of words that one document votes for."""
         return self.max_words_per_document
-
-    @property
-    def l2_sensitivity(self) -> float:
-        """L2 norm of the largest change: two non-negative votes, of no word in common."""
-        return math.sqrt(2 * self.max_words_per_document)
-
-    @property
-    def l1_sensitivity(self) -> float:
-        """L1 norm of the largest change."""
-        return 2.0 * self.max_words_per_document
-
-    @property
-    def l2_contribution(self) -> float:
-        """L2 norm of the votes of a document."""
-        return math.sqrt(self.max_words_per_document)
-
-    @property
-    def l1_contribution(self) -> float:
-        """L1 norm of them, as they are so many at most."""
-        return float(self.max_words_per_document)
 
     @property
     def _slack(self) -> float:
