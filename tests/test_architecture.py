@@ -46,7 +46,8 @@ CORE: dict[str, tuple[str, ...]] = {
     "calibration": (),
     "plan": ("privacy.calibration",),
     "shares": ("privacy.calibration", "privacy.plan"),
-    "tables": (),
+    "documentation": (),
+    "tables": ("privacy.documentation",),
     "composition": ("privacy.plan",),
     "written_statement": ("privacy.composition", "privacy.plan", "privacy.selection"),
     "report": (
@@ -71,6 +72,7 @@ CORE: dict[str, tuple[str, ...]] = {
         "privacy.plan",
         "privacy.sqlite_ledger",
         "privacy.statement",
+        "privacy.tables",
     ),
     "piecewise": ("privacy.noise",),
     "mechanisms": ("privacy.noise", "privacy.piecewise", "privacy.plan", "tensor"),
@@ -94,8 +96,9 @@ CORE: dict[str, tuple[str, ...]] = {
 # What the rooms above see of the core: never a mechanism, the noise, or the catalogue.
 COUNTER = (
     *("privacy.accountant", "privacy.calibration", "privacy.composition", "privacy.curator"),
-    *("privacy.curators", "privacy.piecewise", "privacy.plan", "privacy.report"),
-    *("privacy.secret_parts", "privacy.selection", "privacy.sources"),
+    *("privacy.curators", "privacy.documentation", "privacy.piecewise", "privacy.plan"),
+    "privacy.report",
+    *("privacy.secret_parts", "privacy.selection", "privacy.sources", "privacy.tables"),
 )
 # Outside the boundary: what papers print, and the commands that show ledgers and statements.
 BESIDE = {

@@ -11,6 +11,7 @@ from sktensor_dp.completion.plan import (
     noise_of_sums,
     noise_of_values,
 )
+from sktensor_dp.privacy.tables import Shown, Table
 from sktensor_dp.statistics.slice_queries import SharedRowSums
 
 __all__ = ["CompletionForecast", "forecast_completion"]
@@ -19,8 +20,8 @@ __all__ = ["CompletionForecast", "forecast_completion"]
 SPREAD = 1 / 4
 
 
-@dataclass(frozen=True)
-class CompletionForecast:
+@dataclass(frozen=True, repr=False)
+class CompletionForecast(Shown):
     """Expected root mean square errors, for values of an assumed deviation.
 
     Attributes
@@ -43,6 +44,8 @@ class CompletionForecast:
     of_biases: float
     finds_components: bool
 
+    _page = "completion.html"
+
     @property
     def deviation(self) -> float:
         """Standard deviation that values are assumed to have."""
@@ -58,19 +61,24 @@ class CompletionForecast:
         """Whether nothing better than the mean can be expected."""
         return not self.finds_components and self.of_biases > 0.99 * self.of_mean
 
-    def __str__(self) -> str:
-        lines = [
-            f"perturbation: {self.perturbation}",
-            f"assumed deviation of the values: {self.deviation:.3g}, a quarter of the bounds' "
-            f"width; of the biases of each mode: {self.bias_deviation:.3g}, a tenth",
-            f"expected RMSE of the mean: {self.of_mean:.3g}",
-            f"expected RMSE of mean and biases: {self.of_biases:.3g}",
-        ]
+    def _table(self) -> Table:
+        said = "Mean and biases can be found."
         if self.mean_is_all:
-            lines.append("At this epsilon predicting the mean is all there is.")
+            said = "At this epsilon predicting the mean is all there is."
         elif self.finds_components:
-            lines.append("Components can be found on top.")
-        return "\n".join(lines)
+            said = "Components can be found on top of mean and biases."
+        rows = [
+            ["the mean", f"{self.of_mean:.3g}"],
+            ["mean and biases", f"{self.of_biases:.3g}"],
+        ]
+        assumed = (
+            f"Values are assumed to have a deviation of {self.deviation:.3g}, a quarter of the "
+            f"bounds' width; the biases of each mode one of {self.bias_deviation:.3g}, a tenth."
+        )
+        return Table(
+            said, ("prediction by", "expected RMSE"), rows,
+            (assumed, f"Noise: perturbation={self.perturbation!r}."), ("prediction by",),
+        )  # fmt: skip
 
 
 def forecast_completion(

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from sktensor_dp.estimator.documented import Documented
 from sktensor_dp.estimator.grouped_rows import unit_of
 from sktensor_dp.estimator.hooks import Hooks
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_parameters
@@ -149,7 +150,7 @@ def columns_of(witness: Any) -> dict[str, Any]:
     return {name: vars(witness)[name] for name in COLUMNS if name in vars(witness)}
 
 
-class PrivateEstimatorMixin(Hooks, ModelFileMixin):
+class PrivateEstimatorMixin(Documented, Hooks, ModelFileMixin):
     """Parameters ``epsilon, delta, accountant, random_state, verbose`` and the report.
 
     A subclass lists its other parameters in ``_own_constraints``, names its unit of

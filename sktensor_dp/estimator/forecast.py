@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from typing import ClassVar, ParamSpec, TypeVar
 
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan
+from sktensor_dp.privacy.tables import Shown, Table
 
 __all__ = ["Forecast", "ReleaseForecast", "counted_releases", "former_name"]
 
 Passed = ParamSpec("Passed")
 Result = TypeVar("Result")
+
+HEAD = ("release", "sigma", "noise", "signal", "ratio")
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,8 @@ class ReleaseForecast:
         return self.signal / self.noise if self.noise > 0 else math.inf
 
 
-@dataclass(frozen=True)
-class Forecast:
+@dataclass(frozen=True, repr=False)
+class Forecast(Shown):
     """Noise of each release, and the number of samples that would be enough.
 
     Attributes
@@ -69,6 +72,7 @@ class Forecast:
     n_components: int
     count_sigma: float | None = field(default=None, kw_only=True)
 
+    _page = "tuning.html"
     unit: ClassVar[str] = "samples"
     enough_for: ClassVar[str] = "components far apart"
 
@@ -77,23 +81,26 @@ class Forecast:
         """Whether the number of samples asked about reaches the least number."""
         return self.n_samples >= self.n_samples_needed
 
-    def __str__(self) -> str:
-        lines = [f"{'release':<26}{'sigma':>11}{'noise':>11}{'signal':>11}{'ratio':>9}"]
-        lines += [
-            f"{r.name:<26}{r.sigma:>11.3g}{r.noise:>11.3g}{r.signal:>11.3g}{r.ratio:>9.3g}"
-            for r in self.releases
-        ]
+    def _table(self) -> Table:
         verdict = f"enough for {self.enough_for}" if self.enough else "too few"
-        lines.append(
+        said = (
             f"{self.n_samples} {self.unit}: {verdict}; the least that {self.n_components} "
             f"components need is about {self.n_samples_needed}."
         )
-        if self.count_sigma is not None:
-            lines.append(
-                f"{self.n_samples} is taken for the number that would be released: the true one "
-                f"with noise of {self.count_sigma:.3g}."
-            )
-        return "\n".join(lines)
+        rows = [
+            [r.name, *(f"{number:.3g}" for number in (r.sigma, r.noise, r.signal, r.ratio))]
+            for r in self.releases
+        ]
+        return Table(said, HEAD, rows, self._assumed(), HEAD[:1])
+
+    def _assumed(self) -> list[str]:
+        """What the forecast rests on."""
+        if self.count_sigma is None:
+            return []
+        return [
+            f"{self.n_samples} is taken for the number that would be released: the true one "
+            f"with noise of {self.count_sigma:.3g}."
+        ]
 
 
 def counted_releases(

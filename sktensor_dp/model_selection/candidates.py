@@ -9,7 +9,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.estimator.documented import Documented
 from sktensor_dp.model_files.fitted_state import FittedStateMixin
+from sktensor_dp.model_selection.shown import ShownSearch
 from sktensor_dp.statistics.reading import call_foreign
 
 __all__ = ["BestModel", "checked_distributions", "draw_candidate", "secret_random_state"]
@@ -68,7 +70,7 @@ def _model_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class BestModel(FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
+class BestModel(ShownSearch, Documented, FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
     """Methods that a fitted search hands on to its best model."""
 
     estimator: Any

@@ -21,6 +21,7 @@ from sktensor_dp.privacy.ledger import (
 from sktensor_dp.privacy.plan import FitBudget, PrivacyCost
 from sktensor_dp.privacy.sqlite_ledger import SQLiteLedger
 from sktensor_dp.privacy.statement import Statement
+from sktensor_dp.privacy.tables import Shown, Table
 
 __all__ = ["BudgetAccountant", "LedgerEntry", "Receipt", "active_accountant", "charges_of"]
 
@@ -37,7 +38,7 @@ def active_accountant() -> "BudgetAccountant | None":
     return blocks[-1] if blocks else None
 
 
-class BudgetAccountant:
+class BudgetAccountant(Shown):
     """Keeps all fits over the same data within one (epsilon, delta).
 
     Every fit that is given the accountant is checked and charged *before* its
@@ -126,6 +127,7 @@ class BudgetAccountant:
     >>> folder.cleanup()
     """
 
+    _page = "reference/generated/sktensor_dp.BudgetAccountant.html"
     _ledger: Ledger
 
     def __init__(
@@ -317,8 +319,8 @@ class BudgetAccountant:
 
     def statement(self) -> Statement:
         """Return budget, total and charges, for people and for programs."""
-        entries = self.entries
-        return Statement(self.scope, self.epsilon, self.delta, self.total()[0], entries, self.path)
+        whole = (self.epsilon, self.delta, self.total()[0], self.entries)
+        return Statement(self.scope, *whole, self.path)
 
     def to_frame(self) -> Any:
         """Return the charges as a pandas DataFrame, one row per planned release.
@@ -379,15 +381,14 @@ class BudgetAccountant:
         if self.path is None:
             raise TypeError(
                 "A BudgetAccountant without a path lives in one process and cannot be pickled: "
-                "charges made in workers would be lost. Give it a file that processes can "
-                "share, as in BudgetAccountant(epsilon, delta, path='budget.sqlite'), use "
-                "n_jobs=None (or joblib's threading backend), or set accountant=None before "
-                "pickling a fitted estimator."
+                "charges made in workers would be lost. Give it a file that processes can share, "
+                "as in BudgetAccountant(epsilon, delta, path='budget.sqlite'), use n_jobs=None (or "
+                "joblib's threading backend), or set accountant=None before pickling an estimator."
             )
         return dict(self.__dict__)
 
-    def _repr_html_(self) -> str:
-        return self.statement()._repr_html_()
+    def _table(self) -> Table:
+        return self.statement()._table()
 
     def __repr__(self) -> str:
         kept = "" if self.path is None else f", path={self.path!r}, scope={self.scope!r}"

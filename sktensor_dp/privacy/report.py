@@ -8,7 +8,7 @@ from typing import Any
 
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.shares import budget_shares, kind_of_shares, percentages, written_cost
-from sktensor_dp.privacy.tables import as_frame, as_html, as_text, finite
+from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite
 from sktensor_dp.privacy.written_statement import library_version, written
 
 __all__ = ["PrivacyReport", "ReleaseRecord", "library_version", "several_batches"]
@@ -36,8 +36,8 @@ def _shared_note(notes: Iterable[str]) -> str | None:
     return next((note for note in notes if note.startswith(beginning)), None)
 
 
-@dataclass(frozen=True)
-class PrivacyReport:
+@dataclass(frozen=True, repr=False)
+class PrivacyReport(Shown):
     """The guarantee of a fitted estimator, and each release behind it.
 
     Attributes
@@ -84,6 +84,8 @@ class PrivacyReport:
     rows: tuple[ReleaseRecord, ...]
     notes: tuple[str, ...] = ()
     composition: Composition | None = None
+
+    _page = "reference/generated/sktensor_dp.PrivacyReport.html"
 
     @property
     def guarantee(self) -> str:
@@ -193,7 +195,7 @@ class PrivacyReport:
             frame["share"] = list(self.shares)
         return frame
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> Table:
         costs = ["sensitivity", "sigma", "mu", "epsilon", "uses"]
         rows = [
             [
@@ -207,10 +209,5 @@ class PrivacyReport:
             ]
             for row, share in zip(self.rows, percentages(self.shares), strict=True)
         ]
-        return [*TEXTS, *costs, f"share of {self.shares_of}"], rows
-
-    def __str__(self) -> str:
-        return as_text(self.guarantee, *self._table(), self.notes, left=TEXTS)
-
-    def _repr_html_(self) -> str:
-        return as_html(self.guarantee, *self._table(), self.notes)
+        head = [*TEXTS, *costs, f"share of {self.shares_of}"]
+        return Table(self.guarantee, head, rows, self.notes, TEXTS)

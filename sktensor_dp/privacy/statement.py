@@ -6,7 +6,7 @@ from typing import Any
 
 from sktensor_dp.privacy.ledger import LedgerEntry
 from sktensor_dp.privacy.shares import budget_shares
-from sktensor_dp.privacy.tables import as_frame, as_html, as_text, finite, printable
+from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite, printable
 
 __all__ = ["Statement"]
 
@@ -20,8 +20,8 @@ LEGEND = (
 )
 
 
-@dataclass(frozen=True)
-class Statement:
+@dataclass(frozen=True, repr=False)
+class Statement(Shown):
     """The state of one budget.
 
     Attributes
@@ -50,6 +50,8 @@ class Statement:
     spent: float
     entries: tuple[LedgerEntry, ...]
     path: str | None = None
+
+    _page = "budget.html"
 
     @property
     def summary(self) -> str:
@@ -113,7 +115,7 @@ class Statement:
         """
         return as_frame(self.rows(), HEAD + NUMBERS, times=["when"])
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> Table:
         def text(name: str, value: Any) -> str:
             # A release has one kind of cost; the others are not 0 but not asked for.
             if value is None or (name in COSTS and value == 0):
@@ -123,14 +125,5 @@ class Statement:
             return f"{value:.4g}" if name in NUMBERS else printable(str(value))
 
         rows = [[text(*cell) for cell in row.items()] for row in self.rows()]
-        return HEAD + NUMBERS, rows
-
-    def __str__(self) -> str:
-        return as_text(self.summary, *self._table(), self._notes, left=TEXTS)
-
-    def _repr_html_(self) -> str:
-        return as_html(self.summary, *self._table(), self._notes)
-
-    @property
-    def _notes(self) -> list[str]:
-        return [LEGEND] if self.entries else []
+        notes = [LEGEND] if self.entries else []
+        return Table(self.summary, HEAD + NUMBERS, rows, notes, TEXTS)

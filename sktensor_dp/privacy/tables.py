@@ -1,42 +1,101 @@
-"""What a report or a statement is written as: text, HTML, a data frame, plain values."""
+"""What reports, statements and forecasts are shown as: text, HTML, a data frame, plain values."""
 
 import html
 import math
 from collections.abc import Collection, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-__all__ = ["as_frame", "as_html", "as_text", "finite", "printable"]
+from sktensor_dp.privacy.documentation import link_to
+
+__all__ = ["Shown", "Table", "as_frame", "as_html", "as_text", "finite", "printable"]
 
 Row = Sequence[str]
+NUMBER = ' style="text-align:right"'
 
 
-def as_text(
-    title: str, head: Row, rows: Sequence[Row], notes: Sequence[str], left: Collection[str]
-) -> str:
+@dataclass(frozen=True)
+class Table:
+    """What is shown of an object, to people.
+
+    Attributes
+    ----------
+    title : str
+        The main thing, in a sentence.
+    head : sequence of str
+        Names of columns.
+    rows : sequence of sequence of str
+        Cells.
+    notes : sequence of str, default=()
+        What else is to be said, below.
+    left : collection of str, default=()
+        Columns of words; those of numbers stand to the right.
+    """
+
+    title: str
+    head: Row
+    rows: Sequence[Row]
+    notes: Sequence[str] = ()
+    left: Collection[str] = ()
+
+
+class Shown:
+    """A table in a terminal, a page in a notebook; a subclass says of what."""
+
+    # Page of the documentation that explains it.
+    _page: ClassVar[str] = ""
+
+    def _table(self) -> Table:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return as_text(self._table())
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        # What IPython shows, also of what has a repr of one line for the sake of others'.
+        printer.text(repr(self) if cycle else str(self))
+
+    def _repr_html_(self) -> str:
+        return as_html(self._table(), link_to(self._page))
+
+
+def as_text(table: Table) -> str:
     """Title, aligned columns (to the left where `left` names them) and notes."""
-    table = [head, *rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    head, left = table.head, table.left
+    cells = [head, *table.rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [
         "  ".join(
             cell.ljust(width) if name in left else cell.rjust(width)
             for name, cell, width in zip(head, row, widths, strict=True)
         ).rstrip()
-        for row in table
+        for row in cells
     ]
-    return "\n".join([title, *lines, *notes])
+    return "\n".join([table.title, *lines, *table.notes])
 
 
-def as_html(title: str, head: Row, rows: Sequence[Row], notes: Sequence[str]) -> str:
-    """Title, table and notes, escaped."""
+def as_html(table: Table, link: str = "") -> str:
+    """Title with a link to the documentation, table and notes, escaped."""
 
     def cells(row: Row, tag: str) -> str:
-        return "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
+        return "".join(
+            f"<{tag}{'' if name in table.left else NUMBER}>{html.escape(cell)}</{tag}>"
+            for name, cell in zip(table.head, row, strict=True)
+        )
 
-    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
-    below = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
+    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in table.rows)
+    below = "".join(f"<p>{html.escape(note)}</p>" for note in table.notes)
+    about = (
+        f' <a rel="noreferrer" target="_blank" href="{html.escape(link)}">Documentation</a>'
+        if link
+        else ""
+    )
     return (
-        f"<div><p><strong>{html.escape(title)}</strong></p>"
-        f"<table><thead><tr>{cells(head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
+        f"<div><p><strong>{html.escape(table.title)}</strong>{about}</p>"
+        f"<table><thead><tr>{cells(table.head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
         f"{below}</div>"
     )
 

@@ -30,7 +30,7 @@ QUERIES: dict[str, type[NonNegative]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TopicForecast(Forecast):
     """Noise of each release, and the number of documents that would be enough.
 
@@ -55,10 +55,10 @@ class TopicForecast(Forecast):
     unit = "documents"
     enough_for = "topics that share few words"
 
-    def __str__(self) -> str:
+    def _assumed(self) -> list[str]:
         mixed = f"mix topics with a concentration of {self.concentration:g}"
         assumed = mixed if self.concentration > 0 else "have one topic each"
-        return f"{super().__str__()}\nDocuments are assumed to {assumed}."
+        return [*super()._assumed(), f"Documents are assumed to {assumed}."]
 
 
 def forecast_topics(

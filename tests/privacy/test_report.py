@@ -2,9 +2,9 @@
 
 import json
 import math
-from html.parser import HTMLParser
 
 import pytest
+from html_tags import Tags
 
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
 
@@ -97,26 +97,6 @@ def test_frame_has_a_row_per_release() -> None:
     assert list(frame["name"]) == ["mean", "pairs"]
     assert frame.loc[0, "sigma"] == 0.5
     assert len(report(rows=()).to_frame()) == 0
-
-
-class Tags(HTMLParser):
-    """Collects tags and visible text, and checks that tags are balanced."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.seen: set[str] = set()
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.open.append(tag)
-        self.seen.add(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 @pytest.mark.parametrize("place", ["unit", "note", "name", "mechanism"])

@@ -51,7 +51,7 @@ def test_no_cost_reads_as_nothing(delta: float) -> None:
     budget = BudgetAccountant(1.0, delta)
     budget.charge([LedgerEntry("Model", one.name, one.uses, one.cost) for one in plan.releases])
     for table in (report._table(), budget.statement()._table()):
-        head, rows = table
+        head, rows = table.head, table.rows
         paid, unpaid = ("mu", "epsilon") if delta else ("epsilon", "mu")
         for row in rows:
             assert row[head.index(unpaid)] == ""

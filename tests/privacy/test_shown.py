@@ -1,0 +1,141 @@
+"""Reports, forecasts, searches and budgets: tables in a terminal, pages in a notebook."""
+
+import html
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from html_tags import Tags
+from sklearn import config_context
+from sklearn.utils import estimator_html_repr
+
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCountVectorizer,
+    PrivateCPCompletion,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    PrivateTuckerCompletion,
+)
+from sktensor_dp.privacy.documentation import VARIABLE, link_to
+from sktensor_dp.privacy.tables import Shown, Table
+
+DOCS = Path(__file__).parents[2] / "docs"
+SITE = "https://docs.example/en/"
+MIXTURE = {"moment": "gaussian_mixture", "data_norm": 8.0}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X = np.random.default_rng(0).normal(size=(3000, 3)) + np.repeat([[3, 0, 0], [0, 3, 0]], 1500, 0)
+    search = PrivateSearchCV(
+        PrivateTensorPowerMethod(2, **MIXTURE), {"data_norm": [8.0, 9.0]}, score_bounds=(-20, 0),
+        n_trials=2, epsilon=20.0,
+    )  # fmt: skip
+    return search.fit(X)
+
+
+@pytest.fixture
+def shown(fitted):
+    budget = BudgetAccountant(2.0).spend(0.5, 0)
+    power = PrivateTensorPowerMethod(2, **MIXTURE)
+    completion = PrivateCPCompletion(2, bounds=(1, 5))
+    return {
+        "report": fitted.privacy_report_,
+        "statement": budget.statement(),
+        "forecast of components": power.forecast(1000, 5),
+        "forecast of topics": PrivateSpectralLDA(3, neighbours="add_remove").forecast(1000, 50),
+        "forecast of a completion": completion.forecast(5000, (50, 20)),
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_a_terminal_shows_is_the_table(shown):
+    for name, item in shown.items():
+        table = item._table()
+        lines = repr(item).splitlines()
+        assert lines[0] == table.title, name
+        assert lines[1].split() == " ".join(table.head).split()
+        assert len(lines) == 2 + len(table.rows) + len(table.notes)
+        assert str(item) == repr(item)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_a_notebook_shows_is_the_same_table(shown, monkeypatch):
+    monkeypatch.setenv(VARIABLE, SITE)
+    for name, item in shown.items():
+        tags = Tags()
+        tags.feed(item._repr_html_())
+        assert not tags.open
+        cells = [item._table().title, *item._table().notes]
+        cells += [cell for row in item._table().rows for cell in row]
+        assert all(cell in tags.text for cell in cells), name
+        assert f'href="{SITE}' in item._repr_html_()
+
+
+class Nasty(Shown):
+    _page = 'a"b.html'
+
+    def _table(self):
+        return Table("<i>", ["<b>"], [["<u>"]], ["<s>"])
+
+
+def test_nothing_shown_is_markup(monkeypatch):
+    monkeypatch.setenv(VARIABLE, '"><script>')
+    for letter in "ibus":
+        assert f"<{letter}>" not in Nasty()._repr_html_()
+    assert "<script>" not in Nasty()._repr_html_()
+
+
+def test_links_lead_to_pages_that_there_are(shown, fitted, monkeypatch):
+    monkeypatch.setenv(VARIABLE, SITE)
+    reference = (DOCS / "reference" / "api.rst").read_text(encoding="utf-8")
+    listed = {line.strip() for line in reference.splitlines()}
+    pages = {type(item)._page for item in shown.values()} | {BudgetAccountant._page}
+    for page in pages:
+        name = page.removesuffix(".html")
+        generated = name.removeprefix("reference/generated/sktensor_dp.")
+        assert (DOCS / f"{name}.md").exists() or generated in listed, page
+    for kind in (
+        PrivateSpectralLDA, PrivateTensorPowerMethod, PrivateCPCompletion,
+        PrivateTuckerCompletion, PrivateCountVectorizer,
+    ):  # fmt: skip
+        assert kind.__name__ in listed
+        address = f"{SITE}reference/generated/sktensor_dp.{kind.__name__}.html"
+        assert html.escape(address) in estimator_html_repr(kind())
+    assert f"{SITE}reference/generated/sktensor_dp.PrivateSearchCV.html" in fitted._repr_html_()
+
+
+def test_without_a_site_there_is_no_link(shown, monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert link_to("budget.html") == ""
+    assert all("href" not in item._repr_html_() for item in shown.values())
+    assert "sktensor_dp.PrivateSpectralLDA.html" not in estimator_html_repr(PrivateSpectralLDA())
+
+
+def test_a_budget_is_a_line_among_parameters_and_a_table_by_itself():
+    budget = BudgetAccountant(2.0).spend(0.5, 0)
+    assert "\n" not in repr(budget)
+    assert repr(budget) in repr(PrivateSpectralLDA(accountant=budget)).replace("\n", " ")
+    assert str(budget) == str(budget.statement())
+    said = []
+    budget._repr_pretty_(SimpleNamespace(text=said.append), False)
+    assert said == [str(budget)]
+
+
+def test_a_search_shows_what_it_released(fitted):
+    unfitted = PrivateSearchCV(fitted.estimator, fitted.param_distributions)
+    assert "score" not in repr(unfitted).splitlines()[-1]
+    text, page = repr(fitted), fitted._repr_mimebundle_()["text/html"]
+    for said in (
+        fitted.privacy_report_.guarantee, f"{fitted.best_score_:.6g}",
+        repr(fitted.best_params_["data_norm"]),
+    ):  # fmt: skip
+        assert said in text
+        assert said in page
+        assert said in fitted._repr_html_()
+    with config_context(display="text"):
+        assert not hasattr(fitted, "_repr_html_")
+        assert "text/html" not in fitted._repr_mimebundle_()
