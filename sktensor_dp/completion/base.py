@@ -25,6 +25,7 @@ from sktensor_dp.completion.inputs import (
     checked_values,
     coordinate_array,
     coordinates_or_unknown,
+    observed_chunks,
 )
 from sktensor_dp.completion.plan import (
     CompletionPlan,
@@ -46,7 +47,7 @@ from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, One
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
-from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks, as_entries
+from sktensor_dp.statistics.observed_entries import as_entries
 from sktensor_dp.statistics.reading import read
 
 __all__ = ["CompletionMixin"]
@@ -116,7 +117,8 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         Parameters
         ----------
         X : array-like of int of shape (n_observed, n_modes)
-            Coordinates of the entries, counted from 0.
+            Coordinates of the entries, counted from 0. Those of a Dask array or frame stay
+            in its partitions with ``privacy_unit="slice"``.
         y : array-like of shape (n_observed,)
             Their values, clamped to ``bounds``.
         **unsupported : object
@@ -192,27 +194,20 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
                 "occur is private."
             )
         witness = self._witness()
-        coordinates, values, shape = as_entries(
-            coordinate_array(witness, X, reset=True), checked_values(self, y), announced
-        )
-        chunks: EntryChunks | SliceChunks
-        kind: type[Any]
-        fit: Any  # a recipe of the kind of plan
-        if by_slice:
-            chunks = SliceChunks(coordinates, values, shape, self.unit_mode, bounds)
-            kind, fit, how = SliceCurator, fit_slices, {"unit": "slice"}
-        else:
-            chunks = EntryChunks(coordinates, values, shape, bounds)
-            kind, fit, how = EntryCurator, fit_entries, {}
+        chunks = observed_chunks(witness, X, y, announced, bounds)
+        shape = chunks.shape
+        kind: type[Any] = SliceCurator if by_slice else EntryCurator
+        fit: Any = fit_slices if by_slice else fit_entries  # a recipe of the kind of plan
+        how = {"unit": "slice"} if by_slice else {}
         ranks = self._ranks_for(shape)
-        plan = self._plan(len(values), shape, ranks)
+        plan = self._plan(chunks.n_units, shape, ranks)
         seeks = plan.seeks_components
         check_model_size(shape, ranks if seeks else (0,) * len(shape), plan.perturbation, self.rank)
         cautions: tuple[Warning, ...] = ()
         if not (by_slice or seeks) and self.max_iter is None and max(ranks) > 0:
             cautions = (
                 NotEnoughDataWarning(
-                    f"At epsilon={self.epsilon:g}, {len(values)} entries of a tensor of shape "
+                    f"At epsilon={self.epsilon:g}, {chunks.n_units} entries of a tensor of shape "
                     f"{shape} show no components above the noise; mean and biases are fitted. "
                     "See forecast()."
                 ),

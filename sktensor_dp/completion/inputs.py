@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
+from sktensor_dp.completion.lazy_slices import LazySlices, lazy_slices
 from sktensor_dp.estimator.inputs import refuse_other_kinds
+from sktensor_dp.estimator.lazy_tables import computed, is_lazy
 from sktensor_dp.estimator.parameters import Number, Numbers, check_sizes, shown
-from sktensor_dp.statistics.observed_entries import as_entries
+from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks, as_entries
 from sktensor_dp.statistics.reading import read
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "checked_values",
     "coordinate_array",
     "coordinates_or_unknown",
+    "observed_chunks",
 ]
 
 # Squares and ratios of squares of values within these neither overflow nor vanish.
@@ -57,6 +60,24 @@ def check_forecast_sizes(n_observed: int, shape: Sequence[int]) -> None:
     check_sizes(n_observed=n_observed, **lengths)
     if len(shape) < 2:
         raise ValueError(f"shape must have two lengths or more, got {len(shape)}.")
+
+
+def observed_chunks(
+    estimator: Any, X: Any, y: Any, shape: Sequence[int] | None, bounds: tuple[float, float]
+) -> EntryChunks | SliceChunks | LazySlices:
+    """Entries to fit, on behalf of an estimator, as its curator reads them."""
+    by_slice, unit_mode = estimator.privacy_unit == "slice", estimator.unit_mode
+    if by_slice and shape is not None and is_lazy(X):
+        return lazy_slices(estimator, X, y, shape, unit_mode, bounds, text=CATEGORIES)
+    # Coordinates are public where the unit is a value, and are needed here as a whole.
+    coordinates, values, rows = as_entries(
+        coordinate_array(estimator, computed(X, "Reading X"), reset=True),
+        checked_values(estimator, computed(y, "Reading y")),
+        shape,
+    )
+    if by_slice:
+        return SliceChunks(coordinates, values, rows, unit_mode, bounds)
+    return EntryChunks(coordinates, values, rows, bounds)
 
 
 def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from sktensor_dp.estimator.inputs import refuse_other_kinds
+from sktensor_dp.estimator.inputs import TEXT, refuse_other_kinds
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
 from sktensor_dp.statistics.partial_sums import OneThread
@@ -18,12 +18,15 @@ from sktensor_dp.statistics.units import ONE_GROUP
 
 __all__ = [
     "LazyTable",
+    "TypesOf",
+    "check_columns",
     "computed",
     "is_lazy",
     "label_partitions",
     "lazy_rows",
     "lazy_table",
     "number_of_units",
+    "partitions_beside",
     "row_partitions",
 ]
 
@@ -72,9 +75,12 @@ def lazy_table(estimator: Any, X: Any, groups: Any, n_samples: Any, *, reset: bo
     return LazyTable(partitions, n_units, int(X.shape[1]))
 
 
-def check_columns(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Hold columns and types against what an estimator takes; rows stay in whole partitions."""
-    refuse_other_kinds(_Meta(X), "X")
+def check_columns(estimator: Any, X: Any, *, reset: bool, text: str = TEXT) -> Any:
+    """Hold columns and types against what an estimator takes; rows stay in whole partitions.
+
+    `text` says what to do about columns of text.
+    """
+    refuse_other_kinds(TypesOf(X), "X", text)
     if getattr(X, "ndim", 0) != 2:
         raise ValueError(
             f"X must have one row per sample and one column per feature; got a "
@@ -92,7 +98,7 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> Any:
     return X
 
 
-class _Meta:
+class TypesOf:
     """Types of the columns of a collection, as they are told before it is computed."""
 
     def __init__(self, X: Any) -> None:
@@ -143,30 +149,36 @@ def row_partitions(X: Any) -> list[Any]:
 
 def label_partitions(groups: Any, X: Any, n_parts: int) -> Sequence[Any]:
     """Delayed labels, in the partitions of their rows."""
-    if not is_lazy(groups):
+    return partitions_beside(groups, X, n_parts, "groups", "label")
+
+
+def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) -> Sequence[Any]:
+    """Delayed parts of what has one item for each row of X, in the partitions of these."""
+    unequal = f"{name} must hold one {noun} for each row of X."
+    if not is_lazy(given):
         if not (hasattr(X, "chunks") and not math.isnan(X.shape[0])):
             raise TypeError(
-                "groups must be a Dask array or series with the partitions of X, whose rows are "
-                f"not counted yet; got a {type(groups).__name__}."
+                f"{name} must be a Dask array or series with the partitions of X, whose rows are "
+                f"not counted yet; got a {type(given).__name__}."
             )
         import dask.array as da
 
-        labels = read(lambda: np.asarray(groups), "groups")
-        if labels.shape != (X.shape[0],):
-            raise ValueError("groups must hold one label for each row of X.")
-        groups = da.from_array(labels, chunks=(X.chunks[0],))
-    elif hasattr(groups, "chunks") and hasattr(X, "chunks"):
-        if getattr(groups, "ndim", 1) != 1:
-            raise ValueError("groups must hold one label for each row of X.")
-        known = not (math.isnan(groups.shape[0]) or math.isnan(X.shape[0]))
-        if known and groups.shape[0] != X.shape[0]:
-            raise ValueError("groups must hold one label for each row of X.")
-        if known and groups.chunks[0] != X.chunks[0]:
-            groups = groups.rechunk((X.chunks[0],))
-    parts = row_partitions(groups)
+        items = read(lambda: np.asarray(given), name)
+        if items.shape != (X.shape[0],):
+            raise ValueError(unequal)
+        given = da.from_array(items, chunks=(X.chunks[0],))
+    elif hasattr(given, "chunks") and hasattr(X, "chunks"):
+        if getattr(given, "ndim", 1) != 1:
+            raise ValueError(unequal)
+        known = not (math.isnan(given.shape[0]) or math.isnan(X.shape[0]))
+        if known and given.shape[0] != X.shape[0]:
+            raise ValueError(unequal)
+        if known and given.chunks[0] != X.chunks[0]:
+            given = given.rechunk((X.chunks[0],))
+    parts = row_partitions(given)
     if len(parts) != n_parts:
         raise ValueError(
-            f"groups must have the partitions of X, which are {n_parts}; got {len(parts)}."
+            f"{name} must have the partitions of X, which are {n_parts}; got {len(parts)}."
         )
     return parts
 

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.sums import split_sum
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
-__all__ = ["EntryChunks", "IndexSet", "SliceChunks", "as_entries"]
+__all__ = [
+    "EntryChunks",
+    "IndexSet",
+    "SliceChunks",
+    "ValueRange",
+    "as_entries",
+    "check_unit_mode",
+    "checked_shape",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -44,7 +52,7 @@ def as_entries(
     y = y.astype(np.float64, copy=False)
     if not np.isfinite(y).all():
         raise ValueError("y contains NaN or infinity; leave out what was not observed.")
-    rows = _checked_shape(shape, X.shape[1])
+    rows = None if shape is None else checked_shape(shape, X.shape[1])
     _check_coordinates(X, rows)
     X = X.astype(np.intp, copy=False)
     if rows is None:
@@ -52,9 +60,8 @@ def as_entries(
     return X, y, rows
 
 
-def _checked_shape(shape: Sequence[int] | None, n_modes: int) -> tuple[int, ...] | None:
-    if shape is None:
-        return None
+def checked_shape(shape: Sequence[int], n_modes: int) -> tuple[int, ...]:
+    """Lengths of a tensor's modes, one for each column of coordinates."""
     rows = tuple(shape)
     # Of a bool nobody would say that it counts rows.
     counts = [isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in rows]
@@ -81,7 +88,13 @@ def _check_coordinates(X: NDArray[Any], shape: tuple[int, ...] | None) -> None:
         raise ValueError(f"X has coordinates {beyond}; they count from 0.")
 
 
-class _Range:
+def check_unit_mode(unit_mode: int, shape: tuple[int, ...]) -> None:
+    """Refuse a mode that a tensor does not have."""
+    if not 0 <= unit_mode < len(shape):
+        raise ValueError(f"unit_mode must be one of 0..{len(shape) - 1}, got {unit_mode!r}.")
+
+
+class ValueRange:
     """The public range that values are clamped to, and centred on the middle of."""
 
     def __init__(self, bounds: tuple[float, float]) -> None:
@@ -144,7 +157,7 @@ class IndexSet(SortedEntries):
         return weights
 
 
-class EntryChunks(_Range):
+class EntryChunks(ValueRange):
     """Values at public coordinates; the unit of privacy is one value.
 
     Parameters
@@ -162,6 +175,8 @@ class EntryChunks(_Range):
     ----------
     values : ndarray of shape (n_observed,)
         Clamped, minus the middle of the bounds.
+    shape : tuple of n_modes int
+        Public.
     index_set : IndexSet
         Public.
     half, middle : float
@@ -180,6 +195,7 @@ class EntryChunks(_Range):
         super().__init__(bounds)
         if len(values) == 0:
             raise ValueError("X and y hold no entries; at least one has to be observed.")
+        self.shape = shape
         self.index_set = IndexSet(coordinates, shape)
         self.values = self.centred(values)
         self.n_units = len(values)
@@ -188,7 +204,7 @@ class EntryChunks(_Range):
         yield self
 
 
-class SliceChunks(_Range):
+class SliceChunks(ValueRange):
     """Entries grouped by the index of one mode; the unit is all that an index holds.
 
     Entries observed more than once are merged into one, with the mean of their clamped
@@ -206,6 +222,9 @@ class SliceChunks(_Range):
         Mode whose indices are the units.
     bounds : tuple of (low, high)
         Public; values are clamped to it.
+    part : bool, default=False
+        Whether other units lie elsewhere. Units are then numbered among those that have
+        entries here; those without entries add nothing to any sum.
 
     Attributes
     ----------
@@ -218,7 +237,7 @@ class SliceChunks(_Range):
     half, middle : float
         Half of the width R of the bounds, and their middle; public.
     n_units : int
-        ``shape[unit_mode]``, of which any may be without entries.
+        ``shape[unit_mode]``, of which any may be without entries; private for a part.
     """
 
     def __init__(
@@ -228,10 +247,10 @@ class SliceChunks(_Range):
         shape: tuple[int, ...],
         unit_mode: int,
         bounds: tuple[float, float],
+        part: bool = False,
     ) -> None:
         super().__init__(bounds)
-        if not 0 <= unit_mode < len(shape):
-            raise ValueError(f"unit_mode must be one of 0..{len(shape) - 1}, got {unit_mode!r}.")
+        check_unit_mode(unit_mode, shape)
         self.shape, self.unit_mode = shape, unit_mode
         self.n_units = shape[unit_mode]
         others = [coordinates[:, m] for m in range(len(shape)) if m != unit_mode]
@@ -243,6 +262,9 @@ class SliceChunks(_Range):
         group = np.cumsum(first) - 1
         self.coordinates = coordinates[first]
         self.units = self.coordinates[:, unit_mode]
+        if part:
+            present, self.units = np.unique(self.units, return_inverse=True)
+            self.n_units = len(present)
         size = len(self.coordinates)
         totals = np.bincount(group, weights=values, minlength=size)
         means = totals / np.bincount(group, minlength=size)

@@ -130,6 +130,8 @@ class PartialQuery:
 
 def units_of(chunk: Any) -> int:
     """Number of units in a chunk."""
+    if hasattr(chunk, "n_units"):
+        return int(chunk.n_units)
     units = getattr(chunk, "units", None)
     return len(chunk) if units is None else int(units.n)
 

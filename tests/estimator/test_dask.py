@@ -384,5 +384,3 @@ def test_completions_predict_lazily(seed):
     assert isinstance(model.predict(Z), da.Array)
     np.testing.assert_array_equal(model.predict(Z).compute(), model.predict(X))
     assert model.score(Z, da.from_array(y, chunks=100)) == model.score(X, y)
-    with pytest.raises(TypeError, match="which is not computed yet"):
-        model.fit(Z, y)

@@ -1,6 +1,6 @@
 """Partitions that Dask holds: on this machine by its own schedulers, or on a cluster."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -48,12 +48,32 @@ class DaskPartitions:
         import dask
 
         # By digests of labels: no partition learns of groups but its own, and nobody of all.
-        n_parts = len(rows)
-        split, taken = dask.delayed(split_by_group), dask.delayed(piece_of)
-        pieces = [split(*part, n_parts) for part in zip(rows, labels, strict=True)]
-        gather = dask.delayed(gathered)
-        whole = [gather([taken(piece, place) for piece in pieces]) for place in range(n_parts)]
-        return cls(whole, grouped=True, kept=True)
+        split = dask.delayed(split_by_group)
+        pieces = [split(*part, len(rows)) for part in zip(rows, labels, strict=True)]
+        return cls.rearranged(pieces, gathered, grouped=True)
+
+    @classmethod
+    def rearranged(
+        cls, pieces: Sequence[Any], gather: Callable[[Sequence[Any]], Any], *, grouped: bool = False
+    ) -> "DaskPartitions":
+        """As many partitions, each made of one piece of every partition there was.
+
+        Parameters
+        ----------
+        pieces : sequence of Delayed
+            What each partition was cut into: as many pieces as there are partitions, or an
+            error in their place.
+        gather : callable
+            Makes a partition of its pieces, some of which may be errors.
+        grouped : bool, default=False
+            Whether it makes pairs of rows and labels.
+        """
+        import dask
+
+        taken, together = dask.delayed(piece_of), dask.delayed(gather)
+        places = range(len(pieces))
+        whole = [together([taken(piece, place) for piece in pieces]) for place in places]
+        return cls(whole, grouped=grouped, kept=True)
 
     def sum(self, query: PartialQuery) -> PartialSum:
         """Ask all partitions, and merge in a tree."""

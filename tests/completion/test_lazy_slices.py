@@ -1,0 +1,223 @@
+"""Completions of entries that lie in Dask's partitions give what entries at hand give."""
+
+import logging
+from typing import Any
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from small_corpora import INF
+
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    PrivacyLeakWarning,
+    PrivateCPCompletion,
+    PrivateTuckerCompletion,
+    unsafe_seeded_noise,
+)
+from sktensor_dp.completion.lazy_slices import SliceReader
+from sktensor_dp.statistics.observed_entries import SliceChunks
+from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.tensor.shared_components import SharedComponents
+from sktensor_dp.tensor.shared_effects import SharedEffects
+
+SHAPE, BOUNDS, N = (60, 12, 3), (0.0, 5.0), 900
+CHUNKS = (200, 1, 399, 300)
+SECRET = 987654321
+
+
+@pytest.fixture(autouse=True)
+def _in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def entries(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Entries of few units more than of others, some of them twice, of some units none."""
+    rng = np.random.default_rng(seed)
+    units = np.minimum(rng.geometric(0.08, N) - 1, SHAPE[0] - 1)
+    X = np.column_stack([units, *(rng.integers(0, n, N) for n in SHAPE[1:])])
+    X[-20:] = X[:20]
+    y = 2.5 + np.sin(X[:, 0]) * np.cos(X[:, 1]) + 0.3 * rng.standard_normal(N)
+    return X, y
+
+
+def lazy(X: Any, y: Any) -> tuple[Any, Any]:
+    return da.from_array(X, chunks=(CHUNKS, (3,))), da.from_array(y, chunks=250)
+
+
+def frame(X: Any, y: Any) -> tuple[Any, Any]:
+    table = dd.from_pandas(pd.DataFrame({**dict(zip("abc", X.T, strict=True)), "y": y}), 3)
+    return table[list("abc")], table["y"]
+
+
+def at_hand(X: Any, y: Any) -> tuple[Any, Any]:
+    return da.from_array(X, chunks=(CHUNKS, (2, 1))), y
+
+
+KINDS = {"arrays": lazy, "frames": frame, "values at hand": at_hand}
+MODELS: dict[str, Any] = {
+    "CP": lambda **given: PrivateCPCompletion(2, **given),
+    "Tucker": lambda **given: PrivateTuckerCompletion((2, 2, 2), **given),
+}
+
+
+def fitted(name: str, X: Any, y: Any, **given: Any) -> Any:
+    of = {"bounds": BOUNDS, "shape": SHAPE, "privacy_unit": "slice", "epsilon": 20.0}
+    model = MODELS[name](random_state=0, **{**of, **given})
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
+        return model.fit(X, y)
+
+
+CASES = [
+    ("CP", "arrays", {}),
+    ("CP", "frames", {"epsilon": INF}),
+    ("CP", "values at hand", {"delta": 0.0}),
+    ("CP", "arrays", {"unit_mode": 1, "max_iter": 1}),
+    ("Tucker", "arrays", {"max_iter": 2}),
+]
+
+
+@pytest.mark.dealt(1)
+@pytest.mark.parametrize(("name", "kind", "given"), CASES)
+def test_fits_agree_with_entries_at_hand(name, kind, given, seed):
+    X, y = entries(seed)
+    table = pd.DataFrame(X, columns=list("abc")) if kind == "frames" else X
+    one = fitted(name, table, y, **given)
+    other = fitted(name, *KINDS[kind](X, y), **given)
+    # Sums in another order, or a step of a grid; another draw of the noise moves them by .1.
+    np.testing.assert_allclose(other.predict(table), one.predict(table), atol=1e-3)
+    assert other.privacy_report_.rows == one.privacy_report_.rows
+    assert other.shape_ == SHAPE
+    assert other.n_features_in_ == 3
+    if kind == "frames":
+        assert other.feature_names_in_.tolist() == list("abc")
+
+
+def test_values_at_public_coordinates_are_brought_here(seed):
+    X, y = entries(seed)
+    given = {"privacy_unit": "entry", "epsilon": INF}
+    one = fitted("CP", X, y, **given)
+    other = fitted("CP", *lazy(X, y), **given)
+    np.testing.assert_array_equal(other.predict(X), one.predict(X))
+
+
+def queries(rng: np.random.Generator) -> list[Any]:
+    shared = SHAPE[1:]
+    effects = tuple(
+        SharedEffects(rng.standard_normal(n), rng.random(n), rng.standard_normal(n), 1.0)
+        for n in shared
+    )
+    factors = tuple(rng.standard_normal((n, 2)) for n in shared)
+    components = SharedComponents(factors, False)
+    return [
+        UnitLevels(2.5),
+        SharedRowSums(1, SHAPE, 0.1, 1.0, 2.0),
+        SharedFactorSums(1, SHAPE, 0.1, effects, components, 1.0, 1.0),
+    ]
+
+
+def test_parts_of_whole_units_add_up(seed):
+    """What units without entries would add to a sum, parts would leave out."""
+    X, y = entries(seed)
+    whole, reader = SliceChunks(X, y, SHAPE, 0, BOUNDS), SliceReader(SHAPE, 0, BOUNDS)
+    pieces = [reader.split(X[rows], y[rows], 4) for rows in np.array_split(np.arange(N), 4)]
+    parts: list[Any] = [reader.gather([piece[place] for piece in pieces]) for place in range(4)]
+    assert sum(part.n_units for part in parts) == len(np.unique(X[:, 0])) < SHAPE[0]
+    assert sum(len(part.values) for part in parts) == len(whole.values) < N
+    for query in queries(np.random.default_rng(seed)):
+        total = query.total(whole)
+        # Rounding of sums of 900 terms of size one.
+        found = np.sum([query.total(part) for part in parts], axis=0)
+        np.testing.assert_allclose(found, total, rtol=0, atol=1e-11)
+
+
+class Reading:
+    """Entries that say when they are computed."""
+
+    def __init__(self, n_modes: int = 3) -> None:
+        self.n, self.n_modes = 0, n_modes
+
+    def block(self, part: int) -> np.ndarray:
+        self.n += 1
+        return entries()[part]
+
+    def arrays(self) -> tuple[Any, Any]:
+        read = dask.delayed(self.block, pure=False, traverse=False)
+        shapes = (np.nan, self.n_modes), (np.nan,)
+        return tuple(
+            da.from_delayed(read(part), shape, dtype=float) for part, shape in enumerate(shapes)
+        )  # type: ignore[return-value]
+
+
+def test_nothing_is_computed_before_the_charge():
+    source, budget = Reading(), BudgetAccountant(0.5, 1e-6)
+    of: dict[str, Any] = {
+        "bounds": BOUNDS, "shape": SHAPE, "privacy_unit": "slice", "accountant": budget
+    }  # fmt: skip
+    with pytest.raises(BudgetError):
+        PrivateCPCompletion(1, **of).fit(*source.arrays())
+    assert source.n == 0
+    PrivateCPCompletion(1, epsilon=0.5, **of).fit(*source.arrays())
+    assert source.n > 0
+
+
+REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "no shape": (Reading().arrays(), {"shape": None}, "'shape' parameter must be given"),
+    "another shape": (Reading(2).arrays(), {}, "shape must hold one int >= 1 for each of the 2"),
+    "no such mode": (Reading().arrays(), {"unit_mode": 3}, r"unit_mode must be one of 0\.\.2"),
+    "few values": (lazy(entries()[0], entries()[1][:-1]), {}, "y must hold one value for each row"),
+    "columns": (lazy(entries()[0], entries()[1][:, None]), {}, "y must hold one value"),
+    "no values": ((lazy(*entries())[0], None), {}, "requires y to be passed"),
+    "text": (lazy(entries()[0].astype(str), entries()[1]), {}, "encode categories first"),
+    "values of text": (lazy(entries()[0], entries()[1].astype(str)), {}, "got text; encode it"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_is_not_charged(case):
+    data, given, message = REFUSED[case]
+    budget = BudgetAccountant(1.0, 1e-6)
+    of = {"bounds": BOUNDS, "shape": SHAPE, "privacy_unit": "slice", "accountant": budget}
+    with pytest.raises((ValueError, TypeError), match=message):
+        PrivateCPCompletion(1, **{**of, **given}).fit(*data)
+    assert budget.total()[0] == 0
+
+
+def raising(block: np.ndarray) -> np.ndarray:
+    raise KeyError(f"entry {block[0]} {SECRET}")
+
+
+FAULTS: dict[str, Any] = {
+    "beyond the shape": lambda X, y: lazy(X + SECRET, y),
+    "negative": lambda X, y: lazy(X - SECRET, y),
+    "fractions": lambda X, y: lazy(X + 0.5, y),
+    "not finite": lambda X, y: lazy(X, y + np.inf),
+    "a block that raises": lambda X, y: (
+        lazy(X, y)[0], lazy(X, y)[1].map_blocks(raising, meta=np.zeros(0))
+    ),
+    "fewer values than told": lambda X, y: (
+        lazy(X, y)[0].rechunk((N, 3)), da.from_delayed(dask.delayed(y[1:]), (N,), dtype=float)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_faults_end_the_fit_with_the_charge_and_show_no_data(case, caplog):
+    budget = BudgetAccountant(1.0, 1e-6)
+    model = PrivateCPCompletion(
+        1, bounds=BOUNDS, shape=SHAPE, privacy_unit="slice", accountant=budget
+    )
+    with caplog.at_level(logging.DEBUG), pytest.raises((ValueError, LookupError)) as caught:
+        model.fit(*FAULTS[case](*entries()))
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert str(SECRET) not in repr(error)
+        error = error.__cause__ or error.__context__
+    assert str(SECRET) not in caplog.text
+    assert budget.total()[0] > 0
+    assert not hasattr(model, "mean_")
