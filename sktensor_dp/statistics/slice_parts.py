@@ -1,0 +1,65 @@
+"""Entries of whole slices, brought together from several partitions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from sktensor_dp.statistics.observed_entries import (
+    SliceChunks,
+    as_entries,
+    check_unit_mode,
+    checked_shape,
+)
+from sktensor_dp.statistics.reading import call_foreign
+from sktensor_dp.statistics.shuffling import Piece, gathered, split_by_group
+
+__all__ = ["SliceReader"]
+
+
+@dataclass(frozen=True)
+class SliceReader:
+    """How coordinates and values of a partition become units; of public parameters alone."""
+
+    shape: tuple[int, ...]
+    unit_mode: int
+    bounds: tuple[float, float]
+
+    @classmethod
+    def checked(
+        cls, shape: Sequence[int], n_modes: int, unit_mode: int, bounds: tuple[float, float]
+    ) -> Self:
+        """Once the shape has as many lengths as coordinates have columns."""
+        rows = checked_shape(shape, n_modes)
+        check_unit_mode(unit_mode, rows)
+        return cls(rows, unit_mode, bounds)
+
+    def split(self, X: Any, y: Any, n_parts: int) -> list[Piece] | Exception:
+        """Entries of a partition, by the part that each unit goes to; an error is returned."""
+        try:
+            return call_foreign(lambda: self._split(X, y, n_parts), "Reading entries")
+        except Exception as error:
+            return error.with_traceback(None)
+
+    def _split(self, X: Any, y: Any, n_parts: int) -> list[Piece] | Exception:
+        X, y = (part.to_numpy() if hasattr(part, "to_numpy") else part for part in (X, y))
+        coordinates, values, _ = as_entries(X, y, self.shape)
+        # Coordinates are exact in double precision.
+        table = np.column_stack([coordinates, values])
+        return split_by_group(table, coordinates[:, self.unit_mode], n_parts)
+
+    def gather(self, pieces: Sequence[Piece | Exception]) -> SliceChunks | Exception:
+        """All entries of some units from the pieces of all partitions, or the first error."""
+        found = gathered(pieces)
+        if isinstance(found, Exception):
+            return found
+        table, _ = found
+        coordinates = table[:, :-1].astype(np.intp)
+        return SliceChunks(
+            coordinates, table[:, -1], self.shape, self.unit_mode, self.bounds, part=True
+        )
+
+    def __call__(self, partition: SliceChunks) -> SliceChunks:
+        """The partition, which is what queries read."""
+        return partition
