@@ -96,6 +96,9 @@ class PrivateTensorPowerMethod(TensorFits):
         Eigenvalues (``"raw"``) or probabilities, in decreasing order.
     covariances_ : ndarray of shape (n_components_,)
         Variance of each Gaussian along a direction (``"gaussian_mixture"`` only).
+    released_bic_ : ndarray of shape (n_features,)
+        Evidence of the released second moment for 1, 2, ... Gaussians, lower is better
+        (``"gaussian_mixture"`` only; ``docs/components.md``).
     n_components_ : int
         Number of components fitted: fewer than asked for where released values show
         no more above their noise, or a stream has not found them all yet.

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from sktensor_dp.power_method.recipe import FittedComponents
 from sktensor_dp.topics.inference import document_log_likelihood, topic_posterior
 
-__all__ = ["coordinates", "fits"]
+__all__ = ["coordinates", "fits", "sampled_counts", "sampled_gaussians"]
 
 Floats = NDArray[np.float64]
 
@@ -35,6 +35,28 @@ def fits(samples: Any, moment: str, found: FittedComponents) -> Floats:
     seen = np.asarray(samples @ found.components.T)
     gram = (found.components @ found.components.T) ** 3
     return 2 * (seen**3) @ found.weights - found.weights @ gram @ found.weights
+
+
+def sampled_gaussians(found: FittedComponents, chosen: Any, rng: Any) -> Floats:
+    """Points of the components chosen."""
+    assert found.variances is not None
+    means = found.components[chosen]
+    return np.asarray(means + np.sqrt(found.variances[chosen, None]) * rng.normal(size=means.shape))
+
+
+def sampled_counts(topics: Floats, chosen: Any, length: int, rng: Any) -> sp.csr_matrix:
+    """Counts of so many words for each of the topics chosen."""
+    words = np.empty((len(chosen), length), dtype=np.intp)
+    for topic, row in enumerate(np.cumsum(topics, axis=1)):
+        of_topic = chosen == topic
+        drawn = rng.uniform(0, row[-1], size=(int(of_topic.sum()), length))
+        words[of_topic] = np.searchsorted(row, drawn, side="right")
+    # Rounding may leave the last sum at what was drawn.
+    words = np.minimum(words, topics.shape[1] - 1)
+    documents = np.repeat(np.arange(len(chosen)), length)
+    ones = np.ones(words.size, dtype=np.int64)
+    # Duplicates add up.
+    return sp.csr_matrix((ones, (documents, words.ravel())), (len(chosen), topics.shape[1]))
 
 
 def _log_joint(samples: Any, found: FittedComponents) -> Floats:

@@ -10,8 +10,8 @@ from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.power_method.evidence import covariance_spectrum, mixture_evidence
 from sktensor_dp.power_method.plan import MomentPlan
-from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.privacy.curators.samples import NoisyThirdMoments, SampleCurator, TensorCurator
 from sktensor_dp.spectral_topics.plan import TopicPlan
@@ -61,12 +61,15 @@ class FittedComponents:
         How many stand out of the noise.
     variances : ndarray of shape (k,) or None
         Of each Gaussian along a direction.
+    evidence : ndarray of shape (n_features,) or None
+        What the released second moment says of numbers of Gaussians.
     """
 
     components: Floats
     weights: Floats
     n_resolved: int
     variances: Floats | None = None
+    evidence: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,9 @@ def fit_gaussian_mixture(
     second, offset = curator.second_moments(), options.offset
     size = len(second.value)
     spherical = np.append(np.ones(size - 1), 0.0)  # the constant has no variance
-    variance = _common_variance(second, plan.n_components, offset)
+    spectrum = covariance_spectrum(second.value, second.sigma, offset)
+    evidence = mixture_evidence(spectrum, second.value, second.sigma, offset, curator.n_units)
+    variance = _common_variance(spectrum, plan.n_components, offset)
     corrected = second.value - variance * np.diag(spherical)
     corrected[-1, -1] = offset**2
     edge, largest = noise_edge(second.sigma, size), curator.norm**2
@@ -158,7 +163,7 @@ def fit_gaussian_mixture(
     variances = np.maximum(vectors @ by_variance / shares, LEAST_VARIANCE * variance)
     order = np.argsort(-shares, kind="stable")
     weights = shares[order] ** 2 / (shares**2).sum()
-    return FittedComponents(means[order], weights, white.n_resolved, variances[order])
+    return FittedComponents(means[order], weights, white.n_resolved, variances[order], evidence)
 
 
 def fit_single_topics(
@@ -233,12 +238,8 @@ def _eigenvalues(tensor: Floats, seen: Floats) -> Floats:
     return np.maximum(weights, 0.0)
 
 
-def _common_variance(second: Noisy, n_components: int, offset: float) -> float:
+def _common_variance(values: Floats, n_components: int, offset: float) -> float:
     """Mean of the eigenvalues of the covariance that the means have no part in."""
-    mean = second.value[-1, :-1] / offset
-    sigma = second.sigma / np.sqrt(2) / offset
-    covariance = second.value[:-1, :-1] - np.outer(mean, mean) + sigma**2 * np.eye(len(mean))
-    values = np.linalg.eigvalsh(covariance)
     own = values[: max(len(values) - n_components + 1, 1)]
     # Noise can outweigh a variance: a little of what samples can have stands in.
     return float(max(own.mean(), NULL_EIGENVALUE * offset**2))
@@ -252,7 +253,8 @@ def attributes_of(found: FittedComponents) -> dict[str, Any]:
         "n_components_": len(found.components),
         "_n_features_out": len(found.components),
     }
-    return state if found.variances is None else {**state, "covariances_": found.variances}
+    told = {"covariances_": found.variances, "released_bic_": found.evidence}
+    return {**state, **{name: value for name, value in told.items() if value is not None}}
 
 
 def found_by(method: OnlinePowerMethod, sigma: float) -> FittedComponents:

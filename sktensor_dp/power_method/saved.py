@@ -65,6 +65,7 @@ SAVED_COMPONENTS = SavedState(
     {
         **INPUT, "components_": Numbers("kd"), "weights_": Numbers("k"),
         "covariances_": Optional(Numbers("k", np.finfo(float).tiny)),
+        "released_bic_": Optional(Numbers("d")),
         "n_components_": Integer(1, letter="k"),
         "n_iter_": Integer(1), "n_batches_seen_": Optional(Integer(1)),
         "n_batches_needed_": Optional(Integer(1)), "is_complete_": Optional(Flag()),

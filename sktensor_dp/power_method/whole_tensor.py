@@ -6,12 +6,12 @@ from numpy.typing import ArrayLike
 
 from sktensor_dp.estimator.grouped_rows import check_arguments
 from sktensor_dp.power_method.inputs import symmetric_tensor
-from sktensor_dp.power_method.released import ReleasedComponents
+from sktensor_dp.power_method.mixtures import ReleasedMixtures
 
 __all__ = ["TensorFits"]
 
 
-class TensorFits(ReleasedComponents):
+class TensorFits(ReleasedMixtures):
     """Fits of one symmetric tensor, whose entries are the units of privacy."""
 
     def fit_tensor(self, T: ArrayLike, **unsupported: Any) -> Self:

@@ -1,0 +1,154 @@
+"""Clusters, samples, criteria and reconstructions of fitted components."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
+from small_samples import gaussians, model, orthonormal_rows, tiny
+
+from sktensor_dp import PrivateTensorPowerMethod
+from sktensor_dp.power_method.evidence import bic_of_spectrum
+
+MIXTURE = {"moment": "gaussian_mixture", "data_norm": 9.0}
+TOPICS = np.repeat(np.eye(3), 4, axis=1) * 0.22 + 0.01
+
+
+def released(moment, components, weights, variances=None, **options):
+    """A model that no fit made."""
+    found = PrivateTensorPowerMethod(len(components), moment=moment, **options)
+    found.components_, found.weights_ = np.asarray(components, float), np.asarray(weights, float)
+    found.n_features_in_ = found.components_.shape[1]
+    if variances is not None:
+        found.covariances_ = np.asarray(variances, float)
+    return found
+
+
+@pytest.fixture
+def points():
+    means = [[5.0, 0.0, 0.0], [0.0, 5.0, 0.0], [0.0, 0.0, 5.0]]
+    return released(
+        "gaussian_mixture", means, [0.5, 0.3, 0.2], [0.25, 1.0, 2.25], random_state=0, data_norm=9.0
+    )
+
+
+@pytest.fixture
+def documents():
+    return released("single_topic", TOPICS, [0.6, 0.3, 0.1], random_state=0)
+
+
+@pytest.mark.parametrize("kind", ["points", "documents"])
+def test_samples_are_of_the_mixture_and_are_told_apart(kind, request):
+    fitted = request.getfixturevalue(kind)
+    X, chosen = fitted.sample(20_000)
+    # Shares have deviations below .0036: six of them.
+    np.testing.assert_allclose(np.bincount(chosen) / 20_000, fitted.weights_, atol=0.022)
+    for component in range(3):
+        own = X[chosen == component]
+        if kind == "points":
+            # 4000 samples at least, of a deviation of 1.5 at most: .024, six of them.
+            np.testing.assert_allclose(own.mean(axis=0), fitted.components_[component], atol=0.15)
+            spread = (own - fitted.components_[component]).var()
+            # Relative deviation of a variance of 12,000 numbers: .013, six of them.
+            assert spread == pytest.approx(fitted.covariances_[component], rel=0.08)
+        else:
+            # 200,000 words of each at least.
+            share = np.asarray(own.sum(axis=0)).ravel() / own.sum()
+            np.testing.assert_allclose(share, TOPICS[component], atol=0.006)
+    assert adjusted_rand_score(fitted.predict(X), chosen) > 0.9
+    np.testing.assert_array_equal(fitted.predict(X), fitted.transform(X).argmax(axis=1))
+    np.testing.assert_array_equal(fitted.predict_proba(X), fitted.transform(X))
+
+
+def test_documents_have_the_length_asked_for(documents):
+    X, _ = documents.sample(50, document_length=7)
+    assert sp.issparse(X)
+    assert np.issubdtype(X.dtype, np.integer)
+    np.testing.assert_array_equal(np.asarray(X.sum(axis=1)).ravel(), 7)
+    np.testing.assert_array_equal(documents.sample(50)[1], documents.sample(50)[1])
+    for wrong in ({"n_samples": 0}, {"document_length": 0}):
+        with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
+            documents.sample(**wrong)
+
+
+def test_labels_are_an_array_whatever_tables_are_made_of(points):
+    X = pd.DataFrame(points.sample(20)[0])
+    points.set_output(transform="pandas")
+    points._n_features_out = 3
+    assert isinstance(points.predict(X), np.ndarray)
+    assert isinstance(points.predict_proba(X), np.ndarray)
+
+
+def test_criteria_are_those_of_scikit_learn(points):
+    X, _ = points.sample(500)
+    other = GaussianMixture(3, covariance_type="spherical")
+    other.weights_, other.means_ = points.weights_, points.components_
+    other.covariances_ = points.covariances_
+    other.precisions_cholesky_ = points.covariances_**-0.5
+    assert points.bic(X) == pytest.approx(other.bic(X), rel=1e-9)
+    assert points.aic(X) == pytest.approx(other.aic(X), rel=1e-9)
+
+
+def test_criteria_of_documents_count_free_probabilities(documents):
+    X, _ = documents.sample(400)
+    free = 2 + 3 * 11
+    log_likelihood = documents.score_samples(X).sum()
+    assert documents.bic(X) == pytest.approx(free * np.log(400) - 2 * log_likelihood)
+    assert documents.aic(X) == pytest.approx(2 * free - 2 * log_likelihood)
+
+
+def test_projections_lead_back():
+    rng = np.random.default_rng(0)
+    for components in (orthonormal_rows(3, 6, rng), rng.normal(size=(3, 6))):
+        fitted = released("raw", components, [3, 2, 1], data_norm=1.0)
+        inside, any_ = rng.normal(size=(5, 3)) @ components, rng.normal(size=(5, 6))
+        np.testing.assert_allclose(fitted.inverse_transform(fitted.transform(inside)), inside)
+        shown = fitted.inverse_transform(fitted.transform(any_))
+        # The shortest sample with these projections.
+        np.testing.assert_allclose(fitted.transform(shown), fitted.transform(any_))
+        assert (np.linalg.norm(shown, axis=1) < np.linalg.norm(any_, axis=1)).all()
+    with pytest.raises(ValueError, match="3 columns, one per component; got 2"):
+        fitted.inverse_transform(np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("name", ["predict", "predict_proba", "sample", "bic", "aic"])
+def test_methods_are_there_where_they_make_sense(name):
+    for moment in ("single_topic", "gaussian_mixture"):
+        fitted = PrivateTensorPowerMethod(moment=moment)
+        assert hasattr(fitted, name)
+        assert not hasattr(fitted, "inverse_transform")
+    assert not hasattr(PrivateTensorPowerMethod(), name)
+    assert hasattr(PrivateTensorPowerMethod(), "inverse_transform")
+    with pytest.raises(AttributeError, match="has no attribute") as caught:
+        getattr(PrivateTensorPowerMethod(), name)
+    assert "got 'raw'" in str(caught.value.__cause__)
+
+
+@tiny
+def test_released_evidence_finds_the_number_of_gaussians(seed, seeded_noise):
+    rng = np.random.default_rng(seed)
+    for k in (1, 3):
+        # Orthogonal means of length 4 stand far above noise of the release at this epsilon.
+        means = 4 * np.eye(10)[:k]
+        X = means[rng.integers(k, size=30_000)] + rng.standard_normal((30_000, 10))
+        found = model(n_components=4, epsilon=4.0, **MIXTURE).fit(X)
+        assert found.released_bic_.shape == (10,)
+        assert found.released_bic_.argmin() + 1 == k
+
+
+def test_evidence_without_noise_is_the_likelihood_of_a_spectrum():
+    # Two eigenvalues above three equal ones: no misfit from two on, and a price for each more.
+    found = bic_of_spectrum(np.array([5.0, 3.0, 1.0, 1.0, 1.0]), 0.01)
+    assert found.argmin() == 2
+    # Parameters of rank r of 5 x 5: 5 r - r (r - 1) / 2, and the common eigenvalue.
+    np.testing.assert_allclose(found[2:] / np.log(15), [10, 13, 15])
+    np.testing.assert_allclose(found[1] / np.log(15), 6 + 3.0 / 0.01 / np.log(15))
+
+
+@tiny
+def test_less_than_the_noise_is_no_evidence(seed, seeded_noise):
+    X, *_ = gaussians(2000, 6, 3, np.random.default_rng(seed))
+    # A fit that sees nothing must not claim anything.
+    found = model(n_components=3, epsilon=0.01, **MIXTURE).fit(X)
+    assert found.released_bic_.argmin() == 0
