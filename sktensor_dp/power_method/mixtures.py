@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from sktensor_dp.estimator.lazy_tables import computed
+from sktensor_dp.estimator.lazy_tables import computed, lazy_rows
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.power_method.inference import coordinates, sampled_counts, sampled_gaussians
 from sktensor_dp.power_method.released import ReleasedComponents
@@ -60,27 +60,11 @@ class ReleasedMixtures(ReleasedComponents):
         **Privacy.** The components are released; what is said of `X` is the caller's, and no
         noise protects it, as for :meth:`transform`.
         """
+        check_is_fitted(self)
         if hasattr(X, "to_delayed"):
-            return self._lazy_coordinates(X).argmax(axis=1)
-        return np.argmax(self._coordinates(X), axis=1)
-
-    @available_if(_needs(*MIXTURES))
-    def predict_proba(self, X: ArrayLike | sp.spmatrix) -> Floats:
-        """Probability of each component given each sample: an array, whatever ``set_output`` is.
-
-        Only with ``moment="single_topic"`` or ``"gaussian_mixture"``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            As for :meth:`predict`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components_)
-            What :meth:`transform` returns.
-        """
-        return self._lazy_coordinates(X) if hasattr(X, "to_delayed") else self._coordinates(X)
+            return lazy_rows(self, X, "predict").astype(np.intp)
+        shares = coordinates(self._validated(X, reset=False), self.moment, self._found())
+        return np.argmax(shares, axis=1)
 
     @available_if(_needs(*MIXTURES))
     def sample(
@@ -209,15 +193,6 @@ class ReleasedMixtures(ReleasedComponents):
                 f"{shown.shape[1]}."
             )
         return np.asarray(shown @ np.linalg.pinv(self.components_).T)
-
-    def _coordinates(self, X: Any) -> Floats:
-        check_is_fitted(self)
-        return coordinates(self._validated(X, reset=False), self.moment, self._found())
-
-    def _lazy_coordinates(self, X: Any) -> Any:
-        # Of what computes later nothing is wrapped by ``set_output``.
-        check_is_fitted(self)
-        return self.transform(X)
 
     def _criterion(self, X: Any, price: Callable[[int], float]) -> float:
         """Minus twice the log-likelihood, and a price for each parameter."""
