@@ -4,6 +4,7 @@ __all__ = [
     "BudgetError",
     "LedgerError",
     "ModelFileError",
+    "NotEnoughDataError",
     "NotEnoughDataWarning",
     "PrivacyLeakWarning",
     "StatementError",
@@ -21,6 +22,10 @@ class LedgerError(BudgetError):
 
 class ModelFileError(ValueError):
     """A file does not hold a model that can be loaded; nothing of it was used."""
+
+
+class NotEnoughDataError(ValueError):
+    """Nothing useful can be released: so say public numbers, or what was released already."""
 
 
 class StatementError(ValueError):

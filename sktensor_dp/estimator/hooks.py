@@ -30,6 +30,18 @@ class Hooks:
         """Whether a fit spends a pure epsilon, whatever delta it is given."""
         return False
 
+    def _delta_set_aside(self) -> float:
+        """Share of its delta that a fit sets aside for failures of its own."""
+        return 0.0
+
+    def _releases_nothing(self) -> bool:
+        """Whether a fit learns nothing from the data, so that it needs no budget."""
+        return False
+
+    def _word_counter(self) -> Callable[[Any], Any] | None:
+        """How many words each unit has, known or not; None where units are no texts."""
+        return None
+
     def _unit_score(self) -> str | None:
         """Name of the score of a search that is given none, for what is no regressor."""
         return "log_likelihood" if hasattr(self, "score_samples") else None

@@ -30,6 +30,7 @@ from sktensor_dp.model_selection.unit_scores import (
     checked_score_bounds,
     hooks_of,
     release_score,
+    word_counter,
 )
 from sktensor_dp.model_selection.wrapped_models import fitted_reports, wrapped_models
 from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant
@@ -63,10 +64,11 @@ def make_private_scorer(
     ----------
     metric : str or callable
         ``"neg_mean_squared_error"``, ``"neg_mean_absolute_error"``, ``"accuracy"``,
-        ``"log_likelihood"`` (what ``score_samples`` says) or ``"log_likelihood_per_token"``;
-        or ``(y_true, y_pred) -> array of shape (n_rows,)``, larger being better. It is called
-        for each row by itself, so that no row can change the score of another. A row on which
-        it, or the model, fails counts as the lower bound.
+        ``"log_likelihood"`` (what ``score_samples`` says) or ``"log_likelihood_per_token"``
+        (of texts each word that a ``PrivateCountVectorizer`` of a pipeline does not have counts
+        with a probability of 1e-5); or ``(y_true, y_pred) -> array of shape (n_rows,)``, larger
+        being better. It is called for each row by itself, so that no row can change the score
+        of another. A row on which it, or the model, fails counts as the lower bound.
     epsilon, delta : float, default=1.0 and 1e-6
         Cost of each call. Gaussian noise composes exactly with that of fits; ``delta=0``
         gives Laplace noise.
@@ -295,9 +297,16 @@ class PrivateScorer:
                     "privacy_unit='slice', cannot be scored row by row."
                 )
         check_at_hand(X, y, groups)
-        low, high = checked_score_bounds(self.bounds, self.metric, step, "bounds")
-        kind = UnitMetric if callable(self.metric) else UnitScores
-        query = HeldOutScores(kind(self.metric, estimator), low, high)  # type: ignore[arg-type]
+        words = word_counter(estimator)
+        low, high = checked_score_bounds(
+            self.bounds, self.metric, step, "bounds", texts=words is not None
+        )
+        scores: UnitMetric | UnitScores = (
+            UnitMetric(self.metric, estimator)
+            if callable(self.metric)
+            else UnitScores(self.metric, estimator, words)
+        )
+        query = HeldOutScores(scores, low, high)
         labels = None
         if hooks_of(step) is step:
             check_is_fitted(step)

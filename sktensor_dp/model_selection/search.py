@@ -20,26 +20,22 @@ from sktensor_dp.estimator.base import (
 )
 from sktensor_dp.estimator.grouped_rows import check_arguments, unit_of
 from sktensor_dp.estimator.parameters import Constraint, Number, check_parameters
-from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
+from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_selection.candidates import BestModel, checked_distributions
 from sktensor_dp.model_selection.scorer import PrivateScorer, make_private_scorer
+from sktensor_dp.model_selection.splits import check_parts, public_splits, secret_splits
+from sktensor_dp.model_selection.stateless_steps import check_blank_rows
 from sktensor_dp.model_selection.steps import (
     check_alone,
     check_groups_taken,
     check_names,
     check_relation,
+    check_shares,
     check_values,
-    private_prefix,
-    step_at,
+    private_steps,
 )
-from sktensor_dp.model_selection.trials import (
-    Trial,
-    TrialCosts,
-    Trials,
-    check_parts,
-    public_splits,
-    secret_splits,
-)
+from sktensor_dp.model_selection.trial_costs import TrialCosts, deltas, report_of_search
+from sktensor_dp.model_selection.trials import Trial, Trials
 from sktensor_dp.model_selection.unit_rows import checked_units, n_rows
 from sktensor_dp.model_selection.unit_scores import (
     check_scorable,
@@ -48,7 +44,7 @@ from sktensor_dp.model_selection.unit_scores import (
     default_score,
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry, active_accountant
-from sktensor_dp.privacy.composition import Composition, Part
+from sktensor_dp.privacy.composition import Composition
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import (
@@ -75,10 +71,12 @@ class PrivateSearchCV(BestModel):
     Parameters
     ----------
     estimator : estimator
-        A private estimator of this library, or a pipeline with exactly one. Its
-        ``epsilon`` and ``delta`` are set by the search. Other steps must be stateless
+        A private estimator of this library, or a pipeline with one or more, such as a
+        ``PrivateCountVectorizer`` and the topics of its counts. Their ``epsilon`` and
+        ``delta`` are set by the search. Other steps must be stateless
         (``HashingVectorizer``, ``Normalizer``, a ``FunctionTransformer`` that treats
-        every row by itself) or named in ``public_steps``.
+        every row by itself) or named in ``public_steps``. A blank row (zeros or ones, or an
+        empty text) stands for each training row on which a stateless step fails.
     param_distributions : dict or list of dicts
         Names of parameters, with lists of values or distributions with ``rvs``. Of
         several dicts one is drawn evenly, then a value for each of its names.
@@ -88,13 +86,15 @@ class PrivateSearchCV(BestModel):
     scoring : str, callable or None, default=None
         Score of each unit, larger being better: ``"neg_mean_squared_error"``,
         ``"neg_mean_absolute_error"``, ``"accuracy"``, ``"log_likelihood"`` (what
-        ``score_samples`` says), ``"log_likelihood_per_token"``, or a callable
+        ``score_samples`` says), ``"log_likelihood_per_token"`` (of texts, each word that
+        the vocabulary does not have counts with a probability of 1e-5), or a callable
         ``(estimator, X, y) -> array of shape (n_rows,)`` (without ``y`` if there is none)
         that is called for each row by itself. None takes what suits the estimator.
     score_bounds : (low, high) or None, default=None
         Public range that scores of units are clipped to; noise is in proportion to its
         width. None for those that public parameters imply: squared errors by the bounds of
-        a completion, log-likelihoods per token by twice that of evenly likely words.
+        a completion, log-likelihoods per token by twice that of evenly likely words, or of
+        texts by that of an unknown one.
     cv : None, int, splitter or iterable, default=None
         None holds out one random part and keeps the model that was fitted on the other;
         at a given budget that is best. Several splits cost every fit more noise, and half
@@ -108,6 +108,9 @@ class PrivateSearchCV(BestModel):
     public_steps : collection of str, default=()
         Names of steps that learn from the data what is public anyway, such as categories
         of public coordinates. Everything they learn is outside the guarantee.
+    step_shares : dict of str to float or None, default=None
+        Share of each private step of a pipeline, by name, in the cost (``mu ** 2``) of a fit;
+        they need not add up to 1. None shares it evenly among those that learn from the data.
     epsilon : float, default=1.0
         Privacy parameter of the whole search, from 1e-6 to 1e12. ``float("inf")``: no
         noise.
@@ -129,7 +132,7 @@ class PrivateSearchCV(BestModel):
     Attributes
     ----------
     best_estimator_ : estimator
-        The best trial's model; the report of its private step is that of the search.
+        The best trial's model; the report of its private steps is that of the search.
     best_params_ : dict
         Its candidate.
     best_score_ : float
@@ -206,6 +209,7 @@ class PrivateSearchCV(BestModel):
         cv: Any = None,
         test_size: float = 0.2,
         public_steps: Collection[str] = (),
+        step_shares: Mapping[str, float] | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         neighbours: str = "replace_one",
@@ -221,6 +225,7 @@ class PrivateSearchCV(BestModel):
         self.cv = cv
         self.test_size = test_size
         self.public_steps = public_steps
+        self.step_shares = step_shares
         self.epsilon = epsilon
         self.delta = delta
         self.neighbours = neighbours
@@ -258,13 +263,16 @@ class PrivateSearchCV(BestModel):
             If a parameter, a listed value of one or `groups` is wrong or a step would leak (no
             budget is spent then), or, after the charge, if the estimator refuses the data or a
             candidate that was drawn.
+        NotEnoughDataError
+            If no trial could be fitted, because no word entered a vocabulary for example. A
+            trial to which that happens loses to all others. The budget is spent.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
         check_arguments(self, unsupported)
-        prefix, distributions, scoring = self._checked()
-        step = step_at(self.estimator, prefix)
-        check_groups_taken(step, groups)
+        steps, distributions, scoring = self._checked()
+        for step in steps.values():
+            check_groups_taken(step, groups)
         if y is None and get_tags(self.estimator).target_tags.required:
             raise ValueError("This search requires y to be passed, but the target y is None.")
         X, y, places = checked_units(X, y, groups, self.neighbours)
@@ -277,12 +285,17 @@ class PrivateSearchCV(BestModel):
             if counted
             else public_splits(self.cv, self.test_size, n_units, self.random_state)
         )
+        call_foreign(
+            partial(check_blank_rows, self.estimator, self.public_steps, X), "A blank row",
+            rows_private=grouped or counted,
+        )  # fmt: skip
         stop = stop_probability(self.n_trials)
-        delta = 0.0 if step._has_pure_noise() else float(self.delta)
-        costs = TrialCosts.shared(trial_cost(self.epsilon, delta, stop), splits)
+        delta, failure = deltas(self.epsilon, self.delta, steps, distributions, stop)
+        costs = TrialCosts.shared(trial_cost(self.epsilon, delta, stop, failure), splits)
         trials = Trials(
             self.estimator, X, y, places, distributions, scoring, self.score_bounds,
-            frozenset(self.public_steps), splits, n_units, self.neighbours, costs, delta,
+            frozenset(self.public_steps), self.step_shares, splits, n_units, self.neighbours,
+            costs, delta,
         )  # fmt: skip
         self._charge(delta, unit_of(step._unit, grouped))
         best: Trial | None = None
@@ -297,11 +310,13 @@ class PrivateSearchCV(BestModel):
             if best is None or trial.score > best.score:
                 best = trial
         assert best is not None
+        if best.failure is not None:
+            raise NotEnoughDataError(f"No trial of the search could be fitted. {best.failure}")
         best = call_foreign(
             partial(trials.refitted, best), "The last fit", rows_private=grouped or counted
         )
         number = trials.number(best)
-        state = self._attributes(best, prefix, costs.composed(best.parts, number), number, delta)
+        state = self._attributes(best, costs.composed(best.parts, number), number, delta)
         self._say("search ended")
         # What numpy says of the rows a step was shown is no release.
         ours = (NotEnoughDataWarning, PrivacyLeakWarning)
@@ -310,28 +325,32 @@ class PrivateSearchCV(BestModel):
         self._publish(state)
         return self
 
-    def _checked(self) -> tuple[str, list[Mapping[str, Any]], str | Callable[..., Any]]:
-        """Refuse what is wrong by public numbers alone; say where the private step is."""
+    def _checked(
+        self,
+    ) -> tuple[dict[str, Any], list[Mapping[str, Any]], str | Callable[..., Any]]:
+        """Refuse what is wrong by public numbers alone; say which steps are private."""
         constraints = {**PrivateEstimatorMixin._privacy_constraints, **self._own_constraints}
         check_parameters(self, constraints)
-        prefix = private_prefix(self.estimator, self.public_steps)
-        check_relation(step_at(self.estimator, prefix), self.neighbours)
+        steps = private_steps(self.estimator, self.public_steps)
+        check_shares(self.step_shares, steps)
+        for step in steps.values():
+            check_relation(step, self.neighbours)
         if self.neighbours == "add_remove":
-            check_alone(prefix)
+            check_alone(steps)
             check_parts(self.cv)
         distributions = checked_distributions(self.param_distributions)
         for one in distributions:
-            check_names(one, self.estimator, prefix)
-            check_values(one, self.estimator, prefix, self.neighbours)
+            check_names(one, self.estimator, steps)
+            check_values(one, steps, self.neighbours)
         scoring = self.scoring
         if scoring is None:
-            scoring = default_score(step_at(self.estimator, prefix), is_regressor(self.estimator))
+            scoring = default_score(list(steps.values())[-1], is_regressor(self.estimator))
         if isinstance(scoring, PrivateScorer):
             raise ValueError("scoring must not add noise: the search does. Pass the metric itself.")
         check_scoring(scoring, "scoring")
         if self.score_bounds is not None:
             checked_score_bounds(self.score_bounds, scoring, None, "score_bounds")
-        return prefix, distributions, scoring
+        return steps, distributions, scoring
 
     def _charge(self, delta: float, unit: str) -> None:
         """Charge the whole search as one."""
@@ -344,16 +363,17 @@ class PrivateSearchCV(BestModel):
         self._say("search begins")
 
     def _attributes(
-        self, best: Trial, prefix: str, trial: Composition, n_units: int, delta: float
+        self, best: Trial, trial: Composition, n_units: int, delta: float
     ) -> dict[str, Any]:
         """What the search leaves behind."""
-        step = step_at(best.model, prefix)
-        report = _report_of_search(
-            step.privacy_report_, trial, n_units,
+        steps = private_steps(best.model, self.public_steps).values()
+        report = report_of_search(
+            [step.privacy_report_ for step in steps], trial, n_units,
             epsilon=float(self.epsilon), delta=delta, n_trials=float(self.n_trials),
         )  # fmt: skip
-        # Its own report tells what one fit costs, which is not what it cost to choose it.
-        step._adopt(report)
+        # Their own reports tell what one fit costs, which is not what it cost to choose it.
+        for step in steps:
+            step._adopt(report)
         state = {
             "privacy_report_": report, "best_estimator_": best.model,
             "best_params_": best.params, "best_score_": best.score,
@@ -366,29 +386,4 @@ class PrivateSearchCV(BestModel):
             print(f"[{type(self).__name__}] {what}", file=sys.stderr, flush=True)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({**NEIGHBOURS_BEFORE, **state})
-
-
-def _report_of_search(
-    one: PrivacyReport,
-    trial: Composition,
-    n_units: int,
-    *,
-    epsilon: float,
-    delta: float,
-    n_trials: float,
-) -> PrivacyReport:
-    """Report of a search whose best trial composes in a way, and had a fit of a report."""
-    note = (
-        "These are the releases of one trial. Trials with candidates drawn at random were "
-        f"repeated a secret number of times, geometrically distributed with mean {n_trials:g}, and "
-        "the best was released alone: the guarantee is that of the whole search."
-    )
-    whole = Composition(
-        "selection", parts=(Part("trial", n_units, trial),), n_trials=n_trials, epsilon=epsilon,
-        delta=delta,
-    )  # fmt: skip
-    return PrivacyReport(
-        epsilon, delta, one.unit, one.neighbours, n_units, one.sampler, one.seeded,
-        whole.all_rows(), (*one.notes, note), whole,
-    )  # fmt: skip
+        super().__setstate__({**NEIGHBOURS_BEFORE, "step_shares": None, **state})

@@ -1,5 +1,6 @@
-"""Which step of an estimator is private, and that no other one learns from data."""
+"""Which steps of an estimator are private, and that no other one learns from data."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -11,42 +12,53 @@ from sklearn.utils.validation import has_fit_parameter
 
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.estimator.grouped_rows import check_arguments
-from sktensor_dp.estimator.parameters import check_parameters
+from sktensor_dp.estimator.parameters import Number, check_parameters, shown
 
 __all__ = [
     "check_alone",
     "check_groups_taken",
     "check_names",
     "check_relation",
+    "check_shares",
     "check_values",
     "configured",
-    "private_prefix",
-    "step_at",
+    "private_steps",
+    "sets_aside",
 ]
 
-# Parameters of the private step that the search sets itself.
+# Parameters of private steps that the search sets itself.
 OWN = ("epsilon", "delta", "accountant", "verbose")
 
 
-def private_prefix(estimator: Any, public_steps: Collection[str]) -> str:
-    """Prefix of the parameters of the one private step, such as ``"lda__"``, or ValueError."""
-    found = list(_private_steps(estimator, "", public_steps))
-    if len(found) != 1:
+def private_steps(estimator: Any, public_steps: Collection[str]) -> dict[str, Any]:
+    """Private steps in their order by name, ``""`` for an estimator that is one; ValueError."""
+    found = dict(_private_steps(estimator, "", public_steps))
+    if not found:
+        raise ValueError("estimator must be private, or a pipeline with a private step; got none.")
+    for step in found.values():
+        if not step._unit_is_row:
+            raise ValueError(
+                f"A {type(step).__name__} that protects units of several rows, as with "
+                "privacy_unit='slice', is not supported here: rows are held out one by one, and "
+                "those of one user would fall on both sides."
+            )
+        if step.accountant is not None:
+            raise ValueError("A private step must have accountant=None; pass it to the search.")
+    return found
+
+
+def check_shares(shares: Any, steps: Mapping[str, Any]) -> None:
+    """Refuse shares that are not those of the private steps."""
+    if shares is None:
+        return
+    if not isinstance(shares, Mapping) or set(shares) != set(steps):
         raise ValueError(
-            f"estimator must have exactly one private step, got {len(found)} "
-            f"{[type(step).__name__ for _, step in found]}. What precedes it, a private vocabulary "
-            "for example, is best fitted once, before the search."
+            f"step_shares must be None, or map each private step of {list(steps)} to its share of "
+            f"the cost of a fit; got {shown(shares)}."
         )
-    prefix, step = found[0]
-    if not step._unit_is_row:
-        raise ValueError(
-            f"A {type(step).__name__} that protects units of several rows, as with "
-            "privacy_unit='slice', is not supported here: rows are held out one by one, and those "
-            "of one user would fall on both sides."
-        )
-    if step.accountant is not None:
-        raise ValueError("The private step must have accountant=None; pass it to the search.")
-    return prefix
+    for name, share in shares.items():
+        if not Number(0, math.inf, closed="neither").accepts(share):
+            raise ValueError(f"step_shares[{name!r}] must be a number > 0, got {shown(share)}.")
 
 
 def check_groups_taken(step: Any, groups: Any) -> None:
@@ -55,11 +67,12 @@ def check_groups_taken(step: Any, groups: Any) -> None:
         check_arguments(step, {"groups": groups})
 
 
-def check_names(candidates: Mapping[str, Any], estimator: Any, prefix: str) -> None:
+def check_names(candidates: Mapping[str, Any], estimator: Any, private: Mapping[str, Any]) -> None:
     """Refuse names of parameters that are none, or that the search sets itself."""
     valid = estimator.get_params()
+    own = {_prefix(name) + own for name in private for own in OWN}
     for name in candidates:
-        if name in {prefix + own for own in OWN}:
+        if name in own:
             raise ValueError(
                 f"{name!r} cannot be searched over: the search sets it for each trial."
             )
@@ -71,9 +84,9 @@ def check_names(candidates: Mapping[str, Any], estimator: Any, prefix: str) -> N
 
 
 def check_values(
-    candidates: Mapping[str, Any], estimator: Any, prefix: str, neighbours: str
+    candidates: Mapping[str, Any], private: Mapping[str, Any], neighbours: str
 ) -> None:
-    """Refuse values of the private step that are outside the range of their parameter.
+    """Refuse values of private steps that are outside the range of their parameter.
 
     Each is tried by itself. What a distribution draws, or is wrong only together with
     others or with the data, is known when it is drawn.
@@ -83,17 +96,35 @@ def check_values(
     ValueError
         Naming the parameter.
     """
-    if prefix and any(prefix.startswith(f"{name}__") for name in candidates):
-        return  # candidates for the step itself, whose parameters may be others
-    step = clone(step_at(estimator, prefix))
-    for name, values in candidates.items():
-        own = name.removeprefix(prefix)
-        known = name.startswith(prefix) and own in step._own_constraints
-        constraints = {own: step._own_constraints[own]} if known else {}
-        for value in values if constraints and not hasattr(values, "rvs") else ():
-            one = clone(step).set_params(**{own: value})
-            check_parameters(one, constraints)
-            check_relation(one, neighbours)
+    for own, one in _listed(candidates, private):
+        if own in one._own_constraints:
+            check_parameters(one, {own: one._own_constraints[own]})
+        check_relation(one, neighbours)
+
+
+def sets_aside(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> bool:
+    """Whether a private step, or one with a listed value, sets a part of its delta aside."""
+    listed = (one for _, one in _listed(candidates, private))
+    return any(step._delta_set_aside() > 0 for step in (*private.values(), *listed))
+
+
+def _listed(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Private steps with each listed value of one of their parameters, and its name."""
+    for name, step in private.items():
+        prefix = _prefix(name)
+        if prefix and any(prefix.startswith(f"{whole}__") for whole in candidates):
+            continue  # candidates for the step itself, whose parameters may be others
+        step = clone(step)
+        for full, values in candidates.items():
+            own = full.removeprefix(prefix)
+            # Of an estimator that is private itself all names are its own.
+            if full.startswith(prefix) and own in step.get_params(deep=False):
+                for value in () if hasattr(values, "rvs") else values:
+                    yield own, clone(step).set_params(**{own: value})
+
+
+def _prefix(name: str) -> str:
+    return f"{name}__" if name else ""
 
 
 def configured(
@@ -104,7 +135,7 @@ def configured(
     # trials there were.
     values = {name: clone(value, safe=False) for name, value in params.items()}
     model = clone(estimator).set_params(**values)
-    private_prefix(model, public_steps)
+    private_steps(model, public_steps)
     quiet: dict[str, Any] = {}
     for name, value in sorted(model.get_params().items()):
         last = name.split("__")[-1]
@@ -128,11 +159,11 @@ def check_relation(step: Any, neighbours: str) -> None:
         )
 
 
-def check_alone(prefix: str) -> None:
+def check_alone(private: Mapping[str, Any]) -> None:
     """Refuse steps beside the private one where units come and go."""
     # Others refuse an empty part, which would tell that it is empty; and that they leave out
     # rows is seen by the number of these, which is private.
-    if prefix:
+    if list(private) != [""]:
         raise ValueError(
             "estimator must be a private estimator by itself where neighbours='add_remove', not a "
             "pipeline: a part may have no rows, which other steps refuse. Steps that learn nothing "
@@ -140,26 +171,19 @@ def check_alone(prefix: str) -> None:
         )
 
 
-def step_at(estimator: Any, prefix: str) -> Any:
-    """Step whose parameters have a prefix."""
-    for name in prefix.split("__")[:-1]:
-        estimator = estimator.named_steps[name]
-    return estimator
-
-
 def _private_steps(
-    estimator: Any, prefix: str, public_steps: Collection[str]
+    estimator: Any, name: str, public_steps: Collection[str]
 ) -> Iterator[tuple[str, Any]]:
     if getattr(estimator, "_skl_callbacks", None):
         raise ValueError("estimator must have no callbacks: they would see every trial.")
     if isinstance(estimator, PrivateEstimatorMixin):
-        yield prefix, estimator
+        yield name, estimator
     elif isinstance(estimator, Pipeline):
-        for name, step in estimator.steps:
-            if name not in public_steps and step is not None and step != "passthrough":
-                yield from _private_steps(step, f"{prefix}{name}__", public_steps)
+        for own, step in estimator.steps:
+            if own not in public_steps and step is not None and step != "passthrough":
+                yield from _private_steps(step, _prefix(name) + own, public_steps)
     elif _learns(estimator):
-        where = f"step {prefix[:-2]!r}, a" if prefix else "a"
+        where = f"step {name!r}, a" if name else "a"
         raise ValueError(
             f"estimator has {where} {type(estimator).__name__}, which learns from the data without "
             "privacy. Leave it out, fit it on public data, or name it in public_steps if what it "

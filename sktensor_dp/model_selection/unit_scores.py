@@ -41,44 +41,92 @@ __all__ = [
     "default_score",
     "hooks_of",
     "release_score",
+    "word_counter",
 ]
 
 Floats = NDArray[np.float64]
-UnitScore = Callable[[Any, Any, Any], Any]
+WordCounter = Callable[[Any], Any]
+# Of (estimator, X, y), and how many words raw documents have, where X holds such.
+UnitScore = Callable[[Any, Any, Any, WordCounter | None], Any]
 
 # Log-likelihood per token is clipped at twice that of evenly likely words.
 WORST_TOKEN = 2.0
+# Probability that scores of texts give to each word that a vocabulary does not have, a public
+# number: about that of one of the rarer words of a language. A vocabulary that is small pays it
+# often. Such scores are clipped at its logarithm.
+UNKNOWN_WORD = 1e-5
 COMPARE_NUMBERS = ("neg_mean_squared_error", "neg_mean_absolute_error")
 
 
-def _neg_squared_error(estimator: Any, X: Any, y: Any) -> Floats:
+def _neg_squared_error(estimator: Any, X: Any, y: Any, words: Any) -> Floats:
     return -np.square(_residuals(estimator, X, y))
 
 
-def _neg_absolute_error(estimator: Any, X: Any, y: Any) -> Floats:
+def _neg_absolute_error(estimator: Any, X: Any, y: Any, words: Any) -> Floats:
     return -np.abs(_residuals(estimator, X, y))
 
 
-def _accuracy(estimator: Any, X: Any, y: Any) -> Floats:
+def _accuracy(estimator: Any, X: Any, y: Any, words: Any) -> Floats:
     # Pair by pair: in one array a label of another type would change that of all.
     found, refused = _predictions(estimator, X)
     pairs = zip(found.tolist(), entries(y), strict=True)
     return _scored(np.array([_same(one, true) for one, true in pairs], dtype=np.float64), refused)
 
 
-def _log_likelihood(estimator: Any, X: Any, y: Any) -> Any:
+def _log_likelihood(estimator: Any, X: Any, y: Any, words: Any) -> Any:
     return _scored(*_answers(estimator, estimator.score_samples, X))
 
 
-def _log_likelihood_per_token(estimator: Any, X: Any, y: Any) -> Any:
-    return _scored(*_answers(estimator, lambda rows: _per_token(estimator, rows), X))
+def _log_likelihood_per_token(estimator: Any, X: Any, y: Any, words: Any) -> Any:
+    model = getattr(estimator, "best_estimator_", estimator)
+    return _scored(*_answers(model, lambda rows: _per_token(model, rows, words), X))
 
 
-def _per_token(estimator: Any, X: Any) -> Floats:
-    counts = estimator[:-1].transform(X) if isinstance(estimator, Pipeline) else X
-    counts = sp.csr_matrix(counts, dtype=np.float64)
-    tokens = np.asarray(counts.sum(axis=1)).ravel()
-    return np.asarray(estimator.score_samples(X), dtype=np.float64) / np.maximum(tokens, 1.0)
+def _per_token(model: Any, X: Any, words: WordCounter | None) -> Floats:
+    """Log-likelihood per token; of texts also of tokens that the vocabulary does not have."""
+    if words is None:
+        counts = model[:-1].transform(X) if isinstance(model, Pipeline) else X
+        tokens, likelihood = _row_sums(counts), model.score_samples(X)
+    else:
+        before, vectorizer, after = _at_vocabulary(model)
+        texts = _through(before, X)
+        counts, tokens = vectorizer.transform(texts), words(texts)
+        likelihood = after[-1].score_samples(_through(after[:-1], counts))
+        unknown = np.maximum(tokens - _row_sums(counts), 0.0)
+        likelihood = likelihood + unknown * math.log(UNKNOWN_WORD)
+    return np.asarray(likelihood, dtype=np.float64) / np.maximum(tokens, 1.0)
+
+
+def word_counter(estimator: Any) -> WordCounter | None:
+    """How many words texts have, where an estimator counts those of a vocabulary of its own."""
+    _, vectorizer, after = _at_vocabulary(estimator)
+    return hooks_of(vectorizer)._word_counter() if after else None
+
+
+def _at_vocabulary(estimator: Any) -> tuple[list[Any], Any, list[Any]]:
+    """The step that counts words, those before and those after it; None if there is none."""
+    steps = _flat(getattr(estimator, "best_estimator_", estimator))
+    for place, step in enumerate(steps):
+        if hooks_of(step)._word_counter() is not None:
+            return steps[:place], step, steps[place + 1 :]
+    return steps, None, []
+
+
+def _flat(model: Any) -> list[Any]:
+    """Steps of a pipeline, and of those in it."""
+    if isinstance(model, Pipeline):
+        return [inner for _, step in model.steps for inner in _flat(step)]
+    return [] if model is None or model == "passthrough" else [model]
+
+
+def _through(steps: Sequence[Any], X: Any) -> Any:
+    for step in steps:
+        X = step.transform(X)
+    return X
+
+
+def _row_sums(counts: Any) -> Floats:
+    return np.asarray(sp.csr_matrix(counts, dtype=np.float64).sum(axis=1)).ravel()
 
 
 SCORES: dict[str, UnitScore] = {
@@ -96,11 +144,12 @@ class UnitScores:
 
     scoring: str | Callable[..., Any]
     estimator: Any
+    words: WordCounter | None = None
 
     def __call__(self, X: Any, y: Any) -> Any:
         """One number for each unit."""
         if isinstance(self.scoring, str):
-            return SCORES[self.scoring](self.estimator, X, y)
+            return SCORES[self.scoring](self.estimator, X, y, self.words)
         score, model = self.scoring, self.estimator
         found = each_row(
             lambda row: (
@@ -205,10 +254,15 @@ def default_score(step: Hooks, is_regressor: bool) -> str:
 
 
 def checked_score_bounds(
-    given: Sequence[float] | None, scoring: str | Callable[..., Any], step: Any, name: str
+    given: Sequence[float] | None,
+    scoring: str | Callable[..., Any],
+    step: Any,
+    name: str,
+    *,
+    texts: bool = False,
 ) -> tuple[float, float]:
     """Public (low, high) of a score: those given, or those that the model implies."""
-    bounds = given if given is not None else _implied_bounds(scoring, step)
+    bounds = given if given is not None else _implied_bounds(scoring, step, texts)
     if bounds is None:
         raise ValueError(
             f"{name} must be given: the public (low, high) that the score of a unit is clipped "
@@ -253,9 +307,11 @@ def _is_range(bounds: Any) -> bool:
     return float(bounds[1]) - float(bounds[0]) >= SCORE[0]
 
 
-def _implied_bounds(scoring: Any, step: Any) -> tuple[float, float] | None:
+def _implied_bounds(scoring: Any, step: Any, texts: bool) -> tuple[float, float] | None:
     if scoring == "accuracy":
         return 0.0, 1.0
+    if scoring == "log_likelihood_per_token" and texts:
+        return math.log(UNKNOWN_WORD), 0.0
     if scoring == "log_likelihood_per_token" and hasattr(step, "n_features_in_"):
         return -WORST_TOKEN * math.log(max(step.n_features_in_, 2)), 0.0
     targets = hooks_of(step)._target_range()
@@ -302,7 +358,10 @@ def _scored(scores: Any, refused: NDArray[np.bool_]) -> Any:
 def _answers(
     estimator: Any, question: Callable[[Any], Any], X: Any
 ) -> tuple[Any, NDArray[np.bool_]]:
-    return answers(question, X, documents=isinstance(X, list | tuple) and _takes_texts(estimator))
+    texts = _takes_texts(estimator)
+    if texts and getattr(X, "ndim", 0) == 1:  # an array or a column of documents
+        X = list(X)
+    return answers(question, X, documents=isinstance(X, list | tuple) and texts)
 
 
 def _takes_texts(estimator: Any) -> bool:

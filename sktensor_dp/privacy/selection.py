@@ -24,6 +24,7 @@ from sktensor_dp.privacy.plan import PrivacyCost
 
 __all__ = [
     "SecretTrials",
+    "failure_of_trials",
     "secret_keys",
     "selection_delta",
     "selection_epsilon",
@@ -36,6 +37,10 @@ __all__ = [
 STEPS = 2**53
 # Roots are found to some 1e-12; a trial gets this much less than the root.
 SHORT = 1e-9
+# Below it nothing is allowed.
+LEAST = 1e-150
+# Part of the selection's delta that failures of trials take, where these set something aside.
+FAILURES_SHARE = 0.5
 
 
 def secret_keys(size: int) -> NDArray[np.uint64]:
@@ -48,12 +53,21 @@ def stop_probability(n_trials: float) -> float:
     return math.ceil(STEPS / n_trials) / STEPS
 
 
-def selection_delta(mu: float, stop: float, epsilon: float) -> float:
-    r"""Delta at which the best of a geometric number of ``mu``-GDP trials is private."""
+def failure_of_trials(delta: float, stop: float) -> float:
+    """What each trial may set aside for failures of its own, such as words that slip through."""
+    return FAILURES_SHARE * stop * delta
+
+
+def selection_delta(mu: float, stop: float, epsilon: float, failure: float = 0.0) -> float:
+    r"""Delta at which the best of a geometric number of ``mu``-GDP trials is private.
+
+    Trials that are so but for a probability of `failure` cost this as many times as there are
+    trials on average, ``failure / stop``, and a little through rho.
+    """
     # profile(epsilon - 2 rho) / stop, where `profile` maps epsilon to the trial's delta and
     # stop (exp(rho) - 1) = (1 - stop) profile(rho).
-    inner = epsilon - 2 * _tail_ratio(mu, stop)
-    return 1.0 if inner < 0 else min(1.0, gaussian_delta(mu, inner) / stop)
+    inner = epsilon - 2 * _tail_ratio(mu, stop, failure)
+    return 1.0 if inner < 0 else min(1.0, (failure + gaussian_delta(mu, inner)) / stop)
 
 
 def selection_epsilon(epsilon: float, stop: float) -> float:
@@ -64,17 +78,24 @@ def selection_epsilon(epsilon: float, stop: float) -> float:
     return float(epsilon + 2 * growth)
 
 
-def trial_cost(epsilon: float, delta: float, stop: float) -> PrivacyCost:
-    """Most that each trial may cost for the selection to be (epsilon, delta)-private."""
+def trial_cost(epsilon: float, delta: float, stop: float, failure: float = 0.0) -> PrivacyCost:
+    """Most that each trial may cost for the selection to be (epsilon, delta)-private.
+
+    With a `failure` trials of Gaussian noise may fail to be what they are with that probability.
+    """
     if math.isinf(epsilon):
-        return PrivacyCost(mu=math.inf) if delta > 0 else PrivacyCost(epsilon=math.inf)
+        gaussian = PrivacyCost(mu=math.inf, delta=failure)
+        return gaussian if delta > 0 else PrivacyCost(epsilon=math.inf)
     if delta == 0:
         pure = _largest(lambda e: selection_epsilon(e, stop) <= epsilon, epsilon)
         return PrivacyCost(epsilon=pure)
+    if failure > stop * delta:
+        return PrivacyCost(delta=failure)  # nothing is left for noise
     mu = _largest(
-        lambda mu: selection_delta(mu, stop, epsilon) <= delta, gaussian_mu(epsilon, delta)
+        lambda mu: selection_delta(mu, stop, epsilon, failure) <= delta,
+        gaussian_mu(epsilon, delta),
     )
-    return PrivacyCost(mu=mu)
+    return PrivacyCost(mu=mu, delta=failure)
 
 
 class SecretTrials:
@@ -95,11 +116,11 @@ class SecretTrials:
             stopped = int(source.integers(STEPS, 1)[0]) < self._threshold
 
 
-def _tail_ratio(mu: float, stop: float) -> float:
+def _tail_ratio(mu: float, stop: float, failure: float) -> float:
     """Rho with ``stop (exp(rho) - 1) >= (1 - stop) profile(rho)``: the root, rounded up."""
 
     def excess(rho: float) -> float:
-        return stop * math.expm1(rho) - (1 - stop) * gaussian_delta(mu, rho)
+        return stop * math.expm1(rho) - (1 - stop) * (failure + gaussian_delta(mu, rho))
 
     if excess(0.0) >= 0:
         return 0.0
@@ -116,7 +137,7 @@ def _largest(allowed: Callable[[float], bool], high: float) -> float:
     """Largest number up to ``high`` that is allowed, less ``SHORT``; smaller ones all are."""
     low = 0.0 if not allowed(high) else high
     # Bisection needs no sign changes of a value that is capped at 1.
-    while high - low > SHORT / 8 * high:
+    while high - low > SHORT / 8 * high and high > LEAST:
         middle = (low + high) / 2
         low, high = (middle, high) if allowed(middle) else (low, middle)
     return low * (1 - SHORT)

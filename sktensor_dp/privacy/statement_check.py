@@ -10,10 +10,15 @@ from sktensor_dp.privacy.composition import Composition, Part, ReleaseRecord, un
 from sktensor_dp.privacy.piecewise import piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.selection import stop_probability, trial_cost
 from sktensor_dp.privacy.statement_schema import parsed, problems
 from sktensor_dp.privacy.tables import finite, printable
-from sktensor_dp.privacy.written_statement import FORMAT, NOT_COVERED, VERSION, written
+from sktensor_dp.privacy.written_statement import (
+    FORMAT,
+    NOT_COVERED,
+    VERSION,
+    allowed_trial,
+    written,
+)
 
 __all__ = ["load_statement", "sigma_of"]
 
@@ -243,9 +248,9 @@ def _selection_reasons(node: Composition) -> Iterator[str]:
     for part in node.parts:
         yield from _selection_reasons(part.of)
     if node.kind == "selection":
-        most = trial_cost(node.epsilon, node.delta, stop_probability(node.n_trials))
+        most = allowed_trial(node)
         for cost in unit_costs(node.parts[0].of):
-            mixed = cost.delta > 0 or (cost.mu > 0 and cost.epsilon > 0)
+            mixed = cost.epsilon > 0 and (cost.mu > 0 or cost.delta > 0)
             within = all(
                 own <= allowed * (1 + TOLERANCE)
                 for own, allowed in ((cost.mu, most.mu), (cost.epsilon, most.epsilon))

@@ -24,6 +24,7 @@ __all__ = [
     "NOT_COVERED",
     "ORDERS",
     "VERSION",
+    "allowed_trial",
     "guarantee_in_words",
     "library_version",
     "norm_of",
@@ -125,6 +126,12 @@ def guarantee_in_words(report: Reported) -> str:
     return text
 
 
+def allowed_trial(node: Composition) -> PrivacyCost:
+    """Most that a trial of a selection may cost that sets as much aside as its trial does."""
+    failure = max(cost.delta for cost in unit_costs(node.parts[0].of))
+    return trial_cost(node.epsilon, node.delta, stop_probability(node.n_trials), failure)
+
+
 def norm_of(mechanism: str) -> str:
     """Norm in which a mechanism takes the sensitivity."""
     return "l1" if mechanism.startswith(("laplace", "piecewise")) else "l2"
@@ -168,7 +175,7 @@ def _composed(node: Composition) -> dict[str, Any]:
             "stop_probability": stop,
             "epsilon": float(node.epsilon),
             "delta": float(node.delta),
-            "trial_may_cost": _cost(trial_cost(node.epsilon, node.delta, stop)),
+            "trial_may_cost": _cost(allowed_trial(node)),
         }
     elif node.kind == "conversion":
         found |= {"from": "add_remove", "to": "replace_one"}

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.statistics.text import WordCounts
 
-__all__ = ["count_words", "decode_documents", "list_documents"]
+__all__ = ["count_words", "decode_documents", "list_documents", "numbers_of_words"]
 
 WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open files"}
 
@@ -163,6 +163,29 @@ def count_words(
     if binary:
         counts.data.fill(1)
     return counts
+
+
+def numbers_of_words(
+    analyze: Callable[[Any], Iterable[Any]], raw_documents: Iterable[Any], *, distinct: bool
+) -> NDArray[np.float64]:
+    """Count all words of each document, whether or not a vocabulary has them.
+
+    Parameters
+    ----------
+    analyze : callable
+        Splits a document into words.
+    raw_documents : iterable
+        Documents.
+    distinct : bool
+        Whether a word counts once in a document.
+
+    Returns
+    -------
+    ndarray of shape (n_documents,)
+        Numbers of words.
+    """
+    words = (list(analyze(document)) for document in raw_documents)
+    return np.array([len(set(some) if distinct else some) for some in words], dtype=np.float64)
 
 
 def _index_type(n_entries: int) -> type[np.signedinteger[Any]]:

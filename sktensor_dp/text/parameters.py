@@ -4,6 +4,7 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,13 +27,14 @@ from sktensor_dp.estimator.grouped_rows import (
 )
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
+from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics.text import TextChunks, WordCounts
-from sktensor_dp.text.documents import decode_documents, list_documents
+from sktensor_dp.text.documents import decode_documents, list_documents, numbers_of_words
 from sktensor_dp.text.lazy_documents import LazyTexts, lazy_texts
-from sktensor_dp.text.plan import WordPlan, check_words, plan_words
+from sktensor_dp.text.plan import THRESHOLD_SHARE, WordPlan, check_words, plan_words
 from sktensor_dp.text.recipe import released_words
 from sktensor_dp.text.worst_case import worst_texts
 
@@ -133,6 +135,15 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         self.random_state = random_state
         self.verbose = verbose
 
+    def _delta_set_aside(self) -> float:
+        return 0.0 if self.vocabulary is not None else THRESHOLD_SHARE
+
+    def _releases_nothing(self) -> bool:
+        return self.vocabulary is not None
+
+    def _word_counter(self) -> Callable[[Any], Any]:
+        return partial(numbers_of_words, self.build_analyzer(), distinct=bool(self.binary))
+
     def _worst_case(self, n_units: int | None) -> Neighbours:
         return worst_texts(self.max_words_per_document, n_units, self.neighbours)
 
@@ -224,7 +235,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
             most = np.argsort(-frequencies[kept], kind="stable")[: self.max_features]
             kept = np.sort(kept[most])
         if kept.size == 0:
-            raise ValueError(
+            raise NotEnoughDataError(
                 f"No word remains: of {len(words)} whose noisy votes reached the threshold, "
                 f"none lies between min_df and max_df ({low:g} to {high:g} {plan.noun}). "
                 f"Check that documents hold text; raise epsilon, fit more {plan.noun}, or pass a "

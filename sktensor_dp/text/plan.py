@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.noise import drawable
 from sktensor_dp.privacy.partition_selection import largest_share, selection_threshold
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
@@ -15,6 +16,7 @@ from sktensor_dp.statistics.word_votes import N_BUCKETS, WordBuckets, WordVotes
 __all__ = [
     "BUCKETS",
     "EXACT",
+    "THRESHOLD_SHARE",
     "VOTES",
     "WordForecast",
     "WordPlan",
@@ -30,6 +32,8 @@ EXACT, BUCKETS, VOTES = "document_frequencies", "word_buckets", "word_votes"
 # Chosen on synthetic texts, long and short, and groups of them: the votes' part of the budget, and
 # deviations of the checksum's numbers that a word needs to get votes.
 VOTES_SHARE, NEEDED = 0.64, 1.5
+# Of delta, what the threshold takes.
+THRESHOLD_SHARE = 0.5
 # Votes of an ordinary document, one of so many distinct words as may count, for each of the words
 # that are left to it.
 ORDINARY_VOTES = 2.0
@@ -156,7 +160,7 @@ def check_words(plan: WordPlan, n_documents: int | None, *, min_df: float, max_d
             f"min_df={min_df!r} asks for more {noun} than max_df={max_df!r} allows{how_many}."
         )
     if n_documents is not None and plan.threshold > n_documents:
-        raise ValueError(
+        raise NotEnoughDataError(
             f"With epsilon={releases.epsilon:g}, delta={releases.delta:g} and "
             f"max_words_per_document={plan.max_words}, a word must be in about "
             f"{plan.threshold:.0f} {noun} to be kept, but there are {n_documents}. Nothing was "
@@ -164,7 +168,7 @@ def check_words(plan: WordPlan, n_documents: int | None, *, min_df: float, max_d
             "vocabulary."
         )
     if plan.most < plan.needed:
-        raise ValueError(
+        raise NotEnoughDataError(
             f"max_df={max_df!r} drops words of more than {plan.most:g} {noun}, and "
             f"noise those of fewer than {plan.needed:.0f}. Nothing was charged. Raise max_df."
         )
@@ -208,5 +212,5 @@ def _releases(epsilon: float, delta: float) -> ReleasePlan:
             "delta > 0, or pass a public vocabulary."
         )
     shares = {BUCKETS: 1 - VOTES_SHARE, VOTES: VOTES_SHARE}
-    reserved = {VOTES: delta / 2}
+    reserved = {VOTES: THRESHOLD_SHARE * delta}
     return ReleasePlan.split(epsilon, delta, shares, uses={BUCKETS: 2}, reserved_delta=reserved)

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 from replaying import replay, watch
 from small_searches import cells, completions, counts, gaussians, mixtures, topics
+from small_texts import search, texts
 
 from sktensor_dp import PrivateSearchCV, unsafe_seeded_noise
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.partition_selection import PartitionSelection
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
@@ -48,6 +51,28 @@ def test_nothing_but_releases_reaches_a_search(name):
     seen = replay(build, seeded_fit, X, elsewhere(X))
     assert seen.error is None
     assert sum(release[0] == "held_out_scores" for release in seen.releases) >= 2
+
+
+def other_texts(n):
+    """Nothing is alike but the number: other words, other lengths, empty and huge documents."""
+    rng = np.random.default_rng(7)
+    return ["", "strange " * 9000, *(f"x{i} wordy{i % 3} " * rng.integers(9) for i in range(n - 2))]
+
+
+@pytest.mark.parametrize("options", [{}, {"cv": 2}, {"step_shares": {"counts": 1, "topics": 3}}])
+def test_nothing_but_releases_reaches_a_search_of_a_vocabulary_and_topics(options, monkeypatch):
+    """Told the same words and numbers, a search of other texts is the same."""
+
+    def told(self, name, query):
+        self._admit(name, query, PartitionSelection)
+        return [f"word{letter}" for letter in "abcd"], np.array([60.0, 80.2, 49.7, 61.1])
+
+    monkeypatch.setattr(DataCurator, "release_partitions", told)
+    build = lambda: search(random_state=0, **options)  # noqa: E731
+    seen = replay(build, seeded_fit, texts(300), other_texts(300))
+    assert seen.error is None
+    released = [release[0] for release in seen.releases]
+    assert released.count("word_votes") >= 2
 
 
 def test_a_search_that_remembers_a_raw_score_is_caught(monkeypatch):

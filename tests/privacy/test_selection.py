@@ -66,6 +66,40 @@ def test_theorem_holds_for_discrete_trials_by_enumeration(seed, stop):
             assert excess(a, b, inner + 2 * rho) <= excess(p, q, inner) / stop + 1e-12
 
 
+@pytest.mark.dealt
+@pytest.mark.parametrize("stop", [0.9, 0.3, 0.05])
+def test_corollary_holds_for_trials_that_fail(seed, stop):
+    """An outcome of one side alone, and another of the other, wherever they are in the order."""
+    rng = np.random.default_rng(seed)
+    for failure in (0.2, 0.01, 1e-4):
+        p, q = rng.dirichlet(np.full(4, 1.0), 2) * 0.999 + 0.00025
+        whole = [
+            np.append((1 - failure) * p, [failure, 0]),
+            np.append((1 - failure) * q, [0, failure]),
+        ]
+        order = np.argsort(rng.permutation(6)) if rng.random() < 0.5 else np.arange(6)
+        a, b = (selected(law[order], stop) for law in whole)
+        # The profile of the corollary, not the smaller one of these two laws.
+        low, high = 0.0, 50.0
+        for _ in range(200):
+            rho = (low + high) / 2
+            enough = stop * math.expm1(rho) >= (1 - stop) * (failure + excess(p, q, rho))
+            low, high = (low, rho) if enough else (rho, high)
+        for inner in (0.0, 0.1, 0.5, 1.5):
+            claimed = (failure + excess(p, q, inner)) / stop
+            assert excess(a, b, inner + 2 * high) <= claimed + 1e-12
+
+
+@pytest.mark.parametrize("stop", [0.5, 0.1, 0.01])
+@pytest.mark.parametrize("failure", [1e-3, 1e-6])
+def test_what_trials_set_aside_is_paid_for_as_often_as_there_are_trials(stop, failure):
+    """Outcomes of one side alone that win: no epsilon helps, and nine tenths would not do."""
+    p, q = np.array([1 - failure, 0, failure]), np.array([1.0, 0, 0])
+    found = excess(selected(p, stop), selected(q, stop), 30.0)
+    assert found == pytest.approx(failure / (stop + (1 - stop) * failure), rel=1e-6)
+    assert 0.9 * failure / stop < found <= failure / stop
+
+
 @pytest.mark.parametrize(("stop", "mu", "cut"), [(0.9, 1, 1), (0.3, 0.5, 1), (0.05, 0.5, 1.5)])
 def test_less_of_rho_would_not_do_for_discrete_trials(stop, mu, cut):
     """What enumeration asks is sharp: 1.5 rho in the place of 2 rho would be seen to fail."""

@@ -1,0 +1,188 @@
+"""Steps that learn nothing, asked so that no row of training data makes them fail."""
+
+import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
+
+from sktensor_dp.estimator.base import PrivateEstimatorMixin
+from sktensor_dp.model_selection.unit_rows import n_rows, one_row
+
+__all__ = ["asked_row_by_row", "check_blank_rows"]
+
+# What may stand in the place of a row that is refused, by the kind of what holds it: the first
+# that the step accepts.
+NUMBERS, TEXTS = (0, 1), ("", "blank")
+OBJECTS: tuple[Any, ...] = (*TEXTS, *NUMBERS, {}, [])
+
+Fill = Callable[[Any, NDArray[np.intp]], Any]
+
+
+@contextmanager
+def asked_row_by_row(model: Any, public_steps: Collection[str]) -> Iterator[None]:
+    """While it is open, a pipeline's stateless steps do without the rows that they refuse."""
+    if not isinstance(model, Pipeline):
+        yield
+        return
+    before = model.steps
+    with ExitStack() as inner:
+        model.steps = [
+            (name, step if name in public_steps else _guarded(step, public_steps, inner))
+            for name, step in before
+        ]
+        try:
+            yield
+        finally:
+            model.steps = [
+                (name, step.step if isinstance(step, RowByRow) else step)
+                for name, step in model.steps
+            ]
+
+
+def check_blank_rows(estimator: Any, public_steps: Collection[str], X: Any) -> None:
+    """Refuse a first step that learns nothing and accepts no blank row; no row of X is read."""
+    while isinstance(estimator, Pipeline):
+        name, estimator = estimator.steps[0]
+        if name in public_steps or estimator is None or estimator == "passthrough":
+            return
+    if not isinstance(estimator, PrivateEstimatorMixin):
+        with warnings.catch_warnings():  # what numpy says of a row of zeros
+            warnings.simplefilter("ignore")
+            RowByRow(estimator).blank(X, _transformed)
+
+
+def _guarded(step: Any, public_steps: Collection[str], inner: ExitStack) -> Any:
+    if isinstance(step, Pipeline):
+        inner.enter_context(asked_row_by_row(step, public_steps))
+        return step
+    private = isinstance(step, PrivateEstimatorMixin)
+    return step if private or step is None or step == "passthrough" else RowByRow(step)
+
+
+class RowByRow(BaseEstimator):
+    """A stateless step in whose fit a public blank row stands for each row that it refuses."""
+
+    # That a step fails on a row is told neither by an error nor by the number of rows, and the
+    # other rows go through as they are. A blank row is tried first, whatever the rows are: a step
+    # that refuses it would fail on data with a row that it refuses, and on no other.
+
+    def __init__(self, step: Any) -> None:
+        self.step = step
+
+    def fit(self, X: Any, y: Any = None) -> "RowByRow":
+        """Fit the step, which learns nothing."""
+        self._asked(X, y, lambda step, rows, told: step.fit(rows, told))
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """What the step makes of rows."""
+        return self._asked(X, y, _transformed)
+
+    def transform(self, X: Any) -> Any:
+        """What the step makes of rows of other data."""
+        return self.step.transform(X)
+
+    def _asked(self, X: Any, y: Any, ask: Callable[[Any, Any, Any], Any]) -> Any:
+        blank = self.blank(X, ask)
+        with suppress(Exception):
+            return ask(self.step, X, y)
+        number, refused = n_rows(X), []
+        rows = X.tocsr() if sp.issparse(X) else X  # of other formats none can be taken
+        for row in range(number):
+            try:
+                ask(clone(self.step), one_row(rows, row), one_row(y, row))
+            except Exception:  # whatever it says
+                refused.append(row)
+        with suppress(Exception):
+            return ask(self.step, blank(X, np.array(refused, dtype=np.intp)), y)
+        raise ValueError(
+            f"A {type(self.step).__name__} of the estimator accepts rows one by one and not "
+            "together: a step has to treat every row by itself."
+        )
+
+    def blank(self, X: Any, ask: Callable[[Any, Any, Any], Any]) -> Fill:
+        """How to put blank rows in the place of some, as this step accepts them."""
+        first = np.zeros(1, dtype=np.intp)
+        for fill in _fills(X):
+            with suppress(Exception):
+                ask(clone(self.step), fill(one_row(X, 0), first), None)
+                return fill
+        raise ValueError(
+            f"A {type(self.step).__name__} of the estimator must accept a blank row (zeros or "
+            "ones, or an empty text): such a row stands for each that the step refuses, as an "
+            "error would tell that there is one."
+        )
+
+
+def _transformed(step: Any, X: Any, y: Any) -> Any:
+    if hasattr(step, "fit_transform"):
+        return step.fit_transform(X, y)
+    return step.fit(X, y).transform(X)
+
+
+def _fills(X: Any) -> Sequence[Fill]:
+    """Ways to blank rows of a container, by its type and that of its columns alone."""
+    if sp.issparse(X):
+        return [_blank_sparse]
+    if hasattr(X, "clear") and hasattr(X, "vstack"):  # a frame of polars
+        return [lambda frame, rows: frame.vstack(frame.clear(1))[_places(frame, rows).tolist()]]
+    if hasattr(X, "iloc"):
+        fill = _blank_frame if hasattr(X, "columns") else _blank_series
+        return [partial(fill, *values) for values in zip(NUMBERS, TEXTS, strict=True)]
+    if hasattr(X, "shape"):
+        kind = X.dtype.kind
+        values = OBJECTS if kind == "O" else TEXTS if kind in "US" else NUMBERS
+        return [partial(_blank_array, value) for value in values]
+    return [partial(_blank_list, value) for value in OBJECTS]
+
+
+def _places(frame: Any, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    places = np.arange(n_rows(frame))
+    places[rows] = len(places)
+    return places
+
+
+def _blank_sparse(matrix: Any, rows: NDArray[np.intp]) -> Any:
+    kept = np.ones(matrix.shape[0], dtype=matrix.dtype)
+    kept[rows] = 0
+    csr = matrix.tocsr(copy=True)
+    csr.data[np.repeat(kept == 0, np.diff(csr.indptr))] = 0
+    csr.eliminate_zeros()
+    return csr.asformat(matrix.format)
+
+
+def _blank_array(value: Any, array: Any, rows: NDArray[np.intp]) -> Any:
+    array = array.copy()
+    for row in rows.tolist():
+        array[row] = value
+    return array
+
+
+def _blank_list(value: Any, items: Any, rows: NDArray[np.intp]) -> Any:
+    items = list(items)
+    for row in rows.tolist():
+        items[row] = value
+    return items
+
+
+def _blank_frame(number: int, text: str, frame: Any, rows: NDArray[np.intp]) -> Any:
+    frame = frame.copy()
+    for column, kind in enumerate(map(str, frame.dtypes)):
+        value: Any = text if kind in ("object", "str", "string") else None
+        if kind.lower().startswith(("int", "uint", "float")):
+            value = number
+        elif kind.startswith("bool"):
+            value = bool(number)
+        frame.iloc[rows, column] = value
+    return frame
+
+
+def _blank_series(number: int, text: str, series: Any, rows: NDArray[np.intp]) -> Any:
+    return _blank_frame(number, text, series.to_frame(), rows).iloc[:, 0]

@@ -1,0 +1,295 @@
+"""Pipelines of several private steps in a search: their costs, scores of texts, hostile texts."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import geom
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from small_texts import pipeline, search, texts
+
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    NotEnoughDataError,
+    PrivateCountVectorizer,
+    PrivateSpectralLDA,
+    make_private_scorer,
+)
+from sktensor_dp.model_selection.splits import public_splits
+from sktensor_dp.model_selection.trial_costs import TrialCosts, as_parameters, shared_among
+from sktensor_dp.model_selection.unit_scores import UNKNOWN_WORD, UnitScores, word_counter
+from sktensor_dp.privacy.calibration import gaussian_delta
+from sktensor_dp.privacy.composition import unit_costs
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.selection import (
+    failure_of_trials,
+    selection_delta,
+    stop_probability,
+    trial_cost,
+)
+from sktensor_dp.privacy.statement_check import load_statement
+
+INF = float("inf")
+PER_TOKEN = "log_likelihood_per_token"
+pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+
+
+# What a trial costs
+
+
+@pytest.mark.parametrize("cv", [None, 3])
+def test_both_steps_are_charged_in_each_trial(cv):
+    budget = BudgetAccountant(epsilon=20.0, delta=1e-6)
+    found = search(cv=cv, accountant=budget).fit(texts())
+    (entry,) = budget.entries
+    assert (entry.release, entry.cost) == (
+        "private_selection", PrivacyCost(epsilon=20.0, delta=1e-6),
+    )  # fmt: skip
+    report = found.privacy_report_
+    names = {row.name for row in report.rows}
+    assert names >= {"word_buckets", "word_votes", "word_frequencies", "held_out_scores"}
+    # What the statement lists adds up to what the theorem allows a trial, and to no less.
+    stop = stop_probability(3.0)
+    allowed = trial_cost(20.0, 1e-6, stop, failure_of_trials(1e-6, stop))
+    (part,) = report.composition.parts
+    costs = unit_costs(part.of)
+    assert max(cost.mu for cost in costs) == pytest.approx(allowed.mu, rel=1e-6)
+    set_aside = max(cost.delta for cost in costs)
+    assert set_aside <= allowed.delta * (1 + 1e-9)
+    if cv is None:
+        assert set_aside == pytest.approx(stop * 1e-6 / 2, rel=1e-6)
+    load_statement(report.to_json())
+    for step in found.best_estimator_.named_steps.values():
+        assert step.privacy_report_ == report
+
+
+def test_the_report_states_the_delta_of_the_formula_and_fewer_trials_would_not_do():
+    """What is set aside costs as many times that as there are trials on average."""
+    for n_trials, epsilon, delta in product((1, 3, 10, 200), (0.1, 1, 8), (1e-9, 1e-6, 1e-3)):
+        stop = stop_probability(n_trials)
+        failure = failure_of_trials(delta, stop)
+        assert failure == pytest.approx(delta / 2 / n_trials, rel=1e-9)
+        mu = trial_cost(epsilon, delta, stop, failure).mu
+        reached = selection_delta(mu, stop, epsilon, failure)
+        assert 0.999 * delta < reached <= delta
+        rho = brentq(lambda rho: excess(rho, mu, stop, failure), 0, 50) if stop < 1 else 0.0  # noqa: B023
+        stated = (failure + gaussian_delta(mu, epsilon - 2 * rho)) / stop
+        assert stated == pytest.approx(reached, rel=1e-6)
+        # The same trials with all that was set aside taken for one trial's, or none.
+        assert selection_delta(mu, stop, epsilon, 0.0) < 0.51 * delta
+        # A word that is seen with that probability in a trial, and wins wherever it is.
+        k = np.arange(1, int(60 / stop))
+        shown = (geom.pmf(k, stop) * -np.expm1(k * math.log1p(-failure))).sum()
+        assert shown == pytest.approx(failure / (stop + (1 - stop) * failure), rel=1e-6)
+        assert shown > 0.99 * failure * min(n_trials, 1e6) * (1 - delta)
+        assert shown <= delta
+
+
+def test_a_statement_with_more_set_aside_than_its_trials_may_is_refused():
+    report = search().fit(texts()).privacy_report_
+    stated = report.to_json()
+    row = next(row for row in report.rows if row.delta > 0)
+    with pytest.raises(ValueError, match="the selection allows"):
+        load_statement(stated.replace(f"{row.delta!r}", f"{1e-6!r}"))
+
+
+@pytest.mark.parametrize("cv", [None, 2, 5])
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_steps_spend_what_they_are_given_and_no_more(cv, share):
+    trial = trial_cost(1.0, 1e-6, stop_probability(10), failure_of_trials(1e-6, 0.1))
+    splits = public_splits(cv, 0.2, 40, 0)
+    costs = TrialCosts.shared(trial, splits)
+    most_fits = max(fits for fits, _ in splits.uses) + (costs.refit is not None)
+    assert costs.fit.delta * most_fits == pytest.approx(trial.delta)
+    assert costs.score.delta == 0
+    steps = dict(pipeline().steps)
+    parts = shared_among(costs.fit, steps, {"counts": share, "topics": 1 - share})
+    assert parts["counts"].mu ** 2 == pytest.approx(share * costs.fit.mu**2)
+    assert PrivacyCost.total(parts.values()).mu == pytest.approx(costs.fit.mu)
+    assert (parts["counts"].delta, parts["topics"].delta) == (costs.fit.delta, 0.0)
+    for name, step in steps.items():
+        epsilon, delta = as_parameters(parts[name], 1e-6, step._delta_set_aside())
+        assert step._delta_set_aside() * delta <= parts[name].delta * (1 + 1e-12)
+        if name == "counts":
+            plan = clone(step).set_params(epsilon=epsilon, delta=delta)._words_of(40, _Few())
+            assert plan.releases.cost.mu == pytest.approx(parts[name].mu, rel=1e-9)
+            assert plan.releases.cost.delta == pytest.approx(costs.fit.delta, rel=1e-9)
+
+
+def excess(rho, mu, stop, failure):
+    return stop * math.expm1(rho) - (1 - stop) * (failure + gaussian_delta(mu, rho))
+
+
+class _Few:
+    grouped = False
+
+
+def test_a_public_vocabulary_needs_nothing():
+    model = pipeline(vocabulary=["worda", "wordb", "wordg", "wordh"])
+    found = search(model, delta=0).fit(texts())
+    assert {row.delta for row in found.privacy_report_.rows} == {0.0}
+    parts = shared_among(PrivacyCost(mu=1.0), dict(model.steps), None)
+    assert [part.mu for part in parts.values()] == [0.0, 1.0]
+
+
+def test_a_step_that_sets_aside_what_was_not_planned_is_refused():
+    """Found when a candidate brings a vocabulary that the estimator and lists did not show."""
+    model = pipeline(vocabulary=["worda", "wordb"])
+    with pytest.raises(BudgetError, match="that set a part of delta aside"):
+        search(model, {"counts": [PrivateCountVectorizer(max_words_per_document=4)]}).fit(texts())
+    found = search(model, {"counts__vocabulary": [None]}).fit(texts())
+    assert len(found.best_estimator_["counts"].vocabulary_) == 12
+
+
+def test_refuses_what_no_budget_protects_before_the_charge():
+    budget = BudgetAccountant()
+    refused = [
+        (search(delta=0), "delta must be > 0"),
+        (search(step_shares={"counts": 1.0}), "step_shares must be None, or map each"),
+        (search(step_shares={"counts": 0.0, "topics": 1.0}), r"step_shares\['counts'\] must be"),
+        (search(candidates={"counts__epsilon": [1.0]}), "the search sets it"),
+        (search(candidates={"topics__delta": [1e-6]}), "the search sets it"),
+        (search(candidates={"counts__max_words_per_document": [0]}), "max_words_per_document"),
+        (search(pipeline(neighbours="add_remove")), "neighbours of the search"),
+    ]
+    both = Pipeline([
+        ("counts", PrivateCountVectorizer(neighbours="add_remove")),
+        ("topics", PrivateSpectralLDA(neighbours="add_remove")),
+    ])  # fmt: skip
+    refused.append((search(both, neighbours="add_remove"), "a part may have no rows"))
+    paying = pipeline(accountant=BudgetAccountant())
+    refused.append((search(paying), "must have accountant=None"))
+    for one, said in refused:
+        with pytest.raises(ValueError, match=said):
+            one.set_params(accountant=budget).fit(texts())
+    assert budget.entries == ()
+
+
+def test_persons_are_held_out_fitted_and_protected_as_a_whole():
+    groups = np.repeat(np.arange(200), 3)
+    found = search(cv=2).fit(texts(), groups=groups)
+    assert found.privacy_report_.unit == "group of documents"
+    assert found.privacy_report_.n_units == 200
+    load_statement(found.privacy_report_.to_json())
+
+
+# Scores of texts
+
+
+def fitted(vocabulary, documents, **options):
+    model = pipeline(vocabulary=vocabulary, **options)
+    return model.set_params(topics__epsilon=INF, topics__n_components=1).fit(documents)
+
+
+def test_a_word_that_the_vocabulary_lacks_counts_at_the_floor():
+    documents = ["worda worda wordb other", "other strange words", ""]
+    model = fitted(["worda", "wordb"], ["worda worda wordb"] * 5)
+    found = UnitScores(PER_TOKEN, model, word_counter(model))(documents, None)
+    known = 2 * math.log(2 / 3) + math.log(1 / 3)
+    low = math.log(UNKNOWN_WORD)
+    assert found == pytest.approx([(known + low) / 4, low, 0.0], abs=1e-6)
+
+
+def trials(monkeypatch, number):
+    """As many trials, each of fixed bits: of eight each of two candidates is in some."""
+    bits = [(place,) for place in range(number)]
+    monkeypatch.setattr("sktensor_dp.model_selection.search.SecretTrials", lambda stop: bits)
+
+
+def test_a_tiny_vocabulary_does_not_win(monkeypatch):
+    """Per known word it would: one word alone is always likely."""
+    documents, words = texts(), ["worda", "wordg"]
+    every = sorted({word for text in documents for word in text.split()})
+    tiny, whole = (fitted(chosen, documents) for chosen in (words, every))
+    count = word_counter(tiny)
+    of = lambda model, words: UnitScores(PER_TOKEN, model, words)(documents, None).mean()  # noqa: E731
+    assert of(tiny, count) < of(whole, count) - 1
+    assert of(tiny, None) > of(whole, None) + 1
+    candidates = {"counts__vocabulary": [words, every]}
+    trials(monkeypatch, 8)
+    found = search(pipeline(vocabulary=every), candidates, epsilon=INF).fit(documents[:60])
+    assert found.best_params_["counts__vocabulary"] == every
+
+
+def test_words_are_those_of_the_estimator_that_was_given():
+    """A candidate that leaves words out pays for them."""
+    model = fitted(["worda"], ["worda wordb"] * 5, stop_words=["wordb"])
+    own = UnitScores(PER_TOKEN, model, word_counter(model))(["worda wordb"], None)
+    given = UnitScores(PER_TOKEN, model, word_counter(pipeline()))(["worda wordb"], None)
+    assert own == pytest.approx([0.0])
+    assert given == pytest.approx([math.log(UNKNOWN_WORD) / 2])
+
+
+HOSTILE = [
+    "", " ", "worda " * 5000, "unheard " * 5000, "\x00\ud800 wordb", "9" * 5000,
+    "worda", "wordb wordc", 3, None, math.nan, b"worda wordb", b"\xff\xfe", ["worda"],
+]  # fmt: skip
+
+
+def test_a_hostile_document_moves_the_score_by_its_bounds_at_most_and_no_other_document(seed):
+    rng = np.random.default_rng(seed)
+    model = fitted(["worda", "wordb", "wordc"], texts(60))
+    score = UnitScores(PER_TOKEN, model, word_counter(model))
+    rows = texts(6, seed)
+    before = np.asarray(score(rows, None))
+    for odd in HOSTILE:
+        place = rng.integers(6)
+        changed = [*rows[:place], odd, *rows[place + 1 :]]
+        after = np.asarray(score(changed, None), dtype=float)
+        others = np.arange(6) != place
+        # Bit by bit: what is said of a document depends on it alone.
+        assert (after[others] == before[others]).all()
+    low, high = math.log(UNKNOWN_WORD), 0.0
+    found = np.nan_to_num(np.asarray(score(HOSTILE, None), dtype=float), nan=low)
+    assert found.max() <= high
+    assert found.min() >= low - 1e-9  # a word that is known may be less likely than the floor
+
+
+def test_columns_and_arrays_of_documents_score_as_lists_do():
+    model = fitted(["worda", "wordb", "wordc"], texts(60))
+    score = UnitScores(PER_TOKEN, model, word_counter(model))
+    rows = texts(8, 1)
+    held = [rows, tuple(rows), np.array(rows), np.array(rows, dtype=object), pd.Series(rows)]
+    found = {np.asarray(score(container, None)).tobytes() for container in held}
+    assert len(found) == 1
+
+
+def test_scorers_count_unknown_words_as_searches_do():
+    model = fitted(["worda"], texts(60))
+    scorer = make_private_scorer(PER_TOKEN, epsilon=INF)
+    assert scorer(model, ["worda zz", "zz zz"]) == pytest.approx(
+        0.75 * math.log(UNKNOWN_WORD), abs=1e-6
+    )
+    cleaned = Pipeline([("clean", FunctionTransformer(list)), *model.steps])
+    assert scorer(cleaned, ["worda zz", "zz zz"]) == scorer(model, ["worda zz", "zz zz"])
+    assert word_counter(cleaned) is not None
+    assert word_counter(Pipeline([("clean", FunctionTransformer(list))])) is None
+
+
+# Trials that fail
+
+
+@pytest.mark.parametrize("cv", [None, 2])
+def test_a_trial_without_words_loses_to_all_others(cv, monkeypatch):
+    """No word is in all documents: one candidate of two never has any."""
+    trials(monkeypatch, 8)
+    found = search(candidates={"counts__min_df": [0.99, 1]}, cv=cv).fit(texts(300))
+    assert found.best_params_["counts__min_df"] == 1
+    assert math.isfinite(found.best_score_)
+
+
+def test_a_search_of_which_no_trial_has_words_says_so_and_keeps_its_charge():
+    budget = BudgetAccountant()
+    one = search(candidates={"counts__min_df": [0.999]}, accountant=budget)
+    with pytest.raises(NotEnoughDataError, match=r"No trial of the search .* No word remains"):
+        one.fit(texts())
+    with pytest.raises(NotEnoughDataError, match="must be in about"):
+        search(epsilon=0.01, accountant=budget).fit(texts())
+    assert len(budget.entries) == 2
+    assert not hasattr(one, "best_estimator_")
