@@ -85,11 +85,12 @@ def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOption
         center=curator.middle, features=incidence_features(index_set),
     )  # fmt: skip
     if plan.n_steps > 0:
-        base = model.predict(index_set.coordinates) - curator.middle
-        rng, shape = options.random_state, index_set.shape
+        level, rng, shape = model.mean - curator.middle, options.random_state, index_set.shape
         factors = [rng.standard_normal((n, options.rank)) for n in shape]
         for step in range(plan.n_steps * len(shape)):
             mode = step % len(shape)
+            base = index_set.sorted_effects(model.biases, mode)
+            base += level
             factors[mode] = _released_rows(curator, mode, factors, base, options.regularization)
             if mode < len(shape) - 1:
                 factors[mode] = unit_mean_square(factors[mode])[0]
@@ -105,11 +106,12 @@ def _released_rows(
     curator: EntryCurator, mode: int, factors: list[Floats], base: Floats, regularization: float
 ) -> Floats:
     """Rows of a factor from released right-hand sides, shrunk by their known noise."""
+    # `base` is in the order of the mode.
     z, width = sorted_derivatives(curator.index_set, factors, None, mode), 2 * curator.half
     spread = float(np.einsum("iaa->", z.grams)) / len(base)
     residual, prior = (width * RESIDUAL) ** 2, (width * COMPONENT) ** 2 / max(spread, 1e-300)
     noisy = curator.factor_sums(mode, z, regularization * residual / prior)
-    targets = noisy.sums - z.moments(base)
+    targets = noisy.sums - z.sorted_moments(base)
     return posterior_rows(targets, z.grams, noisy.covariances, residual, prior, regularization)
 
 

@@ -86,11 +86,15 @@ class SortedRows:
 
     def moments(self, values: Floats) -> Floats:
         """Sums of values times z over the entries of each row, of shape (n_rows, r)."""
+        return self.sorted_moments(self.index_set.sort(values, self.mode))
+
+    def sorted_moments(self, values: Floats) -> Floats:
+        """`moments` of values that are in the order of the mode."""
         if self._table is not None:
-            return self._sums(self.index_set.sort(values, self.mode), self._table)
-        order, result = self.index_set.order(self.mode), self._zeros()
+            return self._sums(values, self._table)
+        result = self._zeros()
         for span, z, rows, starts in self.blocks():
-            result[:, rows] += np.add.reduceat(z * values[order[span]], starts, axis=1)
+            result[:, rows] += np.add.reduceat(z * values[span], starts, axis=1)
         return result.T.copy()
 
     def _sums(self, values: Floats, table: Floats) -> Floats:

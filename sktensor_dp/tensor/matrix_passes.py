@@ -82,12 +82,16 @@ class MatrixPasses:
         groups = max(1, round(table.shape[1] * np.dtype(kind).itemsize / _LINE_BYTES))
         parts = np.array_split(table, groups, axis=1)
         tables: list[Table] = [part.astype(kind, order="C") for part in parts]
-        multiply = self._rough_sums if rough else self._sums
-        sums = np.concatenate(list(multiply(mode, tables)), axis=1)
-        matrix = self._matrix(targets)
-        moment = (matrix if mode == self._long else matrix.T) @ factor
+        if rough:
+            ones, left = self._ones, targets.astype(kind)
+            sums = np.concatenate([self._rough_sums(mode, part, ones) for part in tables], axis=1)
+            moment = self._rough_sums(mode, factor.astype(kind, order="C"), left)
+        else:
+            sums = np.concatenate(list(self._sums(mode, tables)), axis=1)
+            matrix = self._matrix(targets)
+            moment = (matrix if mode == self._long else matrix.T) @ factor
         size = packed.shape[1]
-        return NormalEquations(unpack_rows(sums[:, :size], rank), moment, sums[:, size:])
+        return NormalEquations(unpack_rows(sums[:, :size], rank), moment, sums[:, size:], rough)
 
     def _matrix(self, values: Table) -> scipy.sparse.csr_matrix:
         size = (self._entries.shape[self._long], self._entries.shape[self._short])
@@ -99,17 +103,18 @@ class MatrixPasses:
         for table in tables:
             yield (observed if mode == self._long else observed.T) @ table
 
-    def _rough_sums(self, mode: int, tables: list[Table]) -> Iterator[Floats]:
-        """The same of single precision, added up in double but for a few terms at a time."""
-        for table in tables:
-            if mode == self._long:
-                matrix, members = self._short_rows
-                sums = members @ np.asarray(matrix @ table, dtype=np.float64)
-            else:
-                sums = np.zeros((self._entries.shape[mode], table.shape[1]))
-                for rows, part in self._parts:
-                    sums += part.T @ table[rows]
-            yield sums
+    def _rough_sums(self, mode: int, table: Table, weights: NDArray[np.float32]) -> Floats:
+        """The same of weighted entries, all single, added in double but for a few at a time."""
+        if mode == self._long:
+            pattern, members = self._short_rows
+            layout = (weights, self._columns, pattern.indptr)
+            short = scipy.sparse.csr_matrix(layout, pattern.shape)
+            return np.asarray(members @ np.asarray(short @ table, dtype=np.float64))
+        sums = np.zeros((self._entries.shape[mode], table.shape[1]))
+        for rows, span, part in self._parts:
+            layout = (weights[span], part.indices, part.indptr)
+            sums += scipy.sparse.csr_matrix(layout, part.shape).T @ table[rows]
+        return sums
 
     @cached_property
     def _ones(self) -> NDArray[np.float32]:
@@ -130,7 +135,7 @@ class MatrixPasses:
         return short, members
 
     @cached_property
-    def _parts(self) -> list[tuple[slice, scipy.sparse.csr_matrix]]:
+    def _parts(self) -> list[tuple[slice, slice, scipy.sparse.csr_matrix]]:
         """The pattern cut into ranges of rows, with views of the index."""
         marks = np.arange(_PART_ENTRIES, self._entries.n_entries, _PART_ENTRIES)
         ends = np.unique([0, *np.searchsorted(self._pointers, marks), len(self._pointers) - 1])
@@ -140,5 +145,5 @@ class MatrixPasses:
             span, size = slice(pointers[0], pointers[-1]), self._entries.shape[self._short]
             layout = (self._ones[span], self._columns[span], pointers - pointers[0])
             part = scipy.sparse.csr_matrix(layout, (last - first, size))
-            parts.append((slice(first, last), part))
+            parts.append((slice(first, last), span, part))
         return parts

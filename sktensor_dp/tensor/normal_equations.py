@@ -50,11 +50,14 @@ class NormalEquations:
         Sum of x z.
     design : ndarray of shape (n_rows, r)
         Sum of z.
+    rough : bool, default=False
+        Whether they hold the rounding of single precision.
     """
 
     gram: Floats
     moment: Floats
     design: Floats
+    rough: bool = False
 
 
 def normal_equations(
@@ -146,8 +149,8 @@ def solve_rows(
     inverse, shifted, left = bordered_inverses(penalised, border, corner)
     bias, rows = np.zeros(n), np.zeros((n, rank))
     # The second time on what rounding left: where matrices are badly conditioned the first
-    # solution alone would be far from solving anything.
-    for again in range(2):
+    # solution alone would be far from solving anything. Rough ones are not worth it.
+    for again in range(1 if equations.rough else 2):
         moment = equations.moment
         if again:
             moment = moment - bias[:, None] * border

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from sktensor_dp.tensor.eigenpairs import top_eigenpairs
@@ -22,8 +21,12 @@ _VECTORS, _ROWS_EACH = 80, 20
 _PRIOR_ENTRIES = 5.0
 # Longest row of features, in units of their root mean square.
 _LONGEST = 3.0
-# Beyond this accuracy of the singular vectors nothing is gained.
-_TOLERANCE = 1e-3
+# Beyond this accuracy of the singular vectors nothing is gained, nor by more steps: where
+# those of noise are left, they point anywhere.
+_TOLERANCE, _STEPS = 1e-3, 6
+# From so many entries on, products are formed in single precision, whose rounding is far below
+# that tolerance; and columns that are multiplied at once.
+_ROUGH_FROM, _COLUMNS = 2**18, 16
 # Prior variances of coefficients to start from and least ones, in units of a value's.
 _FIRST_SCALE, _LEAST_SCALE = 0.05, 1e-9
 
@@ -35,11 +38,17 @@ def incidence_features(entries: SortedEntries) -> list[Floats]:
     vectors of the matrix of where entries are, scaled by its margins as in correspondence
     analysis, and the logarithm of the number of entries.
     """
+    if entries.n_modes == 2:
+        # One decomposition serves both: sorted by the longer mode, so that what is looked up
+        # at random is the shorter one's.
+        longer = int(np.argmax(entries.shape))
+        vectors = list(_both_sides(entries, longer))[:: 1 - 2 * longer]
+    else:
+        vectors = [_both_sides(entries, mode)[0] for mode in range(entries.n_modes)]
     found = []
-    for mode, counts in enumerate(entries.counts):
+    for own, counts in zip(vectors, entries.counts, strict=True):
         logarithm = np.log(np.maximum(counts, 1.0))[:, None]
-        vectors = _singular_vectors(entries, mode)
-        found.append(standardised(np.hstack([vectors, logarithm]), counts))
+        found.append(standardised(np.hstack([own * _margin(counts)[:, None], logarithm]), counts))
     return found
 
 
@@ -55,39 +64,72 @@ def standardised(features: Floats, counts: NDArray[Any]) -> Floats:
     return np.asarray(centred * (counts > 0)[:, None], dtype=np.float64)
 
 
-def _singular_vectors(entries: SortedEntries, mode: int) -> Floats:
-    """Of the counts of a mode's rows with those of all others, scaled by margins."""
-    n = entries.shape[mode]
-    others = entries.others(mode)
-    shortest = min(n, sum(entries.shape[k] for k in others))
-    rank = min(_VECTORS, shortest // _ROWS_EACH)
-    if rank == 0:
-        return np.zeros((n, 0))
-    own = 1 / np.sqrt(entries.counts[mode] + _PRIOR_ENTRIES)
-    parts = []
-    for k in others:
-        part = entries.matrix(np.ones(entries.n_entries), mode, k)
-        theirs = 1 / np.sqrt(entries.counts[k] + _PRIOR_ENTRIES)
-        parts.append(scipy.sparse.diags(own) @ part @ scipy.sparse.diags(theirs))
-    matrix = scipy.sparse.hstack(parts).tocsr()
-    wide = matrix.shape[1] >= n
-    if not wide:
-        matrix = matrix.T.tocsr()
-    transposed = matrix.T.tocsr()
-    side = matrix.shape[0]
+class _Incidence:
+    """Where entries are: counts of one mode's rows with those of all others, scaled by margins.
 
-    def gram(block: Floats) -> Floats:
-        return np.asarray(matrix @ (transposed @ block))
+    Nothing of it is held but the pattern, as entries sorted by the mode have it.
+    """
 
+    def __init__(self, entries: SortedEntries, mode: int) -> None:
+        self.n_rows, others = entries.shape[mode], entries.others(mode)
+        rough = entries.n_entries >= _ROUGH_FROM
+        self._kind: type[np.floating[Any]] = np.float32 if rough else np.float64
+        ones = np.ones(entries.n_entries, dtype=self._kind)
+        self._parts = [entries.matrix(ones, mode, k) for k in others]
+        self._own = _margin(entries.counts[mode])
+        self._theirs = [_margin(entries.counts[k]) for k in others]
+        self._ends = np.cumsum([entries.shape[k] for k in others])
+
+    @property
+    def n_columns(self) -> int:
+        """Number of rows of all other modes."""
+        return int(self._ends[-1])
+
+    def to_columns(self, block: Floats) -> Floats:
+        """Products of the transposed matrix with a block of vectors."""
+        scaled = self._own[:, None] * block
+        pairs = zip(self._parts, self._theirs, strict=True)
+        return np.concatenate([d[:, None] * self._times(part.T, scaled) for part, d in pairs])
+
+    def to_rows(self, block: Floats) -> Floats:
+        """Products of the matrix with a block of vectors."""
+        total = np.zeros((self.n_rows, block.shape[1]))
+        pieces = np.split(block, self._ends[:-1])
+        for part, d, piece in zip(self._parts, self._theirs, pieces, strict=True):
+            total += self._times(part, d[:, None] * piece)
+        return self._own[:, None] * total
+
+    def _times(self, pattern: Any, block: Floats) -> Floats:
+        # A few columns at a time: what is looked up at random stays in a cache.
+        groups = max(1, -(-block.shape[1] // _COLUMNS))
+        pieces = np.array_split(block, groups, axis=1)
+        return np.hstack([pattern @ piece.astype(self._kind, order="C") for piece in pieces])
+
+
+def _margin(counts: NDArray[Any]) -> Floats:
+    return np.asarray(1 / np.sqrt(counts + _PRIOR_ENTRIES), dtype=np.float64)
+
+
+def _both_sides(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:
+    """Singular vectors of a mode's rows and of all other modes' rows, without the trivial one."""
+    incidence = _Incidence(entries, mode)
+    n, m = incidence.n_rows, incidence.n_columns
+    wide = m >= n
+    side = min(n, m)
     # The first one is the trivial one, of the margins themselves.
-    rank = min(rank, side - 1)
+    rank = min(_VECTORS, side // _ROWS_EACH, side - 1)
     if rank < 1:
-        return np.zeros((n, 0))
-    _, vectors = top_eigenpairs(gram, rank + 1, dim=side, tol=_TOLERANCE, random_state=0)
+        return np.zeros((n, 0)), np.zeros((m, 0))
+    there, back = incidence.to_columns, incidence.to_rows
     if not wide:
-        vectors = transposed @ vectors
-        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=0), 1e-300)
-    return np.asarray(vectors[:, 1:] * own[:, None], dtype=np.float64)
+        there, back = back, there
+    near = top_eigenpairs(
+        lambda block: back(there(block)), rank + 1, dim=side, n_iter=_STEPS, tol=_TOLERANCE,
+        random_state=0,
+    )[1][:, 1:]  # fmt: skip
+    far = there(near)
+    far /= np.maximum(np.linalg.norm(far, axis=0), 1e-300)
+    return (near, far) if wide else (far, near)
 
 
 class RowRegression:

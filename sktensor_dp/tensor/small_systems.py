@@ -9,8 +9,9 @@ from sktensor_dp.tensor.oracle import Floats
 
 __all__ = ["are_positive", "bordered_inverses", "shifted_inverses"]
 
-# Numbers of a block of matrices, and of a product beside it: they stay in a cache.
-_BLOCK_NUMBERS = 2**15
+# Numbers of a block of matrices, and of a product beside it: they stay in a cache, and calls
+# are few.
+_BLOCK_NUMBERS = 2**17
 # From this size on a factorisation of each matrix by itself is faster.
 _LARGE = 32
 # Least Schur complement of a corner, relative to the corner: below it is rounding.

@@ -157,6 +157,13 @@ class SortedEntries:
             add_at(total, effects[k], self.sorted_column(mode, k))
         return total
 
+    def sorted_effects(self, effects: Sequence[Floats], mode: int) -> Floats:
+        """Sum over all modes of an effect per row, in the order of one of them."""
+        total = np.repeat(effects[mode], self.counts[mode])
+        for k in self.others(mode):
+            add_at(total, effects[k], self.sorted_column(mode, k))
+        return total
+
     def matrix(self, values: Floats, mode: int, other: int) -> scipy.sparse.csr_matrix:
         """Sums over the entries at each pair of rows of two modes, as they come: not added up."""
         # Equal pairs stay apart. Products with it are sums over entries of the values, in the
