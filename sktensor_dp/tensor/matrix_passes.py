@@ -83,7 +83,7 @@ class MatrixPasses:
         parts = np.array_split(table, groups, axis=1)
         tables: list[Table] = [part.astype(kind, order="C") for part in parts]
         if rough:
-            ones, left = self._ones, targets.astype(kind)
+            ones, left = self._ones, targets.astype(np.float32)
             sums = np.concatenate([self._rough_sums(mode, part, ones) for part in tables], axis=1)
             moment = self._rough_sums(mode, factor.astype(kind, order="C"), left)
         else:
@@ -103,7 +103,7 @@ class MatrixPasses:
         for table in tables:
             yield (observed if mode == self._long else observed.T) @ table
 
-    def _rough_sums(self, mode: int, table: Table, weights: NDArray[np.float32]) -> Floats:
+    def _rough_sums(self, mode: int, table: Table, weights: Table) -> Floats:
         """The same of weighted entries, all single, added in double but for a few at a time."""
         if mode == self._long:
             pattern, members = self._short_rows

@@ -164,7 +164,9 @@ class SortedEntries:
             add_at(total, effects[k], self.sorted_column(mode, k))
         return total
 
-    def matrix(self, values: Floats, mode: int, other: int) -> scipy.sparse.csr_matrix:
+    def matrix(
+        self, values: NDArray[np.floating[Any]], mode: int, other: int
+    ) -> scipy.sparse.csr_matrix:
         """Sums over the entries at each pair of rows of two modes, as they come: not added up."""
         # Equal pairs stay apart. Products with it are sums over entries of the values, in the
         # order of the first mode, times rows of the other one.
