@@ -109,15 +109,17 @@ class RowByRow(BaseEstimator):
 
     def blank(self, X: Any, ask: Callable[[Any, Any, Any], Any]) -> Fill:
         """How to put blank rows in the place of some, as this step accepts them."""
-        first = np.zeros(1, dtype=np.intp)
+        first, failed = np.zeros(1, dtype=np.intp), ""
         for fill in _fills(X):
-            with suppress(Exception):
+            try:
                 ask(clone(self.step), fill(one_row(X, 0), first), None)
                 return fill
+            except Exception as error:
+                failed = failed or type(error).__name__
         raise ValueError(
             f"A {type(self.step).__name__} of the estimator must accept a blank row (zeros or "
             "ones, or an empty text): such a row stands for each that the step refuses, as an "
-            "error would tell that there is one."
+            f"error would tell that there is one. On a blank row it fails with {failed}."
         )
 
 
