@@ -1,24 +1,73 @@
 """Differentially private tensor methods as scikit-learn estimators."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 import sktensor_dp._former_paths  # noqa: F401
-from sktensor_dp.completion import PrivateCPCompletion, PrivateTuckerCompletion
-from sktensor_dp.exceptions import (
-    BudgetError,
-    LedgerError,
-    ModelFileError,
-    NotEnoughDataError,
-    NotEnoughDataWarning,
-    PrivacyLeakWarning,
-    StatementError,
-    UnsoundClaimWarning,
-)
-from sktensor_dp.model_selection import PrivateSearchCV, make_private_scorer
-from sktensor_dp.power_method import PrivateTensorPowerMethod
-from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.noise import config_context, unsafe_seeded_noise
-from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.spectral_lda import PrivateSpectralLDA
-from sktensor_dp.text import PrivateCountVectorizer
+
+if TYPE_CHECKING:
+    from sktensor_dp.completion import PrivateCPCompletion, PrivateTuckerCompletion
+    from sktensor_dp.exceptions import (
+        BudgetError,
+        LedgerError,
+        ModelFileError,
+        NotEnoughDataError,
+        NotEnoughDataWarning,
+        PrivacyLeakWarning,
+        StatementError,
+        UnsoundClaimWarning,
+    )
+    from sktensor_dp.model_selection import PrivateSearchCV, make_private_scorer
+    from sktensor_dp.power_method import PrivateTensorPowerMethod
+    from sktensor_dp.privacy.accountant import BudgetAccountant
+    from sktensor_dp.privacy.noise import config_context, unsafe_seeded_noise
+    from sktensor_dp.privacy.report import PrivacyReport
+    from sktensor_dp.spectral_lda import PrivateSpectralLDA
+    from sktensor_dp.text import PrivateCountVectorizer
+else:
+    # Names are imported when first asked for: who fits topics does not wait for completions.
+    _HOMES = {
+        "BudgetAccountant": "privacy.accountant",
+        "BudgetError": "exceptions",
+        "LedgerError": "exceptions",
+        "ModelFileError": "exceptions",
+        "NotEnoughDataError": "exceptions",
+        "NotEnoughDataWarning": "exceptions",
+        "PrivacyLeakWarning": "exceptions",
+        "PrivacyReport": "privacy.report",
+        "PrivateCPCompletion": "completion",
+        "PrivateCountVectorizer": "text",
+        "PrivateSearchCV": "model_selection",
+        "PrivateSpectralLDA": "spectral_lda",
+        "PrivateTensorPowerMethod": "power_method",
+        "PrivateTuckerCompletion": "completion",
+        "StatementError": "exceptions",
+        "UnsoundClaimWarning": "exceptions",
+        "config_context": "privacy.noise",
+        "make_private_scorer": "model_selection",
+        "unsafe_seeded_noise": "privacy.noise",
+    }
+    _MODULES = frozenset(
+        {
+            *("budget", "completion", "datasets", "estimator", "exceptions", "metrics"),
+            *("model_files", "model_selection", "plotting", "power_method", "privacy"),
+            *("published", "report", "spectral_lda", "spectral_topics", "statistics", "tensor"),
+            *("text", "topic_page", "topics"),
+        }
+    )
+
+    def __getattr__(name: str) -> object:
+        if name in _MODULES:
+            return import_module(f"{__name__}.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = found  # the next time it is here
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_HOMES, *_MODULES})
+
 
 __version__ = "0.2.0"
 

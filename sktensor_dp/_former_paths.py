@@ -4,10 +4,15 @@ A module that moves gets a line here; a line can go once no pickle of its releas
 """
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 __all__: list[str] = []
 
+PACKAGE = "sktensor_dp."
 FORMER = {
     "_base": "estimator.base",
     "_completion_components": "completion.slice_components",
@@ -36,5 +41,22 @@ FORMER = {
     "tensor.entries": "tensor.sorted_entries",
 }
 
-for _former, _present in FORMER.items():
-    sys.modules[f"sktensor_dp.{_former}"] = import_module(f"sktensor_dp.{_present}")
+
+class FormerPaths(MetaPathFinder, Loader):
+    """Finds a module by its former path, when somebody asks for it."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Answer for former paths alone."""
+        former = fullname.removeprefix(PACKAGE)
+        return ModuleSpec(fullname, self) if former != fullname and former in FORMER else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the module of today in the place of the empty one."""
+        name = module.__name__
+        sys.modules[name] = import_module(PACKAGE + FORMER[name.removeprefix(PACKAGE)])
+
+
+# The last to be asked: what is on the disk comes first.
+sys.meta_path.append(FormerPaths())

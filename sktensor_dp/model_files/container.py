@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.numpy
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 
 from sktensor_dp.exceptions import ModelFileError
 
@@ -46,18 +44,23 @@ def pack(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> lis
             f"A model file holds at most {LARGEST_TEXT} bytes of parameters and report and "
             f"{LARGEST_ARRAYS} of arrays; these take {len(text)} and {size}."
         )
+    from safetensors.numpy import save
+
     tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     tensors[DOCUMENT] = np.frombuffer(text, np.uint8)
-    data = safetensors.numpy.save(tensors)
+    data = save(tensors)
     _, place = _header(data)
     return [data[:place], _digest(data, place), data[place + len(ZEROS) :]]
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Document and arrays of a file that `pack` laid out, or ModelFileError."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
     try:
         header, place = _header(data)
-        arrays = safetensors.numpy.load(data)
+        arrays = load(data)
     except (SafetensorError, ValueError, LookupError, TypeError):
         raise ModelFileError("The file is damaged, or holds no model.") from None
     if data[place : place + len(ZEROS)] != _digest(data, place):

@@ -19,7 +19,6 @@ from sktensor_dp.privacy.ledger import (
     check_one_unit,
 )
 from sktensor_dp.privacy.plan import FitBudget, PrivacyCost
-from sktensor_dp.privacy.sqlite_ledger import SQLiteLedger
 from sktensor_dp.privacy.statement import Statement
 from sktensor_dp.privacy.tables import Shown, Table
 
@@ -154,6 +153,8 @@ class BudgetAccountant(Shown):
             self.epsilon = math.inf if epsilon is None else float(epsilon)
             self.delta = 1e-6 if delta is None else float(delta)
         else:
+            from sktensor_dp.privacy.sqlite_ledger import SQLiteLedger
+
             file = SQLiteLedger(path, scope)
             self.epsilon, self.delta = file.open(epsilon, delta)
             self._ledger, self.path = file, str(file.file)

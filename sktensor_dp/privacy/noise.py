@@ -31,7 +31,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from randomgen import ChaCha
 
 from sktensor_dp.exceptions import PrivacyLeakWarning
 from sktensor_dp.privacy.opendp_sampling import (
@@ -188,6 +187,9 @@ class NoiseSource:
             key = secrets.randbits(256)
         else:
             key = int.from_bytes(next(seeds).generate_state(8, np.uint32).tobytes(), "little")
+        # Here, so that reading a saved model does not wait for it.
+        from randomgen import ChaCha
+
         self._generator = np.random.Generator(ChaCha(key=key, rounds=20))
 
     def gaussian(self, coordinates: Floats, mu: float, size: int | None = None) -> Floats:

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -62,6 +63,24 @@ class IntegerRange:
         return "a tuple (min_n, max_n) of ints with 1 <= min_n <= max_n"
 
 
+@dataclass(frozen=True)
+class Pattern:
+    """A regular expression, as ``re`` reads it."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value is one."""
+        if not isinstance(value, str):
+            return False
+        try:
+            re.compile(value)
+        except (re.error, OverflowError, RecursionError):
+            return False
+        return True
+
+    def __str__(self) -> str:
+        return "a str that is a regular expression"
+
+
 class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
     """Parameters of a vocabulary, and the plan they make with public sizes."""
 
@@ -77,7 +96,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         "preprocessor": [CALLABLE, NONE],
         "tokenizer": [CALLABLE, NONE],
         "stop_words": [OneOf("english", None), InstanceOf(list, tuple, set, frozenset)],
-        "token_pattern": [InstanceOf(str), NONE],
+        "token_pattern": [Pattern(), NONE],
         "ngram_range": [IntegerRange()],
         "analyzer": [OneOf("word", "char", "char_wb"), CALLABLE],
         "max_df": [Number(0, 1, closed="right"), Number(1, math.inf, integer=True)],

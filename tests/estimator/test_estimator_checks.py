@@ -1,7 +1,13 @@
 """scikit-learn's own checks of estimators."""
 
+import inspect
+
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import (
+    check_positive_only_tag_during_fit,
+    parametrize_with_checks,
+)
 
 from sktensor_dp import (
     PrivateCPCompletion,
@@ -22,6 +28,12 @@ TWO_FITS = [
     "check_supervised_y_2d",
 ]
 
+# In scikit-learn 1.6 this check makes whole numbers for estimators of categories, and then takes
+# their mean off in place, which numpy refuses for integers.
+TAKES_MEANS_OFF_INTEGERS = "X -= X.mean()\n" in inspect.getsource(
+    check_positive_only_tag_during_fit
+)
+FAULTY = {"check_positive_only_tag_during_fit": "The check fails before it comes to the estimator."}
 
 COUNTED = {
     "check_estimators_empty_data_messages": "How many rows there are is private; none are a number."
@@ -29,6 +41,11 @@ COUNTED = {
 
 
 def expected_failures(estimator):
+    faulty = TAKES_MEANS_OFF_INTEGERS and get_tags(estimator).input_tags.categorical
+    return own_expected_failures(estimator) | (FAULTY if faulty else {})
+
+
+def own_expected_failures(estimator):
     if estimator.neighbours == "add_remove":
         noise = {"check_fit_idempotent": NOISE}
         # Of topics it finds one, as below.

@@ -18,6 +18,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarnin
 
 
 def unpickled(name):
+    if np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        pytest.skip("these pickles were written with numpy 2, and numpy 1 does not read such ones")
     return pickle.loads((PICKLES / f"{name}.pickle").read_bytes())
 
 

@@ -108,7 +108,9 @@ def test_as_good_as_dense_least_squares(seed):
         for m in range(3):
             b, c = (dense[k] for k in range(3) if k != m)
             Z = (b[:, None, :] * c).reshape(-1, rank)
-            dense[m] = np.linalg.lstsq(Z, np.moveaxis(T, m, 0).reshape(shape[m], -1).T)[0].T
+            dense[m] = np.linalg.lstsq(Z, np.moveaxis(T, m, 0).reshape(shape[m], -1).T, rcond=None)[
+                0
+            ].T
     best = np.linalg.norm(cp_values(dense, everything(shape)) - truth)
     # Shrinkage may gain and the biases, free to follow noise, may lose a little.
     assert np.linalg.norm(model.predict(everything(shape)) - truth) < 1.2 * best

@@ -293,6 +293,8 @@ def test_documents_that_are_not_text(documents, message):
         ({"analyzer": "sentence"}, "analyzer"),
         ({"stop_words": "klingon"}, "stop_words"),
         ({"epsilon": 0.01}, "about .* documents to be kept, but there are 1500"),
+        ({"token_pattern": "("}, "token_pattern.*regular expression"),
+        ({"token_pattern": "x{99999999999}"}, "token_pattern.*regular expression"),
         ({"input": "filename"}, None),
     ],
 )

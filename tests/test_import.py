@@ -1,0 +1,85 @@
+"""What an import loads: names come when they are asked for, and nothing beyond what they need."""
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sktensor_dp
+from sktensor_dp._former_paths import FORMER
+
+# Used by some fits alone: who imports the library does not wait for them.
+LATER = {"dask", "distributed", "matplotlib", "opendp", "randomgen", "safetensors", "sqlite3"}
+
+
+def loaded(statement: str) -> set[str]:
+    """Modules that a fresh interpreter has after a statement."""
+    code = f"{statement}\nimport sys\nprint(*sys.modules)"
+    root = Path(sktensor_dp.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root
+    )
+    return set(done.stdout.split())
+
+
+def packages(modules: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+def test_estimators_load_no_package_that_scikit_learns_decompositions_do_not() -> None:
+    """Pandas is among what scipy loads where it is installed; nobody pays for it twice."""
+    theirs = loaded("import sklearn.decomposition")
+    ours = loaded("from sktensor_dp import *")
+    found = packages(ours) - packages(theirs)
+    assert {"sktensor_dp"} <= found <= {"sktensor_dp", *sys.stdlib_module_names} - {"sqlite3"}
+    assert not LATER & packages(ours)
+    # No more of scikit-learn either than texts and searches are made of.
+    made_of = ["frozen", "feature_extraction", "pipeline", "utils", "_cyutility", "callback"]
+    more = {name for name in ours - theirs if name.startswith("sklearn.")}
+    assert {name.split(".")[1] for name in more} <= set(made_of)
+
+
+def test_the_package_alone_loads_nothing_but_itself() -> None:
+    modules = loaded("import sktensor_dp")
+    assert packages(modules) - {"sktensor_dp"} <= {*sys.stdlib_module_names, *loaded("pass")}
+
+
+def test_names_come_from_where_type_checkers_see_them() -> None:
+    tree = ast.parse(Path(sktensor_dp.__file__).read_text(encoding="utf-8"))
+    seen = {
+        alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sktensor_dp.")
+        for alias in node.names
+    }
+    assert {name: f"sktensor_dp.{home}" for name, home in sktensor_dp._HOMES.items()} == seen
+    assert set(seen) | {"__version__"} >= set(sktensor_dp.__all__) >= set(seen)
+    for name, home in seen.items():
+        assert getattr(sktensor_dp, name) is getattr(importlib.import_module(home), name)
+    assert set(dir(sktensor_dp)) >= set(seen)
+
+
+def test_rooms_are_attributes_without_an_import_of_their_own() -> None:
+    folder = Path(sktensor_dp.__file__).parent
+    rooms = {path.name.removesuffix(".py") for path in folder.iterdir()}
+    public = {name for name in rooms if not name.startswith("_") and name != "py.typed"}
+    assert public == sktensor_dp._MODULES
+    code = "import sktensor_dp\nassert sktensor_dp.tensor.operator_norm"
+    loaded(code)
+    with pytest.raises(AttributeError, match="has no attribute 'PrivateNothing'"):
+        sktensor_dp.PrivateNothing  # noqa: B018
+
+
+@pytest.mark.parametrize("former", FORMER)
+def test_former_paths_lead_to_the_modules_of_today(former: str) -> None:
+    found = importlib.import_module(f"sktensor_dp.{former}")
+    assert found is importlib.import_module(f"sktensor_dp.{FORMER[former]}")
+    assert found.__name__ == found.__spec__.name == f"sktensor_dp.{FORMER[former]}"  # type: ignore[union-attr]
+
+
+def test_a_module_that_never_was_is_not_found() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("sktensor_dp._never_was")
