@@ -146,8 +146,7 @@ class BudgetAccountant(Shown):
         if units not in ("one", "any"):
             raise ValueError(f"units must be 'one' or 'any', got {units!r}.")
         self.path: str | None = None
-        self.scope = scope
-        self.units = units
+        self.scope, self.units = scope, units
         if path is None:
             self._ledger = MemoryLedger()
             self.epsilon = math.inf if epsilon is None else float(epsilon)
