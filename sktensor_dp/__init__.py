@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 import sktensor_dp._former_paths  # noqa: F401
 
 if TYPE_CHECKING:
-    from sktensor_dp.completion import PrivateCPCompletion, PrivateTuckerCompletion
+    from sktensor_dp.completion import (
+        PrivateCPCompletion,
+        PrivateTuckerCompletion,
+        RowIndex,
+        UnitParameters,
+    )
     from sktensor_dp.exceptions import (
         BudgetError,
         LedgerError,
@@ -41,7 +46,9 @@ else:
         "PrivateSpectralLDA": "spectral_lda",
         "PrivateTensorPowerMethod": "power_method",
         "PrivateTuckerCompletion": "completion",
+        "RowIndex": "completion",
         "StatementError": "exceptions",
+        "UnitParameters": "completion",
         "UnsoundClaimWarning": "exceptions",
         "config_context": "privacy.noise",
         "make_private_scorer": "model_selection",
@@ -86,7 +93,9 @@ __all__ = [
     "PrivateSpectralLDA",
     "PrivateTensorPowerMethod",
     "PrivateTuckerCompletion",
+    "RowIndex",
     "StatementError",
+    "UnitParameters",
     "UnsoundClaimWarning",
     "config_context",
     "make_private_scorer",

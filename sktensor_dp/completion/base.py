@@ -10,12 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.completion.entry_recipes import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
-from sktensor_dp.completion.inference import UnitParameters, fold_in, shared_model, values_at
+from sktensor_dp.completion.inference import values_at
 from sktensor_dp.completion.inputs import (
     BOUNDS,
     check_combination,
@@ -23,9 +22,15 @@ from sktensor_dp.completion.inputs import (
     checked_bounds,
     checked_ranks,
     checked_values,
-    coordinate_array,
     coordinates_or_unknown,
     observed_chunks,
+)
+from sktensor_dp.completion.named_rows import (
+    RowNames,
+    check_names,
+    coordinates_of,
+    indices_of,
+    named_chunks,
 )
 from sktensor_dp.completion.plan import (
     CompletionPlan,
@@ -35,6 +40,7 @@ from sktensor_dp.completion.plan import (
     plan_completion,
     plan_slices,
 )
+from sktensor_dp.completion.recommending import RecommenderMixin
 from sktensor_dp.completion.slice_recipes import fit_slices
 from sktensor_dp.completion.worst_case import worst_neighbours
 from sktensor_dp.estimator.base import NONE, PlannedFit, PrivateEstimatorMixin, columns_of
@@ -47,7 +53,6 @@ from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, One
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
-from sktensor_dp.statistics.observed_entries import as_entries
 from sktensor_dp.statistics.reading import read
 
 __all__ = ["CompletionMixin"]
@@ -60,17 +65,19 @@ BLOCK = 2**20
 REGULARIZATION = (1e-9, 1e9)
 
 
-class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
+class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     """Fitting, prediction and forecasts of completed tensors.
 
     A subclass says in ``_full_core`` which model it fits.
     """
 
     _unit = "entry"
-    _hidden_state = frozenset({"_model", "_ranks", "_shared"})
+    _hidden_state = frozenset({"_model", "_ranks", "_shared", "_indices"})
+    _later_parameters: ClassVar[Mapping[str, Any]] = {"row_names": None}
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "bounds": [BOUNDS, NONE],
         "shape": [InstanceOf(tuple, list, np.ndarray), NONE],
+        "row_names": [NONE, RowNames()],
         "perturbation": [OneOf("auto", "sufficient_statistics", "gradient", "input", "output")],
         "privacy_unit": [OneOf("entry", "slice")],
         "unit_mode": [Number(0, math.inf, integer=True)],
@@ -86,6 +93,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         *,
         bounds: tuple[float, float] | None = None,
         shape: Sequence[int] | None = None,
+        row_names: Sequence[Any] | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         perturbation: str = "auto",
@@ -100,6 +108,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         self.rank = rank
         self.bounds = bounds
         self.shape = shape
+        self.row_names = row_names
         self.epsilon = epsilon
         self.delta = delta
         self.perturbation = perturbation
@@ -117,8 +126,9 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
         Parameters
         ----------
         X : array-like of int of shape (n_observed, n_modes)
-            Coordinates of the entries, counted from 0. Those of a Dask array or frame stay
-            in its partitions with ``privacy_unit="slice"``.
+            Coordinates of the entries, counted from 0; or names, by ``row_names``, where
+            entries with a name that is no row are left out. Those of a Dask array or frame
+            stay in its partitions with ``privacy_unit="slice"`` and without names.
         y : array-like of shape (n_observed,)
             Their values, clamped to ``bounds``.
         **unsupported : object
@@ -188,13 +198,18 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
     ) -> PlannedFit[Any]:
         """Validate entries and plan what is released of them."""
         by_slice = self.privacy_unit == "slice"
-        if announced is None and by_slice:
+        indices = None if self.row_names is None else indices_of(self.row_names)
+        if announced is None and by_slice and indices is None:
             raise ValueError(
                 "The 'shape' parameter must be given for privacy_unit='slice': which indices "
                 "occur is private."
             )
         witness = self._witness()
-        chunks = observed_chunks(witness, X, y, announced, bounds)
+        chunks = (
+            observed_chunks(witness, X, y, announced, bounds)
+            if indices is None
+            else named_chunks(witness, X, y, indices, announced, bounds)
+        )
         shape = chunks.shape
         kind: type[Any] = SliceCurator if by_slice else EntryCurator
         fit: Any = fit_slices if by_slice else fit_entries  # a recipe of the kind of plan
@@ -219,6 +234,8 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
 
         recipe = partial(fit, plan=plan, options=options)
         known = {**columns_of(witness), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
+        if indices is not None:
+            known["_indices"] = indices
         return PlannedFit(kind, chunks, plan.releases, recipe, known, how, cautions)
 
     def predict(self, X: ArrayLike) -> Floats:
@@ -281,35 +298,6 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
             result[cells] = self._values(np.column_stack(np.unravel_index(cells, self.shape_)))
         return np.clip(result, *self.bounds_).reshape(self.shape_)
 
-    @available_if(shared_model)
-    def fold_in(self, X: ArrayLike, y: ArrayLike) -> UnitParameters:
-        """Fit the parameters of units to their own entries, at the holder of these.
-
-        What was released of all modes but ``unit_mode`` is used as it is; a unit's own side
-        needs no noise where the unit is the only one who sees it.
-
-        Parameters
-        ----------
-        X : array-like of int of shape (n, n_modes)
-            Coordinates of the units' entries; the units may be new ones.
-        y : array-like of shape (n,)
-            Values.
-
-        Returns
-        -------
-        UnitParameters
-            With a ``predict`` method. As private as the entries; nothing of it is kept.
-
-        Raises
-        ------
-        ValueError
-            If entries are not of the right kind.
-        """
-        check_is_fitted(self)
-        given = coordinate_array(self, X, reset=False)
-        coordinates, values, _ = as_entries(given, checked_values(self, y))
-        return fold_in(shared_model(self), coordinates, values, self.bounds_)
-
     def forecast(self, n_observed: int, shape: Sequence[int]) -> CompletionForecast:
         """Say what error to expect, from public numbers alone.
 
@@ -359,12 +347,14 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
 
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
         check_is_fitted(self)
-        return coordinates_or_unknown(coordinate_array(self, X, reset=False))
+        return coordinates_or_unknown(coordinates_of(self, X, self._named))
 
     def _check_all(self) -> tuple[float, float]:
         """The bounds, once all parameters are right."""
         self._check_parameters()
         check_combination(self)
+        if self.row_names is not None:
+            check_names(self)
         return checked_bounds(self)
 
     @property
@@ -380,7 +370,7 @@ class CompletionMixin(PrivateEstimatorMixin, RegressorMixin):
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         unit_mode = None if self._unit_is_row else self.unit_mode
-        return worst_neighbours(self.bounds, self.shape, unit_mode)
+        return worst_neighbours(self.bounds, self.shape, unit_mode, indices_of(self.row_names))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "shape_")

@@ -35,7 +35,13 @@ class PrivateCPCompletion(
         Public range that values are clamped to; required.
     shape : sequence of int or None, default=None
         Number of rows of each mode; public. None takes it from the largest coordinates,
-        which then count as public; not for ``privacy_unit="slice"``.
+        which then count as public; not for ``privacy_unit="slice"``. Lengths of modes with
+        ``row_names`` are those of the names.
+    row_names : tuple of n_modes elements or None, default=None
+        Names of the rows of each mode: a :class:`~sktensor_dp.RowIndex`, a list of names, or
+        None where rows have numbers. They are public, and never read off the data. Entries
+        of a fit with another name are left out. For ``"slice"`` None at ``unit_mode`` lets
+        units have any ids; these are not kept.
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6
@@ -189,8 +195,8 @@ class PrivateTuckerCompletion(
     rank : int or sequence of int, default=3
         Columns of each factor. One number holds for all modes, capped by their lengths. For
         ``"slice"`` that of ``unit_mode`` is not used: a unit's slice of the core is its own.
-    bounds, shape, epsilon, delta, perturbation, privacy_unit, unit_mode, regularization, \
-max_iter, accountant, random_state, verbose
+    bounds, shape, row_names, epsilon, delta, perturbation, privacy_unit, unit_mode, \
+regularization, max_iter, accountant, random_state, verbose
         As for :class:`PrivateCPCompletion`.
 
     Attributes

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.completion.inputs import coordinates_or_unknown
-from sktensor_dp.statistics.reading import read
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
@@ -18,11 +17,9 @@ from sktensor_dp.tensor.unit_parameters import (
     N_PLAIN,
     EntryEffects,
     effects_at_entries,
-    fold_in_units,
-    predict_units,
 )
 
-__all__ = ["SharedModel", "UnitParameters", "attributes_of", "fold_in", "shared_model", "values_at"]
+__all__ = ["SharedModel", "attributes_of", "shared_model", "values_at"]
 
 Floats = NDArray[np.float64]
 
@@ -112,58 +109,6 @@ def _with_unknown_row(of: SharedEffects) -> SharedEffects:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class UnitParameters:
-    """Parameters of units, computed by their holder from their own entries.
-
-    They are as private as the entries: nothing of them was released.
-
-    Attributes
-    ----------
-    units : ndarray of shape (n_units,)
-        Indices of the units, in order.
-    parameters : ndarray of shape (n_units, 3 + q)
-        Level, slope on shared effects, slope on popularity, and weights of components.
-    """
-
-    units: NDArray[np.intp]
-    parameters: Floats
-    _shared: SharedModel
-    _bounds: tuple[float, float]
-
-    def predict(self, X: ArrayLike) -> Floats:
-        """Values at coordinates; units without entries get what is shared.
-
-        Parameters
-        ----------
-        X : array-like of int of shape (n, n_modes)
-            Coordinates; those below 0 are of rows that nothing is known of.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Within the bounds.
-        """
-        given = read(lambda: np.asarray(X), "X")
-        coordinates = coordinates_or_unknown(given)
-        if coordinates.shape[1] != len(self._shared.effects) + 1:
-            raise ValueError(
-                f"X must have {len(self._shared.effects) + 1} columns, got {given.shape[1]}."
-            )
-        units = coordinates[:, self._shared.unit_mode]
-        # A row of zeros stands for units without entries.
-        places = np.searchsorted(self.units, units)
-        known = np.append(self.units, -1)[places] == units
-        own = np.append(self.parameters, np.zeros((1, self._shared.n_parameters)), axis=0)
-        values = predict_units(
-            own,
-            np.where(known, places, len(self.units)),
-            self._shared.at_entries(coordinates),
-            level=self._shared.level,
-        )
-        return np.clip(values, *self._bounds)
-
-
 def shared_model(estimator: Any) -> SharedModel:
     """What a fitted completion says that units share, or AttributeError."""
     check_is_fitted(estimator)
@@ -178,19 +123,8 @@ def shared_model(estimator: Any) -> SharedModel:
     return shared
 
 
-def fold_in(
-    shared: SharedModel, coordinates: NDArray[np.intp], values: Floats, bounds: Sequence[float]
-) -> UnitParameters:
-    """Fit the parameters of units to their own entries and what was released."""
-    units, places = np.unique(coordinates[:, shared.unit_mode], return_inverse=True)
-    low, high = bounds
-    parameters = fold_in_units(
-        places,
-        np.clip(values, low, high),
-        shared.at_entries(coordinates),
-        n_units=len(units),
-        level=shared.level,
-        noise_variance=shared.noise_variance,
-        level_variance=shared.level_variance,
-    )
-    return UnitParameters(units, parameters, shared, (float(low), float(high)))
+def __getattr__(name: str) -> Any:
+    # Where pickles of before look for it.
+    if name != "UnitParameters":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module("sktensor_dp.completion.folded_in").UnitParameters

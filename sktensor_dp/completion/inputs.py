@@ -38,8 +38,9 @@ BOUNDS = Numbers(
 SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
 
 CATEGORIES = (
-    "encode categories first, for example with sklearn.preprocessing.OrdinalEncoder, and number "
-    "dates and times by periods"
+    "give public lists of categories as row_names=, or encode them first, for example with "
+    "sklearn.preprocessing.OrdinalEncoder; dates and times are numbered by "
+    "RowIndex.from_calendar(start, n_periods)"
 )
 
 

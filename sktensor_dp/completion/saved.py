@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp.completion.inference import SharedModel
+from sktensor_dp.completion.row_index import RowIndex
 from sktensor_dp.model_files.fields import (
     Arrays,
     Field,
@@ -19,6 +20,7 @@ from sktensor_dp.model_files.fields import (
     Real,
     Record,
     Text,
+    Words,
     require,
 )
 from sktensor_dp.model_files.saving import INPUT, SavedState
@@ -27,7 +29,7 @@ from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
-__all__ = ["SAVED_CP", "SAVED_TUCKER"]
+__all__ = ["INDICES", "SAVED_CP", "SAVED_TUCKER", "SHARED"]
 
 # Columns of what transform returns; no table of that width would fit into memory.
 MOST_COLUMNS = 2**20
@@ -64,6 +66,38 @@ SHARED = Record(
         "effects": ListOf(SHARED_EFFECTS, shortest=1, longest=MOST_MODES),
         "components": Optional(SHARED_COMPONENTS), "level_variance": Optional(Real(0)),
     },
+)  # fmt: skip
+
+
+def _parts_of_index(index: RowIndex) -> dict[str, Any]:
+    plain = index._plain_parameter()
+    if isinstance(plain, dict):
+        return plain
+    return {"names" if isinstance(plain[0], str) else "numbers": plain}
+
+
+def _index(
+    names: Any = None, numbers: Any = None, start: Any = None, n_periods: Any = None, days: Any = 1
+) -> RowIndex:
+    if start is not None:
+        return RowIndex.from_calendar(start, n_periods, days=days)
+    return RowIndex.from_public(numbers.tolist() if names is None else names)
+
+
+INDICES = _by_mode(
+    Optional(
+        Record(
+            _index,
+            {
+                "names": Optional(Words(list)),
+                "numbers": Optional(Numbers("?", -(2**62), 2**62, "int64")),
+                "start": Optional(Text()), "n_periods": Optional(Integer(1)),
+                "days": Optional(Integer(1)),
+            },
+            take=_parts_of_index,
+        )
+    ),
+    tuple,
 )  # fmt: skip
 FITTED: dict[str, Field] = {
     "mean": Real(), "biases": BIASES, "noise_variance": Real(0), "n_iter": Integer(),
@@ -104,6 +138,11 @@ class ModelField(Field):
 def _check(state: SimpleNamespace, estimator: Any) -> None:
     estimator._check_all()
     model, ranks = state._model, state._ranks
+    indices = getattr(state, "_indices", None)
+    if indices is not None:
+        pairs = zip(indices, state.shape_, strict=True)
+        named = all(index is None or len(index) == n for index, n in pairs)
+        require(named, "names must be as many as rows")
     require(sum(ranks) <= MOST_COLUMNS, f"ranks must add up to at most {MOST_COLUMNS}")
     low, high = state.bounds_
     require(low < high, "bounds_ must be (low, high) with low < high")
@@ -174,6 +213,7 @@ def _saved(entries: Record) -> SavedState:
             "_ranks": _by_mode(Integer(0, MOST_COLUMNS, "R"), tuple),
             "perturbation_": Text(("sufficient_statistics", "gradient", "input", "output")),
             "_model": ModelField(entries), "_shared": Optional(SHARED),
+            "_indices": Optional(INDICES),
         },
         _check,
         {},

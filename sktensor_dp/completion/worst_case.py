@@ -5,31 +5,43 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sktensor_dp.completion.named_rows import Indices, names_at
 from sktensor_dp.estimator.hooks import Neighbours
 
 __all__ = ["worst_neighbours"]
 
 
 def worst_neighbours(
-    bounds: Sequence[float] | None, shape: Sequence[int] | None, unit_mode: int | None
+    bounds: Sequence[float] | None,
+    shape: Sequence[int] | None,
+    unit_mode: int | None,
+    indices: Indices | None = None,
 ) -> Neighbours:
     """Values at the two bounds: of one entry, or of one unit of a mode."""
     if bounds is None:
         raise ValueError("bounds must be given: values are made of both.")
     low, high = map(float, bounds)
+    if shape is None and indices is not None:
+        lengths = [0 if index is None else len(index) for index in indices]
+        shape = lengths if unit_mode is None or all(lengths) else None
     if unit_mode is None:
-        return _worst_entry(low, high, 2 if shape is None else len(shape))
-    return _worst_slice(low, high, shape, unit_mode)
+        return _worst_entry(low, high, 2 if shape is None else len(shape), indices)
+    return _worst_slice(low, high, shape, unit_mode, indices)
 
 
-def _worst_entry(low: float, high: float, n_modes: int) -> Neighbours:
+def _worst_entry(low: float, high: float, n_modes: int, indices: Indices | None) -> Neighbours:
     """One entry, from the lower bound to the upper one."""
-    entry, ends = np.zeros((1, n_modes), dtype=np.intp), [np.array([end]) for end in (low, high)]
+    entry = names_at(np.zeros((1, n_modes), dtype=np.intp), indices)
+    ends = [np.array([end]) for end in (low, high)]
     return (entry, ends[0]), (entry, ends[1]), lambda fitted: float(fitted.predict(entry)[0])
 
 
 def _worst_slice(
-    low: float, high: float, shape: Sequence[int] | None, unit_mode: int
+    low: float,
+    high: float,
+    shape: Sequence[int] | None,
+    unit_mode: int,
+    indices: Indices | None,
 ) -> Neighbours:
     """Units at the middle; one rates two rows as far apart as it may, and the other way round."""
     shared = 0 if unit_mode else 1
@@ -41,11 +53,12 @@ def _worst_slice(
     entries = np.zeros((2 * number, len(shape)), dtype=np.intp)
     entries[:, unit_mode] = np.repeat(np.arange(number), 2)
     entries[:, shared] = np.tile(np.arange(2), number)
+    named = names_at(entries, indices)
     values = np.full(2 * number, math.fsum((low / 2, high / 2)))
     changed = values.copy()
     values[:2], changed[:2] = (high, low), (low, high)
     return (
-        (entries, values),
-        (entries, changed),
+        (named, values),
+        (named, changed),
         lambda fitted: float(fitted.biases_[shared][1] - fitted.biases_[shared][0]),
     )

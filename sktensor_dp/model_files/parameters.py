@@ -35,6 +35,9 @@ def write_parameter(value: Any) -> Any:
         return {"mapping": [[write_parameter(k), write_parameter(v)] for k, v in value.items()]}
     if isinstance(value, np.ndarray) and value.dtype.name in NUMBERS:
         return {"array": value.tolist(), "dtype": value.dtype.name}
+    if hasattr(value, "_plain_parameter"):
+        # Of the library's own kinds; the constructor takes the plain form too.
+        return write_parameter(value._plain_parameter())
     if isinstance(value, np.dtype | type) and np.dtype(value).name in NUMBERS:
         return {"dtype": np.dtype(value).name}
     raise TypeError(type(value).__name__)

@@ -100,11 +100,27 @@ def fit_twice(estimator: Any, data: Data) -> Any:
     return pickle.loads(pickle.dumps(estimator)).fit(X, y)
 
 
+def recommended(estimator: Any, of: Any) -> list[np.ndarray]:
+    """The best and the values of all rows, for some units; and rows that are alike."""
+    mode, other = (m for m in range(3) if m != estimator.unit_mode)
+    context = {other: 1}
+    found = [estimator.predict_rows(of, mode, context=context)]
+    found += estimator.recommend(of, 4, exclude=[[1, 2, 3], [4, 5, 1]], mode=mode, context=context)
+    try:
+        found += estimator.similar_rows(mode, np.arange(SHAPE[mode]), 3)
+    except ValueError as error:
+        found.append(np.array(str(error)))
+    return found
+
+
 def fit_and_use(estimator: Any, data: Data) -> Any:
     """Predictions are part of what is seen, and using them keeps nothing."""
     estimator.fit(*data)
     everywhere = np.argwhere(np.ones([n + 1 for n in SHAPE]))
     used = [estimator.predict(everywhere), estimator.transform(everywhere), estimator.complete()]
+    used += recommended(estimator, range(SHAPE[estimator.unit_mode] + 1))
+    # What is folded in follows from releases and from whoever folds in.
+    used += recommended(estimator, estimator.fold_in([[1, 2, 3], [4, 5, 1]], [2.0, 0.5]))
     estimator.fold_in(*data)
     estimator.used_ = used
     return estimator
@@ -147,6 +163,29 @@ def unrelated_values(rng: Rng) -> tuple[Data, Data]:
 def unrelated_slices(rng: Rng) -> tuple[Data, Data]:
     X, Z = cells(rng, N), COORDINATES[rng.choice(list(COORDINATES)[1:])](rng)
     return (X, components(rng, X)), (Z, VALUES[rng.choice(list(VALUES))](rng, Z))
+
+
+def named(X: np.ndarray) -> np.ndarray:
+    """Coordinates by names, some of which are on no list."""
+    rows = X.astype(object)
+    rows[:, 1] = [f"row {number}" for number in X[:, 1]]
+    return rows
+
+
+@BOTH
+@ALL_MODELS
+@pytest.mark.parametrize("unit", ["entry", "slice"])
+def test_named_rows_follow_from_their_releases(unit, model, delta):
+    """Ids of units too, and what is on no list: for slices which ones the fit has met."""
+    rng = np.random.default_rng(0)
+    (X, y), (Z, x) = unrelated_slices(rng) if unit == "slice" else unrelated_values(rng)
+    names = (None, [f"row {number}" for number in range(6)], None)
+    options = {"shape": (9, 6, 5), "row_names": names, "privacy_unit": unit, "delta": delta}
+    first, second = named(X), named(Z)
+    if unit == "slice":
+        first[:, 0] = [f"person {number}" for number in X[:, 0]]
+    replay(model, fit_entries, options, (first, y), (second, x))
+    replay(model, fit_entries, options, (second, x), (first, y))
 
 
 def tables(rng: Rng, kind: str) -> tuple[Data, Data]:

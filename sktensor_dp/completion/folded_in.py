@@ -1,0 +1,297 @@
+"""Units' own parameters, at the holder of their entries: fitted, used, saved."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sktensor_dp.completion.inference import SharedModel
+from sktensor_dp.completion.inputs import coordinates_or_unknown
+from sktensor_dp.completion.named_rows import Indices, columns_to_numbers
+from sktensor_dp.completion.ranking import Candidates, named_rows
+from sktensor_dp.completion.saved import INDICES, SHARED
+from sktensor_dp.estimator.parameters import check_sizes
+from sktensor_dp.model_files.fields import ListOf, Numbers, Optional, Real, Record
+from sktensor_dp.model_files.records import load_record, save_record
+from sktensor_dp.statistics.reading import read
+from sktensor_dp.tensor.top_rows import TopRows, top_rows
+from sktensor_dp.tensor.unit_parameters import fold_in_units, predict_units
+
+__all__ = ["UnitParameters", "fold_in"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class UnitParameters:
+    """Parameters of units, computed by their holder from their own entries.
+
+    Made by ``fold_in`` of a fitted completion. They are as private as the entries: nothing
+    of them was released.
+
+    Attributes
+    ----------
+    units : ndarray of shape (n_units,)
+        Indices of the units, in order; their ids where rows have names.
+    parameters : ndarray of shape (n_units, 3 + q)
+        Level, slope on shared effects, slope on popularity, and weights of components.
+
+    Notes
+    -----
+    **Privacy.** Files written by :meth:`save` are as private as the entries, too: they hold
+    what a person's own ratings say, and ids of persons where rows have names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp import PrivateCPCompletion
+    >>> X = np.argwhere(np.ones((300, 4)))
+    >>> y = 3.0 - X[:, 1] / 2
+    >>> model = PrivateCPCompletion(0, bounds=(1, 5), shape=(300, 4), privacy_unit="slice")
+    >>> own = model.set_params(epsilon=8.0).fit(X, y).fold_in([[0, 3], [0, 1]], [1.5, 2.5])
+    >>> own.recommend(2, exclude=[[0, 3], [0, 1]]).rows.tolist()
+    [[0, 2]]
+    """
+
+    units: NDArray[Any]
+    parameters: Floats
+    _shared: SharedModel
+    _bounds: tuple[float, float]
+    _indices: Indices | None = None
+
+    def predict(self, X: ArrayLike) -> Floats:
+        """Values at coordinates; units without entries get what is shared.
+
+        Parameters
+        ----------
+        X : array-like of int of shape (n, n_modes)
+            Coordinates; those below 0 are of rows that nothing is known of. Names, where
+            the model was fitted on names.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Within the bounds.
+        """
+        coordinates = self._coordinates(X)
+        # A row of zeros stands for units without entries.
+        own = np.append(self.parameters, np.zeros((1, self._shared.n_parameters)), axis=0)
+        values = predict_units(
+            own,
+            self._places(coordinates),
+            self._shared.at_entries(coordinates),
+            level=self._shared.level,
+        )
+        return np.clip(values, *self._bounds)
+
+    def predict_rows(
+        self, mode: int | None = None, *, context: Mapping[int, Any] | None = None
+    ) -> Floats:
+        """Values of all rows of a mode, for every unit.
+
+        Parameters
+        ----------
+        mode : int, optional
+            Which mode; by default the first that is not of units.
+        context : mapping of int to row, optional
+            The row of each further mode, such as a day; needed where there are any.
+
+        Returns
+        -------
+        ndarray of shape (n_units, n_rows)
+            Within the bounds. Of units in the order of ``units``.
+
+        Raises
+        ------
+        ValueError
+            If a mode is none, or the row of another mode is missing.
+        """
+        return np.clip(self._values(self._candidates(mode, context)), *self._bounds)
+
+    def recommend(
+        self,
+        n: int = 10,
+        *,
+        exclude: ArrayLike | None = None,
+        mode: int | None = None,
+        context: Mapping[int, Any] | None = None,
+    ) -> TopRows:
+        """Rows with the largest values, for every unit.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many.
+        exclude : array-like of shape (n_entries, n_modes), optional
+            Entries whose rows are not recommended to their unit, as a rule those that were
+            folded in: ``X`` of ``fold_in`` itself.
+        mode, context
+            As of :meth:`predict_rows`.
+
+        Returns
+        -------
+        TopRows
+            ``rows`` and ``values``, each of shape (n_units, n), best first. They are ranked
+            by values before these are clamped to the bounds; equal ones by number.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`predict_rows`, or if `n` is no int >= 1.
+        """
+        check_sizes(n=n)
+        candidates = self._candidates(mode, context)
+        values = self._values(candidates)
+        excluded = None
+        if exclude is not None:
+            given = self._coordinates(exclude)
+            excluded = candidates.excluded(self._places(given), given, len(self.units))
+        found = top_rows(values, int(n), excluded)
+        return named_rows(found, self._bounds, self._indices, candidates.mode)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write them to a file, with what was released of the rows that units share.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write; in the safetensors format, without code.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        save_record(path, RECORD, self, type(self).__name__)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+
+        Returns
+        -------
+        UnitParameters
+            Which predicts and recommends as before, without the model.
+
+        Raises
+        ------
+        ModelFileError
+            If the file is damaged or holds something else.
+        OSError
+            If it cannot be read.
+        """
+        found: Self = load_record(path, RECORD, cls.__name__)
+        return found
+
+    def _candidates(self, mode: int | None, context: Mapping[int, Any] | None) -> Candidates:
+        shared = self._shared
+        lengths = [len(effects.effects) for effects in shared.effects]
+        lengths.insert(shared.unit_mode, 0)
+        return Candidates.of(lengths, shared.unit_mode, mode, context, self._indices)
+
+    def _values(self, candidates: Candidates) -> Floats:
+        """Before they are clamped, of shape (n_units, n_rows)."""
+        # What units share at a row does not depend on the unit: a product does for all.
+        shared = self._shared.at_entries(candidates.rows(0))
+        plain = self._shared.level + shared.effects
+        return np.asarray(self.parameters @ shared.design() + plain, dtype=np.float64)
+
+    def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
+        if self._indices is None:
+            given = read(lambda: np.asarray(X), "X")
+        else:
+            given = columns_to_numbers(X, self._indices)
+        coordinates = coordinates_or_unknown(given)
+        if coordinates.shape[1] != len(self._shared.effects) + 1:
+            raise ValueError(
+                f"X must have {len(self._shared.effects) + 1} columns, got {given.shape[1]}."
+            )
+        return coordinates
+
+    def _places(self, coordinates: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Of the units of entries, one beyond the last for those without any."""
+        mode = self._shared.unit_mode
+        units = coordinates[:, mode]
+        index = None if self._indices is None else self._indices[mode]
+        numbers = self.units if index is None else index.encode(self.units)
+        places = np.searchsorted(numbers, units)
+        known = np.append(numbers, -1)[places] == units
+        return np.where(known, places, len(numbers)).astype(np.intp)
+
+
+def fold_in(
+    shared: SharedModel,
+    coordinates: NDArray[np.intp],
+    values: Floats,
+    bounds: Sequence[float],
+    indices: Indices | None = None,
+) -> UnitParameters:
+    """Fit the parameters of units to their own entries and what was released."""
+    units, places = np.unique(coordinates[:, shared.unit_mode], return_inverse=True)
+    low, high = bounds
+    parameters = fold_in_units(
+        places,
+        np.clip(values, low, high),
+        shared.at_entries(coordinates),
+        n_units=len(units),
+        level=shared.level,
+        noise_variance=shared.noise_variance,
+        level_variance=shared.level_variance,
+    )
+    ids: NDArray[Any] = units
+    if indices is not None and (index := indices[shared.unit_mode]) is not None:
+        ids = index.decode(units)
+    return UnitParameters(ids, parameters, shared, (float(low), float(high)), indices)
+
+
+def _units(value: UnitParameters) -> dict[str, Any]:
+    """Parts of a file; ids are those of the index, where units have ids."""
+    parts = {name.strip("_"): part for name, part in vars(value).items()}
+    index = None if value._indices is None else value._indices[value._shared.unit_mode]
+    parts["units"] = value.units if index is None else index.encode(value.units)
+    return parts
+
+
+def _build(
+    units: NDArray[np.intp],
+    parameters: Floats,
+    shared: SharedModel,
+    bounds: tuple[float, float],
+    indices: Indices | None = None,
+) -> UnitParameters:
+    """Parts that agree with each other, or ValueError."""
+    mode, n_modes = shared.unit_mode, len(shared.effects) + 1
+    index = None
+    if indices is not None:
+        if len(indices) != n_modes:
+            raise ValueError("there must be names for each mode")
+        lengths = [len(effects.effects) for effects in shared.effects]
+        lengths.insert(mode, -1)
+        for place, names in enumerate(indices):
+            if names is not None and place != mode and len(names) != lengths[place]:
+                raise ValueError("names must be as many as rows")
+        index = indices[mode]
+    if mode >= n_modes or parameters.shape[1] != shared.n_parameters or not bounds[0] < bounds[1]:
+        raise ValueError("parameters must be those of the shared model")
+    if (np.diff(units) <= 0).any() or (index is not None and (units >= len(index)).any()):
+        raise ValueError("units must be in order")
+    ids: NDArray[Any] = units if index is None else index.decode(units)
+    return UnitParameters(ids, parameters, shared, bounds, indices)
+
+
+RECORD = Record(
+    _build,
+    {
+        "units": Numbers("u", 0, dtype="int64"), "parameters": Numbers("u?"), "shared": SHARED,
+        "bounds": ListOf(Real(), tuple, 2, 2), "indices": Optional(INDICES),
+    },
+    take=_units,
+)  # fmt: skip

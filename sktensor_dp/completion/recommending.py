@@ -1,0 +1,305 @@
+"""What fitted completions recommend, to units of the fit and to those folded in."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from sktensor_dp.completion.folded_in import UnitParameters, fold_in
+from sktensor_dp.completion.inference import shared_model
+from sktensor_dp.completion.inputs import checked_values, coordinates_or_unknown
+from sktensor_dp.completion.named_rows import (
+    Indices,
+    columns_to_numbers,
+    coordinates_of,
+    of_own_units,
+)
+from sktensor_dp.completion.profiles import profiles
+from sktensor_dp.completion.ranking import Candidates, checked_mode, named_rows, row_number
+from sktensor_dp.completion.row_index import RowIndex
+from sktensor_dp.estimator.parameters import check_sizes
+from sktensor_dp.statistics.observed_entries import as_entries
+from sktensor_dp.tensor.top_rows import TopRows, top_rows
+
+__all__ = ["RecommenderMixin"]
+
+Floats = NDArray[np.float64]
+
+# Values that are ranked at a time.
+BLOCK = 2**20
+
+
+class RecommenderMixin:
+    """Values of all rows of a mode, the best of them, and rows alike: of released values alone.
+
+    Units that fold in their own entries add these, on their side.
+    """
+
+    shape_: tuple[int, ...]
+    bounds_: tuple[float, float]
+    unit_mode: int
+
+    @available_if(shared_model)
+    def fold_in(self, X: ArrayLike, y: ArrayLike) -> UnitParameters:
+        """Fit the parameters of units to their own entries, at the holder of these.
+
+        What was released of all modes but ``unit_mode`` is used as it is; a unit's own side
+        needs no noise where the unit is the only one who sees it.
+
+        Parameters
+        ----------
+        X : array-like of int of shape (n, n_modes)
+            Coordinates of the units' entries, or names by ``row_names``; the units may be new
+            ones. Rows beyond the shape, and names that are none, are taken for rows that
+            nothing is known of.
+        y : array-like of shape (n,)
+            Values.
+
+        Returns
+        -------
+        UnitParameters
+            With ``predict`` and ``recommend``. As private as the entries; nothing of it is
+            kept.
+
+        Raises
+        ------
+        ValueError
+            If entries are not of the right kind.
+        """
+        check_is_fitted(self)
+        shared, indices = shared_model(self), self._named
+        if indices is not None:
+            indices = of_own_units(indices, shared.unit_mode, X)
+            if indices[shared.unit_mode] is None:
+                raise ValueError("X and y hold no entries; nobody is there to fold in.")
+        given = coordinates_of(self, X, indices)
+        values = checked_values(self, y)
+        if indices is None:
+            coordinates, values, _ = as_entries(given, values)
+        else:
+            # Names that are no rows are kept: of such an entry a unit's own level is learnt.
+            as_entries(np.maximum(given, 0), values)
+            coordinates = coordinates_or_unknown(given)
+        return fold_in(shared, coordinates, values, self.bounds_, indices)
+
+    def predict_rows(
+        self,
+        of: Any,
+        mode: int | str | None = None,
+        *,
+        context: Mapping[int | str, Any] | None = None,
+    ) -> Floats:
+        """Values of all rows of a mode, for each of some units.
+
+        Parameters
+        ----------
+        of : UnitParameters, or array-like of shape (n_units,), or one unit
+            What :meth:`fold_in` returned, or rows of ``unit_mode`` by number or name. With
+            ``privacy_unit="slice"`` nothing of these is known, and all have the same values.
+        mode : int or str, optional
+            Which mode, by its number or the name of its column; by default the first that is
+            not ``unit_mode``.
+        context : mapping of int or str to row, optional
+            The row of each further mode, such as a day; needed where there are any.
+
+        Returns
+        -------
+        ndarray of shape (n_units, n_rows), or (n_rows,) for one unit
+            Within the bounds. What ``sklearn.metrics.ndcg_score`` and
+            :func:`sktensor_dp.metrics.recall_at_k` take as ``y_score``.
+
+        Raises
+        ------
+        ValueError
+            If a mode is none, or the row of another mode is missing.
+        """
+        check_is_fitted(self)
+        at_mode, at = self._mode(mode), self._by_modes(context)
+        if isinstance(of, UnitParameters):
+            return of.predict_rows(at_mode, context=at)
+        candidates = self._candidates(at_mode, at)
+        units, single = self._units(of)
+        blocks = [self._of_units(candidates, part) for part in _blocks(units, candidates.n_rows)]
+        values = np.clip(np.concatenate(blocks), *self.bounds_)
+        return np.asarray(values[0] if single else values, dtype=np.float64)
+
+    def recommend(
+        self,
+        of: Any,
+        n: int = 10,
+        *,
+        exclude: ArrayLike | None = None,
+        mode: int | str | None = None,
+        context: Mapping[int | str, Any] | None = None,
+    ) -> TopRows:
+        """Rows with the largest predicted values, for each of some units.
+
+        Parameters
+        ----------
+        of : UnitParameters, or array-like of shape (n_units,), or one unit
+            As of :meth:`predict_rows`.
+        n : int, default=10
+            How many.
+        exclude : array-like of shape (n_entries, n_modes), optional
+            Entries whose rows are not recommended to their unit, as a rule those that it
+            has given: ``X`` of :meth:`fold_in` or of the fit itself.
+        mode, context
+            As of :meth:`predict_rows`.
+
+        Returns
+        -------
+        TopRows
+            ``rows``, by name if they have names, and ``values``: each of shape (n_units, n),
+            or (n,) for one unit, best first. They are ranked by values before these are
+            clamped to the bounds; equal ones by number. -1 (or None) and NaN fill up what is
+            missing where fewer than n rows are left.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`predict_rows`, or if `n` is no int >= 1.
+
+        Notes
+        -----
+        **Privacy.** It costs nothing: what is ranked follows from what was released, and for
+        units that were folded in, from their own entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sktensor_dp import PrivateCPCompletion, RowIndex
+        >>> X = [[i, drink] for i in range(300) for drink in ("tea", "mate", "milk")]
+        >>> y = np.tile([4.5, 2.0, 3.0], 300)
+        >>> model = PrivateCPCompletion(
+        ...     0, bounds=(1, 5), privacy_unit="slice", epsilon=8.0, shape=(300, 3),
+        ...     row_names=(None, RowIndex.from_public(["milk", "mate", "tea"])),
+        ... ).fit(X, y)
+        >>> me = model.fold_in([["me", "tea"]], [5.0])
+        >>> model.recommend(me, n=2, exclude=[["me", "tea"]]).rows.tolist()
+        [['milk', 'mate']]
+        """
+        check_is_fitted(self)
+        check_sizes(n=n)
+        at_mode, at = self._mode(mode), self._by_modes(context)
+        if isinstance(of, UnitParameters):
+            return of.recommend(n, exclude=exclude, mode=at_mode, context=at)
+        candidates = self._candidates(at_mode, at)
+        units, single = self._units(of)
+        places, seen = self._seen(of, exclude)
+        step = max(BLOCK // candidates.n_rows, 1)
+        best = []
+        for start in range(0, max(len(units), 1), step):
+            part = slice(start, start + step)
+            values = self._of_units(candidates, units[part])
+            excluded = None if seen is None else candidates.seen_by(places[part], seen)
+            best.append(top_rows(values, int(n), excluded))
+        rows, values = (np.concatenate(parts) for parts in zip(*best, strict=True))
+        found = TopRows(rows[0], values[0]) if single else TopRows(rows, values)
+        return named_rows(found, self.bounds_, self._named, candidates.mode)
+
+    def similar_rows(self, mode: int | str, row: Any, n: int = 10) -> TopRows:
+        """Rows whose components are most like those of some rows.
+
+        Parameters
+        ----------
+        mode : int or str
+            Which mode, by its number or the name of its column.
+        row : int or str, or array-like of these of shape (n_given,)
+            The row, or several, by number or name.
+        n : int, default=10
+            How many.
+
+        Returns
+        -------
+        TopRows
+            ``rows``, of shape (n,) or (n_given, n), most similar first, never the row itself;
+            ``values`` are cosines, from -1 to 1, between what the components say of the two
+            rows over all of the other modes. Mean and biases do not count. Equal ones by
+            number; NaN where nothing is known.
+
+        Raises
+        ------
+        ValueError
+            If no components were found, or the mode is that of units of which nothing was
+            released.
+
+        Notes
+        -----
+        **Privacy.** It costs nothing: similarities are of released factors, and so of factors
+        with noise.
+        """
+        check_is_fitted(self)
+        chosen = checked_mode(self._mode(mode), len(self.shape_))
+        check_sizes(n=n)
+        whole, (rows, single) = profiles(self, chosen), self._rows(chosen, row)
+        inside = (rows >= 0) & (rows < len(whole))
+        own = np.where(inside[:, None], whole[np.where(inside, rows, 0)], np.nan)
+        itself = rows[:, None] == np.arange(len(whole))
+        found = top_rows(np.clip(own @ whole.T, -1.0, 1.0), n, itself)
+        if single:
+            found = TopRows(found.rows[0], found.values[0])
+        return named_rows(found, (-1.0, 1.0), self._named, chosen)
+
+    @property
+    def _named(self) -> Indices | None:
+        """Names of the fit."""
+        return getattr(self, "_indices", None)
+
+    def _candidates(self, mode: int | None, context: Mapping[int, Any] | None) -> Candidates:
+        return Candidates.of(self.shape_, self.unit_mode, mode, context, self._named)
+
+    def _of_units(self, candidates: Candidates, units: NDArray[np.intp]) -> Floats:
+        """Values before they are clamped, of shape (n_units, n_rows)."""
+        coordinates = np.tile(candidates.rows(0), (len(units), 1))
+        coordinates[:, candidates.unit_mode] = np.repeat(units, candidates.n_rows)
+        values: Floats = self._values(coordinates)  # type: ignore[attr-defined]
+        return values.reshape(len(units), candidates.n_rows)
+
+    def _seen(
+        self, of: Any, exclude: ArrayLike | None
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+        """Units and entries by the places of ids among those that were asked for."""
+        # Ids that are no rows are told from each other too.
+        ids = np.atleast_1d(np.asarray(of)).tolist()
+        if exclude is None or not ids:
+            return np.zeros(len(ids), dtype=np.intp), None
+        indices = self._named or (None,) * len(self.shape_)
+        asked = RowIndex.from_public(ids)
+        indices = (*indices[: self.unit_mode], asked, *indices[self.unit_mode + 1 :])
+        return asked.encode(ids), coordinates_or_unknown(columns_to_numbers(exclude, indices))
+
+    def _units(self, of: Any) -> tuple[NDArray[np.intp], bool]:
+        return self._rows(self.unit_mode, of)
+
+    def _rows(self, mode: int, given: Any) -> tuple[NDArray[np.intp], bool]:
+        """Numbers of rows that were given by number or name, and whether it was one alone."""
+        single = np.ndim(given) == 0
+        items = [given] if single else given
+        index = None if self._named is None else self._named[mode]
+        if index is not None:
+            return index.encode(items), single
+        if self._named is not None and mode == self.unit_mode:
+            # Ids that were not kept: nothing is known of any.
+            return np.full(len(items), -1, dtype=np.intp), single
+        numbers = [row_number(item, "a row", mode, None) for item in np.asarray(items).tolist()]
+        return np.array(numbers, dtype=np.intp), single
+
+    def _mode(self, mode: int | str | None) -> Any:
+        """The number of a mode that may be given by the name of its column."""
+        if not isinstance(mode, str):
+            return mode
+        names = list(getattr(self, "feature_names_in_", ()))
+        if mode not in names:
+            raise ValueError(f"mode must be a number or one of the columns {names}, got {mode!r}.")
+        return names.index(mode)
+
+    def _by_modes(self, context: Mapping[int | str, Any] | None) -> dict[int, Any]:
+        return {self._mode(mode): row for mode, row in (context or {}).items()}
+
+
+def _blocks(units: NDArray[np.intp], n_rows: int) -> Sequence[NDArray[np.intp]]:
+    step = max(BLOCK // n_rows, 1)
+    return [units[start : start + step] for start in range(0, max(len(units), 1), step)]

@@ -1,0 +1,274 @@
+"""Names of the rows of a mode: public lists of text or numbers, and calendars."""
+
+import datetime
+from collections.abc import Iterable, Mapping
+from itertools import repeat
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.estimator.parameters import Number, shown
+from sktensor_dp.statistics.reading import read
+
+__all__ = ["RowIndex"]
+
+Integers = NDArray[np.intp]
+
+# Whole numbers that JSON and arrays of 64 bits hold alike.
+LARGEST_NUMBER = 2**62
+# Seconds from 1970, either way; far beyond any calendar.
+LATEST = 10**14
+POSITIVE = Number(1, LARGEST_NUMBER, integer=True)
+CALENDAR = {"start", "n_periods", "days"}
+
+
+class RowIndex:
+    """Public names of the rows of one mode: a list of names, or the periods of a calendar.
+
+    It tells :class:`~sktensor_dp.PrivateCPCompletion` which row a name means. It is made of
+    what is public and never of the data of a fit: a list of the items that occur in private
+    ratings would tell that somebody rated them. Made by :meth:`from_public` or
+    :meth:`from_calendar`.
+
+    Notes
+    -----
+    **Privacy.** Names are public: they are a parameter, and stand in saved models. A name
+    that is not on the list is no row, and what is said of it is what is said of any such
+    name; whether it was in the data of the fit changes nothing.
+
+    Examples
+    --------
+    >>> from sktensor_dp import RowIndex
+    >>> drinks = RowIndex.from_public(["tea", "mate", "milk"])
+    >>> drinks.encode(["milk", "tea", "beer"]).tolist()
+    [2, 0, -1]
+    >>> days = RowIndex.from_calendar("2026-01-01", 52, days=7)
+    >>> days.encode(["2026-01-08", "2025-12-31"]).tolist()
+    [1, -1]
+    """
+
+    def __init__(self) -> None:
+        raise TypeError(
+            "A RowIndex is made by RowIndex.from_public(names) or "
+            "RowIndex.from_calendar(start, n_periods)."
+        )
+
+    _names: tuple[str, ...] | tuple[int, ...] | None
+    _start: np.datetime64
+    _n_periods: int
+    _days: int
+
+    @classmethod
+    def from_public(cls, names: Iterable[Any]) -> Self:
+        """Rows by name, of a list that is public.
+
+        Parameters
+        ----------
+        names : iterable of str or of int
+            For example a column of a catalogue. The rows are numbered in this order; a name
+            that comes again is left out.
+
+        Returns
+        -------
+        RowIndex
+            Of as many rows as there are different names.
+
+        Raises
+        ------
+        ValueError
+            If there are no names, or they are neither all text nor all whole numbers.
+
+        Examples
+        --------
+        >>> len(RowIndex.from_public(["tea", "mate", "tea"]))
+        2
+        """
+        if isinstance(names, str | bytes | Mapping):
+            raise ValueError(f"names must be a list of names, got {type(names).__name__}.")
+        # Of numpy's and pandas' own types plain ones are made.
+        plain = names.tolist() if hasattr(names, "tolist") else list(names)
+        kinds = set(map(type, plain))
+        if any(issubclass(kind, np.generic) for kind in kinds):
+            plain = [item.item() if isinstance(item, np.generic) else item for item in plain]
+            kinds = set(map(type, plain))
+        if kinds not in ({str}, {int}):
+            told = ", ".join(sorted(kind.__name__ for kind in kinds)) or "none at all"
+            raise ValueError(f"names must be all text or all whole numbers; got {told}.")
+        if kinds == {int} and max(map(abs, plain)) > LARGEST_NUMBER:
+            raise ValueError(f"names that are numbers must be of size {LARGEST_NUMBER} at most.")
+        index = cls.__new__(cls)
+        index._names = tuple(dict.fromkeys(plain))
+        return index
+
+    @classmethod
+    def from_calendar(cls, start: Any, n_periods: int, *, days: int = 1) -> Self:
+        """Rows by time: equally long periods from a public day on.
+
+        Parameters
+        ----------
+        start : str, date or datetime64
+            First day, for example ``"2026-01-01"``; UTC, as all times.
+        n_periods : int
+            Number of periods.
+        days : int, default=1
+            Length of a period: 7 makes weeks.
+
+        Returns
+        -------
+        RowIndex
+            Of `n_periods` rows. Times before and after are no rows.
+
+        Raises
+        ------
+        ValueError
+            If `start` is no day, or a number is no int >= 1.
+
+        Notes
+        -----
+        First and last day are public. Take them from what everyone knows, such as the day
+        on which a service opened, and not from the first and last rating.
+
+        Examples
+        --------
+        >>> RowIndex.from_calendar("2026-01-01", 365).encode(["2026-02-01T12:00"]).tolist()
+        [31]
+        """
+        for name, value in (("n_periods", n_periods), ("days", days)):
+            if not POSITIVE.accepts(value):
+                raise ValueError(f"{name} must be an int >= 1, got {shown(value)}.")
+        dated = isinstance(start, str | datetime.date | np.datetime64)
+        day = np.datetime64("NaT")
+        if dated:
+            try:
+                day = np.datetime64(start, "D")
+            except (ValueError, TypeError):
+                dated = False
+        if not dated or np.isnat(day):
+            raise ValueError(f"start must be a day such as '2026-01-01', got {shown(start)}.")
+        index = cls.__new__(cls)
+        index._names = None
+        index._start, index._n_periods, index._days = day, int(n_periods), int(days)
+        return index
+
+    @classmethod
+    def _of(cls, value: Any) -> Self:
+        """An index itself, or what it is in a model's file: a list, or a mapping."""
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, Mapping) and set(value) == CALENDAR:
+            return cls.from_calendar(value["start"], value["n_periods"], days=value["days"])
+        return cls.from_public(value)
+
+    def _plain_parameter(self) -> Any:
+        """Numbers and strings that :meth:`_of` makes the same index of."""
+        if self._names is not None:
+            return list(self._names)
+        days = {"n_periods": self._n_periods, "days": self._days}
+        return {"start": str(self._start), **days}
+
+    @property
+    def is_calendar(self) -> bool:
+        """Whether rows are periods of time."""
+        return self._names is None
+
+    def encode(self, values: Any) -> Integers:
+        """Numbers of rows.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,)
+            Names; of a calendar dates, times, their ISO text, or seconds since 1970.
+
+        Returns
+        -------
+        ndarray of intp of shape (n,)
+            -1 for what is no row.
+
+        Raises
+        ------
+        TypeError
+            If values are numbers where names are text, or are text where names are numbers.
+        """
+        if self._names is None:
+            return self._periods(read(lambda: _times(values), "X"))
+        column = read(lambda: np.asarray(values), "X")
+        _check_kind(getattr(values, "dtype", column.dtype), type(self._names[0]))
+        rows = {name: row for row, name in enumerate(self._names)}
+
+        def found() -> Integers:
+            items = column.tolist()
+            return np.fromiter(map(rows.get, items, repeat(-1)), np.intp, len(items))
+
+        return read(found, "X")
+
+    def _periods(self, times: NDArray[np.datetime64]) -> Integers:
+        none = np.isnat(times)
+        since = (np.where(none, self._start, times) - self._start).astype(np.int64)
+        rows = since // (86_400 * self._days)
+        return np.where(none | (rows < 0) | (rows >= self._n_periods), -1, rows).astype(np.intp)
+
+    def decode(self, rows: Any) -> NDArray[Any]:
+        """Names of rows.
+
+        Parameters
+        ----------
+        rows : array-like of int
+            Numbers of rows, of any shape.
+
+        Returns
+        -------
+        ndarray of object, or of datetime64
+            Of the same shape; None, or NaT, for numbers below 0 or beyond the rows.
+        """
+        numbers = np.asarray(rows, dtype=np.intp)
+        inside = (numbers >= 0) & (numbers < len(self))
+        if self._names is None:
+            first = self._start + np.where(inside, numbers, 0) * self._days
+            return np.where(inside, first, np.datetime64("NaT"))
+        names = np.empty(len(self) + 1, dtype=object)
+        names[:-1] = self._names
+        return np.asarray(names[np.where(inside, numbers, len(self))])
+
+    def __len__(self) -> int:
+        return self._n_periods if self._names is None else len(self._names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RowIndex):
+            return NotImplemented
+        return bool(self._plain_parameter() == other._plain_parameter())
+
+    def __hash__(self) -> int:
+        return hash(repr(self._plain_parameter()))
+
+    def __repr__(self) -> str:
+        if self._names is not None:
+            return f"RowIndex({len(self)} names)"
+        return f"RowIndex({len(self)} periods of {self._days} days from {self._start})"
+
+
+def _check_kind(dtype: Any, kind: type) -> None:
+    """Refuse a column none of whose values can be a name, by its type."""
+    # Frames have types of their own, with or without a letter for their kind.
+    letter = getattr(dtype, "kind", "")
+    number, time = letter in tuple("iufb"), letter in tuple("mM")
+    text = letter in tuple("UST") or getattr(dtype, "type", None) is str
+    if time or (number if kind is str else text):
+        wanted = "text" if kind is str else "whole numbers"
+        have = "times" if time else ("numbers" if number else "text")
+        raise TypeError(
+            f"X has a column of {have} where row_names are {wanted}. Convert one of the two: as "
+            "they are no row has its name."
+        )
+
+
+def _times(values: Any) -> NDArray[np.datetime64]:
+    """Times in UTC to the second; NaT where there is none."""
+    if getattr(getattr(values, "dtype", None), "tz", None) is not None:
+        values = values.dt.tz_convert(None)
+    column = np.asarray(values)
+    if column.dtype.kind not in "iuf":
+        return column.astype("datetime64[s]")
+    finite = np.isfinite(column)
+    seconds = np.where(finite, np.clip(column, -LATEST, LATEST), 0).astype(np.int64)
+    return np.where(finite, seconds.astype("datetime64[s]"), np.datetime64("NaT"))

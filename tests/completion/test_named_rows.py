@@ -1,0 +1,226 @@
+"""Entries by name: public lists, calendars, ids of persons that no fit keeps."""
+
+import datetime
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from small_completions import INF, MODELS, build
+
+from sktensor_dp import BudgetAccountant, PrivateCPCompletion, RowIndex, unsafe_seeded_noise
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+    pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
+]
+all_models = pytest.mark.parametrize("model", MODELS)
+
+PEOPLE, DRINKS = ["ann7", "bob7", "eve7", "joe7"], ["tea", "mate", "milk"]
+DAYS = RowIndex.from_calendar("2026-01-01", 4, days=7)
+
+
+def entries(seed=0, n=60):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(length, size=n) for length in (4, 3, 4)])
+    return X, np.clip(3 + X[:, 1] - X[:, 0] / 2 + 0.1 * rng.standard_normal(n), 1, 5)
+
+
+def frame_of(X):
+    days = np.datetime64("2026-01-01") + 7 * X[:, 2] + X[:, 0]
+    names = np.array(PEOPLE, dtype=object)[X[:, 0]], np.array(DRINKS, dtype=object)[X[:, 1]]
+    return pd.DataFrame({"person": names[0], "drink": names[1], "day": days})
+
+
+NAMED = {"bounds": (1, 5), "row_names": (PEOPLE, RowIndex.from_public(DRINKS), DAYS)}
+SLICED = {
+    "bounds": (1, 5), "privacy_unit": "slice", "shape": (4, 3, 4),
+    "row_names": (None, DRINKS, DAYS), "max_iter": 1,
+}  # fmt: skip
+
+
+@all_models
+@pytest.mark.parametrize("options", [NAMED, SLICED], ids=["entry", "slice"])
+def test_names_are_numbers(options, model):
+    """What is fitted on names is what is fitted on their numbers, to the last bit."""
+    X, y = entries()
+    with unsafe_seeded_noise(0):
+        named = build(model, **options).fit(frame_of(X), y)
+    numbered = {**options, "shape": (4, 3, 4), "row_names": None}
+    with unsafe_seeded_noise(0):
+        plain = build(model, **numbered).fit(X, y)
+    np.testing.assert_array_equal(named.predict(frame_of(X)), plain.predict(X))
+    first, second = named.fold_in(frame_of(X), y), plain.fold_in(X, y)
+    np.testing.assert_array_equal(first.parameters, second.parameters)
+    assert first.units.tolist() == PEOPLE
+    np.testing.assert_array_equal(first.predict(frame_of(X)), second.predict(X))
+    assert list(named.feature_names_in_) == ["person", "drink", "day"]
+
+
+@all_models
+def test_ids_of_persons_are_not_kept(model):
+    X, y = entries()
+    fitted = build(model, **SLICED).fit(frame_of(X), y)
+    assert not any(name.encode() in pickle.dumps(fitted) for name in PEOPLE)
+    with unsafe_seeded_noise(1):
+        first = build(model, **SLICED).fit(frame_of(X), y)
+    other = frame_of(X)
+    other["person"] = other["person"].map({"ann7": 904, "bob7": 905, "eve7": 906, "joe7": 999})
+    with unsafe_seeded_noise(1):
+        second = build(model, **SLICED).fit(other, y)
+    np.testing.assert_array_equal(first.predict(frame_of(X)), second.predict(other))
+
+
+@pytest.mark.parametrize("options", [NAMED, SLICED], ids=["entry", "slice"])
+def test_names_that_are_no_rows_change_nothing(options):
+    """They are left out of a fit, and predicted from the other modes, met by it or not."""
+    X, y = entries()
+    frame = frame_of(X)
+    more = pd.concat([frame, frame[:6].assign(drink="absinthe"), frame[:5].assign(day="1999")])
+    more["day"] = pd.to_datetime(more["day"].astype(str), format="mixed")
+    models = []
+    for table, values in ((frame, y), (more, np.append(y, np.ones(11)))):
+        with unsafe_seeded_noise(0):
+            models.append(build(**options).fit(table, values))
+    unseen = frame[:6].assign(drink="absinthe")
+    np.testing.assert_array_equal(*(model.predict(frame) for model in models))
+    for strange in ("absinthe", "beer"):
+        found = models[1].predict(unseen.assign(drink=strange))
+        np.testing.assert_array_equal(found, models[0].predict(unseen))
+    biases = models[0].biases_
+    known = models[0].mean_ + biases[0][X[:6, 0]] + biases[2][X[:6, 2]]
+    np.testing.assert_allclose(models[0].predict(unseen), np.clip(known, 1, 5))
+
+
+def test_what_a_frame_is_made_of_does_not_matter():
+    X, y = entries()
+    frame = frame_of(X)
+    rows = frame.astype(object).to_numpy()
+    with unsafe_seeded_noise(0):
+        fitted = build(**NAMED).fit(rows, y)
+    tables = [rows, rows.tolist(), frame.astype({"drink": "category"}).to_numpy()]
+    expected = fitted.predict(rows)
+    for table in tables:
+        np.testing.assert_array_equal(fitted.predict(table), expected)
+    pa = pytest.importorskip("pyarrow", reason="tables of pyarrow are read where it is installed")
+    with unsafe_seeded_noise(0):
+        arrow = build(**NAMED).fit(pa.Table.from_pandas(frame), y)
+    np.testing.assert_array_equal(arrow.predict(pa.Table.from_pandas(frame)), expected)
+
+
+def test_calendars_read_times_of_many_kinds():
+    days = RowIndex.from_calendar(datetime.date(2026, 1, 1), 3)
+    second = [
+        np.array(["2026-01-02T23:59"], dtype="datetime64[m]"), ["2026-01-02"],
+        [datetime.datetime(2026, 1, 2, 5)], [1767312000 + 5], [1767312000.5],
+        pd.Series(pd.to_datetime(["2026-01-03 00:30"]).tz_localize("Europe/Berlin")),
+    ]  # fmt: skip
+    assert [days.encode(times).tolist() for times in second] == [[1]] * len(second)
+    beyond = ["2025-12-31T23:59:59", "2026-01-04", "NaT"]
+    assert days.encode(beyond).tolist() == [-1, -1, -1]
+    assert days.encode([np.nan, np.inf, 1e300, -1e300]).tolist() == [-1] * 4
+    assert (
+        days.decode([0, 2, -1, 3]).astype(str).tolist()
+        == ["2026-01-01", "2026-01-03"] + ["NaT"] * 2
+    )
+
+
+def test_an_index_is_a_value():
+    names, days = RowIndex.from_public(np.array([3, 1, 3])), DAYS
+    assert names == RowIndex.from_public([3, 1])
+    assert (len(names), names == DAYS) == (2, False)
+    assert names.encode([1, 2, 3.0, np.nan]).tolist() == [1, -1, 0, -1]
+    assert names.decode([[1, 0], [-1, 2]]).tolist() == [[1, 3], [None, None]]
+    for index in (names, days, RowIndex.from_public(pd.Series(DRINKS))):
+        assert pickle.loads(pickle.dumps(index)) == clone(index, safe=False) == index
+        assert hash(index) == hash(clone(index, safe=False))
+        assert RowIndex._of(index._plain_parameter()) == index
+    assert repr(days) == "RowIndex(4 periods of 7 days from 2026-01-01)"
+    assert "tea" not in repr(RowIndex.from_public(DRINKS))
+
+
+WRONG = {
+    "no names": (lambda: RowIndex.from_public([]), "none at all"),
+    "one name": (lambda: RowIndex.from_public("tea"), "list of names"),
+    "mixed": (lambda: RowIndex.from_public(["tea", 1]), "int, str"),
+    "floats": (lambda: RowIndex.from_public([1.5]), "float"),
+    "large": (lambda: RowIndex.from_public([2**70]), "of size"),
+    "no day": (lambda: RowIndex.from_calendar("yesterday", 3), "start"),
+    "a number": (lambda: RowIndex.from_calendar(20260101, 3), "start"),
+    "no periods": (lambda: RowIndex.from_calendar("2026-01-01", 0), "n_periods"),
+    "half days": (lambda: RowIndex.from_calendar("2026-01-01", 3, days=0.5), "days"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_indices_are_refused(name):
+    make, message = WRONG[name]
+    with pytest.raises(ValueError, match=message):
+        make()
+    with pytest.raises(TypeError, match="from_public"):
+        RowIndex()
+
+
+REFUSED = {
+    "one list": ({"row_names": DRINKS[:1]}, "row_names"),
+    "a column": ({"row_names": (None, pd.Series(DRINKS), DAYS)}, "RowIndex.from_public"),
+    "mixed names": ({"row_names": (None, ["tea", 1], DAYS)}, "row_names"),
+    "other length": ({"shape": (4, 5, 4)}, "number of names"),
+    "fewer modes": ({"shape": (4, 3)}, "2 modes"),
+    "uncounted persons": ({"shape": None}, "shape"),
+    "more persons than counted": ({"shape": (3, 3, 4)}, "more ids"),
+    "names of two modes": ({"row_names": (None, DRINKS), "shape": None}, "shape|elements"),
+    "numbers of text": ({"row_names": (None, [1, 2, 3], DAYS)}, "column of text"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_wrong_names_cost_nothing(name):
+    options, message = REFUSED[name]
+    X, y = entries()
+    accountant = BudgetAccountant(100.0, 1e-6)
+    frame = frame_of(X)
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        build(**{**SLICED, "accountant": accountant, **options}).fit(frame, y)
+    assert accountant.entries == ()
+    assert not any(secret in str(caught.value) for secret in ["eve7", "mate"])
+
+
+def test_text_without_names_is_told_how_to_give_them():
+    X, y = entries()
+    with pytest.raises(ValueError, match="row_names"):
+        build().fit(frame_of(X)[["person", "drink"]], y)
+    with pytest.raises(ValueError, match=r"row_names\[0\]=RowIndex.from_public") as caught:
+        build(row_names=(None, DRINKS)).fit(frame_of(X)[["person", "drink"]], y)
+    assert "eve7" not in str(caught.value)
+
+
+@all_models
+@pytest.mark.parametrize("options", [NAMED, SLICED], ids=["entry", "slice"])
+def test_names_are_saved(options, model, tmp_path):
+    X, y = entries()
+    fitted = build(model, **options).fit(frame_of(X), y)
+    fitted.save(tmp_path / "model")
+    loaded = model.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(frame_of(X)), fitted.predict(frame_of(X)))
+    own = [m.fold_in(frame_of(X), y).parameters for m in (fitted, loaded)]
+    np.testing.assert_array_equal(*own)
+    # What is loaded can be fitted again.
+    assert np.isfinite(clone(loaded).fit(frame_of(X), y).mean_)
+
+
+@pytest.mark.parametrize("options", [NAMED, SLICED], ids=["entry", "slice"])
+def test_worst_neighbours_have_names(options):
+    first, second, statistic = build(epsilon=INF, **options)._worst_case(None)
+    values = []
+    for X, y in (first, second):
+        assert X.dtype == object
+        values.append(statistic(build(**{**options, "epsilon": INF}).fit(X, y)))
+    assert values[1] != values[0]
+
+
+def test_names_change_nothing_of_models_without():
+    model = PrivateCPCompletion()
+    assert model.row_names is None
+    assert "row_names" not in repr(model)

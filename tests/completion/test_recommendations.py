@@ -1,0 +1,221 @@
+"""The best rows of a mode for units of a fit and for those folded in, and rows alike."""
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
+from small_completions import INF, MODELS, SHAPE, X0, Y0, build, table
+
+from sktensor_dp import ModelFileError, PrivateCPCompletion, RowIndex
+from sktensor_dp.completion import UnitParameters
+
+pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+all_models = pytest.mark.parametrize("model", MODELS)
+SHAPES = pytest.mark.parametrize("shape", [(30, 8), (30, 8, 6)], ids=str)
+
+
+def fitted_on(shape, model, unit, **options):
+    X, y, _ = table(shape)
+    options = {"bounds": (-2, 2), "shape": shape, "epsilon": INF, "privacy_unit": unit, **options}
+    return build(model, **options).fit(X, y), X, y
+
+
+def context_of(shape):
+    return {2: 4} if len(shape) == 3 else None
+
+
+@all_models
+@SHAPES
+@pytest.mark.parametrize("unit", ["entry", "slice"])
+def test_recommended_are_the_largest_predictions(unit, shape, model):
+    fitted, X, y = fitted_on(shape, model, unit)
+    own, context = fitted.fold_in(X, y), context_of(shape)
+    seen = np.zeros(shape[:2], dtype=bool)
+    seen[X[:, 0], X[:, 1]] = True
+    seen[:, :3] = False
+    exclude = X[X[:, 1] >= 3]
+    for of, person in ((own, own), (np.arange(shape[0]), fitted)):
+        grid = np.argwhere(np.ones(shape[:2]))
+        cells = np.insert(grid, 2, 4, axis=1) if context else grid
+        expected = person.predict(cells).reshape(shape[:2])
+        # Products of other shapes round differently.
+        np.testing.assert_allclose(fitted.predict_rows(of, context=context), expected, atol=1e-12)
+        found = fitted.recommend(of, 4, exclude=exclude, context=context)
+        for place in range(shape[0]):
+            rows = found.rows[place]
+            left = np.where(seen[place], -np.inf, expected[place])
+            assert not seen[place, rows[rows >= 0]].any()
+            values = found.values[place][rows >= 0]
+            np.testing.assert_allclose(values, -np.sort(-left)[: len(values)], atol=1e-12)
+            assert len(values) == min(4, np.isfinite(left).sum())
+            assert np.isnan(found.values[place][rows < 0]).all()
+
+
+def test_one_unit_is_the_row_of_many():
+    fitted, X, _ = fitted_on((30, 8), PrivateCPCompletion, "entry")
+    many = fitted.recommend([3, 7, 3], 5, exclude=X)
+    for place, unit in enumerate((3, 7, 3)):
+        one = fitted.recommend(unit, 5, exclude=X)
+        np.testing.assert_array_equal(one.rows, many.rows[place])
+        np.testing.assert_array_equal(one.values, many.values[place])
+    assert fitted.recommend([], 5).rows.shape == (0, 5)
+    assert fitted.predict_rows(3).shape == (8,)
+    np.testing.assert_array_equal(fitted.predict_rows([3, 7])[0], fitted.predict_rows(3))
+
+
+def test_equal_rows_are_in_their_order():
+    """Beyond the bounds, too, rows are told apart; equal ones come as they are numbered."""
+    X, y = np.argwhere(np.ones((20, 6))), np.tile([0.0, 1.0, 1.0, 0.0, 5.0, 1.0], 20)
+    model = PrivateCPCompletion(0, bounds=(0, 5), epsilon=INF).fit(X, y)
+    model.bounds_ = (0.0, 0.5)
+    found = model.recommend(0, 6)
+    assert found.rows.tolist() == [4, 1, 2, 5, 0, 3]
+    assert found.values.max() == 0.5
+
+
+def test_exclusion_is_unit_by_unit():
+    """Ids that the model does not know are told from each other."""
+    names = RowIndex.from_public([f"film {i}" for i in range(6)])
+    X = np.argwhere(np.ones((20, 6)))
+    model = PrivateCPCompletion(
+        0, bounds=(0, 5), epsilon=INF, privacy_unit="slice", shape=(20, 6), row_names=(None, names)
+    )
+    films = names.decode(X[:, 1])
+    model.fit(np.column_stack([X[:, 0].astype("U2").astype(object), films]), 5.0 - X[:, 1])
+    seen = [["x", "film 0"], ["y", "film 1"], ["y", "film 0"], ["z", "film 2"]]
+    found = model.recommend(["x", "y", "new"], 2, exclude=seen)
+    assert found.rows.tolist() == [
+        ["film 1", "film 2"], ["film 2", "film 3"], ["film 0", "film 1"]
+    ]  # fmt: skip
+    own = model.fold_in([["x", "film 0"], ["y", "film 1"]], [5.0, 1.0])
+    both = model.recommend(own, 1, exclude=seen)
+    assert both.rows.tolist() == [["film 1"], ["film 2"]]
+    few = model.recommend("x", 6, exclude=[["x", f"film {i}"] for i in range(4)])
+    assert few.rows.tolist() == ["film 4", "film 5", None, None, None, None]
+
+
+@all_models
+@pytest.mark.parametrize("unit", ["entry", "slice"])
+def test_rows_alike_are_those_of_one_kind(unit, model):
+    """Rows 0, 3, 6 and so on have the same taste, as have the others by their remainder."""
+    rng = np.random.default_rng(0)
+    taste, kinds = rng.standard_normal((300, 2)), np.array([[1.0, 0.2], [-0.3, 1.0], [-1.0, -0.9]])
+    X = np.argwhere(np.ones((300, 12)))
+    y = (taste[X[:, 0]] * kinds[X[:, 1] % 3]).sum(axis=1) + 0.2 * rng.standard_normal(len(X))
+    options = {"bounds": (-3, 3), "shape": (300, 12), "privacy_unit": unit, "epsilon": 500.0}
+    fitted = build(model, max_iter=6 if unit == "slice" else None, **options).fit(X, y)
+    found = fitted.similar_rows(1, np.arange(12), 3)
+    assert (found.rows % 3 == np.arange(12)[:, None] % 3).all()
+    assert ((found.values > 0.7) & (found.values <= 1)).all()
+    one = fitted.similar_rows(1, 5, 3)
+    np.testing.assert_array_equal(one.rows, found.rows[5])
+    if unit == "slice":
+        with pytest.raises(ValueError, match="units"):
+            fitted.similar_rows(0, 1)
+
+
+def test_similarity_is_the_cosine_of_slices():
+    for model in MODELS:
+        fitted, _, _ = fitted_on(SHAPE, model, "entry")
+        whole = fitted._model._multilinear(np.argwhere(np.ones(SHAPE))).reshape(SHAPE)
+        for mode in range(3):
+            slices = np.moveaxis(whole, mode, 0).reshape(SHAPE[mode], -1)
+            slices = slices / np.linalg.norm(slices, axis=1, keepdims=True)
+            found = fitted.similar_rows(mode, 2, SHAPE[mode])
+            expected = slices @ slices[2]
+            # Cosines of vectors of length 1, in other orders of the same sums.
+            np.testing.assert_allclose(found.values[:-1], expected[found.rows[:-1]], atol=1e-9)
+            assert found.rows[-1] == -1
+            assert 2 not in found.rows
+
+
+def test_without_components_no_rows_are_alike():
+    for unit in ("entry", "slice"):
+        fitted, _, _ = fitted_on((30, 8), PrivateCPCompletion, unit, rank=0)
+        with pytest.raises(ValueError, match="No components"):
+            fitted.similar_rows(1, 0)
+
+
+WRONG = {
+    "no number": (lambda m: m.recommend(0, 0), "n must"),
+    "no mode": (lambda m: m.recommend(0, 2, mode=5, context={2: 0}), "mode"),
+    "no column": (lambda m: m.recommend(0, 2, mode="film"), "columns"),
+    "the units' mode": (lambda m: m.recommend(0, 2, mode=0, context={2: 0}), "mode"),
+    "no context": (lambda m: m.recommend(0, 2), "context"),
+    "context of the mode": (lambda m: m.recommend(0, 2, context={1: 0, 2: 0}), "context"),
+    "a name without names": (lambda m: m.recommend("ann", 2, context={2: 0}), "number of a row"),
+    "half a row": (lambda m: m.recommend(0, 2, context={2: 0.5}), "context"),
+    "similar to a name": (lambda m: m.similar_rows(1, "tea"), "number of a row"),
+    "similar of no mode": (lambda m: m.similar_rows(3, 1), "mode"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_named(name):
+    call, message = WRONG[name]
+    with pytest.raises(ValueError, match=message):
+        call(build(epsilon=INF).fit(X0, Y0))
+
+
+@all_models
+@pytest.mark.parametrize("unit", ["entry", "slice"])
+def test_folded_in_parameters_are_saved(unit, model, tmp_path):
+    fitted, X, y = fitted_on((30, 8, 6), model, unit)
+    own = fitted.fold_in(X[X[:, 0] > 20], y[X[:, 0] > 20])
+    own.save(tmp_path / "own")
+    loaded = UnitParameters.load(tmp_path / "own")
+    np.testing.assert_array_equal(loaded.units, own.units)
+    np.testing.assert_array_equal(loaded.predict(X), own.predict(X))
+    for first, second in zip(*(p.recommend(3, context={2: 1}) for p in (own, loaded)), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_folded_in_ids_are_saved(tmp_path):
+    names = RowIndex.from_public([10, 20, 30])
+    days = RowIndex.from_calendar("2026-01-01", 2)
+    model = PrivateCPCompletion(
+        1, bounds=(1, 5), shape=(50, 3, 2), row_names=(None, names, days), privacy_unit="slice"
+    )
+    rows = [[f"p{i}", item, day] for i in range(50) for item in (10, 30) for day in ("2026-01-02",)]
+    own = model.fit(rows, [4.0, 2.0] * 50).fold_in(rows[6:10], [5.0, 1.0, 2.0, 3.0])
+    own.save(tmp_path / "own")
+    loaded = UnitParameters.load(tmp_path / "own")
+    assert loaded.units.tolist() == ["p3", "p4"]
+    np.testing.assert_array_equal(loaded.predict(rows), own.predict(rows))
+    assert loaded.recommend(1, context={2: "2026-01-02"}).rows.shape == (2, 1)
+
+
+def test_other_files_are_refused(tmp_path):
+    fitted, X, y = fitted_on((30, 8), PrivateCPCompletion, "entry")
+    fitted.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="UnitParameters"):
+        UnitParameters.load(tmp_path / "model")
+    own = fitted.fold_in(X, y)
+    own.save(tmp_path / "own")
+    with pytest.raises(ModelFileError):
+        PrivateCPCompletion.load(tmp_path / "own")
+    damaged = bytearray((tmp_path / "own").read_bytes())
+    damaged[-1] ^= 1
+    (tmp_path / "own").write_bytes(bytes(damaged))
+    with pytest.raises(ModelFileError):
+        UnitParameters.load(tmp_path / "own")
+    own.parameters[:] = np.nan
+    own.save(tmp_path / "own")
+    with pytest.raises(ModelFileError):
+        UnitParameters.load(tmp_path / "own")
+
+
+def test_fold_in_behind_an_encoder():
+    """The steps before the model read what is folded in, and what is predicted."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.choice(["ann", "bob", "eve"], 900), rng.choice(["tea", "mate"], 900)])
+    y = 3.0 + (X[:, 0] == "ann") - (X[:, 1] == "tea")
+    kinds = [["ann", "bob", "eve"], ["mate", "tea"]]
+    pipe = make_pipeline(
+        OrdinalEncoder(categories=kinds, dtype=int), PrivateCPCompletion(bounds=(1, 5), epsilon=INF)
+    ).fit(X, y)
+    own = pipe[-1].fold_in(pipe[:-1].transform(X), y)
+    assert np.abs(own.predict(pipe[:-1].transform(X)) - y).max() < 0.3
+    named = PrivateCPCompletion(bounds=(1, 5), epsilon=INF, row_names=kinds)
+    best = make_pipeline(named).fit(X, y)[-1].recommend(["ann", "eve"], 1)
+    assert best.rows.tolist() == [["mate"], ["mate"]]
