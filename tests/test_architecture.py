@@ -47,7 +47,7 @@ CORE: dict[str, tuple[str, ...]] = {
     "plan": ("privacy.calibration",),
     "shares": ("privacy.calibration", "privacy.plan"),
     "documentation": (),
-    "tables": ("privacy.documentation",),
+    "tables": ("privacy.documentation", "statistics.frames"),
     "composition": ("privacy.plan",),
     "written_statement": ("privacy.composition", "privacy.plan", "privacy.selection"),
     "report": (
@@ -121,6 +121,7 @@ EXTRA_NAMES = {
 DATA_WRAPPERS = {
     *("as_counts", "as_entries", "as_labels", "as_samples", "call_foreign", "read", "read_each"),
     *("in_order", "n_groups", "split_chunk"),
+    *("as_documents", "as_numbers", "kinds_of", "new_frame", "taken"),
 }
 LEGACY_NUMPY = {"seed", "random", "normal", "standard_normal", "rand", "randn", "randint"}
 

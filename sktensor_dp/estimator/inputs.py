@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from sktensor_dp.estimator.parameters import check_sizes
+from sktensor_dp.statistics.frames import as_numbers, kinds_of
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.regrouping import split_chunk
 
@@ -48,13 +49,13 @@ def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
             f"{name}.compute(); where that does not fit into memory, fit_chunks takes a source "
             "of chunks."
         )
-    for dtype in _dtypes(X):
-        if _is_temporal(dtype):
+    for kind, called in kinds_of(X, name):
+        if kind == "time":
             raise ValueError(
-                f"{name} must hold numbers, got type {dtype}; dates and times are none: number "
+                f"{name} must hold numbers, got type {called}; dates and times are none: number "
                 "the periods from 0 (for example days since the first), or leave them out."
             )
-        if getattr(dtype, "kind", "") in "US" or getattr(dtype, "type", None) is str:
+        if kind == "text":
             # The type itself would tell how long the longest text is.
             raise ValueError(f"{name} must hold numbers, got text; {text}.")
 
@@ -139,8 +140,7 @@ class Numeric:
             X, groups = split_chunk(part)
             given = X if hasattr(X, "shape") else _array_of(X)
             refuse_other_kinds(given, "a chunk")
-            if hasattr(given, "to_numpy"):
-                given = read(given.to_numpy, "a chunk")
+            given = as_numbers(given, "a chunk")
             if len(given.shape) != 2:
                 # Its shape would tell how many rows it has, which may be private.
                 raise ValueError(f"a chunk must be two-dimensional, got {len(given.shape)} axes.")
@@ -155,16 +155,3 @@ def unchecked(source: Any) -> Any:
 
 def _array_of(part: Any) -> np.ndarray[Any, Any]:
     return read(lambda: np.asarray(part), "a chunk")
-
-
-def _dtypes(X: Any) -> Iterable[Any]:
-    """Types of the columns of a frame, or of an array or a list; no copy of these is made."""
-    dtypes = getattr(X, "dtypes", None)  # of a frame: a series, or with polars a list
-    if dtypes is not None:
-        return list(dtypes) if np.ndim(dtypes) else [dtypes]
-    return [X.dtype] if hasattr(X, "dtype") else []
-
-
-def _is_temporal(dtype: Any) -> bool:
-    told = getattr(dtype, "is_temporal", None)  # polars
-    return bool(told()) if callable(told) else getattr(dtype, "kind", "") in "mM"

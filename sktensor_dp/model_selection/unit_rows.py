@@ -1,7 +1,7 @@
 """Units one by one: what is said of one does not depend on the types or values of others."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +12,7 @@ from sklearn.utils import indexable
 
 from sktensor_dp.estimator.grouped_rows import checked_groups
 from sktensor_dp.estimator.lazy_tables import is_lazy
+from sktensor_dp.statistics.frames import as_numbers, kinds_of, taken
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.scores import HeldOutChunks
 from sktensor_dp.statistics.units import Units
@@ -58,11 +59,7 @@ def checked_units(
 
 def take(data: Any, rows: Sequence[int] | NDArray[np.intp]) -> Any:
     """Rows of an array, a sparse matrix, a data frame or a list; None of None."""
-    if data is None:
-        return None
-    if hasattr(data, "iloc"):
-        return data.iloc[rows]
-    return data[rows] if hasattr(data, "shape") else [data[row] for row in rows]
+    return None if data is None else taken(data, rows)
 
 
 def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunks:
@@ -77,9 +74,7 @@ def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunks:
 
 def one_row(data: Any, row: int) -> Any:
     """One row, in a container of the same kind; None of None."""
-    if data is None:
-        return None
-    return data.iloc[row : row + 1] if hasattr(data, "iloc") else data[row : row + 1]
+    return None if data is None else taken(data, slice(row, row + 1))
 
 
 def n_rows(data: Any) -> int:
@@ -89,6 +84,7 @@ def n_rows(data: Any) -> int:
 
 def entries(y: Any) -> list[Any]:
     """Targets as Python objects, each by itself; one of a column of one is taken for it."""
+    y = as_numbers(y, "y")
     whole = read(lambda: np.asarray(y) if hasattr(y, "shape") else None, "y")
     items = list(y) if whole is None else whole.tolist()
     return [_only(item) for item in items]
@@ -166,13 +162,8 @@ def _has_one_type(X: Any) -> bool:
     if sp.issparse(X):
         return True
     if hasattr(X, "columns"):
-        return all(str(kind).lower() != "object" for kind in _column_types(X))
+        return all(called.lower() != "object" for _, called in kinds_of(X, "X"))
     return hasattr(X, "dtype") and getattr(X.dtype, "kind", "O") != "O"
-
-
-def _column_types(frame: Any) -> Iterator[Any]:
-    kinds = frame.dtypes
-    yield from kinds if isinstance(kinds, list) else list(kinds)
 
 
 def _only(item: Any) -> Any:

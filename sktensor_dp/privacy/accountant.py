@@ -322,15 +322,13 @@ class BudgetAccountant(Shown):
         whole = (self.epsilon, self.delta, self.total()[0], self.entries)
         return Statement(self.scope, *whole, self.path)
 
-    def to_frame(self) -> Any:
-        """Return the charges as a pandas DataFrame, one row per planned release.
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return the charges as a table, one row per planned release.
 
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
+        `backend` is ``"pandas"``, ``"polars"`` or ``"pyarrow"``; an ImportError says where that
+        library is not installed.
         """
-        return self.statement().to_frame()
+        return self.statement().to_frame(backend)
 
     def to_json(self) -> str:
         """Return budget, total and charges as JSON."""

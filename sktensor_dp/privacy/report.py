@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
@@ -167,11 +167,11 @@ class PrivacyReport(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields but the composition as plain Python objects."""
-        fields = asdict(replace(self, composition=None))
-        del fields["composition"]
-        fields["rows"] = [asdict(row) for row in self.rows]
-        fields["notes"] = list(self.notes)
-        return fields
+        values = asdict(replace(self, composition=None))
+        del values["composition"]
+        values["rows"] = [asdict(row) for row in self.rows]
+        values["notes"] = list(self.notes)
+        return values
 
     def to_json(self) -> str:
         """Return the privacy statement: JSON that programs and authorities can check.
@@ -182,18 +182,24 @@ class PrivacyReport(Shown):
         """
         return json.dumps(finite(written(self)), indent=2)
 
-    def to_frame(self) -> Any:
-        """Return the rows as a pandas DataFrame.
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return the rows as a table.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
+            Of which library.
 
         Raises
         ------
         ImportError
-            If pandas is not installed.
+            If that library is not installed.
         """
-        frame = as_frame([asdict(row) for row in self.rows])
-        if self.rows:
-            frame["share"] = list(self.shares)
-        return frame
+        rows = [
+            {**asdict(row), "share": share}
+            for row, share in zip(self.rows, self.shares, strict=True)
+        ]
+        return as_frame(rows, [*(field.name for field in fields(ReleaseRecord)), "share"], backend)
 
     def _table(self) -> Table:
         costs = ["sensitivity", "sigma", "mu", "epsilon", "uses"]

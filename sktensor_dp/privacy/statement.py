@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 
 from sktensor_dp.privacy.ledger import LedgerEntry
@@ -105,15 +106,22 @@ class Statement(Shown):
         """Return everything as JSON."""
         return json.dumps(self.to_dict(), indent=2)
 
-    def to_frame(self) -> Any:
-        """Return the rows as a pandas DataFrame.
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return the rows as a table.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
+            Of which library.
 
         Raises
         ------
         ImportError
-            If pandas is not installed.
+            If that library is not installed.
         """
-        return as_frame(self.rows(), HEAD + NUMBERS, times=["when"])
+        whens = [None if e.when is None else e.when.astimezone(UTC) for e in self.entries]
+        rows = [{**row, "when": when} for row, when in zip(self.rows(), whens, strict=True)]
+        return as_frame(rows, HEAD + NUMBERS, backend)
 
     def _table(self) -> Table:
         def text(name: str, value: Any) -> str:

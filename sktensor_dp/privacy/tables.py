@@ -2,11 +2,12 @@
 
 import html
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sktensor_dp.privacy.documentation import link_to
+from sktensor_dp.statistics.frames import new_frame
 
 __all__ = ["Shown", "Table", "as_frame", "as_html", "as_text", "finite", "printable"]
 
@@ -101,17 +102,10 @@ def as_html(table: Table, link: str = "") -> str:
 
 
 def as_frame(
-    rows: list[dict[str, Any]], columns: list[str] | None = None, times: Sequence[str] = ()
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], backend: str = "pandas"
 ) -> Any:
-    """Rows as a pandas DataFrame, or ImportError where there is no pandas."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("to_frame needs pandas; install it with: pip install pandas") from error
-    frame = pd.DataFrame(rows, columns=columns)
-    for name in times:
-        frame[name] = pd.to_datetime(frame[name], utc=True)
-    return frame
+    """Rows as a table of pandas, polars or pyarrow."""
+    return new_frame({name: [row[name] for row in rows] for name in columns}, backend)
 
 
 def finite(value: Any) -> Any:

@@ -1,6 +1,5 @@
 """Topics for people to read: words, intervals, tables. All of it is post-processing."""
 
-import importlib.util
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.statistics.frames import new_frame
 from sktensor_dp.topics.pyldavis import pyldavis_data
 from sktensor_dp.topics.ranking import ranked_words
 
@@ -145,6 +145,7 @@ class ReadableTopics:
         n_words: int = 10,
         relevance: float = 0.6,
         level: float = 0.9,
+        backend: str = "pandas",
     ) -> Any:
         """Topics as a table, the most frequent first.
 
@@ -158,21 +159,24 @@ class ReadableTopics:
             Of the distinctive words, as for :meth:`top_words`.
         level : float, default=0.9
             Of the intervals around shares.
+        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
+            Of which library the table is.
 
         Returns
         -------
-        pandas.DataFrame
+        DataFrame or Table
             One row per topic, whose number counts from 1 by falling share, with ``share``,
             ``share_low`` and ``share_high``; ``words``, the most probable, and
             ``distinctive_words``; ``uncertainty``, about how much of the topic's probability
             noise has moved to other words, from 0 to 1; ``coherence``, UMass by the released
             second moment, higher is better; ``below_noise``, whether noise hides what sets
-            the topic apart; and ``component``, its row in ``components_``.
+            the topic apart; and ``component``, its row in ``components_``. The number is the
+            index where there is one (pandas), or a column ``topic``.
 
         Raises
         ------
         ImportError
-            If pandas is not installed.
+            If the library is not installed.
         ValueError
             As :meth:`top_words`.
 
@@ -182,10 +186,6 @@ class ReadableTopics:
         """
         check_is_fitted(self)
         names = self._names(feature_names)
-        if importlib.util.find_spec("pandas") is None:
-            raise ImportError("topic_table needs pandas: pip install pandas")
-        import pandas as pd
-
         shares = self.topic_prior_ / self.topic_prior_.sum()
         order = np.argsort(-shares, kind="stable")
         low, high = self.shares_interval(level)
@@ -196,8 +196,9 @@ class ReadableTopics:
             "uncertainty": self._uncertainty(), "coherence": self._coherence(),
             "below_noise": self.below_noise(), "component": np.arange(len(shares)),
         }  # fmt: skip
-        index = pd.Index(np.arange(1, len(shares) + 1), name="topic")
-        return pd.DataFrame(table).iloc[order].set_index(index)
+        columns = {name: [values[row] for row in order] for name, values in table.items()}
+        frame = new_frame({"topic": range(1, len(shares) + 1), **columns}, backend)
+        return frame.set_index("topic") if backend == "pandas" else frame
 
     def suggest_n_components(self) -> int:
         """How many topics the released second moment shows above its noise.

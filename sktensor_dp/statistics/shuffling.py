@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.statistics.frames import as_numbers
 from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.statistics.regrouping import MIXED, stacked
 from sktensor_dp.statistics.units import EXPECTED, as_labels
@@ -50,13 +51,11 @@ def piece_of(pieces: list[Piece] | Exception, place: int) -> Piece | Exception:
 
 
 def _split(X: Any, groups: Any, n_parts: int) -> list[Piece]:
-    rows = X.to_numpy() if hasattr(X, "to_numpy") else X
+    rows = as_numbers(X, "a partition")
     if not hasattr(rows, "shape"):
         rows = np.fromiter(rows, object)  # of a bag
     if groups is None:
         raise ValueError(MIXED)
-    if hasattr(groups, "to_numpy"):
-        groups = groups.to_numpy()
     labels = as_labels(groups, rows.shape[0])
     parts = _digests(labels) % np.uint64(n_parts)
     if hasattr(rows, "tocsr"):

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from sktensor_dp.statistics.frames import as_numbers
 from sktensor_dp.statistics.observed_entries import (
     SliceChunks,
     as_entries,
@@ -43,7 +44,7 @@ class SliceReader:
             return error.with_traceback(None)
 
     def _split(self, X: Any, y: Any, n_parts: int) -> list[Piece] | Exception:
-        X, y = (part.to_numpy() if hasattr(part, "to_numpy") else part for part in (X, y))
+        X, y = (as_numbers(part, "a partition") for part in (X, y))
         coordinates, values, _ = as_entries(X, y, self.shape)
         # Coordinates are exact in double precision.
         table = np.column_stack([coordinates, values])

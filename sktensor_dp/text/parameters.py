@@ -32,6 +32,7 @@ from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.statistics.frames import as_documents
 from sktensor_dp.statistics.text import TextChunks, WordCounts
 from sktensor_dp.text.documents import decode_documents, list_documents, numbers_of_words
 from sktensor_dp.text.lazy_documents import LazyTexts, lazy_texts
@@ -172,6 +173,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         """Plan what is released, and split the documents into words; not those that are lazy."""
         self._check_parameters()
         np.dtype(self.dtype)
+        raw_documents = as_documents(raw_documents, "raw_documents")
         if hasattr(raw_documents, "to_delayed") or hasattr(raw_documents, "in_chunks"):
             choice = row_choice(self.max_rows_per_group)
             texts = lazy_texts(self, raw_documents, groups, n_samples, choice)

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.grouped_rows import check_arguments, with_number
 from sktensor_dp.estimator.parameters import check_sizes
+from sktensor_dp.statistics.frames import as_documents
 from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.text.documents import count_words
 from sktensor_dp.text.lazy_documents import lazy_counts
@@ -262,7 +263,8 @@ class PrivateCountVectorizer(VocabularyParameters):
         if hasattr(raw_documents, "to_delayed") or hasattr(raw_documents, "in_chunks"):
             check_is_fitted(self, "vocabulary_")
             return lazy_counts(self, raw_documents)
-        return call_foreign(partial(super().transform, raw_documents), "Counting words")
+        documents = as_documents(raw_documents, "raw_documents")
+        return call_foreign(partial(super().transform, documents), "Counting words")
 
     def inverse_transform(self, X: Any) -> Any:
         """Words that occur in each row of counts, as scikit-learn says them; as raw as these."""

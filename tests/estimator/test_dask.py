@@ -164,13 +164,17 @@ def test_groups_are_brought_together(labels, given, seed):
     numbers = np.minimum(rng.geometric(0.03, N), 80)
     groups: Any = numbers if labels == "integers" else np.array([f"p{n}" for n in numbers])
     n = None if "neighbours" in given else len(np.unique(groups))
-    one = fitted(PrivateSpectralLDA(2, epsilon=5.0, n_refinements=1, **given), X, groups=groups)
+    one = fitted(
+        PrivateSpectralLDA(2, epsilon=5.0, n_refinements=1, random_state=0, **given),
+        X,
+        groups=groups,
+    )
     if labels == "text of series":
         Z, told = frame(X), dd.from_pandas(pd.Series(groups), npartitions=3, sort=False)
         one.feature_names_in_ = None
     else:
         Z, told = lazy(X), da.from_array(groups, chunks=200)
-    model = PrivateSpectralLDA(2, epsilon=5.0, n_refinements=1, **given)
+    model = PrivateSpectralLDA(2, epsilon=5.0, n_refinements=1, random_state=0, **given)
     other = fitted(model, Z, groups=told, n_samples=n)
     alike(one, other)
     assert other.privacy_report_.unit == "group of documents"

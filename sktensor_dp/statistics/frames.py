@@ -1,0 +1,96 @@
+"""Tables and columns of pandas, polars, pyarrow and others, by way of narwhals.
+
+The one place where it matters of which library a table is: rows and columns come in here, and
+tables that are shown go out.
+"""
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any, cast
+
+import narwhals as nw
+import numpy as np
+import scipy.sparse as sp
+
+from sktensor_dp.statistics.reading import read
+
+__all__ = ["BACKENDS", "as_documents", "as_numbers", "kinds_of", "new_frame", "taken"]
+
+BACKENDS = ("pandas", "polars", "pyarrow")
+
+
+def _known(data: Any, name: str) -> Any:
+    """A table or column as narwhals sees it; None of what is neither."""
+    # What frames are not is not worth a look; Dask computes later.
+    if isinstance(data, np.ndarray | np.generic | list | tuple | str | bytes) or sp.issparse(data):
+        return None
+    if hasattr(data, "__dask_graph__"):
+        return None
+    found = read(
+        lambda: nw.from_native(data, eager_only=True, allow_series=True, pass_through=True), name
+    )
+    return found if isinstance(found, nw.DataFrame | nw.Series) else None
+
+
+def kinds_of(data: Any, name: str) -> list[tuple[str, str]]:
+    """Kind of each column, ``"text"``, ``"time"`` or ``"other"``, and what its type is called."""
+    types: Any = getattr(data, "dtypes", None)  # of a table
+    if types is None and hasattr(data, "dtype"):
+        types = [data.dtype]
+    elif types is not None and np.ndim(types) == 0:  # of a column
+        types = [types]
+    # Those of numpy and pandas say what they are, and no object is looked at to know.
+    if types is not None and all(isinstance(getattr(kind, "kind", None), str) for kind in types):
+        return [(_kind_of(one), str(one)) for one in types]
+    known = _known(data, name)
+    if known is None:
+        return []
+    found = [known.dtype] if isinstance(known, nw.Series) else list(known.schema.values())
+    # The values of a category would tell what is in the data.
+    return [(_kind_of_column(one), type(one).__name__) for one in found]
+
+
+def _kind_of(dtype: Any) -> str:
+    if dtype.kind in "US" or getattr(dtype, "type", None) is str:
+        return "text"
+    return "time" if dtype.kind in "mM" else "other"
+
+
+def _kind_of_column(dtype: Any) -> str:
+    if isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Binary):
+        return "text"
+    return "time" if dtype.is_temporal() else "other"
+
+
+def as_numbers(data: Any, name: str) -> Any:
+    """A table or column as an array; anything else as it is."""
+    known = _known(data, name)
+    return data if known is None else read(known.to_numpy, name)
+
+
+def as_documents(data: Any, name: str) -> Any:
+    """A column as a list of texts; anything else as it is."""
+    known = _known(data, name)
+    return read(known.to_list, name) if isinstance(known, nw.Series) else data
+
+
+def taken(data: Any, rows: Any) -> Any:
+    """Rows of an array, a sparse matrix, a table, a column or a list, by numbers or a slice."""
+    if hasattr(data, "iloc"):
+        return data.iloc[rows]
+    known = _known(data, "X")
+    if known is not None:
+        places = rows if isinstance(rows, slice) else np.asarray(rows, dtype=np.intp).tolist()
+        return known[places].to_native()
+    if hasattr(data, "shape") or isinstance(rows, slice):
+        return data[rows]
+    return [data[row] for row in rows]
+
+
+def new_frame(columns: Mapping[str, Sequence[Any]], backend: str = "pandas") -> Any:
+    """A table of a library, from lists; ImportError where it is not installed."""
+    if backend not in BACKENDS:
+        raise ValueError(f"backend must be one of {list(BACKENDS)}, got {backend!r}.")
+    if find_spec(backend) is None:
+        raise ImportError(f"a table of {backend} needs it; install it with: pip install {backend}")
+    return nw.from_dict(dict(columns), backend=cast(Any, backend)).to_native()

@@ -1,0 +1,174 @@
+"""Tables and columns of pandas, polars and pyarrow, in and out."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivacyLeakWarning,
+    PrivateCountVectorizer,
+    PrivateCPCompletion,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    make_private_scorer,
+    unsafe_seeded_noise,
+)
+
+pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+
+rng = np.random.default_rng(0)
+COUNTS = rng.poisson(1.0, (600, 6))
+NAMES = [f"w{column}" for column in range(6)]
+PEOPLE = np.array([f"p{row // 3}" for row in range(600)])
+TEXTS = [("sea ship sail", "tax law vote", "goal team cup")[row % 3] for row in range(600)]
+TABLES = {
+    "pandas": lambda values, names: pd.DataFrame(dict(zip(names, values.T, strict=True))),
+    "pandas by pyarrow": lambda values, names: pd.DataFrame(
+        dict(zip(names, values.T, strict=True))
+    ).convert_dtypes(dtype_backend="pyarrow"),
+    "polars": lambda values, names: pl.DataFrame(dict(zip(names, values.T, strict=True))),
+    "pyarrow": lambda values, names: pa.table(dict(zip(names, values.T, strict=True))),
+}
+COLUMNS = {
+    "pandas": pd.Series,
+    "pandas by pyarrow": lambda values: pd.Series(
+        values, dtype=pd.ArrowDtype(pa.array(values).type)
+    ),
+    "polars": pl.Series,
+    "pyarrow": lambda values: pa.chunked_array([values[:200], values[200:]]),
+}
+
+
+def seeded(fit):
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
+        return fit()
+
+
+@pytest.fixture(params=sorted(TABLES))
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def table(kind):
+    return TABLES[kind](COUNTS, NAMES)
+
+
+def test_fits_are_those_of_arrays(kind, table):
+    people = COLUMNS[kind](PEOPLE)
+
+    def fit(X, groups):
+        return seeded(lambda: PrivateSpectralLDA(2, random_state=0).fit(X, groups=groups))
+
+    found, plain = fit(table, people), fit(COUNTS, PEOPLE)
+    np.testing.assert_array_equal(found.components_, plain.components_)
+    assert found.privacy_report_.n_units == 200
+    assert found.feature_names_in_.tolist() == NAMES
+    np.testing.assert_array_equal(found.transform(table), plain.transform(COUNTS))
+
+
+def test_samples_in_tables(table):
+    def fit(X):
+        model = PrivateTensorPowerMethod(
+            2, moment="gaussian_mixture", data_norm=8.0, random_state=0
+        )
+        return seeded(lambda: model.fit(X))
+
+    found, plain = fit(table), fit(COUNTS)
+    np.testing.assert_array_equal(found.components_, plain.components_)
+    np.testing.assert_array_equal(found.predict(table), plain.predict(COUNTS))
+
+
+def test_chunks_that_are_tables(table):
+    def fit(X):
+        model = PrivateSpectralLDA(2, random_state=0)
+        return seeded(lambda: model.fit_chunks([X, X], n_samples=1200, n_features=6))
+
+    np.testing.assert_array_equal(fit(table).components_, fit(COUNTS).components_)
+
+
+def test_columns_of_texts(kind):
+    texts, people = COLUMNS[kind](TEXTS), COLUMNS[kind](PEOPLE)
+    words = PrivateCountVectorizer(epsilon=5.0)
+    counted = words.fit_transform(texts, groups=people)
+    assert words.privacy_report_.n_units == 200
+    assert counted.shape == (600, 9)
+    assert (words.transform(texts) != counted).nnz == 0
+
+
+def test_entries_in_tables(kind):
+    values = np.minimum(COUNTS[:, 2], 5) / 1.0
+    places = np.minimum(COUNTS[:, :2], 3)
+
+    def fit(X, y):
+        model = PrivateCPCompletion(1, bounds=(0, 5), shape=(4, 4), random_state=0)
+        return seeded(lambda: model.fit(X, y))
+
+    X = TABLES[kind](places, NAMES[:2])
+    found, plain = fit(X, COLUMNS[kind](values)), fit(places, values)
+    np.testing.assert_array_equal(found.predict(X), plain.predict(places))
+
+
+def test_searches_and_scores_of_tables(kind, table):
+    people = COLUMNS[kind](PEOPLE)
+    search = PrivateSearchCV(
+        PrivateSpectralLDA(2), {"n_components": [1, 2]}, n_trials=1, score_bounds=(-9, 0),
+        epsilon=50.0,
+    )  # fmt: skip
+    search.fit(table, groups=people)
+    # Its noise is below one in a million of the width of the bounds, over 200 people.
+    scorer = make_private_scorer("log_likelihood_per_token", epsilon=1e6)
+    shown = scorer(search.best_estimator_, table, groups=people)
+    again = scorer(search.best_estimator_, TABLES["pandas"](COUNTS, NAMES), groups=PEOPLE)
+    assert shown == pytest.approx(again, abs=1e-3)
+
+
+@pytest.mark.parametrize("transform", ["pandas", "polars"])
+def test_tables_come_out_as_set_output_says(table, transform):
+    model = PrivateSpectralLDA(2, epsilon=50.0).set_output(transform=transform)
+    shown = model.fit_transform(table)
+    assert type(shown).__module__.split(".")[0] == transform
+    assert list(shown.columns) == ["privatespectrallda0", "privatespectrallda1"]
+    assert shown.shape == (600, 2)
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_what_is_shown_comes_as_a_table_of_choice(backend):
+    budget = BudgetAccountant(9.0)
+    model = PrivateSpectralLDA(2, accountant=budget).fit(COUNTS)
+    for frame, columns in (
+        (model.privacy_report_.to_frame(backend), {"name", "sigma", "share"}),
+        (budget.to_frame(backend), {"when", "estimator", "mu", "share"}),
+        (budget.statement().to_frame(backend), {"when", "release"}),
+        (model.topic_table(NAMES, n_words=2, backend=backend), {"share", "words"}),
+    ):
+        names = frame.column_names if backend == "pyarrow" else list(frame.columns)
+        assert columns <= set(names)
+        assert type(frame).__module__.split(".")[0] == backend
+    assert BudgetAccountant(1.0).to_frame(backend).shape[0] == 0
+    shares = model.topic_table(NAMES, backend=backend)["share"]
+    assert np.asarray(shares).tolist() == sorted(np.asarray(shares).tolist(), reverse=True)
+    with pytest.raises(ValueError, match="backend must be one of"):
+        budget.to_frame("dask")
+
+
+def test_dates_and_texts_are_refused_by_their_type(kind):
+    day = COLUMNS[kind]([datetime.date(2020, 1, 1)] * 30)
+    if kind != "pandas":  # there they are objects, of which nothing is known
+        dates = {"pandas by pyarrow": lambda: day.to_frame(), "polars": lambda: day.to_frame()}
+        made = dates.get(kind, lambda: pa.table({"day": day}))()
+        with pytest.raises(ValueError, match="dates and times are none"):
+            PrivateSpectralLDA(2).fit(made)
+    with pytest.raises(ValueError, match="X must hold numbers, got text"):
+        PrivateSpectralLDA(2).fit(TABLES[kind](np.array(TEXTS).reshape(-1, 1), ["text"]))
+
+
+def test_missing_labels_are_refused(kind):
+    for labels in ([*PEOPLE[1:].tolist(), None], [*range(599), None]):
+        with pytest.raises(ValueError, match="groups must hold one label per row"):
+            PrivateSpectralLDA(2).fit(COUNTS, groups=COLUMNS[kind](labels))
