@@ -18,6 +18,8 @@ SMALL_VOCABULARY = 256
 MATCH_FROM = 4.0
 # Most words whose pairs are released: beyond, rare words add noise and no signal.
 MAX_WORDS = 1500
+# Matrices of pairs at a time: their sum, what rounding left of it, and what is added next.
+PAIR_MATRICES = 3
 # Noise edge against the largest eigenvalues of text: words = n mu / this.
 WORDS_DIVISOR = 12.0
 # The third moment resolves k topics from about n mu = this times k^2. Below it the
@@ -97,7 +99,7 @@ class TopicPlan:
 def check_topics_fit(plan: TopicPlan, n_features: int, epsilon: float) -> None:
     """Refuse features whose topics, and words whose pairs, memory cannot hold."""
     # Without noise, pairs are multiplied with and not formed.
-    pairs = 0.0 if math.isinf(epsilon) else float(plan.n_words) ** 2
+    pairs = 0.0 if math.isinf(epsilon) else PAIR_MATRICES * float(plan.n_words) ** 2
     check_memory(
         float(n_features) * (plan.n_components + 2) + pairs,
         f"A fit of {n_features} features by n_components={plan.n_components}",

@@ -130,7 +130,7 @@ class _SpectralFit:
         correction = PriorCorrection(USUAL if assumed is None else assumed, own, sigma)
         scale = correction.pair_scale / total
         if released.matrix is not None:
-            corrected: Any = correction.pair_matrix(released.matrix / total)
+            corrected: Any = correction.pair_matrix(released.matrix, total)
         else:
             corrected = correction.pairs(lambda V: released.product(V) / total)
         edge = _noise_edge(released.sigma * scale, correction)

@@ -42,6 +42,8 @@ Floats = NDArray[np.float64]
 LARGEST_TERMS = 16.0
 # Documents, and words, whose terms are added one after the other.
 TERMS_AT_ONCE = 2**12
+# Pairs of words that are formed at once (16 MB).
+PAIRS_AT_ONCE = 2**21
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +163,17 @@ class PairMoments(NonNegative):
     def total(self, chunk: CountChunk) -> Floats:
         """Dense symmetric matrix over the words."""
         X, weight = self._weighted(chunk)
-        return sum_over_rows(len(weight), lambda rows: _pairs(rows_of(X, rows), weight[rows]))
+        # Some words at a time, with all others: there is room for one matrix of many words. Each
+        # sum is formed of the same terms in the same order, however words are cut.
+        parts = [_PartOfPairs.of(rows_of(X, rows), weight[rows]) for rows in blocks(len(weight))]
+        n_words = X.shape[1]
+        found = np.empty((n_words, n_words))
+        for words in blocks(n_words, max(1, PAIRS_AT_ONCE // max(n_words, 1))):
+            total = AccurateSum()
+            for part in parts:
+                total.add(part.pairs(words))
+            found[words] = total.value()
+        return found
 
     def product(self, chunk: CountChunk, V: Floats) -> Floats:
         """``total(chunk) @ V`` without forming the matrix."""
@@ -170,15 +182,29 @@ class PairMoments(NonNegative):
         return np.asarray(X.T @ (weight[:, None] * (X @ V))) - (X.T @ weight)[:, None] * V
 
 
-def _pairs(X: sp.csr_matrix, weight: Floats) -> Floats:
-    """Weighted sum of ``c c' - diag(c)`` over documents."""
-    scaled, repeated = X.copy(), X.copy()
-    scaled.data *= np.repeat(weight, np.diff(X.indptr))
-    result = (X.T @ scaled).toarray()
-    # Not the square minus the count: sums of both would leave digits of each other.
-    repeated.data *= X.data - 1
-    result[np.diag_indices_from(result)] = repeated.T @ weight
-    return np.asarray(result)
+@dataclass(frozen=True, eq=False)
+class _PartOfPairs:
+    """Weighted sum of ``c c' - diag(c)`` over some documents."""
+
+    transposed: sp.csr_matrix
+    scaled: sp.csr_matrix
+    diagonal: Floats
+
+    @classmethod
+    def of(cls, X: sp.csr_matrix, weight: Floats) -> "_PartOfPairs":
+        """Of counts and the weights of their rows."""
+        scaled, repeated = X.copy(), X.copy()
+        scaled.data *= np.repeat(weight, np.diff(X.indptr))
+        # Not the square minus the count: sums of both would leave digits of each other.
+        repeated.data *= X.data - 1
+        return cls(X.T.tocsr(), scaled, repeated.T @ weight)
+
+    def pairs(self, words: slice) -> Floats:
+        """Rows of some words."""
+        result = (self.transposed[words] @ self.scaled).toarray()
+        size = len(result)
+        result[np.arange(size), words.start + np.arange(size)] = self.diagonal[words]
+        return np.asarray(result)
 
 
 @dataclass(frozen=True, eq=False)

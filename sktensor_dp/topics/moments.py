@@ -25,6 +25,9 @@ __all__ = ["PriorCorrection", "topics_from_components"]
 
 Floats = NDArray[np.float64]
 
+# Rows of a matrix of pairs that are corrected at once.
+_ROWS_AT_ONCE = 256
+
 
 class PriorCorrection:
     """Corrects released moments for the Dirichlet prior of topic proportions.
@@ -69,9 +72,13 @@ class PriorCorrection:
 
         return corrected
 
-    def pair_matrix(self, pairs: Floats) -> Floats:
-        """Corrected M2, given the released E2 as a matrix."""
-        corrected = pairs - self._a * np.outer(self.frequencies, self.frequencies)
+    def pair_matrix(self, pairs: Floats, total: float = 1.0) -> Floats:
+        """Corrected M2, given the released E2 as a matrix, times `total`."""
+        # Beside a matrix of many words there is room for one other.
+        corrected = pairs / total
+        for start in range(0, len(corrected), _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            corrected[rows] -= self._a * np.outer(self.frequencies[rows], self.frequencies)
         corrected[np.diag_indices_from(corrected)] += self._a * self.variance
         corrected *= self.pair_scale
         return corrected

@@ -90,6 +90,17 @@ def test_features_that_memory_cannot_hold_are_refused(model, parameters, n_featu
     assert not hasattr(estimator, "components_")
 
 
+def test_pairs_of_words_are_counted_as_often_as_they_are_held(monkeypatch):
+    """A sum, its rest and a part of it: 3 d^2 numbers, which the message says before a charge."""
+    monkeypatch.undo()
+    monkeypatch.setattr(parameters, "memory_size", lambda: 23e9)
+    accountant = BudgetAccountant(1e12, 1e-4)
+    model = PrivateSpectralLDA(2, epsilon=1e9, n_refinements=0, accountant=accountant)
+    with pytest.raises(ValueError, match=r"needs at least 60 GB of memory; there are 23\."):
+        model.fit(sp.csr_array((60, 50_000), dtype=np.int64))
+    assert accountant.entries == ()
+
+
 def test_what_fits_is_not_refused():
     """Rows without entries cost memory and nothing else."""
     X = np.column_stack([np.arange(50) % 5, 1000 * np.arange(50)])

@@ -18,6 +18,7 @@ from looped_documents import (
     whitened_moment,
 )
 
+from sktensor_dp.statistics import moments
 from sktensor_dp.statistics.counts import LARGEST_COUNT, CountChunk, CountChunks, as_counts
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.moments import (
@@ -162,6 +163,22 @@ def test_pairs_times_a_matrix(words, seed):
     total = query.total(chunk)
     V = rng.standard_normal((len(total), 3))
     np.testing.assert_allclose(query.product(chunk, V), total @ V, atol=1e-10)
+
+
+@pytest.mark.parametrize("words", [None, WORDS])
+def test_pairs_are_the_same_however_words_are_cut(words, seed, monkeypatch):
+    """To the last digit, and those of a product with the whole of the other factor."""
+    chunk = chunk_of(corpus(seed))
+    clip = Clip(PairNorm(1.0, words), 2.0)
+    query = PairMoments(clip, 1.0, (Clip(CountNorm(1), 9.0),), words)
+    whole = query.total(chunk)
+    for numbers in (1, 2 * D, 3 * D):
+        monkeypatch.setattr(moments, "PAIRS_AT_ONCE", numbers)
+        np.testing.assert_array_equal(query.total(chunk), whole)
+    X, weight = query._weighted(chunk)
+    scaled = X.multiply(weight[:, None]).tocsr()
+    off = ~np.eye(len(whole), dtype=bool)
+    np.testing.assert_array_equal((X.T @ scaled).toarray()[off], whole[off])
 
 
 @pytest.mark.parametrize("words", [None, WORDS])
