@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_regressor
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from sktensor_dp.estimator.base import (
@@ -23,7 +24,6 @@ from sktensor_dp.estimator.parameters import Constraint, Number, check_parameter
 from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_selection.candidates import BestModel, checked_distributions
 from sktensor_dp.model_selection.scorer import PrivateScorer, make_private_scorer
-from sktensor_dp.model_selection.splits import check_parts, public_splits, secret_splits
 from sktensor_dp.model_selection.stateless_steps import check_blank_rows
 from sktensor_dp.model_selection.steps import (
     check_alone,
@@ -32,9 +32,16 @@ from sktensor_dp.model_selection.steps import (
     check_relation,
     check_shares,
     check_values,
+    delta_in_use,
     private_steps,
 )
-from sktensor_dp.model_selection.trial_costs import TrialCosts, deltas, report_of_search
+from sktensor_dp.model_selection.trial_costs import (
+    TrialCosts,
+    check_parts,
+    public_splits,
+    report_of_search,
+    secret_splits,
+)
 from sktensor_dp.model_selection.trials import Trial, Trials
 from sktensor_dp.model_selection.unit_rows import checked_units, n_rows
 from sktensor_dp.model_selection.unit_scores import (
@@ -49,6 +56,7 @@ from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import (
     SecretTrials,
+    failure_of_trials,
     stop_probability,
     trial_cost,
 )
@@ -270,7 +278,7 @@ class PrivateSearchCV(BestModel):
             If the accountant has too little left; no budget is spent.
         """
         check_arguments(self, unsupported)
-        steps, distributions, scoring = self._checked()
+        steps, distributions, scoring, delta, aside = self._checked()
         for step in steps.values():
             check_groups_taken(step, groups)
         if y is None and get_tags(self.estimator).target_tags.required:
@@ -285,12 +293,13 @@ class PrivateSearchCV(BestModel):
             if counted
             else public_splits(self.cv, self.test_size, n_units, self.random_state)
         )
-        call_foreign(
-            partial(check_blank_rows, self.estimator, self.public_steps, X), "A blank row",
-            rows_private=grouped or counted,
-        )  # fmt: skip
+        if isinstance(self.estimator, Pipeline):
+            call_foreign(
+                partial(check_blank_rows, self.estimator, self.public_steps, X), "A blank row",
+                rows_private=grouped or counted,
+            )  # fmt: skip
         stop = stop_probability(self.n_trials)
-        delta, failure = deltas(self.epsilon, self.delta, steps, distributions, stop)
+        failure = failure_of_trials(delta, stop) if aside else 0.0
         costs = TrialCosts.shared(trial_cost(self.epsilon, delta, stop, failure), splits)
         trials = Trials(
             self.estimator, X, y, places, distributions, scoring, self.score_bounds,
@@ -325,10 +334,8 @@ class PrivateSearchCV(BestModel):
         self._publish(state)
         return self
 
-    def _checked(
-        self,
-    ) -> tuple[dict[str, Any], list[Mapping[str, Any]], str | Callable[..., Any]]:
-        """Refuse what is wrong by public numbers alone; say which steps are private."""
+    def _checked(self) -> tuple[dict[str, Any], list[Mapping[str, Any]], Any, float, bool]:
+        """Refuse what is wrong by public numbers alone; private steps, what is tried, delta."""
         constraints = {**PrivateEstimatorMixin._privacy_constraints, **self._own_constraints}
         check_parameters(self, constraints)
         steps = private_steps(self.estimator, self.public_steps)
@@ -341,7 +348,8 @@ class PrivateSearchCV(BestModel):
         distributions = checked_distributions(self.param_distributions)
         for one in distributions:
             check_names(one, self.estimator, steps)
-            check_values(one, steps, self.neighbours)
+        aside = check_values(distributions, steps, self.neighbours)
+        delta = delta_in_use(steps, self.epsilon, self.delta, sets_aside=aside)
         scoring = self.scoring
         if scoring is None:
             scoring = default_score(list(steps.values())[-1], is_regressor(self.estimator))
@@ -350,7 +358,7 @@ class PrivateSearchCV(BestModel):
         check_scoring(scoring, "scoring")
         if self.score_bounds is not None:
             checked_score_bounds(self.score_bounds, scoring, None, "score_bounds")
-        return steps, distributions, scoring
+        return steps, distributions, scoring, delta, aside
 
     def _charge(self, delta: float, unit: str) -> None:
         """Charge the whole search as one."""

@@ -1,7 +1,7 @@
 """Which steps of an estimator are private, and that no other one learns from data."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,8 @@ __all__ = [
     "check_shares",
     "check_values",
     "configured",
+    "delta_in_use",
     "private_steps",
-    "sets_aside",
 ]
 
 # Parameters of private steps that the search sets itself.
@@ -84,28 +84,44 @@ def check_names(candidates: Mapping[str, Any], estimator: Any, private: Mapping[
 
 
 def check_values(
-    candidates: Mapping[str, Any], private: Mapping[str, Any], neighbours: str
-) -> None:
+    distributions: Iterable[Mapping[str, Any]], private: Mapping[str, Any], neighbours: str
+) -> bool:
     """Refuse values of private steps that are outside the range of their parameter.
 
     Each is tried by itself. What a distribution draws, or is wrong only together with
     others or with the data, is known when it is drawn.
+
+    Returns
+    -------
+    bool
+        Whether a private step, or one with a listed value, sets a part of its delta aside.
 
     Raises
     ------
     ValueError
         Naming the parameter.
     """
-    for own, one in _listed(candidates, private):
+    tried = list(private.values())
+    for own, one in (pair for some in distributions for pair in _listed(some, private)):
         if own in one._own_constraints:
             check_parameters(one, {own: one._own_constraints[own]})
         check_relation(one, neighbours)
+        tried.append(one)
+    return max([step._delta_set_aside() for step in tried]) > 0
 
 
-def sets_aside(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> bool:
-    """Whether a private step, or one with a listed value, sets a part of its delta aside."""
-    listed = (one for _, one in _listed(candidates, private))
-    return any(step._delta_set_aside() > 0 for step in (*private.values(), *listed))
+def delta_in_use(
+    private: Mapping[str, Any], epsilon: float, delta: float, *, sets_aside: bool
+) -> float:
+    """Delta of a search over private steps: 0 where the noise of one is pure."""
+    if any(step._has_pure_noise() for step in private.values()):
+        delta = 0.0
+    if sets_aside and delta == 0 and math.isfinite(epsilon):
+        raise ValueError(
+            "delta must be > 0, and no step's noise pure: a step of the estimator, such as a "
+            "private vocabulary, sets a part of delta aside. Nothing was charged."
+        )
+    return float(delta)
 
 
 def _listed(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

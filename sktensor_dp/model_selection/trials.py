@@ -12,10 +12,11 @@ from sklearn.base import clone
 
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.model_selection.candidates import draw_candidate, secret_random_state
-from sktensor_dp.model_selection.splits import Integers, Splits
 from sktensor_dp.model_selection.stateless_steps import asked_row_by_row
 from sktensor_dp.model_selection.steps import check_relation, configured, private_steps
 from sktensor_dp.model_selection.trial_costs import (
+    Integers,
+    Splits,
     TrialAccountant,
     TrialCosts,
     as_parameters,

@@ -24,8 +24,7 @@ from sktensor_dp import (
     make_private_scorer,
     unsafe_seeded_noise,
 )
-from sktensor_dp.model_selection.splits import secret_splits
-from sktensor_dp.model_selection.trial_costs import TrialCosts
+from sktensor_dp.model_selection.trial_costs import TrialCosts, secret_splits
 from sktensor_dp.model_selection.trials import Trials
 from sktensor_dp.privacy.plan import COUNT_SHARE, PrivacyCost
 from sktensor_dp.report import load_statement

@@ -28,8 +28,7 @@ from sktensor_dp import (
     make_private_scorer,
     unsafe_seeded_noise,
 )
-from sktensor_dp.model_selection.splits import public_splits
-from sktensor_dp.model_selection.trial_costs import TrialCosts
+from sktensor_dp.model_selection.trial_costs import TrialCosts, public_splits
 from sktensor_dp.model_selection.trials import Trials
 from sktensor_dp.model_selection.unit_scores import UnitScores
 from sktensor_dp.privacy.plan import PrivacyCost
