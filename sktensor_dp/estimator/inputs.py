@@ -22,6 +22,8 @@ __all__ = [
 ]
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
+# Kinds of numpy that hold numbers.
+NUMBERS = frozenset("biufc")
 # How messages that quote entries begin, and what is said in their place.
 QUOTING = {
     "could not convert": (
@@ -49,6 +51,8 @@ def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
             f"{name}.compute(); where that does not fit into memory, fit_chunks takes a source "
             "of chunks."
         )
+    if isinstance(X, list) or getattr(getattr(X, "dtype", None), "kind", "") in NUMBERS:
+        return
     for kind, called in kinds_of(X, name):
         if kind == "time":
             raise ValueError(
@@ -140,7 +144,8 @@ class Numeric:
             X, groups = split_chunk(part)
             given = X if hasattr(X, "shape") else _array_of(X)
             refuse_other_kinds(given, "a chunk")
-            given = as_numbers(given, "a chunk")
+            if not isinstance(given, np.ndarray):
+                given = as_numbers(given, "a chunk")
             if len(given.shape) != 2:
                 # Its shape would tell how many rows it has, which may be private.
                 raise ValueError(f"a chunk must be two-dimensional, got {len(given.shape)} axes.")

@@ -57,9 +57,11 @@ def checked_units(
     return X, y, None if labels is None else np.unique(labels, return_inverse=True)[1]
 
 
-def take(data: Any, rows: Sequence[int] | NDArray[np.intp]) -> Any:
+def take(data: Any, rows: Sequence[int] | NDArray[np.intp] | slice) -> Any:
     """Rows of an array, a sparse matrix, a data frame or a list; None of None."""
-    return None if data is None else taken(data, rows)
+    if data is None or isinstance(data, np.ndarray) or sp.issparse(data):
+        return None if data is None else data[rows]
+    return taken(data, rows)
 
 
 def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunks:
@@ -74,7 +76,7 @@ def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunks:
 
 def one_row(data: Any, row: int) -> Any:
     """One row, in a container of the same kind; None of None."""
-    return None if data is None else taken(data, slice(row, row + 1))
+    return take(data, slice(row, row + 1))
 
 
 def n_rows(data: Any) -> int:

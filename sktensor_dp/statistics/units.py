@@ -106,7 +106,8 @@ def as_labels(groups: Any, n_rows: int) -> NDArray[Any]:
     """Validated labels of rows; messages show none, nor how many rows there are."""
     # The number of rows of a unit is private.
     # Of a list numpy would make text, and 'nan' of a label that is missing.
-    groups = as_numbers(groups, "groups")
+    if not isinstance(groups, np.ndarray):
+        groups = as_numbers(groups, "groups")
     known: Any = None if hasattr(groups, "dtype") else object
     if np.ma.is_masked(groups):
         raise ValueError(f"{EXPECTED}.")  # an array would hold what lies behind the mask

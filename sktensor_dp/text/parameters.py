@@ -173,7 +173,8 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         """Plan what is released, and split the documents into words; not those that are lazy."""
         self._check_parameters()
         np.dtype(self.dtype)
-        raw_documents = as_documents(raw_documents, "raw_documents")
+        if not isinstance(raw_documents, list):
+            raw_documents = as_documents(raw_documents, "raw_documents")
         if hasattr(raw_documents, "to_delayed") or hasattr(raw_documents, "in_chunks"):
             choice = row_choice(self.max_rows_per_group)
             texts = lazy_texts(self, raw_documents, groups, n_samples, choice)
