@@ -138,7 +138,8 @@ def expected_counts(
     curator: DocumentCurator, topics: Floats, weights: Floats, concentration: float, clip: Any
 ) -> Noisy:
     """Ask for the expected counts of an EM step, under an even Dirichlet prior or one topic."""
-    if concentration == 0:
+    # All of a document is of the one topic there is: nothing has to be iterated.
+    if concentration == 0 or len(topics) == 1:
         return curator.expected_counts(topics, weights, True, clip)
     prior = np.full(len(topics), concentration / len(topics))
     return curator.expected_counts(topics, prior, False, clip)
