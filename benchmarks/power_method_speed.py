@@ -3,8 +3,8 @@
 T = sum_j w_j v_j (x) v_j (x) v_j with random orthonormal v_j and weights evenly spaced
 from 1 to 2, plus 0.1 / sqrt(d) times a symmetrised standard normal tensor. Both take 10
 restarts and at most 10 iterations, TensorLy three updates in each. Ours stops sooner once
-no vector moves by more than 1e-4, restarts by 0.1. Runs take turns; ratios are those of
-minimal times, which other work on the machine disturbs least.
+no vector moves by more than 1e-4, restarts by 0.1. Runs take turns; times are CPU seconds, and
+ratios those of minimal ones, which other work on the machine disturbs least.
 """
 
 import time
@@ -28,7 +28,7 @@ COUNTS = {"n_restarts": 10, "max_iter": 10, "tol": 1e-4}
 N_COMPONENTS, NOISE = 10, 0.1
 # Length of a mode: runs of TensorLy, and of ours after each of them.
 REPEATS = {100: (4, 4), 200: (1, 5)}
-RATIO_BAR, COSINE_BAR = 45.0, 0.998
+RATIO_BARS, COSINE_BAR = {40: 1.0, 100: 45.0, 200: 150.0}, 0.998
 
 
 def run(report: Report) -> None:
@@ -64,7 +64,7 @@ def run(report: Report) -> None:
             ],
         )
         ratio = min(seconds["TensorLy"]) / min(seconds["ours"])
-        report.bar(f"d = {dim}: times faster", ratio, RATIO_BAR, at_least=True)
+        report.bar(f"d = {dim}: times faster", ratio, RATIO_BARS[dim], at_least=True)
         report.bar(f"d = {dim}: least |cosine|", cosines["ours"], COSINE_BAR, at_least=True)
         report_bandwidth(report, T, min(seconds["ours"]))
 
@@ -91,9 +91,9 @@ def noisy_tensor(dim: int) -> tuple[Any, Any]:
 
 
 def timed(action: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
+    start = time.process_time()
     result = action()
-    return time.perf_counter() - start, result
+    return time.process_time() - start, result
 
 
 def least_cosine(V: Any, vectors: Any) -> float:

@@ -42,11 +42,14 @@ SIZES, KILLED_AT = (100_000, 400_000, 2_000_000), 400_000
 QUICK = (100_000, 200_000)
 MEMORY = 2**31
 # Idle processes of a cluster take 4 % of a core each, most of it to watch themselves; with
-# this 1 %.
+# the first three 1 %.
 QUIET = {
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "500ms",
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
+    # What nannies tell the C library by themselves makes workers ask for pages at every array.
+    "DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON__MALLOC_TRIM_THRESHOLD_": "268435456",
+    "DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON__MALLOC_MMAP_THRESHOLD_": "33554432",
 }
 
 
