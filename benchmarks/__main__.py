@@ -15,6 +15,7 @@ from benchmarks import (
     completion,
     completion_kernels,
     decomposition_accuracy,
+    implicit_feedback,
     long_documents,
     noise,
     people,
@@ -39,6 +40,7 @@ BENCHES = (
     "power_method",
     "completion",
     "ratings",
+    "implicit",
     "completion_kernels",
     "small_counts",
     "long_documents",
@@ -94,6 +96,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         completion.run(report, options.data)
     elif name == "ratings":
         ratings.run(report, options.data)
+    elif name == "implicit":
+        implicit_feedback.run(report, options.data)
     elif name == "completion_kernels":
         completion_kernels.run(report)
     elif name == "scale":

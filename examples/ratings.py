@@ -1,9 +1,10 @@
 """Ratings by people of things, learnt with each person protected, and a new person folded in.
 
 Synthetic ratings of 1 to 5 stars: taste has two dimensions, and some things are better than
-others. All ratings of one person are the unit of privacy. Names are strings; scikit-learn's
-encoder numbers the things, whose list is public. A person who was not in the data gets
-predictions from own ratings, which never leave their place::
+others. All ratings of one person are the unit of privacy. Things have names, whose list is
+public; people have ids, which are not kept. A table says what privacy costs: errors and ranks of
+ratings held back, epsilon by epsilon. Then a person who was not in the data gets
+recommendations from own ratings, which never leave their place::
 
     python examples/ratings.py
     python examples/ratings.py --people 5000 --epsilon 2 --output ratings.svg
@@ -20,15 +21,17 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from sklearn.preprocessing import OrdinalEncoder
+from sklearn.metrics import ndcg_score
 
-from sktensor_dp import NotEnoughDataWarning, PrivateCPCompletion
+from sktensor_dp import NotEnoughDataWarning, PrivateCPCompletion, RowIndex
 
 Floats = NDArray[np.float64]
 
-STARS, EACH = (1.0, 5.0), 25
+STARS, EACH, HELD_OUT = (1.0, 5.0), 25, 10
+EPSILONS = (math.inf, 8.0, 4.0, 2.0, 1.0)
 KINDS = ("crime", "comedy", "war", "romance")
 THINGS = [f"{kind} {number:02d}" for kind in KINDS for number in range(1, 16)]
+NAMES = RowIndex.from_public(THINGS)
 BLUE, ORANGE, INK, MUTED = "#0072B2", "#E69F00", "#1f2933", "#52606d"
 
 
@@ -65,14 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.people < 1:
             raise ValueError(f"--people must be at least 1, got {options.people}.")
         who, what, stars = world.ratings(rng.standard_normal((options.people, 2)), rng)
-        encoder = OrdinalEncoder(categories=[THINGS], dtype=np.intp)
-        X = np.column_stack([who, encoder.fit_transform(what[:, None])[:, 0]])
-        model = PrivateCPCompletion(
-            2, bounds=STARS, shape=(options.people, len(THINGS)), privacy_unit="slice",
-            unit_mode=0, epsilon=options.epsilon,
-        ).fit(X, stars)  # fmt: skip
+        print(accuracy(who, what, stars, options.people), end="\n\n")
+        model = completion(options.people, options.epsilon).fit(table(who, what), stars)
         print(model.privacy_report_, end="\n\n")
-        person = newcomer(model, encoder, world, rng)
+        person = newcomer(model, world, rng)
         options.output.parent.mkdir(parents=True, exist_ok=True)
         picture(*person, title(options.epsilon)).savefig(options.output, dpi=150)
     except (OSError, ValueError) as error:
@@ -90,25 +89,59 @@ def invented(rng: np.random.Generator) -> World:
     return World(0.4 * rng.standard_normal(len(THINGS)), taste)
 
 
+def completion(n_people: int, epsilon: float) -> PrivateCPCompletion:
+    """People are the units, and their number is public."""
+    return PrivateCPCompletion(
+        2, bounds=STARS, shape=(n_people, len(THINGS)), row_names=(None, NAMES),
+        privacy_unit="slice", epsilon=epsilon, random_state=0,
+    )  # fmt: skip
+
+
+def table(who: NDArray[np.intp], what: NDArray[np.str_]) -> NDArray[np.object_]:
+    """Ids of people and names of things, side by side."""
+    return np.column_stack([[f"p{number:06d}" for number in who], what]).astype(object)
+
+
+def accuracy(who: NDArray[np.intp], what: NDArray[np.str_], stars: Floats, n_people: int) -> str:
+    """Of ten ratings of each person held back: their errors, and how these things are ranked."""
+    X, given = table(who, what), np.arange(len(who)) % EACH >= HELD_OUT
+    truth = np.zeros((n_people, len(THINGS)))
+    truth[who[~given], NAMES.encode(what[~given])] = stars[~given]
+    lines = ["people as units   RMSE   drop   NDCG@10   drop"]
+    exact: tuple[float, float] | None = None
+    for epsilon in EPSILONS:
+        own = (
+            completion(n_people, epsilon)
+            .fit(X[given], stars[given])
+            .fold_in(X[given], stars[given])
+        )
+        error = float(np.sqrt(np.mean((own.predict(X[~given]) - stars[~given]) ** 2)))
+        gain = float(ndcg_score(truth, np.where(truth > 0, own.predict_rows(), 0.0), k=10))
+        exact = exact or (error, gain)
+        lines.append(
+            f"epsilon = {epsilon:<6g}  {error:.3f}  {error / exact[0] - 1:+5.1%}  {gain:.3f}   "
+            f"{gain / exact[1] - 1:+5.1%}"
+        )
+    return "\n".join(lines)
+
+
 def newcomer(
-    model: PrivateCPCompletion, encoder: OrdinalEncoder, world: World, rng: np.random.Generator
+    model: PrivateCPCompletion, world: World, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
     """Someone who likes crime and dislikes war: truth and predictions, without and with fold-in."""
     taste = np.array([[1.3, 0.0]])
     _, what, stars = world.ratings(taste, rng)
-    rated = encoder.transform(what[:, None])[:, 0]
-    # A number of their own: the model knows nobody of it, and needs not.
-    own = model.fold_in(np.column_stack([np.zeros(EACH, np.intp), rated]), stars)
-    all_of_them = np.column_stack([np.zeros(len(THINGS), np.intp), np.arange(len(THINGS))])
+    # An id of their own: the model knows nobody of it, and needs not.
+    rated = np.column_stack([np.full(EACH, "me", dtype=object), what])
+    own = model.fold_in(rated, stars)
     truth = np.clip(3.2 + world.quality + taste[0] @ world.taste.T, *STARS)
-    plain, folded = model.predict(all_of_them), own.predict(all_of_them)
+    plain, folded = model.predict_rows("me"), own.predict_rows()[0]
     for name, found in (("what all share", plain), ("with 25 own ratings", folded)):
         print(
             f"RMSE of a new person, {name:20}: {np.sqrt(np.mean((found - truth) ** 2)):.2f} stars"
         )
-    best = np.argsort(folded)[::-1]
-    unseen = [THINGS[i] for i in best if i not in set(rated)][:5]
-    print("to suggest: " + ", ".join(unseen))
+    best = model.recommend(own, 5, exclude=rated).rows[0]
+    print("to suggest: " + ", ".join(best))
     return truth, plain, folded
 
 

@@ -1,6 +1,6 @@
-"""How coherent topics are on documents at hand.
+"""How coherent topics are on documents at hand, and how good recommendations are.
 
-Nothing here is private: what it says, it says of the documents that it is given.
+Nothing here is private: what it says, it says of the data that it is given.
 """
 
 import numpy as np
@@ -10,9 +10,17 @@ from scipy.cluster.hierarchy import linkage
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import squareform
 
+from sktensor_dp.tensor.top_rows import top_rows
 from sktensor_dp.topics.similarity import divergences
 
-__all__ = ["coherence", "match_topics", "topic_hierarchy", "topic_similarity"]
+__all__ = [
+    "coherence",
+    "match_topics",
+    "precision_at_k",
+    "recall_at_k",
+    "topic_hierarchy",
+    "topic_similarity",
+]
 
 Floats = NDArray[np.float64]
 
@@ -227,3 +235,97 @@ def _distributions(name: str, topics: ArrayLike) -> Floats:
     if (sums <= 0).any():
         raise ValueError(f"{name} must have rows with a positive sum.")
     return found / sums
+
+
+def precision_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: int = 10) -> float:
+    """Share of the k best scored items that are relevant, averaged over people.
+
+    Its arguments are those of ``sklearn.metrics.ndcg_score``, which is there for the
+    discounted gain.
+
+    Parameters
+    ----------
+    y_true : array-like or sparse matrix of shape (n_people, n_items)
+        Above 0 where an item is relevant to a person. People without any are left out.
+    y_score : array-like of shape (n_people, n_items)
+        Scores, as of ``predict_rows``; NaN or -inf for items that may not be recommended,
+        as those of the fit. Of equal ones the first counts.
+    k : int, default=10
+        How many are recommended.
+
+    Returns
+    -------
+    float
+        From 0 to 1; NaN where nothing is relevant to anyone.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or `k` is below 1.
+
+    Notes
+    -----
+    **Privacy.** It costs nothing and protects nothing: of the people of a fit, its answer is
+    not covered by the guarantee.
+
+    Examples
+    --------
+    >>> from sktensor_dp.metrics import precision_at_k
+    >>> precision_at_k([[1, 0, 1, 0]], [[0.9, 0.8, 0.1, 0.2]], k=2)
+    0.5
+    """
+    hits, _ = _hits(y_true, y_score, k)
+    return float(np.mean(hits / k)) if len(hits) else float("nan")
+
+
+def recall_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: int = 10) -> float:
+    """Share of the relevant items that are among the k best scored, averaged over people.
+
+    Parameters
+    ----------
+    y_true, y_score, k
+        As of :func:`precision_at_k`.
+
+    Returns
+    -------
+    float
+        From 0 to 1; NaN where nothing is relevant to anyone.
+
+    Raises
+    ------
+    ValueError
+        As of :func:`precision_at_k`.
+
+    Notes
+    -----
+    **Privacy.** As for :func:`precision_at_k`.
+
+    Examples
+    --------
+    >>> from sktensor_dp.metrics import recall_at_k
+    >>> recall_at_k([[1, 0, 1, 0], [0, 0, 0, 1]], [[0.9, 0.8, 0.1, 0.2], [0, 0, 0, 1]], k=2)
+    0.75
+    """
+    hits, relevant = _hits(y_true, y_score, k)
+    return float(np.mean(hits / relevant)) if len(hits) else float("nan")
+
+
+def _hits(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, k: int) -> tuple[Floats, Floats]:
+    """Relevant items among the k best, and in all, of people to whom any is relevant."""
+    truth = sp.csr_matrix(y_true) > 0
+    scores = np.asarray(y_score, dtype=np.float64)
+    if truth.shape != scores.shape:
+        raise ValueError(
+            f"y_true and y_score must have one shape, (n_people, n_items); got {truth.shape} and "
+            f"{scores.shape}."
+        )
+    if not isinstance(k, int | np.integer) or k < 1:
+        raise ValueError(f"k must be an int >= 1, got {k!r}.")
+    best = np.asarray(top_rows(np.where(scores == -np.inf, np.nan, scores), int(k)).rows, np.intp)
+    people = np.repeat(np.arange(len(best)), best.shape[1])
+    places = best.ravel()
+    # What may not be recommended is no hit.
+    found = np.asarray(truth[people, np.maximum(places, 0)]).ravel() & (places >= 0)
+    hits = np.bincount(people, found, minlength=len(best))
+    relevant = np.diff(truth.indptr).astype(np.float64)
+    return hits[relevant > 0], relevant[relevant > 0]

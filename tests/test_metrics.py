@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sktensor_dp.metrics import coherence
+from sktensor_dp.metrics import coherence, precision_at_k, recall_at_k
 
 
 def test_coherence_is_the_mean_of_npmi_over_pairs(seed):
@@ -43,3 +43,31 @@ def test_limits_of_coherence():
 def test_coherence_says_what_does_not_fit(topics, X, words, says):
     with pytest.raises(ValueError, match=says):
         coherence(topics, X, n_top_words=words)
+
+
+def test_precision_and_recall_by_their_definitions(seed):
+    rng = np.random.default_rng(seed)
+    # Equal scores, and items that may not be recommended.
+    truth, scores = rng.random((30, 8)) < 0.3, rng.integers(0, 4, (30, 8)).astype(float)
+    scores[rng.random((30, 8)) < 0.2] = rng.choice([-np.inf, np.nan])
+    truth[3] = False
+    precisions, recalls = [], []
+    for person in np.flatnonzero(truth.any(axis=1)):
+        order = sorted(range(8), key=lambda i: (-np.nan_to_num(scores[person, i], nan=-np.inf), i))
+        best = [i for i in order if scores[person, i] >= 0][:4]
+        hits = truth[person, best].sum()
+        precisions.append(hits / 4)
+        recalls.append(hits / truth[person].sum())
+    for relevant in (truth, sp.csr_matrix(truth), truth * 2.5):
+        assert precision_at_k(relevant, scores, k=4) == pytest.approx(np.mean(precisions))
+        assert recall_at_k(relevant, scores, k=4) == pytest.approx(np.mean(recalls))
+
+
+def test_limits_of_precision_and_recall():
+    assert np.isnan(recall_at_k(np.zeros((3, 4)), np.zeros((3, 4))))
+    assert recall_at_k(np.eye(3), np.eye(3), k=1) == precision_at_k(np.eye(3), np.eye(3), k=1) == 1
+    assert precision_at_k(np.eye(3), np.eye(3), k=10) == pytest.approx(0.1)
+    with pytest.raises(ValueError, match="one shape"):
+        recall_at_k(np.eye(3), np.eye(4))
+    with pytest.raises(ValueError, match="k must"):
+        recall_at_k(np.eye(3), np.eye(3), k=0)

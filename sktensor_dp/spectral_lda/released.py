@@ -19,6 +19,7 @@ from sktensor_dp.spectral_lda.inference import (
 )
 from sktensor_dp.spectral_lda.parameters import TopicParameters
 from sktensor_dp.spectral_lda.readable import ReadableTopics
+from sktensor_dp.spectral_lda.recommending import RecommendingTopics
 
 __all__ = ["ReleasedTopics"]
 
@@ -28,6 +29,7 @@ Floats = NDArray[np.float64]
 class ReleasedTopics(
     TopicParameters,
     ReadableTopics,
+    RecommendingTopics,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     BaseEstimator,

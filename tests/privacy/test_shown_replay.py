@@ -17,6 +17,8 @@ def shown(model, folder):
     page = write_topic_page(folder / "page.html", model=model, feature_names=NAMES)
     table = model.topic_table(NAMES)
     values = [model.components_interval(), model.shares_interval(0.5), model.below_noise()]
+    # To people of the caller's, who need not be of the fit.
+    values += model.recommend(counts(5, 20, seed=3), 4)
     return (
         page.read_text(encoding="utf-8"), table.to_csv(), model.top_words(5, NAMES, relevance=0.3),
         model.suggest_n_components(), repr(model.to_pyldavis(NAMES)),
