@@ -46,7 +46,7 @@ CORE: dict[str, tuple[str, ...]] = {
     "calibration": (),
     "plan": ("privacy.calibration",),
     "shares": ("privacy.calibration", "privacy.plan"),
-    "documentation": (),
+    **{"documentation": (), "progress": ()},
     "tables": ("privacy.documentation", "statistics.frames"),
     "composition": ("privacy.plan",),
     "written_statement": ("privacy.composition", "privacy.plan", "privacy.selection"),
@@ -97,7 +97,7 @@ CORE: dict[str, tuple[str, ...]] = {
 COUNTER = (
     *("privacy.accountant", "privacy.calibration", "privacy.composition", "privacy.curator"),
     *("privacy.curators", "privacy.documentation", "privacy.piecewise", "privacy.plan"),
-    "privacy.report",
+    *("privacy.progress", "privacy.report"),
     *("privacy.secret_parts", "privacy.selection", "privacy.sources", "privacy.tables"),
 )
 # Outside the boundary: what papers print, and the commands that show ledgers and statements.

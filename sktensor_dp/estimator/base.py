@@ -12,12 +12,13 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from sktensor_dp.estimator.callbacks import CALLBACKS, Callbacks
 from sktensor_dp.estimator.documented import Documented
 from sktensor_dp.estimator.grouped_rows import unit_of
 from sktensor_dp.estimator.hooks import Hooks
@@ -26,6 +27,7 @@ from sktensor_dp.model_files.saving import ModelFileMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant, charges_of
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.progress import Progress
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.query import Chunks, Source
 
@@ -150,7 +152,7 @@ def columns_of(witness: Any) -> dict[str, Any]:
     return {name: vars(witness)[name] for name in COLUMNS if name in vars(witness)}
 
 
-class PrivateEstimatorMixin(Documented, Hooks, ModelFileMixin):
+class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
     """Parameters ``epsilon, delta, accountant, random_state, verbose`` and the report.
 
     A subclass lists its other parameters in ``_own_constraints``, names its unit of
@@ -239,12 +241,23 @@ class PrivateEstimatorMixin(Documented, Hooks, ModelFileMixin):
         """Charge a plan and run its recipe; nothing is published yet."""
         for caution in planned.cautions:
             warnings.warn(caution, stacklevel=4)
+        if not getattr(self, CALLBACKS, None):
+            return self._made(planned, None)
+        number = None if planned.by_count else sum(one.uses for one in planned.releases.releases)
+        return self._followed(partial(self._made, planned), number)
+
+    def _made(self, planned: PlannedFit[Curator], progress: Progress | None) -> Fitted:
+        """What the recipe makes of a plan that is charged now, and the report."""
         with (
             # Products are small or bound by memory: threads that wait for each other
             # made fits ten times slower on a busy machine, and none faster on an idle one.
             _libraries().limit(limits=1, user_api="blas"),
             self._open_curator(
-                planned.kind, planned.chunks, planned.releases, **planned.options
+                planned.kind,
+                planned.chunks,
+                planned.releases,
+                progress=progress,
+                **planned.options,
             ) as curator,
         ):
             fitted, notes = planned.made(curator)

@@ -1,7 +1,6 @@
 """The custodian of raw data."""
 
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
@@ -15,6 +14,7 @@ from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.partition_selection import PartitionQuery, PartitionSelection
 from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.progress import Progress, progress_on
 from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord, several_batches
 from sktensor_dp.statistics.query import Chunks, Product, Query, Source, Summand, sensitivity
@@ -65,6 +65,7 @@ class DataCurator:
         neighbours: str = "replace_one",
         charge: bool = True,
         verbose: int = 0,
+        progress: Progress | None = None,
     ) -> None:
         self._receipt: Receipt | None = None
         if accountant is not None and charge:
@@ -80,13 +81,17 @@ class DataCurator:
         self._spender = spender
         self._unit = unit
         self._neighbours = neighbours
-        self._verbose = verbose
+        self._told = [] if progress is None else [progress]
+        if verbose:
+            self._told.append(progress_on(spender))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
         self._chunks = None
+        for progress in self._told:
+            progress.ends()
 
     def _take(self, plan: ReleasePlan, made: tuple[PlannedRelease, ...] = ()) -> None:
         self._plan = plan
@@ -257,15 +262,9 @@ class DataCurator:
             uses=1,
             mechanism=mechanism.name,
         )
-        if self._verbose:
-            # No times: how long a release took depends on the data.
-            count = sum(planned.uses for planned in self._plan.releases)
-            done = count - sum(self._left.values())
-            print(
-                f"[{self._spender}] release {done} of {count}: {entry.name}",
-                file=sys.stderr,
-                flush=True,
-            )
+        count = sum(planned.uses for planned in self._plan.releases)
+        for progress in self._told:
+            progress.begins(entry.name, count - sum(self._left.values()), count)
         if self._receipt is not None:
             self._receipt.released(row.name, row.sensitivity, row.sigma)
         if self._records and replace(self._records[-1], uses=1) == row:

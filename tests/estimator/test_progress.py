@@ -1,0 +1,185 @@
+"""Progress of fits: lines in a log, a bar on a terminal, scikit-learn's callbacks; no data."""
+
+import io
+import re
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from sktensor_dp import PrivateSearchCV, PrivateSpectralLDA, PrivateTensorPowerMethod
+from sktensor_dp.privacy.progress import Bar, progress_on
+
+COUNTS = np.random.default_rng(0).poisson(1.0, (500, 6))
+RELEASES = ["count_norms", "word_frequencies", "pair_moments"]
+pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_log_gets_lines_without_times(capsys):
+    PrivateSpectralLDA(2, verbose=1).fit(COUNTS)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) >= 3
+    pattern = r"\[PrivateSpectralLDA\] release \d+ of \d+: [a-z_]+"
+    assert all(re.fullmatch(pattern, line) for line in lines)
+
+
+def test_a_terminal_shows_a_bar_only_of_what_takes_long():
+    short, long = Terminal(), Terminal()
+    for stream, patience in ((short, 60.0), (long, 0.0)):
+        bar = Bar("Model", stream, patience)
+        bar.begins("pairs", 2, 2)
+        while patience == 0 and not stream.getvalue():
+            time.sleep(0.01)
+        bar.ends()
+    assert short.getvalue() == ""
+    assert "[Model] ##########.......... 2/2 pairs, 0 s, about 0 s left" in long.getvalue()
+    # What was drawn is taken away.
+    assert long.getvalue().endswith("\r\x1b[K")
+
+
+def test_the_time_left_is_that_of_releases_to_come():
+    bar = Bar("Model", Terminal())
+    bar._now = ("pairs", 1, 4)
+    assert bar.line(3.0) == "[Model] .................... 1/4 pairs, 3 s"
+    bar._now = ("pairs", 2, 4)
+    # One of four took 3 s: three are to come.
+    assert bar.line(3.0).endswith("2/4 pairs, 3 s, about 9 s left")
+
+
+def test_a_bar_is_for_terminals():
+    assert isinstance(progress_on("Model", Terminal()), Bar)
+    assert not isinstance(progress_on("Model", io.StringIO()), Bar)
+
+
+def test_a_fit_on_a_terminal_leaves_nothing_behind(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    PrivateSpectralLDA(2, verbose=1).fit(COUNTS)
+    assert stream.getvalue() == ""
+
+
+# --------------------------------------------------------------- callbacks
+
+
+class Follower:
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.told, self.estimators = [], []
+
+    def setup(self, estimator, context):
+        self.told.append(("setup", context.task_name))
+
+    def teardown(self, estimator, context):
+        self.told.append(("teardown", context.task_name))
+
+    def on_fit_task_begin(self, estimator, context):
+        self.told.append(("begin", context.task_name))
+        self.estimators.append(estimator)
+
+    def on_fit_task_end(self, estimator, context):
+        self.told.append(("end", context.task_name))
+        return True  # asks to stop
+
+
+class Curious(Follower):
+    def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
+        raise AssertionError("it must not be called")
+
+
+@pytest.fixture
+def callback():
+    pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has no callbacks")
+    return Follower()
+
+
+def test_callbacks_are_told_of_releases_and_nothing_else(callback):
+    model = PrivateSpectralLDA(2, epsilon=2.0).set_callbacks(callback).fit(COUNTS)
+    made = [row.name for row in model.privacy_report_.rows for _ in range(row.uses)]
+    begun = [name for what, name in callback.told if what == "begin"]
+    assert begun == ["fit", *made]
+    assert callback.told[0] == ("setup", "fit")
+    assert callback.told[-1] == ("teardown", "fit")
+    ended = [name for what, name in callback.told if what == "end"]
+    assert ended == [*made, "fit"]
+    for seen in callback.estimators:
+        assert type(seen) is PrivateSpectralLDA
+        assert seen is not model
+        assert not [name for name in vars(seen) if name.endswith("_")]
+        assert not any(isinstance(value, np.ndarray) for value in vars(seen).values())
+
+
+def test_a_callback_is_told_the_same_whatever_the_data(callback):
+    for counts in (COUNTS, COUNTS[::-1] * 3):
+        PrivateSpectralLDA(2).set_callbacks(callback).fit(counts)
+    half = len(callback.told) // 2
+    assert callback.told[:half] == callback.told[half:]
+
+
+def test_units_that_come_and_go_are_not_counted_by_tasks(callback):
+    model = PrivateSpectralLDA(2, neighbours="add_remove").set_callbacks(callback).fit(COUNTS)
+    made = [row.name for row in model.privacy_report_.rows for _ in range(row.uses)]
+    assert [name for what, name in callback.told if what == "begin"] == ["fit", *made]
+
+
+@pytest.mark.parametrize("kind", [Curious])
+def test_callbacks_that_ask_for_data_are_refused(callback, kind):
+    model = PrivateSpectralLDA(2)
+    with pytest.raises(TypeError, match="asks for X, fitted_estimator. Raw data") as caught:
+        model.set_callbacks(kind())
+    assert "Curious" in str(caught.value)
+    assert not hasattr(model, "_skl_callbacks")
+
+
+def test_those_of_scikit_learn(callback):
+    from sklearn.callback import ScoringMonitor
+
+    with pytest.raises(TypeError, match="cannot follow a private fit"):
+        PrivateSpectralLDA(2).set_callbacks(ScoringMonitor(scoring="r2"))
+
+
+def test_a_failed_fit_is_taken_down(callback):
+    class Failing(Follower):
+        def on_fit_task_begin(self, estimator, context):
+            super().on_fit_task_begin(estimator, context)
+            if context.task_name == "pair_moments":
+                raise RuntimeError("stop")
+
+    failing, model = Failing(), PrivateSpectralLDA(2)
+    with pytest.raises(RuntimeError, match="stop"):
+        model.set_callbacks(failing).fit(COUNTS)
+    assert failing.told[-1] == ("teardown", "fit")
+    assert not hasattr(model, "components_")
+    assert "_callback_fit_ctx" not in vars(model)
+
+
+def test_callbacks_are_kept_by_clones_and_by_no_file(callback, tmp_path):
+    model = PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=9.0)
+    model = clone(model.set_callbacks(callback)).fit(COUNTS)
+    assert callback.told
+    model.save(tmp_path / "model")
+    assert "_skl_callbacks" not in vars(PrivateTensorPowerMethod.load(tmp_path / "model"))
+
+
+def test_a_search_has_none(callback):
+    assert not hasattr(PrivateSearchCV, "set_callbacks")
+    search = PrivateSearchCV(
+        PrivateSpectralLDA(2).set_callbacks(callback), {"n_components": [2]}, score_bounds=(-9, 0)
+    )
+    with pytest.raises(ValueError, match="they would see every trial"):
+        search.fit(COUNTS)
+
+
+def test_streams_are_followed_batch_by_batch(callback):
+    X = np.random.default_rng(0).standard_normal((400, 4))
+    model = PrivateTensorPowerMethod(1, data_norm=3.0, perturbation="stream", max_iter=2)
+    model.set_callbacks(callback).fit(X)
+    begun = [name for what, name in callback.told if what == "begin"]
+    assert begun.count("fit") == model.n_batches_seen_
+    assert set(begun) == {"fit", "power_iterations"}
