@@ -131,7 +131,7 @@ def test_units_that_come_and_go_are_not_counted_by_tasks(callback):
 @pytest.mark.parametrize("kind", [Curious])
 def test_callbacks_that_ask_for_data_are_refused(callback, kind):
     model = PrivateSpectralLDA(2)
-    with pytest.raises(TypeError, match="asks for X, fitted_estimator. Raw data") as caught:
+    with pytest.raises(TypeError, match=r"asks for X, fitted_estimator\. Raw data") as caught:
         model.set_callbacks(kind())
     assert "Curious" in str(caught.value)
     assert not hasattr(model, "_skl_callbacks")
