@@ -74,7 +74,7 @@ class Callbacks:
         shown = clone(self)
         shown.accountant = None
         if hasattr(self, PARENT):
-            setattr(shown, PARENT, getattr(self, PARENT))
+            shown._parent_callback_ctx = getattr(self, PARENT)
 
         def followed(estimator: Any) -> Result:
             context = CallbackSupportMixin._init_callback_context(
