@@ -26,13 +26,13 @@ SEEDS ?= 1,2,3,4,5,6,7,8,9,10
 MOVIELENS ?=
 PAGE_SHOTS ?= page-shots
 
-.PHONY: demo test test-slow bench papers page-shots docs docs-serve dist test-oldest test-newest lint types clean help
+.PHONY: demo test test-slow bench papers page-shots docs docs-check docs-links docs-serve dist test-oldest test-newest lint types clean help
 
 help:
 	@echo "make demo [INPUT=texts.csv TEXT=column EPSILON=2 BUDGET=8 TOPICS=10 OUTPUT=folder]"
 	@echo "          [PERSON=column] [DELIMITER=';' QUOTING=none ENCODING=cp1252] [FORECAST=1] [SHARES=1]"
 	@echo "make papers [MOVIELENS=folder of ua.base and ua.test]"
-	@echo "make docs | docs-serve | dist"
+	@echo "make docs | docs-check | docs-links | docs-serve | dist"
 	@echo "make test-oldest | test-newest [TESTS=tests/tensor]"
 	@echo "make test | test-slow | bench | lint | types | clean"
 
@@ -81,6 +81,14 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
+# The site in a browser, at the width of a phone and of a desk; needs Chromium.
+docs-check: docs
+	CI=true $(BIN)/python -m pytest -q tests/docs/test_site_in_a_browser.py
+
+# Links that lead out of the site, listed with the pages that have them; they are not followed.
+docs-links: $(BIN)/python
+	@$(BIN)/python docs/_extensions/outward_links.py
+
 docs-serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
 
@@ -128,6 +136,8 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell sktensor_dp docs examples papers benchmarks tests *.md
+	@if command -v actionlint >/dev/null; then actionlint; \
+		else echo "actionlint is not installed: the workflow file was not checked"; fi
 
 types: $(VENV)/.dev
 	$(BIN)/mypy

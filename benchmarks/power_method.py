@@ -154,7 +154,7 @@ def online_and_private(report: Report) -> None:
 
 
 def sparse_batch(n: int, d: int, seed: int) -> sp.csr_array:
-    return sp.random_array((n, d), density=50 / d, format="csr", rng=np.random.default_rng(seed))
+    return sp.random(n, d, 50 / d, format="csr", random_state=np.random.default_rng(seed))
 
 
 def stream_memory(report: Report) -> None:

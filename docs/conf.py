@@ -66,9 +66,11 @@ sphinx_gallery_conf = {
     "reference_url": {"sktensor_dp": None},
 }
 
+html_context = {"default_mode": "auto"}
 html_theme = "pydata_sphinx_theme"
 html_title = "sktensor_dp"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False

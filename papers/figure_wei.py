@@ -56,7 +56,8 @@ SIDE, RANK, OBSERVED, DELTA, LIPSCHITZ = 20, 3, 0.8, 1e-6, 1.0
 EPSILONS = {2: (1.0, 2.0, 5.0, 10.0, 30.0), 3: (1.0, 2.0, 5.0, 10.0)}
 RUNS = {2: 5, 3: 1}
 NOTES = {
-    2: "runs: {} (50 in print); SGD in blocks of entries where the print goes entry by entry",
+    2: "runs: {} (50 in print); SGD in blocks of entries where the print goes entry by entry; "
+    "bars: a standard deviation of the logarithm",
     3: "runs: {} (10 in print); SGD in blocks of entries where the print goes entry by entry",
 }
 # Entries whose gradients are taken at once, for CP and Tucker: a compromise between the print and
@@ -348,7 +349,7 @@ def draw_panel(panel: Any, rows: Sequence[dict[str, Any]], private: bool, scale:
         panel.errorbar(
             [row["epsilon"] for row in mine],
             [row["rmse"] for row in mine],
-            yerr=[row["rmse_sd"] for row in mine] if look["marker"] else None,
+            yerr=bars(mine, scale) if look["marker"] else None,
             label=name, capsize=2, elinewidth=0.9,
             markerfacecolor=None if private else "white", **look,
         )  # fmt: skip
@@ -359,6 +360,19 @@ def draw_panel(panel: Any, rows: Sequence[dict[str, Any]], private: bool, scale:
         panel.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if _few(value) else "")
         panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     panel.set(xlabel="ε", ylabel="RMSE")
+
+
+def bars(rows: Sequence[dict[str, Any]], scale: str) -> Floats:
+    """Ends of a standard deviation beside the mean; on a logarithmic axis, of the logarithm.
+
+    To first order the latter is that of the value over its mean: no bar reaches zero, which such
+    an axis has not.
+    """
+    mean, deviation = (np.array([row[name] for row in rows]) for name in ("rmse", "rmse_sd"))
+    if scale == "linear":
+        return np.array([deviation, deviation])
+    factor = np.exp(deviation / mean)
+    return np.array([mean - mean / factor, mean * factor - mean])
 
 
 def _few(value: float) -> bool:

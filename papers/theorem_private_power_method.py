@@ -273,7 +273,7 @@ def last_of(rows: Sequence[dict[str, Any]], sweep: str, method: str) -> tuple[in
 
 
 def draw(rows: Sequence[dict[str, Any]]) -> Any:
-    figure, axes = new_figure(1, 3, (10.5, 3.8))
+    figure, axes = new_figure(1, 3, (10.5, 4.2))
     for method in METHODS:
         draw_line(axes[0, 0], rows, "d", method, None)
         x, y, _ = needed(rows, "d", method)
@@ -288,9 +288,8 @@ def draw(rows: Sequence[dict[str, Any]]) -> Any:
     axes[0, 1].set(title=f"against μ₀, d = {d}, k = 4", xlabel="μ₀")
     axes[0, 2].set(title=f"against k, d = {d}, μ₀ = 1", xlabel="k")
     for panel in axes[0]:
-        panel.legend(loc="upper left", fontsize=8)
-        low, high = panel.get_ylim()
-        panel.set_ylim(low, high * (high / low) ** 0.35)
+        # Below the panel, where no line is and the words have room.
+        panel.legend(loc="upper left", bbox_to_anchor=(-0.05, -0.18), fontsize=8)
     return figure
 
 

@@ -27,7 +27,7 @@ SHOWS_NONE = re.compile(
             r"float\(\) argument must be a string or a real number, not '[\w.]+'",
             r"setting an array element with a sequence\..*",
             r"Found array with \d+ (sample|feature)\(s\) \(shape=\([\d, ]*\)\) while .*",
-            r"Found array with dim \d+,? .*",
+            r"Found array with dim \d+[,.]? .*",
             r"X has \d+ features, but \w+ is expecting \d+ features as input\.?",
             r"Input (X |y )?contains (NaN|infinity)\b.*",
             r"Expected 2D input, got input with shape \([\d, ]*\)\..*",

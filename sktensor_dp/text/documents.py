@@ -10,11 +10,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
+from sklearn import get_config
 
 from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.statistics.text import WordCounts
 
-__all__ = ["count_words", "decode_documents", "list_documents", "numbers_of_words"]
+__all__ = [
+    "count_words",
+    "decode_documents",
+    "in_set_interface",
+    "list_documents",
+    "numbers_of_words",
+]
 
 WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open files"}
 
@@ -163,6 +170,11 @@ def count_words(
     if binary:
         counts.data.fill(1)
     return counts
+
+
+def in_set_interface(counts: sp.csr_matrix) -> sp.csr_matrix | sp.csr_array:
+    """Matrix or array, as scikit-learn's ``sparse_interface`` asks; before 1.9 a matrix."""
+    return sp.csr_array(counts) if get_config().get("sparse_interface") == "sparray" else counts
 
 
 def numbers_of_words(

@@ -14,7 +14,12 @@ from sktensor_dp.privacy.sources.partitions import ThreadedPartitions
 from sktensor_dp.statistics.partial_sums import PartialQuery
 from sktensor_dp.statistics.text import TextChunks, WordCounts
 from sktensor_dp.statistics.units import RowChoice, as_labels
-from sktensor_dp.text.documents import count_words, decode_documents, list_documents
+from sktensor_dp.text.documents import (
+    count_words,
+    decode_documents,
+    in_set_interface,
+    list_documents,
+)
 
 __all__ = ["LazyTexts", "lazy_counts", "lazy_texts"]
 
@@ -168,7 +173,7 @@ class CountedTexts:
         self._counter, self._texts = counter, texts
 
     def __iter__(self) -> Iterator[Any]:
-        return map(self._counter, iter(self._texts))
+        return map(in_set_interface, map(self._counter, iter(self._texts)))
 
 
 def lazy_counts(vectorizer: Any, raw_documents: Any) -> Any:

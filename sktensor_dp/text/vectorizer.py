@@ -11,7 +11,7 @@ from sktensor_dp.estimator.grouped_rows import check_arguments, with_number
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.statistics.frames import as_documents
 from sktensor_dp.statistics.reading import call_foreign
-from sktensor_dp.text.documents import count_words
+from sktensor_dp.text.documents import count_words, in_set_interface
 from sktensor_dp.text.lazy_documents import lazy_counts
 from sktensor_dp.text.parameters import VocabularyParameters
 from sktensor_dp.text.plan import WordForecast, forecast_words
@@ -256,7 +256,8 @@ class PrivateCountVectorizer(VocabularyParameters):
             columns = self._live(planned).vocabulary_
             if documents is None:
                 return lazy_counts(self, raw_documents)
-            return count_words(documents, columns, binary=self.binary, dtype=self.dtype)
+            counts = count_words(documents, columns, binary=self.binary, dtype=self.dtype)
+            return in_set_interface(counts)
 
     def transform(self, raw_documents: Iterable[Any]) -> Any:
         """Count the words of the vocabulary, as scikit-learn does; the counts are raw data."""

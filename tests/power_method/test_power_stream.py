@@ -174,7 +174,7 @@ def test_chunks_that_are_read_again():
 def test_memory_is_linear_in_the_number_of_features():
     """At most 20 arrays of d (k + L) numbers beside a sparse batch."""
     d, k, n_restarts = 20_000, 5, 20
-    batch = sp.random_array((2000, d), density=50 / d, format="csr", rng=np.random.default_rng(0))
+    batch = sp.random(2000, d, 50 / d, format="csr", random_state=np.random.default_rng(0))
     estimator = model(k, n_restarts=n_restarts, max_iter=1).partial_fit(batch)
     tracemalloc.start()
     for _ in range(10):

@@ -28,10 +28,18 @@ ALL = "fans said year people time new"
 WORDS = tuple(f"{SEA} {STATE} {SPORT} {ALL}".split())
 
 
+def chromium() -> str | None:
+    """Path of the browser, by its names on Debian and on machines of public forges."""
+    return shutil.which("chromium") or shutil.which("google-chrome")
+
+
 def missing() -> str | None:
     """What is missing to start a browser, if anything."""
-    for program in ("chromium", "chromedriver"):
-        if shutil.which(program) is None:
+    for program, found in (
+        ("chromium", chromium()),
+        ("chromedriver", shutil.which("chromedriver")),
+    ):
+        if found is None:
             return f"{program} is not installed (Debian: chromium and chromium-driver)"
     for package in ("selenium", "axe_selenium_python"):
         if importlib.util.find_spec(package) is None:
@@ -55,7 +63,7 @@ def browser() -> Iterator[object]:
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         options = webdriver.ChromeOptions()
-        options.binary_location = shutil.which("chromium")
+        options.binary_location = chromium()
         for argument in (*QUIET, f"--user-data-dir={profile}"):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
