@@ -52,7 +52,7 @@ class PrivateSpectralLDA(ReleasedTopics):
         EM steps after the decomposition. ``"auto"`` depends on public numbers only:
         10 without noise and 6 with (2 if ``delta=0``); 0 for ``"moment_tensor"``
         and where few features and many documents allow a joint fit of all moments
-        instead.
+        instead. With very many, 15 are kept for released moments that do not fit.
     clip_norm : "auto" or mapping, default="auto"
         Limits on what one document contributes. ``"auto"`` takes quantiles of
         noisy histograms of norms, at two percent of the budget. A mapping gives

@@ -41,7 +41,7 @@ class TopicForecast(Forecast):
     Attributes
     ----------
     n_refinements : int
-        EM steps the fit would make.
+        EM steps the fit would make, or keep for moments that do not fit.
     n_words : int
         Words whose pairs would be released.
     concentration : float

@@ -45,6 +45,10 @@ SHARES = {
 }
 # What refinements take when they are made beside a full set of moments.
 REFINEMENT_SHARE = 0.53
+# What is kept for EM steps beside moments that are fitted jointly. They are made where the
+# moments, once released, turn out not to fit the model, and are worth keeping where so little
+# is enough: from so many times the d k numbers sought, a step's noise in a topic is about 3 %.
+RESERVED_SHARE, RESERVE_FROM, RESERVED_STEPS = 0.1, 100.0, 15
 # What asking takes whether topics pay: once before the EM steps, and after them at three
 # concentrations. One number for each, so that little of the budget is enough.
 GAIN_SHARE, N_GAINS = 0.02, 4
@@ -75,6 +79,8 @@ class TopicPlan:
         What becomes of the documents of a group.
     releases : ReleasePlan
         The budget.
+    may_misfit : bool
+        Whether the EM steps are made only where the released moments do not fit the model.
     asks_gains : bool
         Whether it is asked what topics gain over word frequencies, which take the budget of the
         EM steps where topics gain nothing.
@@ -90,6 +96,7 @@ class TopicPlan:
     group_rows: str
     releases: ReleasePlan
     asks_gains: bool = False
+    may_misfit: bool = False
 
     # The third moment is clipped last and rarely: clipping it alone breaks the
     # identities that the common weight keeps.
@@ -130,8 +137,11 @@ def plan_topics(
     small = n_features <= SMALL_VOCABULARY
     small = small and n_effective >= MATCH_FROM * n_features * n_components
     moment = perturbation == "moment_tensor"
+    may_misfit = n_refinements is None and small and not moment and delta > 0
+    may_misfit = may_misfit and n_components > 1 and math.isfinite(n_effective)
+    may_misfit = may_misfit and n_effective >= RESERVE_FROM * n_features * n_components
     if n_refinements is None:
-        n_refinements = _default_refinements(n_effective, delta, small or moment)
+        n_refinements = _default_refinements(n_effective, delta, small or moment, may_misfit)
     shares = dict(SHARES["moment" if moment else "small" if small else "large"])
     with_triples = small or moment or n_refinements == 0
     with_triples = with_triples or n_effective >= TRIPLES_FROM * n_components**2
@@ -139,7 +149,8 @@ def plan_topics(
         shares["word_frequencies"] += 2 * shares.pop("triples")
         shares["word_frequencies"] += FROM_PAIRS
         shares["pairs"] -= FROM_PAIRS
-    shares = _with_refinements(shares, n_refinements, whole=small or moment)
+    steps_share = RESERVED_SHARE if may_misfit else REFINEMENT_SHARE
+    shares = _with_refinements(shares, n_refinements, steps_share if small or moment else None)
     asks_gains = n_refinements > 0 and n_components > 1 and math.isfinite(n_effective)
     asks_gains = asks_gains and not (small or moment)
     if asks_gains:
@@ -162,10 +173,15 @@ def plan_topics(
             epsilon, delta, shares, triples, n_refinements, limits, with_triples
         ),
         asks_gains=asks_gains,
+        may_misfit=may_misfit,
     )
 
 
-def _default_refinements(n_effective: float, delta: float, by_moments: bool) -> int:
+def _default_refinements(
+    n_effective: float, delta: float, by_moments: bool, may_misfit: bool
+) -> int:
+    if may_misfit:
+        return RESERVED_STEPS
     if math.isinf(n_effective):
         return EXACT_REFINEMENTS
     if by_moments:
@@ -191,14 +207,14 @@ def _n_words(
 
 
 def _with_refinements(
-    shares: dict[str, float], n_refinements: int, whole: bool
+    shares: dict[str, float], n_refinements: int, of_whole: float | None
 ) -> dict[str, float]:
-    """Give EM steps what the large-vocabulary shares leave, or half of a whole split."""
+    """Give EM steps what the large-vocabulary shares leave, or a part of a whole split."""
     if n_refinements == 0:
         used = sum(shares.values())
         return {name: share / used for name, share in shares.items()}
-    if whole:
-        shares = {name: share * (1 - REFINEMENT_SHARE) for name, share in shares.items()}
+    if of_whole is not None:
+        shares = {name: share * (1 - of_whole) for name, share in shares.items()}
     shares["expected_counts"] = 1 - sum(shares.values())
     return shares
 

@@ -45,8 +45,10 @@ class Refinement:
         self._curator, self._frequencies = curator, frequencies
         self._clip, self._evidence, self._options = count_clip, evidence, options
 
-    def run(self, start: FittedTopics, n_steps: int, *, asks_gains: bool) -> FittedTopics:
-        """Make so many steps, each of which is a release of the plan."""
+    def run(
+        self, start: FittedTopics, n_steps: int, *, asks_gains: bool, n_whole: int = 0
+    ) -> FittedTopics:
+        """Make so many steps, each of which is a release of the plan, the first ones whole."""
         if asks_gains:
             gain = self._gain(start, start.concentration)
             if gain.value[0] < MARGIN * gain.sigma:
@@ -56,18 +58,20 @@ class Refinement:
                 if mean < MARGIN * gain.sigma / N_GAINS**0.5:
                     return self._words_alone(start, n_steps)
                 return self._steps(start, n_steps)
-        fitted = self._steps(start, n_steps)
+        fitted = self._steps(start, n_steps, n_whole)
         if asks_gains:
             return self._better(fitted)
         return fitted
 
-    def _steps(self, start: FittedTopics, n_steps: int) -> FittedTopics:
+    def _steps(self, start: FittedTopics, n_steps: int, n_whole: int = 0) -> FittedTopics:
         fitted, frequencies = start, self._frequencies
         mean, variance, rates = np.zeros_like(start.topics), 0.0, []
         for step in range(n_steps):
             noisy = self._counts(fitted)
-            # The mean over steps lowers the noise while topics still move.
-            rate = 1.0 if noisy.sigma == 0 else max(LEAST_STEP, 1 / (step + 1))
+            # The mean over steps lowers the noise while topics still move; where they have far
+            # to go, it would hold them back.
+            rate = max(LEAST_STEP, 1 / (max(step - n_whole, 0) + 1))
+            rate = 1.0 if noisy.sigma == 0 else rate
             rates.append(rate)
             mean = (1 - rate) * mean + rate * noisy.value
             variance = (1 - rate) ** 2 * variance + (rate * noisy.sigma) ** 2

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-__all__ = ["ReleasedMoments", "match_moments", "pair_precision"]
+__all__ = ["ReleasedMoments", "match_moments", "pair_precision", "unexplained"]
 
 Floats = NDArray[np.float64]
 
@@ -78,6 +78,32 @@ def match_moments(
     # A topic that has lost its weight says nothing of words: the unigram stands in.
     fitted = np.where(shares > 1e-12, joint / shares, joint.sum(axis=0))
     return fitted, shares[:, 0] / shares.sum()
+
+
+def unexplained(topics: Floats, weights: Floats, moments: ReleasedMoments) -> float:
+    """What share of the second moment's structure topics leave unexplained.
+
+    Parameters
+    ----------
+    topics, weights : ndarray of shape (k, d) and (k,)
+        As :func:`match_moments` found them.
+    moments : ReleasedMoments
+        What they were fitted to.
+
+    Returns
+    -------
+    float
+        Norm of what is left of the second moment, beyond its noise and sampling error, over the
+        norm of how it differs from independent words. 0 where the error is all that is left.
+    """
+    error = topics.T @ (weights[:, None] * topics) - moments.pairs
+    # Off the diagonal a precision stands for two entries.
+    variance = 0.5 / pair_precision(topics, weights, moments)
+    np.fill_diagonal(variance, 2 * np.diagonal(variance))
+    # Twice what is to be expected, so that chance explains what it can.
+    excess = float((error**2 - 2 * variance).sum())
+    structure = moments.pairs - np.outer(moments.frequencies, moments.frequencies)
+    return float(np.sqrt(max(excess, 0.0) / max(float((structure**2).sum()), 1e-300)))
 
 
 def pair_precision(topics: Floats, weights: Floats, moments: ReleasedMoments) -> Floats:

@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, linear_sum_assignment
 
-from sktensor_dp.topics.moment_matching import ReleasedMoments, _Objective, match_moments
+from sktensor_dp.topics.moment_matching import (
+    ReleasedMoments,
+    _Objective,
+    match_moments,
+    unexplained,
+)
 
 
 def exact_moments(topics, weights, basis, **changes):
@@ -121,3 +126,22 @@ def test_topics_without_weight_do_not_break_it(k):
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found.sum(axis=1), 1)
     np.testing.assert_allclose(shares.sum(), 1)
+
+
+def test_unexplained_is_the_share_of_structure_that_topics_miss():
+    topics, weights, basis = model(np.random.default_rng(0))
+    moments = exact_moments(topics, weights, basis, n_documents=10**9, pairs_sigma=1e-9)
+    assert unexplained(topics, weights, moments) == 0
+    independent = np.outer(moments.frequencies, moments.frequencies)
+    # A second moment whose structure has lost, or doubled, so much of it.
+    for share in (0.3, -1.0):
+        off = moments.pairs - share * (moments.pairs - independent)
+        less = exact_moments(
+            topics, weights, basis, pairs=off, n_documents=10**9, pairs_sigma=1e-9,
+            diagonal_sigma=1e-9,
+        )  # fmt: skip
+        expected = abs(share) / (1 - share)
+        assert unexplained(topics, weights, less) == pytest.approx(expected, rel=1e-3)
+    # The same within its error.
+    noisy = exact_moments(topics, weights, basis, pairs=off, pairs_sigma=1.0, diagonal_sigma=1.0)
+    assert unexplained(topics, weights, noisy) == 0
