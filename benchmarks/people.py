@@ -52,7 +52,7 @@ WAYS: Ways = {
 
 
 def fitted(
-    way: str, data: Persons, epsilon: float, seed: int, n_topics: int, prior: float | None
+    way: str, data: Persons, epsilon: float, seed: int, n_topics: int, prior: float | str
 ) -> PrivateSpectralLDA:
     """Fit one model with noise by the seed."""
     model = PrivateSpectralLDA(
@@ -123,7 +123,7 @@ def real_text(report: Report, folder: Path) -> None:
         found, seconds = {}, {}
         for way in WAYS:
             start = time.process_time()
-            models = [fitted(way, train, epsilon, s, N_TOPICS, None) for s in range(seeds)]
+            models = [fitted(way, train, epsilon, s, N_TOPICS, "auto") for s in range(seeds)]
             seconds[way] = (time.process_time() - start) / seeds
             found[way] = float(np.median([posts.ratio(model) for model in models]))
         best = min(found["all in one"], found["one each"])

@@ -22,7 +22,9 @@ from sktensor_dp import (
 
 @pytest.fixture(scope="module")
 def fitted(comfortable):
-    return PrivateSpectralLDA(2, epsilon=2.0, random_state=0).fit(comfortable)
+    # The default would find that documents have one topic each.
+    lda = PrivateSpectralLDA(2, epsilon=2.0, doc_topic_prior=0.5, random_state=0)
+    return lda.fit(comfortable)
 
 
 @pytest.fixture(scope="module")
