@@ -53,8 +53,8 @@ def test_a_fit_with_noise_ends_where_one_without_does(seed):
     X = bursts(seed)
     exact, private = fitted(X, epsilon=np.inf).components_, fitted(X, epsilon=4.0)
     assert made_and_not(private) == (15, 0)
-    # Seeds 0 to 58: .005 to .11, against .14 to .31 where moments are matched whatever they say, and
-    # .55 for word frequencies; .44 of the second, at most.
+    # Seeds 0 to 58: .005 to .11, against .14 to .31 where moments are matched whatever they
+    # say, and .55 for word frequencies; .44 of the second, at most.
     matched = fitted(X, epsilon=4.0, n_refinements=0)
     off = distance(private.components_, exact)
     assert off < min(0.65 * distance(matched.components_, exact), 0.16)
