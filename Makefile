@@ -11,6 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 2
 INPUT ?=
 TEXT ?=
 PERSON ?=
+VOCABULARY ?=
 DELIMITER ?=
 QUOTING ?=
 ENCODING ?=
@@ -30,7 +31,7 @@ PAGE_SHOTS ?= page-shots
 
 help:
 	@echo "make demo [INPUT=texts.csv TEXT=column EPSILON=2 BUDGET=8 TOPICS=10 OUTPUT=folder]"
-	@echo "          [PERSON=column] [DELIMITER=';' QUOTING=none ENCODING=cp1252] [FORECAST=1] [SHARES=1]"
+	@echo "          [PERSON=column] [VOCABULARY=public-words.csv] [DELIMITER=';' QUOTING=none ENCODING=cp1252] [FORECAST=1] [SHARES=1]"
 	@echo "make papers [MOVIELENS=folder of ua.base and ua.test]"
 	@echo "make docs | docs-check | docs-links | docs-serve | dist"
 	@echo "make test-oldest | test-newest [TESTS=tests/tensor]"
@@ -59,6 +60,7 @@ demo: $(VENV)/.demo
 	@$(BIN)/python examples/topics.py \
 		$(if $(INPUT),--input "$(INPUT)") $(if $(TEXT),--text "$(TEXT)") \
 		$(if $(PERSON),--person "$(PERSON)") \
+		$(if $(VOCABULARY),--vocabulary "$(VOCABULARY)") \
 		$(if $(DELIMITER),--delimiter "$(DELIMITER)") $(if $(QUOTING),--quoting "$(QUOTING)") \
 		$(if $(ENCODING),--encoding "$(ENCODING)") $(if $(BUDGET),--budget "$(BUDGET)") \
 		$(if $(SHARES),--shares) $(if $(FORECAST),--forecast) \

@@ -21,6 +21,7 @@ from benchmarks import (
     people,
     power_method,
     power_method_speed,
+    public_words,
     ratings,
     real_text,
     scale,
@@ -52,6 +53,7 @@ BENCHES = (
     "scale",
     "audit",
     "words",
+    "public_words",
 )
 HERE = Path(__file__).parent
 
@@ -108,6 +110,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         people.run(report, options.data)
     elif name == "words":
         words.run(report, options.data)
+    elif name == "public_words":
+        public_words.run(report, options.data)
     elif name == "topics":
         topics.run(report, options.data)
     elif name == "small_counts":

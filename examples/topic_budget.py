@@ -50,6 +50,8 @@ class RunBudget:
         """Parameters of the two fits: the first chooses words by a threshold."""
         from sktensor_dp import BudgetAccountant
 
+        if shares[0] == 0:  # public words cost nothing
+            return [{}, {"epsilon": self.epsilon, "delta": self.delta}]
         return BudgetAccountant(self.epsilon, self.delta).split(shares, thresholds=1)
 
     def check(self, shares: tuple[float, float], unit: str = "document") -> None:
@@ -69,7 +71,7 @@ class RunBudget:
         free = LedgerEntry("demo", "topics", 1, PrivacyCost(), unit)
         self.ledger.check_charge([free])
         # The first fit spends half of its delta on its threshold.
-        reserved = self.parts(shares)[0]["delta"] / 2
+        reserved = self.parts(shares)[0].get("delta", 0.0) / 2
         planned = PrivacyCost(gaussian_mu(self.epsilon, self.delta - reserved), 0.0, reserved)
         after = (self.ledger.cost + planned).epsilon_at(self.ledger.delta)
         if after > self.ledger.epsilon * (1 + ROUNDING):

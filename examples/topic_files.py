@@ -11,6 +11,7 @@ from typing import Any
 
 N_WORDS = 10
 BUDGET_SHARES = (0.3, 0.7)  # for the word list, and for topics
+PUBLIC_WORDS = (0.0, 1.0)
 SHARES = "PRIVATE-document-shares.csv"
 RESULTS = (
     "words.model", "topics.model", "topics.html", "topics.csv", "topic_words.csv", "topics.png",
@@ -151,6 +152,26 @@ def write_shares(path: Path, pipeline: Any, texts: list[str]) -> Path:
     return path
 
 
+def budget_shares(options: argparse.Namespace) -> tuple[float, float]:
+    """Shares of the word list and of topics: public words cost nothing."""
+    return BUDGET_SHARES if options.vocabulary is None else PUBLIC_WORDS
+
+
+def public_words(options: argparse.Namespace) -> dict[str, float] | None:
+    """The commonest words of a public list, as texts are split into words."""
+    from sktensor_dp import PrivateCountVectorizer
+    from sktensor_dp.datasets import load_word_frequencies
+
+    if options.vocabulary is None:
+        return None
+    words = load_word_frequencies(options.vocabulary)
+    split = PrivateCountVectorizer(stop_words=stop_words(options)).build_analyzer()
+    kept = [word for word in words if split(word) == [word]][: options.max_features]
+    if not kept:
+        raise ValueError("--vocabulary has no word but stop words")
+    return {word: words[word] for word in kept}
+
+
 def stop_words(options: argparse.Namespace) -> str | None:
     """Return the list to drop: scikit-learn's is public, so dropping its words is free."""
     return None if options.stop_words == "none" else str(options.stop_words)
@@ -168,7 +189,7 @@ def public_facts(options: argparse.Namespace, words: list[str], n_topics: int) -
         "Words dropped": f"stop words: {options.stop_words}",
         "Words released": f"{len(words):,}",
         "Budget": f"ε = {options.epsilon:g}, δ = {options.delta:g}",
-        "Share of word list": f"{BUDGET_SHARES[0]:.0%} of μ²",
+        "Share of word list": f"{budget_shares(options)[0]:.0%} of μ²",
         "sktensor-dp": __version__,
     }
 
@@ -192,6 +213,8 @@ def snippet(options: argparse.Namespace) -> str:
                 f"texts, persons = {call}\n"
                 "pipeline.fit(texts, counts__groups=persons, topics__groups=persons)"
             )
+    if options.vocabulary is not None:
+        return public_snippet(options, loader, fit)
     epsilon = 'float("inf")' if math.isinf(options.epsilon) else repr(options.epsilon)
     fit = fit.replace("\n", "\n        ")
     return textwrap.dedent(f"""\
@@ -211,6 +234,33 @@ def snippet(options: argparse.Namespace) -> str:
         {fit}
 
         words = pipeline["counts"].get_feature_names_out()
+        for topic in pipeline["topics"].top_words({N_WORDS}, words):
+            print(*topic)
+        print(budget.total())
+        """)
+
+
+def public_snippet(options: argparse.Namespace, loader: str, fit: str) -> str:
+    epsilon = 'float("inf")' if math.isinf(options.epsilon) else repr(options.epsilon)
+    fit = fit.replace("\n", "\n        ")
+    return textwrap.dedent(f"""\
+        from sklearn.pipeline import Pipeline
+        from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, PrivateSpectralLDA
+        from sktensor_dp.datasets import {loader}, load_word_frequencies
+
+        budget = BudgetAccountant(epsilon={epsilon}, delta={options.delta!r})
+        known = load_word_frequencies("path/to/your/words")
+        split = PrivateCountVectorizer(stop_words={stop_words(options)!r}).build_analyzer()
+        words = [word for word in known if split(word) == [word]][:{options.max_features}]
+        pipeline = Pipeline([
+            ("counts", PrivateCountVectorizer(
+                stop_words={stop_words(options)!r}, vocabulary=words)),
+            ("topics", PrivateSpectralLDA(
+                n_components={options.topics}, accountant=budget, epsilon={epsilon},
+                delta={options.delta!r}, word_frequencies=[known[word] for word in words])),
+        ])
+        {fit}
+
         for topic in pipeline["topics"].top_words({N_WORDS}, words):
             print(*topic)
         print(budget.total())

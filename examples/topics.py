@@ -18,11 +18,12 @@ from typing import Any
 from run_progress import Progress, short_warnings
 from topic_budget import LEDGER, RunBudget
 from topic_files import (
-    BUDGET_SHARES,
     SHARES,
+    budget_shares,
     draw,
     keep_earlier,
     print_results,
+    public_words,
     save_models,
     stop_words,
     write_files,
@@ -105,7 +106,8 @@ def run(options: argparse.Namespace, told: list[Warning]) -> None:
 def open_budget(options: argparse.Namespace) -> RunBudget:
     scope = "docstrings" if options.input is None else "texts"
     budget = RunBudget(options.output, options.epsilon, options.delta, options.budget, scope)
-    budget.check(BUDGET_SHARES, "document" if options.person is None else "group of documents")
+    shares = budget_shares(options)
+    budget.check(shares, "document" if options.person is None else "group of documents")
     return budget
 
 
@@ -148,17 +150,24 @@ def build(options: argparse.Namespace, budget: RunBudget) -> Any:
 
     from sktensor_dp import PrivateCountVectorizer, PrivateSpectralLDA
 
-    for_words, for_topics = budget.parts(BUDGET_SHARES)
+    for_words, for_topics = budget.parts(budget_shares(options))
+    known = public_words(options)
+    of_words: dict[str, Any] = {"max_features": options.max_features}
+    of_topics: dict[str, Any] = {}
+    if known is not None:
+        of_words = {"vocabulary": list(known)}
+        of_topics = {"word_frequencies": list(known.values())}
     counts = PrivateCountVectorizer(
         stop_words=stop_words(options),
-        max_features=options.max_features,
         accountant=budget.ledger,
+        **of_words,
         **for_words,
     )
     topics = PrivateSpectralLDA(
         n_components=options.topics,
         accountant=budget.ledger,
         random_state=options.seed,
+        **of_topics,
         **for_topics,
     )
     return Pipeline([("counts", counts), ("topics", topics)])
@@ -195,6 +204,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--input", type=Path, help="folder of .txt files, or .csv, .tsv, .jsonl, .parquet file")
     add("--text", metavar="COLUMN", help="the column that holds the text")
     add("--person", metavar="COLUMN", help="the column that names a person: protects persons")
+    add("--vocabulary", type=Path, help="public words and how often they are used: costs nothing")
     add("--delimiter", type=delimiter, help="between the cells of a .csv or .tsv; 'tab' for tabs")
     add("--quoting", choices=["standard", "none"], help="whether cells may be quoted")
     add("--encoding", help="of text files, such as cp1252; utf-8 if not given")

@@ -1,4 +1,4 @@
-"""Data to work on: public documentation, texts of one's own, LDA-C files, MovieLens 100K.
+"""Data to work on: public documentation, texts of one's own, public words, LDA-C files, MovieLens.
 
 The readers of private files say what is wrong with a file without ever showing
 what is in it: messages name files, columns, line numbers and types.
@@ -9,6 +9,7 @@ from sktensor_dp.datasets.ldac import load_ldac
 from sktensor_dp.datasets.movielens import fetch_movielens_100k
 from sktensor_dp.datasets.open_files import open_table, open_texts
 from sktensor_dp.datasets.texts import load_texts, load_texts_by_person
+from sktensor_dp.datasets.word_frequencies import load_word_frequencies
 
 __all__ = [
     "fetch_movielens_100k",
@@ -16,6 +17,7 @@ __all__ = [
     "load_ldac",
     "load_texts",
     "load_texts_by_person",
+    "load_word_frequencies",
     "open_table",
     "open_texts",
 ]

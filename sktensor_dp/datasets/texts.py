@@ -15,7 +15,7 @@ from typing import Any
 
 from sktensor_dp.datasets.delimited import read_delimited, say_skipped
 
-__all__ = ["choose_column", "kind_of", "load_texts", "load_texts_by_person"]
+__all__ = ["choose_column", "decoded", "kind_of", "load_texts", "load_texts_by_person"]
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
@@ -180,7 +180,7 @@ def _read(
     else:
         is_quoted = quoting == "standard" or (quoting == "auto" and kind == ".csv")
         delimiter = "\t" if delimiter is None and kind == ".tsv" else delimiter
-        header, rows = read_delimited(_decode(path, encoding), path.name, delimiter, is_quoted)
+        header, rows = read_delimited(decoded(path, encoding), path.name, delimiter, is_quoted)
         places = [header.index(choose_column(path, *one, header, "column")) for one in columns]
         found = [[row[place] for row in rows] for place in places]
     if not found[0]:
@@ -233,10 +233,11 @@ def _read_folder(path: Path, encoding: str) -> list[str]:
         warnings.warn(
             f"{path.name!r}: {number} skipped that do not end in .txt", UserWarning, stacklevel=4
         )
-    return [_decode(file, encoding) for file in texts]
+    return [decoded(file, encoding) for file in texts]
 
 
-def _decode(path: Path, encoding: str) -> str:
+def decoded(path: Path, encoding: str) -> str:
+    """Text of a file, which may be compressed."""
     content = path.read_bytes()
     readable = True
     if path.suffix.lower() == ".gz":
@@ -263,7 +264,7 @@ def _read_jsonl(
     path: Path, columns: Sequence[tuple[str | None, str]], encoding: str
 ) -> list[list[str]]:
     # str.splitlines would also split at separators that JSON allows in strings.
-    lines = _decode(path, encoding).rstrip().split("\n")
+    lines = decoded(path, encoding).rstrip().split("\n")
     blank = [number for number, line in enumerate(lines, start=1) if not line.strip()]
     rows = [
         _parse_object(path, number, line)

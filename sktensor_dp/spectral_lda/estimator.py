@@ -40,6 +40,12 @@ class PrivateSpectralLDA(ReleasedTopics):
         Dirichlet parameter of each topic's share in a document, from 0 to 1e10. ``"auto"``
         estimates it from what is released anyway; None means ``1 / n_components``; 0 means
         that every document has one topic.
+    word_frequencies : array-like of shape (n_features,), mapping or None, default=None
+        Public frequencies of the words, known without the documents: of a reference corpus,
+        or a list (:func:`~sktensor_dp.datasets.load_word_frequencies`). Released frequencies
+        are shrunk towards them, unless the evidence of what was released is against it. In
+        the order of columns; a mapping is by names of columns, which `X` must have then. They
+        need not sum to 1; a word with 0 or without one gets half of the least.
     perturbation : {"whitened_tensor", "moment_tensor"}, default="whitened_tensor"
         Where the third moment gets its noise: in the k-dimensional space that a
         released whitener spans, or in the space of words (AGN; with ``delta=0``

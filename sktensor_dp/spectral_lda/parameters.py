@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from sktensor_dp.estimator.base import (
     NEIGHBOURS,
@@ -38,6 +39,7 @@ from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurato
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_lda.recipe import cautions_of_cap, learn, learn_batch
 from sktensor_dp.spectral_lda.stream import TopicStream
+from sktensor_dp.spectral_lda.word_frequencies import expected_frequencies
 from sktensor_dp.spectral_lda.worst_case import worst_documents
 from sktensor_dp.spectral_topics.plan import TopicPlan, check_topics_fit, plan_topics
 from sktensor_dp.spectral_topics.released import TopicOptions
@@ -60,6 +62,7 @@ class TopicParameters(PrivateEstimatorMixin):
     _unit = "document"
     _later_parameters: ClassVar[Mapping[str, Any]] = {
         "group_rows": "auto",
+        "word_frequencies": None,
         **GROUPS_BEFORE,
         **BATCHES_BEFORE,
         **NEIGHBOURS_BEFORE,
@@ -67,6 +70,7 @@ class TopicParameters(PrivateEstimatorMixin):
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "doc_topic_prior": [Number(0, LARGEST_PRIOR), NONE, OneOf("auto")],
+        "word_frequencies": [NONE, InstanceOf(Mapping, np.ndarray, list, tuple)],
         "perturbation": [OneOf("whitened_tensor", "moment_tensor")],
         "noise_geometry": [OneOf("isotropic", "histogram")],
         "n_refinements": [Number(0, math.inf, integer=True), OneOf("auto")],
@@ -84,6 +88,7 @@ class TopicParameters(PrivateEstimatorMixin):
         epsilon: float = 1.0,
         delta: float = 1e-6,
         doc_topic_prior: float | str | None = "auto",
+        word_frequencies: Mapping[str, float] | ArrayLike | None = None,
         perturbation: str = "whitened_tensor",
         noise_geometry: str = "isotropic",
         n_refinements: int | str = "auto",
@@ -100,6 +105,7 @@ class TopicParameters(PrivateEstimatorMixin):
         self.epsilon = epsilon
         self.delta = delta
         self.doc_topic_prior = doc_topic_prior
+        self.word_frequencies = word_frequencies
         self.perturbation = perturbation
         self.noise_geometry = noise_geometry
         self.n_refinements = n_refinements
@@ -151,16 +157,22 @@ class TopicParameters(PrivateEstimatorMixin):
         self, chunks: CountChunks, columns: Mapping[str, Any], *, begins: bool = False
     ) -> PlannedFit[DocumentCurator]:
         """Plan a fit of validated data, or with `begins` of the first batch of a stream."""
+        options = self._options(chunks.n_features, columns)
         return self._planned_by_number(
-            chunks, lambda n_units: self._fit_of(n_units, chunks, columns, begins)
+            chunks, lambda n_units: self._fit_of(n_units, chunks, columns, options, begins)
         )
 
     def _fit_of(
-        self, n_units: int, chunks: CountChunks, columns: Mapping[str, Any], begins: bool
+        self,
+        n_units: int,
+        chunks: CountChunks,
+        columns: Mapping[str, Any],
+        options: TopicOptions,
+        begins: bool,
     ) -> PlannedFit[DocumentCurator]:
         """Plan a fit of so many units."""
         n_batches = self.max_batches_per_group if begins else 1
-        plan, options = self._plan(n_units, chunks.n_features, n_batches), self._options()
+        plan = self._plan(n_units, chunks.n_features, n_batches)
         check_topics_fit(plan, chunks.n_features, self.epsilon)
         budget, payer = (self.epsilon, self.delta), self._payer()
         opened = None
@@ -197,11 +209,13 @@ class TopicParameters(PrivateEstimatorMixin):
         plan = ReleasePlan.split(*budget, {"expected_counts": 1.0}).repeated(stream.max_batches)
         concentration = self._fitted_concentration()
         chunks = self._joined(chunks, self._plan(n_units, chunks.n_features))
+        frequencies = self._options(chunks.n_features, columns_of(self)).word_frequencies
         # Another accountant keeps another ledger, which knows nothing of the first batch.
         charge = self._payer() is not stream.accountant
         return PlannedFit(
             DocumentCurator, chunks, plan,
-            lambda curator: learn_batch(curator, stream, concentration, limits), columns_of(self),
+            lambda curator: learn_batch(curator, stream, concentration, limits, frequencies),
+            columns_of(self),
             {"limits": self._limits(), "pure": self.delta == 0, "charge": charge},
             earlier=self.privacy_report_,
         )  # fmt: skip
@@ -213,8 +227,14 @@ class TopicParameters(PrivateEstimatorMixin):
             how = "mean" if self._concentration() == 0 else plan.group_rows
         return chunks.joined() if how == "concatenate" else chunks
 
-    def _options(self) -> TopicOptions:
-        return TopicOptions(self._concentration(), self.noise_geometry, self.random_state)
+    def _options(self, n_features: int, columns: Mapping[str, Any]) -> TopicOptions:
+        expected = None
+        if self.word_frequencies is not None:
+            names = columns.get("feature_names_in_")
+            expected = expected_frequencies(self.word_frequencies, n_features, names)
+        return TopicOptions(
+            self._concentration(), self.noise_geometry, self.random_state, word_frequencies=expected
+        )
 
     def _concentration(self) -> float | None:
         """Sum of the Dirichlet prior over topic shares; None where it is to be estimated."""

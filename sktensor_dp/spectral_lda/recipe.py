@@ -34,9 +34,10 @@ def learn_batch(
     stream: TopicStream,
     concentration: float,
     limits: Mapping[str, float],
+    word_frequencies: Any,
 ) -> Fitted:
     """Take one step on one more batch of a stream, clipped as the first one."""
-    after = continue_stream(curator, stream, concentration, limits["counts"])
+    after = continue_stream(curator, stream, concentration, limits["counts"], word_frequencies)
     return Fitted({**_attributes(after.fitted), "clip_norm_": limits, "_stream": after})
 
 

@@ -75,7 +75,11 @@ StreamState = TopicStream  # as pickles of before name it
 
 
 def continue_stream(
-    curator: DocumentCurator, state: TopicStream, concentration: float, limit: float
+    curator: DocumentCurator,
+    state: TopicStream,
+    concentration: float,
+    limit: float,
+    word_frequencies: Floats | None,
 ) -> TopicStream:
     """One step of online EM on the expected counts of a fresh batch, clipped as the first."""
     fitted, clip = state.fitted, curator.given_count_clip(limit)
@@ -85,7 +89,7 @@ def continue_stream(
     mean = (1 - rate) * state.mean + rate * noisy.value / total
     variance = (1 - rate) ** 2 * state.variance + (rate * noisy.sigma / total) ** 2
     topics, unigram, weights = denoise_topics(
-        mean, variance**0.5, fitted.unigram, fitted.unigram_sigma
+        mean, variance**0.5, fitted.unigram, fitted.unigram_sigma, expected=word_frequencies
     )
     topics_std, weights_std = std_of_refined(mean, variance**0.5, unigram, weights, None)
     # The pairs of the first batch say how coherent the first topics were.

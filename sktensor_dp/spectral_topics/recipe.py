@@ -90,7 +90,9 @@ class _SpectralFit:
         noisy = curator.word_frequencies(count_clip, clips[1:], 3 if plan.all_words else 0)
         total = max(float(noisy.value.sum()), 1e-9)
         frequencies = Noisy(noisy.value / total, noisy.sigma / total)
-        unigram = denoise_frequencies(frequencies.value, frequencies.sigma)
+        unigram = denoise_frequencies(
+            frequencies.value, frequencies.sigma, expected=self._options.word_frequencies
+        )
         unigram = _normalised(unigram)
         pairs = self._pairs(frequencies, unigram, total, clips)
         found = self._topics(pairs, frequencies)

@@ -76,8 +76,9 @@ class Refinement:
             mean = (1 - rate) * mean + rate * noisy.value
             variance = (1 - rate) ** 2 * variance + (rate * noisy.sigma) ** 2
             topics, unigram, weights = denoise_topics(
-                mean, variance**0.5, frequencies.value, frequencies.sigma
-            )
+                mean, variance**0.5, frequencies.value, frequencies.sigma,
+                expected=self._options.word_frequencies,
+            )  # fmt: skip
             topics = smoothed(topics, unigram, MIX_FINAL)
             concentration = fitted.concentration
             if self._options.concentration is None:
@@ -102,7 +103,10 @@ class Refinement:
         total = max(float(value.sum()), 1e-9)
         value, sigma, first = value / total, sigma / total, self._frequencies
         own = first.sigma**2 / (sigma**2 + first.sigma**2)
-        unigram = denoise_frequencies(own * value + (1 - own) * first.value, own**0.5 * sigma)
+        unigram = denoise_frequencies(
+            own * value + (1 - own) * first.value, own**0.5 * sigma,
+            expected=self._options.word_frequencies,
+        )  # fmt: skip
         unigram = smoothed(unigram / unigram.sum(), unigram / unigram.sum(), MIX_FINAL)
         std = np.full((1, unigram.size), own**0.5 * sigma)
         return replace(

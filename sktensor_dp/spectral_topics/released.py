@@ -54,7 +54,7 @@ class FittedTopics:
     concentration: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TopicOptions:
     """What a fit is told beside its plan.
 
@@ -68,6 +68,8 @@ class TopicOptions:
         For restarts after release.
     n_restarts, max_iter : int
         Of the decomposition.
+    word_frequencies : ndarray of shape (n_features,) or None
+        Public ones, positive and of sum 1, that noisy frequencies are shrunk towards.
     """
 
     concentration: float | None
@@ -75,3 +77,4 @@ class TopicOptions:
     random_state: Any
     n_restarts: int = 10
     max_iter: int = 100
+    word_frequencies: Floats | None = None

@@ -256,3 +256,29 @@ def test_own_texts_become_private_topics(demo, tmp_path, capsys):
     page = (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
     assert "pair_moments" in page
     assert SECRET not in page + printed
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_public_words_cost_nothing_and_are_what_topics_expect(demo, tmp_path, capsys):
+    path = tmp_path / "known.csv"
+    path.write_text("word,count\nthe,9\nUnmistakable,2\nnumber,4\na,8\nx-y,7\npaper,1\n")
+    given = ["--vocabulary", str(path), "--epsilon", "2", "--max-features", "3", "--topics", "2"]
+    options = demo.parse_arguments(given)
+    pipeline = demo.build(options, demo.RunBudget(tmp_path, 2.0, 1e-6, 2.0, "texts"))
+    # No stop word, nothing that texts are not split into, the commonest first.
+    assert pipeline["counts"].vocabulary == ["number", SECRET, "paper"]
+    known = pipeline["topics"].word_frequencies
+    assert [round(share * 31) for share in known] == [4, 2, 1]
+    assert (pipeline["topics"].epsilon, pipeline["topics"].delta) == (2.0, 1e-6)
+    texts = tmp_path / "reviews.csv"
+    texts.write_text("review\n" + "number paper\n" * 300)
+    assert run(demo, tmp_path, "--input", texts, *given, "--budget", "2") == 0
+    out = capsys.readouterr().out
+    assert "Total: epsilon = 2 at delta = 1e-06" in out
+    page = (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
+    assert "load_word_frequencies" in page
+    assert "known.csv" not in page
+    none = tmp_path / "none.csv"
+    none.write_text("word,count\nthe,9\n")
+    assert run(demo, tmp_path, "--input", texts, "--vocabulary", none) == 2
+    assert "no word but stop words" in capsys.readouterr().err

@@ -1,0 +1,148 @@
+"""Public frequencies of words, from files of two columns."""
+
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from sktensor_dp.datasets.delimited import read_delimited
+from sktensor_dp.datasets.texts import decoded
+
+__all__ = ["load_word_frequencies"]
+
+_SUFFIXES = (".csv", ".tsv", ".txt", ".json")
+
+
+def load_word_frequencies(
+    path: str | Path, *, lowercase: bool = True, encoding: str = "utf-8"
+) -> dict[str, float]:
+    r"""Read how often words are used, from a public list.
+
+    The words serve as a vocabulary that costs nothing, and the frequencies as what noisy ones
+    are shrunk towards: `word_frequencies` of :class:`~sktensor_dp.PrivateSpectralLDA`.
+
+    Parameters
+    ----------
+    path : str or Path
+        One of
+
+        - ``.csv`` or ``.tsv``: a word and a number per row, with or without a header;
+        - ``.txt``: a word, blanks, and a number per line;
+        - ``.json``: an object of words and numbers, or a list of pairs.
+
+        Suffixes may be in capitals, and be followed by ``.gz``.
+    lowercase : bool, default=True
+        Whether to convert words to lower case, as ``PrivateCountVectorizer`` does, and add up
+        those that are then the same.
+    encoding : str, default="utf-8"
+        Of the file, such as ``"cp1252"``.
+
+    Returns
+    -------
+    dict of str to float
+        Frequencies that sum to 1, the largest first.
+
+    Raises
+    ------
+    FileNotFoundError
+        If nothing is at `path`.
+    ValueError
+        If the suffix is not one of these, the file is malformed, or a number is negative, not
+        finite, or none. No message shows what is in the file.
+
+    Notes
+    -----
+    **Privacy.** The list has to be public: made without the documents that are to be protected.
+    Other sources of such a mapping serve as well, such as the package ``wordfreq``
+    (``wordfreq.get_frequency_dict("en")``).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sktensor_dp.datasets import load_word_frequencies
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "words.csv")
+    ...     _ = path.write_text("word,count\ncat,1\nThe,5\nthe,2\n")
+    ...     load_word_frequencies(path)
+    {'the': 0.875, 'cat': 0.125}
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"path: nothing is at {str(path)!r}")
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    kind = "".join(suffixes[-2:-1] if suffixes[-1:] == [".gz"] else suffixes[-1:])
+    if kind not in _SUFFIXES or path.is_dir():
+        raise ValueError(
+            f"path: {path.name!r} must be a file ending in {', '.join(_SUFFIXES)} (or .gz after it)"
+        )
+    text = decoded(path, encoding)
+    pairs = _of_json(path, text) if kind == ".json" else _of_rows(path, text, kind)
+    found: dict[str, float] = {}
+    for word, number in pairs:
+        word = word.lower() if lowercase else word
+        found[word] = found.get(word, 0.0) + number
+    total = sum(found.values())
+    if not 0 < total < math.inf:
+        raise ValueError(f"path: the numbers of {path.name!r} must have a positive, finite sum")
+    shares = ((word, number / total) for word, number in found.items() if number > 0)
+    return dict(sorted(shares, key=lambda pair: (-pair[1], pair[0])))
+
+
+def _of_rows(path: Path, text: str, kind: str) -> list[tuple[str, float]]:
+    """Words and numbers of a file with one of each per row; the first row may be a header."""
+    if kind == ".txt":
+        lines = [line.rsplit(None, 1) for line in text.splitlines() if line.strip()]
+        wrong = [number for number, cells in enumerate(lines, start=1) if len(cells) != 2]
+        if wrong or not lines:
+            where = f"row {wrong[0]} of " if wrong else ""
+            raise ValueError(f"path: {where}{path.name!r} must hold a word and a number")
+        header, rows = lines[0], lines[1:]
+    else:
+        delimiter = "\t" if kind == ".tsv" else None
+        header, rows = read_delimited(text, path.name, delimiter, kind == ".csv")
+        if len(header) != 2:
+            raise ValueError(
+                f"path: {path.name!r} must have two columns, words and numbers; got {len(header)}"
+            )
+    if math.isnan(_number(header[1])):
+        return _checked(path, rows, first=2)
+    return _checked(path, [header, *rows], first=1)
+
+
+def _of_json(path: Path, text: str) -> list[tuple[str, float]]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        content = None
+    if isinstance(content, dict):
+        content = list(content.items())
+    if not isinstance(content, list):
+        raise ValueError(
+            f"path: {path.name!r} must hold a JSON object of words and numbers, or a list of pairs"
+        )
+    return _checked(path, content, first=1)
+
+
+def _checked(path: Path, rows: Iterable[Any], first: int) -> list[tuple[str, float]]:
+    found = []
+    for place, row in enumerate(rows, start=first):
+        pair = isinstance(row, list | tuple) and len(row) == 2 and isinstance(row[0], str)
+        number = _number(row[1]) if pair else math.nan
+        if not (0 <= number < math.inf):
+            raise ValueError(
+                f"path: row {place} of {path.name!r} must be a word and a finite number >= 0"
+            )
+        found.append((row[0], number))
+    return found
+
+
+def _number(value: Any) -> float:
+    """A number, also as it is written; NaN of anything else."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return math.nan
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return math.nan
