@@ -280,5 +280,7 @@ def test_public_words_cost_nothing_and_are_what_topics_expect(demo, tmp_path, ca
     assert "known.csv" not in page
     none = tmp_path / "none.csv"
     none.write_text("word,count\nthe,9\n")
-    assert run(demo, tmp_path, "--input", texts, "--vocabulary", none) == 2
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert run(demo, elsewhere, "--input", texts, "--vocabulary", none) == 2
     assert "no word but stop words" in capsys.readouterr().err
