@@ -196,6 +196,17 @@ def test_text_without_names_is_told_how_to_give_them():
     assert "eve7" not in str(caught.value)
 
 
+def test_tables_that_are_not_computed_have_numbers():
+    """Ids of units would have to be numbered over all partitions."""
+    dask_array = pytest.importorskip("dask.array", reason="tables of Dask need Dask")
+    X, y = entries()
+    accountant = BudgetAccountant(100.0, 1e-6)
+    lazy = dask_array.from_array(frame_of(X).astype(object).to_numpy(), chunks=20)
+    with pytest.raises(TypeError, match=r"X.compute\(\)"):
+        build(**SLICED, accountant=accountant).fit(lazy, dask_array.from_array(y, chunks=20))
+    assert accountant.entries == ()
+
+
 @all_models
 @pytest.mark.parametrize("options", [NAMED, SLICED], ids=["entry", "slice"])
 def test_names_are_saved(options, model, tmp_path):
