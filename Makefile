@@ -22,6 +22,7 @@ TOPICS ?=
 OUTPUT ?=
 SHARES ?=
 FORECAST ?=
+OPEN ?=
 TESTS ?=
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10
 MOVIELENS ?=
@@ -31,7 +32,7 @@ PAGE_SHOTS ?= page-shots
 
 help:
 	@echo "make demo [INPUT=texts.csv TEXT=column EPSILON=2 BUDGET=8 TOPICS=10 OUTPUT=folder]"
-	@echo "          [PERSON=column] [VOCABULARY=public-words.csv] [DELIMITER=';' QUOTING=none ENCODING=cp1252] [FORECAST=1] [SHARES=1]"
+	@echo "          [PERSON=column] [VOCABULARY=public-words.csv] [DELIMITER=';' QUOTING=none ENCODING=cp1252] [FORECAST=1] [SHARES=1] [OPEN=1]"
 	@echo "make papers [MOVIELENS=folder of ua.base and ua.test]"
 	@echo "make docs | docs-check | docs-links | docs-serve | dist"
 	@echo "make test-oldest | test-newest [TESTS=tests/tensor]"
@@ -65,7 +66,8 @@ demo: $(VENV)/.demo
 		$(if $(ENCODING),--encoding "$(ENCODING)") $(if $(BUDGET),--budget "$(BUDGET)") \
 		$(if $(SHARES),--shares) $(if $(FORECAST),--forecast) \
 		$(if $(EPSILON),--epsilon "$(EPSILON)") $(if $(DELTA),--delta "$(DELTA)") \
-		$(if $(TOPICS),--topics "$(TOPICS)") $(if $(OUTPUT),--output "$(OUTPUT)")
+		$(if $(TOPICS),--topics "$(TOPICS)") $(if $(OUTPUT),--output "$(OUTPUT)") \
+		$(if $(filter-out 0,$(OPEN)),--open)
 
 test: $(VENV)/.dev
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2

@@ -11,6 +11,7 @@ A text is what is protected; with ``--person author`` a person with all their te
 import argparse
 import math
 import sys
+import webbrowser
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,8 @@ def run(options: argparse.Namespace, told: list[Warning]) -> None:
     print("Written:", *(f"\n  {file}" for file in [*files, options.output / LEDGER]))
     if earlier is not None:
         print(f"The results of the run before are in {earlier}")
+    if options.open:
+        webbrowser.open((options.output / "topics.html").resolve().as_uri())
     if options.shares:
         print(
             f"{SHARES} speaks of single documents: no noise protects it. Keep it where the texts "
@@ -217,6 +220,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--output", type=Path, default=Path("demo-output"), help="folder for the results")
     add("--shares", action="store_true", help="write each document's topics: not protected")
     add("--forecast", action="store_true", help="show the forecast, spend nothing")
+    add("--open", action="store_true", help="open the page in a browser when it is written")
     add("--seed", type=integer_from(0), help="for choices after the noise; never the noise")
     options = parser.parse_args(arguments)
     if options.person is not None and options.text is None:

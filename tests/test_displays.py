@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from browsing import WORDS, model
 
-from sktensor_dp import PrivateSpectralLDA, PrivateTensorPowerMethod
+from sktensor_dp import PrivateCPCompletion, PrivateSpectralLDA, PrivateTensorPowerMethod
 from sktensor_dp.plotting import (
     BudgetDisplay,
     ComponentDisplay,
@@ -90,3 +90,26 @@ def test_utility_follows_the_forecast(estimator, axes):
     for release in forecast.releases:
         assert display.ratios[release.name][1] == release.ratio
     assert len(axes.lines) == len(display.ratios) + 1
+
+
+@pytest.mark.parametrize("unit", [{}, {"privacy_unit": "slice"}])
+def test_errors_of_completions_follow_the_forecast(unit, axes):
+    model, sizes = PrivateCPCompletion(2, bounds=(1, 5), **unit), [2000, 2_000_000]
+    display = UtilityDisplay.from_estimator(model, sizes, shape=(300, 40), ax=axes)
+    for place, n in enumerate(sizes):
+        forecast = model.forecast(n, (300, 40))
+        assert display.ratios["the mean"][place] == forecast.of_mean
+        assert display.ratios["mean and biases"][place] == pytest.approx(
+            forecast.of_biases if np.isfinite(forecast.of_biases) else np.nan, nan_ok=True
+        )
+    assert axes.get_ylabel() == "expected RMSE"
+    found = [n for n in sizes if model.forecast(n, (300, 40)).finds_components]
+    assert axes.get_title() == (
+        f"components from {min(found):,} entries on" if found else "no components expected"
+    )
+
+
+@pytest.mark.parametrize("sizes", [{}, {"n_features": 5, "shape": (3, 3)}])
+def test_utility_needs_one_kind_of_size(sizes):
+    with pytest.raises(ValueError, match="one of n_features and shape must be given"):
+        UtilityDisplay.from_estimator(PrivateSpectralLDA(2), [100], **sizes)

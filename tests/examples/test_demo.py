@@ -284,3 +284,14 @@ def test_public_words_cost_nothing_and_are_what_topics_expect(demo, tmp_path, ca
     elsewhere.mkdir()
     assert run(demo, elsewhere, "--input", texts, "--vocabulary", none) == 2
     assert "no word but stop words" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("fakes")
+@pytest.mark.parametrize("asked", [True, False])
+def test_the_page_opens_when_asked(demo, texts, tmp_path, monkeypatch, asked):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    options = ["--open"] if asked else []
+    assert run(demo, tmp_path, "--input", texts, "--text", "review", *options) == 0
+    page = (tmp_path / "out" / "topics.html").as_uri()
+    assert opened == ([page] if asked else [])
