@@ -38,8 +38,8 @@ BOUNDS = Numbers(
 SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
 
 CATEGORIES = (
-    "encode categories first, for example with sklearn.preprocessing.OrdinalEncoder, or give public "
-    "lists of them as row_names=; dates and times are numbered by "
+    "encode categories first, for example with sklearn.preprocessing.OrdinalEncoder, or give "
+    "public lists of them as row_names=; dates and times are numbered by "
     "RowIndex.from_calendar(start, n_periods)"
 )
 
