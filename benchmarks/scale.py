@@ -42,15 +42,15 @@ SIZES, KILLED_AT = (100_000, 400_000, 2_000_000), 400_000
 QUICK = (100_000, 200_000)
 MEMORY = 2**31
 # Idle processes of a cluster take 4 % of a core each, most of it to watch themselves; with
-# the first three 1 %.
+# this 1 %.
 QUIET = {
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "500ms",
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
-    # What nannies tell the C library by themselves makes workers ask for pages at every array.
-    "DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON__MALLOC_TRIM_THRESHOLD_": "268435456",
-    "DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON__MALLOC_MMAP_THRESHOLD_": "33554432",
 }
+# What nannies tell the C library by themselves makes workers ask for pages at every array. By
+# environment variables Dask would read these names in small letters, and nobody ask for them.
+KEPT = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**25}
 
 
 class Files:
@@ -128,6 +128,7 @@ def fit_on_cluster(model: PrivateSpectralLDA, folder: Path, way: str, n: int) ->
     ]
     X = da.concatenate(blocks)
     options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": MEMORY}
+    dask.config.set({f"distributed.nanny.pre-spawn-environ.{k}": v for k, v in KEPT.items()})
     with LocalCluster(**options, dashboard_address=":0") as cluster, Client(cluster) as client:
         client.run(PrivateSpectralLDA)  # workers import the library
         workers_before, cpu_before = client.run(cpu), cpu()
@@ -145,7 +146,7 @@ def allocator(folder: Path) -> None:
     settings: tuple[dict[str, str], ...] = (
         {},
         {"MALLOC_TRIM_THRESHOLD_": "65536"},
-        {"MALLOC_TRIM_THRESHOLD_": "268435456", "MALLOC_MMAP_THRESHOLD_": "33554432"},
+        {name: str(size) for name, size in KEPT.items()},
     )
     write_documents(folder, AT_ONCE)
     command = [sys.executable, "-m", "benchmarks.scale", str(folder), "em-step", "0"]
