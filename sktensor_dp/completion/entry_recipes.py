@@ -56,14 +56,16 @@ def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptio
 def _from_values(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:
     """Fit released values, with the noise known to be in them."""
     noisy, entries = curator.entries(), curator.index_set
-    values, noise_variance = noisy.value + curator.middle, noisy.sigma**2
+    noise_variance, released = noisy.sigma**2, [noisy.value + curator.middle]
+    # Handed over, not held: a number for each entry is a large part of all memory.
+    del noisy
     if options.full_core:
         return complete_tucker(
-            entries, values, options.ranks, noise_variance=noise_variance,
+            entries, released.pop(), options.ranks, noise_variance=noise_variance,
             regularization=options.regularization, random_state=options.random_state,
         )  # fmt: skip
     return complete_cp(
-        entries, values, options.rank, noise_variance=noise_variance,
+        entries, released.pop(), options.rank, noise_variance=noise_variance,
         noise_mode=_variables(entries), regularization=options.regularization,
         max_iter=SWEEPS, random_state=options.random_state,
     )  # fmt: skip
@@ -78,11 +80,13 @@ def _variables(entries: IndexSet) -> int | None:
 
 def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:
     """Mean and biases from row sums, then alternating least squares on factor sums."""
-    released, index_set = curator.row_sums(), curator.index_set
-    residual = (2 * curator.half * RESIDUAL) ** 2
+    index_set, residual = curator.index_set, (2 * curator.half * RESIDUAL) ** 2
+    # Of coordinates alone, and first: weights of all entries need not be held beside them.
+    features = incidence_features(index_set)
+    released = curator.row_sums()
     model = fit_row_sums(
         index_set, released.sums, list(released.weights.T), released.sigma**2, residual,
-        center=curator.middle, features=incidence_features(index_set),
+        center=curator.middle, features=features,
     )  # fmt: skip
     if plan.n_steps > 0:
         level, rng, shape = model.mean - curator.middle, options.random_state, index_set.shape

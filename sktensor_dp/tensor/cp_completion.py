@@ -194,7 +194,10 @@ def complete_cp(
     floor = (noise_variance or 0.0) / deviation**2
     standardised = targets - mean
     standardised /= deviation
+    # A caller may have handed them over.
+    del values, targets
     posterior = _Posterior(entries, standardised, floor, biases, regularization)
+    del standardised
     n_iter = posterior.run(_BIAS_SWEEPS if rank else max_iter, tol)
     if rank:
         posterior.start(start_cp(entries, posterior.residuals(), rank, as_generator(random_state)))
@@ -331,7 +334,7 @@ class _Posterior:
         n, floor = self._entries.n_entries, self._noise_floor
         if mode == noise.mode:
             assert targets is not None
-            squared = targets**2
+            squared = np.square(targets, out=targets)  # nothing asks for them again
             for k in self._entries.others(mode):
                 squared += self._passes.at(self._bias_variances[k], k, mode)
             squares = self._passes.row_sums(squared, mode)
