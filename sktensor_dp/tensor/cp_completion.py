@@ -194,8 +194,7 @@ def complete_cp(
     floor = (noise_variance or 0.0) / deviation**2
     standardised = targets - mean
     standardised /= deviation
-    # A caller may have handed them over.
-    del values, targets
+    del values, targets  # a caller may have handed them over
     posterior = _Posterior(entries, standardised, floor, biases, regularization)
     del standardised
     n_iter = posterior.run(_BIAS_SWEEPS if rank else max_iter, tol)
