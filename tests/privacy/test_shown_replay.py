@@ -20,6 +20,7 @@ def shown(model, folder):
     # To people of the caller's, who need not be of the fit.
     values += model.recommend(counts(5, 20, seed=3), 4)
     return (
+        repr(model.privacy_report_), model.privacy_report_._repr_html_(),
         page.read_text(encoding="utf-8"), table.to_csv(), model.top_words(5, NAMES, relevance=0.3),
         model.suggest_n_components(), repr(model.to_pyldavis(NAMES)),
         [np.asarray(value).tobytes() for value in values],
