@@ -28,8 +28,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.cluster import QUIET, cpu, on_cluster
 from benchmarks.peak_memory import peak
 from benchmarks.report import Report
+from benchmarks.scale_ratings import measure_ratings
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import BudgetAccountant, PrivateSpectralLDA
 from sktensor_dp.statistics.counts import CountChunk
@@ -41,16 +43,6 @@ AT_ONCE, LENGTH, N_WORDS, N_TOPICS = 50_000, 10, 20_000, 20
 SIZES, KILLED_AT = (100_000, 400_000, 2_000_000), 400_000
 QUICK = (100_000, 200_000)
 MEMORY = 2**31
-# Idle processes of a cluster take 4 % of a core each, most of it to watch themselves; with
-# this 1 %.
-QUIET = {
-    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
-    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "500ms",
-    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
-}
-# What nannies tell the C library by themselves makes workers ask for pages at every array. By
-# environment variables Dask would read these names in small letters, and nobody ask for them.
-KEPT = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**25}
 
 
 class Files:
@@ -94,11 +86,6 @@ def read(path: Path, marker: Path | None) -> sp.csr_matrix:
     return sp.load_npz(path)
 
 
-def cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
 def fit(folder: Path, way: str, n: int) -> dict[str, Any]:
     """Fit by one way; what it took and what it found."""
     budget = BudgetAccountant(1.0, 1e-6)
@@ -109,16 +96,17 @@ def fit(folder: Path, way: str, n: int) -> dict[str, Any]:
             model.fit_chunks(Files(folder, n), n_samples=n, n_features=N_WORDS)
             took = {"cpu": cpu() - cpu_before, "wall": time.perf_counter() - before}
         else:
-            took = fit_on_cluster(model, folder, way, n)
+            X = partitions(folder, way, n)
+            took = on_cluster(lambda: model.fit(X), MEMORY)
     np.save(folder / f"{way}.npy", model.components_)
     rounds = sum(row.uses for row in model.privacy_report_.rows)
     return {**took, "client": peak(), "rounds": rounds, "spent": budget.total()[0]}
 
 
-def fit_on_cluster(model: PrivateSpectralLDA, folder: Path, way: str, n: int) -> dict[str, Any]:
+def partitions(folder: Path, way: str, n: int) -> Any:
+    """The files as a Dask array; with `killed`, one of them kills a worker."""
     import dask
     import dask.array as da
-    from distributed import Client, LocalCluster
 
     marker = folder / "killed" if way == "killed" else None
     load = dask.delayed(read)
@@ -126,19 +114,7 @@ def fit_on_cluster(model: PrivateSpectralLDA, folder: Path, way: str, n: int) ->
         da.from_delayed(load(path, marker), (AT_ONCE, N_WORDS), dtype=np.float64)
         for path in paths_of(folder, n)
     ]
-    X = da.concatenate(blocks)
-    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": MEMORY}
-    dask.config.set({f"distributed.nanny.pre-spawn-environ.{k}": v for k, v in KEPT.items()})
-    with LocalCluster(**options, dashboard_address=":0") as cluster, Client(cluster) as client:
-        client.run(PrivateSpectralLDA)  # workers import the library
-        workers_before, cpu_before = client.run(cpu), cpu()
-        before = time.perf_counter()
-        model.fit(X)
-        wall = time.perf_counter() - before
-        used = [after - workers_before.get(at, 0.0) for at, after in client.run(cpu).items()]
-        largest = max(client.run(peak).values())
-        left = sum(map(len, client.run(_keys).values()))
-    return {"cpu": sum(used) + cpu() - cpu_before, "wall": wall, "worker": largest, "left": left}
+    return da.concatenate(blocks)
 
 
 def allocator(folder: Path) -> None:
@@ -169,10 +145,6 @@ def em_step(folder: Path) -> None:
     user, system, faults = np.median(took[1:], axis=0)
     told = {name: value for name, value in os.environ.items() if name.startswith("MALLOC_")}
     print(f"{told}: {user:.3f} and {system:.3f} s, {faults:.0f} page faults", flush=True)
-
-
-def _keys(dask_worker: Any) -> list[str]:
-    return [str(key) for key in dask_worker.data]
 
 
 def measured(folder: Path, way: str, n: int) -> dict[str, Any]:
@@ -221,6 +193,7 @@ def run(report: Report) -> None:
     report.bar("slope of CPU in documents", slope, 1.15)
     spent = next(found["spent"] for (way, _), found in took.items() if way == "killed")
     report.bar("epsilon spent by a fit that lost a worker", spent, 1.0 + 1e-9)
+    measure_ratings(report)
 
 
 if __name__ == "__main__":

@@ -70,11 +70,11 @@ def observed_chunks(
     by_slice, unit_mode = estimator.privacy_unit == "slice", estimator.unit_mode
     if by_slice and shape is not None and is_lazy(X):
         return lazy_slices(estimator, X, y, shape, unit_mode, bounds, text=CATEGORIES)
-    # Coordinates are public where the unit is a value, and are needed here as a whole.
+    if is_lazy(X) or is_lazy(y):
+        # Coordinates are public where the unit is a value, and are needed here as a whole.
+        X, y = computed(X, "Reading X"), computed(y, "Reading y")
     coordinates, values, rows = as_entries(
-        coordinate_array(estimator, computed(X, "Reading X"), reset=True),
-        checked_values(estimator, computed(y, "Reading y")),
-        shape,
+        coordinate_array(estimator, X, reset=True), checked_values(estimator, y), shape
     )
     if by_slice:
         return SliceChunks(coordinates, values, rows, unit_mode, bounds)
