@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.peak_memory import peak
 
-__all__ = ["QUIET", "cpu", "on_cluster"]
+__all__ = ["KEPT", "QUIET", "cpu", "on_cluster"]
 
 # Idle processes of a cluster take 4 % of a core each, most of it to watch themselves; with
 # this 1 %.

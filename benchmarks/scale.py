@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.cluster import QUIET, cpu, on_cluster
+from benchmarks.cluster import KEPT, QUIET, cpu, on_cluster
 from benchmarks.peak_memory import peak
 from benchmarks.report import Report
 from benchmarks.scale_ratings import measure_ratings

@@ -70,7 +70,7 @@ def observed_chunks(
     by_slice, unit_mode = estimator.privacy_unit == "slice", estimator.unit_mode
     if by_slice and shape is not None and is_lazy(X):
         return lazy_slices(estimator, X, y, shape, unit_mode, bounds, text=CATEGORIES)
-    if is_lazy(X) or is_lazy(y):
+    if hasattr(X, "to_delayed") or hasattr(y, "to_delayed"):
         # Coordinates are public where the unit is a value, and are needed here as a whole.
         X, y = computed(X, "Reading X"), computed(y, "Reading y")
     coordinates, values, rows = as_entries(
