@@ -38,6 +38,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seed", _seeds())
 
 
+# Programs of their own, which tests run where their files are.
+collect_ignore = ["support/people"]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:
     # Every seed has the same cases in the same order.
     hands: dict[Any, list[Any]] = defaultdict(list)
