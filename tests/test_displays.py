@@ -10,6 +10,7 @@ from sktensor_dp.plotting import (
     ComponentDisplay,
     FactorDisplay,
     SpectrumDisplay,
+    TopicsDisplay,
     UtilityDisplay,
     figure_png,
 )
@@ -36,6 +37,35 @@ def test_components_are_drawn_with_their_intervals(axes):
     assert np.allclose(display.low, low[1][order])
     assert np.allclose(display.high, high[1][order])
     assert figure_png(display.figure_).startswith(b"\x89PNG")
+
+
+def test_topics_are_drawn_in_the_order_of_their_shares():
+    found = model()
+    display = TopicsDisplay.from_estimator(found, WORDS, n_words=4)
+    order = np.argsort(-found.topic_prior_, kind="stable")
+    assert display.words == [found.top_words(4, WORDS, relevance=0.6)[topic] for topic in order]
+    low, high = found.components_interval()
+    for axes, topic, words in zip(display.axes_, order, display.words, strict=True):
+        assert axes.get_title(loc="left").startswith(f"Topic {topic} ")
+        columns = [list(WORDS).index(word) for word in words]
+        drawn = [bar.get_width() for bar in axes.patches]
+        assert drawn == found.components_[topic][columns].tolist()
+        (bars,) = axes.containers[1].lines[2]
+        ends = np.array(bars.get_segments())[:, :, 0]
+        assert np.allclose(ends, np.stack([low[topic][columns], high[topic][columns]], axis=1))
+    assert figure_png(display.figure_).startswith(b"\x89PNG")
+
+
+def test_topics_are_drawn_where_they_are_told_to():
+    found = model()
+    found.components_std_ = None
+    axes = Figure().subplots(len(found.components_))
+    display = TopicsDisplay.from_estimator(found, n_words=3, ax=axes)
+    assert display.axes_ == list(axes)
+    assert display.low is None
+    assert display.words[0] == [str(WORD) for WORD in map(int, display.words[0])]
+    with pytest.raises(ValueError, match="one axes for each of the"):
+        display.plot(axes[:1])
 
 
 def test_words_are_no_formulas():

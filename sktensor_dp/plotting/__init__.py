@@ -7,6 +7,7 @@ from sktensor_dp.plotting.displays import (
     SpectrumDisplay,
 )
 from sktensor_dp.plotting.figures import figure_png, plot_topics
+from sktensor_dp.plotting.topics import TopicsDisplay
 from sktensor_dp.plotting.utility import UtilityDisplay
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "ComponentDisplay",
     "FactorDisplay",
     "SpectrumDisplay",
+    "TopicsDisplay",
     "UtilityDisplay",
     "figure_png",
     "plot_topics",

@@ -1,0 +1,176 @@
+"""All topics of a model in one figure, as a display."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.plotting.figures import (
+    _displayed,
+    _draw_bars,
+    _figure_size,
+    _grid_shape,
+    _import_figure,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["TopicsDisplay"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class TopicsDisplay:
+    """Leading words of every topic, with intervals for the noise of the fit.
+
+    Attributes
+    ----------
+    titles : list of str
+        One for each topic that is drawn, in this order.
+    words : list of lists of str
+        Leading words of each.
+    values : ndarray of shape (n_topics, n_words)
+        Their probabilities.
+    low, high : ndarray of shape (n_topics, n_words) or None
+        Intervals, where the noise is known.
+    axes_ : list of Axes
+        Where the topics were drawn, after ``plot``.
+
+    Examples
+    --------
+    >>> from sktensor_dp.plotting import TopicsDisplay
+    >>> display = TopicsDisplay(["Topic 0"], [["ship", "sail"]], [[0.5, 0.25]]).plot()
+    >>> [float(bar.get_width()) for bar in display.axes_[0].patches]
+    [0.5, 0.25]
+    """
+
+    titles: list[str]
+    words: list[list[str]]
+    values: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+    axes_: "list[Axes]" = field(default_factory=list, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        feature_names: Sequence[str] | NDArray[Any] | None = None,
+        *,
+        n_words: int = 10,
+        relevance: float = 0.6,
+        level: float = 0.9,
+        n_columns: int | None = None,
+        ax: "Sequence[Axes] | None" = None,
+    ) -> "TopicsDisplay":
+        """Draw the topics of a fitted model, those of the largest share first.
+
+        Parameters
+        ----------
+        estimator : PrivateSpectralLDA
+            Fitted.
+        feature_names : sequence of str of length n_features_in_, default=None
+            The words; by default ``feature_names_in_``, or the numbers of the columns.
+        n_words : int, default=10
+            Words of each topic.
+        relevance : float, default=0.6
+            As of ``top_words``: below 1, words that set a topic apart come first.
+        level : float, default=0.9
+            Of the intervals.
+        n_columns : int, default=None
+            Charts side by side. By default, what gives a page-like shape.
+        ax : sequence of n_components_ matplotlib axes, default=None
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        TopicsDisplay
+            What was drawn.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If there are not as many axes as topics.
+        """
+        topics = np.asarray(estimator.components_)
+        numbers = [str(column) for column in range(topics.shape[1])]
+        if feature_names is None:
+            feature_names = getattr(estimator, "feature_names_in_", numbers)
+        order = np.argsort(-np.asarray(estimator.topic_prior_), kind="stable")
+        share = estimator.topic_prior_ / np.sum(estimator.topic_prior_)
+        leading = estimator.top_words(n_words, numbers, relevance=relevance)
+        top = np.array([leading[topic] for topic in order], dtype=np.intp)
+        low = high = None
+        if getattr(estimator, "components_std_", None) is not None:
+            low, high = (
+                np.take_along_axis(end[order], top, axis=1)
+                for end in estimator.components_interval(level)
+            )
+        return cls(
+            [f"Topic {topic} · {100 * share[topic]:.1f} %" for topic in order],
+            [[str(feature_names[word]) for word in row] for row in top],
+            np.take_along_axis(topics[order], top, axis=1), low, high,
+        ).plot(ax, n_columns=n_columns)  # fmt: skip
+
+    def plot(
+        self, ax: "Sequence[Axes] | None" = None, *, n_columns: int | None = None
+    ) -> "TopicsDisplay":
+        """Draw into axes, one for each topic, or into a new figure.
+
+        Parameters
+        ----------
+        ax : sequence of Axes, default=None
+            As many as topics.
+        n_columns : int, default=None
+            Of a new figure.
+
+        Returns
+        -------
+        TopicsDisplay
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many axes as topics.
+        """
+        words = [[_displayed(word) for word in row] for row in self.words]
+        self.axes_ = self._new_axes(words, n_columns) if ax is None else list(ax)
+        if len(self.axes_) != len(words):
+            raise ValueError(
+                f"ax must have one axes for each of the {len(words)} topics, got {len(self.axes_)}."
+            )
+        values = np.asarray(self.values)
+        largest = float(np.max(values if self.high is None else self.high))
+        for place, axes in enumerate(self.axes_):
+            _draw_bars(axes, values[place], words[place], self.titles[place])
+            if self.low is not None and self.high is not None:
+                ends = values[place] - self.low[place], self.high[place] - values[place]
+                axes.errorbar(
+                    values[place], np.arange(values.shape[1]), xerr=np.maximum(ends, 0.0),
+                    fmt="none", ecolor="#b3541e", capsize=2,
+                )  # fmt: skip
+            axes.set_xlim(0.0, 1.05 * max(largest, np.finfo(float).tiny))
+        return self
+
+    @property
+    def figure_(self) -> Any:
+        """Figure of the axes; None before ``plot``."""
+        return self.axes_[0].figure if self.axes_ else None
+
+    def _new_axes(self, words: list[list[str]], n_columns: int | None) -> "list[Axes]":
+        figure_class, layout_class = _import_figure()
+        n_rows, n_columns = _grid_shape(len(words), n_columns)
+        figure = figure_class(
+            figsize=_figure_size(n_rows, n_columns, words), layout=layout_class(), facecolor="white"
+        )
+        grid = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
+        for unused in grid[len(words) :]:
+            unused.remove()
+        return list(grid[: len(words)])
