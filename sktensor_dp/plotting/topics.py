@@ -37,8 +37,6 @@ class TopicsDisplay:
         Their probabilities.
     low, high : ndarray of shape (n_topics, n_words) or None
         Intervals, where the noise is known.
-    axes_ : list of Axes
-        Where the topics were drawn, after ``plot``.
 
     Examples
     --------
@@ -53,7 +51,7 @@ class TopicsDisplay:
     values: Floats
     low: Floats | None = None
     high: Floats | None = None
-    axes_: "list[Axes]" = field(default_factory=list, init=False, repr=False)
+    _where: "list[Axes]" = field(default_factory=list, init=False, repr=False)
 
     @classmethod
     def from_estimator(
@@ -141,14 +139,14 @@ class TopicsDisplay:
             If there are not as many axes as topics.
         """
         words = [[_displayed(word) for word in row] for row in self.words]
-        self.axes_ = self._new_axes(words, n_columns) if ax is None else list(ax)
-        if len(self.axes_) != len(words):
+        self._where = self._new_axes(words, n_columns) if ax is None else list(ax)
+        if len(self._where) != len(words):
             raise ValueError(
-                f"ax must have one axes for each of the {len(words)} topics, got {len(self.axes_)}."
+                f"ax must have one axes for each of the {len(words)} topics, got {len(self._where)}."
             )
         values = np.asarray(self.values)
         largest = float(np.max(values if self.high is None else self.high))
-        for place, axes in enumerate(self.axes_):
+        for place, axes in enumerate(self._where):
             _draw_bars(axes, values[place], words[place], self.titles[place])
             if self.low is not None and self.high is not None:
                 ends = values[place] - self.low[place], self.high[place] - values[place]
@@ -160,9 +158,14 @@ class TopicsDisplay:
         return self
 
     @property
+    def axes_(self) -> "list[Axes]":
+        """Axes that topics were drawn in."""
+        return self._where
+
+    @property
     def figure_(self) -> Any:
         """Figure of the axes; None before ``plot``."""
-        return self.axes_[0].figure if self.axes_ else None
+        return self._where[0].figure if self._where else None
 
     def _new_axes(self, words: list[list[str]], n_columns: int | None) -> "list[Axes]":
         figure_class, layout_class = _import_figure()
