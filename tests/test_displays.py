@@ -64,7 +64,7 @@ def test_topics_are_drawn_where_they_are_told_to():
     assert display.axes_ == list(axes)
     assert display.low is None
     assert display.words[0] == [str(WORD) for WORD in map(int, display.words[0])]
-    with pytest.raises(ValueError, match="one axes for each of the"):
+    with pytest.raises(ValueError, match="one axes for each of"):
         display.plot(axes[:1])
 
 

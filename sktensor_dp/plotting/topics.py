@@ -142,7 +142,7 @@ class TopicsDisplay:
         self._where = self._new_axes(words, n_columns) if ax is None else list(ax)
         if len(self._where) != len(words):
             raise ValueError(
-                f"ax must have one axes for each of the {len(words)} topics, got {len(self._where)}."
+                f"ax must have one axes for each of {len(words)} topics, got {len(self._where)}."
             )
         values = np.asarray(self.values)
         largest = float(np.max(values if self.high is None else self.high))
