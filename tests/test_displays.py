@@ -46,7 +46,7 @@ def test_topics_are_drawn_in_the_order_of_their_shares():
     assert display.words == [found.top_words(4, WORDS, relevance=0.6)[topic] for topic in order]
     low, high = found.components_interval()
     for axes, topic, words in zip(display.axes_, order, display.words, strict=True):
-        assert axes.get_title(loc="left").startswith(f"Topic {topic} ")
+        assert axes.get_title(loc="left").startswith(f"Topic {topic + 1} ")
         columns = [list(WORDS).index(word) for word in words]
         drawn = [bar.get_width() for bar in axes.patches]
         assert drawn == found.components_[topic][columns].tolist()

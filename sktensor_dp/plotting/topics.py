@@ -30,7 +30,8 @@ class TopicsDisplay:
     Attributes
     ----------
     titles : list of str
-        One for each topic that is drawn, in this order.
+        One for each topic that is drawn, in this order; numbers count rows of ``components_``
+        from one.
     words : list of lists of str
         Leading words of each.
     values : ndarray of shape (n_topics, n_words)
@@ -111,7 +112,7 @@ class TopicsDisplay:
                 for end in estimator.components_interval(level)
             )
         return cls(
-            [f"Topic {topic} · {100 * share[topic]:.1f} %" for topic in order],
+            [f"Topic {topic + 1} · {100 * share[topic]:.1f} %" for topic in order],
             [[str(feature_names[word]) for word in row] for row in top],
             np.take_along_axis(topics[order], top, axis=1), low, high,
         ).plot(ax, n_columns=n_columns)  # fmt: skip
