@@ -9,6 +9,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from slice_entries import BOUNDS, SHAPE, N, entries
 from small_corpora import INF
 
 from sktensor_dp import (
@@ -20,7 +21,6 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 
-SHAPE, BOUNDS, N = (60, 12, 3), (0.0, 5.0), 900
 CHUNKS = (200, 1, 399, 300)
 SECRET = 987654321
 
@@ -29,16 +29,6 @@ SECRET = 987654321
 def _in_this_thread():
     with dask.config.set(scheduler="synchronous"):
         yield
-
-
-def entries(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Entries of few units more than of others, some of them twice, of some units none."""
-    rng = np.random.default_rng(seed)
-    units = np.minimum(rng.geometric(0.08, N) - 1, SHAPE[0] - 1)
-    X = np.column_stack([units, *(rng.integers(0, n, N) for n in SHAPE[1:])])
-    X[-20:] = X[:20]
-    y = 2.5 + np.sin(X[:, 0]) * np.cos(X[:, 1]) + 0.3 * rng.standard_normal(N)
-    return X, y
 
 
 def lazy(X: Any, y: Any) -> tuple[Any, Any]:

@@ -3,24 +3,13 @@
 from typing import Any
 
 import numpy as np
+from slice_entries import BOUNDS, SHAPE, N, entries
 
 from sktensor_dp.statistics.observed_entries import SliceChunks
 from sktensor_dp.statistics.slice_parts import SliceReader
 from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
-
-SHAPE, BOUNDS, N = (60, 12, 3), (0.0, 5.0), 900
-
-
-def entries(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Entries of few units more than of others, some of them twice, of some units none."""
-    rng = np.random.default_rng(seed)
-    units = np.minimum(rng.geometric(0.08, N) - 1, SHAPE[0] - 1)
-    X = np.column_stack([units, *(rng.integers(0, n, N) for n in SHAPE[1:])])
-    X[-20:] = X[:20]
-    y = 2.5 + np.sin(X[:, 0]) * np.cos(X[:, 1]) + 0.3 * rng.standard_normal(N)
-    return X, y
 
 
 def queries(rng: np.random.Generator) -> list[Any]:
