@@ -82,8 +82,8 @@ class TopicsDisplay:
             Of the intervals.
         n_columns : int, default=None
             Charts side by side. By default, what gives a page-like shape.
-        ax : sequence of n_components_ matplotlib axes, default=None
-            Where to draw; by default in a new figure.
+        ax : sequence of matplotlib axes, default=None
+            Where to draw each topic; by default in a new figure.
 
         Returns
         -------
