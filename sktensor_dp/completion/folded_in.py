@@ -192,10 +192,8 @@ class UnitParameters:
         return found
 
     def _candidates(self, mode: int | None, context: Mapping[int, Any] | None) -> Candidates:
-        shared = self._shared
-        lengths = [len(effects.effects) for effects in shared.effects]
-        lengths.insert(shared.unit_mode, 0)
-        return Candidates.of(lengths, shared.unit_mode, mode, context, self._indices)
+        unit_mode = self._shared.unit_mode
+        return Candidates.of(_lengths(self._shared), unit_mode, mode, context, self._indices)
 
     def _values(self, candidates: Candidates) -> Floats:
         """Before they are clamped, of shape (n_units, n_rows)."""
@@ -252,6 +250,13 @@ def fold_in(
     return UnitParameters(ids, parameters, shared, (float(low), float(high)), indices)
 
 
+def _lengths(shared: SharedModel) -> list[int]:
+    """Of all modes, 0 for that of units."""
+    lengths = [len(effects.effects) for effects in shared.effects]
+    lengths.insert(shared.unit_mode, 0)
+    return lengths
+
+
 def _units(value: UnitParameters) -> dict[str, Any]:
     """Parts of a file; ids are those of the index, where units have ids."""
     parts = {name.strip("_"): part for name, part in vars(value).items()}
@@ -273,10 +278,8 @@ def _build(
     if indices is not None:
         if len(indices) != n_modes:
             raise ValueError("there must be names for each mode")
-        lengths = [len(effects.effects) for effects in shared.effects]
-        lengths.insert(mode, -1)
-        for place, names in enumerate(indices):
-            if names is not None and place != mode and len(names) != lengths[place]:
+        for place, (names, length) in enumerate(zip(indices, _lengths(shared), strict=True)):
+            if names is not None and place != mode and len(names) != length:
                 raise ValueError("names must be as many as rows")
         index = indices[mode]
     if mode >= n_modes or parameters.shape[1] != shared.n_parameters or not bounds[0] < bounds[1]:

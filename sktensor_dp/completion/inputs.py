@@ -25,6 +25,7 @@ __all__ = [
     "checked_values",
     "coordinate_array",
     "coordinates_or_unknown",
+    "entry_chunks",
     "observed_chunks",
 ]
 
@@ -67,17 +68,28 @@ def observed_chunks(
     estimator: Any, X: Any, y: Any, shape: Sequence[int] | None, bounds: tuple[float, float]
 ) -> EntryChunks | SliceChunks | LazySlices:
     """Entries to fit, on behalf of an estimator, as its curator reads them."""
-    by_slice, unit_mode = estimator.privacy_unit == "slice", estimator.unit_mode
-    if by_slice and shape is not None and is_lazy(X):
-        return lazy_slices(estimator, X, y, shape, unit_mode, bounds, text=CATEGORIES)
+    if estimator.privacy_unit == "slice" and shape is not None and is_lazy(X):
+        check_given(estimator, y)
+        mode = estimator.unit_mode
+        return lazy_slices(estimator, X, y, shape, mode, bounds, text=CATEGORIES)
     if hasattr(X, "to_delayed") or hasattr(y, "to_delayed"):
         # Coordinates are public where the unit is a value, and are needed here as a whole.
         X, y = computed(X, "Reading X"), computed(y, "Reading y")
-    coordinates, values, rows = as_entries(
-        coordinate_array(estimator, X, reset=True), checked_values(estimator, y), shape
-    )
-    if by_slice:
-        return SliceChunks(coordinates, values, rows, unit_mode, bounds)
+    given = coordinate_array(estimator, X, reset=True)
+    return entry_chunks(estimator, given, checked_values(estimator, y), shape, bounds)
+
+
+def entry_chunks(
+    estimator: Any,
+    given: Any,
+    values: NDArray[Any],
+    shape: Sequence[int] | None,
+    bounds: tuple[float, float],
+) -> EntryChunks | SliceChunks:
+    """Numbers of rows and values, by the unit of privacy of an estimator."""
+    coordinates, values, rows = as_entries(given, values, shape)
+    if estimator.privacy_unit == "slice":
+        return SliceChunks(coordinates, values, rows, estimator.unit_mode, bounds)
     return EntryChunks(coordinates, values, rows, bounds)
 
 
@@ -122,12 +134,17 @@ def coordinates_or_unknown(given: NDArray[Any]) -> NDArray[np.intp]:
     return np.where(unknown, -1, as_entries(known, np.zeros(given.shape[:1]))[0])
 
 
-def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
-    """One number for each entry, of shape (n,); as `coordinate_array`."""
+def check_given(estimator: Any, y: Any) -> None:
+    """Refuse a fit without values."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
+
+
+def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
+    """One number for each entry, of shape (n,); as `coordinate_array`."""
+    check_given(estimator, y)
     if sp.issparse(y):
         raise TypeError(f"y must be dense, one number for each row of X; got a {type(y).__name__}.")
     refuse_other_kinds(y, "y", "encode it first")

@@ -61,10 +61,6 @@ def lazy_slices(
 
     X = check_columns(estimator, X, reset=True, text=text)
     reader = SliceReader.checked(shape, int(X.shape[1]), unit_mode, bounds)
-    if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
-        )
     if is_lazy(y):
         refuse_other_kinds(TypesOf(y), "y", "encode it first")
     parts = row_partitions(X)

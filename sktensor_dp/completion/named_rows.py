@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from sktensor_dp.completion.inference import SharedModel
-from sktensor_dp.completion.inputs import checked_values, coordinate_array
+from sktensor_dp.completion.inputs import checked_values, coordinate_array, entry_chunks
 from sktensor_dp.completion.row_index import RowIndex
 from sktensor_dp.estimator.lazy_tables import computed, is_lazy
 from sktensor_dp.estimator.parameters import shown
-from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks, as_entries
+from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks
 from sktensor_dp.statistics.reading import read
 
 __all__ = [
@@ -101,18 +101,14 @@ def named_chunks(
     bounds: tuple[float, float],
 ) -> EntryChunks | SliceChunks:
     """Entries whose names are rows, as a curator reads them; what they mean is in memory."""
-    by_slice = witness.privacy_unit == "slice"
-    if by_slice and is_lazy(X):
+    if witness.privacy_unit == "slice" and is_lazy(X):
         raise TypeError(
             f"X is a Dask {type(X).__name__}, and names are numbered in memory. Pass X.compute() "
             "and y.compute(), or coordinates that are numbers, without row_names."
         )
     values = checked_values(witness, computed(y, "Reading y"))
     given, values, shape = _known_entries(witness, computed(X, "Reading X"), values, indices, shape)
-    coordinates, values, rows = as_entries(given, values, shape)
-    if by_slice:
-        return SliceChunks(coordinates, values, rows, witness.unit_mode, bounds)
-    return EntryChunks(coordinates, values, rows, bounds)
+    return entry_chunks(witness, given, values, shape, bounds)
 
 
 def _known_entries(

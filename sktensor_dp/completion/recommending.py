@@ -1,6 +1,6 @@
 """What fitted completions recommend, to units of the fit and to those folded in."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from sktensor_dp.completion.ranking import Candidates, checked_mode, named_rows,
 from sktensor_dp.completion.row_index import RowIndex
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.statistics.observed_entries import as_entries
-from sktensor_dp.tensor.top_rows import TopRows, top_rows
+from sktensor_dp.tensor.top_rows import TopRows, parts_of_units, top_rows, top_rows_by_parts
 
 __all__ = ["RecommenderMixin"]
 
@@ -122,7 +122,8 @@ class RecommenderMixin:
             return of.predict_rows(at_mode, context=at)
         candidates = self._candidates(at_mode, at)
         units, single = self._units(of)
-        blocks = [self._of_units(candidates, part) for part in _blocks(units, candidates.n_rows)]
+        parts = parts_of_units(len(units), candidates.n_rows, BLOCK)
+        blocks = [self._of_units(candidates, units[part]) for part in parts]
         values = np.clip(np.concatenate(blocks), *self.bounds_)
         return np.asarray(values[0] if single else values, dtype=np.float64)
 
@@ -189,15 +190,14 @@ class RecommenderMixin:
         candidates = self._candidates(at_mode, at)
         units, single = self._units(of)
         places, seen = self._seen(of, exclude)
-        step = max(BLOCK // candidates.n_rows, 1)
-        best = []
-        for start in range(0, max(len(units), 1), step):
-            part = slice(start, start + step)
-            values = self._of_units(candidates, units[part])
-            excluded = None if seen is None else candidates.seen_by(places[part], seen)
-            best.append(top_rows(values, int(n), excluded))
-        rows, values = (np.concatenate(parts) for parts in zip(*best, strict=True))
-        found = TopRows(rows[0], values[0]) if single else TopRows(rows, values)
+        found = top_rows_by_parts(
+            len(units), candidates.n_rows, int(n),
+            lambda part: self._of_units(candidates, units[part]),
+            lambda part: None if seen is None else candidates.seen_by(places[part], seen),
+            block=BLOCK,
+        )  # fmt: skip
+        if single:
+            found = TopRows(found.rows[0], found.values[0])
         return named_rows(found, self.bounds_, self._named, candidates.mode)
 
     def similar_rows(self, mode: int | str, row: Any, n: int = 10) -> TopRows:
@@ -298,8 +298,3 @@ class RecommenderMixin:
 
     def _by_modes(self, context: Mapping[int | str, Any] | None) -> dict[int, Any]:
         return {self._mode(mode): row for mode, row in (context or {}).items()}
-
-
-def _blocks(units: NDArray[np.intp], n_rows: int) -> Sequence[NDArray[np.intp]]:
-    step = max(BLOCK // n_rows, 1)
-    return [units[start : start + step] for start in range(0, max(len(units), 1), step)]

@@ -209,11 +209,16 @@ def _check_options(delimiter: str | None, quoting: str, encoding: str) -> None:
         raise ValueError(f"encoding {encoding!r} is not one that Python knows")
 
 
-def kind_of(path: Path) -> str:
-    """Suffix in small letters, ``.gz`` apart."""
+def suffix_of(path: Path) -> tuple[str, bool]:
+    """Suffix in small letters, ``.gz`` apart, and whether that follows."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = suffixes[-1:] == [".gz"]
-    kind = "".join(suffixes[-2:-1] if packed else suffixes[-1:])
+    return "".join(suffixes[-2:-1] if packed else suffixes[-1:]), packed
+
+
+def kind_of(path: Path) -> str:
+    """Suffix of a file of texts, one of those that are supported."""
+    kind, packed = suffix_of(path)
     if kind not in _SUFFIXES or (packed and kind == ".parquet"):
         raise ValueError(
             f"path: the suffix of {path.name!r} is not supported; give a folder of .txt "

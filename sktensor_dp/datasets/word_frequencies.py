@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sktensor_dp.datasets.delimited import read_delimited
-from sktensor_dp.datasets.texts import decoded
+from sktensor_dp.datasets.texts import decoded, suffix_of
 
 __all__ = ["load_word_frequencies"]
 
@@ -71,8 +71,7 @@ def load_word_frequencies(
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"path: nothing is at {str(path)!r}")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    kind = "".join(suffixes[-2:-1] if suffixes[-1:] == [".gz"] else suffixes[-1:])
+    kind, _ = suffix_of(path)
     if kind not in _SUFFIXES or path.is_dir():
         raise ValueError(
             f"path: {path.name!r} must be a file ending in {', '.join(_SUFFIXES)} (or .gz after it)"

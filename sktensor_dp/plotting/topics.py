@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.plotting.figures import (
-    _displayed,
-    _draw_bars,
-    _figure_size,
-    _grid_shape,
-    _import_figure,
-)
+from sktensor_dp.plotting.word_bars import charts_for, displayed, draw_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,8 +133,8 @@ class TopicsDisplay:
         ValueError
             If there are not as many axes as topics.
         """
-        words = [[_displayed(word) for word in row] for row in self.words]
-        self._where = self._new_axes(words, n_columns) if ax is None else list(ax)
+        words = [[displayed(word) for word in row] for row in self.words]
+        self._where = charts_for(words, n_columns) if ax is None else list(ax)
         if len(self._where) != len(words):
             raise ValueError(
                 f"ax must have one axes for each of {len(words)} topics, got {len(self._where)}."
@@ -148,7 +142,7 @@ class TopicsDisplay:
         values = np.asarray(self.values)
         largest = float(np.max(values if self.high is None else self.high))
         for place, axes in enumerate(self._where):
-            _draw_bars(axes, values[place], words[place], self.titles[place])
+            draw_bars(axes, values[place], words[place], self.titles[place])
             if self.low is not None and self.high is not None:
                 ends = values[place] - self.low[place], self.high[place] - values[place]
                 axes.errorbar(
@@ -167,14 +161,3 @@ class TopicsDisplay:
     def figure_(self) -> Any:
         """Figure of the axes; None before ``plot``."""
         return self._where[0].figure if self._where else None
-
-    def _new_axes(self, words: list[list[str]], n_columns: int | None) -> "list[Axes]":
-        figure_class, layout_class = _import_figure()
-        n_rows, n_columns = _grid_shape(len(words), n_columns)
-        figure = figure_class(
-            figsize=_figure_size(n_rows, n_columns, words), layout=layout_class(), facecolor="white"
-        )
-        grid = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
-        for unused in grid[len(words) :]:
-            unused.remove()
-        return list(grid[: len(words)])

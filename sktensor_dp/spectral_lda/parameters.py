@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.estimator.base import (
     NEIGHBOURS,
@@ -209,7 +209,7 @@ class TopicParameters(PrivateEstimatorMixin):
         plan = ReleasePlan.split(*budget, {"expected_counts": 1.0}).repeated(stream.max_batches)
         concentration = self._fitted_concentration()
         chunks = self._joined(chunks, self._plan(n_units, chunks.n_features))
-        frequencies = self._options(chunks.n_features, columns_of(self)).word_frequencies
+        frequencies = self._expected(chunks.n_features, columns_of(self))
         # Another accountant keeps another ledger, which knows nothing of the first batch.
         charge = self._payer() is not stream.accountant
         return PlannedFit(
@@ -228,13 +228,19 @@ class TopicParameters(PrivateEstimatorMixin):
         return chunks.joined() if how == "concatenate" else chunks
 
     def _options(self, n_features: int, columns: Mapping[str, Any]) -> TopicOptions:
-        expected = None
-        if self.word_frequencies is not None:
-            names = columns.get("feature_names_in_")
-            expected = expected_frequencies(self.word_frequencies, n_features, names)
         return TopicOptions(
-            self._concentration(), self.noise_geometry, self.random_state, word_frequencies=expected
+            self._concentration(),
+            self.noise_geometry,
+            self.random_state,
+            word_frequencies=self._expected(n_features, columns),
         )
+
+    def _expected(self, n_features: int, columns: Mapping[str, Any]) -> NDArray[np.float64] | None:
+        """Public frequencies in the order of the columns."""
+        if self.word_frequencies is None:
+            return None
+        names = columns.get("feature_names_in_")
+        return expected_frequencies(self.word_frequencies, n_features, names)
 
     def _concentration(self) -> float | None:
         """Sum of the Dirichlet prior over topic shares; None where it is to be estimated."""

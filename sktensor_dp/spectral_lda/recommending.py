@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.parameters import check_sizes
-from sktensor_dp.tensor.top_rows import TopRows, top_rows
+from sktensor_dp.tensor.top_rows import TopRows, top_rows_by_parts
 
 __all__ = ["RecommendingTopics"]
 
@@ -89,13 +89,12 @@ class RecommendingTopics:
             )
         shares = self.transform(X)  # type: ignore[attr-defined]
         seen = sp.csr_matrix(X) if exclude_seen else None
-        step = max(BLOCK // self.n_features_in_, 1)
-        best = []
-        for start in range(0, max(len(shares), 1), step):
-            part = slice(start, start + step)
-            excluded = None if seen is None else seen[part].toarray() > 0
-            best.append(top_rows(shares[part] @ self.components_, int(n), excluded))
-        rows, values = (np.concatenate(parts) for parts in zip(*best, strict=True))
+        rows, values = top_rows_by_parts(
+            len(shares), self.n_features_in_, int(n),
+            lambda part: shares[part] @ self.components_,
+            lambda part: None if seen is None else seen[part].toarray() > 0,
+            block=BLOCK,
+        )  # fmt: skip
         if names is not None:
             # -1 is the last one.
             rows = np.array([*names, None], dtype=object)[rows]

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from sktensor_dp.statistics.reading import call_foreign
+from sktensor_dp.statistics.reading import error_or
 from sktensor_dp.statistics.sums import AccurateSum
 
 __all__ = ["PartialQuery", "PartialSum", "Reader"]
@@ -86,10 +86,8 @@ class PartialQuery:
             It never raises: an error is in the result, and shows no data. Schedulers write
             errors that are raised into their logs, together with the data.
         """
-        try:
-            return call_foreign(lambda: self._summed(partition), "Reading a partition")
-        except Exception as error:
-            return PartialSum(None, 0, error.with_traceback(None))
+        found = error_or(lambda: self._summed(partition), "Reading a partition")
+        return PartialSum(None, 0, found) if isinstance(found, Exception) else found
 
     def merge(self, parts: Iterable[PartialSum]) -> PartialSum:
         """Sum over several sets of partitions, each of which must be in one only.

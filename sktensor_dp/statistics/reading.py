@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["call_foreign", "read", "read_each"]
+__all__ = ["call_foreign", "error_or", "read", "read_each"]
 
 Result = TypeVar("Result")
 
@@ -92,6 +92,17 @@ def call_foreign(call: Callable[[], Result], doing: str, *, rows_private: bool =
     except Exception as error:
         raised = _placed(error, doing, rows_private)
     raise raised
+
+
+def error_or(call: Callable[[], Result], doing: str) -> Result | Exception:
+    """Result of a call to foreign code on a worker, or its error, which shows no data.
+
+    Schedulers write errors that are raised into their logs, together with the data.
+    """
+    try:
+        return call_foreign(call, doing)
+    except Exception as error:
+        return error.with_traceback(None)
 
 
 def read_each(source: Iterable[Any], doing: str) -> Iterator[Any]:

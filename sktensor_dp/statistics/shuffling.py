@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.frames import as_numbers
-from sktensor_dp.statistics.reading import call_foreign
+from sktensor_dp.statistics.reading import error_or
 from sktensor_dp.statistics.regrouping import MIXED, stacked
 from sktensor_dp.statistics.units import EXPECTED, as_labels
 
-__all__ = ["gathered", "piece_of", "split_by_group"]
+__all__ = ["gathered", "piece_of", "split", "split_by_group"]
 
 Piece = tuple[Any, NDArray[Any]]
 
@@ -25,10 +25,7 @@ def split_by_group(X: Any, groups: Any, n_parts: int) -> list[Piece] | Exception
     A label goes to the same part wherever it occurs. An error is returned, not raised:
     schedulers write those that are raised into their logs, with the data.
     """
-    try:
-        return call_foreign(lambda: _split(X, groups, n_parts), "Reading groups")
-    except Exception as error:
-        return error.with_traceback(None)
+    return error_or(lambda: split(X, groups, n_parts), "Reading groups")
 
 
 def gathered(pieces: Sequence[Piece | Exception]) -> Piece | Exception:
@@ -50,7 +47,8 @@ def piece_of(pieces: list[Piece] | Exception, place: int) -> Piece | Exception:
     return pieces if isinstance(pieces, Exception) else pieces[place]
 
 
-def _split(X: Any, groups: Any, n_parts: int) -> list[Piece]:
+def split(X: Any, groups: Any, n_parts: int) -> list[Piece]:
+    """What `split_by_group` returns; errors are raised."""
     rows = as_numbers(X, "a partition")
     if not hasattr(rows, "shape"):
         rows = np.fromiter(rows, object)  # of a bag

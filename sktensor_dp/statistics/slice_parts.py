@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sktensor_dp.statistics.frames import as_numbers
 from sktensor_dp.statistics.observed_entries import (
@@ -13,8 +14,8 @@ from sktensor_dp.statistics.observed_entries import (
     check_unit_mode,
     checked_shape,
 )
-from sktensor_dp.statistics.reading import call_foreign
-from sktensor_dp.statistics.shuffling import Piece, gathered, split_by_group
+from sktensor_dp.statistics.reading import error_or
+from sktensor_dp.statistics.shuffling import Piece, gathered, split
 
 __all__ = ["SliceReader"]
 
@@ -38,28 +39,25 @@ class SliceReader:
 
     def split(self, X: Any, y: Any, n_parts: int) -> list[Piece] | Exception:
         """Entries of a partition, by the part that each unit goes to; an error is returned."""
-        try:
-            return call_foreign(lambda: self._split(X, y, n_parts), "Reading entries")
-        except Exception as error:
-            return error.with_traceback(None)
+        return error_or(lambda: self._split(X, y, n_parts), "Reading entries")
 
-    def _split(self, X: Any, y: Any, n_parts: int) -> list[Piece] | Exception:
+    def _split(self, X: Any, y: Any, n_parts: int) -> list[Piece]:
         X, y = (as_numbers(part, "a partition") for part in (X, y))
         coordinates, values, _ = as_entries(X, y, self.shape)
         # Coordinates are exact in double precision.
         table = np.column_stack([coordinates, values])
-        return split_by_group(table, coordinates[:, self.unit_mode], n_parts)
+        return split(table, coordinates[:, self.unit_mode], n_parts)
 
     def gather(self, pieces: Sequence[Piece | Exception]) -> SliceChunks | Exception:
         """All entries of some units from the pieces of all partitions, or the first error."""
         found = gathered(pieces)
         if isinstance(found, Exception):
             return found
-        table, _ = found
-        coordinates = table[:, :-1].astype(np.intp)
-        return SliceChunks(
-            coordinates, table[:, -1], self.shape, self.unit_mode, self.bounds, part=True
-        )
+        return error_or(lambda: self._chunk(found[0]), "Reading entries")
+
+    def _chunk(self, table: NDArray[np.float64]) -> SliceChunks:
+        coordinates, values = table[:, :-1].astype(np.intp), table[:, -1]
+        return SliceChunks(coordinates, values, self.shape, self.unit_mode, self.bounds, part=True)
 
     def __call__(self, partition: SliceChunks) -> SliceChunks:
         """The partition, which is what queries read."""

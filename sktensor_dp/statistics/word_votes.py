@@ -2,10 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +12,13 @@ from sktensor_dp.statistics.text import (
     KeyedSum,
     WordContributions,
     WordCounts,
-    checksums,
     chosen_words,
     named_totals,
 )
 
-__all__ = ["N_BUCKETS", "VOTE", "WordBuckets", "WordVotes", "word_buckets"]
+__all__ = ["N_BUCKETS", "VOTE", "WordBuckets", "WordVotes"]
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.integer[Any]]
 
 # Of a checksum. Rare words of a large corpus then share one with few others.
 N_BUCKETS = 2**18
@@ -103,8 +99,3 @@ class WordVotes(WordContributions):
         steps = np.floor(np.minimum(votes, self.largest) / VOTE)
         totals = np.bincount(kept, steps, minlength=len(weights)) * VOTE
         return named_totals(totals, units.words)
-
-
-def word_buckets(words: Iterable[str]) -> Integers:
-    """Bucket of each word, by a fixed checksum."""
-    return checksums(words) % N_BUCKETS

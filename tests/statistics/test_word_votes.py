@@ -17,16 +17,14 @@ from sktensor_dp.privacy.partition_selection import (
 )
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.statistics import text
-from sktensor_dp.statistics.text import DocumentFrequencies, TextChunks, Words
-from sktensor_dp.statistics.word_votes import (
-    N_BUCKETS,
-    VOTE,
-    WordBuckets,
-    WordVotes,
-    word_buckets,
-)
+from sktensor_dp.statistics.text import DocumentFrequencies, TextChunks, Words, checksums
+from sktensor_dp.statistics.word_votes import N_BUCKETS, VOTE, WordBuckets, WordVotes
 
 WORDS = [f"w{i}" for i in range(30)]
+
+
+def word_buckets(words):
+    return checksums(words) % N_BUCKETS
 
 
 def corpus_of(rng, n, longest=25):
