@@ -27,7 +27,7 @@ from sktensor_dp.topics.denoise import denoise_frequencies
 from sktensor_dp.topics.moment_matching import ReleasedMoments, match_moments, unexplained
 from sktensor_dp.topics.moments import PriorCorrection, topics_from_components
 from sktensor_dp.topics.rotation import varimax
-from sktensor_dp.topics.uncertainty import std_of_decomposed, std_of_matched
+from sktensor_dp.topics.uncertainty import std_of_decomposed, std_of_frequencies, std_of_matched
 
 __all__ = ["FittedTopics", "TopicOptions", "fit_topics"]
 
@@ -268,7 +268,7 @@ def _std_on_all_words(
     """Words without released pairs have the deviation of their frequency."""
     if words is None:
         return std
-    whole = np.full((len(std), unigram.size), unigram_sigma)
+    whole = std_of_frequencies(unigram_sigma, (len(std), unigram.size))
     whole[:, words] = std * unigram[words].sum()
     return whole
 

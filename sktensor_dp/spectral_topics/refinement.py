@@ -13,7 +13,12 @@ from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 from sktensor_dp.statistics.norms import Clip, CountNorm
 from sktensor_dp.topics.concentration import USUAL, PairEvidence
 from sktensor_dp.topics.denoise import denoise_frequencies, denoise_topics
-from sktensor_dp.topics.uncertainty import Steps, std_of_refined, typical_length
+from sktensor_dp.topics.uncertainty import (
+    Steps,
+    std_of_frequencies,
+    std_of_refined,
+    typical_length,
+)
 
 __all__ = ["MIX_FINAL", "Refinement", "expected_counts", "smoothed"]
 
@@ -108,7 +113,7 @@ class Refinement:
             expected=self._options.word_frequencies,
         )  # fmt: skip
         unigram = smoothed(unigram / unigram.sum(), unigram / unigram.sum(), MIX_FINAL)
-        std = np.full((1, unigram.size), own**0.5 * sigma)
+        std = std_of_frequencies(own**0.5 * sigma, (1, unigram.size))
         return replace(
             fitted, topics=unigram[None], unigram=unigram, topics_std=std, weights_std=np.zeros(1)
         )
@@ -124,7 +129,7 @@ class Refinement:
         best = int(np.argmax(gains))
         if gains[best] < 0:
             unigram = fitted.weights @ fitted.topics
-            std = np.full((1, unigram.size), fitted.unigram_sigma)
+            std = std_of_frequencies(fitted.unigram_sigma, (1, unigram.size))
             return replace(
                 fitted, topics=unigram[None], weights=np.ones(1), topics_std=std,
                 weights_std=np.zeros(1),

@@ -26,6 +26,7 @@ from sktensor_dp.topics.moment_matching import ReleasedMoments, pair_precision
 __all__ = [
     "Steps",
     "std_of_decomposed",
+    "std_of_frequencies",
     "std_of_matched",
     "std_of_refined",
     "typical_length",
@@ -132,6 +133,15 @@ def std_of_refined(
     further = moved_weights / np.where(weights_std > 0, weights_std, 1.0)
     weights_std *= max(float(np.sqrt(np.mean(further**2))), 1.0)
     return _capped(SLACK * topics_std, np.hypot(SLACK * weights_std, SHARES_DRIFT * weights))
+
+
+def std_of_frequencies(sigma: float, shape: tuple[int, int]) -> Floats:
+    """Deviations of probabilities that are frequencies of words, with noise of one scale.
+
+    Noise may leave next to nothing to divide counts by; a probability is never more uncertain
+    than 1.
+    """
+    return np.full(shape, sigma if sigma <= 1.0 else 1.0)
 
 
 def _capped(topics_std: Floats, weights_std: Floats) -> tuple[Floats, Floats]:
