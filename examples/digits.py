@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from run_progress import with_bar
 from sklearn.datasets import load_digits
 
 from sktensor_dp import NotEnoughDataWarning, PrivateCPCompletion
@@ -79,14 +80,15 @@ def completions(pixels: Pixels, rank: int, epsilon: float) -> dict[str, Floats]:
         pixels.seen.sum(axis=0), 1
     )
     level = "no noise" if math.isinf(epsilon) else f"epsilon {epsilon:g}"
-    return {
-        "mean of each pixel, not private": filled(
+    ways = {
+        "mean of each pixel, not private": lambda: filled(
             pixels, np.broadcast_to(means, pixels.seen.shape)
         ),
-        "no noise": by_entries(pixels, rank, math.inf),
-        f"{level}, unit: a pixel": by_entries(pixels, rank, epsilon),
-        f"{level}, unit: an image": by_images(pixels, rank, epsilon),
+        "no noise": lambda: by_entries(pixels, rank, math.inf),
+        f"{level}, unit: a pixel": lambda: by_entries(pixels, rank, epsilon),
+        f"{level}, unit: an image": lambda: by_images(pixels, rank, epsilon),
     }
+    return {name: ways[name]() for name in with_bar(list(ways), "digits")}
 
 
 def filled(pixels: Pixels, found: Floats) -> Floats:

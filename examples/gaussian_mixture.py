@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from run_progress import with_bar
 
 from sktensor_dp import NotEnoughDataWarning, PrivateTensorPowerMethod
 
@@ -39,13 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=Path("gaussian-mixture.png"))
     options = parser.parse_args(arguments)
     X, labels, means = groups(options.samples, np.random.default_rng(options.seed))
-    fits = []
-    print(f"{'epsilon':>8}  {'farthest mean':>14}  weights")
     try:
-        for epsilon in options.epsilon:
-            fits.append(fitted(X, epsilon))
-            found = nearest(fits[-1].components_, means)
-            print(f"{epsilon:8g}  {found.max():11.3f} sd  {np.round(fits[-1].weights_, 3)}")
+        fits = [fitted(X, epsilon) for epsilon in with_bar(options.epsilon, "epsilon")]
+        print(f"{'epsilon':>8}  {'farthest mean':>14}  weights")
+        for model in fits:
+            found = nearest(model.components_, means)
+            print(f"{model.epsilon:8g}  {found.max():11.3f} sd  {np.round(model.weights_, 3)}")
         options.output.parent.mkdir(parents=True, exist_ok=True)
         picture(X, labels, means, fits).savefig(options.output, dpi=150)
     except (OSError, ValueError) as error:

@@ -1,12 +1,14 @@
-"""Steps of a run with the time they take, and its warnings as lines."""
+"""Steps of a run with the time they take or the time left, and its warnings as lines."""
 
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
+
+Item = TypeVar("Item")
 
 
 class Progress:
@@ -20,8 +22,14 @@ class Progress:
         self.started = 0
 
     @contextmanager
-    def step(self, label: str, current: Callable[[], str] | None = None) -> Iterator[None]:
-        """Announce a step and time it; `current` says which part of it is running."""
+    def step(
+        self, label: str, current: Callable[[], str] | None = None, *, has_bar: bool = False
+    ) -> Iterator[None]:
+        """Announce a step and time it.
+
+        `current` says which part of it is running. A step that `has_bar` draws on a terminal how
+        far it is by itself, with the time left, as fits with ``verbose=1`` do.
+        """
         self.started += 1
         head = f"[{self.started}/{self.n_steps}]"
         begin = time.monotonic()
@@ -31,15 +39,16 @@ class Progress:
             while not over.wait(self.seconds_between):
                 self._show(f"{head} {current() if current else label} ...", begin)
 
-        if not self.live:
-            print(f"{head} {label} ...", file=self.stream, flush=True)
+        print(f"{head} {label} ...", end="" if self.live else "\n", file=self.stream, flush=True)
         ticker = threading.Thread(target=beat, daemon=True)
-        ticker.start()
+        if not (self.live and has_bar):
+            ticker.start()
         try:
             yield
         finally:
             over.set()
-            ticker.join()
+            if ticker.ident is not None:
+                ticker.join()
             if self.live:
                 print("\r\x1b[K", end="", file=self.stream)
         print(f"{head} {label}: {time.monotonic() - begin:.1f} s", file=self.stream, flush=True)
@@ -52,6 +61,25 @@ class Progress:
         start, end = ("\r\x1b[K", "") if self.live else ("", "\n")
         elapsed = f"{time.monotonic() - begin:.0f} s"
         print(f"{start}{text} {elapsed}", end=end, file=self.stream, flush=True)
+
+
+def with_bar(items: Sequence[Item], task: str) -> Iterator[Item]:
+    """Yield the items; on a terminal a bar shows which of them is at work, and the time left.
+
+    It appears after two seconds and is taken away in the end. Print after the last item: what
+    is printed in between would stand behind the bar.
+    """
+    from sktensor_dp.privacy.progress import Bar
+
+    bar = Bar(task, sys.stderr) if sys.stderr.isatty() else None
+    try:
+        for number, item in enumerate(items, start=1):
+            if bar is not None:
+                bar.begins(str(item), number, len(items))
+            yield item
+    finally:
+        if bar is not None:
+            bar.ends()
 
 
 @contextmanager

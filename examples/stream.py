@@ -9,6 +9,7 @@ is as private as one batch::
 
 import argparse
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 
@@ -60,28 +61,31 @@ def read(
     model: PrivateTensorPowerMethod, stream: Iterator[Floats], directions: Floats
 ) -> PrivateTensorPowerMethod:
     """Feed batches until all components are found."""
+    begun = time.monotonic()
     for X in stream:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotEnoughDataWarning)
             model.partial_fit(X)
-        show(model, directions)
+        show(model, directions, time.monotonic() - begun)
         if model.is_complete_:
             break
     print(file=sys.stderr)
     return model
 
 
-def show(model: PrivateTensorPowerMethod, directions: Floats) -> None:
-    """Redraw the bar, with how well each direction is known by now."""
+def show(model: PrivateTensorPowerMethod, directions: Floats, seconds: float) -> None:
+    """Redraw the bar, with the time left and how well each direction is known by now."""
     done, needed = model.n_batches_seen_, model.n_batches_needed_
     filled = WIDTH * done // needed
     known = np.abs(model.components_ @ directions.T).max(axis=0)
     values = " ".join(f"{value:.3f}" for value in np.sort(known)[::-1])
     bar = "#" * filled + "." * (WIDTH - filled)
-    end = "" if sys.stderr.isatty() else "\n"
-    start = "\r" if sys.stderr.isatty() else ""
-    line = f"{start}[{bar}] batch {done} of {needed}  |cosine| {values}"
-    print(line, end=end, file=sys.stderr, flush=True)
+    line = f"[{bar}] batch {done} of {needed}  |cosine| {values}"
+    if sys.stderr.isatty():
+        left = seconds * (needed - done) / done
+        print(f"\r\x1b[K{line}  {left:.0f} s left", end="", file=sys.stderr, flush=True)
+    else:
+        print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -156,9 +156,9 @@ def progress(items: Sequence[Any], label: str) -> Iterator[Any]:
         if sys.stderr.isatty():
             seconds = time.monotonic() - start
             bar = "█" * (24 * done // len(items))
-            print(
-                f"\r{label} {bar:<24} {done}/{len(items)} {seconds:4.0f} s", end="", file=sys.stderr
-            )
+            left = f", {seconds * (len(items) - done) / done:.0f} s left" if done else ""
+            told = f"{label} {bar:<24} {done}/{len(items)} {seconds:4.0f} s{left}"
+            print(f"\r\x1b[K{told}", end="", file=sys.stderr)
         yield item
     print(
         f"{chr(13) if sys.stderr.isatty() else ''}{label}: {len(items)} of {len(items)}, "

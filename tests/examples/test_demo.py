@@ -1,6 +1,7 @@
 import csv
 import io
 import math
+import re
 import sys
 import time
 
@@ -14,6 +15,8 @@ from demo_fakes import (
     folder_of,
     run,
 )
+
+from sktensor_dp.privacy.progress import Bar
 
 
 @pytest.mark.usefixtures("fakes")
@@ -220,6 +223,58 @@ def test_progress_says_what_runs(demo, stream):
     assert shown.endswith(" s\n")
     assert "[1/2] first: " in shown
     assert ("\r" in shown) is stream.isatty()
+
+
+def test_a_step_with_a_bar_of_its_own_has_none_beside_it(demo):
+    stream = Terminal()
+    progress = demo.Progress(2, stream, seconds_between=0.001)
+    with progress.step("first", has_bar=True):
+        time.sleep(0.05)
+    # Said at once, and then nothing until it is over.
+    assert re.fullmatch(
+        r"\[1/2\] first \.\.\.\r\x1b\[K\[1/2\] first: \d+\.\d s\n", stream.getvalue()
+    )
+
+
+@pytest.mark.usefixtures("fakes")
+@pytest.mark.parametrize("live", [True, False])
+def test_fits_draw_their_bars_on_terminals_alone(demo, texts, tmp_path, monkeypatch, live):
+    verbose = []
+    for fake in (FakeCounts, FakeTopics):
+        fit = fake.fit
+        monkeypatch.setattr(
+            fake,
+            "fit",
+            lambda self, *a, _fit=fit, **k: verbose.append(self.verbose) or _fit(self, *a, **k),
+        )
+    monkeypatch.setattr("sys.stderr.isatty", lambda: live, raising=False)
+    assert run(demo, tmp_path, "--input", texts, "--text", "review") == 0
+    assert verbose == [int(live)] * 2
+
+
+def test_a_bar_shows_which_item_is_at_work(demo, monkeypatch):
+    progress = sys.modules["run_progress"]
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(Bar.__init__, "__defaults__", (0.0,))
+    seen = []
+    for item in progress.with_bar(["a", "b"], "letters"):
+        seen.append(item)
+        deadline = time.monotonic() + 30
+        while f"/2 {item}" not in stream.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.005)
+    assert seen == ["a", "b"]
+    assert "[letters] .................... 1/2 a, 0 s" in stream.getvalue()
+    assert "[letters] ##########.......... 2/2 b, 0 s, about 0 s left" in stream.getvalue()
+    assert stream.getvalue().endswith("\r\x1b[K")
+
+
+def test_no_bar_is_drawn_in_a_file(demo, monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(Bar.__init__, "__defaults__", (0.0,))
+    assert list(sys.modules["run_progress"].with_bar([1, 2], "numbers")) == [1, 2]
+    assert stream.getvalue() == ""
 
 
 def test_step_in_progress_is_told_from_what_is_fitted(demo):

@@ -5,12 +5,19 @@ bound is away: ten at least, which chance has no part in.
 """
 
 import importlib.util
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(autouse=True)
+def beside_each_other(monkeypatch):
+    """As where one is run as a script."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
 
 
 def load(name):
@@ -47,6 +54,15 @@ def test_stream_shows_progress_and_finds_directions(capsys):
     # .999 in all of twelve runs.
     assert all(float(value) > 0.9 for value in last.split("|cosine|")[1].split())
     assert "differential privacy for replacing one sample of 600000" in shown.out
+
+
+def test_the_bar_of_a_stream_tells_the_time_left(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    arguments = ["--features", "5", "--rows", "2000", "--epsilon", "2"]
+    assert load("stream").main(arguments) == 0
+    lines = capsys.readouterr().err.split("\r\x1b[K")
+    assert all(re.search(r"\d s left$", line.strip()) for line in lines[1:])
+    assert lines[-1].strip().endswith(" 0 s left")
 
 
 @pytest.mark.parametrize("arguments", [["--epsilon", "0"], ["--features", "2", "--rows", "0"]])

@@ -35,8 +35,10 @@ def fake_report(step, n_samples, groups=None):
 
 class FakeCounts(TransformerMixin, BaseEstimator):
     def __init__(
-        self, stop_words=None, max_features=None, *, epsilon=1.0, delta=1e-6, accountant=None
-    ):
+        self, stop_words=None, max_features=None, *, epsilon=1.0, delta=1e-6, accountant=None,
+        verbose=0,
+    ):  # fmt: skip
+        self.verbose = verbose
         self.stop_words = stop_words
         self.max_features = max_features
         self.epsilon = epsilon
@@ -64,8 +66,10 @@ class FakeTopics(ReadableTopics, BaseEstimator):
     error = None
 
     def __init__(
-        self, n_components=10, *, epsilon=1.0, delta=1e-6, accountant=None, random_state=None
-    ):
+        self, n_components=10, *, epsilon=1.0, delta=1e-6, accountant=None, random_state=None,
+        verbose=0,
+    ):  # fmt: skip
+        self.verbose = verbose
         self.n_components = n_components
         self.epsilon = epsilon
         self.delta = delta
