@@ -3,21 +3,28 @@
 import math
 import numbers
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sktensor_dp.model_files.fields import NOT_FINITE, require
+from sktensor_dp.model_files.fields import NOT_FINITE, Arrays, require
 
 DEEPEST = 4
+# Numbers of an array that may stand in the document; more, or a table, are an array of the file.
+MOST_LISTED = 1000
 KINDS = {"tuple": tuple, "set": set, "frozenset": frozenset}
 NUMBERS = frozenset(
     np.dtype(kind).name for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 )
 
 
-def write_parameter(value: Any) -> Any:
-    """JSON of a plain value, of a collection or array of these, or of a type of numbers."""
+def write_parameter(value: Any, arrays: Arrays | None = None, where: str = "parameter") -> Any:
+    """JSON of a plain value, of a collection or array of these, or of a type of numbers.
+
+    Tables and long arrays are put aside among `arrays`, where there is a place for them.
+    """
     if value is None or isinstance(value, bool | np.bool_ | str):
         return bool(value) if isinstance(value, np.bool_) else value
     if isinstance(value, numbers.Integral):
@@ -25,29 +32,38 @@ def write_parameter(value: Any) -> Any:
     if isinstance(value, numbers.Real):
         number = float(value)
         return number if math.isfinite(number) else {"float": str(number)}
+    within = partial(write_parameter, arrays=arrays, where=where)
     if isinstance(value, list):
-        return [write_parameter(item) for item in value]
+        return [within(item) for item in value]
     for name, kind in KINDS.items():
         if type(value) is kind:
             items = value if kind is tuple else sorted(value)
-            return {name: [write_parameter(item) for item in items]}
+            return {name: [within(item) for item in items]}
     if isinstance(value, Mapping):
-        return {"mapping": [[write_parameter(k), write_parameter(v)] for k, v in value.items()]}
+        return {"mapping": [[within(k), within(v)] for k, v in value.items()]}
     if isinstance(value, np.ndarray) and value.dtype.name in NUMBERS:
-        return {"array": value.tolist(), "dtype": value.dtype.name}
+        return _written_array(value, arrays, where)
     if hasattr(value, "_plain_parameter"):
         # Of the library's own kinds; the constructor takes the plain form too.
-        return write_parameter(value._plain_parameter())
+        return within(value._plain_parameter())
     if isinstance(value, np.dtype | type) and np.dtype(value).name in NUMBERS:
         return {"dtype": np.dtype(value).name}
     raise TypeError(type(value).__name__)
 
 
-def read_parameter(value: Any, depth: int = 0) -> Any:
+def _written_array(value: NDArray[Any], arrays: Arrays | None, where: str) -> Any:
+    if arrays is None or (value.ndim == 1 and value.size <= MOST_LISTED):
+        return {"array": value.tolist(), "dtype": value.dtype.name}
+    # In the machine's own order of bytes, as files have it.
+    plain = np.asarray(value, dtype=value.dtype.newbyteorder("="))
+    return {"stored": arrays.add(plain, f"parameter_{where}")}
+
+
+def read_parameter(value: Any, depth: int = 0, arrays: Arrays | None = None) -> Any:
     """The parameter that some JSON stands for, or ModelFileError."""
     require(depth <= DEEPEST, f"parameters must be nested at most {DEEPEST} deep")
     if isinstance(value, list):
-        return [read_parameter(item, depth + 1) for item in value]
+        return [read_parameter(item, depth + 1, arrays) for item in value]
     if not isinstance(value, dict):
         finite = not isinstance(value, float) or math.isfinite(value)
         require(finite, "numbers must be finite, or say that they are not")
@@ -61,8 +77,12 @@ def read_parameter(value: Any, depth: int = 0) -> Any:
         return NOT_FINITE[content]
     if kind == "dtype":
         return _dtype(content).type
+    if kind == "stored":
+        array = (Arrays() if arrays is None else arrays).take(content, "a parameter")
+        require(array.dtype.name in NUMBERS, "a parameter's array must be one of numbers")
+        return array
     require(isinstance(content, list), "a collection must list its items")
-    items = [read_parameter(item, depth + 1) for item in content]
+    items = [read_parameter(item, depth + 1, arrays) for item in content]
     if kind == "mapping":
         pairs = all(isinstance(item, list) and len(item) == 2 for item in items)
         require(pairs and all(_plain(key) for key, _ in items), "a mapping must hold pairs")

@@ -189,6 +189,10 @@ class ModelFileMixin(FittedStateMixin):
         """
         return _model_in(cls, read_file(path))
 
+    def _parameter_to_save(self, name: str) -> Any:
+        """A parameter as files have it; a subclass makes plain values of tables with names."""
+        return getattr(self, name)
+
     def _restore(self, state: SimpleNamespace) -> None:
         """Take over attributes that were checked; their names are those declared."""
         aliases = {name: of(state) for name, of in self._saved_state.aliases.items()}
@@ -208,7 +212,7 @@ def _written(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     parameters = {}
     for name in _parameter_names(cls):
         try:
-            parameters[name] = write_parameter(getattr(estimator, name))
+            parameters[name] = write_parameter(estimator._parameter_to_save(name), arrays, name)
         except TypeError:
             raise TypeError(
                 f"The {name!r} parameter of {cls.__name__} cannot be saved: it is a "
@@ -231,10 +235,10 @@ def _model_in(cls: type, data: bytes) -> Any:
     later: Mapping[str, Any] = cls._later_parameters  # type: ignore[attr-defined]
     known = isinstance(written, dict) and set(names) - later.keys() <= set(written) <= set(names)
     require(known, f"parameters must be {names}")
-    parameters = {name: read_parameter(value) for name, value in written.items()}
+    arrays = Arrays(by_name)
+    parameters = {name: read_parameter(value, 0, arrays) for name, value in written.items()}
     parameters = {**later, **parameters}
     saved: SavedState = cls._saved_state  # type: ignore[attr-defined]
-    arrays = Arrays(by_name)
     state = saved.record.read(document["state"], arrays, "")
     require(arrays.used == by_name.keys(), "every array must belong to an attribute")
     try:

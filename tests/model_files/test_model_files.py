@@ -26,6 +26,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.model_files.container import LARGEST_FILE, pack, unpack
 from sktensor_dp.model_files.fields import ListOf, Optional, Record
+from sktensor_dp.model_files.fields import Arrays
 from sktensor_dp.model_files.parameters import read_parameter, write_parameter
 
 ROOT = Path(sktensor_dp.__file__).parents[1]
@@ -260,6 +261,15 @@ def test_parameters_come_back_as_they_were():
     assert [type(write_parameter(x)) for x in (np.int64(1), np.float64(1), np.bool_(1))] == [
         int, float, bool,
     ]  # fmt: skip
+    for value in (np.eye(2), {1: np.arange(6).reshape(3, 2)}, np.zeros((0, 2)), np.ones(2000)):
+        arrays = Arrays()
+        document = json.loads(json.dumps(write_parameter(value, arrays, "table")))
+        found = read_parameter(document, 0, Arrays(arrays.by_name))
+        first, second = (of[1] if isinstance(of, dict) else of for of in (value, found))
+        assert equal(first, second)
+        assert len(arrays.by_name) == 1
+    with pytest.raises(ModelFileError, match="must name an array"):
+        read_parameter({"stored": "none"}, 0, Arrays())
     for value in (len, object(), 1j, np.array([None]), object, range(3)):
         with pytest.raises(TypeError):
             write_parameter(value)
