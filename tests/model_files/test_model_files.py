@@ -25,8 +25,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
 )
 from sktensor_dp.model_files.container import LARGEST_FILE, pack, unpack
-from sktensor_dp.model_files.fields import ListOf, Optional, Record
-from sktensor_dp.model_files.fields import Arrays
+from sktensor_dp.model_files.fields import Arrays, ListOf, Optional, Record
 from sktensor_dp.model_files.parameters import read_parameter, write_parameter
 
 ROOT = Path(sktensor_dp.__file__).parents[1]
