@@ -90,9 +90,11 @@ def core_components(core: Floats, rank: int, rng: np.random.Generator) -> list[F
         return [np.zeros((n, rank)) for n in core.shape]
     if core.ndim == 2:
         return _matrix_components(core, rank)
-    fits = [_als(core / size, rank, rng) for _ in range(_RANDOM_STARTS)]
-    _, factors = min(fits, key=lambda fit: fit[0])
-    return [factor * size ** (1 / core.ndim) for factor in factors]
+    drawn = [[rng.standard_normal((n, rank)) for n in core.shape] for _ in range(_RANDOM_STARTS)]
+    starts = [np.stack(of_mode) for of_mode in zip(*drawn, strict=True)]
+    residuals, factors = _als(core / size, starts)
+    best = int(np.argmin(residuals))
+    return [factor[best] * size ** (1 / core.ndim) for factor in factors]
 
 
 def start_cp(
@@ -150,24 +152,33 @@ def _matrix_components(core: Floats, rank: int) -> list[Floats]:
     return [(left[:, :k] * scaled) @ rotation, (right[:k].T * scaled) @ rotation]
 
 
-def _als(core: Floats, rank: int, rng: np.random.Generator) -> tuple[float, list[Floats]]:
-    """Residual and factors of alternating least squares on a dense tensor."""
-    factors = [rng.standard_normal((n, rank)) for n in core.shape]
+def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
+    """Residuals and factors of alternating least squares on a dense tensor, for all starts.
+
+    ``starts`` holds an array of shape (n_starts, length, rank) for each mode. Small matrices
+    cost calls, not arithmetic, so all starts go together until the last of them stands still.
+    """
+    factors, rank = list(starts), starts[0].shape[2]
     unfoldings = [np.moveaxis(core, m, 0).reshape(n, -1) for m, n in enumerate(core.shape)]
-    residual = math.inf
+    ridge = 1e-9 / rank * np.eye(rank)
+    residuals = np.full(len(starts[0]), np.inf)
     for _ in range(_CORE_SWEEPS):
         for mode, unfolded in enumerate(unfoldings):
-            design, gram = np.ones((1, rank)), np.ones((rank, rank))
+            design, gram = np.ones((1, 1, rank)), np.ones((1, rank, rank))
             for k, factor in enumerate(factors):
                 if k != mode:
-                    design = (design[:, None, :] * factor).reshape(-1, rank)
-                    gram = gram * (factor.T @ factor)
-            gram[np.diag_indices(rank)] += 1e-9 * np.trace(gram) / rank + 1e-100
-            factors[mode] = np.asarray(np.linalg.solve(gram, (unfolded @ design).T).T, np.float64)
-        previous, residual = residual, float(((unfolded - factors[mode] @ design.T) ** 2).sum())
-        if previous - residual < 1e-10 * min(previous, 1.0):
+                    design = design[:, :, None, :] * factor[:, None, :, :]
+                    design = design.reshape(len(factor), -1, rank)
+                    gram = gram * (factor.transpose(0, 2, 1) @ factor)
+            traces = np.trace(gram, axis1=1, axis2=2)[:, None, None]
+            gram = gram + ridge * traces + 1e-100 * np.eye(rank)
+            moments = (unfolded @ design).transpose(0, 2, 1)
+            factors[mode] = np.linalg.solve(gram, moments).transpose(0, 2, 1)
+        fitted = factors[mode] @ design.transpose(0, 2, 1)
+        previous, residuals = residuals, ((unfolded - fitted) ** 2).sum(axis=(1, 2))
+        if np.all(previous - residuals < 1e-10 * np.minimum(previous, 1.0)):
             break
-    return residual, factors
+    return residuals, factors
 
 
 def _balanced(factors: list[Floats]) -> list[Floats]:
