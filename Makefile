@@ -69,8 +69,11 @@ demo: $(VENV)/.demo
 		$(if $(TOPICS),--topics "$(TOPICS)") $(if $(OUTPUT),--output "$(OUTPUT)") \
 		$(if $(filter-out 0,$(OPEN)),--open)
 
+# The built site has its own target, docs-check.
+SITE_TESTS = tests/docs/test_site_in_a_browser.py
+
 test: $(VENV)/.dev
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --ignore $(SITE_TESTS)
 
 # The same tests over many seeds of their randomness; any of 0 to 99 has to pass.
 test-slow: $(VENV)/.dev
@@ -87,7 +90,7 @@ docs: $(VENV)/.docs
 
 # The site in a browser, at the width of a phone and of a desk; needs Chromium.
 docs-check: docs
-	CI=true $(BIN)/python -m pytest -q tests/docs/test_site_in_a_browser.py
+	CI=true $(BIN)/python -m pytest -q $(SITE_TESTS)
 
 # Links that lead out of the site, listed with the pages that have them; they are not followed.
 docs-links: $(BIN)/python
