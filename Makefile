@@ -143,8 +143,9 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell sktensor_dp docs examples papers benchmarks tests *.md
-	@if command -v actionlint >/dev/null; then actionlint; \
-		else echo "actionlint is not installed: the workflow file was not checked"; fi
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema custom.github-workflows-require-timeout .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
 types: $(VENV)/.dev
 	$(BIN)/mypy

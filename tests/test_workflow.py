@@ -1,12 +1,9 @@
 """The workflow of a public forge runs what anyone with a clone can run, and nothing else."""
 
 import re
-import shutil
-import subprocess
 import tomllib
 from pathlib import Path
 
-import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
@@ -39,9 +36,29 @@ def test_versions_of_python_are_those_of_the_metadata() -> None:
         assert f"| {name} | {lowest} |" in page
 
 
-def test_actionlint_finds_nothing() -> None:
-    found = shutil.which("actionlint")
-    if found is None:
-        pytest.skip("actionlint is a program of its own, which no registry of Python has whole")
-    done = subprocess.run([found, str(WORKFLOW)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+def unknown_names(job: dict) -> set[str]:
+    """Of the expressions of a job: what neither its matrix nor the run has."""
+    matrix = job.get("strategy", {}).get("matrix", {})
+    known = {f"matrix.{name}" for name in matrix if name != "include"}
+    used = re.findall(r"\$\{\{(.*?)\}\}", yaml.safe_dump(job, width=1000))
+    return {name for text in used for name in re.findall(r"[a-z]+\.[a-z_-]+", text)} - known
+
+
+def test_expressions_use_names_that_there_are() -> None:
+    # A schema sees the shape of the file, and `make lint` holds it against one; a name within an
+    # expression that nothing defines would be an empty text, without a word.
+    assert [name for name, job in jobs().items() if unknown_names(job)] == []
+    mistaken = {"strategy": {"matrix": {"os": ["x"]}}, "runs-on": "${{ matrix.oss }}"}
+    assert unknown_names(mistaken) == {"matrix.oss"}
+
+
+def test_jobs_of_the_matrix_that_are_added_name_what_it_has() -> None:
+    matrix = jobs()["tests"]["strategy"]["matrix"]
+    assert all(set(extra) == set(matrix) - {"include"} for extra in matrix["include"])
+
+
+def test_lint_checks_the_workflow_file() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    lint = makefile.split("\nlint:")[1].split("\n\n")[0]
+    assert "vendor.github-workflows .github/workflows/*.yml" in lint
+    assert WORKFLOW in set((ROOT / ".github" / "workflows").glob("*.yml"))
