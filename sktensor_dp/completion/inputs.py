@@ -1,6 +1,6 @@
 """Coordinates and values as people pass them, and errors that show none of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,9 +88,11 @@ def entry_chunks(
 ) -> EntryChunks | SliceChunks:
     """Numbers of rows and values, by the unit of privacy of an estimator."""
     coordinates, values, rows = as_entries(given, values, shape)
-    if estimator.privacy_unit == "slice":
-        return SliceChunks(coordinates, values, rows, estimator.unit_mode, bounds)
-    return EntryChunks(coordinates, values, rows, bounds)
+    # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
+    with np.errstate(all="ignore"):
+        if estimator.privacy_unit == "slice":
+            return SliceChunks(coordinates, values, rows, estimator.unit_mode, bounds)
+        return EntryChunks(coordinates, values, rows, bounds)
 
 
 def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
@@ -105,8 +107,8 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     given = read(lambda: np.asarray(X), "X")
     if given.ndim != 2:
         raise ValueError(
-            f"Expected 2D array, got X of shape {given.shape}. Reshape your data: X must have "
-            "one row per entry and one column per mode."
+            f"Expected 2D array, got X of {given.ndim} dimension(s). Reshape your data: X must "
+            "have one row per entry and one column per mode."
         )
     if given.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must have integer coordinates.")
@@ -116,6 +118,7 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
             estimator, X, reset=reset, dtype=None, ensure_all_finite=False, **options
         ),
         "X",
+        _unless_counting(estimator, "X must have a column for each of two modes or more."),
     )
     numbers = _plain(checked, f"X must have integer coordinates; {CATEGORIES}.")
     if reset and numbers.dtype.kind in "if" and (numbers < 0).any():
@@ -151,8 +154,17 @@ def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
     values = read(lambda: np.asarray(y), "y")
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold real numbers.")
-    column = read(lambda: column_or_1d(values, warn=True), "y")
+    wrong = "y must have one number for each row of X, in an array of one axis."
+    column = read(
+        lambda: column_or_1d(values, warn=True), "y", _unless_counting(estimator, wrong)
+    )
     return _plain(column, "y must hold numbers.")
+
+
+def _unless_counting(estimator: Any, message: str) -> Callable[[str], str | None]:
+    """What is said in the place of how many entries there are, where that is private."""
+    private = estimator.privacy_unit == "slice"
+    return lambda said: message if private and "shape" in said else None
 
 
 def _plain(array: NDArray[Any], message: str) -> NDArray[Any]:

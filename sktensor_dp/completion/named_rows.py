@@ -170,9 +170,10 @@ def of_own_units(indices: Indices, mode: int, X: Any) -> Indices:
     index = indices[mode]
     if index is not None and index.is_calendar:
         return indices
-    ids = read(lambda: np.asarray(_columns(X)[mode]), "X")
-    if len(ids) == 0:
-        return indices
+    columns = _columns(X)
+    if mode >= len(columns) or len(columns[mode]) == 0:
+        return indices  # too few columns are refused by whoever reads all
+    ids = read(lambda: np.asarray(columns[mode]), "X")
     try:
         own = RowIndex.from_public(sorted(set(ids.tolist())))
     except (TypeError, ValueError):
@@ -223,8 +224,8 @@ def _columns(X: Any) -> list[Any]:
     rows = read(lambda: np.asarray(X, dtype=None if hasattr(X, "dtype") else object), "X")
     if rows.ndim != 2:
         raise ValueError(
-            f"Expected 2D array, got X of shape {rows.shape}. X must have one row per entry and "
-            "one column per mode."
+            f"Expected 2D array, got X of {rows.ndim} dimension(s). X must have one row per entry "
+            "and one column per mode."
         )
     return list(rows.T)
 

@@ -309,8 +309,9 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
         payer = self._payer()
         if payer is not None:
             payer.check_charge(charges_of(plan, type(self).__name__, neighbours=self.neighbours))
-        for _ in chunks:
-            pass
+        with np.errstate(all="ignore"):  # as where the curator reads them
+            for _ in chunks:
+                pass
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

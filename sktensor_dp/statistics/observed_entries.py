@@ -37,17 +37,19 @@ def as_entries(
     coordinates: Any, values: Any, shape: Sequence[int] | None = None
 ) -> tuple[Integers, Floats, tuple[int, ...]]:
     """Validated coordinates and values of the observed entries of a tensor."""
+    # How many entries there are may be private.
     X = np.asarray(coordinates)
     if X.ndim != 2 or X.shape[1] < 2:
+        has = f"{X.ndim} axes" if X.ndim != 2 else f"{X.shape[1]} columns"
         raise ValueError(
             f"X must hold the coordinates of entries, of shape (n_observed, n_modes) with "
-            f"n_modes >= 2; got shape {X.shape}."
+            f"n_modes >= 2; it has {has}."
         )
     y = np.asarray(values)
     if y.dtype.kind not in "iufb" or y.shape != X.shape[:1]:
         raise ValueError(
-            f"y must hold one number for each of the {len(X)} rows of X; got an array of type "
-            f"{y.dtype} and shape {y.shape}."
+            f"y must hold one number for each row of X, in an array of as many; got an array of "
+            f"type {y.dtype} with {y.ndim} axes."
         )
     y = y.astype(np.float64, copy=False)
     if not np.isfinite(y).all():

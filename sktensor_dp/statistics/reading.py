@@ -3,7 +3,8 @@
 An error keeps the data in its message, in its attributes (a decoder's the whole
 document) and, as ``raise ... from None`` only hides it, in ``__context__``. So errors of
 other libraries and of the caller's own functions are told anew here, outside of any
-handler: by their type and the place they come from.
+handler: by their type and the place they come from. What floating-point numbers do, such as
+overflow in a check for infinity, is not told at all: one row may decide on it.
 """
 
 import dis
@@ -72,7 +73,8 @@ def read(
     """Result of a call to another library that reads what was passed as `name`."""
     # An error it raises is told anew: of its kind, without an entry of the data in it or behind it.
     try:
-        return call()
+        with np.errstate(all="ignore"):
+            return call()
     except Exception as error:
         instead = told(_message(error))
         raised = ValueError(instead) if instead else _of_conversion(error, name) or _told(error)
@@ -88,7 +90,8 @@ def call_foreign(call: Callable[[], Result], doing: str, *, rows_private: bool =
     """Result of a call that runs the caller's own code, or other libraries', on raw data."""
     # The library's own errors pass as they are, others are told by their type and place.
     try:
-        return call()
+        with np.errstate(all="ignore"):
+            return call()
     except Exception as error:
         raised = _placed(error, doing, rows_private)
     raise raised
