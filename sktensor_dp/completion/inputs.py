@@ -155,9 +155,7 @@ def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold real numbers.")
     wrong = "y must have one number for each row of X, in an array of one axis."
-    column = read(
-        lambda: column_or_1d(values, warn=True), "y", _unless_counting(estimator, wrong)
-    )
+    column = read(lambda: column_or_1d(values, warn=True), "y", _unless_counting(estimator, wrong))
     return _plain(column, "y must hold numbers.")
 
 
