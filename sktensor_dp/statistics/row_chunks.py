@@ -49,6 +49,19 @@ def _parts(X: Any, units: Units) -> Iterator[tuple[Any, Units]]:
             return
 
 
+def _blocks(X: Any) -> Iterator[Any]:
+    """Rows of a chunk of the caller's, of which each is a unit, a few at a time."""
+    # What validating and counting them takes is bounded by a block, however large a partition is.
+    # Sums are cut at the same rows as before, so their digits are the same.
+    rows_lie_together = isinstance(X, np.ndarray) or getattr(X, "format", None) == "csr"
+    n_rows = X.shape[0] if rows_lie_together and X.ndim == 2 else 0
+    if n_rows <= UNITS_AT_ONCE:
+        yield X
+        return
+    for start in range(0, n_rows, UNITS_AT_ONCE):
+        yield rows_of(X, slice(start, min(start + UNITS_AT_ONCE, n_rows)))
+
+
 class RowChunks(Generic[Chunk]):
     """Rows to be read several times, some units at a time.
 
@@ -177,11 +190,13 @@ class RowChunks(Generic[Chunk]):
                 waiting = Waiting(self._table)
             if (groups is None) != (waiting is None) or (groups is None) != (self._table is None):
                 raise ValueError(MIXED)
-            rows = self._validated(X)
             if waiting is None or groups is None:
-                told = True
-                yield rows, Units.single(rows.shape[0])
-            elif (ready := waiting.after(rows, as_labels(groups, rows.shape[0]))) is not None:
+                for block in _blocks(X):
+                    rows, told = self._validated(block), True
+                    yield rows, Units.single(rows.shape[0])
+                continue
+            rows = self._validated(X)
+            if (ready := waiting.after(rows, as_labels(groups, rows.shape[0]))) is not None:
                 told = True
                 yield self._together(*ready)
         if waiting is not None:

@@ -5,6 +5,7 @@ import pickle
 import re
 import subprocess
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -88,6 +89,61 @@ def test_sums_that_travel_agree(epsilon, seed):
     np.testing.assert_allclose(apart.components_, one.components_, atol=1e-5)
     again = fitted(topics(epsilon=epsilon), Apart(parts))
     np.testing.assert_array_equal(again.components_, apart.components_)
+
+
+class Speculating:
+    """Every partition is asked by two workers at once; of each pair of answers one counts."""
+
+    def __init__(self, parts: list[Any], pool: ThreadPoolExecutor, rng: np.random.Generator):
+        self.parts, self.pool, self.rng = parts, pool, rng
+
+    def sum(self, query: Any) -> Any:
+        answers = [[self.pool.submit(query, part) for _ in range(2)] for part in self.parts]
+        both = [[answer.result() for answer in pair] for pair in answers]
+        # The slower one's is dropped, which may be either.
+        return query.merge(pair[self.rng.integers(2)] for pair in both)
+
+
+def test_a_task_that_is_run_twice_counts_once(seed):
+    """Twice the same answer, and asking again changes neither the partition nor the first."""
+    parts, budget = parts_of(documents(seed)), BudgetAccountant(1.0, 1e-6)
+    before = [part.copy() for part in parts]
+    with ThreadPoolExecutor(2) as pool:
+        source = Speculating(parts, pool, np.random.default_rng(seed))
+        found = fitted(topics(accountant=budget), source)
+    np.testing.assert_array_equal(found.components_, fitted(topics(), parts).components_)
+    assert budget.total()[0] == pytest.approx(1.0)
+    assert all(map(np.array_equal, parts, before))
+
+
+class Measured:
+    """One partition, and the most memory that asking it took beside the partition."""
+
+    def __init__(self, part: Any) -> None:
+        self.part, self.peak = part, 0
+
+    def sum(self, query: Any) -> Any:
+        tracemalloc.start()
+        answer = query(self.part)
+        self.peak = max(self.peak, tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        return query.merge([answer])
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_workers_need_memory_by_blocks(kind):
+    """A partition of four times as many rows takes no more memory beside it."""
+    rng = np.random.default_rng(0)
+    peaks = []
+    for n in (2**15, 2**17):
+        X = rng.poisson(1.0, (n, 4)) + 1
+        source = Measured(X if kind == "dense" else sp.csr_array(X))
+        PrivateSpectralLDA(1, n_refinements=0, random_state=0).fit_chunks(
+            source, n_samples=n, n_features=4
+        )
+        peaks.append(source.peak)
+    # A number of eight bytes for each row would be .8 MB.
+    assert peaks[1] < peaks[0] + 2**19
 
 
 @pytest.mark.parametrize("perturbation", ["whitened_tensor", "moment_tensor", "iteration"])
