@@ -18,6 +18,8 @@ __all__ = ["RowChunks", "RowReader", "rows_of"]
 
 Integers = NDArray[np.intp]
 Chunk = TypeVar("Chunk")
+# Whose rows can be cut apart without copying what they hold.
+BY_ROWS = (np.ndarray, sp.csr_matrix, sp.csr_array)
 Prepared = Callable[[Iterable[Any]], Iterable[Any]]
 
 
@@ -50,16 +52,9 @@ def _parts(X: Any, units: Units) -> Iterator[tuple[Any, Units]]:
 
 
 def _blocks(X: Any) -> Iterator[Any]:
-    """Rows of a chunk of the caller's, of which each is a unit, a few at a time."""
-    # What validating and counting them takes is bounded by a block, however large a partition is.
-    # Sums are cut at the same rows as before, so their digits are the same.
-    rows_lie_together = isinstance(X, np.ndarray) or getattr(X, "format", None) == "csr"
-    n_rows = X.shape[0] if rows_lie_together and X.ndim == 2 else 0
-    if n_rows <= UNITS_AT_ONCE:
-        yield X
-        return
-    for start in range(0, n_rows, UNITS_AT_ONCE):
-        yield rows_of(X, slice(start, min(start + UNITS_AT_ONCE, n_rows)))
+    """A few rows at a time."""
+    for start in range(0, X.shape[0], UNITS_AT_ONCE):
+        yield rows_of(X, slice(start, min(start + UNITS_AT_ONCE, X.shape[0])))
 
 
 class RowChunks(Generic[Chunk]):
@@ -191,7 +186,10 @@ class RowChunks(Generic[Chunk]):
             if (groups is None) != (waiting is None) or (groups is None) != (self._table is None):
                 raise ValueError(MIXED)
             if waiting is None or groups is None:
-                for block in _blocks(X):
+                # What validating and counting rows takes is bounded by a block, however large a
+                # partition is. Sums are cut at the same rows, so their digits are the same.
+                large = isinstance(X, BY_ROWS) and X.ndim == 2 and X.shape[0] > UNITS_AT_ONCE
+                for block in _blocks(X) if large else [X]:
                     rows, told = self._validated(block), True
                     yield rows, Units.single(rows.shape[0])
                 continue
