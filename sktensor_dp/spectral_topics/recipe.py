@@ -27,7 +27,13 @@ from sktensor_dp.topics.denoise import denoise_frequencies
 from sktensor_dp.topics.moment_matching import ReleasedMoments, match_moments, unexplained
 from sktensor_dp.topics.moments import PriorCorrection, topics_from_components
 from sktensor_dp.topics.rotation import varimax
-from sktensor_dp.topics.uncertainty import std_of_decomposed, std_of_frequencies, std_of_matched
+from sktensor_dp.topics.uncertainty import (
+    Limits,
+    clip_drift,
+    std_of_decomposed,
+    std_of_frequencies,
+    std_of_matched,
+)
 
 __all__ = ["FittedTopics", "TopicOptions", "fit_topics"]
 
@@ -237,11 +243,20 @@ class _SpectralFit:
             spread=(limit / pairs.total) ** 2,
         )
         matched, shares = match_moments(topics, weights, moments)
-        std = std_of_matched(matched, shares, moments)
+        std = std_of_matched(matched, shares, moments, self._drift(matched, shares, pairs.total))
         if self._plan.may_misfit and unexplained(matched, shares, moments) > MISFIT:
             # EM begins where it does without noise.
             return _TopicsOfPairs(topics, weights, *std)
         return _TopicsOfPairs(matched, shares, *std, matched=True)
+
+    def _drift(self, topics: Floats, weights: Floats, total: float) -> Floats:
+        """How far the limits on what a document counts move shares."""
+        known, order = self._curator.limits, 1 if self._curator.pure else 2
+        limits = Limits(known["counts"], order, known.get("pairs", np.inf))
+        concentration = self._options.concentration
+        return clip_drift(
+            topics, weights, USUAL if concentration is None else concentration, limits, total
+        )
 
     def _on_all_words(
         self, topics: Floats, words: NDArray[np.intp] | None, unigram: Floats

@@ -14,6 +14,7 @@ from sktensor_dp.statistics.norms import Clip, CountNorm
 from sktensor_dp.topics.concentration import USUAL, PairEvidence
 from sktensor_dp.topics.denoise import denoise_frequencies, denoise_topics
 from sktensor_dp.topics.uncertainty import (
+    Limits,
     Steps,
     std_of_frequencies,
     std_of_refined,
@@ -95,7 +96,8 @@ class Refinement:
         assert isinstance(self._clip.norm, CountNorm)
         topics, weights = fitted.topics, fitted.weights
         length = typical_length(self._clip.limit, topics, weights, self._clip.norm.order)
-        steps = Steps(start.topics, tuple(rates), fitted.concentration, length)
+        limits = Limits(self._clip.limit, self._clip.norm.order)
+        steps = Steps(start.topics, tuple(rates), fitted.concentration, length, limits)
         std = std_of_refined(mean, variance**0.5, fitted.unigram, weights, steps)
         return replace(fitted, topics_std=std[0], weights_std=std[1])
 

@@ -3,8 +3,9 @@
 Every function here takes released values and the noise that they were given, and returns
 standard deviations. They are meant for normal intervals around the estimates. Where noise was
 carried from step to step of EM, these steps are rehearsed on documents drawn from the topics
-found. The constants were chosen on synthetic documents (``python -m benchmarks.topic_intervals``
-prints the coverage on others).
+found. Limits on what a document counts move shares without any noise, and how far is worked out
+from the topics found as well. The constants were chosen on synthetic documents
+(``python -m benchmarks.topic_intervals`` prints the coverage on others).
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from sktensor_dp.topics.denoise import LEAST_SHARE, deviation_moments
 from sktensor_dp.topics.inference import (
@@ -24,7 +26,9 @@ from sktensor_dp.topics.inference import (
 from sktensor_dp.topics.moment_matching import ReleasedMoments, pair_precision
 
 __all__ = [
+    "Limits",
     "Steps",
+    "clip_drift",
     "std_of_decomposed",
     "std_of_frequencies",
     "std_of_matched",
@@ -39,17 +43,46 @@ NINE_TENTHS = 1.6448536269514722
 
 # What a rehearsal of the steps on documents from the model leaves out: it begins at the answer.
 SLACK = 1.35
-# Clips and steps that end early leave shares off by about so much of themselves.
-SHARES_DRIFT = 0.03
-# Of moments fitted jointly: words are not held where they are.
-MATCHED_SCALE = 1.4
+# Steps that end early leave shares off by about so much of themselves.
+SHARES_DRIFT = 0.01
+# Of moments fitted jointly: words are not held where they are, and all words of a topic may turn
+# towards another topic at once. They estimate the shares of other documents than EM does.
+MATCHED_SCALE, MATCHED_SHARES_SCALE, MATCHED_SHARES_DRIFT = 1.4, 2.0, 0.03
 # Of topics that go on over batches, whose steps are not rehearsed.
 BATCHES_SCALE = 2.3
 # A rehearsal's documents and their tokens, and mean field steps on each.
 DOCUMENTS, TOKENS, FIRST_STEPS, STEPS = 300, 16_000, 20, 5
 LENGTHS = (5.0, 200.0)
+# Mixtures of topics on which the limit's effect on shares is worked out, and lengths tried.
+MIXTURES, TRIED = 2000, 100
 # Words at least so many deviations above zero say how much a rehearsal enlarges these.
 ABOVE = 4.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Norms that a document is scaled down to; infinite for none.
+
+    Attributes
+    ----------
+    counts : float
+        Of its counts.
+    order : int
+        Of this norm: 1 for the number of tokens, 2 for the Euclidean norm.
+    pairs : float
+        Of the masses of its pairs of words.
+    """
+
+    counts: float = np.inf
+    order: int = 2
+    pairs: float = np.inf
+
+    def left(self, lengths: Floats, repeats: Floats) -> Floats:
+        """Tokens that count of so many, if two words are the same one with these odds."""
+        squares = lengths + lengths * (lengths - 1) * repeats
+        counts = np.sqrt(squares) if self.order == 2 else lengths
+        pairs = np.sqrt(2) * squares / (lengths - 1)
+        return np.minimum(1.0, np.minimum(self.counts / counts, self.pairs / pairs)) * lengths
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +99,15 @@ class Steps:
         Sum of the Dirichlet prior; 0 for one topic per document.
     length : float
         About how many tokens a document has.
+    limits : Limits
+        On what a document counts in them.
     """
 
     start: Floats
     rates: tuple[float, ...]
     concentration: float
     length: float
+    limits: Limits = Limits()
 
 
 def typical_length(limit: float, topics: Floats, weights: Floats, order: int) -> float:
@@ -85,6 +121,45 @@ def typical_length(limit: float, topics: Floats, weights: Floats, order: int) ->
     return float(np.clip(n, *LENGTHS))
 
 
+def clip_drift(
+    topics: Floats, weights: Floats, concentration: float, limits: Limits, total: float
+) -> Floats:
+    """How far limits on what a document counts move shares, without any noise.
+
+    A document is scaled down to a norm. At equal length the norm is higher where words repeat,
+    so that documents of topics with few words count less than others.
+
+    Parameters
+    ----------
+    topics, weights : ndarray of shape (k, d) and (k,)
+        As found with the limits, of sum 1.
+    concentration : float
+        Sum of the Dirichlet prior; 0 for one topic per document.
+    limits : Limits
+        To which documents were scaled down.
+    total : float
+        Mean number of tokens that documents were left with, as released.
+
+    Returns
+    -------
+    drift : ndarray of shape (k,)
+        Of sum 0.
+    """
+    shares, odds = np.eye(len(weights)), weights
+    if concentration > 0:
+        # Nothing that is protected hangs on these draws: all of this is made of released values.
+        prior = np.maximum(concentration * weights, 1e-3)
+        shares = np.random.default_rng(0).dirichlet(prior, MIXTURES)
+        odds = np.full(MIXTURES, 1 / MIXTURES)
+    # The odds that two words of a document are the same one.
+    repeats = ((shares @ (topics @ topics.T)) * shares).sum(axis=1)
+    # As found, a mixture is as frequent as its documents count; without limits by so much less.
+    free = odds / limits.left(np.geomspace(*LENGTHS, TRIED)[:, None], repeats)
+    sums = free.sum(axis=1)
+    length = min(int(np.searchsorted(1 / sums, total)), TRIED - 1)
+    return np.asarray(odds @ shares - free[length] @ shares / sums[length])
+
+
 def std_of_refined(
     expected_counts: Floats, sigma: float, unigram: Floats, weights: Floats, steps: Steps | None
 ) -> tuple[Floats, Floats]:
@@ -93,7 +168,7 @@ def std_of_refined(
     Parameters
     ----------
     expected_counts : ndarray of shape (k, d)
-        Released, of sum about 1.
+        Released; their sum is the mean number of tokens that documents were left with.
     sigma : float
         Standard deviation of the noise of each entry.
     unigram, weights : ndarray of shape (d,) and (k,)
@@ -129,10 +204,15 @@ def std_of_refined(
         return _capped(BATCHES_SCALE * topics_std, BATCHES_SCALE * weights_std)
     moved, moved_weights = _rehearsed(counts / sizes, weights, kept, sigma / total, steps)
     topics_std *= _enlarged(moved, topics_std, counts / sizes)[:, None]
-    # One topic has all there is, without noise.
-    further = moved_weights / np.where(weights_std > 0, weights_std, 1.0)
-    weights_std *= max(float(np.sqrt(np.mean(further**2))), 1.0)
-    return _capped(SLACK * topics_std, np.hypot(SLACK * weights_std, SHARES_DRIFT * weights))
+    if k == 1:  # it has all there is, without noise
+        return _capped(SLACK * topics_std, weights_std)
+    further = float(np.sqrt(np.mean((moved_weights / weights_std) ** 2)))
+    # One rehearsal of shares that sum to 1 says it with so few degrees of freedom.
+    weights_std *= max(further * float(stdtrit(k - 1, 0.95)) / NINE_TENTHS, 1.0)
+    drift = clip_drift(counts / sizes, weights, steps.concentration, steps.limits, total)
+    # An interval of nine tenths reaches as far as the limit moved the share.
+    others = np.hypot(drift / NINE_TENTHS, SHARES_DRIFT * weights)
+    return _capped(SLACK * topics_std, np.hypot(weights_std, others))
 
 
 def std_of_frequencies(sigma: float, shape: tuple[int, int]) -> Floats:
@@ -223,12 +303,13 @@ def _expected(
 
 
 def std_of_matched(
-    topics: Floats, weights: Floats, moments: ReleasedMoments
+    topics: Floats, weights: Floats, moments: ReleasedMoments, drift: Floats
 ) -> tuple[Floats, Floats]:
     """Deviations of topics and shares that were fitted to all released moments.
 
     The inverse of the curvature of the fit, word by word: the other words are held where
-    they are. It counts the sampling of documents with the noise.
+    they are. It counts the sampling of documents with the noise. ``drift``, of shape (k,), is
+    how far limits moved shares.
     """
     k, d = topics.shape
     joint = weights[:, None] * topics
@@ -243,7 +324,8 @@ def std_of_matched(
     variance = np.diagonal(np.linalg.inv(curvature), axis1=1, axis2=2).T
     topics_std = np.sqrt(np.maximum(variance, 0.0)) / np.maximum(weights, 1e-12)[:, None]
     weights_std = np.sqrt(np.maximum(variance, 0.0).sum(axis=1))
-    weights_std = np.hypot(MATCHED_SCALE * weights_std, SHARES_DRIFT * weights)
+    others = np.hypot(drift / NINE_TENTHS, MATCHED_SHARES_DRIFT * weights)
+    weights_std = np.hypot(MATCHED_SHARES_SCALE * weights_std, others)
     return _capped(MATCHED_SCALE * topics_std, weights_std)
 
 

@@ -1,0 +1,91 @@
+"""What a limit on counts does to shares is told from the topics alone, and intervals hold it."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sktensor_dp import PrivateSpectralLDA
+from sktensor_dp.topics.uncertainty import Limits, clip_drift
+
+LENGTH, LIMIT, N_WORDS = 40, 7.0, 120
+
+
+def topics_of(few, many):
+    """One topic of few words, one of many others, all as frequent as each other."""
+    topics = np.zeros((2, N_WORDS))
+    topics[0, :few] = 1 / few
+    topics[1, few : few + many] = 1 / many
+    return topics
+
+
+def documents(seed, n, topics, weights, concentration):
+    rng = np.random.default_rng(seed)
+    shares = np.eye(2)[rng.choice(2, n, p=weights)]
+    if concentration > 0:
+        shares = rng.dirichlet(concentration * weights, n)
+    return shares, rng.multinomial(LENGTH, shares @ topics)
+
+
+@pytest.mark.parametrize("concentration", [0.0, 1.0, 4.0])
+def test_it_is_what_the_limit_does_to_documents(seed, concentration):
+    n, topics, weights = 20_000, topics_of(6, 100), np.array([0.4, 0.6])
+    shares, counts = documents(seed, n, topics, weights, concentration)
+    left = LENGTH * np.minimum(1, LIMIT / np.linalg.norm(counts, axis=1))
+    moved = left @ shares / left.sum() - shares.mean(axis=0)
+    found = left @ shares / left.sum()
+    told = clip_drift(topics, found, concentration, Limits(LIMIT), left.mean())
+    # 2000 mixtures and 20,000 documents leave either with a relative deviation of about .01. The
+    # mean over documents of a limited norm is not the limit of the norm's mean square: that is
+    # worth a twentieth where the limit is half of the norm.
+    assert moved[0] < -0.01
+    assert told == pytest.approx(moved, rel=0.15, abs=0.003)
+    assert abs(told.sum()) < 1e-12
+
+
+@pytest.mark.parametrize(("limit", "order"), [(math.inf, 2), (LIMIT, 1), (1000.0, 2)])
+def test_limits_that_treat_topics_alike_move_nothing(limit, order):
+    topics = topics_of(6, 100)
+    drift = clip_drift(topics, np.array([0.4, 0.6]), 1.0, Limits(limit, order), LENGTH)
+    assert drift == pytest.approx(0, abs=1e-12)
+
+
+def test_topics_whose_words_repeat_alike_stay():
+    topics = topics_of(50, 50)
+    drift = clip_drift(topics, np.array([0.4, 0.6]), 0.0, Limits(LIMIT), 30.0)
+    assert drift == pytest.approx(0, abs=1e-12)
+
+
+def test_limits_on_pairs_move_shares_as_those_on_counts_do(seed):
+    n, topics, weights, limit = 20_000, topics_of(6, 100), np.array([0.4, 0.6]), 3.0
+    shares, counts = documents(seed, n, topics, weights, 0.0)
+    squares, fourths = (counts**2).sum(axis=1), (counts**4).sum(axis=1)
+    repeated = ((counts * (counts - 1)) ** 2).sum(axis=1)
+    norms = np.sqrt(2.0 * (squares**2 - fourths + repeated)) / (LENGTH - 1)
+    left = LENGTH * np.minimum(1, limit / norms)
+    moved = left @ shares / left.sum() - shares.mean(axis=0)
+    found = left @ shares / left.sum()
+    told = clip_drift(topics, found, 0.0, Limits(pairs=limit), left.mean())
+    assert moved[0] < -0.05
+    assert told == pytest.approx(moved, rel=0.15)
+
+
+@pytest.mark.parametrize("n_refinements", ["auto", 4])
+def test_intervals_hold_shares_that_the_limit_moved(seed, n_refinements):
+    topics = topics_of(6, 100)
+    _, counts = documents(seed, 4000, topics, np.array([0.5, 0.5]), 0.0)
+    low, high, share = [], [], []
+    # Hardly any noise, so that the limit is all that is between the two.
+    for limits, epsilon in (({"counts": LIMIT}, 60.0), ({}, math.inf)):
+        model = PrivateSpectralLDA(
+            2, epsilon=epsilon, doc_topic_prior=0.0, clip_norm=limits, random_state=0,
+            n_refinements=n_refinements,
+        ).fit(counts)  # fmt: skip
+        few = int(np.argmax(model.components_[:, :6].sum(axis=1)))
+        share.append(model.topic_prior_[few] / model.topic_prior_.sum())
+        ends = model.shares_interval(0.9)
+        low.append(ends[0][few])
+        high.append(ends[1][few])
+    assert share[0] < share[1] - 0.1
+    assert low[0] <= share[1] <= high[0]
+    assert high[0] < 0.8
