@@ -117,7 +117,8 @@ test-newest: $(BIN)/python
 		'numpy>=2a0' 'scipy>=1.12a0' 'scikit-learn>=1.6a0' -e '.[tests]'
 	OPENBLAS_NUM_THREADS=1 $(VENV)-newest/bin/python -m pytest -q -n 2 $(TESTS)
 
-# Wheel and source distribution; the wheel is installed into an empty environment and tried there.
+# Wheel and source distribution. The wheel is tried in an empty environment: alone, and with
+# [plots,frames] by the scripts of three people.
 dist: $(BIN)/python
 	rm -rf dist $(VENV)-dist
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'build>=1.2' 'twine>=6'
@@ -126,6 +127,9 @@ dist: $(BIN)/python
 	$(PYTHON) -m venv $(VENV)-dist
 	$(VENV)-dist/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
 	cd dist && ../$(VENV)-dist/bin/python ../tests/smoke.py
+	$(VENV)-dist/bin/python -m pip install --quiet --disable-pip-version-check \
+		"$$(ls dist/*.whl)[plots,frames]"
+	cd dist && ../$(VENV)-dist/bin/python ../tests/smoke_people.py
 	rm -rf $(VENV)-dist
 
 bench: $(VENV)/.bench

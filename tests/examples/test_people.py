@@ -7,24 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
+from people import PEOPLE, THEMES, write_comments
 
 pytest.importorskip("matplotlib", reason="it is of the extra 'plots'")
 
 TESTS = Path(__file__).parents[1]
-PEOPLE = TESTS / "support" / "people"
 # What other extras bring.
 ELSEWHERE = (
     "dask", "distributed", "opendp", "dp_accounting", "polars", "hypothesis", "mpmath",
     "jsonschema", "selenium", "tensorly", "IPython", "rich",
 )  # fmt: skip
-THEMES = (
-    ["ship", "sail", "harbour", "captain", "crew", "storm", "cargo", "deck"],
-    ["tax", "budget", "levy", "minister", "vote", "law", "senate", "reform"],
-    ["goal", "league", "coach", "match", "season", "striker", "referee", "cup"],
-)
 
 
 def run(name: str, folder: Path) -> str:
@@ -44,13 +38,8 @@ def run(name: str, folder: Path) -> str:
 
 
 def test_a_file_of_comments_becomes_a_table_and_a_page(tmp_path):
-    rng = np.random.default_rng(0)
-    themes = rng.integers(3, size=6000)
-    comments = [" ".join(rng.choice(THEMES[theme], size=12)) for theme in themes]
     secret = "xylophone" * 2
-    pd.DataFrame({"comment": [*comments, f"ship {secret} sail"]}).to_csv(
-        tmp_path / "comments.csv", index=False
-    )
+    write_comments(tmp_path / "comments.csv", f"ship {secret} sail")
     printed = run("comments.py", tmp_path)
     assert "epsilon 4 of 4 is spent" in printed
     table, page = pd.read_csv(tmp_path / "topics.csv"), (tmp_path / "topics.html").read_text()
