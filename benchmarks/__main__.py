@@ -24,6 +24,7 @@ from benchmarks import (
     public_words,
     ratings,
     real_text,
+    row_features,
     scale,
     small_counts,
     speed,
@@ -41,6 +42,7 @@ BENCHES = (
     "power_method",
     "completion",
     "ratings",
+    "row_features",
     "implicit",
     "completion_kernels",
     "small_counts",
@@ -98,6 +100,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         completion.run(report, options.data)
     elif name == "ratings":
         ratings.run(report, options.data)
+    elif name == "row_features":
+        row_features.run(report, options.data)
     elif name == "implicit":
         implicit_feedback.run(report, options.data)
     elif name == "completion_kernels":

@@ -8,27 +8,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.completion.entry_recipes import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
-from sktensor_dp.completion.inference import values_at
 from sktensor_dp.completion.inputs import (
     BOUNDS,
     check_combination,
     check_forecast_sizes,
     checked_bounds,
     checked_ranks,
-    checked_values,
-    coordinates_or_unknown,
     observed_chunks,
 )
 from sktensor_dp.completion.named_rows import (
     RowNames,
     check_names,
-    coordinates_of,
     indices_of,
     named_chunks,
 )
@@ -40,6 +34,12 @@ from sktensor_dp.completion.plan import (
     plan_completion,
     plan_slices,
 )
+from sktensor_dp.completion.predicting import PredictorMixin
+from sktensor_dp.completion.public_features import (
+    RowTables,
+    checked_features,
+    features_by_mode,
+)
 from sktensor_dp.completion.recommending import RecommenderMixin
 from sktensor_dp.completion.slice_recipes import fit_slices
 from sktensor_dp.completion.worst_case import worst_neighbours
@@ -48,7 +48,6 @@ from sktensor_dp.estimator.forecast import former_name
 from sktensor_dp.estimator.grouped_rows import check_arguments
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.inputs import dense_tensor
-from sktensor_dp.estimator.lazy_tables import computed, lazy_rows
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -59,13 +58,11 @@ __all__ = ["CompletionMixin"]
 
 Floats = NDArray[np.float64]
 
-# Entries whose values are computed at a time.
-BLOCK = 2**20
 # Beyond these factors one of penalty and data is lost in the other's rounding.
 REGULARIZATION = (1e-9, 1e9)
 
 
-class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
+class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     """Fitting, prediction and forecasts of completed tensors.
 
     A subclass says in ``_full_core`` which model it fits.
@@ -73,11 +70,12 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     _unit = "entry"
     _hidden_state = frozenset({"_model", "_ranks", "_shared", "_indices"})
-    _later_parameters: ClassVar[Mapping[str, Any]] = {"row_names": None}
+    _later_parameters: ClassVar[Mapping[str, Any]] = {"row_names": None, "row_features": None}
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "bounds": [BOUNDS, NONE],
         "shape": [InstanceOf(tuple, list, np.ndarray), NONE],
         "row_names": [NONE, RowNames()],
+        "row_features": [NONE, RowTables()],
         "perturbation": [OneOf("auto", "sufficient_statistics", "gradient", "input", "output")],
         "privacy_unit": [OneOf("entry", "slice")],
         "unit_mode": [Number(0, math.inf, integer=True)],
@@ -94,6 +92,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         bounds: tuple[float, float] | None = None,
         shape: Sequence[int] | None = None,
         row_names: Sequence[Any] | None = None,
+        row_features: Mapping[int, Any] | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         perturbation: str = "auto",
@@ -109,6 +108,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         self.bounds = bounds
         self.shape = shape
         self.row_names = row_names
+        self.row_features = row_features
         self.epsilon = epsilon
         self.delta = delta
         self.perturbation = perturbation
@@ -227,76 +227,16 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                     "See forecast()."
                 ),
             )
-        random_state = check_random_state(self.random_state)
         options = ModelOptions(
-            ranks, self._full_core, random_state, self.regularization, self.unit_mode
-        )
+            ranks, self._full_core, check_random_state(self.random_state), self.regularization,
+            self.unit_mode, features_by_mode(self, shape),
+        )  # fmt: skip
 
         recipe = partial(fit, plan=plan, options=options)
         known = {**columns_of(witness), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             known["_indices"] = indices
         return PlannedFit(kind, chunks, plan.releases, recipe, known, how, cautions)
-
-    def predict(self, X: ArrayLike) -> Floats:
-        """Values at coordinates.
-
-        Parameters
-        ----------
-        X : array-like of int of shape (n, n_modes)
-            Coordinates. Indices beyond the shape, those below 0 (as of
-            ``OrdinalEncoder(unknown_value=-1)``) and those never observed get what is known
-            without them: the mean and the biases of the other modes. Of a Dask array or
-            frame the result is a Dask array that is not computed yet.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Within the bounds.
-        """
-        check_is_fitted(self)
-        if hasattr(X, "to_delayed"):
-            return lazy_rows(self, X, "predict")
-        coordinates = self._coordinates(X)
-        return np.clip(self._values(coordinates), *self.bounds_)
-
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Coefficient of determination of the predictions, as scikit-learn has it.
-
-        Parameters
-        ----------
-        X : array-like of int of shape (n, n_modes)
-            Coordinates.
-        y : array-like of shape (n,)
-            Values; those of the fit make it a number of the training data.
-        sample_weight : array-like of shape (n,), optional
-            Weights.
-
-        Returns
-        -------
-        float
-            1 at best.
-        """
-        # Of Dask collections both are computed here, together.
-        values = checked_values(self, computed(y, "Reading y"))
-        found = computed(self.predict(X), "Predicting")
-        return float(read(lambda: r2_score(values, found, sample_weight=sample_weight), "y"))
-
-    def complete(self) -> Floats:
-        """All values of the tensor.
-
-        Returns
-        -------
-        ndarray of shape ``shape_``
-            Dense; its size is the product of the shape.
-        """
-        check_is_fitted(self)
-        size = math.prod(self.shape_)
-        result = np.empty(size)
-        for start in range(0, size, BLOCK):
-            cells = np.arange(start, min(start + BLOCK, size))
-            result[cells] = self._values(np.column_stack(np.unravel_index(cells, self.shape_)))
-        return np.clip(result, *self.bounds_).reshape(self.shape_)
 
     def forecast(self, n_observed: int, shape: Sequence[int]) -> CompletionForecast:
         """Say what error to expect, from public numbers alone.
@@ -321,6 +261,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         low, high = self._check_all()
         check_forecast_sizes(n_observed, shape)
         size = tuple(shape)
+        features_by_mode(self, size)
         plan = self._plan(n_observed, size, self._ranks_for(size))
         return forecast_completion(n_observed, size, plan, high - low, self.epsilon)
 
@@ -342,20 +283,20 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             perturbation=self.perturbation, max_iter=self.max_iter,
         )  # fmt: skip
 
-    def _values(self, coordinates: NDArray[np.intp]) -> Floats:
-        return values_at(self._model, coordinates, self.shape_, self.mean_, self.biases_)
-
-    def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
-        check_is_fitted(self)
-        return coordinates_or_unknown(coordinates_of(self, X, self._named))
-
     def _check_all(self) -> tuple[float, float]:
         """The bounds, once all parameters are right."""
         self._check_parameters()
         check_combination(self)
         if self.row_names is not None:
             check_names(self)
+        checked_features(self)
         return checked_bounds(self)
+
+    def _parameter_to_save(self, name: str) -> Any:
+        # Rows of a table in order need no names.
+        if name == "row_features" and self.row_features is not None:
+            return checked_features(self)
+        return super()._parameter_to_save(name)
 
     @property
     def _unit_is_row(self) -> bool:

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.completion.expected_biases import with_features
 from sktensor_dp.completion.gradient_recipe import fit_gradients
 from sktensor_dp.completion.inference import attributes_of
 from sktensor_dp.completion.own_entries import shared_part
@@ -42,6 +43,9 @@ def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptio
         "gradient": fit_gradients,
     }[plan.perturbation]
     model = recipe(curator, plan, options)
+    if plan.perturbation in ("input", "output"):
+        # Of sums they are part of the fit itself.
+        model = with_features(model, curator.index_set, options)
     width, noise = 2 * curator.half, 0.0
     if plan.perturbation in ("input", "output"):
         noise = (width * plan.value_deviation) ** 2
@@ -86,7 +90,7 @@ def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOption
     released = curator.row_sums()
     model = fit_row_sums(
         index_set, released.sums, list(released.weights.T), released.sigma**2, residual,
-        center=curator.middle, features=features,
+        center=curator.middle, features=features, given=options.features_at(index_set),
     )  # fmt: skip
     if plan.n_steps > 0:
         level, rng, shape = model.mean - curator.middle, options.random_state, index_set.shape

@@ -42,6 +42,13 @@ class PrivateCPCompletion(
         None where rows have numbers. They are public, and never read off the data. Entries
         of a fit with another name are left out. For ``"slice"`` None at ``unit_mode`` lets
         units have any ids; these are not kept.
+    row_features : mapping of int to table or None, default=None
+        Public features of the rows of some modes, for example ``{1: genres}``: numbers of
+        shape (shape[m], n_columns), rows in order. Those of a frame are found by its index
+        where the mode has ``row_names``. What is released of a row is shrunk towards a
+        regression on them, whose weight is estimated, so that features which say nothing cost
+        little; rows without entries are predicted by it. None shrinks towards 0. Not for
+        ``unit_mode`` of ``"slice"``.
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6
@@ -81,7 +88,7 @@ class PrivateCPCompletion(
     mean_ : float
         Mean of the values.
     biases_ : list of ndarray of shape (shape[m],)
-        One per mode; 0 for rows never observed, and for units.
+        One per mode; 0 for rows never observed, unless they have features, and for units.
     shape_ : tuple of int
         Number of rows of each mode.
     perturbation_ : str
@@ -114,7 +121,8 @@ class PrivateCPCompletion(
     **Privacy.** *Unit*: one value, or one slice of the tensor. *Neighbours*: tables of
     equally many entries at the same coordinates that differ in one value; for
     ``"slice"`` tensors that differ in all entries of one index. *Public*: coordinates,
-    their number (not for ``"slice"``), the shape, the bounds and all parameters.
+    their number (not for ``"slice"``), the shape, the bounds and all parameters,
+    ``row_features`` among them: never compute these from private data.
     *Releases*: ``entries``, ``row_sums``, ``factor_sums``, ``entry_gradients``,
     ``ridge_block``, or ``unit_levels``, ``shared_row_sums`` and ``shared_factor_sums``, as
     ``privacy_report_`` lists them. *Not covered*: running time; what ``fold_in`` returns,
@@ -143,6 +151,17 @@ class PrivateCPCompletion(
     >>> y = a[X[:, 0]] * b[X[:, 1]]
     >>> model = PrivateCPCompletion(1, bounds=(-3, 3), epsilon=12.0, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.8)
+    True
+
+    Features of items say what noise hides, and tell of items that nobody has rated:
+
+    >>> comedy = np.tile([[0.0], [1.0]], (30, 1))
+    >>> seen = X[X[:, 1] < 50]
+    >>> model = PrivateCPCompletion(
+    ...     0, bounds=(0, 5), shape=(60, 60), epsilon=2.0, row_features={1: comedy}
+    ... ).fit(seen, 2.0 + comedy[seen[:, 1], 0])
+    >>> drama, funny = model.predict([[0, 58], [0, 59]])
+    >>> bool(funny > drama + 0.5)
     True
     """
 
@@ -195,8 +214,8 @@ class PrivateTuckerCompletion(
     rank : int or sequence of int, default=3
         Columns of each factor. One number holds for all modes, capped by their lengths. For
         ``"slice"`` that of ``unit_mode`` is not used: a unit's slice of the core is its own.
-    bounds, shape, row_names, epsilon, delta, perturbation, privacy_unit, unit_mode, \
-regularization, max_iter, accountant, random_state, verbose
+    bounds, shape, row_names, row_features, epsilon, delta, perturbation, privacy_unit, \
+unit_mode, regularization, max_iter, accountant, random_state, verbose
         As for :class:`PrivateCPCompletion`.
 
     Attributes

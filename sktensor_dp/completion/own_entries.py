@@ -11,7 +11,7 @@ from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
-__all__ = ["shared_part"]
+__all__ = ["bias_scale", "bias_variances", "shared_part"]
 
 Floats = NDArray[np.float64]
 Model = CPCompletion | TuckerCompletion
@@ -31,7 +31,7 @@ def shared_part(
     others = [m for m in range(entries.n_modes) if m != unit_mode]
     noise = _residual_variance(model, width, known_noise)
     effects = [_effects(model, entries, m, noise) for m in others]
-    scale = _scale(model, entries, unit_mode)
+    scale = bias_scale(model, entries, unit_mode)
     return SharedModel(model.mean, noise, unit_mode, effects, _components(model, unit_mode), scale)
 
 
@@ -43,7 +43,7 @@ def _residual_variance(model: Model, width: float, known_noise: float) -> float:
     return max(model.noise_variance - known_noise, LEAST_NOISE * assumed)
 
 
-def _scale(model: Model, entries: IndexSet, mode: int) -> float:
+def bias_scale(model: Model, entries: IndexSet, mode: int) -> float:
     """Prior variance of the biases of a mode."""
     if isinstance(model, CPCompletion):
         return float(model.bias_scales[mode])
@@ -52,16 +52,21 @@ def _scale(model: Model, entries: IndexSet, mode: int) -> float:
 
 
 def _effects(model: Model, entries: IndexSet, mode: int, noise: float) -> SharedEffects:
-    counts, scale = entries.counts[mode], _scale(model, entries, mode)
-    if isinstance(model, CPCompletion):
-        variances = np.where(counts > 0, model.bias_variances[mode], scale)
-    else:
-        least = max(scale, LEAST_SCALE * noise)
-        variances = noise / (counts + noise / least)
+    counts, scale = entries.counts[mode], bias_scale(model, entries, mode)
+    variances = bias_variances(model, entries, mode, noise)
     # Of rows that nobody has an entry in, the least popular seen one tells.
     mean = max(float(counts.mean()), 1e-100)
     popularity = 0.5 * np.log(np.maximum(counts, 1) / mean)
     return SharedEffects(model.biases[mode], variances, popularity, scale)
+
+
+def bias_variances(model: Model, entries: IndexSet, mode: int, noise: float) -> Floats:
+    """Posterior variances of the biases of a mode, where values have so much noise."""
+    counts, scale = entries.counts[mode], bias_scale(model, entries, mode)
+    if isinstance(model, CPCompletion):
+        return np.where(counts > 0, model.bias_variances[mode], scale)
+    least = max(scale, LEAST_SCALE * noise)
+    return np.asarray(noise / (counts + noise / least), dtype=np.float64)
 
 
 def _components(model: Model, unit_mode: int) -> SharedComponents | None:

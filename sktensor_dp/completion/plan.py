@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sktensor_dp.estimator.parameters import check_memory
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.piecewise import piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.statistics.slice_queries import SharedFactorSums
+from sktensor_dp.tensor.row_features import standardised_given
+from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 __all__ = [
     "BIAS",
@@ -85,6 +88,8 @@ class ModelOptions:
         What the variances of rows and of the core are divided by.
     unit_mode : int
         Mode whose rows may fold in their own entries.
+    features : tuple of n_modes tables or None
+        Public ones of the rows, as they were given.
     """
 
     ranks: tuple[int, ...]
@@ -92,6 +97,18 @@ class ModelOptions:
     random_state: np.random.RandomState
     regularization: float
     unit_mode: int = 0
+    features: tuple[NDArray[np.float64] | None, ...] | None = None
+
+    def features_of(self, mode: int, weights: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Public features of the rows of a mode, scaled by so much weight of each."""
+        given = None if self.features is None else self.features[mode]
+        found = None if given is None else standardised_given(given, weights)
+        return None if found is None or found.shape[1] == 0 else found
+
+    def features_at(self, entries: SortedEntries) -> list[NDArray[np.float64] | None]:
+        """Those of all modes, scaled over entries whose coordinates are public."""
+        counts = [counts.astype(np.float64) for counts in entries.counts]
+        return [self.features_of(mode, of) for mode, of in enumerate(counts)]
 
     @property
     def rank(self) -> int:

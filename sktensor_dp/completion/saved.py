@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp.completion.inference import SharedModel
+from sktensor_dp.completion.public_features import features_by_mode
 from sktensor_dp.completion.row_index import RowIndex
 from sktensor_dp.model_files.fields import (
     Arrays,
@@ -137,6 +138,7 @@ class ModelField(Field):
 
 def _check(state: SimpleNamespace, estimator: Any) -> None:
     estimator._check_all()
+    features_by_mode(estimator, state.shape_)
     model, ranks = state._model, state._ranks
     indices = getattr(state, "_indices", None)
     if indices is not None:

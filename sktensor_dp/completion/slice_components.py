@@ -9,6 +9,7 @@ from scipy.special import ndtr
 from sktensor_dp.completion.rows import posterior_rows, unit_mean_square
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
 from sktensor_dp.statistics.slice_queries import SharedFactorSums
+from sktensor_dp.tensor.row_features import regressed
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 
@@ -25,6 +26,8 @@ COMPONENT_VARIANCE = 0.1
 LEAST_NOISE = 0.2
 # Least eigenvalue of a moment, relative to its trace: below it noise or rounding is seen.
 LEAST_MOMENT = 1e-3
+# Least variance of what is seen of a row, relative to its prior one: exact sums leave none.
+LEAST_VARIANCE = 1e-12
 
 
 def fit_components(
@@ -37,6 +40,7 @@ def fit_components(
     *,
     n_sweeps: int,
     regularization: float,
+    features: Sequence[Floats | None],
 ) -> tuple[SharedComponents, float]:
     """Factors released mode by mode, each given those before, and the variance they leave."""
     start = deviation * np.sqrt(COMPONENT_VARIANCE)
@@ -50,7 +54,9 @@ def fit_components(
             CLIP * deviation,
         )  # fmt: skip
         noisy = curator.shared_factor_sums(query)
-        factor = _factor(noisy, weights[mode], deviation, curator.n_units, regularization)
+        factor = _factor(
+            noisy, weights[mode], deviation, curator.n_units, regularization, features[mode]
+        )
         components = components.with_factor(mode, factor)
         noise_variance = _noise_variance(components, effects, weights, deviation)
     return components, noise_variance
@@ -81,25 +87,46 @@ def _factor(
     deviation: float,
     n_units: int,
     regularization: float,
+    features: Floats | None,
 ) -> Floats:
-    """Rows that explain the released sums, shrunk by their noise."""
+    """Rows that explain the released sums, shrunk by their noise to what features say."""
     # The second moment of slopes is a property of the model whatever its scale: scaling the
     # result by its root (parameter expansion) makes up for what clipping and empty units take
     # from it.
     values, vectors = np.linalg.eigh(noisy.moment)
     trace = max(float(values.sum()), 1e-6)
-    moment = (vectors * np.maximum(values, LEAST_MOMENT * trace)) @ vectors.T
+    values = np.maximum(values, LEAST_MOMENT * trace)
+    moment = (vectors * values) @ vectors.T
     gain = float(2 * ndtr(CLIP) - 1) / (CLIP * deviation) * noisy.slope_scale
     grams = gain * weights[:, None, None] * moment
     # A unit's weight in an entry is one over the root of the number of its entries.
-    each = min(n_units / max(float(weights.sum()), 1.0), 1.0)
+    residual = min(n_units / max(float(weights.sum()), 1.0), 1.0) / gain
+    prior, sums, expected = COMPONENT_VARIANCE * deviation**2, noisy.sums, None
+    if features is not None:
+        # Along the moment's axes columns are apart from each other.
+        slopes = gain * weights[:, None] * values
+        along = _expected(
+            sums @ vectors, slopes, noisy.sigma**2 + residual * slopes, prior, features
+        )
+        expected = along @ vectors.T
+        sums = sums - np.einsum("iab,ib->ia", grams, expected)
     identity = noisy.sigma**2 * np.eye(len(moment))
     covariances = np.broadcast_to(identity, grams.shape)
-    rows = posterior_rows(
-        noisy.sums, grams, covariances, each / gain, COMPONENT_VARIANCE * deviation**2,
-        regularization,
-    )  # fmt: skip
-    return rows * np.sqrt(trace)
+    rows = posterior_rows(sums, grams, covariances, residual, prior, regularization)
+    return (rows if expected is None else rows + expected) * np.sqrt(trace)
+
+
+def _expected(
+    sums: Floats, slopes: Floats, noise: Floats, prior: float, features: Floats
+) -> Floats:
+    """What features say of numbers a of which ``slopes a`` was seen, column by column."""
+    found = []
+    for g, h, variance in zip(sums.T, slopes.T, noise.T, strict=True):
+        safe = np.maximum(variance, LEAST_VARIANCE * prior * h**2)
+        known = safe > 0
+        inverse = np.where(known, 1 / np.where(known, safe, 1.0), 0.0)
+        found.append(regressed(h**2 * inverse, h * g * inverse, prior, features).expected)
+    return np.stack(found, axis=1)
 
 
 def _noise_variance(

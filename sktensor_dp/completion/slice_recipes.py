@@ -51,13 +51,13 @@ def _released(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> 
     mean = share * float(np.clip(levels.mean, -half, half))
     deviation = half / 2 + share * (levels.deviation - half / 2)
     deviation = float(np.clip(deviation, 2 * half * LEAST_DEVIATION, half))
-    effects, weights = _fit_effects(curator, plan.unit_mode, mean, deviation)
+    effects, weights, features = _fit_effects(curator, plan.unit_mode, mean, deviation, options)
     noise_variance, components = deviation**2, None
     if plan.n_sweeps > 0:
         start = _random_components(curator.shape, plan.unit_mode, options)
         components, noise_variance = fit_components(
             curator, start, mean, deviation, effects, weights,
-            n_sweeps=plan.n_sweeps, regularization=options.regularization,
+            n_sweeps=plan.n_sweeps, regularization=options.regularization, features=features,
         )  # fmt: skip
     return SharedModel(mean + curator.middle, noise_variance, plan.unit_mode, effects, components)
 
@@ -75,27 +75,25 @@ def _random_components(
 
 
 def _fit_effects(
-    curator: SliceCurator, unit_mode: int, mean: float, deviation: float
-) -> tuple[list[SharedEffects], list[Floats]]:
-    """Effects of the rows of each shared mode, and the weights of their entries."""
+    curator: SliceCurator, unit_mode: int, mean: float, deviation: float, options: ModelOptions
+) -> tuple[list[SharedEffects], list[Floats], list[Floats | None]]:
+    """Effects of the rows of each shared mode, the weights of their entries, and features."""
     scale = CLIP * deviation
     # Mean response, clipped and in units of the clip, to an effect of size one.
     gain = float(2 * ndtr(CLIP) - 1) / scale
     effects: list[Floats | None] = [None] * len(curator.shape)
-    fitted, weights = [], []
+    fitted, weights, features = [], [], []
     for mode in range(len(curator.shape)):
         if mode == unit_mode:
             continue
         noisy = curator.shared_row_sums(mode, mean, scale, 1 / LEVEL_VARIANCE, effects)
+        # Scaled by released weights, as true ones are private.
+        features.append(options.features_of(mode, np.maximum(noisy.counts, 0.0)))
         found = shared_effects(
-            noisy.sums,
-            noisy.counts,
-            noise_std=noisy.sigma,
-            n_units=curator.n_units,
-            gain=gain,
-            effect_variance=LEVEL_VARIANCE * deviation**2,
-        )
+            noisy.sums, noisy.counts, noise_std=noisy.sigma, n_units=curator.n_units, gain=gain,
+            effect_variance=LEVEL_VARIANCE * deviation**2, features=features[-1],
+        )  # fmt: skip
         effects[mode] = found.effects
         fitted.append(found)
         weights.append(shared_weights(found, max(float(noisy.counts.mean()), 1e-9)))
-    return fitted, weights
+    return fitted, weights, features

@@ -28,6 +28,7 @@ def fit_row_sums(
     *,
     center: float = 0.0,
     features: Sequence[Floats] | None = None,
+    given: Sequence[Floats | None] | None = None,
     max_iter: int = 30,
 ) -> CPCompletion:
     """Fit mean and biases to noisy weighted sums of the values in every row."""
@@ -37,7 +38,8 @@ def fit_row_sums(
     # and weights are known, so that the other modes' part of a sum is.
     # Where rows have features, the means of their biases are linear in them, with normal
     # coefficients of a variance per mode, estimated too (an empirical Bayes regression, Fay and
-    # Herriot 1979).
+    # Herriot 1979). Those that were `given` have variances of their own, and hold for rows
+    # without entries too.
     # B. Efron, C. Morris, "Stein's estimation rule and its competitors: an empirical Bayes
     # approach", JASA 1973 (shrinkage by an estimated variance).
     _check(noise_variance, value_variance, max_iter)
@@ -59,7 +61,7 @@ def fit_row_sums(
     scales = np.full(n_modes, _FIRST_SCALE * value_variance)
     mean = 0.0
     known = [np.zeros((n, 0)) for n in entries.shape] if features is None else features
-    regression = RowRegression(known, value_variance)
+    regression = RowRegression(known, value_variance, given)
     for _ in range(max_iter):
         moment = information = 0.0
         for mode, total in enumerate(totals):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,14 @@ from sktensor_dp.tensor.eigenpairs import top_eigenpairs
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
-__all__ = ["RowRegression", "incidence_features", "standardised"]
+__all__ = [
+    "Regressed",
+    "RowRegression",
+    "incidence_features",
+    "regressed",
+    "standardised",
+    "standardised_given",
+]
 
 # Singular vectors of where entries are, at most, and at most one to so many rows.
 _VECTORS, _ROWS_EACH = 80, 20
@@ -29,6 +38,9 @@ _TOLERANCE, _STEPS = 1e-3, 6
 _ROUGH_FROM, _COLUMNS = 2**18, 16
 # Prior variances of coefficients to start from and least ones, in units of a value's.
 _FIRST_SCALE, _LEAST_SCALE = 0.05, 1e-9
+# Deviation of a column, relative to its largest number, below which it is taken for constant;
+# and least variance of rows about what features say, relative to the one to start from.
+_CONSTANT, _LEAST_SPREAD = 1e-9, 1e-6
 
 
 def incidence_features(entries: SortedEntries) -> list[Floats]:
@@ -52,9 +64,12 @@ def incidence_features(entries: SortedEntries) -> list[Floats]:
     return found
 
 
-def standardised(features: Floats, counts: NDArray[Any]) -> Floats:
-    """Centred and scaled over the entries; far rows drawn in, and 0 where nothing was seen."""
-    weights = counts / max(float(counts.sum()), 1.0)
+def standardised(features: Floats, counts: NDArray[Any], shares: Floats | None = None) -> Floats:
+    """Centred and scaled over the entries; far rows drawn in, and 0 where nothing was seen.
+
+    `shares` of the rows in the mean are those of their entries, unless they are given.
+    """
+    weights = counts / max(float(counts.sum()), 1.0) if shares is None else shares
     centred = features - weights @ features
     size = np.sqrt(weights @ centred**2)
     centred = centred / np.where(size > 0, size, 1.0)
@@ -132,24 +147,93 @@ def _both_sides(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:
     return (near, far) if wide else (far, near)
 
 
-class RowRegression:
-    """Coefficients of features of the rows of each mode, with a variance per mode."""
+def standardised_given(features: Floats, weights: Floats) -> Floats:
+    """The same of features that were given, which say something of rows never seen too."""
+    # In units of its largest number no column overflows; what is constant to rounding is left
+    # out.
+    largest = np.abs(features).max(axis=0, initial=0.0)
+    scaled = features / np.where(largest > 0, largest, 1.0)
+    total = float(weights.sum())
+    shares = weights / total if total > 0 else np.full(len(features), 1 / len(features))
+    varies = np.sqrt(shares @ (scaled - shares @ scaled) ** 2) > _CONSTANT
+    return standardised(scaled[:, varies], np.ones(len(features)), shares)
 
-    def __init__(self, features: Sequence[Floats], value_variance: float) -> None:
-        self._features = list(features)
+
+class RowRegression:
+    """Coefficients of features of the rows of each mode, with a variance per mode and kind."""
+
+    def __init__(
+        self,
+        features: Sequence[Floats],
+        value_variance: float,
+        given: Sequence[Floats | None] | None = None,
+    ) -> None:
         self._least = _LEAST_SCALE * value_variance
-        self._scales = [_FIRST_SCALE * value_variance] * len(self._features)
+        further = [None] * len(features) if given is None else given
+        self._features: list[Floats] = []
+        self._parts: list[list[slice]] = []
+        for of, more in zip(features, further, strict=True):
+            kinds = [kind for kind in (of, more) if kind is not None and kind.shape[1]]
+            ends = np.cumsum([0, *(kind.shape[1] for kind in kinds)]).tolist()
+            self._features.append(kinds[0] if len(kinds) == 1 else np.hstack([of[:, :0], *kinds]))
+            self._parts.append([slice(*pair) for pair in pairwise(ends)])
+        self._scales = [[_FIRST_SCALE * value_variance] * len(parts) for parts in self._parts]
 
     def means(self, mode: int, weights: Floats, targets: Floats) -> Floats:
         """Prior means of biases, where `targets / weights` has the precision of `weights`."""
-        features = self._features[mode]
+        features, parts, scales = self._features[mode], self._parts[mode], self._scales[mode]
         size = features.shape[1]
         if size == 0:
             return np.zeros(len(features))
         gram = features.T @ (features * weights[:, None])
-        gram[np.diag_indices(size)] += 1 / self._scales[mode]
+        lengths = [part.stop - part.start for part in parts]
+        gram[np.diag_indices(size)] += np.repeat(1 / np.array(scales), lengths)
         covariance = np.linalg.inv(gram)
         found = covariance @ (features.T @ targets)
-        second = float(found @ found + np.trace(covariance)) / size
-        self._scales[mode] = max(second, self._least)
+        for place, part in enumerate(parts):
+            own = found[part]
+            second = float(own @ own + np.trace(covariance[part, part])) / lengths[place]
+            scales[place] = max(second, self._least)
         return np.asarray(features @ found, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Regressed:
+    """Posterior of numbers of rows, one each, whose prior means are linear in features.
+
+    Parameters
+    ----------
+    means, variances : ndarray of shape (n_rows,)
+        Posterior.
+    expected : ndarray of shape (n_rows,)
+        Prior means.
+    scale : float
+        Prior variance about them.
+    """
+
+    means: Floats
+    variances: Floats
+    expected: Floats
+    scale: float
+
+
+def regressed(
+    precisions: Floats, informs: Floats, scale: float, features: Floats, max_iter: int = 30
+) -> Regressed:
+    """Empirical Bayes regression of numbers of which ``informs / precisions`` were seen.
+
+    `precisions` are those of what was seen, 0 where nothing was; `scale` is the prior variance
+    to start from.
+    """
+    # R. Fay, R. Herriot, "Estimates of income for small places", JASA 1979.
+    regression = RowRegression([features], scale)
+    seen, start = precisions > 0, scale
+    for _ in range(max_iter):
+        shrunk = 1 + precisions * scale
+        expected = regression.means(0, precisions / shrunk, informs / shrunk)
+        variances = scale / shrunk
+        means = expected + variances * (informs - precisions * expected)
+        if seen.any():
+            spread = float(np.mean((means - expected)[seen] ** 2 + variances[seen]))
+            scale = max(spread, _LEAST_SPREAD * start)
+    return Regressed(means, variances, expected, scale)

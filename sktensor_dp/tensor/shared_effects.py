@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.row_features import RowRegression
 
 __all__ = ["SharedEffects", "shared_effects"]
 
@@ -20,6 +21,9 @@ _GRID_RATIO, _GRID_MARGIN = 1 / 2000, 1.1
 _LARGEST_OF_NOISE = 4.0
 # Least share of a point of the grid, and least prior variance relative to the first.
 _LEAST_SHARE, _LEAST_SCALE = 1e-12, 5e-4
+# Prior variance of what features say, to start from, in units of that of effects, over that of
+# `RowRegression`.
+_STARTS = 10.0
 # Variance of an exact sum in a row of weight 0.
 _TINY = 1e-100
 
@@ -52,6 +56,7 @@ def shared_effects(
     n_units: int,
     gain: float,
     effect_variance: float,
+    features: Floats | None = None,
     max_iter: int = 60,
     grid_size: int = 60,
 ) -> SharedEffects:
@@ -60,7 +65,8 @@ def shared_effects(
     # reports W_i + noise and S_i = sum_u w_ui r_ui + noise, with responses r in [-1, 1] of mean
     # gain * b_i. The effects b are N(0, beta). Weights are drawn from a distribution on a
     # logarithmic grid. It and beta are estimated from all rows by EM: which sums to trust is
-    # learnt from the weights' own noise.
+    # learnt from the weights' own noise. With features of rows the prior means of effects are
+    # linear in them, with coefficients that are estimated too.
     # J. Kiefer, J. Wolfowitz, "Consistency of the maximum likelihood estimator in the presence
     # of infinitely many incidental parameters", Annals of Mathematical Statistics 1956 (the
     # nonparametric maximum likelihood estimate of a mixing distribution).
@@ -76,7 +82,11 @@ def shared_effects(
         grid = np.exp(np.linspace(*ends, grid_size))[None, :]
     else:
         grid = np.maximum(W, 0.0)[:, None]
-    fit = _GridPosterior(S, W, grid, noise_std, weight_each, gain, effect_variance)
+    regression = None
+    if features is not None and features.shape[1]:
+        # Features start as the half of what effects vary by, as those of coordinates do.
+        regression = RowRegression([features], _STARTS * effect_variance)
+    fit = _GridPosterior(S, W, grid, noise_std, weight_each, gain, effect_variance, regression)
     for _ in range(max_iter):
         fit.step()
     centred = np.log(np.maximum(grid, top * _GRID_RATIO)) - math.log(max(total / len(S), 1e-9))
@@ -95,7 +105,9 @@ class _GridPosterior:
         weight_each: float,
         gain: float,
         effect_variance: float,
+        regression: RowRegression | None = None,
     ) -> None:
+        self._regression, self._expected = regression, np.zeros((len(sums), 1))
         self._sums = sums[:, None]
         self._slopes = gain * grid
         # Responses are at most 1, so that their variance is.
@@ -108,7 +120,13 @@ class _GridPosterior:
     def step(self) -> None:
         """One EM step of the grid's shares and the prior variance of the effects."""
         posterior, effects, variances = self._posterior()
-        second_moment = float(np.mean(_expected(posterior, effects**2 + variances)))
+        own = effects if self._regression is None else effects - self._expected
+        second_moment = float(np.mean(_expected(posterior, own**2 + variances)))
+        if self._regression is not None:
+            share = self._slopes / (self._slopes**2 * self.scale + self._variances)
+            weights = _expected(posterior, share * self._slopes)
+            targets = _expected(posterior, share * self._sums)
+            self._expected = self._regression.means(0, weights, targets)[:, None]
         self.scale = max(second_moment, self._least)
         shares = posterior.mean(axis=0) + _LEAST_SHARE
         self._shares = shares / shares.sum()
@@ -128,12 +146,17 @@ class _GridPosterior:
     def _posterior(self) -> tuple[Floats, Floats, Floats]:
         """Posterior of the grid, and of the effect at each of its points: (n_rows, grid)."""
         marginal = self._slopes**2 * self.scale + self._variances
+        sums = self._sums
+        if self._regression is not None:
+            sums = sums - self._slopes * self._expected
         log_likelihood = (
-            self._fit - 0.5 * (self._sums**2 / marginal + np.log(marginal)) + np.log(self._shares)
+            self._fit - 0.5 * (sums**2 / marginal + np.log(marginal)) + np.log(self._shares)
         )
         posterior = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
         posterior /= posterior.sum(axis=1, keepdims=True)
-        effects = self._slopes * self.scale / marginal * self._sums
+        effects = self._slopes * self.scale / marginal * sums
+        if self._regression is not None:
+            effects = effects + self._expected
         return posterior, effects, self.scale * self._variances / marginal
 
 

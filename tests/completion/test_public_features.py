@@ -1,0 +1,220 @@
+"""Public features of rows: what they are for, what is refused, what is kept."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from small_completions import MODELS, PERTURBATIONS, SHAPE, X0, Y0, build
+
+from sktensor_dp import BudgetAccountant, PrivateCPCompletion, RowIndex, unsafe_seeded_noise
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sktensor_dp.NotEnoughDataWarning", "ignore::sktensor_dp.PrivacyLeakWarning"
+)
+all_models = pytest.mark.parametrize("model", MODELS)
+N, M = 500, 200
+FEATURES = np.random.default_rng(7).standard_normal((SHAPE[1], 2))
+
+
+def ratings(seed, told=0.9):
+    """Items whose biases are mostly linear in four features; one item in ten is never rated."""
+    rng = np.random.default_rng(seed)
+    features = rng.standard_normal((M, 4)) * [1, 100, 1e-3, 1]
+    biases = np.sqrt(told) * (features / features.std(axis=0)) @ np.full(4, 0.5)
+    biases += np.sqrt(1 - told) * rng.standard_normal(M)
+    X = np.argwhere(rng.random((N, M)) < 0.15)
+    y = np.clip(biases[X[:, 1]] + 0.5 * rng.standard_normal(len(X)), -4, 4)
+    known = X[:, 1] % 10 > 0
+    return X[known], y[known], features, biases
+
+
+def error(fitted, biases):
+    """Of what is predicted of all items, but for their mean, over that of predicting none."""
+    found = fitted.biases_[1]
+    return np.var(found - biases) / np.var(biases)
+
+
+@all_models
+@pytest.mark.parametrize(
+    ("unit", "epsilon"), [("entry", 0.6), ("slice", 4.0)], ids=["entry", "slice"]
+)
+def test_features_that_tell_are_used_and_others_do_no_harm(unit, epsilon, model, seed):
+    X, y, features, biases = ratings(seed)
+    options = {"epsilon": epsilon, "privacy_unit": unit, "shape": (N, M), "rank": 1}
+    others = np.random.default_rng(seed + 1000).standard_normal((M, 4))
+    found = []
+    for table in (None, features, others):
+        with unsafe_seeded_noise(seed):
+            given = None if table is None else {1: table}
+            found.append(error(build(model, row_features=given, **options).fit(X, y), biases))
+    plain, told, untold = found
+    # Features tell nine tenths, and the plain fit has half of all at most: that of items
+    # without ratings, a tenth, and what noise hides. Where slices are many standard deviations
+    # off in their level they gain least, a sixth.
+    assert told < 0.95 * plain
+    # Four coefficients are learnt of two hundred items: of noise they take two parts in a
+    # hundred, give or take as much, where it is as large as what is sought.
+    assert untold < 1.15 * plain
+
+
+@pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "slice"])
+def test_rows_without_ratings_get_what_their_features_say(perturbation, seed):
+    X, y, features, biases = ratings(seed, told=1.0)
+    how = {"privacy_unit": "slice"} if perturbation == "slice" else {"perturbation": perturbation}
+    if perturbation == "gradient":
+        how["max_iter"] = 4
+    model = build(epsilon=200.0, shape=(N, M), rank=1, row_features={1: features}, **how)
+    with unsafe_seeded_noise(seed):
+        fitted = model.fit(X, y)
+    never = np.arange(0, M, 10)
+    places = np.column_stack([np.zeros_like(never), never])
+    predicted = fitted.predict(places)
+    truth = np.clip(biases[never], -4, 4)
+    # All of it is told: what is left are far rows, which are drawn in, and clipping.
+    assert np.corrcoef(predicted, truth)[0, 1] > 0.9
+    own = fitted.fold_in([[0, 1]], [0.0]).predict(places)
+    assert np.corrcoef(own, truth)[0, 1] > 0.9
+    with unsafe_seeded_noise(seed):
+        plain = clone(model).set_params(row_features=None).fit(X, y)
+    # Without them it is the mean, and for slices noise: the error is all of the truth's spread.
+    assert np.mean((predicted - truth) ** 2) < 0.5 * np.mean((plain.predict(places) - truth) ** 2)
+
+
+def test_shared_factors_follow_features(seed):
+    """Where units' tastes are for what features say, released factors are nearer to them."""
+    rng = np.random.default_rng(seed)
+    features = rng.standard_normal((M, 2))
+    taste = features @ [0.8, -0.6]
+    X = np.argwhere(rng.random((2000, M)) < 0.1)
+    people = rng.standard_normal(2000)
+    y = people[X[:, 0]] * taste[X[:, 1]] + 0.5 * rng.standard_normal(len(X))
+    options = {"epsilon": 3.0, "privacy_unit": "slice", "shape": (2000, M), "max_iter": 2}
+    found = []
+    for given in (None, {1: features}):
+        with unsafe_seeded_noise(seed):
+            fitted = build(rank=1, row_features=given, **options).fit(X, np.clip(y, -4, 4))
+        found.append(abs(np.corrcoef(fitted.factors_[1][:, 0], taste)[0, 1]))
+    assert found[1] > found[0]
+    assert found[1] > 0.8
+
+
+WRONG = {
+    "no mapping": ([FEATURES], "a mapping such as"),
+    "no mode": ({"item": FEATURES}, "a mapping such as"),
+    "a negative mode": ({-1: FEATURES}, "a mapping such as"),
+    "a mode too many": ({3: FEATURES}, "modes 0 to 2"),
+    "too few rows": ({1: FEATURES[1:]}, "a row for each of the 8 rows of mode 1; it has 7"),
+    "one dimension": ({1: FEATURES[:, 0]}, "of shape (8,)"),
+    "no columns": ({1: FEATURES[:, :0]}, "of shape (8, 0)"),
+    "text": ({1: FEATURES.astype(str)}, "of type"),
+    "words": ({1: pd.DataFrame({"genre": list("abcdefgh")})}, "must hold numbers"),
+    "complex": ({1: FEATURES * 1j}, "of type complex128"),
+    "nan": ({1: np.where(FEATURES > 0, np.nan, 0.0)}, "NaN or infinity"),
+    "inf": ({1: np.full((8, 1), np.inf)}, "NaN or infinity"),
+    "sparse": ({1: sp.csr_matrix(FEATURES)}, "must be dense"),
+    "ragged": ({1: [[1.0], [1.0, 2.0]] * 4}, "row_features"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("shape", [SHAPE, None], ids=["shape given", "shape read"])
+def test_wrong_features_are_refused_before_a_charge(shape, name):
+    given, message = WRONG[name]
+    accountant = BudgetAccountant(epsilon=100.0, delta=0.1)
+    model = build(row_features=given, shape=shape, accountant=accountant)
+    with pytest.raises(ValueError) as caught:
+        model.fit(X0, Y0)
+    assert message in str(caught.value)
+    assert not accountant.entries
+    assert not hasattr(model, "shape_")
+    with pytest.raises(ValueError):
+        model.forecast(len(Y0), SHAPE)
+
+
+def test_features_of_units_are_refused_where_nothing_of_units_is_released():
+    model = build(row_features={0: np.ones((9, 1))}, privacy_unit="slice", shape=SHAPE)
+    with pytest.raises(ValueError, match="unit_mode"):
+        model.fit(X0, Y0)
+
+
+HOSTILE = {
+    "largest": FEATURES * 1e307,
+    "least": FEATURES * 1e-320,
+    "constant": np.full((8, 3), 1e300),
+    "nearly constant": 1e15 + np.arange(8.0)[:, None] / 8,
+    "equal columns": np.repeat(FEATURES[:, :1], 40, axis=1),
+    "flags": FEATURES > 0,
+    "integers": np.arange(16).reshape(8, 2),
+    "one far row": np.eye(8)[:, :1] * 1e200,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("how", [*PERTURBATIONS, "slice"])
+def test_numbers_of_any_size_give_finite_models(how, name):
+    options = {"perturbation": how, "epsilon": 5.0, "max_iter": 1}
+    if how == "slice":
+        options = {"privacy_unit": "slice", "epsilon": 50.0, "max_iter": 1}
+    fitted = build(row_features={1: HOSTILE[name]}, shape=SHAPE, **options).fit(X0, Y0)
+    assert np.isfinite(fitted.complete()).all()
+    constant = build(row_features={1: np.ones((8, 1))}, shape=SHAPE, **options)
+    if name == "constant":
+        with unsafe_seeded_noise(0):
+            first = constant.fit(X0, Y0).complete()
+        with unsafe_seeded_noise(0):
+            second = clone(constant).set_params(row_features=None).fit(X0, Y0).complete()
+        np.testing.assert_array_equal(first, second)
+
+
+def test_frames_are_read_by_the_names_of_rows(tmp_path):
+    names = [f"item {i}" for i in range(8)]
+    frame = pd.DataFrame(FEATURES, index=names, columns=["a", "b"])
+    shuffled = pd.concat([frame, pd.DataFrame([[1e9, 0]], ["other"], ["a", "b"])]).sample(
+        frac=1, random_state=0
+    )
+    table = pd.DataFrame({"u": X0[:, 0], "i": np.array(names)[X0[:, 1]], "t": X0[:, 2]})
+    options = {"row_names": (None, names, None), "shape": SHAPE, "epsilon": 2.0}
+    found = []
+    for given in (shuffled, FEATURES):
+        with unsafe_seeded_noise(0):
+            fitted = build(row_features={1: given}, **options).fit(table, Y0)
+        found.append(fitted.predict(table))
+    np.testing.assert_array_equal(*found)
+    with pytest.raises(ValueError, match="lacks 1 of the 8 names"):
+        build(row_features={1: shuffled.drop("item 3")}, **options).fit(table, Y0)
+    with pytest.raises(ValueError, match="holds a name twice"):
+        build(row_features={1: pd.concat([frame, frame[:1]])}, **options).fit(table, Y0)
+    fitted = build(row_features={1: shuffled}, **options).fit(table, Y0)
+    fitted.save(tmp_path / "model")
+    loaded = PrivateCPCompletion.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.row_features[1], FEATURES)
+    np.testing.assert_array_equal(loaded.predict(table), fitted.predict(table))
+
+
+def test_calendars_find_their_days_in_frames():
+    days = RowIndex.from_calendar("2026-01-01", 6)
+    frame = pd.DataFrame({"holiday": np.arange(6.0)}, index=pd.date_range("2026-01-01", periods=6))
+    table = pd.DataFrame({"u": X0[:, 0], "i": X0[:, 1]})
+    table["t"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(X0[:, 2], unit="D")
+    options = {"row_names": (None, None, days), "shape": SHAPE}
+    found = []
+    for given in (frame[::-1], np.arange(6.0)[:, None]):
+        with unsafe_seeded_noise(0):
+            fitted = build(row_features={2: given}, **options).fit(table, Y0)
+        found.append(fitted.predict(table))
+    np.testing.assert_array_equal(*found)
+
+
+@all_models
+def test_features_are_saved_cloned_and_left_alone(model, tmp_path):
+    given = {1: FEATURES.copy()}
+    fitted = build(model, row_features=given, shape=SHAPE).fit(X0, Y0)
+    assert fitted.row_features is given
+    np.testing.assert_array_equal(given[1], FEATURES)
+    fitted.save(tmp_path / "model")
+    loaded = model.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.row_features[1], FEATURES)
+    np.testing.assert_array_equal(loaded.complete(), fitted.complete())
+    np.testing.assert_array_equal(clone(loaded).row_features[1], FEATURES)
+    assert fitted.forecast(len(Y0), SHAPE).of_biases > 0

@@ -1,0 +1,62 @@
+"""What public features of rows add to a fit follows from releases and from the features."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import replaying
+from small_completions import MODELS, SHAPE, build
+
+# Of all modes; the second one's tell nothing.
+FEATURES = {
+    mode: np.random.default_rng(mode).standard_normal((n, 3)) for mode, n in enumerate(SHAPE)
+}
+WAYS: dict[str, dict[str, Any]] = {
+    "input": {"perturbation": "input", "epsilon": 20.0},
+    "sums": {"perturbation": "sufficient_statistics"},
+    "sweeps": {"perturbation": "sufficient_statistics", "max_iter": 2, "epsilon": 1e4},
+    "gradient": {"perturbation": "gradient", "max_iter": 4},
+    "output": {"perturbation": "output", "epsilon": 20.0},
+    "slices": {"privacy_unit": "slice", "epsilon": 5.0},
+    "slices of the last mode": {"privacy_unit": "slice", "unit_mode": 2, "max_iter": 2},
+    "slices, resolved": {"privacy_unit": "slice", "max_iter": 2, "epsilon": 1e6},
+}
+Data = tuple[np.ndarray, np.ndarray]
+
+
+def fit_and_use(estimator: Any, data: Data) -> Any:
+    estimator.fit(*data)
+    everywhere = np.argwhere(np.ones([n + 1 for n in SHAPE]))
+    estimator.used_ = [estimator.predict(everywhere), estimator.complete()]
+    estimator.used_.append(
+        estimator.fold_in([[1, 2, 3], [4, 5, 1]], [2.0, 0.5]).predict(everywhere)
+    )
+    return estimator
+
+
+def unrelated(seed: int, kept: bool) -> tuple[Data, Data]:
+    """Values that follow features, and others; at the same cells, or at cells of their own."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, SHAPE, (150, 3))
+    Z = X if kept else rng.integers(0, SHAPE, (60, 3))
+    first = sum(FEATURES[mode][X[:, mode], 0] for mode in range(3))
+    return (X, np.asarray(first)), (Z, rng.uniform(-9, 9, len(Z)))
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0])
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("way", WAYS)
+def test_public_features_tell_nothing_of_the_data(way, model, delta, seed):
+    """They are scaled by what is public, or released: of slices never by true counts."""
+    options = WAYS[way]
+    by_slice = "privacy_unit" in options
+    kept = options.get("unit_mode", 0) if by_slice else -1
+    features = {mode: table for mode, table in FEATURES.items() if mode != kept}
+    pair = unrelated(seed, not by_slice)
+    known = {"shape": SHAPE, "row_features": features, "delta": delta, **options}
+
+    def make() -> Any:
+        return build(model, **known, random_state=np.random.RandomState(0))
+
+    for data, other in (pair, pair[::-1]):
+        replaying.replay(make, fit_and_use, data, other)
