@@ -1,6 +1,7 @@
 """Names of the rows of a mode: public lists of text or numbers, and calendars."""
 
 import datetime
+import re
 from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import Any, Self
@@ -19,6 +20,8 @@ Integers = NDArray[np.intp]
 LARGEST_NUMBER = 2**62
 # Seconds from 1970, either way; far beyond any calendar.
 LATEST = 10**14
+# How a time of day ends that is not of UTC by itself.
+ZONE = re.compile(r"[T ]\d\d.*?(Z|[+-]\d\d(:?\d\d)?)$")
 POSITIVE = Number(1, LARGEST_NUMBER, integer=True)
 CALENDAR = {"start", "n_periods", "days"}
 
@@ -267,8 +270,20 @@ def _times(values: Any) -> NDArray[np.datetime64]:
     if getattr(getattr(values, "dtype", None), "tz", None) is not None:
         values = values.dt.tz_convert(None)
     column = np.asarray(values)
+    if column.dtype.kind in "OUT":
+        column = _in_utc(column.astype(object))
     if column.dtype.kind not in "iuf":
         return column.astype("datetime64[s]")
     finite = np.isfinite(column)
     seconds = np.where(finite, np.clip(column, -LATEST, LATEST), 0).astype(np.int64)
     return np.where(finite, seconds.astype("datetime64[s]"), np.datetime64("NaT"))
+
+
+def _in_utc(column: NDArray[Any]) -> NDArray[Any]:
+    """Times that have a zone without it: of them numpy would warn, and tell that there is one."""
+    for place, item in enumerate(column.tolist()):
+        if isinstance(item, str) and ZONE.search(item):
+            item = datetime.datetime.fromisoformat(item)
+        if isinstance(item, datetime.datetime) and item.tzinfo is not None:
+            column[place] = item.astimezone(datetime.UTC).replace(tzinfo=None)
+    return column

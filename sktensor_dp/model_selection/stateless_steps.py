@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.model_selection.unit_rows import n_rows, one_row
+from sktensor_dp.statistics.frames import as_numbers
 
 __all__ = ["asked_row_by_row", "check_blank_rows"]
 
@@ -26,16 +27,22 @@ Fill = Callable[[Any, NDArray[np.intp]], Any]
 
 
 @contextmanager
-def asked_row_by_row(model: Any, public_steps: Collection[str]) -> Iterator[None]:
-    """While it is open, a pipeline's stateless steps do without the rows that they refuse."""
+def asked_row_by_row(
+    model: Any, public_steps: Collection[str], after: Any = None
+) -> Iterator[None]:
+    """While it is open, a pipeline's stateless steps do without the rows that they refuse.
+
+    `after` is the step that comes after the pipeline, where there is one.
+    """
     if not isinstance(model, Pipeline):
         yield
         return
     before = model.steps
+    nexts = [*(step for _, step in before[1:]), after]
     with ExitStack() as inner:
         model.steps = [
-            (name, step if name in public_steps else _guarded(step, public_steps, inner))
-            for name, step in before
+            (name, step if name in public_steps else _guarded(step, public_steps, inner, later))
+            for (name, step), later in zip(before, map(_first, _followers(nexts)), strict=True)
         ]
         try:
             yield
@@ -55,26 +62,50 @@ def check_blank_rows(estimator: Any, public_steps: Collection[str], X: Any) -> N
     if not isinstance(estimator, PrivateEstimatorMixin):
         with warnings.catch_warnings():  # what numpy says of a row of zeros
             warnings.simplefilter("ignore")
-            RowByRow(estimator).blank(X, _transformed)
+            step = RowByRow(estimator)
+            step.blank(X, step._made)
 
 
-def _guarded(step: Any, public_steps: Collection[str], inner: ExitStack) -> Any:
+def _followers(steps: Sequence[Any]) -> list[Any]:
+    """Of each place, the first step from there on that does something."""
+    found: list[Any] = []
+    for step in reversed(steps):
+        does = step is not None and not (isinstance(step, str) and step == "passthrough")
+        found.append(step if does or not found else found[-1])
+    return found[::-1]
+
+
+def _first(step: Any) -> Any:
+    """The first step of a pipeline, or what is none itself."""
+    while isinstance(step, Pipeline):
+        step = _followers([one for _, one in step.steps])[0]
+    return step
+
+
+def _guarded(step: Any, public_steps: Collection[str], inner: ExitStack, later: Any) -> Any:
     if isinstance(step, Pipeline):
-        inner.enter_context(asked_row_by_row(step, public_steps))
+        inner.enter_context(asked_row_by_row(step, public_steps, later))
         return step
     private = isinstance(step, PrivateEstimatorMixin)
-    return step if private or step is None or step == "passthrough" else RowByRow(step)
+    if private or step is None or step == "passthrough":
+        return step
+    return RowByRow(step, finite=isinstance(later, PrivateEstimatorMixin))
 
 
 class RowByRow(BaseEstimator):
-    """A stateless step in whose fit a public blank row stands for each row that it refuses."""
+    """A stateless step in whose fit a public blank row stands for each row that it refuses.
+
+    A row is refused by an error, by leaving it out, and, with `finite`, by making NaN or infinity
+    of it, which the private step that comes next would refuse.
+    """
 
     # That a step fails on a row is told neither by an error nor by the number of rows, and the
     # other rows go through as they are. A blank row is tried first, whatever the rows are: a step
     # that refuses it would fail on data with a row that it refuses, and on no other.
 
-    def __init__(self, step: Any) -> None:
+    def __init__(self, step: Any, finite: bool = False) -> None:
         self.step = step
+        self.finite = finite
 
     def fit(self, X: Any, y: Any = None) -> "RowByRow":
         """Fit the step, which learns nothing."""
@@ -83,11 +114,20 @@ class RowByRow(BaseEstimator):
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """What the step makes of rows."""
-        return self._asked(X, y, _transformed)
+        return self._asked(X, y, self._made)
 
     def transform(self, X: Any) -> Any:
         """What the step makes of rows of other data."""
         return self.step.transform(X)
+
+    def _made(self, step: Any, X: Any, y: Any) -> Any:
+        """What a step makes of rows: one row of each."""
+        found = _transformed(step, X, y)
+        if n_rows(found) != n_rows(X):
+            raise ValueError("a step has to make one row of each")
+        if self.finite and not _is_finite(found):
+            raise ValueError("a step has to make finite numbers")
+        return found
 
     def _asked(self, X: Any, y: Any, ask: Callable[[Any, Any, Any], Any]) -> Any:
         blank = self.blank(X, ask)
@@ -129,12 +169,19 @@ def _transformed(step: Any, X: Any, y: Any) -> Any:
     return step.fit(X, y).transform(X)
 
 
+def _is_finite(found: Any) -> bool:
+    """Whether there is neither NaN nor infinity among numbers."""
+    table = found.data if sp.issparse(found) else as_numbers(found, "X")
+    numbers = getattr(getattr(table, "dtype", None), "kind", "") == "f"
+    return not numbers or bool(np.isfinite(table).all())
+
+
 def _fills(X: Any) -> Sequence[Fill]:
     """Ways to blank rows of a container, by its type and that of its columns alone."""
     if sp.issparse(X):
         return [_blank_sparse]
     if hasattr(X, "clear") and hasattr(X, "vstack"):  # a frame of polars
-        return [lambda frame, rows: frame.vstack(frame.clear(1))[_places(frame, rows).tolist()]]
+        return [_blank_polars]
     if hasattr(X, "iloc"):
         fill = _blank_frame if hasattr(X, "columns") else _blank_series
         return [partial(fill, *values) for values in zip(NUMBERS, TEXTS, strict=True)]
@@ -149,6 +196,12 @@ def _places(frame: Any, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     places = np.arange(n_rows(frame))
     places[rows] = len(places)
     return places
+
+
+def _blank_polars(frame: Any, rows: NDArray[np.intp]) -> Any:
+    # Each value goes to the columns of its kind.
+    blank = frame.clear(1).fill_null(0).fill_null("")
+    return frame.vstack(blank)[_places(frame, rows).tolist()]
 
 
 def _blank_sparse(matrix: Any, rows: NDArray[np.intp]) -> Any:

@@ -140,13 +140,21 @@ def _one_by_one(
 def _together(question: Callable[[Any], Any], X: Any) -> tuple[Any, NDArray[np.bool_]]:
     """Answers about all rows at once, and which rows are refused by themselves."""
     number = n_rows(X)
+
+    def asked(some: Any) -> NDArray[Any]:
+        found = np.asarray(question(some))
+        # Pipelines may leave rows out: an answer to another number of them is none.
+        if found.ndim and len(found) != n_rows(some):
+            raise ValueError("a model has to answer for each row")
+        return found
+
     with suppress(Exception):
-        return np.asarray(question(X)), np.zeros(number, dtype=bool)
+        return asked(X), np.zeros(number, dtype=bool)
     rows = X.tocsr() if sp.issparse(X) else X  # of other formats none can be taken
     refused = np.ones(number, dtype=bool)
     for row in range(number):
         with suppress(Exception):
-            question(one_row(rows, row))
+            asked(one_row(rows, row))
             refused[row] = False
     if refused.all():
         return np.full(number, math.nan), refused
@@ -155,7 +163,7 @@ def _together(question: Callable[[Any], Any], X: Any) -> tuple[Any, NDArray[np.b
     places = np.where(refused, np.argmin(refused), np.arange(number))
     with suppress(Exception):
         whole = take(rows, places)
-        return np.asarray(question(whole.asformat(X.format) if sp.issparse(X) else whole)), refused
+        return asked(whole.asformat(X.format) if sp.issparse(X) else whole), refused
     return _one_by_one(lambda row: question(one_row(rows, row)), number)
 
 

@@ -2,6 +2,7 @@
 
 import datetime
 import pickle
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -235,3 +236,22 @@ def test_names_change_nothing_of_models_without():
     model = PrivateCPCompletion()
     assert model.row_names is None
     assert "row_names" not in repr(model)
+
+
+@pytest.mark.parametrize(
+    ("time", "row"),
+    [
+        ("2026-01-02T00:00Z", 1), ("2026-01-02T00:00:30.5Z", 1), ("2026-01-02T00:30+02:00", 0),
+        ("2026-01-01T23:30-0100", 1), ("2026-01-02 10:00", 1), ("2026-01-02", 1), ("2026-01", 0),
+        (datetime.datetime(2026, 1, 2, 0, 30, tzinfo=ZoneInfo("Asia/Tokyo")), 0),
+        (datetime.datetime(2026, 1, 2), 1), (datetime.date(2026, 1, 2), 1), (None, -1),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_time_with_a_zone_is_no_warning(time, row):
+    """Which units have such a time is private; warnings are errors here."""
+    days = RowIndex.from_calendar("2026-01-01", 30)
+    assert days.encode([time, "2026-01-03"]).tolist() == [row, 2]
+    assert days.encode(["2026-01-03", time, time]).tolist() == [2, row, row]
+    if isinstance(time, str):
+        assert days.encode(np.array([time, "2026-01-03"])).tolist() == [row, 2]

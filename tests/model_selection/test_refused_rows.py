@@ -72,9 +72,10 @@ def test_mixed_columns_are_blanked_by_their_type():
 
 def test_frames_of_polars_are_blanked():
     polars = pytest.importorskip("polars", reason="the extra [frames] is not installed")
-    frame = polars.DataFrame({"x": [1.0, 13.0], "t": ["a", "b"]})
+    frame = polars.DataFrame({"x": [1.0, 13.0], "n": [1, 2], "t": ["a", "b"]})
     take = FunctionTransformer(lambda X: (picky(X["x"].to_numpy()), X)[1])
-    assert RowByRow(take).fit_transform(frame).rows() == [(1.0, "a"), (None, None)]
+    blanked = [(1.0, 1, "a"), (0.0, 0, "")]
+    assert RowByRow(take, finite=True).fit_transform(frame).rows() == blanked
 
 
 def model(step):
@@ -148,3 +149,51 @@ def test_without_refused_rows_nothing_changes():
     rows = texts(20)
     step = HashingVectorizer(n_features=32)
     assert (RowByRow(step).fit_transform(rows) != step.transform(rows)).nnz == 0
+
+
+def without_long_rows(X):
+    """Leaves out rows with a 13."""
+    return X[(np.asarray(X) != 13).all(axis=1)]
+
+
+def unknown_for_some(X):
+    """Makes NaN of rows with a 13."""
+    return np.where((X == 13).any(axis=1, keepdims=True), np.nan, X)
+
+
+@pytest.mark.parametrize("making", [without_long_rows, unknown_for_some])
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("refused", [1, 150, 300])
+def test_a_row_that_a_step_leaves_out_or_makes_nan_of_ends_no_search(refused, nested, making):
+    """Wherever it is: training rows and held-out ones are drawn anew by each search."""
+    rows = counts()
+    rows[:refused, 0] = 13
+    step = FunctionTransformer(making)
+    found = PrivateSearchCV(
+        Pipeline([("before", make_pipeline(step, None) if nested else step),
+                  ("nothing", "passthrough"), ("topics", PrivateSpectralLDA(1))]),
+        {"topics__n_components": [1]}, n_trials=1.0, epsilon=5.0,
+    ).fit(rows)  # fmt: skip
+    assert found.privacy_report_.n_units == 300
+    assert np.isfinite(found.best_score_)
+
+
+@pytest.mark.parametrize("making", [without_long_rows, unknown_for_some])
+def test_a_blank_row_stands_for_one_that_is_left_out_or_made_nan_of(making):
+    rows = np.arange(1.0, 13.0).reshape(4, 3)
+    bad = rows.copy()
+    bad[2, 1] = 13
+    found = RowByRow(FunctionTransformer(making), finite=True).fit_transform(bad)
+    rows[2] = 0
+    assert (found == rows).all()
+    kept = RowByRow(FunctionTransformer(unknown_for_some)).fit_transform(bad)
+    assert np.isnan(kept[2]).all()
+
+
+def test_a_step_that_leaves_out_blank_rows_is_refused_before_the_charge():
+    leaving = FunctionTransformer(lambda X: X[X.sum(axis=1) > 100])
+    budget = BudgetAccountant()
+    one = PrivateSearchCV(model(leaving), {"topics__n_components": [1]}, accountant=budget)
+    with pytest.raises(ValueError, match="must accept a blank row"):
+        one.fit(np.full((50, 3), 50.0))
+    assert budget.entries == ()

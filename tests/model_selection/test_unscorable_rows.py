@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from small_searches import counts
 
 from sktensor_dp import (
@@ -161,3 +163,15 @@ def test_a_score_at_the_lower_bound_warns_by_what_was_released():
         # Noise far larger than the bounds are wide: a low score says nothing.
         for _ in range(5):
             noisy(at_half(), ROWS, [-1.0] * 100)
+
+
+@pytest.mark.parametrize("scoring", ["neg_mean_squared_error", "accuracy"])
+def test_a_held_out_row_that_a_step_leaves_out_is_one_that_cannot_be_scored(scoring):
+    """An error would tell that there is one, as would the number of answers."""
+    X, y = np.arange(40.0).reshape(20, 2), np.arange(20.0) % 2
+    leaving = FunctionTransformer(lambda rows: rows[(np.asarray(rows) < 30).all(axis=1)])
+    fitted = make_pipeline(leaving, DummyClassifier()).fit(X[:15], y[:15])
+    score = make_private_scorer(scoring, epsilon=INF, bounds=(-1.0, 1.0))
+    # Fifteen rows score as they do alone, and five at the lower bound.
+    alone = score(fitted, X[:15], y[:15])
+    assert score(fitted, X, y) == pytest.approx((15 * alone - 5) / 20, rel=1e-9)
