@@ -53,8 +53,8 @@ def test_directions_are_found_without_noise(perturbation, whiten, seed):
 @pytest.mark.dealt
 @pytest.mark.parametrize("perturbation", PERTURBATIONS)
 def test_directions_are_found_with_noise(perturbation, seed):
-    X, V = directions(100_000, 12, 3, np.random.default_rng(seed))
-    fitted = model(epsilon=1.0, perturbation=perturbation).fit(X)
+    X, V = directions(50_000, 12, 3, np.random.default_rng(seed))
+    fitted = model(epsilon=2.0, perturbation=perturbation).fit(X)
     assert_found(fitted.components_, V, 0.97)
 
 

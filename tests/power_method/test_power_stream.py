@@ -187,9 +187,9 @@ def test_memory_is_linear_in_the_number_of_features():
 
 @pytest.mark.usefixtures("seeded_noise")
 def test_one_pass_that_is_private(seed):
-    """Two thousand samples a batch, all of epsilon = 1 for each: noise 2 / (mu 20000) / sqrt 3."""
-    X, V = directions(400_000, 20, 3, np.random.default_rng(seed))
-    estimator = model(epsilon=1.0, max_iter=6)
+    """Batches of 7100 samples, all of epsilon = 2 for each: noise 2 / (mu 7100) / sqrt 3."""
+    X, V = directions(200_000, 20, 3, np.random.default_rng(seed))
+    estimator = model(epsilon=2.0, max_iter=6)
     for batch in np.array_split(X, 28):
         estimator.partial_fit(batch)
     assert cosines(estimator.components_, V).min() > 0.9

@@ -78,6 +78,7 @@ def test_a_fit_that_divides_by_the_true_number_is_seen(monkeypatch):
         replay(build, whole, X[:N], X)
 
 
+@pytest.mark.dealt(3)
 @every_model
 def test_the_report_adds_up_and_names_its_neighbours(name, seed):
     build, draw = MODELS[name]

@@ -191,6 +191,7 @@ def grouped_rows(kind: Kind, query: Any, rng: Rng) -> tuple[Floats, Floats]:
     return modest(kind, query, rng, n + 3), labels
 
 
+@pytest.mark.dealt(4)
 @every_kind
 def test_a_total_is_that_of_a_loop_over_groups(kind, seed):
     rng = np.random.default_rng(seed)
@@ -247,6 +248,7 @@ def groups_of(kind: Kind, query: Any, rng: Rng) -> list[Floats]:
     return groups
 
 
+@pytest.mark.dealt(4)
 @every_kind
 def test_no_groups_are_farther_apart_than_the_sensitivity(kind, seed):
     rng = np.random.default_rng(seed)
@@ -257,6 +259,7 @@ def test_no_groups_are_farther_apart_than_the_sensitivity(kind, seed):
         assert max(shares(one - other, query) for one, other in combinations(found, 2)) <= 1
 
 
+@pytest.mark.dealt(4)
 @every_kind
 def test_totals_of_neighbouring_groups(kind, seed):
     """Whole data sets, of which one group is replaced by rows of any number, in any place."""
@@ -311,6 +314,7 @@ def moved(rows: Floats, pool: Floats, rng: Rng, whole: bool) -> Floats:
     return rows
 
 
+@pytest.mark.dealt(4)
 @every_kind
 def test_no_search_finds_groups_beyond_the_sensitivity(kind, seed):
     rng = np.random.default_rng(1000 + seed)
@@ -331,6 +335,7 @@ def test_groups_attain_what_rows_attain(kind):
     assert NORM_SLACK**-3 - 1e-12 <= share <= 1
 
 
+@pytest.mark.dealt(4)
 @every_kind
 def test_the_busiest_group_may_have_any_number_of_rows(kind, seed):
     """One row, ten thousand, or more than are added up at once: the others stay as they are."""

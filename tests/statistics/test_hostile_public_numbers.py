@@ -383,7 +383,7 @@ def test_a_hostile_number_is_refused_or_harmless(setting):
                 assert breach(setting, {**setting.sound, name: value}) is None, (name, number)
 
 
-@pytest.mark.dealt(6)
+@pytest.mark.dealt(3)
 @every_setting
 def test_hostile_numbers_together_are_refused_or_harmless(setting, seed):
     """Several at a time, and sizes drawn from all that floating point holds."""

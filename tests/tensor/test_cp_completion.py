@@ -85,8 +85,11 @@ def test_units_of_the_values_do_not_matter(seed):
     factors, coordinates, rng = cp_problem(seed, shape, 2, 0.5)
     entries = SortedEntries(coordinates, shape)
     values = cp_values(factors, coordinates) + 0.3 * rng.standard_normal(len(coordinates))
-    one = complete_cp(entries, values, 2, random_state=0)
-    other = complete_cp(entries, 1e6 * values - 5e6, 2, random_state=0)
+    # Passes do not depend on them, nor does their number: fewer than a fit takes are enough.
+    one, other = (
+        complete_cp(entries, scaled, 2, max_iter=30, random_state=0)
+        for scaled in (values, 1e6 * values - 5e6)
+    )
     np.testing.assert_allclose(
         other.predict(coordinates), 1e6 * one.predict(coordinates) - 5e6, rtol=0, atol=1.0
     )
@@ -119,29 +122,29 @@ def test_as_good_as_dense_least_squares(seed):
 
 
 def test_pure_noise_is_shrunk_away(seed):
-    shape = (40, 40, 40)
+    shape = (30, 30, 30)
     rng = np.random.default_rng(seed)
     coordinates = observed(shape, 0.3, rng)
     values = 3.0 + rng.standard_normal(len(coordinates))
     model = complete_cp(SortedEntries(coordinates, shape), values, 3, random_state=seed)
     error = np.sqrt(np.mean((model.predict(everything(shape)) - 3.0) ** 2))
-    # Least squares with 480 parameters on 19200 values errs by sqrt(480 / 19200) = .158,
-    # at the least; all that is left here is a part of the biases' 120 parameters, .079.
-    assert error < 0.08
+    # Least squares with 360 parameters on 8100 values errs by sqrt(360 / 8100) = .211,
+    # at the least; all that is left here is a part of the biases' 90 parameters, .105.
+    assert error < 0.105
     assert model.weights.sum() < 0.05 * np.sqrt(np.prod(shape))
-    # Relative standard deviation sqrt(2 / 19200) = .01, times five.
-    assert model.noise_variance == pytest.approx(1.0, rel=0.05)
+    # Relative standard deviation sqrt(2 / 8100) = .016, times five.
+    assert model.noise_variance == pytest.approx(1.0, rel=0.08)
 
 
 def test_superfluous_components_vanish(seed):
-    shape = (30, 30, 30)
+    shape = (20, 20, 20)
     factors, coordinates, rng = cp_problem(seed, shape, 1, 0.5)
     values = cp_values(factors, coordinates) + 0.5 * rng.standard_normal(len(coordinates))
     model = complete_cp(SortedEntries(coordinates, shape), values, 3, random_state=seed)
     truth = cp_values(factors, everything(shape))
-    # 90 parameters and 90 biases on 13500 values: .5 sqrt(180 / 13500) = .06, and half of
+    # 60 parameters and 60 biases on 4000 values: .5 sqrt(120 / 4000) = .087, and half of
     # it for what is left of two components of noise.
-    assert relative_error(model, truth, shape) < 0.09
+    assert relative_error(model, truth, shape) < 0.13
 
 
 @pytest.mark.dealt
