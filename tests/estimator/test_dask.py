@@ -113,7 +113,7 @@ CASES = [
 ]
 
 
-@pytest.mark.dealt(3)
+@pytest.mark.dealt
 @pytest.mark.parametrize(("name", "kind", "epsilon"), CASES)
 def test_fits_agree_with_rows_at_hand(name, kind, epsilon, seed):
     build, draw = MODELS[name]
@@ -144,6 +144,7 @@ def test_perplexity_of_lazy_documents(kind):
     assert model.perplexity(Z) == pytest.approx(model.perplexity(at_hand), rel=1e-12)
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("name", ["topics", "samples"])
 def test_batches_may_be_lazy(name, seed):
     build, draw = MODELS[name]
@@ -155,7 +156,7 @@ def test_batches_may_be_lazy(name, seed):
     alike(one, other)
 
 
-@pytest.mark.dealt(2)
+@pytest.mark.dealt
 @pytest.mark.parametrize("labels", ["integers", "text", "text of series"])
 @pytest.mark.parametrize("given", [{}, {"group_rows": "concatenate"}, {"neighbours": "add_remove"}])
 def test_groups_are_brought_together(labels, given, seed):

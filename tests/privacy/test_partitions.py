@@ -73,6 +73,7 @@ def fitted(model: Any, source: Any, n: int | None = N, seed: int = 0) -> Any:
         return model.fit_chunks(source, n_samples=n, n_features=D)
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("matrix", [np.asarray, sp.csr_matrix, sp.csc_array])
 def test_threads_give_the_digits_of_one(matrix, seed):
     parts = [matrix(part) for part in parts_of(documents(seed))]
@@ -80,6 +81,7 @@ def test_threads_give_the_digits_of_one(matrix, seed):
     np.testing.assert_array_equal(fitted(topics(), ThreadedPartitions(parts, 2)).components_, one)
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("epsilon", [1.0, INF])
 def test_sums_that_travel_agree(epsilon, seed):
     """Digits of sums differ by roundings, which noise on a grid hides or moves by a step of it."""
@@ -157,6 +159,7 @@ def test_samples_that_travel_agree(perturbation, seed):
     np.testing.assert_allclose(fitted(model, Apart(parts)).components_, one, atol=1e-5)
 
 
+@pytest.mark.dealt
 @pytest.mark.parametrize("rows", ["mean", "concatenate"])
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
 def test_groups_that_travel_agree(rows, neighbours, seed):

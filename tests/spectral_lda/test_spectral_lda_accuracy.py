@@ -116,7 +116,7 @@ def test_moment_tensor_with_many_words(seed):
     lda = PrivateSpectralLDA(
         5, epsilon=16.0, doc_topic_prior=0, perturbation="moment_tensor", random_state=0
     ).fit(X)
-    # MANY
+    # Seeds 0 to 2: at most .0229.
     assert_accurate(lda, topics, 0.035)
 
 
@@ -154,13 +154,14 @@ def test_clipping_hardly_biases_the_topics_of_lda(seed):
     """The clips of a private fit, without its noise, keep the identities of the moments."""
     X, topics = lda_documents(8000, 500, 10, seed)
     private = PrivateSpectralLDA(10, epsilon=10.0, n_refinements=0, random_state=0).fit(X)
-    # PRIV
+    # Seeds 0 to 2: at most .084.
     assert_accurate(private, topics, 0.125)
     clipped = {"epsilon": INF, "clip_norm": private.clip_norm_, "random_state": 0}
     assert min(private.clip_norm_.values()) < INF
-    # CLIP
+    # Seeds 0 to 2: at most .0264; where each moment is clipped by its own norm alone, .042 and
+    # more.
     spectral = PrivateSpectralLDA(10, n_refinements=0, **clipped).fit(X)
-    assert_accurate(spectral, topics, 0.04)
+    assert_accurate(spectral, topics, 0.034)
 
 
 def test_mean_field_steps_add_little_bias_of_their_own():

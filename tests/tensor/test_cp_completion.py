@@ -142,9 +142,9 @@ def test_superfluous_components_vanish(seed):
     values = cp_values(factors, coordinates) + 0.5 * rng.standard_normal(len(coordinates))
     model = complete_cp(SortedEntries(coordinates, shape), values, 3, random_state=seed)
     truth = cp_values(factors, everything(shape))
-    # 60 parameters and 60 biases on 4000 values: .5 sqrt(120 / 4000) = .087, and half of
-    # it for what is left of two components of noise.
-    assert relative_error(model, truth, shape) < 0.13
+    # 60 parameters and 60 biases on 4000 values: .5 sqrt(120 / 4000) = .087, and a quarter of it
+    # for what is left of two components of noise. Unshrunk, these bring it to .1 in the mean.
+    assert relative_error(model, truth, shape) < 0.11
 
 
 @pytest.mark.dealt
