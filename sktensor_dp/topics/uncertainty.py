@@ -42,12 +42,12 @@ Floats = NDArray[np.float64]
 NINE_TENTHS = 1.6448536269514722
 
 # What a rehearsal of the steps on documents from the model leaves out: it begins at the answer.
-SLACK = 1.35
+SLACK, SHARES_SLACK = 1.35, 1.1
 # Steps that end early leave shares off by about so much of themselves.
 SHARES_DRIFT = 0.01
 # Of moments fitted jointly: words are not held where they are, and all words of a topic may turn
 # towards another topic at once. They estimate the shares of other documents than EM does.
-MATCHED_SCALE, MATCHED_SHARES_SCALE, MATCHED_SHARES_DRIFT = 1.4, 2.0, 0.03
+MATCHED_SCALE, MATCHED_SHARES_SCALE, MATCHED_SHARES_DRIFT = 1.4, 2.5, 0.03
 # Of topics that go on over batches, whose steps are not rehearsed.
 BATCHES_SCALE = 2.3
 # A rehearsal's documents and their tokens, and mean field steps on each.
@@ -212,7 +212,7 @@ def std_of_refined(
     drift = clip_drift(counts / sizes, weights, steps.concentration, steps.limits, total)
     # An interval of nine tenths reaches as far as the limit moved the share.
     others = np.hypot(drift / NINE_TENTHS, SHARES_DRIFT * weights)
-    return _capped(SLACK * topics_std, np.hypot(weights_std, others))
+    return _capped(SLACK * topics_std, np.hypot(SHARES_SLACK * weights_std, others))
 
 
 def std_of_frequencies(sigma: float, shape: tuple[int, int]) -> Floats:
