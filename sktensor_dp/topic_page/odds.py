@@ -42,7 +42,7 @@ def _row(before: float, low: float, high: float) -> str:
         f'<tr><th scope="row">{_in_hundred(before)}</th><td><span class="track" '
         f'aria-hidden="true"><i style="left:{100 * low:.2f}%;width:{100 * (high - low):.2f}%">'
         f'</i><i class="before" style="left:{100 * before:.2f}%"></i></span></td>'
-        f"<td>{_in_hundred(low)} to {_in_hundred(high)}</td></tr>"
+        f"<td>{_in_hundred(low).removesuffix(' in 100')} to {_in_hundred(high)}</td></tr>"
     )
 
 

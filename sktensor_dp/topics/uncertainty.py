@@ -42,12 +42,12 @@ Floats = NDArray[np.float64]
 NINE_TENTHS = 1.6448536269514722
 
 # What a rehearsal of the steps on documents from the model leaves out: it begins at the answer.
-SLACK, SHARES_SLACK = 1.35, 1.1
+SLACK, SHARES_SLACK = 1.5, 1.1
 # Steps that end early leave shares off by about so much of themselves.
 SHARES_DRIFT = 0.01
 # Of moments fitted jointly: words are not held where they are, and all words of a topic may turn
 # towards another topic at once. They estimate the shares of other documents than EM does.
-MATCHED_SCALE, MATCHED_SHARES_SCALE, MATCHED_SHARES_DRIFT = 1.4, 2.5, 0.03
+MATCHED_SCALE, MATCHED_SHARES_SCALE, MATCHED_SHARES_DRIFT = 1.55, 2.5, 0.03
 # Of topics that go on over batches, whose steps are not rehearsed.
 BATCHES_SCALE = 2.3
 # A rehearsal's documents and their tokens, and mean field steps on each.
