@@ -46,9 +46,17 @@ def write_parameter(value: Any, arrays: Arrays | None = None, where: str = "para
     if hasattr(value, "_plain_parameter"):
         # Of the library's own kinds; the constructor takes the plain form too.
         return within(value._plain_parameter())
+    if hasattr(value, "columns") and hasattr(value, "shape"):
+        # A data frame of numbers, by the names of its columns; constructors take that too.
+        return within(_by_column(value))
     if isinstance(value, np.dtype | type) and np.dtype(value).name in NUMBERS:
         return {"dtype": np.dtype(value).name}
     raise TypeError(type(value).__name__)
+
+
+def _by_column(frame: Any) -> dict[str, list[float]]:
+    names = [str(name) for name in frame.columns]
+    return dict(zip(names, np.asarray(frame, dtype=np.float64).T.tolist(), strict=True))
 
 
 def _written_array(value: NDArray[Any], arrays: Arrays | None, where: str) -> Any:

@@ -46,6 +46,14 @@ class PrivateSpectralLDA(ReleasedTopics):
         are shrunk towards them, unless the evidence of what was released is against it. In
         the order of columns; a mapping is by names of columns, which `X` must have then. They
         need not sum to 1; a word with 0 or without one gets half of the least.
+    public_components : array-like of shape (k0, n_features), data frame, mapping or None, \
+            default=None
+        Topics of public texts, at most `n_components` and as many as columns; further ones are
+        learnt. EM steps begin with them, and noisy topics are shrunk towards them, unless what
+        is released shows that the data is better off without. In the order of columns; a data
+        frame, or a mapping of words to lists of k0 numbers, is by names of columns, which `X`
+        must have then. Rows need not sum to 1; of a word that all topics lack they say nothing.
+        Without `word_frequencies`, their mean is what is expected of words.
     perturbation : {"whitened_tensor", "moment_tensor"}, default="whitened_tensor"
         Where the third moment gets its noise: in the k-dimensional space that a
         released whitener spans, or in the space of words (AGN; with ``delta=0``
@@ -146,7 +154,8 @@ class PrivateSpectralLDA(ReleasedTopics):
     number of units (released with noise in the second case) and features, all parameters,
     and the meaning of the columns: a vocabulary chosen from the same documents by
     ``CountVectorizer`` counts as public, one from
-    :class:`~sktensor_dp.PrivateCountVectorizer` is paid for there. *Releases*:
+    :class:`~sktensor_dp.PrivateCountVectorizer` is paid for there. `word_frequencies` and
+    `public_components` must not come from the protected documents. *Releases*:
     ``norm_histogram``, ``word_frequencies``, ``pair_moments``,
     ``whitened_triple_moments`` or ``triple_moments``, ``expected_counts``, and
     ``held_out_scores`` (what topics of a document's words say of its other words), as

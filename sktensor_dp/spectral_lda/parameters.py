@@ -37,7 +37,13 @@ from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, One
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.spectral_lda.recipe import cautions_of_cap, learn, learn_batch
+from sktensor_dp.spectral_lda.public_topics import DataFrame, frequencies_of_topics, public_topics
+from sktensor_dp.spectral_lda.recipe import (
+    cautions_of_cap,
+    check_public_is_used,
+    learn,
+    learn_batch,
+)
 from sktensor_dp.spectral_lda.stream import TopicStream
 from sktensor_dp.spectral_lda.word_frequencies import expected_frequencies
 from sktensor_dp.spectral_lda.worst_case import worst_documents
@@ -63,6 +69,7 @@ class TopicParameters(PrivateEstimatorMixin):
     _later_parameters: ClassVar[Mapping[str, Any]] = {
         "group_rows": "auto",
         "word_frequencies": None,
+        "public_components": None,
         **GROUPS_BEFORE,
         **BATCHES_BEFORE,
         **NEIGHBOURS_BEFORE,
@@ -71,6 +78,7 @@ class TopicParameters(PrivateEstimatorMixin):
         "n_components": [Number(1, math.inf, integer=True)],
         "doc_topic_prior": [Number(0, LARGEST_PRIOR), NONE, OneOf("auto")],
         "word_frequencies": [NONE, InstanceOf(Mapping, np.ndarray, list, tuple)],
+        "public_components": [NONE, InstanceOf(Mapping, np.ndarray, list, tuple), DataFrame()],
         "perturbation": [OneOf("whitened_tensor", "moment_tensor")],
         "noise_geometry": [OneOf("isotropic", "histogram")],
         "n_refinements": [Number(0, math.inf, integer=True), OneOf("auto")],
@@ -89,6 +97,7 @@ class TopicParameters(PrivateEstimatorMixin):
         delta: float = 1e-6,
         doc_topic_prior: float | str | None = "auto",
         word_frequencies: Mapping[str, float] | ArrayLike | None = None,
+        public_components: Mapping[str, ArrayLike] | ArrayLike | None = None,
         perturbation: str = "whitened_tensor",
         noise_geometry: str = "isotropic",
         n_refinements: int | str = "auto",
@@ -106,6 +115,7 @@ class TopicParameters(PrivateEstimatorMixin):
         self.delta = delta
         self.doc_topic_prior = doc_topic_prior
         self.word_frequencies = word_frequencies
+        self.public_components = public_components
         self.perturbation = perturbation
         self.noise_geometry = noise_geometry
         self.n_refinements = n_refinements
@@ -151,6 +161,7 @@ class TopicParameters(PrivateEstimatorMixin):
             perturbation=self.perturbation,
             n_refinements=None if self.n_refinements == "auto" else int(self.n_refinements),
             limits=self._limits(),
+            with_public=self.public_components is not None,
         )
 
     def _planned_fit(
@@ -174,6 +185,7 @@ class TopicParameters(PrivateEstimatorMixin):
         n_batches = self.max_batches_per_group if begins else 1
         plan = self._plan(n_units, chunks.n_features, n_batches)
         check_topics_fit(plan, chunks.n_features, self.epsilon)
+        check_public_is_used(plan, options)
         budget, payer = (self.epsilon, self.delta), self._payer()
         opened = None
         if begins:
@@ -233,14 +245,26 @@ class TopicParameters(PrivateEstimatorMixin):
             self.noise_geometry,
             self.random_state,
             word_frequencies=self._expected(n_features, columns),
+            public_topics=self._public_topics(n_features, columns),
         )
 
     def _expected(self, n_features: int, columns: Mapping[str, Any]) -> NDArray[np.float64] | None:
-        """Public frequencies in the order of the columns."""
+        """Public frequencies in the order of the columns; if only topics are public, theirs."""
         if self.word_frequencies is None:
-            return None
+            known = self._public_topics(n_features, columns)
+            return None if known is None else frequencies_of_topics(known)
         names = columns.get("feature_names_in_")
         return expected_frequencies(self.word_frequencies, n_features, names)
+
+    def _public_topics(
+        self, n_features: int, columns: Mapping[str, Any]
+    ) -> NDArray[np.float64] | None:
+        """Public topics in the order of the columns."""
+        if self.public_components is None:
+            return None
+        names = columns.get("feature_names_in_")
+        most = min(self.n_components, n_features)
+        return public_topics(self.public_components, most, n_features, names)
 
     def _concentration(self) -> float | None:
         """Sum of the Dirichlet prior over topic shares; None where it is to be estimated."""

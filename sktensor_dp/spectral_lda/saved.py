@@ -41,7 +41,8 @@ FITTED_TOPICS = Record(
     FittedTopics,
     {
         "topics": TOPICS, "weights": WEIGHTS, "unigram": UNIGRAM, "unigram_sigma": Real(0),
-        "n_resolved": Integer(), "concentration": Optional(Real(0)), **SHOWN,
+        "n_resolved": Integer(), "concentration": Optional(Real(0)),
+        "public": Optional(Numbers("?d", 0.0, 1.0 + ROUNDING)), **SHOWN,
     },
 )  # fmt: skip
 # Released sums of a stream; the ledger that was charged stays where it is.
@@ -64,6 +65,10 @@ def _check(state: SimpleNamespace, estimator: Any) -> None:
     if stream is not None:
         found.append((stream.fitted.topics, stream.fitted.weights))
         require(stream.fitted.weights.max() <= 1 + ROUNDING, "weights must be shares")
+        public = stream.fitted.public
+        if public is not None:
+            require(1 <= len(public) <= state.n_components_, "public topics must be among topics")
+            require(np.all(np.abs(public.sum(axis=1) - 1) <= ROUNDING), "topics must sum to 1")
     for topics, weights in found:
         require(np.all(np.abs(topics.sum(axis=1) - 1) <= ROUNDING), "topics must sum to 1")
         require(weights.sum() > 0, "some topic must have weight")

@@ -89,9 +89,12 @@ def continue_stream(
     mean = (1 - rate) * state.mean + rate * noisy.value / total
     variance = (1 - rate) ** 2 * state.variance + (rate * noisy.sigma / total) ** 2
     topics, unigram, weights = denoise_topics(
-        mean, variance**0.5, fitted.unigram, fitted.unigram_sigma, expected=word_frequencies
+        mean, variance**0.5, fitted.unigram, fitted.unigram_sigma, expected=word_frequencies,
+        public=fitted.public,
+    )  # fmt: skip
+    topics_std, weights_std = std_of_refined(
+        mean, variance**0.5, unigram, weights, None, fitted.public
     )
-    topics_std, weights_std = std_of_refined(mean, variance**0.5, unigram, weights, None)
     # The pairs of the first batch say how coherent the first topics were.
     updated = replace(
         fitted, topics=smoothed(topics, unigram, MIX_FINAL), weights=weights, unigram=unigram,

@@ -46,11 +46,14 @@ class TopicForecast(Forecast):
         Words whose pairs would be released.
     concentration : float
         Of topics in documents, as it is assumed here: the sum of the Dirichlet parameters.
+    public_topics : bool
+        Whether public topics are given. They are assumed to be of no help.
     """
 
     n_refinements: int
     n_words: int
     concentration: float = USUAL
+    public_topics: bool = False
 
     unit = "documents"
     enough_for = "topics that share few words"
@@ -58,7 +61,10 @@ class TopicForecast(Forecast):
     def _assumed(self) -> list[str]:
         mixed = f"mix topics with a concentration of {self.concentration:g}"
         assumed = mixed if self.concentration > 0 else "have one topic each"
-        return [*super()._assumed(), f"Documents are assumed to {assumed}."]
+        said = [*super()._assumed(), f"Documents are assumed to {assumed}."]
+        if self.public_topics:
+            said.append("Public topics are assumed to be of no help; good ones need less data.")
+        return said
 
 
 def forecast_topics(
@@ -95,7 +101,7 @@ def forecast_topics(
     needed = n_samples / pairs.ratio if pairs.noise > 0 else k
     return TopicForecast(
         tuple(rows), n_samples, math.ceil(max(needed, k)), k, plan.n_refinements, plan.n_words,
-        concentration, count_sigma=count_sigma,
+        concentration, plan.asks_public, count_sigma=count_sigma,
     )  # fmt: skip
 
 

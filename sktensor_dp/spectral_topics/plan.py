@@ -52,6 +52,8 @@ RESERVED_SHARE, RESERVE_FROM, RESERVED_STEPS = 0.1, 100.0, 15
 # What asking takes whether topics pay: once before the EM steps, and after them at three
 # concentrations. One number for each, so that little of the budget is enough.
 GAIN_SHARE, N_GAINS = 0.02, 4
+# Questions beside these where there are public topics: as much for each.
+N_PUBLIC = 2
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,8 @@ class TopicPlan:
     asks_gains : bool
         Whether it is asked what topics gain over word frequencies, which take the budget of the
         EM steps where topics gain nothing.
+    asks_public : bool
+        Whether it is asked what public topics gain over those learnt.
     """
 
     n_components: int
@@ -96,6 +100,7 @@ class TopicPlan:
     group_rows: str
     releases: ReleasePlan
     asks_gains: bool = False
+    asks_public: bool = False
     may_misfit: bool = False
 
     # The third moment is clipped last and rarely: clipping it alone breaks the
@@ -131,6 +136,7 @@ def plan_topics(
     perturbation: str,
     n_refinements: int | None,
     limits: Mapping[str, float],
+    with_public: bool = False,
 ) -> TopicPlan:
     """Choose releases and split the budget."""
     n_effective = effective_documents(n_samples, epsilon, delta)
@@ -153,9 +159,13 @@ def plan_topics(
     shares = _with_refinements(shares, n_refinements, steps_share if small or moment else None)
     asks_gains = n_refinements > 0 and n_components > 1 and math.isfinite(n_effective)
     asks_gains = asks_gains and not (small or moment)
-    if asks_gains:
-        shares = {name: share * (1 - GAIN_SHARE) for name, share in shares.items()}
-        shares["held_out_scores"] = GAIN_SHARE
+    n_gains = N_GAINS * asks_gains
+    asks_public = with_public and n_refinements > 0 and n_components > 1 and not may_misfit
+    n_gains += N_PUBLIC * asks_public
+    if n_gains:
+        asked = GAIN_SHARE * n_gains / N_GAINS
+        shares = {name: share * (1 - asked) for name, share in shares.items()}
+        shares["held_out_scores"] = asked
     n_words = _n_words(n_effective, shares["pairs"], n_features, n_components, small)
     if n_refinements > 0 and math.isfinite(n_effective):
         n_words = min(n_words, MAX_WORDS)
@@ -170,9 +180,10 @@ def plan_topics(
         clip_quantile=_clip_quantile(n_effective, small),
         group_rows="concatenate" if n_effective < JOINED_BELOW * n_components else "mean",
         releases=_release_plan(
-            epsilon, delta, shares, triples, n_refinements, limits, with_triples
+            epsilon, delta, shares, triples, n_refinements, limits, with_triples, n_gains
         ),
         asks_gains=asks_gains,
+        asks_public=asks_public,
         may_misfit=may_misfit,
     )
 
@@ -227,6 +238,7 @@ def _release_plan(
     n_refinements: int,
     limits: Mapping[str, float],
     with_triples: bool,
+    n_gains: int,
 ) -> ReleasePlan:
     names = {"pairs": "pair_moments", "triples": triples}
     shares = {names.get(name, name): share for name, share in shares.items()}
@@ -240,5 +252,5 @@ def _release_plan(
         shares.pop("norm_histogram")
     uses = {"norm_histogram": n_histograms, "expected_counts": n_refinements}
     if "held_out_scores" in shares:
-        uses["held_out_scores"] = N_GAINS
+        uses["held_out_scores"] = n_gains
     return ReleasePlan.split(epsilon, delta, shares, uses)

@@ -17,6 +17,7 @@ from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.spectral_topics.pairs import WhitenedPairs, seen_in
 from sktensor_dp.spectral_topics.plan import TopicPlan
+from sktensor_dp.spectral_topics.public_start import public_start
 from sktensor_dp.spectral_topics.refinement import MIX_FINAL, Refinement, smoothed
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 from sktensor_dp.tensor.noisy_whitening import NoisyWhitener, noisy_whitener
@@ -47,6 +48,8 @@ MIX_TRIPLES, MIX_ROTATION = 0.01, 0.1
 # assumed, topics matched and refined are equally good at about this much (200,000 synthetic
 # documents of 10 words, 30 words, 5 topics).
 MISFIT = 0.2
+# A released frequency is at least this part of an even share where public topics are adapted to it.
+LEAST_FREQUENCY = 0.01
 # Geometry of the pair masses for isotropic noise, and for the histogram.
 DIAGONAL_WEIGHTS = {"isotropic": np.sqrt(2.0), "histogram": 1.0}
 
@@ -83,8 +86,14 @@ class _SpectralFit:
             if self._plan.may_misfit:
                 # They are of documents that have triples, and steps of all: no prior for them.
                 frequencies = Noisy(frequencies.value, 1.0)
-            steps = Refinement(self._curator, frequencies, count_clip, evidence, self._options)
-            found = steps.run(found, n_steps, asks_gains=asks, n_whole=n_whole)
+            steps = Refinement(
+                self._curator, frequencies, count_clip, evidence, self._options,
+                self._plan.n_components,
+            )  # fmt: skip
+            found = steps.run(
+                found, n_steps, asks_gains=asks, n_whole=n_whole,
+                asks_public=self._plan.asks_public,
+            )  # fmt: skip
         return replace(found, **seen_in(pairs, found.topics))
 
     def _start(self) -> tuple[FittedTopics, PairEvidence, Any, Noisy, WhitenedPairs]:
@@ -243,6 +252,8 @@ class _SpectralFit:
             spread=(limit / pairs.total) ** 2,
         )
         matched, shares = match_moments(topics, weights, moments)
+        if self._options.public_topics is not None:
+            matched, shares = self._better_matched(matched, shares, moments)
         std = std_of_matched(matched, shares, moments, self._drift(matched, shares, pairs.total))
         if self._plan.may_misfit and unexplained(matched, shares, moments) > MISFIT:
             # EM begins where it does without noise.
@@ -257,6 +268,18 @@ class _SpectralFit:
         return clip_drift(
             topics, weights, USUAL if concentration is None else concentration, limits, total
         )
+
+    def _better_matched(
+        self, topics: Floats, weights: Floats, moments: ReleasedMoments
+    ) -> tuple[Floats, Floats]:
+        """The same from public topics, if moments are explained better by what that leads to."""
+        assert self._options.public_topics is not None
+        unigram = _normalised(np.maximum(moments.frequencies, LEAST_FREQUENCY / topics.shape[1]))
+        learnt = FittedTopics(topics, weights, unigram, moments.frequencies_sigma, 0)
+        start = public_start(learnt, self._options.public_topics, len(topics))
+        public = match_moments(start.topics, start.weights, moments)
+        better = unexplained(*public, moments) < unexplained(topics, weights, moments)
+        return public if better else (topics, weights)
 
     def _on_all_words(
         self, topics: Floats, words: NDArray[np.intp] | None, unigram: Floats

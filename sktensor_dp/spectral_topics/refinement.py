@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.spectral_topics.plan import N_GAINS
+from sktensor_dp.spectral_topics.public_start import public_alone, public_start
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
+from sktensor_dp.statistics.completion_gains import TopicGain
 from sktensor_dp.statistics.norms import Clip, CountNorm
 from sktensor_dp.topics.concentration import USUAL, PairEvidence
 from sktensor_dp.topics.denoise import denoise_frequencies, denoise_topics
@@ -47,27 +49,56 @@ class Refinement:
         count_clip: Clip,
         evidence: PairEvidence,
         options: TopicOptions,
+        n_components: int,
     ) -> None:
         self._curator, self._frequencies = curator, frequencies
         self._clip, self._evidence, self._options = count_clip, evidence, options
+        self._n_components = n_components
 
     def run(
-        self, start: FittedTopics, n_steps: int, *, asks_gains: bool, n_whole: int = 0
+        self,
+        start: FittedTopics,
+        n_steps: int,
+        *,
+        asks_gains: bool,
+        n_whole: int = 0,
+        asks_public: bool = False,
     ) -> FittedTopics:
         """Make so many steps, each of which is a release of the plan, the first ones whole."""
+        if asks_public:
+            start = self._public_or(start)
         if asks_gains:
             gain = self._gain(start, start.concentration)
-            if gain.value[0] < MARGIN * gain.sigma:
+            # Noise is no reason to do without what is known from elsewhere.
+            margin = MARGIN if start.public is None else -MARGIN
+            if gain.value[0] < margin * gain.sigma:
                 # In doubt, what would be asked after the EM steps is asked before them.
                 again = [self._gain(start, start.concentration) for _ in range(N_GAINS - 1)]
                 mean = np.mean([asked.value[0] for asked in (gain, *again)])
-                if mean < MARGIN * gain.sigma / N_GAINS**0.5:
+                if mean < margin * gain.sigma / N_GAINS**0.5:
                     return self._words_alone(start, n_steps)
                 return self._steps(start, n_steps)
         fitted = self._steps(start, n_steps, n_whole)
         if asks_gains:
-            return self._better(fitted)
+            fitted = self._better(fitted)
+        if asks_public and fitted.public is not None:
+            fitted = self._or_public_alone(fitted)
         return fitted
+
+    def _public_or(self, start: FittedTopics) -> FittedTopics:
+        """Begin with public topics, unless those learnt clearly complete documents better."""
+        given = self._options.public_topics
+        assert given is not None
+        candidate = public_start(start, given, self._n_components)
+        gain = self._over(candidate, start)
+        return candidate if gain.value[0] > -gain.sigma else start
+
+    def _or_public_alone(self, fitted: FittedTopics) -> FittedTopics:
+        """Public topics as they are given, where steps clearly have made them worse."""
+        assert fitted.public is not None
+        alone = public_alone(fitted, fitted.public)
+        gain = self._over(fitted, alone)
+        return alone if gain.value[0] < -gain.sigma else fitted
 
     def _steps(self, start: FittedTopics, n_steps: int, n_whole: int = 0) -> FittedTopics:
         fitted, frequencies = start, self._frequencies
@@ -83,7 +114,7 @@ class Refinement:
             variance = (1 - rate) ** 2 * variance + (rate * noisy.sigma) ** 2
             topics, unigram, weights = denoise_topics(
                 mean, variance**0.5, frequencies.value, frequencies.sigma,
-                expected=self._options.word_frequencies,
+                expected=self._options.word_frequencies, public=start.public,
             )  # fmt: skip
             topics = smoothed(topics, unigram, MIX_FINAL)
             concentration = fitted.concentration
@@ -98,12 +129,12 @@ class Refinement:
         length = typical_length(self._clip.limit, topics, weights, self._clip.norm.order)
         limits = Limits(self._clip.limit, self._clip.norm.order)
         steps = Steps(start.topics, tuple(rates), fitted.concentration, length, limits)
-        std = std_of_refined(mean, variance**0.5, fitted.unigram, weights, steps)
+        std = std_of_refined(mean, variance**0.5, fitted.unigram, weights, steps, start.public)
         return replace(fitted, topics_std=std[0], weights_std=std[1])
 
     def _words_alone(self, start: FittedTopics, n_steps: int) -> FittedTopics:
         """One topic: the word frequencies, on which all that is left of the budget is spent."""
-        fitted = replace(start, topics=start.unigram[None], weights=np.ones(1))
+        fitted = replace(start, topics=start.unigram[None], weights=np.ones(1), public=None)
         steps = [self._counts(fitted) for _ in range(n_steps)]
         value = np.mean([noisy.value[0] for noisy in steps], axis=0)
         sigma = float(np.sqrt(np.mean([noisy.sigma**2 for noisy in steps]) / n_steps))
@@ -125,18 +156,31 @@ class Refinement:
         tried = [fitted.concentration] * (N_GAINS - 1)
         if self._options.concentration is None:
             tried[1:] = [USUAL, WIDE]
-        gains = [float(self._gain(fitted, concentration).value[0]) for concentration in tried]
+        asked = [self._gain(fitted, concentration) for concentration in tried]
+        gains = np.array([float(gain.value[0]) for gain in asked])
         if self._options.concentration is not None:
-            gains = [float(np.mean(gains))]
+            gains = gains.mean(keepdims=True)
+        # What is known from elsewhere stays in doubt.
+        doubt = 0.0 if fitted.public is None else asked[0].sigma
+        gains[1:] -= 2**0.5 * doubt
         best = int(np.argmax(gains))
-        if gains[best] < 0:
+        if gains[best] < -doubt:
             unigram = fitted.weights @ fitted.topics
             std = std_of_frequencies(fitted.unigram_sigma, (1, unigram.size))
             return replace(
                 fitted, topics=unigram[None], weights=np.ones(1), topics_std=std,
-                weights_std=np.zeros(1),
+                weights_std=np.zeros(1), public=None,
             )  # fmt: skip
         return replace(fitted, concentration=tried[best])
+
+    def _over(self, fitted: FittedTopics, other: FittedTopics) -> Noisy:
+        """What topics gain over others."""
+        assert fitted.concentration is not None
+        assert other.concentration is not None
+        against = TopicGain(other.topics, other.weights, other.concentration)
+        return self._curator.completion_gain(
+            fitted.topics, fitted.weights, fitted.concentration, against
+        )
 
     def _gain(self, fitted: FittedTopics, concentration: float | None) -> Noisy:
         assert concentration is not None

@@ -39,6 +39,9 @@ class FittedTopics:
     concentration : float or None
         Sum of the Dirichlet prior in use; 0 for one topic per document. None in files that
         are older than its estimation.
+    public : ndarray of shape (k0, n_features) or None
+        Public topics that the first ones began with and are shrunk towards; None where there
+        are none, or the data was better off without.
     """
 
     topics: Floats
@@ -52,6 +55,7 @@ class FittedTopics:
     spectrum: Floats | None = None
     noise_edge: float | None = None
     concentration: float | None = None
+    public: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +74,8 @@ class TopicOptions:
         Of the decomposition.
     word_frequencies : ndarray of shape (n_features,) or None
         Public ones, positive and of sum 1, that noisy frequencies are shrunk towards.
+    public_topics : ndarray of shape (k0, n_features) or None
+        Rows are distributions; words that are 0 in all of them are unknown to them.
     """
 
     concentration: float | None
@@ -78,3 +84,4 @@ class TopicOptions:
     n_restarts: int = 10
     max_iter: int = 100
     word_frequencies: Floats | None = None
+    public_topics: Floats | None = None

@@ -56,11 +56,15 @@ class TopicGain:
         Their shares.
     concentration : float
         Sum of the Dirichlet prior; 0 for one topic per document.
+    against : TopicGain or None
+        Other topics, whose log-probability of the same words is subtracted; None for the word
+        frequencies to which the topics mix.
     """
 
     topics: Floats
     weights: Floats
     concentration: float
+    against: "TopicGain | None" = None
 
     def __post_init__(self) -> None:
         check_array("topics", self.topics, LARGEST_SHARE, least=0.0)
@@ -71,16 +75,25 @@ class TopicGain:
             )
 
     def __call__(self, X: sp.csr_matrix, _: Any) -> Floats:
-        """Of each row, in nats above what word frequencies make of the same words."""
-        return _gains(X, self.topics, self.weights, self.concentration)
+        """Of each row, in nats above what others make of the same words."""
+        found = _gains(X, self.topics, self.weights, self.concentration, self.against is None)
+        if self.against is not None:
+            other = self.against
+            found -= _gains(X, other.topics, other.weights, other.concentration, False)
+        return found
 
 
-def gains_of(topics: Floats, weights: Floats, concentration: float) -> CompletionGains:
+def gains_of(
+    topics: Floats, weights: Floats, concentration: float, against: TopicGain | None = None
+) -> CompletionGains:
     """A query for the gain of topics, computed from a document and released values alone."""
-    return CompletionGains(TopicGain(topics, weights, concentration), -MOST_GAIN, MOST_GAIN)
+    score = TopicGain(topics, weights, concentration, against)
+    return CompletionGains(score, -MOST_GAIN, MOST_GAIN)
 
 
-def _gains(X: sp.csr_matrix, topics: Floats, weights: Floats, concentration: float) -> Floats:
+def _gains(
+    X: sp.csr_matrix, topics: Floats, weights: Floats, concentration: float, over_words: bool
+) -> Floats:
     # Which half a word is in depends on its number alone, so that it is public.
     hidden = (np.arange(X.shape[1], dtype=np.uint64) * np.uint64(2654435761) >> np.uint64(16)) & 1
     by_word, frequencies = np.ascontiguousarray(topics.T), weights @ topics
@@ -100,7 +113,9 @@ def _gains(X: sp.csr_matrix, topics: Floats, weights: Floats, concentration: flo
         rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))[is_hidden]
         words, times = counts.indices[is_hidden], counts.data[is_hidden]
         mixture = np.einsum("ij,ij->i", shares[rows], by_word[words])
-        ratio = np.maximum(mixture, TINY) / np.maximum(frequencies[words], TINY)
+        ratio = np.maximum(mixture, TINY)
+        if over_words:
+            ratio = ratio / np.maximum(frequencies[words], TINY)
         terms = times * np.log(ratio)
         found[block] = np.bincount(rows, weights=terms, minlength=counts.shape[0])
     return found

@@ -9,7 +9,15 @@ what is indistinguishable from noise is shrunk away. All of it is post-processin
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["denoise_frequencies", "denoise_topics", "deviation_moments", "shrink_deviations"]
+from sktensor_dp.topics.public_topics import adapted_topics
+
+__all__ = [
+    "centres_of_topics",
+    "denoise_frequencies",
+    "denoise_topics",
+    "posterior_moments",
+    "shrink_deviations",
+]
 
 Floats = NDArray[np.float64]
 
@@ -111,30 +119,80 @@ def shrink_deviations(noisy: Floats, scale: Floats, sigma: float, n_iter: int = 
     return noisy * (posterior * kept).sum(axis=1)
 
 
-def deviation_moments(
-    noisy: Floats, scale: Floats, sigma: float, n_iter: int = 60
-) -> tuple[Floats, Floats]:
-    """Posterior means and variances of deviations, as :func:`shrink_deviations` takes them."""
+def posterior_moments(
+    noisy: Floats, centres: tuple[Floats, ...], sigma: float, n_iter: int = 60
+) -> tuple[Floats, Floats, Floats]:
+    """Posterior means and variances of numbers, and what share of their noise the means keep.
+
+    Each number is around one of the centres, in proportion to which it deviates.
+    """
     if sigma <= 0:
-        return noisy, np.zeros_like(noisy)
-    posterior, kept, _ = _deviation_posterior(noisy, scale, sigma, n_iter)
-    mean = noisy * (posterior * kept).sum(axis=1)
-    squares = (posterior * (kept * sigma**2 + (noisy[:, None] * kept) ** 2)).sum(axis=1)
-    return mean, np.maximum(squares - mean**2, 0.0)
+        return noisy, np.zeros_like(noisy), np.ones_like(noisy)
+    if len(centres) == 1:
+        deviations = noisy - centres[0]
+        posterior, kept, _ = _deviation_posterior(deviations, centres[0], sigma, n_iter)
+        mean = deviations * (posterior * kept).sum(axis=1)
+        squares = (posterior * (kept * sigma**2 + (deviations[:, None] * kept) ** 2)).sum(axis=1)
+        share = mean / np.where(deviations == 0, 1.0, deviations)
+        return centres[0] + mean, np.maximum(squares - mean**2, 0.0), share
+    posterior, kept, moved = _posterior_around(noisy, centres, sigma, n_iter)
+    mean = (posterior * moved).sum(axis=1)
+    squares = (posterior * (kept * sigma**2 + moved**2)).sum(axis=1)
+    kept = (posterior * kept).sum(axis=1)
+    return centres[0] + mean, np.maximum(squares - mean**2, 0.0), kept
+
+
+def centres_of_topics(
+    base: Floats, weights: Floats, total: float, public: Floats | None
+) -> list[tuple[Floats, ...]]:
+    """What the expected counts of each topic are shrunk towards: words, or public topics too."""
+    found: list[tuple[Floats, ...]] = [(weight * total * base,) for weight in weights]
+    if public is not None:
+        adapted = adapted_topics(public, weights[: len(public)], base)
+        for row, topic in enumerate(adapted):
+            found[row] = (*found[row], weights[row] * total * topic)
+    return found
+
+
+def _posterior_around(
+    noisy: Floats, centres: tuple[Floats, ...], sigma: float, n_iter: int
+) -> tuple[Floats, Floats, Floats]:
+    """Probabilities of the prior's components, the share each keeps, and where it puts a number.
+
+    Numbers are put relative to the first centre.
+    """
+    likelihoods, kept, moved = [], [], []
+    for centre in centres:
+        log_likelihood, share = _deviations(noisy - centre, centre, sigma)
+        likelihoods.append(log_likelihood)
+        kept.append(share)
+        moved.append((centre - centres[0])[:, None] + share * (noisy - centre)[:, None])
+    weights = np.tile(_prior_weights(), len(centres)) / len(centres)
+    posterior, _ = _mixture_weights(np.hstack(likelihoods), weights, n_iter)
+    return posterior, np.hstack(kept), np.hstack(moved)
 
 
 def _deviation_posterior(
     noisy: Floats, scale: Floats, sigma: float, n_iter: int
 ) -> tuple[Floats, Floats, Floats]:
     """Probabilities of the prior's components, the share each keeps of a value, and evidence."""
+    log_likelihood, kept = _deviations(noisy, scale, sigma)
+    posterior, evidence = _mixture_weights(log_likelihood, _prior_weights(), n_iter)
+    return posterior, kept, evidence
+
+
+def _deviations(noisy: Floats, scale: Floats, sigma: float) -> tuple[Floats, Floats]:
+    """Log-likelihood under each component of the prior, and the share it keeps of a value."""
     spread = (scale[:, None] * RELATIVE_SCALES) ** 2
     variance = spread + sigma**2
-    log_likelihood = -0.5 * (noisy[:, None] ** 2 / variance + np.log(variance))
+    return -0.5 * (noisy[:, None] ** 2 / variance + np.log(variance)), spread / variance
+
+
+def _prior_weights() -> Floats:
     # Half of the prior starts at no deviation: evidence has to move it away.
     weights = np.full(RELATIVE_SCALES.size, 0.5 / (RELATIVE_SCALES.size - 1))
     weights[0] = 0.5
-    posterior, evidence = _mixture_weights(log_likelihood, weights, n_iter)
-    return posterior, spread / variance, evidence
+    return weights
 
 
 def denoise_topics(
@@ -144,8 +202,13 @@ def denoise_topics(
     unigram_sigma: float,
     *,
     expected: Floats | None = None,
+    public: Floats | None = None,
 ) -> tuple[Floats, Floats, Floats]:
-    """Topics from noisy expected counts, shrunk towards the unigram, and that as expected."""
+    """Topics from noisy expected counts, shrunk towards the unigram, and that as expected.
+
+    The first topics are shrunk towards public ones too, word by word to that of the two which
+    the evidence is for.
+    """
     n_components = expected_counts.shape[0]
     total = max(float(expected_counts.sum()), 1e-9)
     marginal = expected_counts.sum(axis=0) / total
@@ -160,9 +223,13 @@ def denoise_topics(
     weights = np.maximum(expected_counts.sum(axis=1), 0.2 * total / n_components)
     weights /= weights.sum()
     topics = np.empty_like(expected_counts)
-    for row, (counts, weight) in enumerate(zip(expected_counts, weights, strict=True)):
-        share = weight * total * base
-        counts = share + shrink_deviations(counts - share, share, sigma)
+    centres = centres_of_topics(base, weights, total, public if sigma > 0 else None)
+    for row, (counts, around) in enumerate(zip(expected_counts, centres, strict=True)):
+        share = around[0]
+        if len(around) > 1:
+            counts = posterior_moments(counts, around, sigma)[0]
+        else:
+            counts = share + shrink_deviations(counts - share, share, sigma)
         topics[row] = np.maximum(counts, LEAST_SHARE * share) if sigma > 0 else counts
     sums = topics.sum(axis=1, keepdims=True)
     # A topic that no document uses is as good as the unigram.

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from sktensor_dp.topics.denoise import LEAST_SHARE, deviation_moments
+from sktensor_dp.topics.denoise import LEAST_SHARE, centres_of_topics, posterior_moments
 from sktensor_dp.topics.inference import (
     expected_log_proportions,
     topic_posterior,
@@ -161,7 +161,12 @@ def clip_drift(
 
 
 def std_of_refined(
-    expected_counts: Floats, sigma: float, unigram: Floats, weights: Floats, steps: Steps | None
+    expected_counts: Floats,
+    sigma: float,
+    unigram: Floats,
+    weights: Floats,
+    steps: Steps | None,
+    public: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     """Deviations of topics and shares that were read off noisy expected counts.
 
@@ -176,6 +181,8 @@ def std_of_refined(
     steps : Steps or None
         They are rehearsed on a few documents drawn from the topics found, to see how far
         noise is carried from step to step; None for a fixed factor.
+    public : ndarray of shape (k0, d) or None, default=None
+        Public topics that the first ones were shrunk to too.
 
     Returns
     -------
@@ -189,12 +196,9 @@ def std_of_refined(
         return np.zeros((k, d)), np.zeros(k)
     total = max(float(expected_counts.sum()), 1e-9)
     counts, std, kept = np.empty((k, d)), np.empty((k, d)), np.empty((k, d))
-    for row, weight in enumerate(weights):
-        share = weight * total * unigram
-        noisy = expected_counts[row] - share
-        mean, variance = deviation_moments(noisy, share, sigma)
-        counts[row], std[row] = np.maximum(share + mean, LEAST_SHARE * share), np.sqrt(variance)
-        kept[row] = mean / np.where(noisy == 0, 1.0, noisy)
+    for row, around in enumerate(centres_of_topics(unigram, weights, total, public)):
+        mean, variance, kept[row] = posterior_moments(expected_counts[row], around, sigma)
+        counts[row], std[row] = np.maximum(mean, LEAST_SHARE * around[0]), np.sqrt(variance)
     sizes = np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
     # Noise in the share of a topic is that of all its words.
     own = (1 - weights) ** 2 + (k - 1) * weights**2

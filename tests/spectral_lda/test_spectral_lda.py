@@ -135,6 +135,7 @@ def test_parameters_survive_clone_and_set_params():
         "clip_norm": {"counts": 3.0}, "accountant": accountant, "random_state": 3, "verbose": 1,
         "group_rows": "mean", "max_rows_per_group": 5, "max_batches_per_group": 2,
         "neighbours": "add_remove", "word_frequencies": [0.5, 0.5],
+        "public_components": [[0.5, 0.5]],
     }  # fmt: skip
     copied = clone(PrivateSpectralLDA(**parameters))
     assert copied.get_params() == parameters

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sktensor_dp.statistics.completion_gains import MOST_GAIN, gains_of
+from sktensor_dp.statistics.completion_gains import MOST_GAIN, TopicGain, gains_of
 from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.query import sensitivity
 from sktensor_dp.statistics.units import Units
@@ -81,3 +81,31 @@ def test_sums_in_threads_leave_filters_of_warnings_alone():
 
     replace(query, score=looked).total(CountChunk(X))
     assert seen == [True]
+
+
+@pytest.mark.parametrize("concentrations", [(0.0, 0.0), (0.5, 8.0)])
+def test_gains_over_other_topics_are_differences(seed, concentrations):
+    X, topics, weights = made(seed)
+    others = np.random.default_rng(seed + 1).dirichlet(np.full(WORDS, 0.5), size=2)
+    shares, words = np.array([0.3, 0.7]), np.random.default_rng(seed).dirichlet(np.ones(WORDS))
+    other = TopicGain(others, shares, concentrations[1])
+    found = TopicGain(topics, weights, concentrations[0], other)(X, None)
+    # Both over the same word frequencies, as one topic that all documents have.
+    alone = TopicGain(words[None], np.ones(1), 1.0)
+    each = [
+        TopicGain(of, share, concentration, alone)(X, None)
+        for of, share, concentration in (
+            (topics, weights, concentrations[0]), (others, shares, concentrations[1])
+        )
+    ]  # fmt: skip
+    np.testing.assert_allclose(found, each[0] - each[1], atol=1e-8)
+    # Over the frequencies to which they mix, nothing has to be said.
+    mixed = TopicGain((weights @ topics)[None], np.ones(1), 1.0)
+    np.testing.assert_allclose(
+        TopicGain(topics, weights, 0.5, mixed)(X, None), TopicGain(topics, weights, 0.5)(X, None),
+        atol=1e-8,
+    )  # fmt: skip
+    query = gains_of(topics, weights, concentrations[0], other)
+    ones = [query.total(CountChunk(X[row]))[0] for row in range(X.shape[0])]
+    assert max(ones) - min(ones) <= sensitivity(query, "l2", "replace_one")
+    assert np.max(np.abs(ones)) <= sensitivity(query, "l2", "add_remove")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import DataCurator, Noisy
-from sktensor_dp.statistics.completion_gains import gains_of
+from sktensor_dp.statistics.completion_gains import TopicGain, gains_of
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.moments import (
     NormHistogram,
@@ -175,9 +175,16 @@ class DocumentCurator(DataCurator):
         query = ExpectedCounts(topics, prior, single, clip.limit, clip.norm.order, n_iter)
         return self.noisy("expected_counts", query)
 
-    def completion_gain(self, topics: Floats, weights: Floats, concentration: float) -> Noisy:
-        """What topics gain over word frequencies on half of the words of a document."""
-        return self.noisy("held_out_scores", gains_of(topics, weights, concentration))
+    def completion_gain(
+        self,
+        topics: Floats,
+        weights: Floats,
+        concentration: float,
+        against: TopicGain | None = None,
+    ) -> Noisy:
+        """What topics gain over word frequencies, or others, on half of a document's words."""
+        query = gains_of(topics, weights, concentration, against)
+        return self.noisy("held_out_scores", query)
 
     def _clip(
         self,

@@ -1,0 +1,94 @@
+"""Public topics, in the order of the columns of counts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sktensor_dp.statistics.reading import read
+
+__all__ = ["DataFrame", "frequencies_of_topics", "public_topics"]
+
+Floats = NDArray[np.float64]
+
+NAME = "public_components"
+# Words that public topics hardly know have this part of an even share among expected frequencies.
+HARDLY = 0.1
+
+
+class DataFrame:
+    """Constraint: a data frame in memory, of any library."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value has named columns and is not lazy."""
+        lazy = hasattr(value, "to_delayed") or hasattr(value, "collect")
+        return hasattr(value, "columns") and hasattr(value, "shape") and not lazy
+
+    def __str__(self) -> str:
+        return "a data frame"
+
+
+def public_topics(
+    given: Mapping[str, ArrayLike] | ArrayLike, most: int, n_features: int, names: Any
+) -> Floats:
+    """Distributions over the columns, one for each topic, or ValueError.
+
+    A data frame or mapping is by names of columns. A word that it lacks is 0 in all topics.
+    """
+    if isinstance(given, Mapping):
+        given = _of_words(*_by_word(given), names)
+    elif hasattr(given, "columns"):
+        given = _of_words([str(name) for name in given.columns], np.asarray(given).T, names)
+    values = read(lambda: np.asarray(given, dtype=np.float64), NAME)
+    if values.ndim != 2 or values.shape[1] != n_features:
+        raise ValueError(
+            f"{NAME} must have a row for each topic and a number in it for each of the "
+            f"{n_features} columns; got shape {values.shape}."
+        )
+    if not 1 <= len(values) <= most:
+        raise ValueError(
+            f"{NAME} must have at least one topic, and at most as many as n_components and "
+            f"columns, {most}; got {len(values)}."
+        )
+    if not (np.isfinite(values).all() and (values >= 0).all() and values.any(axis=1).all()):
+        raise ValueError(
+            f"{NAME} must be finite numbers >= 0, with a positive one in every topic, of a word "
+            "that is among the columns."
+        )
+    values = values / values.max(axis=1, keepdims=True)
+    return np.asarray(values / values.sum(axis=1, keepdims=True))
+
+
+def frequencies_of_topics(topics: Floats) -> Floats:
+    """Expected frequencies of words, all of them positive."""
+    expected = np.maximum(topics.mean(axis=0), HARDLY / topics.shape[1])
+    return np.asarray(expected / expected.sum())
+
+
+def _by_word(given: Mapping[str, ArrayLike]) -> tuple[list[str], Any]:
+    columns = read(lambda: np.asarray(list(given.values()), dtype=np.float64), NAME)
+    if columns.ndim != 2:
+        raise ValueError(
+            f"{NAME} must map each word to a list of its probabilities, one for each topic; got "
+            f"values of shape {columns.shape[1:]}."
+        )
+    return [str(name) for name in given], columns
+
+
+def _of_words(words: list[str], columns: Any, names: Any) -> Floats:
+    """Topics in the order of the names, from rows for words."""
+    if names is None:
+        raise ValueError(
+            f"{NAME} must be an array in the order of columns where X has no names of columns; "
+            "got topics by word. Pass X as a data frame, or "
+            "topics.reindex(columns=vectorizer.get_feature_names_out(), fill_value=0).to_numpy()."
+        )
+    places = {word: place for place, word in enumerate(words)}
+    if len(places) < len(words):
+        raise ValueError(f"{NAME} must have every word once; some of its columns are equal.")
+    columns = read(lambda: np.asarray(columns, dtype=np.float64), NAME)
+    at = np.array([places.get(str(name), -1) for name in names])
+    # A last row stands for words that are not there.
+    padded = np.vstack([columns, np.zeros((1, columns.shape[1]))])
+    return np.asarray(padded[at].T)

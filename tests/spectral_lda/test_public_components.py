@@ -1,0 +1,263 @@
+"""Topics of public texts: what EM steps begin with, and what noisy topics are shrunk towards."""
+
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from replaying import replay
+from sklearn.base import clone
+
+from sktensor_dp import BudgetAccountant, PrivateSpectralLDA, unsafe_seeded_noise
+from sktensor_dp.spectral_lda.public_topics import public_topics
+from sktensor_dp.spectral_topics.public_start import public_start
+from sktensor_dp.spectral_topics.released import FittedTopics
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+]
+D, K = 400, 3
+
+
+def true_topics(rng):
+    return rng.dirichlet(np.full(D, 0.1), K)
+
+
+def texts(rng, topics, n=1500, length=30):
+    return rng.multinomial(length, rng.dirichlet(np.full(K, 0.3), n) @ topics)
+
+
+def fitted(X, seed, public=None, **options):
+    options = {"epsilon": 1.0, "random_state": 0, **options}
+    model = PrivateSpectralLDA(K, public_components=public, **options)
+    with unsafe_seeded_noise(seed):
+        return model.fit(X)
+
+
+def test_topics_known_from_elsewhere_help_where_the_data_says_little(seed):
+    rng = np.random.default_rng(seed)
+    topics = true_topics(rng)
+    X, others = texts(rng, topics), texts(rng, topics, 300)
+    public = 0.8 * topics + 0.2 / D
+    found = [fitted(X, seed, given).completion_perplexity(others) for given in (None, public)]
+    # Word frequencies have 124 to 166, the truth 81 to 112, and what the data alone leads to is
+    # hardly better than words. Measured over seeds 0 to 11: at most .88 of it, .78 in the middle.
+    assert found[1] < 0.95 * found[0]
+
+
+def test_topics_of_other_words_do_little_harm(seed):
+    rng = np.random.default_rng(seed)
+    topics = true_topics(rng)
+    X, others = texts(rng, topics, 5000), texts(rng, topics, 300)
+    wrong = topics[:, rng.permutation(D)]
+    found = [
+        fitted(X, seed, given, epsilon=10.0).completion_perplexity(others)
+        for given in (None, wrong)
+    ]
+    # Measured over seeds 0 to 11: at most 1.09, where steps stop elsewhere; else 1.00.
+    assert found[1] < 1.15 * found[0]
+
+
+def test_further_topics_are_learnt(seed):
+    rng = np.random.default_rng(seed)
+    topics = true_topics(rng)
+    X = texts(rng, topics, 5000)
+    model = fitted(X, seed, topics[:2], epsilon=10.0)
+    assert model.components_.shape == (K, D)
+    distances = 0.5 * np.abs(model.components_[:, None] - topics).sum(axis=2)
+    # Measured over seeds 0 to 11: at most .05. Topics of other words are .8 apart.
+    assert (distances.min(axis=0) < 0.2).all()
+
+
+def test_what_is_least_like_public_topics_is_taken_of_those_learnt():
+    eye = np.eye(4) * 0.97 + 0.01
+    unigram = np.full(4, 0.25)
+    learnt = FittedTopics(eye[[0, 1, 2]] / 1.01, np.array([0.5, 0.3, 0.2]), unigram, 0.0, 3)
+    start = public_start(learnt, np.eye(4)[[1, 0]], 3)
+    np.testing.assert_array_equal(start.topics[2], learnt.topics[2])
+    assert start.weights.sum() == pytest.approx(1)
+    assert len(public_start(learnt, np.eye(4)[:3], 3).topics) == 3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epsilon": math.inf}, {"delta": 0.0}, {"neighbours": "add_remove"},
+        {"doc_topic_prior": 0.0}, {"perturbation": "moment_tensor", "n_refinements": 2},
+        {"word_frequencies": np.ones(D)},
+    ],
+)  # fmt: skip
+def test_every_way_to_fit_takes_them(options):
+    rng = np.random.default_rng(0)
+    topics = true_topics(rng)
+    model = fitted(texts(rng, topics), 0, topics, **options)
+    assert np.allclose(model.components_.sum(axis=1), 1)
+    assert (model.components_ > 0).all()
+    assert np.isfinite(model.components_std_).all()
+
+
+def test_one_topic_is_shrunk_towards_the_public_one():
+    rng = np.random.default_rng(0)
+    truth = 1 / np.arange(1, D + 1)
+    X = rng.multinomial(10, truth / truth.sum(), 500)
+    found = []
+    for public in (None, [truth.tolist()]):
+        model = PrivateSpectralLDA(1, public_components=public)
+        with unsafe_seeded_noise(0):
+            found.append(np.abs(model.fit(X).components_[0] - truth / truth.sum()).sum())
+    assert found[1] < 0.3 * found[0]
+
+
+def test_moments_of_few_words_are_fitted_from_the_better_start():
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.ones(6), 2)
+    X = rng.multinomial(20, topics[rng.integers(2, size=20_000)])
+    for public in (topics, topics[:, ::-1], topics[:1]):
+        model = PrivateSpectralLDA(2, public_components=public, doc_topic_prior=0, random_state=0)
+        with unsafe_seeded_noise(0):
+            found = model.fit(X).components_
+        assert min(np.abs(found[order] - topics).max() for order in ([0, 1], [1, 0])) < 0.05
+
+
+def test_arrays_lists_mappings_and_frames_say_the_same():
+    rng = np.random.default_rng(0)
+    topics = true_topics(rng)
+    words = [f"w{i}" for i in range(D)]
+    X = pd.DataFrame(texts(rng, topics, 300), columns=words)
+    shuffled = pd.DataFrame(7 * topics, columns=words)[words[::-1]]
+    shuffled["elsewhere"] = 9.0
+    by_word = {word: topics[:, place].tolist() for place, word in enumerate(words)}
+    found = [
+        fitted(X, 3, given).components_ for given in (topics, topics.tolist(), shuffled, by_word)
+    ]
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], rtol=1e-5)
+
+
+def test_hostile_numbers_are_taken_for_what_they_are():
+    found = public_topics([[1e300, 1e300], [5e-324, 0.0]], 2, 2, None)
+    np.testing.assert_allclose(found, [[0.5, 0.5], [1.0, 0.0]])
+    assert np.isfinite(public_topics([[1.7e308] * 50], 1, 50, None)).all()
+    rng = np.random.default_rng(0)
+    far = np.where(rng.random((K, D)) < 0.5, 1e300, 1e-300)
+    model = fitted(texts(rng, true_topics(rng), 300), 0, far)
+    assert np.isfinite(model.components_).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"w0": [1.0]}, "no names of columns"),
+        (pd.DataFrame({"w0": [1.0]}), "no names of columns"),
+        (np.ones((1, D - 1)), r"each of the 400 columns; got shape \(1, 399\)"),
+        (np.ones(D), "a row for each topic"),
+        (np.ones((K + 1, D)), "at most as many as n_components and columns, 3; got 4"),
+        (np.ones((0, D)), "at least one topic"),
+        (np.zeros((1, D)), "a positive one in every topic"),
+        (-np.ones((1, D)), "finite numbers >= 0"),
+        (np.full((1, D), np.nan), "finite numbers >= 0"),
+        (np.full((1, D), np.inf), "finite numbers >= 0"),
+        ([["often"] * D], "public_components"),
+        ("often", "The 'public_components' parameter"),
+        (3.0, "The 'public_components' parameter"),
+    ],
+)
+def test_what_are_no_topics_is_refused_unspent(given, said):
+    budget = BudgetAccountant()
+    model = PrivateSpectralLDA(K, public_components=given, accountant=budget)
+    X = texts(np.random.default_rng(0), true_topics(np.random.default_rng(0)), 50)
+    for fit in (model.fit, model.partial_fit):
+        with pytest.raises((ValueError, TypeError), match=said):
+            fit(X)
+    with pytest.raises((ValueError, TypeError), match=said):
+        model.fit_chunks([X], n_samples=50, n_features=D)
+    assert budget.entries == ()
+    assert not hasattr(model, "components_")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"a": [1.0, 2.0], "b": [1.0]}, "public_components"),
+        ({"a": 1.0, "b": 2.0}, "map each word to a list"),
+        ({"c": [1.0]}, "of a word that is among the columns"),
+        (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), "every word once"),
+        (pd.DataFrame({"a": ["x"]}), "public_components"),
+    ],
+)
+def test_topics_by_word_that_are_none_are_refused(given, said):
+    frame = pd.DataFrame({"a": [1, 2], "b": [3, 1]})
+    with pytest.raises((ValueError, TypeError), match=said):
+        PrivateSpectralLDA(2, public_components=given).fit(frame)
+
+
+@pytest.mark.parametrize(
+    "options", [{"n_refinements": 0}, {"perturbation": "moment_tensor"}], ids=str
+)
+def test_topics_that_nothing_would_begin_with_are_refused_unspent(options):
+    budget = BudgetAccountant()
+    model = PrivateSpectralLDA(K, public_components=np.ones((1, D)), accountant=budget, **options)
+    with pytest.raises(ValueError, match="EM steps"):
+        model.fit(texts(np.random.default_rng(0), true_topics(np.random.default_rng(0)), 50))
+    assert budget.entries == ()
+
+
+def test_batches_go_on_with_them_and_files_keep_them(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    topics = true_topics(rng)
+    X = texts(rng, topics)
+    model = PrivateSpectralLDA(K, public_components=topics, random_state=0)
+    with unsafe_seeded_noise(seed):
+        model.partial_fit(X[:700])
+        model.save(tmp_path / "a.model")
+        loaded = PrivateSpectralLDA.load(tmp_path / "a.model")
+    np.testing.assert_array_equal(loaded.public_components, topics)
+    for each in (model, loaded):
+        with unsafe_seeded_noise(seed):
+            each.partial_fit(X[700:])
+    np.testing.assert_array_equal(loaded.components_, model.components_)
+    # One more noisy step forgets nothing that is known from elsewhere.
+    assert 0.5 * np.abs(model.components_ - topics).sum(axis=1).mean() < 0.35
+
+
+@pytest.mark.parametrize("kind", ["frame", "mapping"])
+def test_topics_by_word_are_saved_and_cloned(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    topics = true_topics(rng)
+    words = [f"w{i}" for i in range(D)]
+    X = pd.DataFrame(texts(rng, topics, 300), columns=words)
+    given = pd.DataFrame(topics, columns=words)
+    if kind == "mapping":
+        given = {word: given[word].tolist() for word in words}
+    model = fitted(X, 0, given)
+    model.save(tmp_path / "a.model")
+    loaded = PrivateSpectralLDA.load(tmp_path / "a.model")
+    for again in (clone(loaded), clone(model)):
+        with unsafe_seeded_noise(0):
+            np.testing.assert_array_equal(again.fit(X).components_, model.components_)
+
+
+def test_nothing_but_releases_reaches_a_fit_with_them():
+    rng = np.random.default_rng(0)
+    topics = true_topics(rng)
+    X = texts(rng, topics, 300)
+    other = np.floor(10 ** rng.uniform(0, 5, X.shape))
+    build = lambda: PrivateSpectralLDA(K, public_components=topics[:2], random_state=0)  # noqa: E731
+    assert replay(build, lambda model, rows: model.fit(rows), X, other).error is None
+    seen = replay(build, lambda model, rows: model.partial_fit(rows), X, other)
+    assert seen.error is None
+
+
+def test_questions_are_in_the_plan_and_in_the_forecast():
+    model = PrivateSpectralLDA(K, public_components=np.ones((1, D)))
+    plan = model._plan(1500, D)
+    alone = PrivateSpectralLDA(K)._plan(1500, D)
+    uses = [
+        next(one.uses for one in which.releases.releases if one.name == "held_out_scores")
+        for which in (alone, plan)
+    ]
+    assert uses == [4, 6]
+    assert re.search("[Pp]ublic topics", str(model.forecast(1500, D)))
+    assert not re.search("[Pp]ublic topics", str(PrivateSpectralLDA(K).forecast(1500, D)))
