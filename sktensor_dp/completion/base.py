@@ -13,10 +13,8 @@ from sklearn.utils import check_random_state
 from sktensor_dp.completion.entry_recipes import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
 from sktensor_dp.completion.inputs import (
-    BOUNDS,
     check_combination,
     check_forecast_sizes,
-    checked_bounds,
     checked_ranks,
     observed_chunks,
 )
@@ -35,13 +33,11 @@ from sktensor_dp.completion.plan import (
     plan_slices,
 )
 from sktensor_dp.completion.predicting import PredictorMixin
-from sktensor_dp.completion.public_features import (
-    RowTables,
-    checked_features,
-    features_by_mode,
-)
+from sktensor_dp.completion.public_features import checked_features, features_by_mode
 from sktensor_dp.completion.recommending import RecommenderMixin
+from sktensor_dp.completion.row_tables import RowTables
 from sktensor_dp.completion.slice_recipes import fit_slices
+from sktensor_dp.completion.value_bounds import BOUNDS, checked_bounds
 from sktensor_dp.completion.worst_case import worst_neighbours
 from sktensor_dp.estimator.base import NONE, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.forecast import former_name
@@ -53,6 +49,7 @@ from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.statistics.reading import read
+from sktensor_dp.statistics.row_bounds import Bounds, RowBounds, mean_width, outermost
 
 __all__ = ["CompletionMixin"]
 
@@ -72,7 +69,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
     _hidden_state = frozenset({"_model", "_ranks", "_shared", "_indices"})
     _later_parameters: ClassVar[Mapping[str, Any]] = {"row_names": None, "row_features": None}
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
-        "bounds": [BOUNDS, NONE],
+        "bounds": [*BOUNDS, NONE],
         "shape": [InstanceOf(tuple, list, np.ndarray), NONE],
         "row_names": [NONE, RowNames()],
         "row_features": [NONE, RowTables()],
@@ -89,7 +86,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         self,
         rank: int | Sequence[int] = 3,
         *,
-        bounds: tuple[float, float] | None = None,
+        bounds: tuple[float, float] | Mapping[int, Any] | None = None,
         shape: Sequence[int] | None = None,
         row_names: Sequence[Any] | None = None,
         row_features: Mapping[int, Any] | None = None,
@@ -194,7 +191,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         return self._live(self._planned_fit(*entries, tensor.shape, bounds))
 
     def _planned_fit(
-        self, X: Any, y: Any, announced: Sequence[int] | None, bounds: tuple[float, float]
+        self, X: Any, y: Any, announced: Sequence[int] | None, bounds: Bounds
     ) -> PlannedFit[Any]:
         """Validate entries and plan what is released of them."""
         by_slice = self.privacy_unit == "slice"
@@ -258,12 +255,14 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         ValueError
             If a number is not an int >= 1, or the shape has one mode.
         """
-        low, high = self._check_all()
+        bounds = self._check_all()
         check_forecast_sizes(n_observed, shape)
         size = tuple(shape)
         features_by_mode(self, size)
+        if isinstance(bounds, RowBounds):
+            bounds.check_shape(size)
         plan = self._plan(n_observed, size, self._ranks_for(size))
-        return forecast_completion(n_observed, size, plan, high - low, self.epsilon)
+        return forecast_completion(n_observed, size, plan, mean_width(bounds), self.epsilon)
 
     expected_error = former_name(forecast, "expected_error")
 
@@ -283,7 +282,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
             perturbation=self.perturbation, max_iter=self.max_iter,
         )  # fmt: skip
 
-    def _check_all(self) -> tuple[float, float]:
+    def _check_all(self) -> Bounds:
         """The bounds, once all parameters are right."""
         self._check_parameters()
         check_combination(self)
@@ -296,6 +295,10 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         # Rows of a table in order need no names.
         if name == "row_features" and self.row_features is not None:
             return checked_features(self)
+        if name == "bounds" and isinstance(bounds := self.bounds, Mapping):
+            found = checked_bounds(self)
+            assert isinstance(found, RowBounds)
+            return {mode: np.column_stack([found.low, found.high]) for mode in bounds}
         return super()._parameter_to_save(name)
 
     @property
@@ -307,11 +310,14 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         return self.perturbation in ("auto", "input", "sufficient_statistics")
 
     def _target_range(self) -> tuple[float, float] | None:
+        if isinstance(self.bounds, Mapping):
+            return outermost(checked_bounds(self))
         return self.bounds
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         unit_mode = None if self._unit_is_row else self.unit_mode
-        return worst_neighbours(self.bounds, self.shape, unit_mode, indices_of(self.row_names))
+        bounds = None if self.bounds is None else checked_bounds(self)
+        return worst_neighbours(bounds, self.shape, unit_mode, indices_of(self.row_names))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "shape_")

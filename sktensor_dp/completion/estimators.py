@@ -31,8 +31,11 @@ class PrivateCPCompletion(
     rank : int, default=3
         Number of components. Those that the released values do not show shrink to zero. For
         ``"slice"`` they are sought where public numbers say that they can be found.
-    bounds : tuple of (low, high)
-        Public range that values are clamped to; required.
+    bounds : tuple of (low, high), or mapping of int to table of shape (shape[m], 2)
+        Public range that values are clamped to; required. ``{2: table}`` gives each row of
+        mode 2 a range of its own, low and high, by the index of a frame where the mode has
+        ``row_names``. Values are then mapped to a scale from -1 to 1, that of all fitted
+        attributes and of ``transform``; predictions are in the units of the data.
     shape : sequence of int or None, default=None
         Number of rows of each mode; public. None takes it from the largest coordinates,
         which then count as public; not for ``privacy_unit="slice"``. Lengths of modes with

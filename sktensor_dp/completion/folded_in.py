@@ -1,7 +1,7 @@
 """Units' own parameters, at the holder of their entries: fitted, used, saved."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,11 +12,12 @@ from sktensor_dp.completion.inference import SharedModel
 from sktensor_dp.completion.inputs import coordinates_or_unknown
 from sktensor_dp.completion.named_rows import Indices, columns_to_numbers
 from sktensor_dp.completion.ranking import Candidates, named_rows
-from sktensor_dp.completion.saved import INDICES, SHARED
+from sktensor_dp.completion.saved import INDICES, SHARED, BoundsField
 from sktensor_dp.estimator.parameters import check_sizes
-from sktensor_dp.model_files.fields import ListOf, Numbers, Optional, Real, Record
+from sktensor_dp.model_files.fields import Numbers, Optional, Record
 from sktensor_dp.model_files.records import load_record, save_record
 from sktensor_dp.statistics.reading import read
+from sktensor_dp.statistics.row_bounds import Bounds, RowBounds, in_scale, in_units, limits_at
 from sktensor_dp.tensor.top_rows import TopRows, top_rows
 from sktensor_dp.tensor.unit_parameters import fold_in_units, predict_units
 
@@ -59,7 +60,7 @@ class UnitParameters:
     units: NDArray[Any]
     parameters: Floats
     _shared: SharedModel
-    _bounds: tuple[float, float]
+    _bounds: Bounds
     _indices: Indices | None = None
 
     def predict(self, X: ArrayLike) -> Floats:
@@ -77,6 +78,7 @@ class UnitParameters:
             Within the bounds.
         """
         coordinates = self._coordinates(X)
+        limits = limits_at(self._bounds, coordinates)
         # A row of zeros stands for units without entries.
         own = np.append(self.parameters, np.zeros((1, self._shared.n_parameters)), axis=0)
         values = predict_units(
@@ -85,7 +87,7 @@ class UnitParameters:
             self._shared.at_entries(coordinates),
             level=self._shared.level,
         )
-        return np.clip(values, *self._bounds)
+        return np.clip(in_units(self._bounds, values, limits), *limits)
 
     def predict_rows(
         self, mode: int | None = None, *, context: Mapping[int, Any] | None = None
@@ -109,7 +111,8 @@ class UnitParameters:
         ValueError
             If a mode is none, or the row of another mode is missing.
         """
-        return np.clip(self._values(self._candidates(mode, context)), *self._bounds)
+        candidates = self._candidates(mode, context)
+        return np.clip(self._values(candidates), *candidates.limits(self._bounds, self._numbers()))
 
     def recommend(
         self,
@@ -150,7 +153,8 @@ class UnitParameters:
             given = self._coordinates(exclude)
             excluded = candidates.excluded(self._places(given), given, len(self.units))
         found = top_rows(values, int(n), excluded)
-        return named_rows(found, self._bounds, self._indices, candidates.mode)
+        limits = candidates.limits_of(self._bounds, self._numbers(), found.rows)
+        return named_rows(found, limits, self._indices, candidates.mode)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write them to a file, with what was released of the rows that units share.
@@ -200,7 +204,8 @@ class UnitParameters:
         # What units share at a row does not depend on the unit: a product does for all.
         shared = self._shared.at_entries(candidates.rows(0))
         plain = self._shared.level + shared.effects
-        return np.asarray(self.parameters @ shared.design() + plain, dtype=np.float64)
+        found = np.asarray(self.parameters @ shared.design() + plain, dtype=np.float64)
+        return in_units(self._bounds, found, candidates.limits(self._bounds, self._numbers()))
 
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
         if self._indices is None:
@@ -214,12 +219,14 @@ class UnitParameters:
             )
         return coordinates
 
+    def _numbers(self) -> NDArray[np.intp]:
+        """Of the units, as coordinates have them."""
+        index = None if self._indices is None else self._indices[self._shared.unit_mode]
+        return self.units if index is None else index.encode(self.units)
+
     def _places(self, coordinates: NDArray[np.intp]) -> NDArray[np.intp]:
         """Of the units of entries, one beyond the last for those without any."""
-        mode = self._shared.unit_mode
-        units = coordinates[:, mode]
-        index = None if self._indices is None else self._indices[mode]
-        numbers = self.units if index is None else index.encode(self.units)
+        units, numbers = coordinates[:, self._shared.unit_mode], self._numbers()
         places = np.searchsorted(numbers, units)
         known = np.append(numbers, -1)[places] == units
         return np.where(known, places, len(numbers)).astype(np.intp)
@@ -229,15 +236,14 @@ def fold_in(
     shared: SharedModel,
     coordinates: NDArray[np.intp],
     values: Floats,
-    bounds: Sequence[float],
+    bounds: Bounds,
     indices: Indices | None = None,
 ) -> UnitParameters:
     """Fit the parameters of units to their own entries and what was released."""
     units, places = np.unique(coordinates[:, shared.unit_mode], return_inverse=True)
-    low, high = bounds
     parameters = fold_in_units(
         places,
-        np.clip(values, low, high),
+        in_scale(bounds, values, coordinates),
         shared.at_entries(coordinates),
         n_units=len(units),
         level=shared.level,
@@ -247,7 +253,7 @@ def fold_in(
     ids: NDArray[Any] = units
     if indices is not None and (index := indices[shared.unit_mode]) is not None:
         ids = index.decode(units)
-    return UnitParameters(ids, parameters, shared, (float(low), float(high)), indices)
+    return UnitParameters(ids, parameters, shared, bounds, indices)
 
 
 def _lengths(shared: SharedModel) -> list[int]:
@@ -260,8 +266,7 @@ def _lengths(shared: SharedModel) -> list[int]:
 def _units(value: UnitParameters) -> dict[str, Any]:
     """Parts of a file; ids are those of the index, where units have ids."""
     parts = {name.strip("_"): part for name, part in vars(value).items()}
-    index = None if value._indices is None else value._indices[value._shared.unit_mode]
-    parts["units"] = value.units if index is None else index.encode(value.units)
+    parts["units"] = value._numbers()
     return parts
 
 
@@ -269,7 +274,7 @@ def _build(
     units: NDArray[np.intp],
     parameters: Floats,
     shared: SharedModel,
-    bounds: tuple[float, float],
+    bounds: Bounds,
     indices: Indices | None = None,
 ) -> UnitParameters:
     """Parts that agree with each other, or ValueError."""
@@ -282,7 +287,13 @@ def _build(
             if names is not None and place != mode and len(names) != length:
                 raise ValueError("names must be as many as rows")
         index = indices[mode]
-    if mode >= n_modes or parameters.shape[1] != shared.n_parameters or not bounds[0] < bounds[1]:
+    if isinstance(bounds, RowBounds):
+        lengths = _lengths(shared)
+        lengths[mode] = max([*units.tolist(), -1]) + 1 if bounds.mode == mode else 0
+        if bounds.mode < n_modes and len(bounds.low) < lengths[bounds.mode]:
+            raise ValueError("bounds must be as many as rows")
+    right = bounds.mode < n_modes if isinstance(bounds, RowBounds) else bounds[0] < bounds[1]
+    if mode >= n_modes or parameters.shape[1] != shared.n_parameters or not right:
         raise ValueError("parameters must be those of the shared model")
     if (np.diff(units) <= 0).any() or (index is not None and (units >= len(index)).any()):
         raise ValueError("units must be in order")
@@ -294,7 +305,7 @@ RECORD = Record(
     _build,
     {
         "units": Numbers("u", 0, dtype="int64"), "parameters": Numbers("u?"), "shared": SHARED,
-        "bounds": ListOf(Real(), tuple, 2, 2), "indices": Optional(INDICES),
+        "bounds": BoundsField(), "indices": Optional(INDICES),
     },
     take=_units,
 )  # fmt: skip

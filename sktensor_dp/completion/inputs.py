@@ -15,12 +15,11 @@ from sktensor_dp.estimator.lazy_tables import computed, is_lazy
 from sktensor_dp.estimator.parameters import Number, Numbers, check_sizes, shown
 from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks, as_entries
 from sktensor_dp.statistics.reading import read
+from sktensor_dp.statistics.row_bounds import Bounds
 
 __all__ = [
-    "BOUNDS",
     "check_combination",
     "check_forecast_sizes",
-    "checked_bounds",
     "checked_ranks",
     "checked_values",
     "coordinate_array",
@@ -29,13 +28,6 @@ __all__ = [
     "observed_chunks",
 ]
 
-# Squares and ratios of squares of values within these neither overflow nor vanish.
-LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
-BOUNDS = Numbers(
-    Number(-LARGEST_SIZE, LARGEST_SIZE),
-    2,
-    f"two finite numbers (low, high) of size {LARGEST_SIZE:g} at most",
-)
 SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
 
 CATEGORIES = (
@@ -65,7 +57,7 @@ def check_forecast_sizes(n_observed: int, shape: Sequence[int]) -> None:
 
 
 def observed_chunks(
-    estimator: Any, X: Any, y: Any, shape: Sequence[int] | None, bounds: tuple[float, float]
+    estimator: Any, X: Any, y: Any, shape: Sequence[int] | None, bounds: Bounds
 ) -> EntryChunks | SliceChunks | LazySlices:
     """Entries to fit, on behalf of an estimator, as its curator reads them."""
     if estimator.privacy_unit == "slice" and shape is not None and is_lazy(X):
@@ -84,7 +76,7 @@ def entry_chunks(
     given: Any,
     values: NDArray[Any],
     shape: Sequence[int] | None,
-    bounds: tuple[float, float],
+    bounds: Bounds,
 ) -> EntryChunks | SliceChunks:
     """Numbers of rows and values, by the unit of privacy of an estimator."""
     coordinates, values, rows = as_entries(given, values, shape)
@@ -177,23 +169,6 @@ def _plain(array: NDArray[Any], message: str) -> NDArray[Any]:
         name,
         lambda quoting: message if quoting.startswith("could not convert") else None,
     )
-
-
-def checked_bounds(estimator: Any) -> tuple[float, float]:
-    """The public range of values."""
-    name, bounds = type(estimator).__name__, estimator.bounds
-    if bounds is None:
-        raise ValueError(
-            f"The 'bounds' parameter of {name} must be given: the public range (low, high) "
-            "that values are clamped to."
-        )
-    low, high = map(float, bounds)
-    if not high - low >= LEAST_WIDTH:
-        raise ValueError(
-            f"The 'bounds' parameter of {name} must be (low, high) with low < high, at least "
-            f"{LEAST_WIDTH:g} apart. Got {shown(bounds)} instead."
-        )
-    return low, high
 
 
 def checked_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]:

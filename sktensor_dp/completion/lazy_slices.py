@@ -14,6 +14,7 @@ from sktensor_dp.estimator.lazy_tables import (
 from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
 from sktensor_dp.statistics.observed_entries import ValueRange
 from sktensor_dp.statistics.partial_sums import PartialQuery
+from sktensor_dp.statistics.row_bounds import Bounds
 from sktensor_dp.statistics.slice_parts import SliceReader
 
 __all__ = ["LazySlices", "lazy_slices"]
@@ -50,7 +51,7 @@ def lazy_slices(
     y: Any,
     shape: Sequence[int],
     unit_mode: int,
-    bounds: tuple[float, float],
+    bounds: Bounds,
     text: str,
 ) -> LazySlices:
     """Check what is known of entries, on behalf of an estimator; nothing is computed.

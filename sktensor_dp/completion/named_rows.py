@@ -14,10 +14,12 @@ from sktensor_dp.estimator.lazy_tables import computed, is_lazy
 from sktensor_dp.estimator.parameters import shown
 from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks
 from sktensor_dp.statistics.reading import read
+from sktensor_dp.statistics.row_bounds import Bounds, RowBounds
 
 __all__ = [
     "Indices",
     "RowNames",
+    "bounds_by_id",
     "check_names",
     "columns_to_numbers",
     "coordinates_of",
@@ -98,7 +100,7 @@ def named_chunks(
     y: Any,
     indices: Indices,
     shape: Sequence[int] | None,
-    bounds: tuple[float, float],
+    bounds: Bounds,
 ) -> EntryChunks | SliceChunks:
     """Entries whose names are rows, as a curator reads them; what they mean is in memory."""
     if witness.privacy_unit == "slice" and is_lazy(X):
@@ -184,6 +186,14 @@ def of_own_units(indices: Indices, mode: int, X: Any) -> Indices:
             f"it has type {ids.dtype}."
         )
     return (*indices[:mode], own, *indices[mode + 1 :])
+
+
+def bounds_by_id(bounds: RowBounds, known: Indices | None, own: Indices) -> RowBounds:
+    """Bounds of the units of `own`, which have the names that `known` numbers otherwise."""
+    index, ids = known[bounds.mode] if known else None, own[bounds.mode]
+    if index is None or ids is None or index is ids:
+        return bounds
+    return bounds.take(index.encode(ids.decode(np.arange(len(ids)))))
 
 
 def named_numbers(

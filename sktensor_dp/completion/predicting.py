@@ -13,6 +13,7 @@ from sktensor_dp.completion.inputs import checked_values, coordinates_or_unknown
 from sktensor_dp.completion.named_rows import Indices, coordinates_of
 from sktensor_dp.estimator.lazy_tables import computed, lazy_rows
 from sktensor_dp.statistics.reading import read
+from sktensor_dp.statistics.row_bounds import Bounds, clamped, in_units, limits_at
 
 __all__ = ["PredictorMixin"]
 
@@ -26,7 +27,7 @@ class PredictorMixin:
     """Values of the released model, in the units of the data."""
 
     shape_: tuple[int, ...]
-    bounds_: tuple[float, float]
+    bounds_: Bounds
     mean_: float
     biases_: list[Floats]
     _model: Any
@@ -52,7 +53,7 @@ class PredictorMixin:
         if hasattr(X, "to_delayed"):
             return lazy_rows(self, X, "predict")
         coordinates = self._coordinates(X)
-        return np.clip(self._values(coordinates), *self.bounds_)
+        return clamped(self.bounds_, self._values(coordinates), coordinates)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Coefficient of determination of the predictions, as scikit-learn has it.
@@ -89,11 +90,16 @@ class PredictorMixin:
         result = np.empty(size)
         for start in range(0, size, BLOCK):
             cells = np.arange(start, min(start + BLOCK, size))
-            result[cells] = self._values(np.column_stack(np.unravel_index(cells, self.shape_)))
-        return np.clip(result, *self.bounds_).reshape(self.shape_)
+            coordinates = np.column_stack(np.unravel_index(cells, self.shape_))
+            result[cells] = clamped(self.bounds_, self._values(coordinates), coordinates)
+        return result.reshape(self.shape_)
 
     def _values(self, coordinates: NDArray[np.intp]) -> Floats:
-        return values_at(self._model, coordinates, self.shape_, self.mean_, self.biases_)
+        """In the units of the data, not clamped."""
+        # First: where rows have no range there is nothing to say.
+        limits = limits_at(self.bounds_, coordinates)
+        found = values_at(self._model, coordinates, self.shape_, self.mean_, self.biases_)
+        return in_units(self.bounds_, found, limits)
 
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
         check_is_fitted(self)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.completion.named_rows import Indices
 from sktensor_dp.estimator.parameters import Number, shown
+from sktensor_dp.statistics.row_bounds import Bounds, RowBounds
 from sktensor_dp.tensor.top_rows import TopRows
 
 __all__ = ["Candidates", "checked_mode", "named_rows", "row_number"]
@@ -68,6 +69,27 @@ class Candidates:
         coordinates[:, self.unit_mode] = unit
         return coordinates
 
+    def limits(self, bounds: Bounds, units: Integers) -> tuple[Any, Any]:
+        """Low and high ends, to be broadcast to (n_units, n_rows)."""
+        if not isinstance(bounds, RowBounds):
+            return bounds
+        if bounds.mode == self.unit_mode:
+            low, high = bounds.limits(units)
+            return low[:, None], high[:, None]
+        if bounds.mode == self.mode:
+            return bounds.low, bounds.high
+        return bounds.limits(self.others[bounds.mode])
+
+    def limits_of(self, bounds: Bounds, units: Integers, rows: NDArray[Any]) -> tuple[Any, Any]:
+        """The same at some rows of each unit, (n_units, n); those below 0 are none."""
+        low, high = self.limits(bounds, units)
+        if not isinstance(bounds, RowBounds):
+            return low, high
+        whole = len(rows), self.n_rows
+        places = np.maximum(rows, 0)
+        lows, highs = (np.broadcast_to(end, whole) for end in (low, high))
+        return np.take_along_axis(lows, places, 1), np.take_along_axis(highs, places, 1)
+
     def excluded(self, places: Integers, coordinates: Integers, n_units: int) -> NDArray[np.bool_]:
         """Which rows entries are in, by the places of their units; other units do not count."""
         found = np.zeros((n_units, self.n_rows), dtype=bool)
@@ -102,10 +124,9 @@ def row_number(row: Any, what: str, mode: int, indices: Indices | None) -> int:
 
 
 def named_rows(
-    found: TopRows, bounds: Sequence[float], indices: Indices | None, mode: int
+    found: TopRows, limits: tuple[Any, Any], indices: Indices | None, mode: int
 ) -> TopRows:
     """Names in the place of numbers, and values within bounds."""
-    low, high = bounds
-    values = np.clip(found.values, low, high)
+    values = np.clip(found.values, *limits)
     index = None if indices is None else indices[mode]
     return TopRows(found.rows if index is None else index.decode(found.rows), values)

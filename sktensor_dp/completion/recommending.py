@@ -13,6 +13,7 @@ from sktensor_dp.completion.inference import shared_model
 from sktensor_dp.completion.inputs import checked_values, coordinates_or_unknown
 from sktensor_dp.completion.named_rows import (
     Indices,
+    bounds_by_id,
     columns_to_numbers,
     coordinates_of,
     of_own_units,
@@ -22,6 +23,7 @@ from sktensor_dp.completion.ranking import Candidates, checked_mode, named_rows,
 from sktensor_dp.completion.row_index import RowIndex
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.statistics.observed_entries import as_entries
+from sktensor_dp.statistics.row_bounds import Bounds, RowBounds
 from sktensor_dp.tensor.top_rows import TopRows, parts_of_units, top_rows, top_rows_by_parts
 
 __all__ = ["RecommenderMixin"]
@@ -39,7 +41,7 @@ class RecommenderMixin:
     """
 
     shape_: tuple[int, ...]
-    bounds_: tuple[float, float]
+    bounds_: Bounds
     unit_mode: int
 
     @available_if(shared_model)
@@ -83,7 +85,10 @@ class RecommenderMixin:
             # Names that are no rows are kept: of such an entry a unit's own level is learnt.
             as_entries(np.maximum(given, 0), values)
             coordinates = coordinates_or_unknown(given)
-        return fold_in(shared, coordinates, values, self.bounds_, indices)
+        bounds = self.bounds_
+        if isinstance(bounds, RowBounds) and bounds.mode == shared.unit_mode and indices:
+            bounds = bounds_by_id(bounds, self._named, indices)
+        return fold_in(shared, coordinates, values, bounds, indices)
 
     def predict_rows(
         self,
@@ -124,7 +129,7 @@ class RecommenderMixin:
         units, single = self._units(of)
         parts = parts_of_units(len(units), candidates.n_rows, BLOCK)
         blocks = [self._of_units(candidates, units[part]) for part in parts]
-        values = np.clip(np.concatenate(blocks), *self.bounds_)
+        values = np.clip(np.concatenate(blocks), *candidates.limits(self.bounds_, units))
         return np.asarray(values[0] if single else values, dtype=np.float64)
 
     def recommend(
@@ -196,9 +201,9 @@ class RecommenderMixin:
             lambda part: None if seen is None else candidates.seen_by(places[part], seen),
             block=BLOCK,
         )  # fmt: skip
-        if single:
-            found = TopRows(found.rows[0], found.values[0])
-        return named_rows(found, self.bounds_, self._named, candidates.mode)
+        limits = candidates.limits_of(self.bounds_, units, found.rows)
+        found = named_rows(found, limits, self._named, candidates.mode)
+        return TopRows(found.rows[0], found.values[0]) if single else found
 
     def similar_rows(self, mode: int | str, row: Any, n: int = 10) -> TopRows:
         """Rows whose components are most like those of some rows.

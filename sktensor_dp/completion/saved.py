@@ -25,12 +25,13 @@ from sktensor_dp.model_files.fields import (
     require,
 )
 from sktensor_dp.model_files.saving import INPUT, SavedState
+from sktensor_dp.statistics.row_bounds import RowBounds
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
-__all__ = ["INDICES", "SAVED_CP", "SAVED_TUCKER", "SHARED"]
+__all__ = ["INDICES", "SAVED_CP", "SAVED_TUCKER", "SHARED", "BoundsField"]
 
 # Columns of what transform returns; no table of that width would fit into memory.
 MOST_COLUMNS = 2**20
@@ -136,6 +137,26 @@ class ModelField(Field):
         return self.kinds[kind].read(parts, arrays, where)
 
 
+class BoundsField(Field):
+    """Two numbers, or two for each row of a mode."""
+
+    of_all = ListOf(Real(), tuple, 2, 2)
+    of_rows = Record(
+        RowBounds,
+        {"mode": Integer(0, MOST_MODES), "low": Numbers("?"), "high": Numbers("?")},
+    )
+
+    def write(self, value: Any, arrays: Arrays, where: str) -> Any:
+        """Return the numbers, or the parts."""
+        of = self.of_rows if isinstance(value, RowBounds) else self.of_all
+        return of.write(value, arrays, where)
+
+    def read(self, value: Any, arrays: Arrays, where: str) -> Any:
+        """Return a pair, or bounds of rows."""
+        of = self.of_rows if isinstance(value, dict) else self.of_all
+        return of.read(value, arrays, where)
+
+
 def _check(state: SimpleNamespace, estimator: Any) -> None:
     estimator._check_all()
     features_by_mode(estimator, state.shape_)
@@ -146,8 +167,11 @@ def _check(state: SimpleNamespace, estimator: Any) -> None:
         named = all(index is None or len(index) == n for index, n in pairs)
         require(named, "names must be as many as rows")
     require(sum(ranks) <= MOST_COLUMNS, f"ranks must add up to at most {MOST_COLUMNS}")
-    low, high = state.bounds_
-    require(low < high, "bounds_ must be (low, high) with low < high")
+    if isinstance(state.bounds_, RowBounds):
+        state.bounds_.check_shape(state.shape_)
+    else:
+        low, high = state.bounds_
+        require(low < high, "bounds_ must be (low, high) with low < high")
     factors = getattr(state, "factors_", [])
     weights = getattr(state, "weights_", getattr(state, "core_", None))
     if isinstance(model, SharedModel):
@@ -211,7 +235,7 @@ def _saved(entries: Record) -> SavedState:
             "factors_": Optional(_by_mode(Numbers("N?"))),
             **{name: Optional(part) for name, part in components.items()},
             "shape_": _by_mode(Integer(1, letter="N"), tuple),
-            "bounds_": ListOf(Real(), tuple, 2, 2), "n_iter_": Integer(1),
+            "bounds_": BoundsField(), "n_iter_": Integer(1),
             "_ranks": _by_mode(Integer(0, MOST_COLUMNS, "R"), tuple),
             "perturbation_": Text(("sufficient_statistics", "gradient", "input", "output")),
             "_model": ModelField(entries), "_shared": Optional(SHARED),

@@ -1,18 +1,18 @@
 """Neighbouring tensors on which a completion gives away the most."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from sktensor_dp.completion.named_rows import Indices, names_at
 from sktensor_dp.estimator.hooks import Neighbours
+from sktensor_dp.statistics.row_bounds import Bounds, limits_at
 
 __all__ = ["worst_neighbours"]
 
 
 def worst_neighbours(
-    bounds: Sequence[float] | None,
+    bounds: Bounds | None,
     shape: Sequence[int] | None,
     unit_mode: int | None,
     indices: Indices | None = None,
@@ -20,25 +20,24 @@ def worst_neighbours(
     """Values at the two bounds: of one entry, or of one unit of a mode."""
     if bounds is None:
         raise ValueError("bounds must be given: values are made of both.")
-    low, high = map(float, bounds)
     if shape is None and indices is not None:
         lengths = [0 if index is None else len(index) for index in indices]
         shape = lengths if unit_mode is None or all(lengths) else None
     if unit_mode is None:
-        return _worst_entry(low, high, 2 if shape is None else len(shape), indices)
-    return _worst_slice(low, high, shape, unit_mode, indices)
+        return _worst_entry(bounds, 2 if shape is None else len(shape), indices)
+    return _worst_slice(bounds, shape, unit_mode, indices)
 
 
-def _worst_entry(low: float, high: float, n_modes: int, indices: Indices | None) -> Neighbours:
+def _worst_entry(bounds: Bounds, n_modes: int, indices: Indices | None) -> Neighbours:
     """One entry, from the lower bound to the upper one."""
-    entry = names_at(np.zeros((1, n_modes), dtype=np.intp), indices)
-    ends = [np.array([end]) for end in (low, high)]
+    place = np.zeros((1, n_modes), dtype=np.intp)
+    ends = [np.full(1, end, dtype=np.float64) for end in limits_at(bounds, place)]
+    entry = names_at(place, indices)
     return (entry, ends[0]), (entry, ends[1]), lambda fitted: float(fitted.predict(entry)[0])
 
 
 def _worst_slice(
-    low: float,
-    high: float,
+    bounds: Bounds,
     shape: Sequence[int] | None,
     unit_mode: int,
     indices: Indices | None,
@@ -54,9 +53,10 @@ def _worst_slice(
     entries[:, unit_mode] = np.repeat(np.arange(number), 2)
     entries[:, shared] = np.tile(np.arange(2), number)
     named = names_at(entries, indices)
-    values = np.full(2 * number, math.fsum((low / 2, high / 2)))
+    low, high = (np.broadcast_to(end, len(entries)) for end in limits_at(bounds, entries))
+    values = low / 2 + high / 2
     changed = values.copy()
-    values[:2], changed[:2] = (high, low), (low, high)
+    values[:2], changed[:2] = (high[0], low[1]), (low[0], high[1])
     return (
         (named, values),
         (named, changed),

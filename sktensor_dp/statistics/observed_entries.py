@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.statistics.row_bounds import Bounds, RowBounds, in_scale, scale_of
 from sktensor_dp.statistics.sums import split_sum
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
@@ -99,8 +100,11 @@ def check_unit_mode(unit_mode: int, shape: tuple[int, ...]) -> None:
 class ValueRange:
     """The public range that values are clamped to, and centred on the middle of."""
 
-    def __init__(self, bounds: tuple[float, float]) -> None:
-        low, high = bounds
+    shape: tuple[int, ...]
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        low, high = scale_of(bounds)
         # Written so that NaN fails; halves first, as the width of all floats would overflow.
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ValueError(f"bounds must be two finite numbers, low < high; got {bounds!r}.")
@@ -109,8 +113,11 @@ class ValueRange:
         if not 0 < 2 * self.half < math.inf:
             raise ValueError(f"bounds must differ by a finite number; got {bounds!r}.")
 
-    def centred(self, values: Floats) -> Floats:
+    def centred(self, values: Floats, coordinates: Integers) -> Floats:
         """Numbers in ``[-half, half]``, exactly."""
+        if isinstance(self._bounds, RowBounds):
+            self._bounds.check_shape(self.shape)
+            values = in_scale(self._bounds, values, coordinates)
         # Values beyond are clamped before the difference: it might overflow, and warn.
         reach = abs(self.middle) + self.half
         centred = np.clip(values, -reach, reach)
@@ -170,8 +177,8 @@ class EntryChunks(ValueRange):
         Private.
     shape : tuple of n_modes int
         Public.
-    bounds : tuple of (low, high)
-        Public; values are clamped to it.
+    bounds : tuple of (low, high), or RowBounds
+        Public; values are clamped to it, and mapped to a common scale if rows differ.
 
     Attributes
     ----------
@@ -192,14 +199,14 @@ class EntryChunks(ValueRange):
         coordinates: Integers,
         values: Floats,
         shape: tuple[int, ...],
-        bounds: tuple[float, float],
+        bounds: Bounds,
     ) -> None:
         super().__init__(bounds)
         if len(values) == 0:
             raise ValueError("X and y hold no entries; at least one has to be observed.")
         self.shape = shape
         self.index_set = IndexSet(coordinates, shape)
-        self.values = self.centred(values)
+        self.values = self.centred(values, coordinates)
         self.n_units = len(values)
 
     def __iter__(self) -> Iterator["EntryChunks"]:
@@ -222,8 +229,8 @@ class SliceChunks(ValueRange):
         Public.
     unit_mode : int
         Mode whose indices are the units.
-    bounds : tuple of (low, high)
-        Public; values are clamped to it.
+    bounds : tuple of (low, high), or RowBounds
+        Public; values are clamped to it, and mapped to a common scale if rows differ.
     part : bool, default=False
         Whether other units lie elsewhere. Units are then numbered among those that have
         entries here; those without entries add nothing to any sum.
@@ -248,7 +255,7 @@ class SliceChunks(ValueRange):
         values: Floats,
         shape: tuple[int, ...],
         unit_mode: int,
-        bounds: tuple[float, float],
+        bounds: Bounds,
         part: bool = False,
     ) -> None:
         super().__init__(bounds)
@@ -258,7 +265,8 @@ class SliceChunks(ValueRange):
         others = [coordinates[:, m] for m in range(len(shape)) if m != unit_mode]
         # Sorted by value last, so that a mean does not depend on the order of the rows.
         order = np.lexsort([values, *others, coordinates[:, unit_mode]])
-        coordinates, values = coordinates[order], self.centred(values[order])
+        coordinates = coordinates[order]
+        values = self.centred(values[order], coordinates)
         first = np.ones(len(values), dtype=bool)
         first[1:] = (coordinates[1:] != coordinates[:-1]).any(axis=1)
         group = np.cumsum(first) - 1

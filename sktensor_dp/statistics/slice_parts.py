@@ -15,6 +15,7 @@ from sktensor_dp.statistics.observed_entries import (
     checked_shape,
 )
 from sktensor_dp.statistics.reading import error_or
+from sktensor_dp.statistics.row_bounds import Bounds, RowBounds
 from sktensor_dp.statistics.shuffling import Piece, gathered, split
 
 __all__ = ["SliceReader"]
@@ -26,15 +27,15 @@ class SliceReader:
 
     shape: tuple[int, ...]
     unit_mode: int
-    bounds: tuple[float, float]
+    bounds: Bounds
 
     @classmethod
-    def checked(
-        cls, shape: Sequence[int], n_modes: int, unit_mode: int, bounds: tuple[float, float]
-    ) -> Self:
+    def checked(cls, shape: Sequence[int], n_modes: int, unit_mode: int, bounds: Bounds) -> Self:
         """Once the shape has as many lengths as coordinates have columns."""
         rows = checked_shape(shape, n_modes)
         check_unit_mode(unit_mode, rows)
+        if isinstance(bounds, RowBounds):
+            bounds.check_shape(rows)
         return cls(rows, unit_mode, bounds)
 
     def split(self, X: Any, y: Any, n_parts: int) -> list[Piece] | Exception:

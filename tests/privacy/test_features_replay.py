@@ -1,4 +1,4 @@
-"""What public features of rows add to a fit follows from releases and from the features."""
+"""What public tables of rows add to a fit follows from releases and from the tables."""
 
 from typing import Any
 
@@ -21,6 +21,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "slices of the last mode": {"privacy_unit": "slice", "unit_mode": 2, "max_iter": 2},
     "slices, resolved": {"privacy_unit": "slice", "max_iter": 2, "epsilon": 1e6},
 }
+# Ranges of very different widths, most of which values lie beyond.
+BOUNDS = np.column_stack([-(10.0 ** np.arange(-4, 4)), 10.0 ** np.arange(-3, 5)])
 Data = tuple[np.ndarray, np.ndarray]
 
 
@@ -60,3 +62,25 @@ def test_public_features_tell_nothing_of_the_data(way, model, delta, seed):
 
     for data, other in (pair, pair[::-1]):
         replaying.replay(make, fit_and_use, data, other)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0])
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("way", WAYS)
+def test_values_in_ranges_of_their_rows_tell_nothing_else(way, model, delta, seed):
+    options = WAYS[way]
+    pair = unrelated(seed, "privacy_unit" not in options)
+    known = {"shape": SHAPE, "bounds": {1: BOUNDS}, "delta": delta, **options}
+
+    def make() -> Any:
+        return build(model, **known, random_state=np.random.RandomState(0))
+
+    def use(estimator: Any, data: Data) -> Any:
+        estimator.fit(*data)
+        inside = np.argwhere(np.ones(SHAPE))
+        own = estimator.fold_in([[1, 2, 3], [4, 5, 1]], [2.0, 0.5])
+        estimator.used_ = [estimator.predict(inside), own.predict(inside)]
+        return estimator
+
+    for data, other in (pair, pair[::-1]):
+        replaying.replay(make, use, data, other)

@@ -1,0 +1,128 @@
+"""Public bounds of values: two for all of them, or two for each row of a mode."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Bounds", "RowBounds", "clamped", "in_scale", "in_units", "limits_at", "outermost"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+# Squares and ratios of squares of values within these neither overflow nor vanish.
+LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
+
+
+@dataclass(frozen=True, eq=False)
+class RowBounds:
+    """Ranges of values that differ by the row of one mode, such as those of sensors.
+
+    Values are clamped to the range of their row and mapped to [-1, 1], the scale that all of
+    them share.
+
+    Parameters
+    ----------
+    mode : int
+        Whose rows differ; public.
+    low, high : ndarray of shape (n_rows,)
+        Public.
+    """
+
+    mode: int
+    low: Floats
+    high: Floats
+
+    def __post_init__(self) -> None:
+        if self.low.ndim != 1 or self.low.shape != self.high.shape or len(self.low) == 0:
+            raise ValueError("bounds must be as many low ones as high ones.")
+        both = np.stack([self.low, self.high])
+        # Written so that NaN fails.
+        right = (np.abs(both) <= LARGEST_SIZE).all() and (self.high - self.low >= LEAST_WIDTH).all()
+        if not right:
+            raise ValueError(
+                f"bounds of rows must be (low, high) with low < high, at least {LEAST_WIDTH:g} "
+                f"apart and of size {LARGEST_SIZE:g} at most."
+            )
+
+    def check_shape(self, shape: Sequence[int]) -> None:
+        """Refuse a public shape that has not the mode, or another number of its rows."""
+        if self.mode >= len(shape):
+            raise ValueError(
+                f"bounds must be of one of the modes 0 to {len(shape) - 1}; got {self.mode}."
+            )
+        if len(self.low) != shape[self.mode]:
+            raise ValueError(
+                f"bounds[{self.mode}] must have a row for each of the {shape[self.mode]} rows of "
+                f"mode {self.mode}; it has {len(self.low)}. Give shape=, where rows without "
+                "entries count too."
+            )
+
+    def limits(self, rows: Any) -> tuple[Floats, Floats]:
+        """Of rows by number."""
+        places = np.asarray(rows)
+        if ((places < 0) | (places >= len(self.low))).any():
+            raise ValueError(
+                f"There are rows of mode {self.mode} that bounds= says nothing of: values in them "
+                "have no range. Leave these out."
+            )
+        return self.low[places], self.high[places]
+
+    def take(self, rows: Integers) -> "RowBounds":
+        """Those of some rows, in their order."""
+        return RowBounds(self.mode, *self.limits(rows))
+
+
+Bounds = tuple[float, float] | RowBounds
+
+
+def limits_at(bounds: Bounds, coordinates: Integers) -> tuple[Any, Any]:
+    """Low and high ends for each entry, or for all of them."""
+    if isinstance(bounds, RowBounds):
+        return bounds.limits(coordinates[:, bounds.mode])
+    return bounds
+
+
+def in_scale(bounds: Bounds, values: Floats, coordinates: Integers) -> Floats:
+    """Values clamped to their bounds, in the scale of the model."""
+    low, high = limits_at(bounds, coordinates)
+    values = np.clip(values, low, high)
+    if not isinstance(bounds, RowBounds):
+        return values
+    middle, half = low / 2 + high / 2, high / 2 - low / 2
+    return np.clip((values - middle) / half, -1.0, 1.0)
+
+
+def in_units(bounds: Bounds, scaled: Floats, limits: tuple[Any, Any]) -> Floats:
+    """What a model says, in the units of the data; not clamped."""
+    if not isinstance(bounds, RowBounds):
+        return scaled
+    low, high = limits
+    return np.asarray((low / 2 + high / 2) + (high / 2 - low / 2) * scaled, dtype=np.float64)
+
+
+def clamped(bounds: Bounds, values: Floats, coordinates: Integers) -> Floats:
+    """Values in the units of the data, within their bounds."""
+    return np.clip(values, *limits_at(bounds, coordinates))
+
+
+def scale_of(bounds: Bounds) -> tuple[float, float]:
+    """Ends of the scale that values are fitted in."""
+    return (-1.0, 1.0) if isinstance(bounds, RowBounds) else bounds
+
+
+def outermost(bounds: Bounds) -> tuple[float, float]:
+    """Ends of a range that holds all values."""
+    if isinstance(bounds, RowBounds):
+        return float(bounds.low.min()), float(bounds.high.max())
+    return bounds
+
+
+def mean_width(bounds: Bounds) -> float:
+    """Root mean square over the rows of the widths."""
+    if isinstance(bounds, RowBounds):
+        return float(np.sqrt(np.mean((bounds.high - bounds.low) ** 2)))
+    low, high = bounds
+    return high - low
