@@ -49,7 +49,7 @@ from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.statistics.reading import read
-from sktensor_dp.statistics.row_bounds import Bounds, RowBounds, mean_width, outermost
+from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, mean_width, outermost
 
 __all__ = ["CompletionMixin"]
 

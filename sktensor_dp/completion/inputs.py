@@ -15,7 +15,7 @@ from sktensor_dp.estimator.lazy_tables import computed, is_lazy
 from sktensor_dp.estimator.parameters import Number, Numbers, check_sizes, shown
 from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks, as_entries
 from sktensor_dp.statistics.reading import read
-from sktensor_dp.statistics.row_bounds import Bounds
+from sktensor_dp.tensor.row_bounds import Bounds
 
 __all__ = [
     "check_combination",

@@ -14,8 +14,8 @@ from sktensor_dp.estimator.lazy_tables import (
 from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
 from sktensor_dp.statistics.observed_entries import ValueRange
 from sktensor_dp.statistics.partial_sums import PartialQuery
-from sktensor_dp.statistics.row_bounds import Bounds
 from sktensor_dp.statistics.slice_parts import SliceReader
+from sktensor_dp.tensor.row_bounds import Bounds
 
 __all__ = ["LazySlices", "lazy_slices"]
 

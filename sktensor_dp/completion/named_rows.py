@@ -14,7 +14,7 @@ from sktensor_dp.estimator.lazy_tables import computed, is_lazy
 from sktensor_dp.estimator.parameters import shown
 from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks
 from sktensor_dp.statistics.reading import read
-from sktensor_dp.statistics.row_bounds import Bounds, RowBounds
+from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 
 __all__ = [
     "Indices",

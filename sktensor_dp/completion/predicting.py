@@ -13,7 +13,7 @@ from sktensor_dp.completion.inputs import checked_values, coordinates_or_unknown
 from sktensor_dp.completion.named_rows import Indices, coordinates_of
 from sktensor_dp.estimator.lazy_tables import computed, lazy_rows
 from sktensor_dp.statistics.reading import read
-from sktensor_dp.statistics.row_bounds import Bounds, clamped, in_units, limits_at
+from sktensor_dp.tensor.row_bounds import Bounds, clamped, in_units, limits_at
 
 __all__ = ["PredictorMixin"]
 

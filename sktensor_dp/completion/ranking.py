@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.completion.named_rows import Indices
 from sktensor_dp.estimator.parameters import Number, shown
-from sktensor_dp.statistics.row_bounds import Bounds, RowBounds
+from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 from sktensor_dp.tensor.top_rows import TopRows
 
 __all__ = ["Candidates", "checked_mode", "named_rows", "row_number"]

@@ -6,7 +6,7 @@ from typing import Any
 from sktensor_dp.completion.named_rows import indices_of
 from sktensor_dp.completion.row_tables import RowTables, table_of_rows
 from sktensor_dp.estimator.parameters import Number, Numbers, shown
-from sktensor_dp.statistics.row_bounds import LARGEST_SIZE, LEAST_WIDTH, Bounds, RowBounds
+from sktensor_dp.tensor.row_bounds import LARGEST_SIZE, LEAST_WIDTH, Bounds, RowBounds
 
 __all__ = ["BOUNDS", "checked_bounds"]
 

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.row_bounds import Bounds, RowBounds, in_scale, scale_of
 from sktensor_dp.statistics.sums import split_sum
+from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale, scale_of
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 __all__ = [

@@ -15,8 +15,8 @@ from sktensor_dp.statistics.observed_entries import (
     checked_shape,
 )
 from sktensor_dp.statistics.reading import error_or
-from sktensor_dp.statistics.row_bounds import Bounds, RowBounds
 from sktensor_dp.statistics.shuffling import Piece, gathered, split
+from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 
 __all__ = ["SliceReader"]
 

@@ -5,8 +5,8 @@ import pytest
 
 from sktensor_dp.statistics.entry_queries import Entries, RowSums
 from sktensor_dp.statistics.observed_entries import SUM_SLACK, EntryChunks, SliceChunks
-from sktensor_dp.statistics.row_bounds import RowBounds
 from sktensor_dp.statistics.slice_queries import SharedRowSums, UnitLevels
+from sktensor_dp.tensor.row_bounds import RowBounds
 
 SHAPE = (6, 5, 4)
 

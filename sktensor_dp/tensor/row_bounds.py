@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bounds", "RowBounds", "clamped", "in_scale", "in_units", "limits_at", "outermost"]
+__all__ = [
+    "LARGEST_SIZE", "LEAST_WIDTH", "Bounds", "RowBounds", "clamped", "in_scale", "in_units",
+    "limits_at", "mean_width", "outermost", "scale_of",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
