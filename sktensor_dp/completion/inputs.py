@@ -25,6 +25,7 @@ __all__ = [
     "coordinate_array",
     "coordinates_or_unknown",
     "entry_chunks",
+    "no_rows",
     "observed_chunks",
 ]
 
@@ -96,6 +97,9 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
             "are the coordinates and M.data the values."
         )
     refuse_other_kinds(X, "X", CATEGORIES)
+    shape = getattr(estimator, "shape", None)
+    if estimator.privacy_unit == "slice" and shape is not None:
+        X = no_rows(X, len(shape))
     given = read(lambda: np.asarray(X), "X")
     if given.ndim != 2:
         raise ValueError(
@@ -119,6 +123,13 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
             "category is unknown; predict takes them."
         )
     return numbers
+
+
+def no_rows(X: Any, n_modes: int) -> Any:
+    """A table without rows of an empty list, as of an empty array; anything else as it is."""
+    # That no unit has an entry is as private as which entries they have.
+    empty = isinstance(X, list | tuple) and len(X) == 0
+    return np.zeros((0, n_modes), dtype=object) if empty else X
 
 
 def coordinates_or_unknown(given: NDArray[Any]) -> NDArray[np.intp]:

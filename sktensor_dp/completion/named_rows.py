@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from sktensor_dp.completion.inference import SharedModel
-from sktensor_dp.completion.inputs import checked_values, coordinate_array, entry_chunks
+from sktensor_dp.completion.inputs import checked_values, coordinate_array, entry_chunks, no_rows
 from sktensor_dp.completion.row_index import RowIndex
 from sktensor_dp.estimator.lazy_tables import computed, is_lazy
 from sktensor_dp.estimator.parameters import shown
@@ -108,6 +108,8 @@ def named_chunks(
             f"X is a Dask {type(X).__name__}, and names are numbered in memory. Pass X.compute() "
             "and y.compute(), or coordinates that are numbers, without row_names."
         )
+    if witness.privacy_unit == "slice":
+        X = no_rows(X, len(indices))
     values = checked_values(witness, computed(y, "Reading y"))
     given, values, shape = _known_entries(witness, computed(X, "Reading X"), values, indices, shape)
     return entry_chunks(witness, given, values, shape, bounds)

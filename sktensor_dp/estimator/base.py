@@ -25,6 +25,7 @@ from sktensor_dp.estimator.hooks import Hooks
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_parameters
 from sktensor_dp.model_files.saving import ModelFileMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant, charges_of
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.progress import Progress
@@ -52,6 +53,8 @@ NEIGHBOURS_BEFORE: Mapping[str, Any] = {"neighbours": "replace_one"}
 PRODUCTS = re.compile("blas|blis|lapack|mkl|flexi|accelerate|veclib", re.IGNORECASE)
 # Conversions of epsilon overflow far beyond the one; below the other pure noise has no grid.
 LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9
+# The same of Gaussian noise; and below the delta numbers have too few digits to calibrate by.
+LEAST_MU, LEAST_DELTA = 1e-9, 1e-300
 
 Curator = TypeVar("Curator", bound=DataCurator)
 
@@ -163,7 +166,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
     _hidden_state = frozenset({"_stream", "_n_features_out"})
     _privacy_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "epsilon": [Number(0, LARGEST_EPSILON, closed="right"), Number(math.inf, math.inf)],
-        "delta": [Number(0, 1, closed="left")],
+        "delta": [Number(LEAST_DELTA, 1, closed="left"), Number(0, 0)],
         "accountant": [InstanceOf(BudgetAccountant), NONE],
         "random_state": [
             Number(0, 2**32 - 1, integer=True),
@@ -185,6 +188,11 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
             raise ValueError(
                 f"The 'epsilon' parameter of {type(self).__name__} must be at least "
                 f"{LEAST_PURE_EPSILON:g} where delta is 0. Got {own.epsilon!r} instead."
+            )
+        if own.delta > 0 and gaussian_mu(float(own.epsilon), float(own.delta)) < LEAST_MU:
+            raise ValueError(
+                f"The 'epsilon' and 'delta' parameters of {type(self).__name__} are too small "
+                f"together: noise would have no grid. Got {own.epsilon!r} and {own.delta!r}."
             )
 
     @property

@@ -17,6 +17,7 @@ __all__ = [
     "check_source",
     "checked_table",
     "dense_tensor",
+    "refuse_lists",
     "refuse_other_kinds",
     "unchecked",
 ]
@@ -90,6 +91,8 @@ def checked_table(
 ) -> Any:
     """Rows and columns of numbers, by scikit-learn's validation on behalf of an estimator."""
     refuse_other_kinds(X, "X")
+    if least == 0:
+        refuse_lists(X)
     kinds = [np.float64, np.float32, np.int64]
 
     def validate() -> Any:
@@ -106,6 +109,16 @@ def checked_table(
         return None
 
     return read(validate, "X", told)
+
+
+def refuse_lists(X: Any) -> None:
+    """Refuse rows in a list where none is data like any other: an empty one has no columns."""
+    if isinstance(X, list | tuple):
+        raise TypeError(
+            f"X must be an array, a sparse matrix or a data frame where neighbours='add_remove', "
+            f"got a {type(X).__name__}: without rows it would have no columns, and how many rows "
+            "there are is private. Pass np.reshape(X, (-1, n_features))."
+        )
 
 
 def _shape_of(X: Any, hidden: bool) -> str:

@@ -166,7 +166,8 @@ def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) ->
         items = read(lambda: np.asarray(given), name)
         if items.shape != (X.shape[0],):
             raise ValueError(unequal)
-        given = da.from_array(items, chunks=(X.chunks[0],))
+        # By itself Dask would name it by a digest of what it holds.
+        given = da.from_array(items, chunks=(X.chunks[0],), name=False)
     elif hasattr(given, "chunks") and hasattr(X, "chunks"):
         if getattr(given, "ndim", 1) != 1:
             raise ValueError(unequal)

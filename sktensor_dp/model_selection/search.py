@@ -20,6 +20,7 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
 )
 from sktensor_dp.estimator.grouped_rows import check_arguments, unit_of
+from sktensor_dp.estimator.inputs import refuse_lists
 from sktensor_dp.estimator.parameters import Constraint, Number, check_parameters
 from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_selection.candidates import BestModel, checked_distributions
@@ -283,6 +284,8 @@ class PrivateSearchCV(BestModel):
             check_groups_taken(step, groups)
         if y is None and get_tags(self.estimator).target_tags.required:
             raise ValueError("This search requires y to be passed, but the target y is None.")
+        if self.neighbours == "add_remove":
+            refuse_lists(X)
         X, y, places = checked_units(X, y, groups, self.neighbours)
         n_units, grouped = n_rows(X), places is not None
         counted = self.neighbours == "add_remove"

@@ -64,6 +64,9 @@ NO_NUMBER = re.compile(
 # What of that names a number of rows, which may be private.
 SHOWS_ROWS = re.compile(r"shape|samples?\b")
 OWN = __name__.split(".")[0]
+# Of whoever ends a program or a generator. What else is no Exception, such as the panics of
+# libraries in Rust, says what they were at, and that is data.
+PASSED = (KeyboardInterrupt, SystemExit, GeneratorExit)
 END = object()
 
 
@@ -75,7 +78,9 @@ def read(
     try:
         with np.errstate(all="ignore"):
             return call()
-    except Exception as error:
+    except PASSED:
+        raise
+    except BaseException as error:
         instead = told(_message(error))
         raised = ValueError(instead) if instead else _of_conversion(error, name) or _told(error)
         raised = raised or _kind(error)(
@@ -92,7 +97,9 @@ def call_foreign(call: Callable[[], Result], doing: str, *, rows_private: bool =
     try:
         with np.errstate(all="ignore"):
             return call()
-    except Exception as error:
+    except PASSED:
+        raise
+    except BaseException as error:
         raised = _placed(error, doing, rows_private)
     raise raised
 
@@ -115,7 +122,7 @@ def read_each(source: Iterable[Any], doing: str) -> Iterator[Any]:
         yield item
 
 
-def _of_conversion(error: Exception, name: str) -> Exception | None:
+def _of_conversion(error: BaseException, name: str) -> Exception | None:
     """What numpy says of what is no table of numbers, with the name of the parameter."""
     if isinstance(error, np.exceptions.DTypePromotionError):
         return ValueError(
@@ -131,20 +138,20 @@ def _of_conversion(error: Exception, name: str) -> Exception | None:
     return None
 
 
-def _told(error: Exception) -> Exception | None:
+def _told(error: BaseException) -> BaseException | None:
     """The error itself, where its message shows no data; the library's own show none."""
     own = _package(_place(error)) == OWN and _is_raised(_place(error))
     return _cut(error) if own or SHOWS_NONE.fullmatch(_message(error)) else None
 
 
-def _cut(error: Exception) -> Exception:
+def _cut(error: BaseException) -> BaseException:
     """The error without what led to it, whose messages and frames hold data."""
     error.__cause__ = error.__context__ = error.__traceback__ = None
     error.__dict__.pop("__notes__", None)
     return error
 
 
-def _placed(error: Exception, doing: str, rows_private: bool) -> Exception:
+def _placed(error: BaseException, doing: str, rows_private: bool) -> BaseException:
     """The error as it may be shown: as it is, where it shows no data, or by its place."""
     place = _place(error)
     file = place.tb_frame.f_code.co_filename
@@ -158,7 +165,7 @@ def _placed(error: Exception, doing: str, rows_private: bool) -> Exception:
     return _kind(error)(f"{doing} failed with {told}. The message may quote data and is not shown.")
 
 
-def _place(error: Exception) -> TracebackType:
+def _place(error: BaseException) -> TracebackType:
     """Where an error was made: the last frame of its traceback."""
     trace = error.__traceback__
     assert trace is not None
@@ -176,14 +183,14 @@ def _is_raised(trace: TracebackType) -> bool:
     return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
 
 
-def _message(error: Exception) -> str:
+def _message(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:  # of a class of the caller's
         return ""
 
 
-def _kind(error: Exception) -> type[Exception]:
+def _kind(error: BaseException) -> type[BaseException]:
     """The nearest class of Python's own that an error is of, and that takes a message."""
     for kind in type(error).__mro__:
         if kind.__module__ == "builtins" and kind not in NO_MESSAGE:

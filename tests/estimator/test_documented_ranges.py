@@ -224,3 +224,14 @@ def test_listed_values_of_a_search_are_refused_before_its_charge(name, wrong, pr
         with pytest.raises(ValueError, match=f"The '{name}' parameter of PrivateSpectralLDA"):
             fit_counts(PrivateSearchCV(model, given, accountant=accountant))
     assert accountant.entries == ()
+
+
+@pytest.mark.parametrize("name", ["topics", "components", "CPCompletion, input", "vocabulary"])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-12, 1e-300), (5e-324, 1e-290), (1.0, 5e-324)])
+def test_budgets_too_small_for_any_grid_are_refused_uncharged(epsilon, delta, name):
+    cls, options, fit = next(case for key, case in CASES.items() if key.endswith(name))
+    budget = BudgetAccountant(INF)
+    given = {**options, "epsilon": epsilon, "delta": delta, "accountant": budget}
+    with pytest.raises(ValueError, match=r"epsilon|delta"):
+        fit(cls(**given))
+    assert budget.entries == ()

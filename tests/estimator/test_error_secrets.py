@@ -377,3 +377,43 @@ def test_the_property_bites(capfd):
             shows_nothing(call, capfd)
     with pytest.raises(AssertionError):
         shows_nothing(lambda: b"\xff SECRET".decode(), capfd)
+
+
+class Panic(BaseException):
+    """As libraries in Rust raise where they did not expect what they read."""
+
+
+def panicking(*args: Any, **kwargs: Any) -> Any:
+    raise Panic(f"called `unwrap()` on {TEXT} {NUMBER}")
+
+
+def stopping(*args: Any, **kwargs: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+class Chunks:
+    def __init__(self, read: Any) -> None:
+        self._read = read
+
+    def __iter__(self) -> Iterator[Any]:
+        yield COUNTS
+        yield self._read()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda read: lda().fit_chunks(Chunks(read), n_samples=600, n_features=3),
+        lambda read: power().fit_chunks(Chunks(read)),
+        lambda read: words(tokenizer=read, token_pattern=None).fit(TEXTS),
+    ],
+)
+def test_panics_that_are_no_exceptions_show_nothing(call):
+    with pytest.raises(RuntimeError) as error:
+        call(panicking)
+    assert str(NUMBER) not in str(error.value)
+    assert TEXT not in str(error.value)
+    assert "Panic" in str(error.value)
+    assert error.value.__context__ is error.value.__cause__ is None
+    with pytest.raises(KeyboardInterrupt):
+        call(stopping)

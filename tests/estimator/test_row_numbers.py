@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sktensor_dp import PrivateCountVectorizer, PrivateSpectralLDA, PrivateTensorPowerMethod
+from sktensor_dp import (
+    PrivateCountVectorizer,
+    PrivateCPCompletion,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+)
 
 # What is fitted first, to be gone on with, is small.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -110,3 +116,30 @@ def test_errors_about_labels_show_none_and_no_number_of_rows(labels):
         message = said(lambda build=build: build().fit(X, groups=labels))
         assert "groups must hold" in message
         assert [number for number in SHOWN if number in message] == []
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_lists_of_rows_are_refused_where_there_may_be_none(kind):
+    """An empty list has no columns: an error would tell it from one with a row."""
+    told = set()
+    for rows in ([], [[1.0, 2.0]], [[1.0, 2.0]] * 30):
+        for build in MODELS.values():
+            model = build(neighbours="add_remove")
+            told.add(said(lambda model=model, rows=rows: model.fit(kind(rows))))
+        search = PrivateSearchCV(
+            PrivateSpectralLDA(1, neighbours="add_remove"), {"n_components": [1]},
+            neighbours="add_remove",
+        )  # fmt: skip
+        told.add(said(lambda search=search, rows=rows: search.fit(kind(rows))))
+    assert len(told) == 1
+    assert "must be an array" in told.pop()
+
+
+@pytest.mark.parametrize("names", [None, (None, ["a", "b"])], ids=["numbers", "names"])
+def test_no_entries_in_a_list_are_entries_of_slices_like_others(names):
+    some = [[3, "b"]] if names else [[3, 1]]
+    for X, y in (([], []), (some, [0.5]), (tuple(some), (0.5,))):
+        model = PrivateCPCompletion(
+            0, bounds=(0, 1), shape=(30, 2), privacy_unit="slice", row_names=names
+        )
+        assert model.fit(X, y).privacy_report_.n_units == 30
