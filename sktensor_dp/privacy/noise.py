@@ -28,6 +28,7 @@ import secrets
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,10 +56,41 @@ LARGEST_INDEX = 2**60
 ROUNDED_UP = 1 + 2.0**-50
 SEEDED = "noise='exact' cannot be seeded: use noise='grid' inside unsafe_seeded_noise."
 
-_sampler = contextvars.ContextVar("sampler", default="grid")
-_seeds: contextvars.ContextVar["Iterator[np.random.SeedSequence] | None"] = contextvars.ContextVar(
-    "seeds", default=None
-)
+
+class _Block:
+    """A choice that holds as long as the ``with`` block in which it was made is open."""
+
+    def __init__(self, choice: Any) -> None:
+        self.choice = choice
+        self.is_open = True
+
+
+Blocks = contextvars.ContextVar[tuple[_Block, ...]]
+_samplers: Blocks = contextvars.ContextVar("samplers", default=())
+_seeds: Blocks = contextvars.ContextVar("seeds", default=())
+
+
+def _chosen(blocks: Blocks) -> Any:
+    """The choice of the innermost open block; None without one."""
+    return next((block.choice for block in reversed(blocks.get()) if block.is_open), None)
+
+
+@contextlib.contextmanager
+def _block(blocks: Blocks, choice: Any) -> Iterator[None]:
+    # A generator that yields inside a block is left when it goes on or is collected: after later
+    # blocks were entered, or in another thread. Its choice ends then, and no other's; a token of
+    # the variable would bring back whatever there was before.
+    own = _Block(choice)
+    blocks.set((*(block for block in blocks.get() if block.is_open), own))
+    try:
+        yield
+    finally:
+        own.is_open = False
+        blocks.set(tuple(block for block in blocks.get() if block.is_open))
+
+
+def _sampler() -> str:
+    return _chosen(_samplers) or "grid"
 
 
 @contextlib.contextmanager
@@ -91,13 +123,10 @@ def config_context(*, noise: str) -> Iterator[None]:
         raise ValueError(f"noise must be one of {list(SAMPLERS)}, got {noise!r}.")
     if noise == "exact":
         check_installed()
-        if _seeds.get() is not None:
+        if _chosen(_seeds) is not None:
             raise ValueError(SEEDED)
-    token = _sampler.set(noise)
-    try:
+    with _block(_samplers, noise):
         yield
-    finally:
-        _sampler.reset(token)
 
 
 @contextlib.contextmanager
@@ -133,23 +162,20 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
     """
     if not (isinstance(seed, numbers.Integral) and seed >= 0):
         raise ValueError(f"seed must be an int >= 0, got {seed!r}.")
-    if _sampler.get() == "exact":
+    if _sampler() == "exact":
         raise ValueError(SEEDED)
     warnings.warn(
         "noise is seeded: results made in this block are not private.",
         PrivacyLeakWarning,
         stacklevel=3,
     )
-    token = _seeds.set(np.random.SeedSequence((seed, fit)) for fit in itertools.count())
-    try:
+    with _block(_seeds, (np.random.SeedSequence((seed, fit)) for fit in itertools.count())):
         yield
-    finally:
-        _seeds.reset(token)
 
 
 def drawable(size: int) -> bool:
     """Whether the sampler in use draws releases of so many numbers, a public size."""
-    return _sampler.get() != "exact" or size <= LARGEST_SIZE
+    return _sampler() != "exact" or size <= LARGEST_SIZE
 
 
 @dataclass(frozen=True)
@@ -180,9 +206,9 @@ class NoiseSource:
     """Noise for the releases of one fit."""
 
     def __init__(self) -> None:
-        seeds = _seeds.get()
+        seeds = _chosen(_seeds)
         self.seeded = seeds is not None
-        self.sampler = _sampler.get()
+        self.sampler = _sampler()
         if seeds is None:
             key = secrets.randbits(256)
         else:

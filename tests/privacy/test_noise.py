@@ -5,10 +5,14 @@ scale wrong by 3 % fails but for one in a million: for a statistic with relative
 standard error ``s`` that takes ``0.03 / s >= 4.9 + 4.8``.
 """
 
+import contextvars
+import itertools
 import math
 import random
 import secrets
+import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -283,3 +287,56 @@ def test_every_bit_of_the_key_matters(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(secrets, "randbits", lambda bits, bit=bit: 1 << bit)
         drawn.add(NoiseSource().standard_normal(1)[0])
     assert len(drawn) == 256
+
+
+def in_a_block(block: Any) -> Iterator[None]:
+    with block:
+        yield
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
+def test_blocks_that_are_left_in_another_order_end_all_the_same() -> None:
+    """Of generators, each of which is left when it goes on: the noise must not stay seeded."""
+    for order in itertools.permutations(range(3)):
+        blocks = [in_a_block(unsafe_seeded_noise(seed)) for seed in range(3)]
+        for block in blocks:
+            next(block)
+        for place, left in enumerate(order):
+            assert NoiseSource().seeded
+            blocks[left].close()
+            assert NoiseSource().seeded == (place < 2)
+    blocks = [in_a_block(config_context(noise=noise)) for noise in ("float", "grid")]
+    for block in blocks:
+        next(block)
+    blocks[0].close()
+    assert NoiseSource().sampler == "grid"
+    blocks[1].close()
+    assert NoiseSource().sampler == "grid"
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
+def test_blocks_that_are_left_in_another_thread_end_where_they_were_entered() -> None:
+    block = in_a_block(unsafe_seeded_noise(0))
+    next(block)
+    inherited = contextvars.copy_context()
+    assert inherited.run(lambda: NoiseSource().seeded)
+    thread = threading.Thread(target=block.close)
+    thread.start()
+    thread.join()
+    assert not NoiseSource().seeded
+    # Nor in what was begun inside, as a task of asyncio is.
+    assert not inherited.run(lambda: NoiseSource().seeded)
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
+def test_the_seed_of_an_outer_block_counts_again_after_an_inner_one() -> None:
+    def drawn() -> int:
+        return int(NoiseSource().integers(2**63, 1)[0])
+
+    with unsafe_seeded_noise(1):
+        alone = [drawn(), drawn()]
+    with unsafe_seeded_noise(1):
+        first = drawn()
+        with unsafe_seeded_noise(2):
+            assert drawn() not in alone
+        assert [first, drawn()] == alone
