@@ -92,6 +92,10 @@ def _guarded(step: Any, public_steps: Collection[str], inner: ExitStack, later: 
     return RowByRow(step, finite=isinstance(later, PrivateEstimatorMixin))
 
 
+class RowRefused(ValueError):
+    """What a step made of a row where it should have made one row of finite numbers."""
+
+
 class RowByRow(BaseEstimator):
     """A stateless step in whose fit a public blank row stands for each row that it refuses.
 
@@ -124,9 +128,9 @@ class RowByRow(BaseEstimator):
         """What a step makes of rows: one row of each."""
         found = _transformed(step, X, y)
         if n_rows(found) != n_rows(X):
-            raise ValueError("a step has to make one row of each")
+            raise RowRefused("another number of rows")
         if self.finite and not _is_finite(found):
-            raise ValueError("a step has to make finite numbers")
+            raise RowRefused("NaN or infinity")
         return found
 
     def _asked(self, X: Any, y: Any, ask: Callable[[Any, Any, Any], Any]) -> Any:
@@ -154,12 +158,14 @@ class RowByRow(BaseEstimator):
             try:
                 ask(clone(self.step), fill(one_row(X, 0), first), None)
                 return fill
+            except RowRefused as refused:
+                failed = failed or f"makes {refused}"
             except Exception as error:
-                failed = failed or type(error).__name__
+                failed = failed or f"fails with {type(error).__name__}"
         raise ValueError(
             f"A {type(self.step).__name__} of the estimator must accept a blank row (zeros or "
             "ones, or an empty text): such a row stands for each that the step refuses, as an "
-            f"error would tell that there is one. On a blank row it fails with {failed}."
+            f"error would tell that there is one. On a blank row it {failed}."
         )
 
 

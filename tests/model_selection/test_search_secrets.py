@@ -117,5 +117,7 @@ def test_no_trial_moves_what_the_process_keeps(monkeypatch):
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 def test_rows_have_to_stay_the_units():
     twice = FunctionTransformer(lambda X: np.repeat(X, 2, axis=0))
-    with pytest.raises(ValueError, match="number of rows"):
+    with pytest.raises(ValueError, match="makes another number of rows"):
         search(make_pipeline(twice, mixture())).fit(ROWS)
+    with pytest.raises(ValueError, match="changed the number of rows"):
+        search(make_pipeline(twice, mixture()), public_steps=["functiontransformer"]).fit(ROWS)
