@@ -53,8 +53,9 @@ NEIGHBOURS_BEFORE: Mapping[str, Any] = {"neighbours": "replace_one"}
 PRODUCTS = re.compile("blas|blis|lapack|mkl|flexi|accelerate|veclib", re.IGNORECASE)
 # Conversions of epsilon overflow far beyond the one; below the other pure noise has no grid.
 LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9
-# The same of Gaussian noise; and below the delta numbers have too few digits to calibrate by.
-LEAST_MU, LEAST_DELTA = 1e-9, 1e-300
+# The same of Gaussian noise, where epsilon is so small; and below the delta numbers have too few
+# digits to calibrate by.
+LEAST_MU, SMALL_EPSILON, LEAST_DELTA = 1e-9, 1e-6, 1e-300
 
 Curator = TypeVar("Curator", bound=DataCurator)
 
@@ -189,7 +190,8 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
                 f"The 'epsilon' parameter of {type(self).__name__} must be at least "
                 f"{LEAST_PURE_EPSILON:g} where delta is 0. Got {own.epsilon!r} instead."
             )
-        if own.delta > 0 and gaussian_mu(float(own.epsilon), float(own.delta)) < LEAST_MU:
+        small = own.delta > 0 and own.epsilon < SMALL_EPSILON
+        if small and gaussian_mu(float(own.epsilon), float(own.delta)) < LEAST_MU:
             raise ValueError(
                 f"The 'epsilon' and 'delta' parameters of {type(self).__name__} are too small "
                 f"together: noise would have no grid. Got {own.epsilon!r} and {own.delta!r}."
