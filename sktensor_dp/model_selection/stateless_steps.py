@@ -92,7 +92,7 @@ def _guarded(step: Any, public_steps: Collection[str], inner: ExitStack, later: 
     return RowByRow(step, finite=isinstance(later, PrivateEstimatorMixin))
 
 
-class RowRefused(ValueError):
+class RefusedRowError(ValueError):
     """What a step made of a row where it should have made one row of finite numbers."""
 
 
@@ -128,9 +128,9 @@ class RowByRow(BaseEstimator):
         """What a step makes of rows: one row of each."""
         found = _transformed(step, X, y)
         if n_rows(found) != n_rows(X):
-            raise RowRefused("another number of rows")
+            raise RefusedRowError("another number of rows")
         if self.finite and not _is_finite(found):
-            raise RowRefused("NaN or infinity")
+            raise RefusedRowError("NaN or infinity")
         return found
 
     def _asked(self, X: Any, y: Any, ask: Callable[[Any, Any, Any], Any]) -> Any:
@@ -158,7 +158,7 @@ class RowByRow(BaseEstimator):
             try:
                 ask(clone(self.step), fill(one_row(X, 0), first), None)
                 return fill
-            except RowRefused as refused:
+            except RefusedRowError as refused:
                 failed = failed or f"makes {refused}"
             except Exception as error:
                 failed = failed or f"fails with {type(error).__name__}"
