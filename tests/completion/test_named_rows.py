@@ -181,7 +181,8 @@ def test_wrong_names_cost_nothing(name):
     options, message = REFUSED[name]
     X, y = entries()
     accountant = BudgetAccountant(100.0, 1e-6)
-    frame = frame_of(X)
+    # Text as a type of its own: pandas before 3 has objects instead, of which nothing is known.
+    frame = frame_of(X).astype({"person": "string", "drink": "string"})
     with pytest.raises((ValueError, TypeError), match=message) as caught:
         build(**{**SLICED, "accountant": accountant, **options}).fit(frame, y)
     assert accountant.entries == ()
