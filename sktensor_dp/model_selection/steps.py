@@ -28,6 +28,8 @@ __all__ = [
 
 # Parameters of private steps that the search sets itself.
 OWN = ("epsilon", "delta", "accountant", "verbose")
+# scikit-learn before 1.7 says of this one that it has to be fitted.
+LEARN_NOTHING = ("sklearn.feature_extraction.text.HashingVectorizer",)
 
 
 def private_steps(estimator: Any, public_steps: Collection[str]) -> dict[str, Any]:
@@ -208,6 +210,8 @@ def _private_steps(
 
 
 def _learns(step: Any) -> bool:
+    if f"{type(step).__module__}.{type(step).__qualname__}" in LEARN_NOTHING:
+        return False
     try:
         tags = get_tags(step)
         # A Gaussian process predicts without fit too, and keeps the rows it was fitted on.

@@ -165,7 +165,7 @@ def test_dates_and_texts_are_refused_by_their_type(kind):
         with pytest.raises(ValueError, match="dates and times are none"):
             PrivateSpectralLDA(2).fit(made)
     # Texts of pandas before 3 are objects too, and refused when they are read.
-    with pytest.raises(ValueError, match="X must hold numbers(, got text|; it holds values that)"):
+    with pytest.raises(ValueError, match=r"X must hold numbers(, got text|; it holds values)"):
         PrivateSpectralLDA(2).fit(TABLES[kind](np.array(TEXTS).reshape(-1, 1), ["text"]))
 
 
