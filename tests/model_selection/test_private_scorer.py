@@ -1,5 +1,6 @@
 """Private scorers: each call is one clipped, noisy, charged release."""
 
+import inspect
 import pickle
 
 import numpy as np
@@ -8,7 +9,10 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyRegressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_positive_only_tag_during_fit,
+    parametrize_with_checks,
+)
 from small_searches import INF, cells, counts, topics
 from toy_regressor import NoisyMean, targets
 
@@ -272,10 +276,19 @@ class LastFifth:
         return "LastFifth()"
 
 
+# In scikit-learn 1.6 this check takes the mean off whole numbers in place, which numpy refuses.
+FAULTY = (
+    {"check_positive_only_tag_during_fit": "The check fails before it comes to the search."}
+    if "X -= X.mean()\n" in inspect.getsource(check_positive_only_tag_during_fit)
+    else {}
+)
+
+
 # The checks fit a few dozen rows; a search of one trial fits four fifths of them. What is wrong
 # is in the first row: were it held out by chance, it would only score badly.
 @parametrize_with_checks(
-    [topics(param_distributions={"doc_topic_prior": [0.5]}, n_trials=1, cv=LastFifth())]
+    [topics(param_distributions={"doc_topic_prior": [0.5]}, n_trials=1, cv=LastFifth())],
+    expected_failed_checks=lambda estimator: FAULTY,
 )
 @pytest.mark.filterwarnings("ignore:n_components=.* exceeds:UserWarning")
 def test_scikit_learn_checks_of_a_search(estimator, check):

@@ -35,11 +35,10 @@ def test_it_is_what_the_limit_does_to_documents(seed, concentration):
     moved = left @ shares / left.sum() - shares.mean(axis=0)
     found = left @ shares / left.sum()
     told = clip_drift(topics, found, concentration, Limits(LIMIT), left.mean())
-    # 2000 mixtures and 20,000 documents leave either with a relative deviation of about .01. The
-    # mean over documents of a limited norm is not the limit of the norm's mean square: that is
-    # worth a twentieth where the limit is half of the norm.
+    # The limit of the mean norm is not the mean of limited norms: twelve seeds were off by an
+    # eighth of the drift at most, with deviations below a hundredth of it.
     assert moved[0] < -0.01
-    assert told == pytest.approx(moved, rel=0.15, abs=0.003)
+    assert told == pytest.approx(moved, rel=0.25)
     assert abs(told.sum()) < 1e-12
 
 
