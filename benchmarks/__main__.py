@@ -21,6 +21,7 @@ from benchmarks import (
     people,
     power_method,
     power_method_speed,
+    public_topics,
     public_words,
     ratings,
     real_text,
@@ -56,6 +57,7 @@ BENCHES = (
     "audit",
     "words",
     "public_words",
+    "public_topics",
 )
 HERE = Path(__file__).parent
 
@@ -116,6 +118,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         words.run(report, options.data)
     elif name == "public_words":
         public_words.run(report, options.data)
+    elif name == "public_topics":
+        public_topics.run(report, options.data)
     elif name == "topics":
         topics.run(report, options.data)
     elif name == "small_counts":

@@ -125,7 +125,10 @@ class HeldOut:
         return token_logarithms(self.test, frequencies)
 
     def ratio(self, model: PrivateSpectralLDA) -> float:
-        return model.completion_perplexity(self.test) / math.exp(self._base)
+        return self.ratio_of_perplexity(model.completion_perplexity(self.test))
+
+    def ratio_of_perplexity(self, perplexity: float) -> float:
+        return perplexity / math.exp(self._base)
 
     def ratio_of_words(self, frequencies: Floats) -> float:
         return math.exp(self._words(frequencies) - self._base)
