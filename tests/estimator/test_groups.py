@@ -93,7 +93,7 @@ def test_batches_of_single_rows_are_rows(kind, seed):
 WAYS = {"whole": fit_whole, "sparse": fit_sparse, "chunks": fit_in_chunks}
 
 
-@pytest.mark.dealt(6)
+@pytest.mark.dealt(2)
 @every_mode
 @pytest.mark.parametrize("way", WAYS)
 def test_nothing_tells_how_many_rows_groups_have(way, kind, mode, seed):

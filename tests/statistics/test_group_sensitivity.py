@@ -314,7 +314,7 @@ def moved(rows: Floats, pool: Floats, rng: Rng, whole: bool) -> Floats:
     return rows
 
 
-@pytest.mark.dealt(4)
+@pytest.mark.dealt(2)
 @every_kind
 def test_no_search_finds_groups_beyond_the_sensitivity(kind, seed):
     rng = np.random.default_rng(1000 + seed)
