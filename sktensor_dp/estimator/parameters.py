@@ -17,6 +17,7 @@ __all__ = [
     "check_memory",
     "check_parameters",
     "check_sizes",
+    "fits_memory",
     "memory_size",
     "shown",
 ]
@@ -179,10 +180,15 @@ def memory_size() -> float:
     return min(sizes)
 
 
+def fits_memory(numbers: float) -> bool:
+    """Whether so many doubles at a time fit into memory."""
+    return 8 * numbers <= memory_size()
+
+
 def check_memory(numbers: float, what: str, advice: str) -> None:
     """Refuse what needs so many doubles at a time that they cannot fit into memory."""
     size = memory_size()
-    if 8 * numbers > size:
+    if not fits_memory(numbers):
         raise ValueError(
             f"{what} needs at least {8e-9 * numbers:.3g} GB of memory; there are "
             f"{1e-9 * size:.3g}. Nothing was charged for this fit. {advice}"

@@ -238,7 +238,7 @@ class ComponentParameters(PrivateEstimatorMixin):
         self, n_units: int, chunks: CountChunks, columns: Mapping[str, Any]
     ) -> PlannedFit[DocumentCurator]:
         plan = self._topic_plan(n_units, chunks.n_features)
-        check_topics_fit(plan, chunks.n_features, self.epsilon)
+        check_topics_fit(plan, chunks.n_features, self.epsilon, chunks.apart)
         n_iter = self.max_iter or AFTER_RELEASE
         options = TopicOptions(0.0, "isotropic", self.random_state, self.n_restarts, n_iter)
         return PlannedFit(

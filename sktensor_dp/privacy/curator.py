@@ -15,6 +15,7 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.partition_selection import PartitionQuery, PartitionSelection
 from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.progress import Progress, progress_on
+from sktensor_dp.privacy.released_rows import ReleasedRows
 from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord, several_batches
 from sktensor_dp.statistics.query import Chunks, Product, Query, Source, Summand, sensitivity
@@ -78,6 +79,7 @@ class DataCurator:
         self._records: list[ReleaseRecord] = []
         self._residuals: dict[str, None] = {}
         self._noise = NoiseSource()
+        self._rows_of: dict[str, ReleasedRows] = {}
         self._spender = spender
         self._unit = unit
         self._neighbours = neighbours
@@ -90,6 +92,7 @@ class DataCurator:
 
     def __exit__(self, *exc_info: Any) -> None:
         self._chunks = None
+        self._rows_of.clear()
         for progress in self._told:
             progress.ends()
 
@@ -148,6 +151,15 @@ class DataCurator:
         # forming the matrix, and only while the curator is open.
         self._admit_exact(name, query)
         return lambda V: self._mean(Product(query, V))
+
+    def noisy_product(self, name: str, query: Any) -> tuple[Callable[[Floats], Floats], float]:
+        """Answer a query for a symmetric matrix as :meth:`noisy` does, but as ``V -> matrix @ V``.
+
+        For matrices that memory does not hold, and while the curator is open.
+        """
+        mechanism, cost = self._admit(name, query, Mechanism)
+        self._rows_of[name] = self._answer_by_rows(mechanism, query, cost)
+        return lambda V: self._released_rows(name).product(V), self._records[-1].sigma
 
     def release_partitions(self, name: str, query: PartitionQuery) -> tuple[list[str], Floats]:
         """Answer a query for totals whose keys are private too."""
@@ -219,6 +231,33 @@ class DataCurator:
             if not math.isfinite(float(value.sum())):
                 np.nan_to_num(value, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
             return mechanism.release(value, sensitivity, cost, self._noise, query)
+
+    def _answer_by_rows(self, mechanism: Mechanism, query: Any, cost: PrivacyCost) -> ReleasedRows:
+        """Read raw data, once; rows of it and of noise are put together when they are needed."""
+        strength, sensitivity = mechanism.strength(cost), self._records[-1].sensitivity
+        data = self._read()
+        if mechanism.of_rows is None or math.isinf(strength) or getattr(data, "apart", False):
+            raise RuntimeError(f"a {type(query).__name__} cannot be released by rows here.")
+        with np.errstate(all="ignore"):
+            sums = query.by_rows(data)
+        n_units, of_rows = self.n_units, mechanism.of_rows
+        geometry = [getattr(query, name) for name in mechanism.of_query]
+
+        def mean(words: slice) -> Floats:
+            rows: Floats = sums(words)
+            rows /= n_units
+            if not math.isfinite(float(rows.sum())):
+                np.nan_to_num(rows, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+            return rows
+
+        def add_noise(rows: Floats, noise: NoiseSource) -> None:
+            of_rows(rows, sums.n_words, sensitivity, strength, noise, *geometry)
+
+        return ReleasedRows(mean, sums.n_words, add_noise, self._noise)
+
+    def _released_rows(self, name: str) -> ReleasedRows:
+        self._read()
+        return self._rows_of[name]
 
     def _read(self) -> Any:
         if self._chunks is None:

@@ -29,12 +29,14 @@ from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, symmetric_to_
 __all__ = [
     "Mechanism",
     "gaussian_pair_masses",
+    "gaussian_pair_rows",
     "gaussian_symmetric",
     "gaussian_triple_histogram",
     "gaussian_triples",
     "gaussian_vector",
     "histogram_residual",
     "laplace_pair_masses",
+    "laplace_pair_rows",
     "laplace_vector",
     "spherical_laplace_rows",
     "spherical_laplace_symmetric",
@@ -73,6 +75,9 @@ class Mechanism:
         query; empty where it is not. None where nothing is added to delta.
     overwrites : bool
         Whether the law takes ``overwrite=True``, to work in the memory of the value.
+    of_rows : callable, optional
+        The same law on some rows of a symmetric matrix, in place: ``(rows, size of the matrix,
+        sensitivity, strength, noise, *of_query)``. None where no matrix is released by rows.
     """
 
     name: str
@@ -83,6 +88,7 @@ class Mechanism:
     of_query: tuple[str, ...] = ()
     residual: Callable[[Any], str] | None = None
     overwrites: bool = False
+    of_rows: Callable[..., None] | None = None
 
     def release(
         self, value: Floats, sensitivity: float, cost: PrivacyCost, noise: NoiseSource, query: Any
@@ -139,17 +145,30 @@ def _add_to_pair_masses(
     """Let ``add`` work on twice the entries off the diagonal, and the weighted diagonal."""
     # Some rows of the upper triangle at a time: beside a matrix of many words there is no room for
     # another. Each of its entries is overwritten by one with noise, each below by its twin.
-    n_words = len(value)
     released = value if overwrite else value.copy()
     # In the order of memory, which must not show in products: the other triangle is as good.
     released = released if released.flags.c_contiguous else released.T
-    n_pairs, start = n_words * (n_words + 1) // 2, 0
-    while start < n_words:
-        stop = min(start + max(1, PAIRS_AT_ONCE // (n_words - start)), n_words)
-        rows = [released[word, word:] for word in range(start, stop)]
-        ends = np.cumsum([len(row) for row in rows])
+    _add_to_upper(released, len(value), diagonal_weight, sensitivity, add)
+    _mirror_upper(released)
+    return released
+
+
+def _add_to_upper(
+    rows: Floats,
+    n_words: int,
+    diagonal_weight: float,
+    sensitivity: float,
+    add: Callable[[Floats, int], Floats],
+) -> None:
+    """Let ``add`` work on rows of a symmetric matrix, in place, the first from its diagonal on."""
+    # What is left of the diagonal stays as it is.
+    n_columns, n_pairs, start = rows.shape[1], n_words * (n_words + 1) // 2, 0
+    while start < len(rows):
+        stop = min(start + max(1, PAIRS_AT_ONCE // (n_columns - start)), len(rows))
+        parts = [rows[word, word:] for word in range(start, stop)]
+        ends = np.cumsum([len(part) for part in parts])
         diagonal = np.concatenate([[0], ends[:-1]])
-        coordinates = np.concatenate(rows)
+        coordinates = np.concatenate(parts)
         coordinates *= 2
         coordinates[diagonal] *= diagonal_weight / 2
         coordinates /= sensitivity
@@ -157,11 +176,9 @@ def _add_to_pair_masses(
         coordinates *= sensitivity
         coordinates /= 2
         coordinates[diagonal] *= 2 / diagonal_weight
-        for row, part in zip(rows, np.split(coordinates, ends[:-1]), strict=True):
-            row[:] = part
+        for part, noisy in zip(parts, np.split(coordinates, ends[:-1]), strict=True):
+            part[:] = noisy
         start = stop
-    _mirror_upper(released)
-    return released
 
 
 def _mirror_upper(matrix: Floats) -> None:
@@ -250,6 +267,40 @@ def laplace_pair_masses(
         sensitivity,
         lambda x, size: noise.laplace(x, epsilon, size),
         overwrite,
+    )
+
+
+def gaussian_pair_rows(
+    rows: Floats,
+    n_words: int,
+    sensitivity: float,
+    mu: float,
+    noise: NoiseSource,
+    diagonal_weight: float = 1.0,
+) -> None:
+    """Part of :func:`gaussian_pair_masses`, in place."""
+    # Of a matrix of `n_words`, `rows` holds some, from the diagonal of the first one on. What is
+    # left of the diagonal of the others stays as it is.
+    _add_to_upper(
+        rows, n_words, diagonal_weight, sensitivity, lambda x, size: noise.gaussian(x, mu, size)
+    )
+
+
+def laplace_pair_rows(
+    rows: Floats,
+    n_words: int,
+    sensitivity: float,
+    epsilon: float,
+    noise: NoiseSource,
+    diagonal_weight: float = 1.0,
+) -> None:
+    """Part of :func:`laplace_pair_masses`, in place."""
+    _add_to_upper(
+        rows,
+        n_words,
+        diagonal_weight,
+        sensitivity,
+        lambda x, size: noise.laplace(x, epsilon, size),
     )
 
 

@@ -21,6 +21,7 @@ divided by its sensitivity, and leaves with noise added:
 
 import contextlib
 import contextvars
+import copy
 import itertools
 import math
 import numbers
@@ -42,7 +43,14 @@ from sktensor_dp.privacy.opendp_sampling import (
 )
 from sktensor_dp.privacy.sampling import BLOCK, GAUSSIAN, LAPLACE, MAX_BITS, Law, rounded_samples
 
-__all__ = ["Grid", "NoiseSource", "config_context", "drawable", "unsafe_seeded_noise"]
+__all__ = [
+    "Grid",
+    "NoiseSource",
+    "RepeatableNoise",
+    "config_context",
+    "drawable",
+    "unsafe_seeded_noise",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -213,10 +221,7 @@ class NoiseSource:
             key = secrets.randbits(256)
         else:
             key = int.from_bytes(next(seeds).generate_state(8, np.uint32).tobytes(), "little")
-        # Here, so that reading a saved model does not wait for it.
-        from randomgen import ChaCha
-
-        self._generator = np.random.Generator(ChaCha(key=key, rounds=20))
+        self._generator = _generator(key)
 
     def gaussian(self, coordinates: Floats, mu: float, size: int | None = None) -> Floats:
         """Add Gaussian noise to coordinates of unit L2 sensitivity at a cost of ``mu``."""
@@ -280,6 +285,17 @@ class NoiseSource:
     def integers(self, below: int, size: int) -> NDArray[np.uint64]:
         """Draw integers evenly from ``0 .. below - 1``, below at most ``2^64``."""
         return self._generator.integers(0, below - 1, size, dtype=np.uint64, endpoint=True)
+
+    def repeatable(self, n_parts: int) -> "RepeatableNoise":
+        """Noise in so many independent parts, each of which can be drawn again."""
+        if self.sampler == "exact":
+            raise ValueError("noise='exact' cannot be drawn again; use noise='grid'.")
+        return RepeatableNoise(self, self._words(4 * n_parts).reshape(n_parts, 4))
+
+    def _keyed(self, key: int) -> "NoiseSource":
+        other = copy.copy(self)
+        other._generator = _generator(key)
+        return other
 
     def standard_normal(self, size: int) -> Floats:
         """Draw normals that a mechanism shapes; they are within 2^-52 of exact ones."""
@@ -346,6 +362,30 @@ class NoiseSource:
 
     def _words(self, count: int) -> NDArray[np.uint64]:
         return self._generator.bit_generator.random_raw(count)
+
+
+class RepeatableNoise:
+    """Numbered parts of the noise of one release, each under a secret key of its own."""
+
+    # Whoever draws a part twice adds it to the same statistic: added to two, it would cancel in
+    # their difference. Keys stay in this process, and for as long as the curator is open.
+
+    def __init__(self, source: NoiseSource, keys: NDArray[np.uint64]) -> None:
+        self._source, self._keys = source, keys
+
+    def __reduce__(self) -> Any:
+        raise TypeError("noise that can be drawn again is secret: it cannot be pickled or copied.")
+
+    def part(self, number: int) -> NoiseSource:
+        """Source that draws the numbers of a part from the first one on."""
+        return self._source._keyed(int.from_bytes(self._keys[number].tobytes(), "little"))
+
+
+def _generator(key: int) -> np.random.Generator:
+    # Here, so that reading a saved model does not wait for it.
+    from randomgen import ChaCha
+
+    return np.random.Generator(ChaCha(key=key, rounds=20))
 
 
 def _rounded(values: Floats, step: float) -> Integers:

@@ -92,6 +92,7 @@ PAIRS = Mechanism(
     mechanisms.gaussian_pair_masses,
     of_query=("diagonal_weight",),
     overwrites=True,
+    of_rows=mechanisms.gaussian_pair_rows,
 )
 LAPLACE_PAIRS = Mechanism(
     "laplace, symmetric",
@@ -100,6 +101,7 @@ LAPLACE_PAIRS = Mechanism(
     pure=True,
     of_query=("diagonal_weight",),
     overwrites=True,
+    of_rows=mechanisms.laplace_pair_rows,
 )
 TRIPLES = Mechanism(
     "gaussian, symmetric",

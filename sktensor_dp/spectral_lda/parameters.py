@@ -184,7 +184,7 @@ class TopicParameters(PrivateEstimatorMixin):
         """Plan a fit of so many units."""
         n_batches = self.max_batches_per_group if begins else 1
         plan = self._plan(n_units, chunks.n_features, n_batches)
-        check_topics_fit(plan, chunks.n_features, self.epsilon)
+        check_topics_fit(plan, chunks.n_features, self.epsilon, chunks.apart)
         check_public_is_used(plan, options)
         budget, payer = (self.epsilon, self.delta), self._payer()
         opened = None

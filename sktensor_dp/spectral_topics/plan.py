@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sktensor_dp.estimator.parameters import check_memory
+from sktensor_dp.estimator.parameters import check_memory, fits_memory
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import ReleasePlan
 
@@ -20,6 +20,11 @@ MATCH_FROM = 4.0
 MAX_WORDS = 1500
 # Matrices of pairs at a time: their sum, what rounding left of it, and what is added next.
 PAIR_MATRICES = 3
+# Where they are formed by rows: columns that the search for eigenvectors holds, as often as it
+# has topics and some more.
+ROW_COLUMNS, MORE_COLUMNS = 24, 10
+# Beyond so many words a product takes hours.
+MOST_WORDS_BY_ROWS = 100_000
 # Noise edge against the largest eigenvalues of text: words = n mu / this.
 WORDS_DIVISOR = 12.0
 # The third moment resolves k topics from about n mu = this times k^2. Below it the
@@ -81,6 +86,9 @@ class TopicPlan:
         What becomes of the documents of a group.
     releases : ReleasePlan
         The budget.
+    pairs_by_rows : bool
+        Whether memory cannot hold the pairs of words, so that rows of them are formed anew for
+        every product.
     may_misfit : bool
         Whether the EM steps are made only where the released moments do not fit the model.
     asks_gains : bool
@@ -102,16 +110,22 @@ class TopicPlan:
     asks_gains: bool = False
     asks_public: bool = False
     may_misfit: bool = False
+    pairs_by_rows: bool = False
 
     # The third moment is clipped last and rarely: clipping it alone breaks the
     # identities that the common weight keeps.
     triple_quantile: float = 0.95
 
 
-def check_topics_fit(plan: TopicPlan, n_features: int, epsilon: float) -> None:
+def check_topics_fit(plan: TopicPlan, n_features: int, epsilon: float, apart: bool) -> None:
     """Refuse features whose topics, and words whose pairs, memory cannot hold."""
-    # Without noise, pairs are multiplied with and not formed.
-    pairs = 0.0 if math.isinf(epsilon) else PAIR_MATRICES * float(plan.n_words) ** 2
+    # Without noise, pairs are multiplied with and not formed. Data that lies apart is not read
+    # again for every product.
+    pairs = 0.0
+    if plan.pairs_by_rows and not apart:
+        pairs = ROW_COLUMNS * float(plan.n_words) * (plan.n_components + MORE_COLUMNS)
+    elif not math.isinf(epsilon):
+        pairs = PAIR_MATRICES * float(plan.n_words) ** 2
     check_memory(
         float(n_features) * (plan.n_components + 2) + pairs,
         f"A fit of {n_features} features by n_components={plan.n_components}",
@@ -170,6 +184,8 @@ def plan_topics(
     if n_refinements > 0 and math.isfinite(n_effective):
         n_words = min(n_words, MAX_WORDS)
     triples = "triple_moments" if moment else "whitened_triple_moments"
+    pairs_by_rows = math.isfinite(n_effective) and n_words <= MOST_WORDS_BY_ROWS
+    pairs_by_rows = pairs_by_rows and not fits_memory(PAIR_MATRICES * float(n_words) ** 2)
     return TopicPlan(
         n_components=min(n_components, n_features),
         n_words=n_words,
@@ -185,6 +201,7 @@ def plan_topics(
         asks_gains=asks_gains,
         asks_public=asks_public,
         may_misfit=may_misfit,
+        pairs_by_rows=pairs_by_rows,
     )
 
 

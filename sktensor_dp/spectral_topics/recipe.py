@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sktensor_dp.privacy.curator import Noisy
-from sktensor_dp.privacy.curators.documents import DocumentCurator
+from sktensor_dp.privacy.curators.documents import DocumentCurator, NoisyPairs
 from sktensor_dp.spectral_topics.pairs import WhitenedPairs, seen_in
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.public_start import public_start
@@ -50,6 +50,9 @@ MIX_TRIPLES, MIX_ROTATION = 0.01, 0.1
 MISFIT = 0.2
 # A released frequency is at least this part of an even share where public topics are adapted to it.
 LEAST_FREQUENCY = 0.01
+# Most products with blocks of vectors in the search for eigenvectors. Where rows are formed again
+# for each, fewer: what is above the noise is found, and what is within it is not looked for.
+MANY_PRODUCTS, FEW_PRODUCTS = 60, 16
 # Geometry of the pair masses for isotropic noise, and for the histogram.
 DIAGONAL_WEIGHTS = {"isotropic": np.sqrt(2.0), "histogram": 1.0}
 
@@ -153,12 +156,12 @@ class _SpectralFit:
             own, sigma = unigram[words], 0.0
             clips = [self._pair_clip(words, clips[0])]
         released = self._curator.pair_moments(
-            clips[-1], clips[:-1], 3 if words is None else 2, words, **self._diagonal()
-        )
+            clips[-1], clips[:-1], 3 if words is None else 2, words, **self._diagonal(),
+            by_rows=self._plan.pairs_by_rows,
+        )  # fmt: skip
         if words is not None:
             # The documents' weights differ from those of the frequencies.
-            assert released.matrix is not None
-            total = max(float(released.matrix.sum()), 1e-12) / float(own.sum()) ** 2
+            total = max(_mass(released, len(own)), 1e-12) / float(own.sum()) ** 2
         assumed = self._options.concentration
         correction = PriorCorrection(USUAL if assumed is None else assumed, own, sigma)
         scale = correction.pair_scale / total
@@ -170,6 +173,7 @@ class _SpectralFit:
         white = noisy_whitener(
             corrected, min(self._plan.n_components, len(own)), edge=edge,
             keep_all=self._plan.match_moments, dim=len(own), tol=1e-5,
+            n_iter=FEW_PRODUCTS if self._plan.pairs_by_rows else MANY_PRODUCTS,
             random_state=self._random_state,
         )  # fmt: skip
         return WhitenedPairs(
@@ -309,6 +313,13 @@ def _std_on_all_words(
     whole = std_of_frequencies(unigram_sigma, (len(std), unigram.size))
     whole[:, words] = std * unigram[words].sum()
     return whole
+
+
+def _mass(released: NoisyPairs, n_words: int) -> float:
+    """Sum of a released second moment."""
+    if released.matrix is not None:
+        return float(released.matrix.sum())
+    return float(released.product(np.ones((n_words, 1))).sum())
 
 
 def _noise_edge(sigma: float, correction: PriorCorrection) -> float:

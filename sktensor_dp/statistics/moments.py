@@ -1,7 +1,9 @@
 """Queries on counts: norms, word frequencies, pair and triple moments."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,6 +33,7 @@ from sktensor_dp.tensor.symmetric import n_unique
 __all__ = [
     "NormHistogram",
     "PairMoments",
+    "RowsOfPairs",
     "TripleMoments",
     "WhitenedTripleMoments",
     "WordFrequencies",
@@ -44,6 +47,8 @@ LARGEST_TERMS = 16.0
 TERMS_AT_ONCE = 2**12
 # Pairs of words that are formed at once (16 MB).
 PAIRS_AT_ONCE = 2**21
+# Of so many pairs in rows at least one is met, or those that are not are left out of sums.
+SPARSE = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,18 +167,24 @@ class PairMoments(NonNegative):
 
     def total(self, chunk: CountChunk) -> Floats:
         """Dense symmetric matrix over the words."""
-        X, weight = self._weighted(chunk)
-        # Some words at a time, with all others: there is room for one matrix of many words. Each
-        # sum is formed of the same terms in the same order, however words are cut.
-        parts = [_PartOfPairs.of(rows_of(X, rows), weight[rows]) for rows in blocks(len(weight))]
-        n_words = X.shape[1]
-        found = np.empty((n_words, n_words))
-        for words in blocks(n_words, max(1, PAIRS_AT_ONCE // max(n_words, 1))):
-            total = AccurateSum()
-            for part in parts:
-                total.add(part.pairs(words))
-            found[words] = total.value()
+        # Some words at a time, with all others: there is room for one matrix of many words.
+        rows = self.by_rows([chunk])
+        found = np.empty((rows.n_words, rows.n_words))
+        for words in blocks(rows.n_words, max(1, PAIRS_AT_ONCE // max(rows.n_words, 1))):
+            found[words] = rows(words)
         return found
+
+    def by_rows(self, chunks: Iterable[CountChunk]) -> "RowsOfPairs":
+        """Sum of the totals of chunks, to be formed row by row, as often as it is asked for."""
+        parts, n_words = [], 0
+        for chunk in chunks:
+            X, weight = self._weighted(chunk)
+            n_words = X.shape[1]
+            each = blocks(len(weight))
+            parts.append([_PartOfPairs.of(rows_of(X, rows), weight[rows]) for rows in each])
+        if not parts:
+            raise ValueError("the source of chunks yielded none.")
+        return RowsOfPairs(parts, n_words)
 
     def product(self, chunk: CountChunk, V: Floats) -> Floats:
         """``total(chunk) @ V`` without forming the matrix."""
@@ -199,12 +210,58 @@ class _PartOfPairs:
         repeated.data *= X.data - 1
         return cls(X.T.tocsr(), scaled, repeated.T @ weight)
 
-    def pairs(self, words: slice) -> Floats:
-        """Rows of some words."""
-        result = (self.transposed[words] @ self.scaled).toarray()
-        size = len(result)
-        result[np.arange(size), words.start + np.arange(size)] = self.diagonal[words]
-        return np.asarray(result)
+    def pairs(self, words: slice) -> sp.csr_matrix:
+        """Rows of some words, but for their diagonal."""
+        return self.transposed[words] @ self.scaled
+
+    def with_diagonal(self, rows: Floats, words: slice, places: NDArray[np.intp]) -> Floats:
+        """Rows of some words, which stand at these places, with their diagonal."""
+        rows[np.arange(len(rows)), places] = self.diagonal[words]
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOfPairs:
+    """Rows of the sum of pair moments over all units, the same to the last bit each time."""
+
+    # Copies of the data, which whoever holds the data may change: the sums of one moment, and as
+    # raw as it is.
+
+    parts: list[list[_PartOfPairs]]
+    n_words: int
+
+    def __call__(self, words: slice) -> Floats:
+        """Sums of some words with all others, each of the same terms in the same order."""
+        products = [[part.pairs(words) for part in parts] for parts in self.parts]
+        own = np.arange(words.start, words.stop)
+        stored = sum(product.nnz for parts in products for product in parts)
+        if SPARSE * stored > len(own) * self.n_words:
+            return self._summed(products, words, own)
+        # Exact zeros are not added up, which changes no digit of other sums.
+        met = np.zeros(self.n_words, dtype=bool)
+        met[own] = True
+        for product in chain.from_iterable(products):
+            met[product.indices] = True
+        columns, places = np.flatnonzero(met), np.cumsum(met) - 1
+        shape = len(own), len(columns)
+        narrow = [
+            [sp.csr_matrix((p.data, places[p.indices], p.indptr), shape) for p in parts]
+            for parts in products
+        ]
+        rows = np.zeros((len(own), self.n_words))
+        rows[:, columns] = self._summed(narrow, words, places[own])
+        return rows
+
+    def _summed(
+        self, products: list[list[sp.csr_matrix]], words: slice, places: NDArray[np.intp]
+    ) -> Floats:
+        of_chunks = AccurateSum()
+        for parts, of_parts in zip(self.parts, products, strict=True):
+            total = AccurateSum()
+            for part, product in zip(parts, of_parts, strict=True):
+                total.add(part.with_diagonal(product.toarray(), words, places))
+            of_chunks.add(total.value())
+        return of_chunks.value()
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.completion.plan import least_numbers
 from sktensor_dp.estimator import parameters
+from sktensor_dp.privacy.sources.partitions import ThreadedPartitions
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
@@ -96,8 +97,9 @@ def test_pairs_of_words_are_counted_as_often_as_they_are_held(monkeypatch):
     monkeypatch.setattr(parameters, "memory_size", lambda: 23e9)
     accountant = BudgetAccountant(1e12, 1e-4)
     model = PrivateSpectralLDA(2, epsilon=1e9, n_refinements=0, accountant=accountant)
+    X = ThreadedPartitions([sp.csr_array((60, 50_000), dtype=np.int64)], 1)
     with pytest.raises(ValueError, match=r"needs at least 60 GB of memory; there are 23\."):
-        model.fit(sp.csr_array((60, 50_000), dtype=np.int64))
+        model.fit_chunks(X, n_samples=60, n_features=50_000)
     assert accountant.entries == ()
 
 

@@ -18,19 +18,22 @@ from scipy.special import kolmogi
 from seeded_sources import same_noise
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.privacy import mechanisms
+from sktensor_dp.privacy import mechanisms, released_rows
 from sktensor_dp.privacy.mechanisms import (
     Mechanism,
     gaussian_pair_masses,
+    gaussian_pair_rows,
     gaussian_symmetric,
     gaussian_triple_histogram,
     gaussian_vector,
     laplace_pair_masses,
+    laplace_pair_rows,
     laplace_vector,
     spherical_laplace_symmetric,
 )
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.released_rows import ReleasedRows
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
 Z = 4.9  # two-sided 1e-6 point of the normal
@@ -156,6 +159,30 @@ def test_pair_masses_are_weighted_by_1_unless_told() -> None:
         default = release(value, SENSITIVITY, STRENGTH, same_noise("grid", 11))
         told = release(value, SENSITIVITY, STRENGTH, same_noise("grid", 11), 1.0)
         assert np.array_equal(default, told)
+
+
+@pytest.mark.dealt
+@pytest.mark.parametrize(
+    ("law", "of_law", "n_matrices"),
+    [(gaussian_pair_rows, normal, 160), (laplace_pair_rows, laplace, 320)],
+)
+def test_rows_have_noise_of_the_law_of_the_whole(law, of_law, n_matrices, noise, monkeypatch):
+    """The diagonal and what is above it, of matrices of four blocks of rows."""
+    # 52,800 and 105,600 numbers of the diagonal: 3 % are 4.9 + 4.8 standard errors, as above.
+    size, weight = 330, 0.25
+    monkeypatch.setattr(released_rows, "NUMBERS_AT_ONCE", 100 * size)
+    diagonal, above = [], []
+
+    def add_noise(rows: np.ndarray, part: NoiseSource) -> None:
+        law(rows, size, SENSITIVITY, STRENGTH, part, weight)
+        diagonal.append(np.diagonal(rows).copy())
+        above.append(rows[np.triu_indices(len(rows), 1, rows.shape[1])][::17])
+
+    for _ in range(n_matrices):
+        rows = ReleasedRows(lambda words: np.zeros((size, size))[words], size, add_noise, noise)
+        rows.product(np.zeros(size))
+    assert_law(np.concatenate(diagonal), of_law(SCALE / weight))
+    assert_law(np.concatenate(above), of_law(SCALE / 2))
 
 
 def projected(deviations: dict[int, float], frame: np.ndarray) -> np.ndarray:

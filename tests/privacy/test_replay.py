@@ -13,6 +13,7 @@ from replaying import Seen
 
 from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA, spectral_lda
 from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.spectral_topics import plan as topic_plan
 
 N, D = 300, 20
 # Modules of the queries that take part in the replays of samples.
@@ -154,6 +155,12 @@ def replay_a_choice_of_words(options: dict[str, Any], fit: Any, seed: int) -> No
 @pytest.mark.parametrize("options", CHOOSING, ids=str)
 def test_words_are_chosen_by_released_frequencies(options, fit):
     replay_a_choice_of_words(options, fit, 0)
+
+
+@pytest.mark.parametrize("options", CHOOSING[2:], ids=str)
+def test_pairs_that_are_released_by_rows_tell_no_more(options, monkeypatch):
+    monkeypatch.setattr(topic_plan, "fits_memory", lambda numbers: False)
+    replay_a_choice_of_words(options, fit_whole, 0)
 
 
 def test_words_of_any_corpus_are_chosen_by_released_frequencies(seed):

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,7 @@ def taped(seen: Seen, given: list[np.ndarray] | None) -> Iterator[None]:
     The question is put to the data all the same: it might warn.
     """
     admit, answer = DataCurator._admit, DataCurator._answer
+    answer_by_rows = DataCurator._answer_by_rows
     source = None if given is None else iter(given)
 
     def recording_admit(self: DataCurator, name: str, query: Any, law: Any) -> Any:
@@ -82,7 +83,17 @@ def taped(seen: Seen, given: list[np.ndarray] | None) -> Iterator[None]:
         seen.releases.append((mechanism.name, state(cost), value.shape))
         return value
 
+    def recording_rows(self: DataCurator, mechanism: Any, query: Any, cost: Any) -> Any:
+        rows = answer_by_rows(self, mechanism, query, cost)
+        value = rows.product(np.eye(rows.size))
+        if source is not None:
+            value = next(source).copy()
+        seen.values.append(value.copy())
+        seen.releases.append((mechanism.name, state(cost), value.shape))
+        return SimpleNamespace(product=value.__matmul__)
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DataCurator, "_answer_by_rows", recording_rows)
         patch.setattr(DataCurator, "_admit", recording_admit)
         patch.setattr(DataCurator, "_answer", recording_answer)
         yield

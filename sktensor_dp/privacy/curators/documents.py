@@ -61,7 +61,7 @@ class NoisyPairs:
     Attributes
     ----------
     matrix : ndarray of shape (n_words, n_words) or None
-        The moment; None without noise.
+        The moment; None without noise, or where memory cannot hold it.
     product : callable
         ``V -> matrix @ V``.
     sigma : float
@@ -142,11 +142,15 @@ class DocumentCurator(DataCurator):
         min_tokens: int,
         words: Words = None,
         diagonal_weight: float = DIAGONAL_WEIGHT,
+        by_rows: bool = False,
     ) -> NoisyPairs:
-        """Weighted mean second moment on some words."""
+        """Weighted mean second moment on some words; `by_rows` where memory cannot hold it."""
         query = PairMoments(clip, diagonal_weight, tuple(clips), words, min_tokens)
         if self._noiseless:
             return NoisyPairs(None, self.exact_product("pair_moments", query), 0.0, 0.0)
+        if by_rows:
+            product, sigma = self.noisy_product("pair_moments", query)
+            return NoisyPairs(None, product, sigma / 2, sigma / diagonal_weight)
         noisy = self.noisy("pair_moments", query)
         product = noisy.value.__matmul__
         return NoisyPairs(noisy.value, product, noisy.sigma / 2, noisy.sigma / diagonal_weight)

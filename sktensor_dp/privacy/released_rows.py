@@ -1,0 +1,92 @@
+"""Released symmetric matrices that memory does not hold: rows are formed as products need them.
+
+A row is the sum of the data's contributions and noise that is drawn again from the same
+keys. Both are fixed when the release is made, so every product is with the same matrix, to the
+last bit, and is post-processing of one release.
+
+Proof: docs/proofs/gaussian_noise_on_a_grid.md.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.statistics.sums import blocks
+
+__all__ = ["ReleasedRows"]
+
+Floats = NDArray[np.float64]
+
+# Numbers of some rows that are formed at once (16 MB).
+NUMBERS_AT_ONCE = 2**21
+# Parts of a product that are added up in order: its digits do not depend on the number of cores.
+N_SHARES = 4
+
+
+class ReleasedRows:
+    """A release of a symmetric matrix, of which products alone can be had.
+
+    Parameters
+    ----------
+    rows : callable
+        Raw rows of a slice, the same each time.
+    size : int
+        Of the matrix.
+    add_noise : callable
+        Adds noise of a source in place to rows, from the diagonal of the first one on.
+    noise : NoiseSource
+        Where the keys of the noise come from.
+    """
+
+    def __init__(
+        self,
+        rows: Callable[[slice], Floats],
+        size: int,
+        add_noise: Callable[[Floats, NoiseSource], None],
+        noise: NoiseSource,
+    ) -> None:
+        self._rows, self.size, self._add_noise = rows, size, add_noise
+        self._blocks = list(blocks(size, max(1, NUMBERS_AT_ONCE // size)))
+        self._noise = noise.repeatable(len(self._blocks))
+        self._marks: dict[int, int] = {}
+
+    def __reduce__(self) -> Any:
+        raise TypeError("rows hold raw data and secret noise: they cannot be pickled or copied.")
+
+    def product(self, V: Floats) -> Floats:
+        """The released matrix times V."""
+        columns = np.asarray(V, dtype=np.float64).reshape(self.size, -1)
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, N_SHARES)) as pool:
+            shares = list(pool.map(partial(self._share, columns), range(N_SHARES)))
+        return np.asarray(sum(shares[1:], start=shares[0])).reshape(np.shape(V))
+
+    def _share(self, V: Floats, first: int) -> Floats:
+        """What some blocks of rows, and the columns that are equal to them, add to a product."""
+        total = np.zeros(V.shape)
+        # A caller's np.seterr holds in no thread, and must hold nowhere.
+        with np.errstate(all="ignore"):
+            for number in range(first, len(self._blocks), N_SHARES):
+                words, rows = self._blocks[number], self._block(number)
+                own = words.stop - words.start
+                total[words] += rows @ V[words.start :]
+                total[words.stop :] += rows[:, own:].T @ V[words]
+        return total
+
+    def _block(self, number: int) -> Floats:
+        """Released rows, from the diagonal of the first one on."""
+        words = self._blocks[number]
+        rows = self._rows(words)[:, words.start :]
+        self._add_noise(rows, self._noise.part(number))
+        # What is left of the diagonal is raw until it is overwritten.
+        square = rows[:, : len(rows)]
+        square[:] = np.triu(square) + np.triu(square, 1).T
+        mark = int(rows.view(np.uint64).sum())
+        if self._marks.setdefault(number, mark) != mark:
+            raise RuntimeError("released rows were formed again and differ from what they were.")
+        return rows
