@@ -88,6 +88,7 @@ CORE: dict[str, tuple[str, ...]] = {
         "privacy.noise",
         "privacy.report",
     ),
+    "released_rows": ("privacy.noise", "statistics"),
     "releases": ("privacy", "statistics", "tensor"),
     "curator": ("privacy", "statistics"),
     "sources": ("privacy.sources", "statistics"),

@@ -53,7 +53,7 @@ class ReleasedRows:
     ) -> None:
         self._rows, self.size, self._add_noise = rows, size, add_noise
         self._blocks = list(blocks(size, max(1, NUMBERS_AT_ONCE // size)))
-        self._noise = noise.repeatable(len(self._blocks))
+        self._parts = noise.repeatable(len(self._blocks))
         self._marks: dict[int, int] = {}
 
     def __reduce__(self) -> Any:
@@ -82,7 +82,7 @@ class ReleasedRows:
         """Released rows, from the diagonal of the first one on."""
         words = self._blocks[number]
         rows = self._rows(words)[:, words.start :]
-        self._add_noise(rows, self._noise.part(number))
+        self._add_noise(rows, self._parts.part(number))
         # What is left of the diagonal is raw until it is overwritten.
         square = rows[:, : len(rows)]
         square[:] = np.triu(square) + np.triu(square, 1).T

@@ -23,8 +23,8 @@ PAIR_MATRICES = 3
 # Where they are formed by rows: columns that the search for eigenvectors holds, as often as it
 # has topics and some more.
 ROW_COLUMNS, MORE_COLUMNS = 24, 10
-# Beyond so many words a product takes hours.
-MOST_WORDS_BY_ROWS = 100_000
+# Pairs of so few words fit anywhere; beyond so many a product takes hours.
+FEW_WORDS, MOST_WORDS_BY_ROWS = 100, 100_000
 # Noise edge against the largest eigenvalues of text: words = n mu / this.
 WORDS_DIVISOR = 12.0
 # The third moment resolves k topics from about n mu = this times k^2. Below it the
@@ -184,7 +184,7 @@ def plan_topics(
     if n_refinements > 0 and math.isfinite(n_effective):
         n_words = min(n_words, MAX_WORDS)
     triples = "triple_moments" if moment else "whitened_triple_moments"
-    pairs_by_rows = math.isfinite(n_effective) and n_words <= MOST_WORDS_BY_ROWS
+    pairs_by_rows = math.isfinite(n_effective) and FEW_WORDS < n_words <= MOST_WORDS_BY_ROWS
     pairs_by_rows = pairs_by_rows and not fits_memory(PAIR_MATRICES * float(n_words) ** 2)
     return TopicPlan(
         n_components=min(n_components, n_features),

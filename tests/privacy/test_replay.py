@@ -157,9 +157,17 @@ def test_words_are_chosen_by_released_frequencies(options, fit):
     replay_a_choice_of_words(options, fit, 0)
 
 
-@pytest.mark.parametrize("options", CHOOSING[2:], ids=str)
+BY_ROWS = [
+    {"epsilon": 100.0, "n_refinements": 0},
+    {"delta": 0, "epsilon": 30.0, "n_refinements": 0},
+    {"perturbation": "moment_tensor", "epsilon": 100.0},
+]
+
+
+@pytest.mark.parametrize("options", BY_ROWS, ids=str)
 def test_pairs_that_are_released_by_rows_tell_no_more(options, monkeypatch):
     monkeypatch.setattr(topic_plan, "fits_memory", lambda numbers: False)
+    assert build(options)()._plan(N, 300, 1).pairs_by_rows
     replay_a_choice_of_words(options, fit_whole, 0)
 
 
