@@ -51,9 +51,8 @@ def main(n_words: int, n_documents: int) -> None:
     apart = 0.5 * np.abs(model.components_[:, None] - topics).sum(axis=2).min(axis=0)
     unigram = 0.5 * np.abs(model.unigram_ - topics).sum(axis=1)
     print(f"{n_words} words, {n_documents} documents: {wall:.0f} s, {cpu:.0f} s of processors")
-    print(
-        f"at the peak {peak() / 2**30:.2f} GiB; a matrix of pairs has {8 * n_words**2 / 2**30:.1f} GiB"
-    )
+    whole = 8 * n_words**2 / 2**30
+    print(f"at the peak {peak() / 2**30:.2f} GiB; a matrix of pairs has {whole:.1f} GiB")
     print(f"error of topics {apart.round(3)}; of word frequencies {unigram.round(3)}")
 
 
