@@ -13,30 +13,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from laws import Z, assert_law
 from scipy import stats
 from scipy.special import kolmogi
 from seeded_sources import same_noise
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.privacy import mechanisms, released_rows
+from sktensor_dp.privacy import mechanisms
 from sktensor_dp.privacy.mechanisms import (
     Mechanism,
     gaussian_pair_masses,
-    gaussian_pair_rows,
     gaussian_symmetric,
     gaussian_triple_histogram,
     gaussian_vector,
     laplace_pair_masses,
-    laplace_pair_rows,
     laplace_vector,
     spherical_laplace_symmetric,
 )
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.released_rows import ReleasedRows
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
-Z = 4.9  # two-sided 1e-6 point of the normal
 SENSITIVITY, STRENGTH = 0.3, 1.7
 SCALE = SENSITIVITY / STRENGTH
 
@@ -52,19 +49,6 @@ K = 10
 def noise(seed: int) -> Iterator[NoiseSource]:
     with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
         yield NoiseSource()
-
-
-def assert_law(samples: np.ndarray, law: stats.rv_continuous) -> None:
-    """Mean, mean modulus and Kolmogorov-Smirnov distance of a law symmetric about 0."""
-    root = math.sqrt(samples.size)
-    assert abs(samples.mean()) < Z * law.std() / root
-    modulus = 2 * law.expect(lambda x: x, lb=0)
-    spread = math.sqrt(law.var() - modulus**2)
-    assert abs(np.abs(samples).mean() - modulus) < Z * spread / root
-    # Shapes are told apart by fewer, in odd steps, which pass all places of an array in turn.
-    some = samples if samples.size < 200_000 else samples[:: samples.size // 100_000 // 2 * 2 + 1]
-    distance = stats.kstest(some, law.cdf, method="asymp").statistic
-    assert distance * math.sqrt(some.size) < kolmogi(1e-6)
 
 
 def symmetric_value(order: int, k: int = K) -> np.ndarray:
@@ -159,30 +143,6 @@ def test_pair_masses_are_weighted_by_1_unless_told() -> None:
         default = release(value, SENSITIVITY, STRENGTH, same_noise("grid", 11))
         told = release(value, SENSITIVITY, STRENGTH, same_noise("grid", 11), 1.0)
         assert np.array_equal(default, told)
-
-
-@pytest.mark.dealt
-@pytest.mark.parametrize(
-    ("law", "of_law", "n_matrices"),
-    [(gaussian_pair_rows, normal, 160), (laplace_pair_rows, laplace, 320)],
-)
-def test_rows_have_noise_of_the_law_of_the_whole(law, of_law, n_matrices, noise, monkeypatch):
-    """The diagonal and what is above it, of matrices of four blocks of rows."""
-    # 52,800 and 105,600 numbers of the diagonal: 3 % are 4.9 + 4.8 standard errors, as above.
-    size, weight = 330, 0.25
-    monkeypatch.setattr(released_rows, "NUMBERS_AT_ONCE", 100 * size)
-    diagonal, above = [], []
-
-    def add_noise(rows: np.ndarray, part: NoiseSource) -> None:
-        law(rows, size, SENSITIVITY, STRENGTH, part, weight)
-        diagonal.append(np.diagonal(rows).copy())
-        above.append(rows[np.triu_indices(len(rows), 1, rows.shape[1])][::17])
-
-    for _ in range(n_matrices):
-        rows = ReleasedRows(lambda words: np.zeros((size, size))[words], size, add_noise, noise)
-        rows.product(np.zeros(size))
-    assert_law(np.concatenate(diagonal), of_law(SCALE / weight))
-    assert_law(np.concatenate(above), of_law(SCALE / 2))
 
 
 def projected(deviations: dict[int, float], frame: np.ndarray) -> np.ndarray:
