@@ -46,7 +46,6 @@ from sktensor_dp.privacy.sampling import BLOCK, GAUSSIAN, LAPLACE, MAX_BITS, Law
 __all__ = [
     "Grid",
     "NoiseSource",
-    "RepeatableNoise",
     "config_context",
     "drawable",
     "unsafe_seeded_noise",
@@ -286,15 +285,12 @@ class NoiseSource:
         """Draw integers evenly from ``0 .. below - 1``, below at most ``2^64``."""
         return self._generator.integers(0, below - 1, size, dtype=np.uint64, endpoint=True)
 
-    def repeatable(self, n_parts: int) -> "RepeatableNoise":
-        """Noise in so many independent parts, each of which can be drawn again."""
+    def under(self, key: NDArray[np.uint64]) -> "NoiseSource":
+        """Source that draws as this one does, under 256 bits that this one has drawn."""
         if self.sampler == "exact":
             raise ValueError("noise='exact' cannot be drawn again; use noise='grid'.")
-        return RepeatableNoise(self, self._words(4 * n_parts).reshape(n_parts, 4))
-
-    def _keyed(self, key: int) -> "NoiseSource":
         other = copy.copy(self)
-        other._generator = _generator(key)
+        other._generator = _generator(int.from_bytes(key.tobytes(), "little"))
         return other
 
     def standard_normal(self, size: int) -> Floats:
@@ -362,23 +358,6 @@ class NoiseSource:
 
     def _words(self, count: int) -> NDArray[np.uint64]:
         return self._generator.bit_generator.random_raw(count)
-
-
-class RepeatableNoise:
-    """Numbered parts of the noise of one release, each under a secret key of its own."""
-
-    # Whoever draws a part twice adds it to the same statistic: added to two, it would cancel in
-    # their difference. Keys stay in this process, and for as long as the curator is open.
-
-    def __init__(self, source: NoiseSource, keys: NDArray[np.uint64]) -> None:
-        self._source, self._keys = source, keys
-
-    def __reduce__(self) -> Any:
-        raise TypeError("noise that can be drawn again is secret: it cannot be pickled or copied.")
-
-    def part(self, number: int) -> NoiseSource:
-        """Source that draws the numbers of a part from the first one on."""
-        return self._source._keyed(int.from_bytes(self._keys[number].tobytes(), "little"))
 
 
 def _generator(key: int) -> np.random.Generator:

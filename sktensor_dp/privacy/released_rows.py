@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.statistics.sums import blocks
 
-__all__ = ["ReleasedRows"]
+__all__ = ["ReleasedRows", "RepeatableNoise"]
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +27,25 @@ Floats = NDArray[np.float64]
 NUMBERS_AT_ONCE = 2**21
 # Parts of a product that are added up in order: its digits do not depend on the number of cores.
 N_SHARES = 4
+
+
+class RepeatableNoise:
+    """Numbered parts of the noise of one release, each under a secret key of its own."""
+
+    # Whoever draws a part twice adds it to the same statistic: added to two, it would cancel in
+    # their difference. Keys stay in this process, and for as long as the curator is open.
+
+    def __init__(self, source: NoiseSource, n_parts: int) -> None:
+        self._source = source
+        self._keys = source.integers(2**64, 4 * n_parts).reshape(n_parts, 4)
+        source.under(self._keys[0])  # refuses what cannot be drawn again
+
+    def __reduce__(self) -> Any:
+        raise TypeError("noise that can be drawn again is secret: it cannot be pickled or copied.")
+
+    def part(self, number: int) -> NoiseSource:
+        """Source that draws the numbers of a part from the first one on."""
+        return self._source.under(self._keys[number])
 
 
 class ReleasedRows:
@@ -53,7 +72,7 @@ class ReleasedRows:
     ) -> None:
         self._rows, self.size, self._add_noise = rows, size, add_noise
         self._blocks = list(blocks(size, max(1, NUMBERS_AT_ONCE // size)))
-        self._parts = noise.repeatable(len(self._blocks))
+        self._parts = RepeatableNoise(noise, len(self._blocks))
         self._marks: dict[int, int] = {}
 
     def __reduce__(self) -> Any:

@@ -23,7 +23,7 @@ from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.mechanisms import gaussian_pair_rows, laplace_pair_rows
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.privacy.released_rows import ReleasedRows
+from sktensor_dp.privacy.released_rows import ReleasedRows, RepeatableNoise
 from sktensor_dp.privacy.sources.partitions import ThreadedPartitions
 from sktensor_dp.spectral_topics import plan as topic_plan
 from sktensor_dp.statistics.counts import CountChunks
@@ -167,7 +167,7 @@ def test_rows_that_differ_from_what_they_were_never_leave():
 @pytest.mark.parametrize("take", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_keys_of_noise_leave_in_no_file(take):
     for secret in (
-        same_noise("grid").repeatable(2),
+        RepeatableNoise(same_noise("grid"), 2),
         ReleasedRows(np.zeros((D, D)).__getitem__, D, lambda *_: None, same_noise("grid")),
     ):
         with pytest.raises(TypeError, match="secret"):
@@ -175,7 +175,7 @@ def test_keys_of_noise_leave_in_no_file(take):
 
 
 def test_parts_are_drawn_again_and_are_unlike_each_other():
-    noise = same_noise("grid").repeatable(3)
+    noise = RepeatableNoise(same_noise("grid"), 3)
     draws = [noise.part(number).standard_normal(50) for number in (0, 1, 2, 0)]
     np.testing.assert_array_equal(draws[0], draws[3])
     assert len(np.unique(np.concatenate(draws[:3]))) == 150
@@ -183,7 +183,7 @@ def test_parts_are_drawn_again_and_are_unlike_each_other():
 
 def test_another_release_has_other_keys():
     source = same_noise("grid")
-    first, second = (source.repeatable(1).part(0).standard_normal(9) for _ in range(2))
+    first, second = (RepeatableNoise(source, 1).part(0).standard_normal(9) for _ in range(2))
     assert not np.isin(first, second).any()
 
 
