@@ -17,6 +17,7 @@ from sktensor_dp.completion.inputs import (
     check_forecast_sizes,
     checked_ranks,
     observed_chunks,
+    plain_bounds,
 )
 from sktensor_dp.completion.named_rows import (
     RowNames,
@@ -37,7 +38,7 @@ from sktensor_dp.completion.public_features import checked_features, features_by
 from sktensor_dp.completion.recommending import RecommenderMixin
 from sktensor_dp.completion.row_tables import RowTables
 from sktensor_dp.completion.slice_recipes import fit_slices
-from sktensor_dp.completion.value_bounds import BOUNDS, checked_bounds
+from sktensor_dp.completion.value_bounds import BOUNDS, bounds_of_rows
 from sktensor_dp.completion.worst_case import worst_neighbours
 from sktensor_dp.estimator.base import NONE, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.forecast import former_name
@@ -224,9 +225,10 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
                     "See forecast()."
                 ),
             )
+        features = None if self.row_features is None else features_by_mode(self, shape)
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.regularization,
-            self.unit_mode, features_by_mode(self, shape),
+            self.unit_mode, features,
         )  # fmt: skip
 
         recipe = partial(fit, plan=plan, options=options)
@@ -258,7 +260,8 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         bounds = self._check_all()
         check_forecast_sizes(n_observed, shape)
         size = tuple(shape)
-        features_by_mode(self, size)
+        if self.row_features is not None:
+            features_by_mode(self, size)
         if isinstance(bounds, RowBounds):
             bounds.check_shape(size)
         plan = self._plan(n_observed, size, self._ranks_for(size))
@@ -288,16 +291,16 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         check_combination(self)
         if self.row_names is not None:
             check_names(self)
-        checked_features(self)
-        return checked_bounds(self)
+        if self.row_features is not None:
+            checked_features(self)
+        return bounds_of_rows(self) if isinstance(self.bounds, Mapping) else plain_bounds(self)
 
     def _parameter_to_save(self, name: str) -> Any:
         # Rows of a table in order need no names.
         if name == "row_features" and self.row_features is not None:
             return checked_features(self)
         if name == "bounds" and isinstance(bounds := self.bounds, Mapping):
-            found = checked_bounds(self)
-            assert isinstance(found, RowBounds)
+            found = bounds_of_rows(self)
             return {mode: np.column_stack([found.low, found.high]) for mode in bounds}
         return super()._parameter_to_save(name)
 
@@ -311,12 +314,12 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
 
     def _target_range(self) -> tuple[float, float] | None:
         if isinstance(self.bounds, Mapping):
-            return outermost(checked_bounds(self))
+            return outermost(bounds_of_rows(self))
         return self.bounds
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         unit_mode = None if self._unit_is_row else self.unit_mode
-        bounds = None if self.bounds is None else checked_bounds(self)
+        bounds = bounds_of_rows(self) if isinstance(self.bounds, Mapping) else self.bounds
         return worst_neighbours(bounds, self.shape, unit_mode, indices_of(self.row_names))
 
     def __sklearn_is_fitted__(self) -> bool:

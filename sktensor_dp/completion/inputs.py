@@ -15,7 +15,7 @@ from sktensor_dp.estimator.lazy_tables import computed, is_lazy
 from sktensor_dp.estimator.parameters import Number, Numbers, check_sizes, shown
 from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks, as_entries
 from sktensor_dp.statistics.reading import read
-from sktensor_dp.tensor.row_bounds import Bounds
+from sktensor_dp.tensor.row_bounds import LEAST_WIDTH, Bounds
 
 __all__ = [
     "check_combination",
@@ -27,6 +27,7 @@ __all__ = [
     "entry_chunks",
     "no_rows",
     "observed_chunks",
+    "plain_bounds",
 ]
 
 SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
@@ -47,6 +48,23 @@ def check_combination(estimator: Any) -> None:
         )
     if estimator.perturbation == "gradient" and estimator.max_iter == 0:
         raise ValueError("perturbation='gradient' needs max_iter >= 1, or None.")
+
+
+def plain_bounds(estimator: Any) -> tuple[float, float]:
+    """The public range of all values."""
+    name, bounds = type(estimator).__name__, estimator.bounds
+    if bounds is None:
+        raise ValueError(
+            f"The 'bounds' parameter of {name} must be given: the public range (low, high) "
+            "that values are clamped to."
+        )
+    low, high = map(float, bounds)
+    if not high - low >= LEAST_WIDTH:
+        raise ValueError(
+            f"The 'bounds' parameter of {name} must be (low, high) with low < high, at least "
+            f"{LEAST_WIDTH:g} apart. Got {shown(bounds)} instead."
+        )
+    return low, high
 
 
 def check_forecast_sizes(n_observed: int, shape: Sequence[int]) -> None:

@@ -1,14 +1,13 @@
 """The public range of values: one for all, or one for each row of a mode."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from sktensor_dp.completion.named_rows import indices_of
 from sktensor_dp.completion.row_tables import RowTables, table_of_rows
-from sktensor_dp.estimator.parameters import Number, Numbers, shown
-from sktensor_dp.tensor.row_bounds import LARGEST_SIZE, LEAST_WIDTH, Bounds, RowBounds
+from sktensor_dp.estimator.parameters import Number, Numbers
+from sktensor_dp.tensor.row_bounds import LARGEST_SIZE, RowBounds
 
-__all__ = ["BOUNDS", "checked_bounds"]
+__all__ = ["BOUNDS", "bounds_of_rows"]
 
 BOUNDS = (
     Numbers(
@@ -20,26 +19,8 @@ BOUNDS = (
 )
 
 
-def checked_bounds(estimator: Any) -> Bounds:
-    """The public range of values."""
-    name, bounds = type(estimator).__name__, estimator.bounds
-    if bounds is None:
-        raise ValueError(
-            f"The 'bounds' parameter of {name} must be given: the public range (low, high) "
-            "that values are clamped to."
-        )
-    if isinstance(bounds, Mapping):
-        return _bounds_of_rows(estimator)
-    low, high = map(float, bounds)
-    if not high - low >= LEAST_WIDTH:
-        raise ValueError(
-            f"The 'bounds' parameter of {name} must be (low, high) with low < high, at least "
-            f"{LEAST_WIDTH:g} apart. Got {shown(bounds)} instead."
-        )
-    return low, high
-
-
-def _bounds_of_rows(estimator: Any) -> RowBounds:
+def bounds_of_rows(estimator: Any) -> RowBounds:
+    """Public ranges that differ by the row of a mode."""
     bounds, indices = estimator.bounds, indices_of(estimator.row_names)
     if len(bounds) != 1:
         raise ValueError(

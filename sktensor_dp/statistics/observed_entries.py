@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.sums import split_sum
-from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale, scale_of
+from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 __all__ = [
@@ -104,7 +104,7 @@ class ValueRange:
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        low, high = scale_of(bounds)
+        low, high = RowBounds.SCALE if isinstance(bounds, RowBounds) else bounds
         # Written so that NaN fails; halves first, as the width of all floats would overflow.
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ValueError(f"bounds must be two finite numbers, low < high; got {bounds!r}.")

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
     "LARGEST_SIZE", "LEAST_WIDTH", "Bounds", "RowBounds", "clamped", "in_scale", "in_units",
-    "limits_at", "mean_width", "outermost", "scale_of",
+    "limits_at", "mean_width", "outermost",
 ]  # fmt: skip
 
 Floats = NDArray[np.float64]
@@ -33,6 +33,9 @@ class RowBounds:
     low, high : ndarray of shape (n_rows,)
         Public.
     """
+
+    # What the range of each row is mapped to.
+    SCALE: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     mode: int
     low: Floats
@@ -109,11 +112,6 @@ def in_units(bounds: Bounds, scaled: Floats, limits: tuple[Any, Any]) -> Floats:
 def clamped(bounds: Bounds, values: Floats, coordinates: Integers) -> Floats:
     """Values in the units of the data, within their bounds."""
     return np.clip(values, *limits_at(bounds, coordinates))
-
-
-def scale_of(bounds: Bounds) -> tuple[float, float]:
-    """Ends of the scale that values are fitted in."""
-    return (-1.0, 1.0) if isinstance(bounds, RowBounds) else bounds
 
 
 def outermost(bounds: Bounds) -> tuple[float, float]:
