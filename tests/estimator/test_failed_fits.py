@@ -89,7 +89,7 @@ def test_a_fit_that_fails_at_any_release_changes_nothing(name, monkeypatch):
     assert place >= 1 or name == "words, given"
 
 
-class Interrupted(BaseException):
+class Interrupted(KeyboardInterrupt):
     """Ctrl-C at a moment that the test chooses."""
 
 

@@ -102,7 +102,7 @@ def test_skipping_the_clip_of_a_fit_is_caught(skipped, n_runs, monkeypatch):
 def test_values_beyond_their_bounds_are_caught_if_not_clamped(skipped, n_runs, monkeypatch):
     """One value a million times as large as it may be: its sign is told every time."""
     if skipped:
-        monkeypatch.setattr(EntryChunks, "centred", lambda self, values: values - self.middle)
+        monkeypatch.setattr(EntryChunks, "centred", lambda self, values, _: values - self.middle)
     model = completion(PrivateCPCompletion, 1e-6, epsilon=0.3)
     place = np.zeros((1, 2), dtype=int)
     sides = ((place, np.array([value])) for value in (-1e6, 1e6))

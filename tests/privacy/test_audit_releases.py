@@ -327,7 +327,7 @@ def test_half_the_noise_is_caught_without_knowing_that_it_is_gaussian():
 def unclipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moments, "weights", lambda chunk, *_: np.ones(chunk.X.shape[0]))
     monkeypatch.setattr(SampleChunk, "scales", lambda self, radius: np.ones(self.X.shape[0]))
-    monkeypatch.setattr(EntryChunks, "centred", lambda self, values: values - self.middle)
+    monkeypatch.setattr(EntryChunks, "centred", lambda self, values, _: values - self.middle)
 
 
 FAR = {
