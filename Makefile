@@ -28,12 +28,12 @@ SEEDS ?= 1,2,3,4,5,6,7,8,9,10
 MOVIELENS ?=
 PAGE_SHOTS ?= page-shots
 
-.PHONY: demo test test-slow bench papers page-shots docs docs-check docs-links docs-serve dist test-oldest test-newest lint types clean help
+.PHONY: demo test test-slow bench papers papers-check page-shots docs docs-check docs-links docs-serve dist test-oldest test-newest lint types clean help
 
 help:
 	@echo "make demo [INPUT=texts.csv TEXT=column EPSILON=2 BUDGET=8 TOPICS=10 OUTPUT=folder]"
 	@echo "          [PERSON=column] [VOCABULARY=public-words.csv] [DELIMITER=';' QUOTING=none ENCODING=cp1252] [FORECAST=1] [SHARES=1] [OPEN=1]"
-	@echo "make papers [MOVIELENS=folder of ua.base and ua.test]"
+	@echo "make papers [MOVIELENS=folder of ua.base and ua.test] | papers-check"
 	@echo "make docs | docs-check | docs-links | docs-serve | dist"
 	@echo "make test-oldest | test-newest [TESTS=tests/tensor]"
 	@echo "make test | test-slow | bench | lint | types | clean"
@@ -69,11 +69,14 @@ demo: $(VENV)/.demo
 		$(if $(TOPICS),--topics "$(TOPICS)") $(if $(OUTPUT),--output "$(OUTPUT)") \
 		$(if $(filter-out 0,$(OPEN)),--open)
 
-# The built site has its own target, docs-check.
-SITE_TESTS = tests/docs/test_site_in_a_browser.py
+# What is asked of a browser, of type checkers and of the scripts of papers has targets of its own.
+BROWSER_TESTS = tests/docs/test_site_in_a_browser.py tests/test_topic_page_browser.py
+TYPE_TESTS = tests/test_readme_types.py
+PAPER_TESTS = tests/papers
+ELSEWHERE = $(BROWSER_TESTS) $(TYPE_TESTS) $(PAPER_TESTS)
 
 test: $(VENV)/.dev
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --ignore $(SITE_TESTS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(addprefix --ignore=,$(ELSEWHERE))
 
 # The same tests over many seeds of their randomness; any of 0 to 99 has to pass.
 test-slow: $(VENV)/.dev
@@ -88,9 +91,9 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
-# The site in a browser, at the width of a phone and of a desk; needs Chromium.
+# The site and the page of topics in a browser, at the width of a phone and of a desk; needs Chromium.
 docs-check: docs
-	CI=true $(BIN)/python -m pytest -q $(SITE_TESTS)
+	CI=true OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(BROWSER_TESTS)
 
 # Links that lead out of the site, listed with the pages that have them; they are not followed.
 docs-links: $(BIN)/python
@@ -139,6 +142,10 @@ bench: $(VENV)/.bench
 papers: $(VENV)/.demo
 	@$(BIN)/python papers/redraw.py $(if $(MOVIELENS),--movielens "$(MOVIELENS)")
 
+# Every script of these, on little data.
+papers-check: $(VENV)/.dev
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(PAPER_TESTS)
+
 # Pictures of the page of topics in eight states; needs Chromium (Debian: chromium-driver).
 page-shots: $(VENV)/.dev
 	@$(BIN)/python tests/page_shots.py "$(PAGE_SHOTS)"
@@ -151,8 +158,10 @@ lint: $(VENV)/.dev
 	$(BIN)/check-jsonschema --builtin-schema custom.github-workflows-require-timeout .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
+# Of the package, and of the readme's code as its users check theirs.
 types: $(VENV)/.dev
 	$(BIN)/mypy
+	$(BIN)/python -m pytest -q $(TYPE_TESTS)
 
 clean:
 	rm -rf $(VENV) build dist demo-output docs/_build docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache
