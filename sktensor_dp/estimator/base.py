@@ -5,7 +5,6 @@ that comes before publishing writes on other objects, so that a fit which is ref
 fails changes nothing.
 """
 
-import copy
 import math
 import os
 import re
@@ -241,7 +240,9 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
 
     def _witness(self) -> Self:
         """A copy that validation may write on."""
-        return copy.copy(self)
+        witness = type(self).__new__(type(self))
+        vars(witness).update(vars(self))
+        return witness
 
     def _live(self, planned: PlannedFit[Any]) -> Self:
         """Charge, run the recipe and publish: a fit from its plan to its end."""

@@ -138,6 +138,8 @@ class CountChunks(RowChunks[CountChunk]):
 
     def joined(self) -> "CountChunks":
         """The same with all rows of a unit as one document."""
+        if self._whole is not None and not self.grouped:
+            return self
         other = copy.copy(self)
         other._joins = True
         if self._whole is not None:
@@ -150,7 +152,8 @@ class CountChunks(RowChunks[CountChunk]):
         return replace(super()._reader(), joins=self._joins)
 
     def _cut(self, X: sp.csr_matrix, units: Units) -> list[CountChunk]:
-        if self._joins:
+        # A copy of documents that are units already has the same digits.
+        if self._joins and not units.are_rows:
             X, units = units.sums(X), Units.single(units.n)
             np.minimum(X.data, LARGEST_COUNT, out=X.data)
         return super()._cut(X, units)

@@ -162,6 +162,8 @@ class RowChunks(Generic[Chunk]):
         self._check_number(seen)
 
     def _cut(self, X: Any, units: Units) -> list[Chunk]:
+        if X.shape[0] <= UNITS_AT_ONCE:
+            return [self._chunk(X, units)]
         return [self._chunk(*part) for part in _parts(X, units)]
 
     def _together(self, X: Any, places: Integers) -> tuple[Any, Units]:

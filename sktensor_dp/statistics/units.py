@@ -48,6 +48,7 @@ class Units:
         # First row of each unit, and the number of all rows.
         self.starts = starts
         self.sizes = np.diff(starts)
+        self.n = len(self.sizes)
 
     @classmethod
     def single(cls, n_rows: int) -> "Units":
@@ -58,11 +59,6 @@ class Units:
     def gathered(cls, labels: NDArray[Any]) -> "tuple[Integers | None, Units]":
         """Rows group by group in the order of labels, or None where they lie so already."""
         return in_order(np.unique(labels, return_inverse=True)[1])
-
-    @property
-    def n(self) -> int:
-        """Number of units."""
-        return len(self.sizes)
 
     @cached_property
     def are_rows(self) -> bool:

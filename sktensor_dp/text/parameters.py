@@ -217,12 +217,14 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
 
     def _planned_selection(self, chunks: Texts) -> PlannedFit[DataCurator]:
         """Ask for the words that enough documents contain, and prune them."""
-        public = chunks.n_units if self.neighbours == "replace_one" else None
-        check_words(
-            self._words_of(LARGEST_COUNT if public is None else public, chunks), public,
-            min_df=self.min_df, max_df=self.max_df,
-        )  # fmt: skip
-        return self._planned_by_number(chunks, lambda n_units: self._fit_of(n_units, chunks))
+        public = None if self._number_is_private else chunks.n_units
+        plan = self._words_of(LARGEST_COUNT if public is None else public, chunks)
+        check_words(plan, public, min_df=self.min_df, max_df=self.max_df)
+        if public is not None:
+            return self._fit_of(plan, chunks)
+        return PlannedFit.counted(
+            lambda n_units: self._fit_of(self._words_of(n_units, chunks), chunks)
+        )
 
     def _words_of(self, n_units: int, chunks: Texts) -> WordPlan:
         return plan_words(
@@ -231,9 +233,8 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
             noun="groups" if chunks.grouped else "documents", neighbours=self.neighbours,
         )  # fmt: skip
 
-    def _fit_of(self, n_units: int, chunks: Texts) -> PlannedFit[DataCurator]:
-        """Plan a fit of so many units."""
-        plan = self._words_of(n_units, chunks)
+    def _fit_of(self, plan: WordPlan, chunks: Texts) -> PlannedFit[DataCurator]:
+        """Plan a fit of as many units as the words were planned for."""
 
         def recipe(curator: DataCurator) -> Fitted:
             words, frequencies = released_words(curator, plan)
