@@ -25,8 +25,8 @@ GOAL = (14, 25)
 LONGEST = {
     "PrivateSpectralLDA": ((24, 80), (28, 135)),
     "PrivateTensorPowerMethod": ((25, 81), (29, 135)),
-    "PrivateCPCompletion": ((23, 62), (25, 162)),
-    "PrivateTuckerCompletion": ((23, 64), (25, 193)),
+    "PrivateCPCompletion": ((22, 61), (24, 161)),
+    "PrivateTuckerCompletion": ((22, 63), (24, 192)),
     "PrivateCountVectorizer": ((20, 73), (21, 74)),
     "PrivateSearchCV": ((18, 45), (19, 53)),
 }
