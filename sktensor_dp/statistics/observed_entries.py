@@ -262,9 +262,7 @@ class SliceChunks(ValueRange):
         check_unit_mode(unit_mode, shape)
         self.shape, self.unit_mode = shape, unit_mode
         self.n_units = shape[unit_mode]
-        others = [coordinates[:, m] for m in range(len(shape)) if m != unit_mode]
-        # Sorted by value last, so that a mean does not depend on the order of the rows.
-        order = np.lexsort([values, *others, coordinates[:, unit_mode]])
+        order = _by_unit(coordinates, values, shape, unit_mode)
         coordinates = coordinates[order]
         values = self.centred(values[order], coordinates)
         first = np.ones(len(values), dtype=bool)
@@ -308,6 +306,9 @@ class SliceChunks(ValueRange):
         return self._count_norms[mode]
 
     def _norms_of_counts(self, rows: Integers) -> Floats:
+        if len(self.shape) == 2:
+            # No row twice: entries are distinct.
+            return np.sqrt(np.maximum(np.bincount(self.units, minlength=self.n_units), 1.0))
         # Runs of equal (unit, row) pairs are the numbers that are not 0.
         order = np.lexsort([rows, self.units])
         units, rows = self.units[order], rows[order]
@@ -319,3 +320,26 @@ class SliceChunks(ValueRange):
 
     def __iter__(self) -> Iterator["SliceChunks"]:
         yield self
+
+
+def _by_unit(
+    coordinates: Integers, values: Floats, shape: tuple[int, ...], unit_mode: int
+) -> Integers:
+    """Order by unit, then by the other modes."""
+    # Sorted by value last, so that a mean does not depend on the order of the rows.
+    columns = [coordinates[:, unit_mode]]
+    columns += [coordinates[:, m] for m in reversed(range(len(shape))) if m != unit_mode]
+    if math.prod(shape) >= 2**63:
+        return np.lexsort([values, *columns[::-1]])
+    # One number for each place, of which few occur twice.
+    lengths = [shape[unit_mode], *[n for m, n in enumerate(shape) if m != unit_mode][::-1]]
+    keys = np.ravel_multi_index(tuple(columns), lengths)
+    order = np.argsort(keys)
+    keys = keys[order]
+    again = np.zeros(len(keys), dtype=bool)
+    again[1:] = keys[1:] == keys[:-1]
+    again[:-1] |= again[1:]
+    if again.any():
+        among = order[again]
+        order[again] = among[np.lexsort([values[among], keys[again]])]
+    return order

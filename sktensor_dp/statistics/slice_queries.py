@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.observed_entries import SUM_SLACK, SliceChunks
 from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number
+from sktensor_dp.statistics.slice_blocks import LEAST_EIGENVALUE, UnitSums
 from sktensor_dp.statistics.sums import SplitSums, axis_sum, blocks, sums_by_row
+from sktensor_dp.tensor.cell_units import CellUnits
 from sktensor_dp.tensor.normal_equations import unpack_rows
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
@@ -36,9 +38,6 @@ LEAST_SCALE, LARGEST_LEVEL = 1e-100, 1e100
 # no number of a unit overflow but the norm of its moment, which is then clipped to 0.
 SMALLEST, LARGEST = 1e-20, 1e20
 LEAST_UNIT = 1e-60
-# Raises the eigenvalues of a moment, relative to their sum: far above rounding in a test for
-# negative ones, and far below what is released.
-LEAST_EIGENVALUE = 1e-12
 # Entries that residuals and slopes are formed of at once: they stay in a cache.
 ENTRIES_AT_ONCE = 2**13
 # Weight of a unit's second moment beside its sums: it is a few numbers, and learnt easily.
@@ -255,6 +254,8 @@ class SharedFactorSums:
             len(factor) for factor in self.components.factors
         ]:
             raise ValueError("the factors must be those of the shared modes.")
+        if len(self.effects) == 1 and chunk.cells is not None:
+            return self._of_matrix(chunk, chunk.cells)
         means, covariances = self._posteriors(chunk, shared)
         weights = means[:, N_PLAIN:]
         inverse_norms = 1 / chunk.count_norms(_whole_mode(chunk, self.mode))
@@ -268,6 +269,12 @@ class SharedFactorSums:
         second = np.einsum("ua,ub->uab", weights, weights)
         second += covariances[:, N_PLAIN:, N_PLAIN:]
         return np.concatenate([sums.value(), self._moment(chunk, second, shared)])
+
+    def _of_matrix(self, chunk: SliceChunks, cells: Integers) -> Floats:
+        """The total where a unit has one value in each row of the factor, and slopes are equal."""
+        at = effects_at_entries(self.effects, cells, self.components.rows(cells))
+        units = CellUnits(at, level=self.level, noise_variance=self.noise_variance)
+        return UnitSums(units, self.scale, self.slope_scale, MOMENT_WEIGHT).total(chunk)
 
     def _parts(self, values: Floats, shared: Integers, means: Floats) -> tuple[Floats, Floats]:
         """Clipped residuals, and clipped slopes, of entries and the means of their units."""

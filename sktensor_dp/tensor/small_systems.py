@@ -7,7 +7,13 @@ from numpy.typing import NDArray
 
 from sktensor_dp.tensor.oracle import Floats
 
-__all__ = ["are_positive", "bordered_inverses", "shifted_inverses"]
+__all__ = [
+    "are_positive",
+    "bordered_inverses",
+    "positive_pivots",
+    "shifted_inverses",
+    "sweep",
+]
 
 # Numbers of a block of matrices, and of a product beside it: they stay in a cache, and calls
 # are few.
@@ -40,7 +46,7 @@ def bordered_inverses(
         M[:r, :r] = matrices[block].transpose(1, 2, 0)
         M[r, :r] = M[:r, r] = borders[block].T
         M[r, r] = corners[block]
-        _sweep(M, r, 0.0)
+        sweep(M, r, 0.0)
         inverses[block] = M[:r, :r].transpose(2, 0, 1)
         products[block] = M[:r, r].T
         left[block] = np.maximum(M[r, r], _LEAST_CORNER * corners[block])
@@ -58,7 +64,7 @@ def shifted_inverses(matrices: Floats) -> Floats:
     for first in range(0, n, step):
         M = np.array(matrices[first : first + step].transpose(1, 2, 0), order="C")
         M[diagonal, diagonal] += 1.0
-        _sweep(M, r, 1.0)
+        sweep(M, r, 1.0)
         inverses[first : first + step] = M.transpose(2, 0, 1)
     np.clip(inverses, -1.0, 1.0, out=inverses)
     inverses[~np.isfinite(inverses).all(axis=(1, 2))] = 0.0
@@ -71,15 +77,21 @@ def are_positive(matrices: Floats) -> NDArray[np.bool_]:
     found, step = np.ones(n, dtype=bool), max(1, _BLOCK_NUMBERS // max(r, 1) ** 2)
     for first in range(0, n, step):
         M = np.array(matrices[first : first + step].transpose(1, 2, 0), order="C")
-        positive = found[first : first + step]
-        for k in range(r):
-            positive &= (M[k, k] > 0) & np.isfinite(M[k, k])
-            below = M[k + 1 :, k] / np.where(positive, M[k, k], 1.0)
-            M[k + 1 :, k + 1 :] -= below[:, None] * M[k, k + 1 :]
+        found[first : first + step] = positive_pivots(M)
     return found
 
 
-def _sweep(M: Floats, n_pivots: int, least: float) -> None:
+def positive_pivots(M: Floats) -> NDArray[np.bool_]:
+    """`are_positive` of (r, r, n) matrices, which are changed."""
+    positive = np.ones(M.shape[2], dtype=bool)
+    for k in range(len(M)):
+        positive &= (M[k, k] > 0) & np.isfinite(M[k, k])
+        below = M[k + 1 :, k] / np.where(positive, M[k, k], 1.0)
+        M[k + 1 :, k + 1 :] -= below[:, None] * M[k, k + 1 :]
+    return positive
+
+
+def sweep(M: Floats, n_pivots: int, least: float) -> None:
     """Gauss-Jordan elimination of the first pivots of (r, r, n) matrices, in place."""
     product = np.empty_like(M)
     for k in range(n_pivots):

@@ -19,7 +19,9 @@ __all__ = [
     "cell_posteriors",
     "effects_at_entries",
     "fold_in_units",
+    "precisions",
     "predict_units",
+    "prior_variances",
     "unit_posteriors",
 ]
 
@@ -117,7 +119,7 @@ def cell_posteriors(
     """`unit_posteriors` of units by cells: entries of a cell are equal but for their values."""
     # A row of a product adds up the row's own entries one after the other: it depends on them
     # alone. What is added is known for each cell, so that no number is formed for an entry.
-    precision, design = _precisions(cells, noise_variance), cells.design().T
+    precision, design = precisions(cells, noise_variance), cells.design().T
     size = design.shape[1]
     first, second = np.triu_indices(size)
     table = precision[:, None] * design[:, first] * design[:, second]
@@ -127,7 +129,7 @@ def cell_posteriors(
         axis=1,
     )
     gram = unpack_rows(packed, size)
-    gram += np.diag(1.0 / _prior_variances(size, noise_variance))
+    gram += np.diag(1.0 / prior_variances(size, noise_variance))
     left = values.copy()
     left.data -= (level + cells.effects)[values.indices]
     return _posteriors(gram, left @ (precision[:, None] * design), noise_variance)
@@ -143,7 +145,7 @@ def _posteriors(gram: Floats, moment: Floats, noise_variance: float) -> tuple[Fl
     # may be part of what is computed from raw data. Scaled by the prior the matrix is 1 plus
     # something positive.
     size = gram.shape[1]
-    prior = np.sqrt(_prior_variances(size, noise_variance))
+    prior = np.sqrt(prior_variances(size, noise_variance))
     scaled = gram * prior[:, None] * prior
     scaled -= np.eye(size)
     with np.errstate(all="ignore"):
@@ -169,7 +171,7 @@ def _normal_equations(
     noise_variance: float,
 ) -> tuple[Floats, Floats]:
     """Matrices and right-hand sides of the ridge regressions, one per unit."""
-    precision = _precisions(shared, noise_variance)
+    precision = precisions(shared, noise_variance)
     design = shared.design()
     targets = np.asarray(values, dtype=np.float64) - level - shared.effects
     size = len(design)
@@ -180,16 +182,18 @@ def _normal_equations(
         for j in range(i + 1):
             gram[:, i, j] = np.bincount(units, weighted * design[j], minlength=n_units)
             gram[:, j, i] = gram[:, i, j]
-    gram += np.diag(1.0 / _prior_variances(size, noise_variance))
+    gram += np.diag(1.0 / prior_variances(size, noise_variance))
     return gram, moment
 
 
-def _precisions(shared: EntryEffects, noise_variance: float) -> Floats:
+def precisions(shared: EntryEffects, noise_variance: float) -> Floats:
+    """One over the variances of entries about the model."""
     if not 0 < noise_variance < np.inf:
         raise ValueError(f"noise_variance must be finite and positive; got {noise_variance}.")
     return np.asarray(1.0 / (noise_variance + shared.variances), dtype=np.float64)
 
 
-def _prior_variances(size: int, noise_variance: float) -> Floats:
+def prior_variances(size: int, noise_variance: float) -> Floats:
+    """Of all parameters of a unit, in their order."""
     plain = [LEVEL_VARIANCE * noise_variance, SLOPE_VARIANCE, POPULARITY_VARIANCE * noise_variance]
     return np.array([*plain, *np.ones(size - N_PLAIN)])
