@@ -115,7 +115,9 @@ class HeldOut:
             held_out = rng.random(X.shape[0]) < 0.1
         else:
             held_out = np.isin(labels, np.flatnonzero(rng.random(labels.max() + 1) < 0.1))
-        self.train, self.test = X[~held_out].tocsr(), X[held_out][:MOST_HELD_OUT].tocsr()
+        # In order: the same coins fall for the tokens that words and topics are scored by.
+        self.train = X[~held_out].tocsr()
+        self.test = X[held_out][:MOST_HELD_OUT].tocsr().sorted_indices()
         self.labels = None if labels is None else labels[~held_out]
         frequencies = np.asarray(self.train.sum(axis=0)).ravel() + 0.01
         self._base = self._words(frequencies / frequencies.sum())

@@ -5,6 +5,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.topics.inference import (
+    collapsed_proportions,
     document_log_likelihood,
     row_blocks,
     topic_posterior,
@@ -20,7 +21,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-# Mean field steps per document, and the mean change of its parameters that ends them.
+# Steps of inference per document, and the mean change of its parameters that ends them.
 MAX_ITER, TOLERANCE = 100, 1e-3
 # Keeps logarithms finite where no topic has a word.
 LEAST_PROBABILITY = 1e-30
@@ -28,15 +29,17 @@ LEAST_PROBABILITY = 1e-30
 
 def proportions(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:
     """Shares of topics in documents; `single` where each has one topic."""
-    gamma = _posterior(counts, topics, prior, single)
-    if gamma is None:
+    if single:
         return topic_posterior(counts, topics, prior)
+    gamma = collapsed_proportions(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)
     return gamma / gamma.sum(axis=1, keepdims=True)
 
 
 def log_likelihoods(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:
     """Evidence lower bounds of documents, exact where each has one topic."""
-    gamma = _posterior(counts, topics, prior, single)
+    gamma = None
+    if not single:
+        gamma = variational_proportions(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)
     return document_log_likelihood(counts, topics, prior, gamma)
 
 
@@ -61,9 +64,3 @@ def completion_log_likelihood(counts: sp.csr_matrix, shares: Floats, topics: Flo
         found = np.einsum("ij,ij->i", shares[block][rows], by_word[part.indices])
         total += float(part.data @ np.log(np.maximum(found, LEAST_PROBABILITY)))
     return total
-
-
-def _posterior(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats | None:
-    if single:
-        return None
-    return variational_proportions(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)

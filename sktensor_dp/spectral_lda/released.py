@@ -48,9 +48,9 @@ class ReleasedTopics(
         Returns
         -------
         ndarray of shape (n_samples, n_components_)
-            A Dask array, which is not computed yet, for a Dask `X`. Rows sum to 1: means of
-            the variational posterior or, with one topic per document, probabilities of the
-            topics.
+            A Dask array, which is not computed yet, for a Dask `X`. Rows sum to 1: posterior
+            means with proportions integrated out (CVB0) or, with one topic per document,
+            probabilities of the topics.
         """
         check_is_fitted(self)
         if hasattr(X, "to_delayed"):

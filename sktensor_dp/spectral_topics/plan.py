@@ -54,8 +54,8 @@ REFINEMENT_SHARE = 0.53
 # moments, once released, turn out not to fit the model, and are worth keeping where so little
 # is enough: from so many times the d k numbers sought, a step's noise in a topic is about 3 %.
 RESERVED_SHARE, RESERVE_FROM, RESERVED_STEPS = 0.1, 100.0, 15
-# What asking takes whether topics pay: once before the EM steps, and after them at three
-# concentrations. One number for each, so that little of the budget is enough.
+# What asking takes whether topics pay: once before the EM steps, and after them, where two other
+# concentrations are compared too. One number for each, so that little of the budget is enough.
 GAIN_SHARE, N_GAINS = 0.02, 4
 # Questions beside these where there are public topics: as much for each.
 N_PUBLIC = 2

@@ -153,25 +153,26 @@ class Refinement:
 
     def _better(self, fitted: FittedTopics) -> FittedTopics:
         """The same at the concentration that completes documents best; words, if none does."""
-        tried = [fitted.concentration] * (N_GAINS - 1)
-        if self._options.concentration is None:
-            tried[1:] = [USUAL, WIDE]
-        asked = [self._gain(fitted, concentration) for concentration in tried]
-        gains = np.array([float(gain.value[0]) for gain in asked])
-        if self._options.concentration is not None:
-            gains = gains.mean(keepdims=True)
         # What is known from elsewhere stays in doubt.
-        doubt = 0.0 if fitted.public is None else asked[0].sigma
-        gains[1:] -= 2**0.5 * doubt
-        best = int(np.argmax(gains))
-        if gains[best] < -doubt:
+        doubts = fitted.public is not None
+        others = [] if self._options.concentration is not None else [USUAL, WIDE]
+        for concentration in others:
+            other = replace(fitted, concentration=concentration)
+            # Of the same words: few documents differ by more than what one may count for.
+            gain = self._over(other, fitted)
+            if gain.value[0] > doubts * gain.sigma:
+                fitted = other
+        asked = [self._gain(fitted, fitted.concentration) for _ in range(N_GAINS - 1 - len(others))]
+        gained = np.mean([float(gain.value[0]) for gain in asked])
+        doubt = doubts * asked[0].sigma / len(asked) ** 0.5
+        if gained < -doubt:
             unigram = fitted.weights @ fitted.topics
             std = std_of_frequencies(fitted.unigram_sigma, (1, unigram.size))
             return replace(
                 fitted, topics=unigram[None], weights=np.ones(1), topics_std=std,
                 weights_std=np.zeros(1), public=None,
             )  # fmt: skip
-        return replace(fitted, concentration=tried[best])
+        return fitted
 
     def _over(self, fitted: FittedTopics, other: FittedTopics) -> Noisy:
         """What topics gain over others."""

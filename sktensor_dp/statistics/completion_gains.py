@@ -11,7 +11,7 @@ from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.expected_counts import LARGEST_SHARE
 from sktensor_dp.statistics.public_numbers import check_array
 from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
-from sktensor_dp.topics.inference import row_blocks, topic_posterior, variational_proportions
+from sktensor_dp.topics.inference import collapsed_proportions, row_blocks, topic_posterior
 
 __all__ = ["CompletionGains", "TopicGain", "gains_of"]
 
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 # The sum of logarithms that one document can count for, on either side.
 MOST_GAIN = 5.0
 # Steps of inference: more change a document's gain by little.
-N_STEPS = 5
+N_STEPS = 10
 # Any prior that a fit can have is below.
 LARGEST_CONCENTRATION = 1e20
 # Keeps logarithms finite.
@@ -108,7 +108,7 @@ def _gains(
             shares = topic_posterior(seen, topics, weights)
         else:
             prior = weights * concentration
-            gamma = variational_proportions(seen, topics, prior, n_iter=N_STEPS)
+            gamma = collapsed_proportions(seen, topics, prior, n_iter=N_STEPS)
             shares = gamma / gamma.sum(axis=1, keepdims=True)
         rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))[is_hidden]
         words, times = counts.indices[is_hidden], counts.data[is_hidden]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, psi, softmax
 
 __all__ = [
+    "collapsed_proportions",
     "document_log_likelihood",
     "expected_log_proportions",
     "row_blocks",
@@ -87,6 +88,49 @@ def _ascend(
         gamma[open_rows], current = updated, updated
         if not going.all():
             open_rows, current, counts = open_rows[going], current[going], counts[going]
+        if open_rows.size == 0:
+            break
+    return gamma
+
+
+def collapsed_proportions(
+    X: sp.csr_matrix, topics: Floats, prior: Floats, *, n_iter: int, tol: float = 0.0
+) -> Floats:
+    """Dirichlet parameters of topic proportions, proportions integrated out (CVB0).
+
+    Each token's topic is weighed by how many *other* tokens of its document are of it, and by the
+    prior (Asuncion, Welling, Smyth & Teh, 2009). Mean field weighs by exp(E[log]) instead, which
+    rules out topics that have less than about one token.
+    """
+    by_word = np.ascontiguousarray(topics.T)
+    gamma = np.empty((X.shape[0], topics.shape[0]))
+    for block in row_blocks(X):
+        gamma[block] = _settle(X[block], prior, by_word, n_iter, tol)
+    return gamma
+
+
+def _settle(
+    counts: sp.csr_matrix, prior: Floats, by_word: Floats, n_iter: int, tol: float
+) -> Floats:
+    """Fixed points of a block of documents, each until it is one."""
+    gamma, open_rows = np.tile(prior, (counts.shape[0], 1)), np.arange(counts.shape[0])
+    current, own = gamma, np.maximum(by_word[counts.indices], TINY)
+    of_tokens = np.zeros_like(own)
+    for _ in range(n_iter):
+        tokens = sp.csr_matrix(
+            (counts.data, np.arange(counts.nnz), counts.indptr), (counts.shape[0], counts.nnz)
+        )
+        rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+        # A document holds what one of its tokens adds, so that no less than the prior is left.
+        of_tokens = own * np.maximum(current[rows] - of_tokens, prior)
+        of_tokens /= np.maximum(of_tokens.sum(axis=1, keepdims=True), TINY)
+        updated = prior + tokens @ of_tokens
+        going = np.abs(updated - current).mean(axis=1) >= tol
+        gamma[open_rows], current = updated, updated
+        if not going.all():
+            kept = going[rows]
+            open_rows, current, counts = open_rows[going], current[going], counts[going]
+            own, of_tokens = own[kept], of_tokens[kept]
         if open_rows.size == 0:
             break
     return gamma

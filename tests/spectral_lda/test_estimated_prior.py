@@ -83,3 +83,12 @@ def test_topics_that_pay_are_kept(seed):
     assert lda.n_components_ == 4
     asked = [row.uses for row in lda.privacy_report_.rows if row.name == "held_out_scores"]
     assert sum(asked) == 4
+
+
+def test_a_wide_prior_is_not_chosen_where_documents_gain_more_than_one_may_count_for(seed):
+    # Topics gain 30 nats on half of such a document, and 5 count: by these alone all
+    # concentrations are alike. What one gains over another is seen.
+    X = documents(seed, 1, n=3000, length=200)
+    lda = PrivateSpectralLDA(4, epsilon=4.0, random_state=0).fit(X)
+    assert lda.n_components_ == 4
+    assert 4 * lda.doc_topic_prior_ < 2

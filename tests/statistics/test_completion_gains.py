@@ -11,7 +11,7 @@ from sktensor_dp.statistics.completion_gains import MOST_GAIN, TopicGain, gains_
 from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.query import sensitivity
 from sktensor_dp.statistics.units import Units
-from sktensor_dp.topics.inference import topic_posterior, variational_proportions
+from sktensor_dp.topics.inference import collapsed_proportions, topic_posterior
 
 WORDS = 40
 
@@ -34,7 +34,7 @@ def test_the_sum_is_that_of_documents_by_themselves(seed, concentration):
         if concentration == 0:
             shares = topic_posterior(seen, topics, weights)[0]
         else:
-            gamma = variational_proportions(seen, topics, weights * concentration, n_iter=5)[0]
+            gamma = collapsed_proportions(seen, topics, weights * concentration, n_iter=10)[0]
             shares = gamma / gamma.sum()
         ratio = np.log(shares @ topics) - np.log(weights @ topics)
         expected += np.clip((row * hidden) @ ratio, -MOST_GAIN, MOST_GAIN)

@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -5,6 +7,7 @@ from scipy.special import gammaln, psi
 
 from sktensor_dp.topics import inference
 from sktensor_dp.topics.inference import (
+    collapsed_proportions,
     document_log_likelihood,
     row_blocks,
     topic_posterior,
@@ -43,28 +46,89 @@ def test_mean_field_equals_a_naive_loop(seed, n_iter):
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
+def naive_collapsed(counts, topics, prior, n_iter):
+    """One document, token by token: each sees the others."""
+    words = np.repeat(np.arange(counts.size), counts.astype(int))
+    of_tokens, gamma = np.zeros((len(words), len(prior))), prior.copy()
+    for _ in range(n_iter):
+        updated = np.empty_like(of_tokens)
+        for token, word in enumerate(words):
+            updated[token] = (gamma - of_tokens[token]) * topics[:, word]
+            updated[token] /= updated[token].sum()
+        of_tokens, gamma = updated, prior + updated.sum(axis=0)
+    return gamma
+
+
+@pytest.mark.parametrize("n_iter", [1, 4, 25])
+def test_collapsed_proportions_equal_a_naive_loop(seed, n_iter):
+    X, topics = corpus(seed)
+    prior = np.array([0.2, 0.5, 1.1])
+    found = collapsed_proportions(X, topics, prior, n_iter=n_iter)
+    wanted = [naive_collapsed(row, topics, prior, n_iter) for row in X.toarray()]
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+def posterior_mean(counts, topics, prior):
+    """Mean proportions by enumeration of the topics of all tokens."""
+    words = np.repeat(np.arange(counts.size), counts.astype(int))
+    weight, mean = 0.0, np.zeros(len(prior))
+    for chosen in product(range(len(prior)), repeat=len(words)):
+        gamma = prior + np.bincount(np.array(chosen, dtype=int), minlength=len(prior))
+        joint = np.exp(gammaln(gamma).sum()) * topics[list(chosen), words].prod()
+        weight, mean = weight + joint, mean + joint * gamma / gamma.sum()
+    return mean / weight
+
+
+def test_collapsed_proportions_are_nearer_to_the_posterior_mean_than_mean_field(seed):
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(8, 0.5), size=2)
+    prior = np.array([0.1, 0.1])
+    shares = rng.dirichlet(prior, size=30)
+    X = sp.csr_matrix(rng.multinomial(6, shares @ topics).astype(float))
+    exact = np.array([posterior_mean(row, topics, prior) for row in X.toarray()])
+
+    def error(proportions):
+        gamma = proportions(X, topics, prior, n_iter=100)
+        return np.abs(gamma / gamma.sum(axis=1, keepdims=True) - exact).mean()
+
+    # Measured over seeds 0 to 99: .45 of it as a median, .73 at most.
+    assert error(collapsed_proportions) < 0.85 * error(variational_proportions)
+
+
+@pytest.mark.parametrize("proportions", [variational_proportions, collapsed_proportions])
+def test_hostile_topics_and_priors_give_finite_proportions(proportions):
+    topics = np.array([[0.0, 1.0, 0.0, 1e-300], [0.0, 1e-300, 1.0, 0.0]])
+    X = sp.csr_matrix([[5.0, 0, 0, 0], [0, 1, 0, 0], [0, 1e15, 1e15, 1], [0, 0, 0, 0]])
+    for prior in (np.array([1e-12, 1.0]), np.full(2, 1e10), np.full(2, 1e-12)):
+        gamma = proportions(X, topics, prior, n_iter=20, tol=1e-3)
+        assert np.isfinite(gamma).all()
+        assert (gamma >= prior).all()
+
+
 @pytest.mark.dealt
 @pytest.mark.parametrize("tol", [0.0, 1e-3])
-def test_documents_do_not_touch_each_other(seed, tol, monkeypatch):
+@pytest.mark.parametrize("proportions", [variational_proportions, collapsed_proportions])
+def test_documents_do_not_touch_each_other(seed, proportions, tol, monkeypatch):
     X, topics = corpus(seed, n=60)
     prior = np.full(3, 1 / 3)
-    whole = variational_proportions(X, topics, prior, n_iter=50, tol=tol)
-    alone = [variational_proportions(row, topics, prior, n_iter=50, tol=tol)[0] for row in X]
+    whole = proportions(X, topics, prior, n_iter=50, tol=tol)
+    alone = [proportions(row, topics, prior, n_iter=50, tol=tol)[0] for row in X]
     np.testing.assert_allclose(whole, alone, rtol=1e-9)
     monkeypatch.setattr(inference, "BLOCK_NONZEROS", 1)
     monkeypatch.setattr(inference, "row_blocks", lambda X: row_blocks(X, 17))
-    blocked = variational_proportions(X, topics, prior, n_iter=50, tol=tol)
+    blocked = proportions(X, topics, prior, n_iter=50, tol=tol)
     np.testing.assert_allclose(blocked, whole, rtol=1e-9)
 
 
-def test_stopping_early_is_within_the_tolerance(seed):
+@pytest.mark.parametrize("proportions", [variational_proportions, collapsed_proportions])
+def test_stopping_early_is_within_the_tolerance(seed, proportions):
     X, topics = corpus(seed)
     prior = np.full(3, 1 / 3)
-    early = variational_proportions(X, topics, prior, n_iter=200, tol=1e-5)
-    full = variational_proportions(X, topics, prior, n_iter=200)
+    early = proportions(X, topics, prior, n_iter=200, tol=1e-5)
+    full = proportions(X, topics, prior, n_iter=200)
     # 200 steps of 1e-5 at most; measured over seeds 0 to 99: at most 3e-4.
     assert np.abs(early - full).max() < 2e-3
-    rough = variational_proportions(X, topics, prior, n_iter=1)
+    rough = proportions(X, topics, prior, n_iter=1)
     assert np.abs(rough - full).max() > 0.1
 
 
