@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.observed_entries import IndexSet
 from sktensor_dp.statistics.public_numbers import check_array
 from sktensor_dp.statistics.sums import split_anchor
-from sktensor_dp.tensor.normal_equations import unpack_rows
+from sktensor_dp.tensor.packed import unpack_rows
 
 __all__ = ["RowFrames", "SortedRows"]
 

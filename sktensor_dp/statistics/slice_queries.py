@@ -16,7 +16,7 @@ from sktensor_dp.statistics.public_numbers import HALF, check_array, check_numbe
 from sktensor_dp.statistics.slice_blocks import LEAST_EIGENVALUE, UnitSums
 from sktensor_dp.statistics.sums import SplitSums, axis_sum, blocks, sums_by_row
 from sktensor_dp.tensor.cell_units import CellUnits
-from sktensor_dp.tensor.normal_equations import unpack_rows
+from sktensor_dp.tensor.packed import unpack_rows
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.small_systems import are_positive

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.sorted_entries import as_coordinates, row_effects
 
-__all__ = ["Completion"]
+__all__ = ["Completion", "check_options"]
 
 
 class Completion:
@@ -51,3 +51,15 @@ class Completion:
     @abstractmethod
     def _multilinear(self, coordinates: NDArray[np.intp]) -> Floats:
         """Values of the part without offsets."""
+
+
+def check_options(rank: int, max_iter: int, tol: float, noise_variance: float | None) -> None:
+    """Refuse what a completion cannot be asked for."""
+    if rank < 0:
+        raise ValueError(f"rank must be at least 0; got {rank}.")
+    if max_iter < 1:
+        raise ValueError(f"max_iter must be at least 1; got {max_iter}.")
+    if not tol >= 0:
+        raise ValueError(f"tol must be at least 0; got {tol}.")
+    if noise_variance is not None and not 0 <= noise_variance < np.inf:
+        raise ValueError(f"noise_variance must be finite and at least 0; got {noise_variance}.")

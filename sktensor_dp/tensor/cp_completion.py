@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor._random import RandomState, as_generator
-from sktensor_dp.tensor.completed import Completion
+from sktensor_dp.tensor.completed import Completion, check_options
 from sktensor_dp.tensor.completion_start import start_cp
 from sktensor_dp.tensor.entry_passes import passes_over
 from sktensor_dp.tensor.fibre_passes import FibrePasses
 from sktensor_dp.tensor.normal_equations import NormalEquations, solve_rows
 from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.packed import packed_diagonal, packed_inner, packed_products
 from sktensor_dp.tensor.row_noise import RowNoise
 from sktensor_dp.tensor.sorted_entries import (
     SortedEntries,
@@ -185,7 +186,7 @@ def complete_cp(
     True
     """
     targets = as_values(values, entries)
-    _check(rank, max_iter, tol, noise_variance)
+    check_options(rank, max_iter, tol, noise_variance)
     if noise_mode not in (None, *range(entries.n_modes)):
         raise ValueError(f"noise_mode must be None or a mode of the entries; got {noise_mode}.")
     mean, deviation = float(targets.mean()), float(targets.std())
@@ -233,7 +234,8 @@ class _Posterior:
     def start(self, factors: list[Floats]) -> None:
         """Take factors as known."""
         self._factors = factors
-        self._second_moments = [a[:, :, None] * a[:, None, :] for a in factors]
+        # Upper triangles.
+        self._second_moments = [packed_products(a) for a in factors]
         scales = np.stack([np.mean(a**2, axis=0) for a in factors])
         self._factor_scales: NDArray[np.float64] = np.maximum(scales, _LEAST_COMPONENT)
 
@@ -271,7 +273,8 @@ class _Posterior:
     def _equations(self, mode: int, targets: Floats) -> NormalEquations:
         n, rank = self._factors[mode].shape
         if rank == 0:
-            return NormalEquations(np.zeros((n, 0, 0)), np.zeros((n, 0)), np.zeros((n, 0)))
+            empty = np.zeros((n, 0))
+            return NormalEquations(empty, empty, empty)
         factors = self._row_noise.weighted_rows(self._factors)
         moments = self._row_noise.weighted_rows(self._second_moments)
         rough = self._variance > _ROUGH_FROM
@@ -301,8 +304,8 @@ class _Posterior:
         ridge = self._regularization * noise[:, None] / self._factor_scales[mode]
         bias, rows, moments = solve_rows(equations, counts, sums, bias_ridge, ridge)
         rows[:, np.mean(rows**2, axis=0) < _NEGLIGIBLE] = 0.0
-        moments *= noise[:, None, None]
-        moments += rows[:, :, None] * rows[:, None, :]
+        moments *= noise[:, None]
+        moments += packed_products(rows)
         seen = self._entries.counts[mode] > 0
         if bias_ridge is not None:
             variances = noise / (counts + bias_ridge)
@@ -311,7 +314,7 @@ class _Posterior:
             self._biases[mode], self._bias_variances[mode] = bias, variances
         self._factors[mode], self._second_moments[mode] = rows, moments
         if rows.shape[1]:
-            scales = np.einsum("ijj->ij", moments)[seen].mean(axis=0)
+            scales = moments[:, packed_diagonal(rows.shape[1])][seen].mean(axis=0)
             least = _LEAST_COMPONENT * max(float(scales.max()), 1.0)
             self._factor_scales[mode] = np.maximum(scales, least)
         self._update_mean_and_noise(mode, gathered)
@@ -324,7 +327,7 @@ class _Posterior:
         terms = np.sum(equations.design * rows, axis=1)
         # Of the entries of each row, but for the squares of the targets.
         expected = counts * bias**2 + 2.0 * bias * (terms - sums)
-        expected += np.einsum("ijk,ijk->i", equations.gram, self._second_moments[mode])
+        expected += packed_inner(equations.gram, self._second_moments[mode], rows.shape[1])
         expected -= 2.0 * np.sum(equations.moment * rows, axis=1)
         left = sums - counts * bias - terms
         shift = float(precisions @ left) / float(precisions @ counts)
@@ -352,7 +355,7 @@ class _Posterior:
         common = np.exp(np.mean(np.log(sizes), axis=0))
         for mode, scale in enumerate(common / sizes):
             self._factors[mode] = self._factors[mode] * scale
-            self._second_moments[mode] *= scale[:, None] * scale
+            self._second_moments[mode] *= packed_products(scale[None])
             self._factor_scales[mode] *= scale**2
 
     def completion(self, mean: float, deviation: float, n_iter: int) -> CPCompletion:
@@ -387,14 +390,3 @@ def _constant(entries: SortedEntries, mean: float, rank: int, noise: float) -> C
         bias_scales=np.zeros(entries.n_modes),
         factor_scales=np.zeros((entries.n_modes, rank)),
     )
-
-
-def _check(rank: int, max_iter: int, tol: float, noise_variance: float | None) -> None:
-    if rank < 0:
-        raise ValueError(f"rank must be at least 0; got {rank}.")
-    if max_iter < 1:
-        raise ValueError(f"max_iter must be at least 1; got {max_iter}.")
-    if not tol >= 0:
-        raise ValueError(f"tol must be at least 0; got {tol}.")
-    if noise_variance is not None and not 0 <= noise_variance < np.inf:
-        raise ValueError(f"noise_variance must be finite and at least 0; got {noise_variance}.")

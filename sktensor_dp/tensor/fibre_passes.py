@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from sktensor_dp.tensor.normal_equations import NormalEquations, pack_rows, unpack_rows
+from sktensor_dp.tensor.normal_equations import NormalEquations
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.sorted_entries import Integers, SortedEntries
 
@@ -173,7 +173,7 @@ class FibrePasses:
     ) -> Floats:
         """Sums over each row's entries of products of the other modes' second moments."""
         rank = factors[mode].shape[1]
-        tables = {k: pack_rows(m) for k, m in enumerate(second_moments) if k != mode}
+        tables = {k: m for k, m in enumerate(second_moments) if k != mode}
         width = rank * (rank + 1) // 2
         sums = np.empty((self._shape[mode], width))
         for first in range(0, width, _COLUMNS):
@@ -185,7 +185,7 @@ class FibrePasses:
             else:
                 product *= self._observed @ cut[self._inner]
                 sums[:, part] = self._members(mode) @ product
-        return unpack_rows(sums, rank)
+        return sums
 
     def _product(self, mode: int, tables: Sequence[Floats] | dict[int, Floats]) -> Floats:
         """Products of the rows of the outer modes but one, for each fibre."""

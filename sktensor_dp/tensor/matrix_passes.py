@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,15 +11,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from sktensor_dp.tensor.normal_equations import NormalEquations, pack_rows, unpack_rows
+from sktensor_dp.tensor.normal_equations import NormalEquations
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.sorted_entries import SortedEntries, add_at
 
 __all__ = ["MatrixPasses"]
 
-# Columns of a table that are multiplied at once: a row of them is one line of a cache, and
-# tables of a hundred thousand rows stay in one.
-_LINE_BYTES = 64
 # Terms in single precision that are added one after the other, before sums go on in double.
 _SHORT_ROW = 64
 # Entries of a part of the matrix whose transpose is multiplied in single precision.
@@ -76,32 +73,23 @@ class MatrixPasses:
         rough: bool,
     ) -> NormalEquations:
         """Normal equations of one mode."""
-        factor, packed = factors[1 - mode], pack_rows(second_moments[1 - mode])
-        rank, kind = factor.shape[1], np.float32 if rough else np.float64
-        table = np.concatenate([packed, factor], axis=1)
-        groups = max(1, round(table.shape[1] * np.dtype(kind).itemsize / _LINE_BYTES))
-        parts = np.array_split(table, groups, axis=1)
-        tables: list[Table] = [part.astype(kind, order="C") for part in parts]
-        if rough:
-            ones, left = self._ones, targets.astype(np.float32)
-            sums = np.concatenate([self._rough_sums(mode, part, ones) for part in tables], axis=1)
-            moment = self._rough_sums(mode, factor.astype(kind, order="C"), left)
-        else:
-            sums = np.concatenate(list(self._sums(mode, tables)), axis=1)
-            matrix = self._matrix(targets)
-            moment = (matrix if mode == self._long else matrix.T) @ factor
+        factor, packed = factors[1 - mode], second_moments[1 - mode]
         size = packed.shape[1]
-        return NormalEquations(unpack_rows(sums[:, :size], rank), moment, sums[:, size:], rough)
+        table = np.concatenate([packed, factor], axis=1)
+        if rough:
+            sums = self._rough_sums(mode, table.astype(np.float32), self._ones)
+            left = targets.astype(np.float32)
+            moment = self._rough_sums(mode, factor.astype(np.float32, order="C"), left)
+        else:
+            observed, matrix = self._matrix(np.ones(len(targets))), self._matrix(targets)
+            if mode != self._long:
+                observed, matrix = observed.T, matrix.T
+            sums, moment = observed @ table, matrix @ factor
+        return NormalEquations(sums[:, :size], moment, sums[:, size:], rough)
 
     def _matrix(self, values: Table) -> scipy.sparse.csr_matrix:
         size = (self._entries.shape[self._long], self._entries.shape[self._short])
         return scipy.sparse.csr_matrix((values, self._columns, self._pointers), size)
-
-    def _sums(self, mode: int, tables: list[Table]) -> Iterator[Floats]:
-        """Sums of the rows of tables over the entries of each row of a mode."""
-        observed = self._matrix(np.ones(self._entries.n_entries))
-        for table in tables:
-            yield (observed if mode == self._long else observed.T) @ table
 
     def _rough_sums(self, mode: int, table: Table, weights: Table) -> Floats:
         """The same of weighted entries, all single, added in double but for a few at a time."""

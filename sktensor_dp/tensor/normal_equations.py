@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse
 
 from sktensor_dp.tensor.oracle import Floats
-from sktensor_dp.tensor.small_systems import bordered_inverses
+from sktensor_dp.tensor.packed import packed_diagonal, packed_places, packed_products
+from sktensor_dp.tensor.small_systems import bordered_inverses, systems_at_once
 from sktensor_dp.tensor.sorted_entries import Integers, SortedEntries, kronecker_rows
 
 __all__ = [
@@ -18,9 +19,7 @@ __all__ = [
     "core_equations",
     "cp_normal_equations",
     "normal_equations",
-    "pack_rows",
     "solve_rows",
-    "unpack_rows",
 ]
 
 # A matrix with at least one entry in so many observed is multiplied as a dense one: it
@@ -44,8 +43,8 @@ class NormalEquations:
 
     Parameters
     ----------
-    gram : ndarray of shape (n_rows, r, r)
-        Sum of z z', or of its expectation.
+    gram : ndarray of shape (n_rows, r (r + 1) / 2)
+        Sum of z z', or of its expectation: upper triangles, row by row.
     moment : ndarray of shape (n_rows, r)
         Sum of x z.
     design : ndarray of shape (n_rows, r)
@@ -82,7 +81,7 @@ def normal_equations(
         gram[:, rows] += np.add.reduceat(products, starts, axis=1)
         total[:, rows] += np.add.reduceat(z, starts, axis=1)
         moment[:, rows] += np.add.reduceat(z * targets[span], starts, axis=1)
-    return NormalEquations(unpack_rows(gram.T, len(moment)), moment.T.copy(), total.T.copy())
+    return NormalEquations(gram.T.copy(), moment.T.copy(), total.T.copy())
 
 
 def cp_normal_equations(
@@ -102,7 +101,7 @@ def cp_normal_equations(
     design = _gathered_product(columns, indices)
     if second_moments is None:
         return normal_equations(entries, mode, design, targets)
-    packed = [np.ascontiguousarray(pack_rows(second_moments[k]).T) for k in others]
+    packed = [np.ascontiguousarray(second_moments[k].T) for k in others]
     return normal_equations(entries, mode, design, targets, _gathered_product(packed, indices))
 
 
@@ -135,34 +134,62 @@ def solve_rows(
     bias_ridge: float | Floats | None,
     ridge: Floats,
 ) -> tuple[Floats, Floats, Floats]:
-    """Bias, factor row and inverse of the penalised Gram matrix of each row of a mode."""
+    """Bias, factor row and inverse (packed) of the penalised Gram matrix of each row of a mode."""
     # Minimises sum_e (x_e - b - z_e' a)^2 + bias_ridge b^2 + sum_j ridge[j] a[j]^2. Where
     # entries have weights, counts, sums and equations are those of the weighted entries.
     n, rank = equations.moment.shape
-    diagonal = np.arange(rank)
-    penalised = equations.gram.copy()
-    rounding = _LEAST_RIDGE * np.trace(penalised, axis1=1, axis2=2)[:, None]
-    penalised[:, diagonal, diagonal] += np.maximum(ridge, rounding)
-    border, corner = np.zeros((n, rank)), np.ones(n)
-    if bias_ridge is not None:
-        border, corner = equations.design, counts + bias_ridge
+    bias, rows, inverses = np.zeros(n), np.zeros((n, rank)), np.empty_like(equations.gram)
+    ridge = np.broadcast_to(ridge, (n, rank))
+    step = systems_at_once(rank + 1)
+    for first in range(0, n if rank else 0, step):
+        block = slice(first, first + step)
+        border, corner = np.zeros((rank, len(counts[block]))), np.ones(len(counts[block]))
+        if bias_ridge is not None:
+            border = np.ascontiguousarray(equations.design[block].T)
+            corner = counts[block] + np.broadcast_to(bias_ridge, n)[block]
+        found = _solve_block(
+            np.ascontiguousarray(equations.gram[block].T), border, corner,
+            np.ascontiguousarray(equations.moment[block].T),
+            None if bias_ridge is None else sums[block],
+            ridge[block].T, 1 if equations.rough else 2,
+        )  # fmt: skip
+        bias[block], rows[block], inverses[block] = (part.T for part in found)
+    if rank == 0 and bias_ridge is not None:
+        bias = sums / (counts + bias_ridge)
+    return bias, rows, inverses
+
+
+def _solve_block(
+    packed: Floats,
+    border: Floats,
+    corner: Floats,
+    moments: Floats,
+    sums: Floats | None,
+    ridge: Floats,
+    n_times: int,
+) -> tuple[Floats, Floats, Floats]:
+    """The same with a column for each row of the mode; without sums there is no bias."""
+    rank, n = moments.shape
+    first, second = np.triu_indices(rank)
+    diagonal = packed_diagonal(rank)
+    packed[diagonal] += np.maximum(ridge, _LEAST_RIDGE * packed[diagonal].sum(axis=0))
+    penalised = packed[packed_places(rank)]
     inverse, shifted, left = bordered_inverses(penalised, border, corner)
-    bias, rows = np.zeros(n), np.zeros((n, rank))
+    bias, rows = np.zeros(n), np.zeros((rank, n))
     # The second time on what rounding left: where matrices are badly conditioned the first
     # solution alone would be far from solving anything. Rough ones are not worth it.
-    for again in range(1 if equations.rough else 2):
-        moment = equations.moment
+    for again in range(n_times):
+        moment = moments
         if again:
-            moment = moment - bias[:, None] * border
-            moment -= (penalised @ rows[..., None])[..., 0]
-        step = (inverse @ moment[..., None])[..., 0]
-        if bias_ridge is not None:
-            total = sums - corner * bias - np.einsum("ij,ij->i", border, rows)
-            own = (total - np.einsum("ij,ij->i", border, step)) / left
+            moment = moments - bias * border - np.einsum("ijn,jn->in", penalised, rows)
+        step = np.einsum("ijn,jn->in", inverse, moment)
+        if sums is not None:
+            total = sums - corner * bias - np.einsum("in,in->n", border, rows)
+            own = (total - np.einsum("in,in->n", border, step)) / left
             bias += own
-            step -= own[:, None] * shifted
+            step -= own * shifted
         rows += step
-    return bias, rows, inverse
+    return bias, rows, inverse[first, second]
 
 
 def _gathered_product(columns: list[Floats], indices: list[Integers]) -> Design:
@@ -187,21 +214,6 @@ def _products(z: Floats) -> Floats:
     return products
 
 
-def pack_rows(matrices: Floats) -> Floats:
-    """Upper triangles of (n, r, r) symmetric matrices, row by row: (n, r (r + 1) / 2)."""
-    n, rank, _ = matrices.shape
-    first, second = np.triu_indices(rank)
-    return matrices.reshape(n, -1).take(first * rank + second, axis=1)
-
-
-def unpack_rows(packed: Floats, rank: int) -> Floats:
-    """Symmetric matrices (n, r, r) from their upper triangles, row by row."""
-    places = np.empty((rank, rank), dtype=np.intp)
-    upper = np.triu_indices(rank)
-    places[upper] = places.T[upper] = np.arange(len(upper[0]))
-    return packed.take(places.ravel(), axis=1).reshape(len(packed), rank, rank)
-
-
 def _matrix_equations(
     entries: SortedEntries,
     mode: int,
@@ -211,13 +223,9 @@ def _matrix_equations(
 ) -> NormalEquations:
     """The same for two modes, by products with the matrix of observed entries."""
     other = 1 - mode
-    rank = factors[other].shape[1]
     shape = (entries.shape[mode], entries.shape[other])
     columns = entries.sorted_column(mode, other)
-    if second_moments is None:
-        packed = _products(np.ascontiguousarray(factors[other].T)).T
-    else:
-        packed = pack_rows(second_moments[other])
+    packed = packed_products(factors[other]) if second_moments is None else second_moments[other]
     if shape[0] * shape[1] <= _DENSE_SHARE * entries.n_entries:
         rows = np.repeat(np.arange(shape[0]), entries.counts[mode])
         flat = rows * shape[1] + columns
@@ -227,7 +235,4 @@ def _matrix_equations(
         pointers = entries.row_pointers(mode)
         observed = scipy.sparse.csr_matrix((np.ones(len(targets)), columns, pointers), shape)
         values = scipy.sparse.csr_matrix((targets, columns, pointers), shape)
-    gram = observed @ packed
-    return NormalEquations(
-        unpack_rows(gram, rank), values @ factors[other], observed @ factors[other]
-    )
+    return NormalEquations(observed @ packed, values @ factors[other], observed @ factors[other])

@@ -13,6 +13,7 @@ __all__ = [
     "positive_pivots",
     "shifted_inverses",
     "sweep",
+    "systems_at_once",
 ]
 
 # Numbers of a block of matrices, and of a product beside it: they stay in a cache, and calls
@@ -27,30 +28,27 @@ _LEAST_CORNER = 1e-13
 def bordered_inverses(
     matrices: Floats, borders: Floats, corners: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Inverses of matrices A, their products with vectors d, and ``c - d' A^-1 d``."""
+    """Inverses of (r, r, n) matrices A, their products with (r, n) d, and ``c - d' A^-1 d``."""
     # By sweeps over the diagonal without pivoting, which is stable for what is positive
-    # definite; a block of matrices is worked on at once.
-    n, r = borders.shape
-    if r == 0:
-        return matrices.copy(), borders.copy(), corners.copy()
+    # definite.
+    r, n = borders.shape
     if r >= _LARGE:
-        inverses = np.asarray(np.linalg.inv(matrices), dtype=np.float64)
-        products = np.einsum("nij,nj->ni", inverses, borders)
-        left = corners - np.einsum("ni,ni->n", borders, products)
-        return inverses, products, np.maximum(left, _LEAST_CORNER * corners)
-    inverses, products, left = np.empty((n, r, r)), np.empty((n, r)), np.empty(n)
-    step = max(1, _BLOCK_NUMBERS // (r + 1) ** 2)
-    for first in range(0, n, step):
-        block = slice(first, first + step)
-        M = np.empty((r + 1, r + 1, len(corners[block])))
-        M[:r, :r] = matrices[block].transpose(1, 2, 0)
-        M[r, :r] = M[:r, r] = borders[block].T
-        M[r, r] = corners[block]
-        sweep(M, r, 0.0)
-        inverses[block] = M[:r, :r].transpose(2, 0, 1)
-        products[block] = M[:r, r].T
-        left[block] = np.maximum(M[r, r], _LEAST_CORNER * corners[block])
-    return inverses, products, left
+        inverses = np.linalg.inv(matrices.transpose(2, 0, 1))
+        products = np.einsum("nij,jn->in", inverses, borders)
+        left = corners - np.einsum("in,in->n", borders, products)
+        inverse = np.asarray(inverses.transpose(1, 2, 0), dtype=np.float64)
+        return inverse, products, np.maximum(left, _LEAST_CORNER * corners)
+    M = np.empty((r + 1, r + 1, n))
+    M[:r, :r] = matrices
+    M[r, :r] = M[:r, r] = borders
+    M[r, r] = corners
+    sweep(M, r, 0.0)
+    return M[:r, :r], M[:r, r], np.maximum(M[r, r], _LEAST_CORNER * corners)
+
+
+def systems_at_once(r: int) -> int:
+    """How many matrices of size r to work on at once: they stay in a cache, and calls are few."""
+    return max(1, _BLOCK_NUMBERS // max(r, 1) ** 2)
 
 
 def shifted_inverses(matrices: Floats) -> Floats:
@@ -59,7 +57,7 @@ def shifted_inverses(matrices: Floats) -> Floats:
     # and each inverse is a function of its own matrix to the last bit, wherever it stands.
     # No entry of such an inverse is above 1 but by rounding, which huge entries make huge.
     n, r, _ = matrices.shape
-    inverses, step = np.empty_like(matrices), max(1, _BLOCK_NUMBERS // max(r, 1) ** 2)
+    inverses, step = np.empty_like(matrices), systems_at_once(r)
     diagonal = np.arange(r)
     for first in range(0, n, step):
         M = np.array(matrices[first : first + step].transpose(1, 2, 0), order="C")
@@ -74,7 +72,7 @@ def shifted_inverses(matrices: Floats) -> Floats:
 def are_positive(matrices: Floats) -> NDArray[np.bool_]:
     """Whether symmetric matrices have positive pivots; never where they are not finite."""
     n, r, _ = matrices.shape
-    found, step = np.ones(n, dtype=bool), max(1, _BLOCK_NUMBERS // max(r, 1) ** 2)
+    found, step = np.ones(n, dtype=bool), systems_at_once(r)
     for first in range(0, n, step):
         M = np.array(matrices[first : first + step].transpose(1, 2, 0), order="C")
         found[first : first + step] = positive_pivots(M)

@@ -20,6 +20,7 @@ from sktensor_dp.tensor.normal_equations import (
     solve_rows,
 )
 from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.packed import packed_diagonal
 from sktensor_dp.tensor.sorted_entries import (
     SortedEntries,
     as_values,
@@ -269,7 +270,9 @@ class _Alternation:
         bias_ridge = self._variance / self._bias_scales[mode] if self._has_biases else None
         ridge = np.full(self._core.shape[mode], self._regularization * self._variance)
         bias, rows, inverse = solve_rows(equations, counts, sums, bias_ridge, ridge)
-        shrunk = self._regularization * self._variance * np.einsum("ijj->", inverse)
+        shrunk = (
+            self._regularization * self._variance * inverse[:, packed_diagonal(rows.shape[1])].sum()
+        )
         self._freedom[mode] = max(rows.size - shrunk, 0.0)
         if bias_ridge is not None:
             seen = counts > 0

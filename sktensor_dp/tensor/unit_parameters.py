@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.tensor.normal_equations import unpack_rows
 from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.packed import unpack_rows
 from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.small_systems import shifted_inverses
 

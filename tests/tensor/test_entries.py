@@ -5,6 +5,7 @@ import pytest
 
 from sktensor_dp.tensor import entries as entries_module
 from sktensor_dp.tensor.normal_equations import cp_normal_equations, normal_equations, solve_rows
+from sktensor_dp.tensor.packed import unpack_rows
 from sktensor_dp.tensor.sorted_entries import (
     SortedEntries,
     cp_values,
@@ -48,6 +49,10 @@ def by_row(entries, mode, terms):
     return sums
 
 
+def full(found):
+    return unpack_rows(found.gram, found.moment.shape[1])
+
+
 @pytest.mark.usefixtures("block_size")
 def test_normal_equations_are_sums_over_rows(problem):
     entries, factors, values, _ = problem
@@ -55,7 +60,7 @@ def test_normal_equations_are_sums_over_rows(problem):
         z = designs(entries, factors, mode)
         found = cp_normal_equations(entries, mode, factors, entries.sort(values, mode))
         np.testing.assert_allclose(
-            found.gram, by_row(entries, mode, z[:, :, None] * z[:, None, :]), atol=1e-12
+            full(found), by_row(entries, mode, z[:, :, None] * z[:, None, :]), atol=1e-12
         )
         np.testing.assert_allclose(
             found.moment, by_row(entries, mode, z * values[:, None]), atol=1e-12
@@ -71,12 +76,13 @@ def test_second_moments_replace_products(problem):
         for B in (rng.standard_normal((len(a), 3, 3)) for a in factors)
     ]
     moments = [a[:, :, None] * a[:, None, :] + S for a, S in zip(factors, spread, strict=True)]
+    packed = [S[:, *np.triu_indices(3)] for S in moments]
     for mode in range(entries.n_modes):
         others = [k for k in range(entries.n_modes) if k != mode]
         products = np.prod([moments[k][entries.coordinates[:, k]] for k in others], axis=0)
         targets = entries.sort(values, mode)
-        found = cp_normal_equations(entries, mode, factors, targets, moments)
-        np.testing.assert_allclose(found.gram, by_row(entries, mode, products), atol=1e-10)
+        found = cp_normal_equations(entries, mode, factors, targets, packed)
+        np.testing.assert_allclose(full(found), by_row(entries, mode, products), atol=1e-10)
 
 
 @pytest.mark.usefixtures("block_size")
@@ -88,7 +94,7 @@ def test_any_design_can_be_accumulated(problem):
         targets = entries.sort(values, mode)
         found = normal_equations(entries, mode, lambda span, o=ordered: o[span].T, targets)
         np.testing.assert_allclose(
-            found.gram, by_row(entries, mode, z[:, :, None] * z[:, None, :]), atol=1e-12
+            full(found), by_row(entries, mode, z[:, :, None] * z[:, None, :]), atol=1e-12
         )
 
 

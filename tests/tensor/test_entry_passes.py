@@ -8,6 +8,7 @@ from sktensor_dp.tensor.cp_completion import complete_cp
 from sktensor_dp.tensor.entry_passes import _SortedPasses, passes_over
 from sktensor_dp.tensor.fibre_passes import FibrePasses, fibre_mode
 from sktensor_dp.tensor.matrix_passes import MatrixPasses
+from sktensor_dp.tensor.packed import packed_products
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 
@@ -28,7 +29,7 @@ def test_sparse_passes_are_those_of_sorted_entries(shape, part, rough, seed, mon
     assert isinstance(ours, MatrixPasses)
     values = rng.standard_normal(entries.n_entries)
     factors = [rng.standard_normal((n, 3)) for n in shape]
-    moments = [a[:, :, None] * a[:, None, :] + np.eye(3) for a in factors]
+    moments = [packed_products(a) + np.eye(3)[np.triu_indices(3)] for a in factors]
     # Sums of a few hundred terms of single precision, or of double.
     tolerance = {"rtol": 1e-4, "atol": 1e-4} if rough else {"rtol": 1e-9, "atol": 1e-9}
     for mode in range(2):
@@ -78,7 +79,7 @@ def test_passes_along_fibres_are_those_of_sorted_entries(shape, marks, rank, see
     assert fibre_mode(entries) == FIBRED[shape]
     values, mean = rng.standard_normal(900), rng.standard_normal()
     factors = [rng.standard_normal((n, rank)) for n in shape]
-    moments = [a[:, :, None] * a[:, None, :] + np.eye(rank) for a in factors]
+    moments = [packed_products(a) + np.eye(rank)[np.triu_indices(rank)] for a in factors]
     biases = [rng.standard_normal(n) for n in shape]
     arranged = ours.arrange(values), plain.arrange(values)
     # Sums of 900 products of a few numbers of size 1 to 5.
@@ -112,7 +113,7 @@ def test_what_lies_along_fibres_is_formed_anew_once_it_has_changed(seed):
     assert isinstance(passes, FibrePasses)
     factors = [rng.standard_normal((n, 2)) for n in entries.shape]
     biases = [np.zeros(n) for n in entries.shape]
-    moments = [a[:, :, None] * a[:, None, :] for a in factors]
+    moments = [packed_products(a) for a in factors]
     values = passes.arrange(rng.standard_normal(600))
     for changed in (None, "values", "factors", "biases"):
         if changed == "values":

@@ -17,7 +17,8 @@ def test_bordered_inverses_are_those_of_each_matrix(n, r, seed):
     rng = np.random.default_rng(seed)
     A, d = positive(rng, n, r) + np.eye(r), rng.standard_normal((n, r))
     given = A.copy()
-    inverses, products, left = bordered_inverses(A, d, np.full(n, 1e4))
+    found = bordered_inverses(A.transpose(1, 2, 0), d.T, np.full(n, 1e4))
+    inverses, products, left = found[0].transpose(2, 0, 1), found[1].T, found[2]
     # Least eigenvalues are 1 or more: errors are of the order of the condition, below 1e3.
     np.testing.assert_allclose(A @ inverses, np.broadcast_to(np.eye(r), A.shape), atol=1e-9)
     np.testing.assert_allclose(products, np.einsum("nij,nj->ni", inverses, d), atol=1e-9)
