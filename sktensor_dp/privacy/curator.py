@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -31,8 +32,11 @@ LEAST_SENSITIVITY, LARGEST_SENSITIVITY = 1e-200, 1e200
 # Deviations of a released count, of Gaussian and of Laplace noise, that it is never off by.
 FARTHEST, FARTHEST_PURE = 40.0, 600.0
 LARGEST_COUNT = 2**53
+# How large what had no room was to be may follow from one unit: numpy names its shape.
+NO_ROOM = "there is too little memory for this release. What was charged stays charged."
 
 Kind = TypeVar("Kind", Mechanism, PartitionSelection)
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +163,8 @@ class DataCurator:
         """
         mechanism, cost = self._admit(name, query, Mechanism)
         self._rows_of[name] = self._answer_by_rows(mechanism, query, cost)
-        return lambda V: self._released_rows(name).product(V), self._records[-1].sigma
+        product = partial(self._product_with_rows, name)
+        return product, self._records[-1].sigma
 
     def release_partitions(self, name: str, query: PartitionQuery) -> tuple[list[str], Floats]:
         """Answer a query for totals whose keys are private too."""
@@ -239,7 +244,7 @@ class DataCurator:
         if mechanism.of_rows is None or math.isinf(strength) or getattr(data, "apart", False):
             raise RuntimeError(f"a {type(query).__name__} cannot be released by rows here.")
         with np.errstate(all="ignore"):
-            sums = query.by_rows(data)
+            sums = _without_shapes(lambda: query.by_rows(data))
         n_units, of_rows = self.n_units, mechanism.of_rows
         geometry = [getattr(query, name) for name in mechanism.of_query]
 
@@ -255,9 +260,9 @@ class DataCurator:
 
         return ReleasedRows(mean, sums.n_words, add_noise, self._noise)
 
-    def _released_rows(self, name: str) -> ReleasedRows:
+    def _product_with_rows(self, name: str, V: Floats) -> Floats:
         self._read()
-        return self._rows_of[name]
+        return _without_shapes(lambda: self._rows_of[name].product(V))
 
     def _read(self) -> Any:
         if self._chunks is None:
@@ -265,6 +270,9 @@ class DataCurator:
         return self._chunks
 
     def _sum(self, query: Any) -> Any:
+        return _without_shapes(lambda: self._added_up(query))
+
+    def _added_up(self, query: Any) -> Any:
         # A source adds up where its parts lie; chunks lie in this process.
         data = self._read()
         if getattr(data, "apart", False):
@@ -309,6 +317,16 @@ class DataCurator:
         if self._records and replace(self._records[-1], uses=1) == row:
             row = replace(row, uses=self._records.pop().uses + 1)
         self._records.append(row)
+
+
+def _without_shapes(call: Callable[[], Found]) -> Found:
+    """Result of a call that reads raw data, whose errors of memory would tell of it."""
+    try:
+        return call()
+    except MemoryError:
+        pass
+    # Not in the handler, which would leave the error in the context of this one.
+    raise MemoryError(NO_ROOM)
 
 
 def _sensitivity(

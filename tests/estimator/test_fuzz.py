@@ -9,6 +9,7 @@ import os
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from fuzzing import (
     COUNTS,
@@ -21,7 +22,10 @@ from fuzzing import (
     data,
     documents,
     funded,
+    mostly,
     parameters,
+    ranges,
+    tables,
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -140,6 +144,91 @@ def test_any_parameters(build, draw):
         attempt(estimator, "fit", np.argwhere(rng.random((5, 5)) < 0.7)[:15], rng.random(15))
     else:
         attempt(estimator, "fit", ["cats chase mice", "dogs chase cats"] * 15)
+
+
+# Rows of two modes, by number and by name; and wrong ones.
+LETTERS, DAYS = list("abcde"), ["mon", "tue", "wed", "thu"]
+ROW_NAMES = [
+    *[None] * 8, (LETTERS, DAYS), (LETTERS, DAYS), (LETTERS, None), (None, DAYS), (None, None),
+    (LETTERS,), (["a", "a"], DAYS), (DAYS, LETTERS),
+]  # fmt: skip
+CELLS_OF_ROWS = np.argwhere(np.random.default_rng(0).random((5, 4)) < 0.7)
+
+
+def assert_finite(model):
+    """Assert that all released numbers are finite."""
+    for name, value in vars(model).items():
+        for part in value if isinstance(value, list | tuple) else [value]:
+            if name.endswith("_") and isinstance(part, np.ndarray) and part.dtype.kind == "f":
+                assert np.isfinite(part).all(), name
+
+
+@pytest.mark.parametrize("build", TABLE)
+@given(draw=st.data())
+@examples(40)
+def test_public_tables_of_rows(build, draw):
+    pick = draw.draw
+    unit = pick(st.sampled_from(["entry", "slice"]))
+    features, wrong = pick(st.sampled_from([(0,), (1,), (1,), (0, 1), (2,), ()])), data()
+    lengths = (5, 4, 3)
+    known = {mode: pick(mostly(tables(lengths[mode]), wrong)) for mode in features}
+    bounds = pick(st.sampled_from([(-4, 4), 0, 1, 1, 1, 2]))
+    if isinstance(bounds, int):
+        bounds = {bounds: pick(mostly(ranges(lengths[bounds]), wrong))}
+    ways = ["input", "sufficient_statistics", "gradient", "output"]
+    model = funded(
+        build(), row_features=known or None, bounds=bounds, privacy_unit=unit,
+        perturbation="auto" if unit == "slice" else pick(st.sampled_from(ways)),
+        unit_mode=pick(st.sampled_from([0, 0, 1])), shape=pick(st.sampled_from([(5, 4), None])),
+        epsilon=pick(st.sampled_from([0.1, 1.0, 1e6])), delta=pick(st.sampled_from([0, 1e-6])),
+        row_names=pick(st.sampled_from(ROW_NAMES)),
+    )  # fmt: skip
+    X, y = _named(model.row_names), np.linspace(-9, 9, len(CELLS_OF_ROWS))
+    if attempt(model, "fit", X, y * pick(st.sampled_from([0, 1, 1e300]))) is None:
+        assert_finite(model)
+        assert np.isfinite(model.complete()).all()
+        assert np.isfinite(model.predict(X)).all()
+        attempt(model, "predict", [[-1, 0], [10**6, 3]])
+        attempt(model, "fold_in", X, y)
+
+
+def _named(row_names):
+    """Coordinates as a fit with these names takes them, where there are such names."""
+    X = CELLS_OF_ROWS.astype(object)
+    for mode, names in enumerate(row_names or ()):
+        if names is not None and len(names) == (5, 4)[mode]:
+            X[:, mode] = np.array(names, dtype=object)[CELLS_OF_ROWS[:, mode]]
+    return X
+
+
+@given(draw=st.data())
+@examples(20)
+def test_public_topics_of_anything(draw):
+    pick = draw.draw
+    words = pick(st.sampled_from([None, "abcd", "abyz", "aabc", "wxyz"]))
+    by_word = pick(mostly(tables(4, (1, 1, 2, 3), least=0.0), data()))
+    topics = by_word
+    if np.shape(by_word)[:1] == (4,):
+        by_word = np.asarray(by_word, dtype=float)
+        forms = [by_word.T] if words is None else [
+            pd.DataFrame(by_word.T, columns=list(words)), dict(zip(words, by_word, strict=True))
+        ]  # fmt: skip
+        topics = pick(st.sampled_from(forms))
+    X = np.random.default_rng(0).poisson(1.0, (60, 4))
+    model = funded(
+        PrivateSpectralLDA(pick(st.sampled_from([1, 3, 3])), random_state=0),
+        public_components=topics, epsilon=pick(st.sampled_from([0.1, 10.0, 1e6])),
+        delta=pick(st.sampled_from([0, 1e-6])),
+        n_refinements=pick(st.sampled_from(["auto", 1, 2, 0])),
+        doc_topic_prior=pick(st.sampled_from(["auto", 0, 1e-3, 1e3])),
+        neighbours=pick(st.sampled_from(["replace_one", "replace_one", "add_remove"])),
+    )  # fmt: skip
+    X = X if words is None else pd.DataFrame(X, columns=list("abcd"))
+    for method in ("fit", "partial_fit", "partial_fit"):
+        if attempt(model, method, X) is None:
+            assert_finite(model)
+            np.testing.assert_allclose(model.components_.sum(axis=1), 1.0)
+            assert (model.components_ >= 0).all()
 
 
 def _fitted():

@@ -157,7 +157,9 @@ FILES = Path(__file__).parents[1] / "model_files" / "files" / "v1"
 
 def originals(models: dict[str, Any]) -> dict[str, bytes]:
     """Files that the library wrote when it wrote archives."""
-    return {name: (FILES / f"{name}.model").read_bytes() for name in models}
+    # Kinds of model that came later were never written so.
+    files = {name: FILES / f"{name}.model" for name in models}
+    return {name: file.read_bytes() for name, file in files.items() if file.exists()}
 
 
 RAW: list[Mutation] = [flipped, cut, duplicated, renamed, bomb]

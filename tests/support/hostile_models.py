@@ -19,7 +19,7 @@ from typing import Any
 import hostile_archives
 import hostile_tensors
 import numpy as np
-from small_models import answers, fitted
+from small_models import answers, fitted, fitted_with_tables
 
 from sktensor_dp import ModelFileError
 
@@ -103,7 +103,7 @@ def report(
 
 def main(kind: str, count: int) -> None:
     module = {"archives": hostile_archives, "tensors": hostile_tensors}[kind]
-    models = dict(fitted())
+    models = dict([*fitted(), *fitted_with_tables()])
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"

@@ -1,6 +1,7 @@
 """One small fitted model of every kind that can be saved, and data to use it on."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from small_completions import INF, X0, Y0, build
@@ -27,6 +28,14 @@ DATA = {
 
 def _lda(**parameters):
     return PrivateSpectralLDA(2, random_state=0, **parameters)
+
+
+def _public_topics():
+    """A stream whose topics began with public ones, as noise does not let every stream do."""
+    public = np.full((1, 7), 1 / 7)
+    model = _lda(public_components=public).partial_fit(COUNTS)
+    model._stream = replace(model._stream, fitted=replace(model._stream.fitted, public=public))
+    return model
 
 
 def _power(**parameters):
@@ -67,6 +76,24 @@ def fitted():
         yield "vocabulary", PrivateCountVectorizer(**options).fit(DOCUMENTS)
         public = PrivateCountVectorizer(vocabulary={"cats": 1, "mice": 0}, dtype=np.float32)
         yield "vocabulary-public", public.fit(DOCUMENTS)
+
+
+def fitted_with_tables():
+    """Models that hold public tables: topics, features of rows, ranges that differ by the row."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield "topics-public", _public_topics()
+        yield from _tables()
+
+
+def _tables():
+    features = {1: np.arange(16.0).reshape(8, 2) ** 2, 2: np.arange(6.0)[:, None]}
+    ranges = {1: np.column_stack([-np.arange(1.0, 9), np.arange(2.0, 10)])}
+    known = {"row_features": features, "bounds": ranges, "shape": (9, 8, 6)}
+    yield "PrivateCPCompletion-tables", build(PrivateCPCompletion, **known).fit(X0, Y0)
+    known |= {"privacy_unit": "slice", "max_iter": 1, "row_names": (None, list(range(8)), None)}
+    model = build(PrivateTuckerCompletion, epsilon=50.0, **known)
+    yield "PrivateTuckerCompletion-tables", model.fit(X0, Y0)
 
 
 def answers(model):
