@@ -215,7 +215,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         ranks = self._ranks_for(shape)
         plan = self._plan(chunks.n_units, shape, ranks)
         seeks = plan.seeks_components
-        check_model_size(shape, ranks if seeks else (0,) * len(shape), plan.perturbation, self.rank)
+        check_model_size(shape, ranks if seeks else (0,) * len(shape), plan, self.rank)
         cautions: tuple[Warning, ...] = ()
         if not (by_slice or seeks) and self.max_iter is None and max(ranks) > 0:
             cautions = (

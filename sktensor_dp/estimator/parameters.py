@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import EllipsisType, NoneType
 from typing import Any, Protocol
 
+from sktensor_dp.privacy.noise import LARGEST_SIZE, drawable
+
 __all__ = [
     "Constraint",
     "InstanceOf",
@@ -185,11 +187,25 @@ def fits_memory(numbers: float) -> bool:
     return 8 * numbers <= memory_size()
 
 
-def check_memory(numbers: float, what: str, advice: str) -> None:
-    """Refuse what needs so many doubles at a time that they cannot fit into memory."""
+def check_memory(
+    numbers: float, what: str, advice: str, *, drawn: float = 0.0, spherical: bool = False
+) -> None:
+    """Refuse what needs so many doubles at a time that they cannot fit into memory.
+
+    Nor is anything charged whose noise the sampler in use does not draw: `drawn` numbers at once,
+    or spherical noise.
+    """
     size = memory_size()
     if not fits_memory(numbers):
         raise ValueError(
             f"{what} needs at least {8e-9 * numbers:.3g} GB of memory; there are "
             f"{1e-9 * size:.3g}. Nothing was charged for this fit. {advice}"
+        )
+    # What every sampler draws needs no look at which one is in use.
+    if (spherical or drawn > LARGEST_SIZE) and not drawable(LARGEST_SIZE + 1):
+        kind = "spherical noise, which delta=0 needs here" if spherical else f"{drawn:.3g} numbers"
+        raise ValueError(
+            f"{what} releases {kind}; noise='exact' draws at most {LARGEST_SIZE} independent "
+            "numbers at a time. Nothing was charged for this fit. Use noise='grid', which has the "
+            "same laws and no limit."
         )

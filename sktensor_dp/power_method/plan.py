@@ -73,10 +73,15 @@ def check_moments_fit(plan: MomentPlan, n_features: int) -> None:
         # Without a second moment there is no subspace: the third one is of all features.
         numbers = d**2 if "second_moments" in plan.names else d**3
         advice = "or by perturbation='stream', which needs memory in proportion to them"
+    noisy, drawn = not math.isinf(plan.releases.epsilon), d * plan.n_restarts
+    if "second_moments" in plan.names:
+        drawn = d * (d + 1) / 2
     check_memory(
         numbers,
         f"A fit of {n_features} features by perturbation={plan.perturbation!r}",
         f"Fit fewer features, {advice}.",
+        drawn=drawn if noisy else 0.0,
+        spherical=noisy and plan.releases.delta == 0,
     )
 
 

@@ -44,6 +44,7 @@ from sktensor_dp.privacy.opendp_sampling import (
 from sktensor_dp.privacy.sampling import BLOCK, GAUSSIAN, LAPLACE, MAX_BITS, Law, rounded_samples
 
 __all__ = [
+    "LARGEST_SIZE",
     "Grid",
     "NoiseSource",
     "config_context",

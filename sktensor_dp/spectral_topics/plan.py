@@ -121,7 +121,11 @@ def check_topics_fit(plan: TopicPlan, n_features: int, epsilon: float, apart: bo
     """Refuse features whose topics, and words whose pairs, memory cannot hold."""
     # Without noise, pairs are multiplied with and not formed. Data that lies apart is not read
     # again for every product.
-    pairs = 0.0
+    pairs, drawn = 0.0, 0.0
+    if not math.isinf(epsilon):
+        # Beside the pairs, the words, and what topics have of them.
+        drawn = float(n_features) * (plan.n_components if plan.n_refinements else 1)
+        drawn = max(drawn, plan.n_words * (plan.n_words + 1) / 2)
     if plan.pairs_by_rows and not apart:
         pairs = ROW_COLUMNS * float(plan.n_words) * (plan.n_components + MORE_COLUMNS)
     elif not math.isinf(epsilon):
@@ -130,6 +134,8 @@ def check_topics_fit(plan: TopicPlan, n_features: int, epsilon: float, apart: bo
         float(n_features) * (plan.n_components + 2) + pairs,
         f"A fit of {n_features} features by n_components={plan.n_components}",
         "Fit fewer features: PrivateCountVectorizer keeps the words that enough documents hold.",
+        drawn=drawn,
+        spherical=drawn > 0 and plan.releases.delta == 0 and plan.triples is not None,
     )
 
 

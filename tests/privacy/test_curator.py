@@ -122,29 +122,38 @@ def test_nothing_leaves_without_noise_at_a_finite_cost():
             curator.release_partitions("norm_histogram", NormHistogram(CountNorm(), np.arange(2)))
 
 
+def released(curator: DataCurator, query: Any) -> Any:
+    return curator.release("pair_moments", query)
+
+
+def multiplied(curator: DataCurator, query: Any) -> Any:
+    product, _ = curator.noisy_product("pair_moments", query)
+    return product(np.eye(D))
+
+
 def roomless(*_: Any) -> Any:
     """An error of numpy's that names a length."""
     return np.empty((123_456_789, 2**20))
 
 
 @pytest.mark.parametrize(
-    ("ask", "broken", "method"),
+    ("asked", "broken", "method"),
     [
-        (DataCurator.release, PairMoments, "total"),
-        (DataCurator.noisy_product, PairMoments, "by_rows"),
-        (DataCurator.noisy_product, RowsOfPairs, "__call__"),
+        (released, PairMoments, "total"),
+        (multiplied, PairMoments, "by_rows"),
+        (multiplied, RowsOfPairs, "__call__"),
     ],
 )
-def test_what_has_no_room_is_not_told_by_its_shape(ask, broken, method, monkeypatch):
+def test_what_has_no_room_is_not_told_by_its_shape(asked, broken, method, monkeypatch):
     """How many pairs of words occur is told by one document."""
     monkeypatch.setattr(broken, method, roomless)
     query = PairMoments(Clip(CountNorm(1), 5.0), 1.0)
+    chunks = CountChunks(sp.csr_matrix(counts(0)), N, D)
     with (
-        curator_of(CountChunks(sp.csr_matrix(counts(0)), N, D), {"pair_moments": 1.0}) as curator,
+        curator_of(chunks, {"pair_moments": 1.0}) as curator,
         pytest.raises(MemoryError) as error,
     ):
-        found = ask(curator, "pair_moments", query)
-        found[0](np.eye(D))
+        asked(curator, query)
     assert "1234567" not in str(error.value)
     assert "charged" in str(error.value)
     assert error.value.__context__ is error.value.__cause__ is None

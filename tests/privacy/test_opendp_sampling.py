@@ -2,13 +2,24 @@
 
 import importlib.util
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
 
-from sktensor_dp import PrivacyLeakWarning, config_context, unsafe_seeded_noise
-from sktensor_dp.privacy import opendp_sampling
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivacyLeakWarning,
+    PrivateCPCompletion,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    config_context,
+    unsafe_seeded_noise,
+)
+from sktensor_dp.estimator import parameters
+from sktensor_dp.privacy import noise, opendp_sampling
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.report import PrivacyReport
 
@@ -118,3 +129,56 @@ def test_reports_name_the_weaker_sampler(first: str, later: str, joined: str) ->
         "floating-point"
         not in PrivacyReport(1.0, 1e-6, "row", "replace_one", 9, "exact", False, ()).guarantee
     )
+
+
+def _topics(**options: Any) -> Any:
+    counts = np.random.default_rng(0).poisson(1.0, (80, 30))
+    return PrivateSpectralLDA(2, random_state=0, **options), (counts,)
+
+
+def _components(**options: Any) -> Any:
+    samples = np.random.default_rng(0).standard_normal((80, 30))
+    return PrivateTensorPowerMethod(2, data_norm=1.0, max_iter=1, **options), (samples,)
+
+
+def _entries(rows: int, **options: Any) -> Any:
+    rng = np.random.default_rng(0)
+    model = PrivateCPCompletion(2, bounds=(0, 1), shape=(rows, 9), random_state=0, **options)
+    return model, (rng.integers(0, [rows, 9], (400, 2)), rng.random(400))
+
+
+SUMS, GRADIENT, OUTPUT = (
+    {"perturbation": way, "max_iter": 1} for way in ("sufficient_statistics", "gradient", "output")
+)
+
+
+@pytest.mark.parametrize(
+    ("case", "fits"),
+    [
+        (_topics(epsilon=1e3), False), (_topics(epsilon=1e3, perturbation="moment_tensor"), False),
+        (_topics(epsilon=0.1), True), (_topics(epsilon=1e3, delta=0), False),
+        (_components(), False),
+        (_components(perturbation="stream", n_restarts=9), False),
+        (_components(perturbation="stream", n_restarts=2), True),
+        (_components(perturbation="stream", n_restarts=2, delta=0), False),
+        (_entries(400, **SUMS), False), (_entries(60, **SUMS), True),
+        (_entries(60, delta=0, **SUMS), False), (_entries(120, **GRADIENT), False),
+        (_entries(40, **GRADIENT), True), (_entries(200, **OUTPUT), True),
+        (_entries(9, delta=0, **OUTPUT), False), (_entries(400, perturbation="input"), True),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_what_is_not_drawn_exactly_is_refused_before_the_charge(case, fits, monkeypatch):
+    """Releases of at most 250 numbers, each of them independent."""
+    for place in (opendp_sampling, noise, parameters):
+        monkeypatch.setattr(place, "LARGEST_SIZE", 250)
+    model, data = case
+    accountant = BudgetAccountant(1e9, 0.5)
+    model = clone(model).set_params(accountant=accountant)
+    with config_context(noise="exact"):
+        if fits:
+            model.fit(*data)
+            return
+        with pytest.raises(ValueError, match=r"noise='exact' draws .* Nothing was charged"):
+            model.fit(*data)
+    assert accountant.entries == ()
