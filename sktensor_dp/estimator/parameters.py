@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import EllipsisType, NoneType
 from typing import Any, Protocol
 
-from sktensor_dp.privacy.noise import LARGEST_SIZE, drawable
+from sktensor_dp.privacy.noise import drawable
 
 __all__ = [
     "Constraint",
@@ -29,6 +29,8 @@ PLAIN = (numbers.Number, str, bytes, type, NoneType, EllipsisType)
 MOST_SHOWN, LONGEST_SHOWN = 10, 200
 # Bytes where the system does not tell: beyond what is common.
 UNKNOWN_SIZE = 2.0**37
+# Numbers that every sampler draws at once.
+FEW_NUMBERS = 1000
 
 
 class Constraint(Protocol):
@@ -202,10 +204,11 @@ def check_memory(
             f"{1e-9 * size:.3g}. Nothing was charged for this fit. {advice}"
         )
     # What every sampler draws needs no look at which one is in use.
-    if (spherical or drawn > LARGEST_SIZE) and not drawable(LARGEST_SIZE + 1):
+    drawn = math.inf if spherical else drawn
+    if drawn > FEW_NUMBERS and not drawable(drawn):
         kind = "spherical noise, which delta=0 needs here" if spherical else f"{drawn:.3g} numbers"
         raise ValueError(
-            f"{what} releases {kind}; noise='exact' draws at most {LARGEST_SIZE} independent "
-            "numbers at a time. Nothing was charged for this fit. Use noise='grid', which has the "
-            "same laws and no limit."
+            f"{what} releases {kind}; noise='exact' is for small releases of independent numbers. "
+            "Nothing was charged for this fit. Use noise='grid', which has the same laws and no "
+            "limit."
         )

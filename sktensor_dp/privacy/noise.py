@@ -44,7 +44,6 @@ from sktensor_dp.privacy.opendp_sampling import (
 from sktensor_dp.privacy.sampling import BLOCK, GAUSSIAN, LAPLACE, MAX_BITS, Law, rounded_samples
 
 __all__ = [
-    "LARGEST_SIZE",
     "Grid",
     "NoiseSource",
     "config_context",
@@ -181,7 +180,7 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
         yield
 
 
-def drawable(size: int) -> bool:
+def drawable(size: float) -> bool:
     """Whether the sampler in use draws releases of so many numbers, a public size."""
     return _sampler() != "exact" or size <= LARGEST_SIZE
 
