@@ -20,12 +20,7 @@ from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics import mean_field
 from sktensor_dp.statistics.counts import CountChunks
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
-from sktensor_dp.statistics.moments import (
-    NormHistogram,
-    PairMoments,
-    RowsOfPairs,
-    WordFrequencies,
-)
+from sktensor_dp.statistics.moments import NormHistogram, PairMoments, WordFrequencies
 from sktensor_dp.statistics.norms import Clip, CountNorm
 
 # The data is too small for anything but these tests, and some fits say so.
@@ -120,43 +115,6 @@ def test_nothing_leaves_without_noise_at_a_finite_cost():
             curator.exact_product("pair_moments", PAIRS)
         with pytest.raises(RuntimeError, match="not made by"):
             curator.release_partitions("norm_histogram", NormHistogram(CountNorm(), np.arange(2)))
-
-
-def released(curator: DataCurator, query: Any) -> Any:
-    return curator.release("pair_moments", query)
-
-
-def multiplied(curator: DataCurator, query: Any) -> Any:
-    product, _ = curator.noisy_product("pair_moments", query)
-    return product(np.eye(D))
-
-
-def roomless(*_: Any) -> Any:
-    """An error of numpy's that names a length."""
-    return np.empty((123_456_789, 2**20))
-
-
-@pytest.mark.parametrize(
-    ("asked", "broken", "method"),
-    [
-        (released, PairMoments, "total"),
-        (multiplied, PairMoments, "by_rows"),
-        (multiplied, RowsOfPairs, "__call__"),
-    ],
-)
-def test_what_has_no_room_is_not_told_by_its_shape(asked, broken, method, monkeypatch):
-    """How many pairs of words occur is told by one document."""
-    monkeypatch.setattr(broken, method, roomless)
-    query = PairMoments(Clip(CountNorm(1), 5.0), 1.0)
-    chunks = CountChunks(sp.csr_matrix(counts(0)), N, D)
-    with (
-        curator_of(chunks, {"pair_moments": 1.0}) as curator,
-        pytest.raises(MemoryError) as error,
-    ):
-        asked(curator, query)
-    assert "1234567" not in str(error.value)
-    assert "charged" in str(error.value)
-    assert error.value.__context__ is error.value.__cause__ is None
 
 
 def test_threads_warn_as_little_as_the_curator(monkeypatch):

@@ -1,0 +1,53 @@
+"""Arrays that have no room are not told by their shape: one document may decide on it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.statistics.counts import CountChunks
+from sktensor_dp.statistics.moments import PairMoments, RowsOfPairs
+from sktensor_dp.statistics.norms import Clip, CountNorm
+
+D = 6
+PAIRS = PairMoments(Clip(CountNorm(1), 5.0), 1.0)
+
+
+def released(curator: DataCurator) -> Any:
+    return curator.release("pair_moments", PAIRS)
+
+
+def multiplied(curator: DataCurator) -> Any:
+    product, _ = curator.noisy_product("pair_moments", PAIRS)
+    return product(np.eye(D))
+
+
+def roomless(*_: Any) -> Any:
+    """An error of numpy's that names a length."""
+    return np.empty((123_456_789, 2**20))
+
+
+@pytest.mark.parametrize(
+    ("asked", "broken", "method"),
+    [
+        (released, PairMoments, "total"),
+        (multiplied, PairMoments, "by_rows"),
+        (multiplied, RowsOfPairs, "__call__"),
+    ],
+)
+def test_what_has_no_room_is_not_told_by_its_shape(asked, broken, method, monkeypatch):
+    """How many pairs of words occur is told by one document."""
+    monkeypatch.setattr(broken, method, roomless)
+    plan = ReleasePlan.split(1.0, 1e-6, {"pair_moments": 1.0})
+    chunks = CountChunks(sp.csr_matrix(np.ones((9, D))), 9, D)
+    with (
+        DataCurator(chunks, plan, spender="test", unit="document", accountant=None) as curator,
+        pytest.raises(MemoryError) as error,
+    ):
+        asked(curator)
+    assert "1234567" not in str(error.value)
+    assert "charged" in str(error.value)
+    assert error.value.__context__ is error.value.__cause__ is None
