@@ -37,6 +37,10 @@ MARGIN = 2.0
 # The other concentration that is tried: hardly any word of a short document then decides on all
 # the others, so that weak topics do no harm.
 WIDE = 8.0
+# Expected counts of a word are divided by this power of its frequency, a tenth of an even share
+# at least, before documents are limited: rare words get less of the noise. Noise against counts
+# is best at 1 / 2, and what is not lost in it at 0, where it is large.
+SCALE_POWER, SCALE_FLOOR = 0.25, 0.1
 
 
 class Refinement:
@@ -54,6 +58,7 @@ class Refinement:
         self._curator, self._frequencies = curator, frequencies
         self._clip, self._evidence, self._options = count_clip, evidence, options
         self._n_components = n_components
+        self._scales: Floats | None = None
 
     def run(
         self,
@@ -65,6 +70,9 @@ class Refinement:
         asks_public: bool = False,
     ) -> FittedTopics:
         """Make so many steps, each of which is a release of the plan, the first ones whole."""
+        assert isinstance(self._clip.norm, CountNorm)
+        if self._frequencies.sigma > 0 and self._clip.norm.order == 2:
+            self._scales = scales_of_words(start.unigram)
         if asks_public:
             start = self._public_or(start)
         if asks_gains:
@@ -102,6 +110,7 @@ class Refinement:
 
     def _steps(self, start: FittedTopics, n_steps: int, n_whole: int = 0) -> FittedTopics:
         fitted, frequencies = start, self._frequencies
+        scales = 1.0 if self._scales is None else self._scales
         mean, variance, rates = np.zeros_like(start.topics), 0.0, []
         for step in range(n_steps):
             noisy = self._counts(fitted)
@@ -113,7 +122,7 @@ class Refinement:
             mean = (1 - rate) * mean + rate * noisy.value
             variance = (1 - rate) ** 2 * variance + (rate * noisy.sigma) ** 2
             topics, unigram, weights = denoise_topics(
-                mean, variance**0.5, frequencies.value, frequencies.sigma,
+                scales * mean, scales * variance**0.5, frequencies.value, frequencies.sigma,
                 expected=self._options.word_frequencies, public=start.public,
             )  # fmt: skip
             topics = smoothed(topics, unigram, MIX_FINAL)
@@ -127,9 +136,11 @@ class Refinement:
         assert isinstance(self._clip.norm, CountNorm)
         topics, weights = fitted.topics, fitted.weights
         length = typical_length(self._clip.limit, topics, weights, self._clip.norm.order)
-        limits = Limits(self._clip.limit, self._clip.norm.order)
+        limits = Limits(self._clip.limit, self._clip.norm.order, scales=self._scales)
         steps = Steps(start.topics, tuple(rates), fitted.concentration, length, limits)
-        std = std_of_refined(mean, variance**0.5, fitted.unigram, weights, steps, start.public)
+        std = std_of_refined(
+            scales * mean, scales * variance**0.5, fitted.unigram, weights, steps, start.public
+        )
         return replace(fitted, topics_std=std[0], weights_std=std[1])
 
     def _words_alone(self, start: FittedTopics, n_steps: int) -> FittedTopics:
@@ -137,7 +148,9 @@ class Refinement:
         fitted = replace(start, topics=start.unigram[None], weights=np.ones(1), public=None)
         steps = [self._counts(fitted) for _ in range(n_steps)]
         value = np.mean([noisy.value[0] for noisy in steps], axis=0)
-        sigma = float(np.sqrt(np.mean([noisy.sigma**2 for noisy in steps]) / n_steps))
+        sigma = np.sqrt(np.mean([noisy.sigma**2 for noisy in steps]) / n_steps)
+        if self._scales is not None:
+            value, sigma = self._scales * value, self._scales * sigma
         total = max(float(value.sum()), 1e-9)
         value, sigma, first = value / total, sigma / total, self._frequencies
         own = first.sigma**2 / (sigma**2 + first.sigma**2)
@@ -190,19 +203,32 @@ class Refinement:
     def _counts(self, fitted: FittedTopics) -> Noisy:
         assert fitted.concentration is not None
         return expected_counts(
-            self._curator, fitted.topics, fitted.weights, fitted.concentration, self._clip
-        )
+            self._curator, fitted.topics, fitted.weights, fitted.concentration, self._clip,
+            self._scales,
+        )  # fmt: skip
 
 
 def expected_counts(
-    curator: DocumentCurator, topics: Floats, weights: Floats, concentration: float, clip: Any
+    curator: DocumentCurator,
+    topics: Floats,
+    weights: Floats,
+    concentration: float,
+    clip: Any,
+    scales: Floats | None = None,
 ) -> Noisy:
     """Ask for the expected counts of an EM step, under an even Dirichlet prior or one topic."""
     # All of a document is of the one topic there is: nothing has to be iterated.
     if concentration == 0 or len(topics) == 1:
-        return curator.expected_counts(topics, weights, True, clip)
+        return curator.expected_counts(topics, weights, True, clip, scales)
     prior = np.full(len(topics), concentration / len(topics))
-    return curator.expected_counts(topics, prior, False, clip)
+    return curator.expected_counts(topics, prior, False, clip, scales)
+
+
+def scales_of_words(unigram: Floats) -> Floats:
+    """What expected counts of words are divided by, from their released frequencies."""
+    scales = (unigram + SCALE_FLOOR / unigram.size) ** SCALE_POWER
+    # Counts of such words are as long as before, on average: the limit may stay.
+    return scales * float(np.sqrt((unigram / scales**2).sum()))
 
 
 def smoothed(topics: Floats, unigram: Floats, share: float) -> Floats:

@@ -25,6 +25,8 @@ Singles = NDArray[np.float32]
 # Beyond any prior that can be told from an infinite one; sums with counts stay far from
 # overflow in single precision, where infinity less infinity is a NaN.
 LARGEST_PRIOR = 1e30
+# Of what counts of a word are divided by: ratios of counts stay far from overflow.
+SCALES = (1e-3, 1e3)
 # Rows of topics are distributions up to rounding.
 LARGEST_SHARE = 1 + 1e-6
 
@@ -42,6 +44,8 @@ class ExpectedCounts(NonNegative):
     limit: float
     order: int = 2
     n_iter: int = 10
+    # Each word's counts are divided by its own, before the norm is taken.
+    scales: Floats | None = None
 
     def __post_init__(self) -> None:
         check_array("topics", self.topics, LARGEST_SHARE, least=0.0)
@@ -51,6 +55,13 @@ class ExpectedCounts(NonNegative):
             raise ValueError(
                 f"order must be 1 or 2 and n_iter >= 0, got {self.order!r} and {self.n_iter!r}."
             )
+        if self.scales is not None:
+            check_array("the scales", self.scales, SCALES[1], least=SCALES[0])
+            if self.order != 2 or self.scales.shape != self.topics.shape[1:]:
+                raise ValueError(
+                    "scales are one number for each word, for order 2; got order "
+                    f"{self.order!r} and shape {self.scales.shape}."
+                )
 
     @property
     def l2_sensitivity(self) -> float:
@@ -84,19 +95,21 @@ class ExpectedCounts(NonNegative):
         blocks = [chunk.X[block] for block in row_blocks(chunk.X)]
         found = [topic_posterior(counts, self.topics, self.prior) for counts in blocks]
         posterior = np.concatenate([np.zeros((0, len(self.topics))), *found])
-        norms = self._bounds(chunk)
+        norms, counts = self._bounds(chunk), self._scaled(chunk)
         if self._asks(norms).any():
-            of_rows = np.sqrt((posterior**2).sum(axis=1) * chunk.squares)
-            own = norms_of_mean_counts(chunk.unit_words, chunk.X.data, posterior, None)
+            squares = chunk.squares if counts is chunk.X else CountChunk(counts).squares
+            of_rows = np.sqrt((posterior**2).sum(axis=1) * squares)
+            own = norms_of_mean_counts(chunk.unit_words, counts.data, posterior, None)
             own = np.where(chunk.units.sizes == 1, chunk.units.means(of_rows), own)
             norms = np.minimum(norms, NORM_SLACK * own)
-        return chunk.X, posterior * chunk.units.spread(scale_to(norms, self.limit))[:, None]
+        return counts, posterior * chunk.units.spread(scale_to(norms, self.limit))[:, None]
 
     def _mixed(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         units, norms = chunk.units, self._bounds(chunk)
         asked = self._asks(norms)
         alone = (asked & (units.sizes == 1))[units.of_rows]
-        field = mean_field(chunk, *self._single_precision, self.n_iter, alone)
+        weights = None if self.scales is None else (1 / self.scales).astype(np.float32)
+        field = mean_field(chunk, *self._single_precision, self.n_iter, alone, weights)
         expected, ratios = field.expected, field.ratios
         # NaN is no more than a limit: a document that has any adds nothing.
         lost = np.asarray(~np.isfinite(expected).all(axis=1))
@@ -111,12 +124,22 @@ class ExpectedCounts(NonNegative):
             row_norms[field.order] = field.norms
             own = np.where(units.sizes == 1, row_norms[units.starts[:-1]], own)
             norms = np.minimum(norms, NORM_SLACK * own)
-        weights = units.spread(scale_to(norms, self.limit))
-        return ratios, expected * weights[field.order, None]
+        left = units.spread(scale_to(norms, self.limit))
+        return ratios, expected * left[field.order, None]
 
     def _bounds(self, chunk: CountChunk) -> Floats:
         """What bounds the counts of a unit bounds the parts that they are divided into."""
-        return CountNorm(self.order).of(chunk)
+        if self.scales is None:
+            return CountNorm(self.order).of(chunk)
+        squares = CountChunk(self._scaled(chunk)).squares
+        return NORM_SLACK * chunk.units.means(np.sqrt(squares))
+
+    def _scaled(self, chunk: CountChunk) -> sp.csr_matrix:
+        """Counts divided by the scales of their words."""
+        if self.scales is None:
+            return chunk.X
+        layout = (chunk.X.indices, chunk.X.indptr)
+        return sp.csr_matrix((chunk.X.data / self.scales[chunk.X.indices], *layout), chunk.X.shape)
 
     def _asks(self, bounds: Floats) -> NDArray[np.bool_]:
         """Units whose own norm makes a difference."""

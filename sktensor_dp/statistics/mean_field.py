@@ -77,11 +77,19 @@ def single_precision(topics: Floats, prior: Floats) -> tuple[Singles, Singles]:
 
 
 def mean_field(
-    chunk: CountChunk, by_word: Singles, prior: Singles, n_iter: int, asked: NDArray[np.bool_]
+    chunk: CountChunk,
+    by_word: Singles,
+    prior: Singles,
+    n_iter: int,
+    asked: NDArray[np.bool_],
+    weights: Singles | None = None,
 ) -> MeanField:
-    """Steps from equal proportions, and norms of the documents that are asked for."""
+    """Steps from equal proportions, and norms of the documents that are asked for.
+
+    In the end, ratios are multiplied by the weights of words, if there are any.
+    """
     order, counts = chunk.by_words
-    steps = _Steps(counts, by_word, prior, n_iter, chunk.lengths[order], asked[order])
+    steps = _Steps(counts, by_word, prior, n_iter, chunk.lengths[order], asked[order], weights)
     batches = list(_batches(np.diff(counts.indptr), len(prior)))
     if N_THREADS == 1 or len(batches) < FEWEST_BATCHES:
         steps.run(batches)
@@ -129,10 +137,11 @@ class _Steps:
         n_iter: int,
         lengths: Floats,
         asked: NDArray[np.bool_],
+        weights: Singles | None,
     ) -> None:
         self._counts, self._by_word, self._prior = counts, by_word, prior
         self._ends = counts.indptr
-        self._n_iter, self._asked = n_iter, asked
+        self._n_iter, self._asked, self._weights = n_iter, asked, weights
         self._shares = (lengths / len(prior)).astype(np.float32)
         self.expected = np.zeros((counts.shape[0], len(prior)), dtype=np.float32)
         self.ratios = np.zeros(counts.nnz, dtype=np.float32)
@@ -168,6 +177,8 @@ class _Steps:
                 np.einsum("lkn,ln->kn", own, ratios, out=gamma)
                 gamma *= expected
                 gamma += self._prior
+        if self._weights is not None:
+            ratios *= np.take(self._weights, words)
         self.expected[batch] = expected[:, :n].T
         stored = slice(self._ends[batch.start], self._ends[batch.stop])
         self.ratios[stored] = ratios[:, :n].T.ravel() if used is None else ratios[:, :n].T[used]

@@ -52,7 +52,7 @@ def _mixture_weights(log_likelihood: Floats, weights: Floats, n_iter: int) -> tu
 
 
 def denoise_frequencies(
-    noisy: Floats, sigma: float, n_iter: int = 100, *, expected: Floats | None = None
+    noisy: Floats, sigma: float | Floats, n_iter: int = 100, *, expected: Floats | None = None
 ) -> Floats:
     """Posterior means of non-negative numbers seen under Gaussian noise.
 
@@ -60,8 +60,8 @@ def denoise_frequencies(
     ----------
     noisy : ndarray of shape (d,)
         Numbers with noise.
-    sigma : float
-        Standard deviation of the noise.
+    sigma : float or ndarray of shape (d,)
+        Standard deviation of the noise, of each number if they differ.
     n_iter : int, default=100
         EM steps of the fit of the prior.
     expected : ndarray of shape (d,) or None, default=None
@@ -79,7 +79,7 @@ def denoise_frequencies(
     logarithmic scale, which suits the heavy tails of word frequencies. Around expected
     numbers it is that of :func:`shrink_deviations`.
     """
-    if sigma <= 0:
+    if np.max(sigma) <= 0:
         return np.maximum(noisy, 0.0)
     estimate, evidence = _denoised_alone(noisy, sigma, n_iter)
     if expected is None:
@@ -92,52 +92,60 @@ def denoise_frequencies(
     return np.maximum((1 - UNEXPECTED) * moved + UNEXPECTED * estimate, LEAST_SHARE * expected)
 
 
-def _denoised_alone(noisy: Floats, sigma: float, n_iter: int) -> tuple[Floats, Floats]:
+def _column(sigma: float | Floats) -> float | Floats:
+    """Deviations of the noise of each number, as a column where they differ."""
+    return sigma[:, None] if isinstance(sigma, np.ndarray) else sigma
+
+
+def _denoised_alone(noisy: Floats, sigma: float | Floats, n_iter: int) -> tuple[Floats, Floats]:
     """Estimates without public knowledge, and the evidence of each value."""
-    size = noisy.size
-    total = max(float(noisy.sum()), sigma)
-    low = min(0.02 * total / size, sigma)
-    high = max(float(noisy.max()), 2 * sigma)
+    size, usual = noisy.size, float(np.median(sigma))
+    total = max(float(noisy.sum()), usual)
+    low = min(0.02 * total / size, usual)
+    high = max(float(noisy.max()), 2 * usual)
     means = np.concatenate([[1e-3 * total / size], np.geomspace(low, high, N_MEANS)])
     spread = (0.5 * np.log(high / low) / (N_MEANS - 1) * means) ** 2
-    variance = sigma**2 + spread
+    variance = _column(sigma) ** 2 + spread
     centred = noisy[:, None] - means
     log_likelihood = -0.5 * (centred**2 / variance + np.log(variance))
     posterior, evidence = _mixture_weights(
         log_likelihood, np.full(means.size, 1 / means.size), n_iter
     )
-    component_means = (noisy[:, None] * spread + means * sigma**2) / variance
+    component_means = (noisy[:, None] * spread + means * _column(sigma) ** 2) / variance
     estimate: Floats = (posterior * component_means).sum(axis=1)
     return np.maximum(estimate, 0.01 * low), evidence
 
 
-def shrink_deviations(noisy: Floats, scale: Floats, sigma: float, n_iter: int = 60) -> Floats:
+def shrink_deviations(
+    noisy: Floats, scale: Floats, sigma: float | Floats, n_iter: int = 60
+) -> Floats:
     """Posterior means of deviations around zero under Gaussian noise (Stephens, 2017)."""
-    if sigma <= 0:
+    if np.max(sigma) <= 0:
         return noisy
     posterior, kept, _ = _deviation_posterior(noisy, scale, sigma, n_iter)
     return noisy * (posterior * kept).sum(axis=1)
 
 
 def posterior_moments(
-    noisy: Floats, centres: tuple[Floats, ...], sigma: float, n_iter: int = 60
+    noisy: Floats, centres: tuple[Floats, ...], sigma: float | Floats, n_iter: int = 60
 ) -> tuple[Floats, Floats, Floats]:
     """Posterior means and variances of numbers, and what share of their noise the means keep.
 
     Each number is around one of the centres, in proportion to which it deviates.
     """
-    if sigma <= 0:
+    if np.max(sigma) <= 0:
         return noisy, np.zeros_like(noisy), np.ones_like(noisy)
     if len(centres) == 1:
         deviations = noisy - centres[0]
         posterior, kept, _ = _deviation_posterior(deviations, centres[0], sigma, n_iter)
         mean = deviations * (posterior * kept).sum(axis=1)
-        squares = (posterior * (kept * sigma**2 + (deviations[:, None] * kept) ** 2)).sum(axis=1)
+        spread = kept * _column(sigma) ** 2
+        squares = (posterior * (spread + (deviations[:, None] * kept) ** 2)).sum(axis=1)
         share = mean / np.where(deviations == 0, 1.0, deviations)
         return centres[0] + mean, np.maximum(squares - mean**2, 0.0), share
     posterior, kept, moved = _posterior_around(noisy, centres, sigma, n_iter)
     mean = (posterior * moved).sum(axis=1)
-    squares = (posterior * (kept * sigma**2 + moved**2)).sum(axis=1)
+    squares = (posterior * (kept * _column(sigma) ** 2 + moved**2)).sum(axis=1)
     kept = (posterior * kept).sum(axis=1)
     return centres[0] + mean, np.maximum(squares - mean**2, 0.0), kept
 
@@ -155,7 +163,7 @@ def centres_of_topics(
 
 
 def _posterior_around(
-    noisy: Floats, centres: tuple[Floats, ...], sigma: float, n_iter: int
+    noisy: Floats, centres: tuple[Floats, ...], sigma: float | Floats, n_iter: int
 ) -> tuple[Floats, Floats, Floats]:
     """Probabilities of the prior's components, the share each keeps, and where it puts a number.
 
@@ -173,7 +181,7 @@ def _posterior_around(
 
 
 def _deviation_posterior(
-    noisy: Floats, scale: Floats, sigma: float, n_iter: int
+    noisy: Floats, scale: Floats, sigma: float | Floats, n_iter: int
 ) -> tuple[Floats, Floats, Floats]:
     """Probabilities of the prior's components, the share each keeps of a value, and evidence."""
     log_likelihood, kept = _deviations(noisy, scale, sigma)
@@ -181,10 +189,10 @@ def _deviation_posterior(
     return posterior, kept, evidence
 
 
-def _deviations(noisy: Floats, scale: Floats, sigma: float) -> tuple[Floats, Floats]:
+def _deviations(noisy: Floats, scale: Floats, sigma: float | Floats) -> tuple[Floats, Floats]:
     """Log-likelihood under each component of the prior, and the share it keeps of a value."""
     spread = (scale[:, None] * RELATIVE_SCALES) ** 2
-    variance = spread + sigma**2
+    variance = spread + _column(sigma) ** 2
     return -0.5 * (noisy[:, None] ** 2 / variance + np.log(variance)), spread / variance
 
 
@@ -197,7 +205,7 @@ def _prior_weights() -> Floats:
 
 def denoise_topics(
     expected_counts: Floats,
-    sigma: float,
+    sigma: float | Floats,
     unigram: Floats,
     unigram_sigma: float,
     *,
@@ -213,28 +221,29 @@ def denoise_topics(
     total = max(float(expected_counts.sum()), 1e-9)
     marginal = expected_counts.sum(axis=0) / total
     marginal_sigma = sigma * n_components**0.5 / total
-    if sigma > 0:
+    noise = bool(np.max(sigma) > 0)
+    if noise:
         # Inverse variances weigh the two views of the unigram.
         own = unigram_sigma**2 / (marginal_sigma**2 + unigram_sigma**2)
         marginal = own * marginal + (1 - own) * unigram
-        marginal_sigma *= own**0.5
+        marginal_sigma = marginal_sigma * own**0.5
     base = denoise_frequencies(marginal, marginal_sigma, expected=expected)
     base = base / base.sum() if base.any() else np.full(base.size, 1 / base.size)
     weights = np.maximum(expected_counts.sum(axis=1), 0.2 * total / n_components)
     weights /= weights.sum()
     topics = np.empty_like(expected_counts)
-    centres = centres_of_topics(base, weights, total, public if sigma > 0 else None)
+    centres = centres_of_topics(base, weights, total, public if noise else None)
     for row, (counts, around) in enumerate(zip(expected_counts, centres, strict=True)):
         share = around[0]
         if len(around) > 1:
             counts = posterior_moments(counts, around, sigma)[0]
         else:
             counts = share + shrink_deviations(counts - share, share, sigma)
-        topics[row] = np.maximum(counts, LEAST_SHARE * share) if sigma > 0 else counts
+        topics[row] = np.maximum(counts, LEAST_SHARE * share) if noise else counts
     sums = topics.sum(axis=1, keepdims=True)
     # A topic that no document uses is as good as the unigram.
     topics = np.where(sums > 1e-12 * total, topics / np.maximum(sums, 1e-300), base)
-    if sigma > 0:
+    if noise:
         topics, weights = _with_marginal(topics, weights, base)
     return topics, base, weights
 

@@ -8,7 +8,7 @@ from the topics found as well. The constants were chosen on synthetic documents
 (``python -m benchmarks.topic_intervals`` prints the coverage on others).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -71,15 +71,21 @@ class Limits:
         Of this norm: 1 for the number of tokens, 2 for the Euclidean norm.
     pairs : float
         Of the masses of its pairs of words.
+    scales : ndarray of shape (d,) or None
+        What counts of each word are divided by before their norm is taken.
     """
 
     counts: float = np.inf
     order: int = 2
     pairs: float = np.inf
+    scales: Floats | None = None
 
-    def left(self, lengths: Floats, repeats: Floats) -> Floats:
-        """Tokens that count of so many, if two words are the same one with these odds."""
-        squares = lengths + lengths * (lengths - 1) * repeats
+    def left(self, lengths: Floats, repeats: Floats, singles: float | Floats = 1.0) -> Floats:
+        """Tokens that count of so many, if two words are the same one with these odds.
+
+        Where counts are scaled, odds are of scaled words, and `singles` what one adds to a square.
+        """
+        squares = lengths * singles + lengths * (lengths - 1) * repeats
         counts = np.sqrt(squares) if self.order == 2 else lengths
         pairs = np.sqrt(2) * squares / (lengths - 1)
         return np.minimum(1.0, np.minimum(self.counts / counts, self.pairs / pairs)) * lengths
@@ -152,9 +158,13 @@ def clip_drift(
         shares = np.random.default_rng(0).dirichlet(prior, MIXTURES)
         odds = np.full(MIXTURES, 1 / MIXTURES)
     # The odds that two words of a document are the same one.
-    repeats = ((shares @ (topics @ topics.T)) * shares).sum(axis=1)
+    scaled = topics if limits.scales is None else topics / limits.scales
+    repeats = ((shares @ (scaled @ scaled.T)) * shares).sum(axis=1)
+    singles: float | Floats = 1.0
+    if limits.scales is not None:
+        singles = shares @ (scaled / limits.scales).sum(axis=1)
     # As found, a mixture is as frequent as its documents count; without limits by so much less.
-    free = odds / limits.left(np.geomspace(*LENGTHS, TRIED)[:, None], repeats)
+    free = odds / limits.left(np.geomspace(*LENGTHS, TRIED)[:, None], repeats, singles)
     sums = free.sum(axis=1)
     length = min(int(np.searchsorted(1 / sums, total)), TRIED - 1)
     return np.asarray(odds @ shares - free[length] @ shares / sums[length])
@@ -162,7 +172,7 @@ def clip_drift(
 
 def std_of_refined(
     expected_counts: Floats,
-    sigma: float,
+    sigma: float | Floats,
     unigram: Floats,
     weights: Floats,
     steps: Steps | None,
@@ -174,8 +184,8 @@ def std_of_refined(
     ----------
     expected_counts : ndarray of shape (k, d)
         Released; their sum is the mean number of tokens that documents were left with.
-    sigma : float
-        Standard deviation of the noise of each entry.
+    sigma : float or ndarray of shape (d,)
+        Standard deviation of the noise of each entry, or of the entries of each word.
     unigram, weights : ndarray of shape (d,) and (k,)
         As the topics were shrunk to, and with.
     steps : Steps or None
@@ -192,7 +202,7 @@ def std_of_refined(
         Of the shares.
     """
     k, d = expected_counts.shape
-    if sigma <= 0:
+    if np.max(sigma) <= 0:
         return np.zeros((k, d)), np.zeros(k)
     total = max(float(expected_counts.sum()), 1e-9)
     counts, std, kept = np.empty((k, d)), np.empty((k, d)), np.empty((k, d))
@@ -202,7 +212,8 @@ def std_of_refined(
     sizes = np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
     # Noise in the share of a topic is that of all its words.
     own = (1 - weights) ** 2 + (k - 1) * weights**2
-    weights_std = sigma * np.sqrt(d * own) / total
+    usual = sigma if np.isscalar(sigma) else np.sqrt(np.mean(np.square(sigma)))
+    weights_std = usual * np.sqrt(d * own) / total
     topics_std = std / sizes
     if steps is None:
         return _capped(BATCHES_SCALE * topics_std, BATCHES_SCALE * weights_std)
@@ -213,19 +224,24 @@ def std_of_refined(
     further = float(np.sqrt(np.mean((moved_weights / weights_std) ** 2)))
     # One rehearsal of shares that sum to 1 says it with so few degrees of freedom.
     weights_std *= max(further * float(stdtrit(k - 1, 0.95)) / NINE_TENTHS, 1.0)
-    drift = clip_drift(counts / sizes, weights, steps.concentration, steps.limits, total)
+    told = (counts / sizes, weights, steps.concentration)
+    drift = clip_drift(*told, steps.limits, total)
+    if steps.limits.scales is not None:
+        # Released frequencies, with which topics have to agree, are of counts that are not scaled.
+        plain = clip_drift(*told, replace(steps.limits, scales=None), total)
+        drift = np.maximum(np.abs(drift), np.abs(plain))
     # An interval of nine tenths reaches as far as the limit moved the share.
     others = np.hypot(drift / NINE_TENTHS, SHARES_DRIFT * weights)
     return _capped(SLACK * topics_std, np.hypot(SHARES_SLACK * weights_std, others))
 
 
-def std_of_frequencies(sigma: float, shape: tuple[int, int]) -> Floats:
-    """Deviations of probabilities that are frequencies of words, with noise of one scale.
+def std_of_frequencies(sigma: float | Floats, shape: tuple[int, int]) -> Floats:
+    """Deviations of probabilities that are frequencies of words, with that noise.
 
     Noise may leave next to nothing to divide counts by; a probability is never more uncertain
     than 1.
     """
-    return np.full(shape, sigma if sigma <= 1.0 else 1.0)
+    return np.full(shape, np.where(np.less_equal(sigma, 1.0), sigma, 1.0))
 
 
 def _capped(topics_std: Floats, weights_std: Floats) -> tuple[Floats, Floats]:
@@ -246,7 +262,7 @@ def _enlarged(moved: Floats, std: Floats, topics: Floats) -> Floats:
 
 
 def _rehearsed(
-    topics: Floats, weights: Floats, kept: Floats, sigma: float, steps: Steps
+    topics: Floats, weights: Floats, kept: Floats, sigma: float | Floats, steps: Steps
 ) -> tuple[Floats, Floats]:
     """How far topics and shares move in the same steps, with noise, on documents from them."""
     # Nothing that is protected hangs on these draws: all of this is made of released values.
@@ -259,7 +275,7 @@ def _rehearsed(
     spent = 0.0
     for rate in steps.rates:
         spent = (1 - rate) ** 2 * spent + rate**2
-    sigma /= max(spent, 1e-300) ** 0.5
+    sigma = sigma / max(spent, 1e-300) ** 0.5
     base = weights[:, None] * topics
     moved, current, shares = np.zeros_like(base), steps.start, weights
     for rate in steps.rates:

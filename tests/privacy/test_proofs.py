@@ -115,11 +115,18 @@ QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
         TripleMoments(frame(r), clips(r, norm))
         for norm in (TripleNorm(False), TripleNorm(True), CountNorm(1))
     ],
-    "expected_counts": lambda r: [
-        ExpectedCounts(np.full((2, 5), 0.2), np.ones(2), single, size(r), order)
-        for single in (False, True)
-        for order in (1, 2)
-    ],
+    "expected_counts": lambda r: (
+        [
+            ExpectedCounts(np.full((2, 5), 0.2), np.ones(2), single, size(r), order)
+            for single in (False, True)
+            for order in (1, 2)
+        ]
+        + [
+            ExpectedCounts(
+                np.full((2, 5), 0.2), np.ones(2), False, size(r), scales=np.arange(1.0, 6)
+            )
+        ]
+    ),
     "second_moments": lambda r: [SecondMoments(embedding(r)), SecondMoments(LiftedBall(size(r)))],
     "third_moment_histogram": lambda r: [
         ThirdMomentHistogram(frame(r), embedding(r), 0.5, edges=EDGES)

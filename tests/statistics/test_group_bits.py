@@ -128,8 +128,8 @@ def test_expected_counts_of_a_group_do_not_depend_on_others(single, seed):
     rng = np.random.default_rng(seed)
     topics = rng.dirichlet(np.full(D, 0.3), 3)
     own = corpus(rng, int(rng.integers(1, 6)))
-    for limit in (0.3, 2.0, 50.0):
-        query = ExpectedCounts(topics, np.full(3, 0.4), single, limit)
+    for limit, scales in ((0.3, None), (2.0, np.geomspace(0.2, 5, D)), (50.0, None)):
+        query = ExpectedCounts(topics, np.full(3, 0.4), single, limit, scales=scales)
         alone = query.total(CountChunk(as_counts(own), Units(np.array([0, len(own)]))))
         for others in (1, 5, 60):
             X = np.concatenate([np.zeros((others, D)), own])

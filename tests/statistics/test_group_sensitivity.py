@@ -161,7 +161,8 @@ def by_loop(kind: Kind, query: Any, rows: Floats) -> Floats:
         if isinstance(query, ExpectedCounts):
             norm = norm_of_group(CountNorm(query.order), rows)
             if query.order == 2:
-                norm = min(norm, NORM_SLACK * float(np.linalg.norm(mean)))
+                own = NORM_SLACK * float(np.linalg.norm(mean))
+                norm = min(norm, own) if query.scales is None else own
         return mean * query.limit / max(norm, query.limit)
     if hasattr(query, "clip"):
         clips = (query.clip, *query.clips)

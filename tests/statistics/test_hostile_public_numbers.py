@@ -259,6 +259,13 @@ SETTINGS = [
         for single in (True, False)
         for order in (1, 2)
     ),
+    Setting(
+        "expected_counts", {**TOPIC, "scales": np.geomspace(0.2, 5, D)},
+        lambda topics, prior, limit, scales: ExpectedCounts(
+            topics, prior, False, limit, scales=scales
+        ),
+        documents,
+    ),
     Setting("second_moments", {"radius": 2.0, "offset": 1.0}, second_moments, samples),
     Setting(
         "third_moment_histogram", {**SAMPLE, "edges": EDGES}, partial(thirds, ThirdMomentHistogram),

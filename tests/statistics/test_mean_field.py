@@ -91,12 +91,12 @@ def test_norms_are_asked_for_only_where_the_counts_exceed_the_limit(seed, monkey
     query = ExpectedCounts(topics, np.full(3, 0.3), False, limit)
     seen = []
 
-    def watched(chunk, by_word, prior, n_iter, asked):
+    def watched(chunk, by_word, prior, n_iter, asked, weights):
         seen.append(asked)
-        return mean_field(chunk, by_word, prior, n_iter, asked)
+        return mean_field(chunk, by_word, prior, n_iter, asked, weights)
 
-    def all_asked(chunk, by_word, prior, n_iter, asked):
-        return mean_field(chunk, by_word, prior, n_iter, np.ones_like(asked))
+    def all_asked(chunk, by_word, prior, n_iter, asked, weights):
+        return mean_field(chunk, by_word, prior, n_iter, np.ones_like(asked), weights)
 
     monkeypatch.setattr("sktensor_dp.statistics.expected_counts.mean_field", watched)
     few = query.total(CountChunk(X))

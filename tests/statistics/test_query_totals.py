@@ -95,6 +95,9 @@ def queries(seed):
             query = ExpectedCounts(topics, np.array([0.2, 0.5, 0.3]), single, 4.0, order)
             # Single precision, amplified by the steps, in the E step of mixed documents.
             yield query, 1e-11 if single else 1e-4, partial(looped_expected, query)
+        scales = np.geomspace(0.2, 5, D)
+        query = ExpectedCounts(topics, np.array([0.2, 0.5, 0.3]), single, 4.0, scales=scales)
+        yield query, 1e-11 if single else 1e-4, partial(looped_expected, query)
 
 
 N_QUERIES = len(list(queries(0)))
@@ -277,13 +280,14 @@ def test_weights_keep_every_norm_within_its_limit(limit, seed):
 
 
 @pytest.mark.parametrize("single", [True, False])
-@pytest.mark.parametrize("order", [1, 2])
-def test_words_of_any_probability_and_any_prior_stay_within_the_clip(single, order):
+@pytest.mark.parametrize(("order", "scale"), [(1, None), (2, None), (2, 1e-3), (2, 1e3)])
+def test_words_of_any_probability_and_any_prior_stay_within_the_clip(single, order, scale):
     """In single precision the square of a small probability is 0, and so was the norm."""
     topics = np.array([[0.5, 0.5, 0, 1e-23, 1e-12], [0, 0.5, 0, 1e-23, 1e-30]])
     X = np.vstack([np.zeros(5), np.eye(5) * 1e30, np.full(5, 1e30), np.eye(5)])
+    scales = None if scale is None else np.array([1.0, 1.0, 1.0, scale, 1.0])
     for prior in (0.5, 1e-46, 1e-300, 1e3):
-        query = ExpectedCounts(topics, np.full(2, prior), single, 1.0, order)
+        query = ExpectedCounts(topics, np.full(2, prior), single, 1.0, order, scales=scales)
         for row in X:
             assert np.linalg.norm(query.total(chunk_of(row[None, :])).ravel(), order) <= 1
 
@@ -301,7 +305,7 @@ def test_a_document_adds_the_same_to_the_last_bit_wherever_it_stands(seed):
     followed[:, :own] = rng.poisson(3.0, own)
     topics = rng.dirichlet(np.full(d, 0.3), 5)
     for single in (False, True):
-        query = ExpectedCounts(topics, np.full(5, 0.2), single, 3.0)
+        query = ExpectedCounts(topics, np.full(5, 0.2), single, 3.0, scales=np.geomspace(0.2, 5, d))
         alone = query.total(chunk_of(followed))[:, :own]
         assert alone.sum() > 0.1
         for place in (0, 1, 7, 130, 255, 400):

@@ -142,12 +142,13 @@ def triples(norm: Norm) -> Callable[[Rng], TripleMoments]:
     return build
 
 
-def expected(single: bool, order: int) -> Callable[[Rng], ExpectedCounts]:
+def expected(single: bool, order: int, scaled: bool = False) -> Callable[[Rng], ExpectedCounts]:
     def build(rng: Rng) -> ExpectedCounts:
         k = int(rng.integers(1, 4))
         topics = rng.dirichlet(np.full(D, 10 ** rng.uniform(-2, 1)), k)
         prior = rng.dirichlet(np.ones(k)) * (1 if single else 10 ** rng.uniform(-3, 1))
-        return ExpectedCounts(topics, prior, single, limit(rng), order)
+        scales = 10 ** rng.uniform(-2.9, 2.9, D) if scaled else None
+        return ExpectedCounts(topics, prior, single, limit(rng), order, scales=scales)
 
     return build
 
@@ -170,10 +171,12 @@ def extreme_whitened() -> tuple:
     return WhitenedTripleMoments(rows, (Clip(WhitenedTripleNorm(rows), CLIP),)), FIRST, SECOND
 
 
-def extreme_expected(single: bool, order: int) -> Callable[[], tuple]:
+def extreme_expected(single: bool, order: int, scaled: bool = False) -> Callable[[], tuple]:
     topics = np.zeros((2, D))
     topics[0, 0] = topics[1, 1] = 1.0
-    query = ExpectedCounts(topics, np.full(2, 0.5), single, CLIP, order)
+    # As 9 tokens, but those of the first word count for fewer and of the second for more.
+    scales = np.array([2.0, 0.5, 1, 1, 1, 1]) if scaled else None
+    query = ExpectedCounts(topics, np.full(2, 0.5), single, CLIP, order, scales=scales)
     return lambda: (query, FIRST, SECOND)
 
 
@@ -222,6 +225,13 @@ CASES = [
         )
         for single in (True, False)
         for order in (1, 2)
+    ),
+    *(
+        Case(
+            "expected_counts", f"{'single' if single else 'mixed'}, scaled",
+            expected(single, 2, True), ravelled, extreme_expected(single, 2, True),
+        )
+        for single in (True, False)
     ),
 ]  # fmt: skip
 

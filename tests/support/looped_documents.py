@@ -118,7 +118,8 @@ def one_topic_counts(query, c):
 def looped_expected(query, X):
     each = one_topic_counts if query.single else expected_counts
     total = np.zeros(query.topics.shape)
-    for array in (each(query, c) for c in X):
+    scales = 1.0 if query.scales is None else query.scales
+    for array in (each(query, c) / scales for c in X):
         norm = NORM_SLACK * np.linalg.norm(array.ravel(), query.order)
         total += array * (query.limit / max(norm, query.limit))
     return total

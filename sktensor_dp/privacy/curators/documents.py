@@ -171,12 +171,19 @@ class DocumentCurator(DataCurator):
             return noisy
         return Noisy(noisy.value, noisy.sigma / math.sqrt(6))
 
-    def expected_counts(self, topics: Floats, prior: Floats, single: bool, clip: Clip) -> Noisy:
-        """Mean expected counts per topic, clipped like the counts."""
+    def expected_counts(
+        self,
+        topics: Floats,
+        prior: Floats,
+        single: bool,
+        clip: Clip,
+        scales: Floats | None = None,
+    ) -> Noisy:
+        """Mean expected counts per topic, divided by scales of words, clipped like the counts."""
         assert isinstance(clip.norm, CountNorm)
         last = self._left.get("expected_counts", 0) <= EXACT_STEPS
         n_iter = EXACT_MEAN_FIELD if self._noiseless and last else MEAN_FIELD
-        query = ExpectedCounts(topics, prior, single, clip.limit, clip.norm.order, n_iter)
+        query = ExpectedCounts(topics, prior, single, clip.limit, clip.norm.order, n_iter, scales)
         return self.noisy("expected_counts", query)
 
     def completion_gain(
