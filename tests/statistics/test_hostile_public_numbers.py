@@ -250,21 +250,14 @@ SETTINGS = [
     ),
     *(
         Setting(
-            "expected_counts", TOPIC,
-            lambda topics, prior, limit, single=single, order=order: ExpectedCounts(
-                topics, prior, single, limit, order
+            "expected_counts", TOPIC if scales is None else {**TOPIC, "scales": scales},
+            lambda single=single, order=order, **given: ExpectedCounts(
+                single=single, order=order, **given
             ),
             documents,
         )
         for single in (True, False)
-        for order in (1, 2)
-    ),
-    Setting(
-        "expected_counts", {**TOPIC, "scales": np.geomspace(0.2, 5, D)},
-        lambda topics, prior, limit, scales: ExpectedCounts(
-            topics, prior, False, limit, scales=scales
-        ),
-        documents,
+        for order, scales in ((1, None), (2, None), (2, np.geomspace(0.2, 5, D)))
     ),
     Setting("second_moments", {"radius": 2.0, "offset": 1.0}, second_moments, samples),
     Setting(
