@@ -24,6 +24,10 @@ _DENSE_SIZE = 600
 # cannot be seeded, the block iteration is used instead.
 _ARPACK_IS_SEEDABLE = "rng" in inspect.signature(eigsh).parameters
 
+# Least pivot of a Cholesky factor, relative to the largest, at which columns are still far
+# from dependent: what is lost of right angles, a second time restores.
+_LEAST_PIVOT = 1e-6
+
 # The Krylov basis is compressed when it holds this many blocks.
 _BASIS_BLOCKS = 8
 
@@ -160,25 +164,51 @@ def _oriented(values: Floats, vectors: Floats) -> tuple[Floats, Floats]:
 def _block_krylov(
     multiply: Operator, start: Floats, n_components: int, n_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Rayleigh-Ritz pairs of a restarted block Krylov space."""
-    width = start.shape[1]
-    basis = np.linalg.qr(start)[0]
-    image = multiply(basis)
+    """Rayleigh-Ritz pairs of a block Krylov space, restarted from its Ritz vectors."""
+    # All of A Q but the last block's lies in the space of Q: what is left of that block tells
+    # the residuals of all Ritz vectors, so that none is formed before the end.
+    d, width = start.shape
+    basis = np.empty((d, min(_BASIS_BLOCKS * width, d)), order="F")
+    projected = np.zeros((basis.shape[1], basis.shape[1]))
+    block, used = np.linalg.qr(start)[0], 0
     for step in range(n_iter):
-        projected = basis.T @ image
-        ritz, rotation = np.linalg.eigh((projected + projected.T) / 2.0)
+        new = slice(used, used + block.shape[1])
+        used = new.stop
+        basis[:, new] = block
+        Q, image = basis[:, :used], multiply(block)
+        projected[:used, new] = Q.T @ image
+        projected[new, :used] = projected[:used, new].T
+        inside = projected[:used, :used]
+        ritz, rotation = np.linalg.eigh((inside + inside.T) / 2.0)
         values, rotation = ritz[::-1][:width], rotation[:, ::-1][:, :width]
-        vectors, vectors_image = basis @ rotation, image @ rotation
-        residuals = vectors_image - vectors * values
-        error = np.linalg.norm(residuals[:, :n_components], axis=0).max()
-        rounding = np.finfo(float).eps * start.shape[0] * np.abs(ritz).max()
+        block, left = _orthonormal(image - Q @ projected[:used, new], Q)
+        residuals = left @ rotation[new, :n_components]
+        error = np.linalg.norm(residuals, axis=0).max()
+        rounding = np.finfo(float).eps * d * np.abs(ritz).max()
         if step == n_iter - 1 or error <= max(tol * np.abs(values[:n_components]).max(), rounding):
             break
-        if basis.shape[1] >= _BASIS_BLOCKS * width:
-            basis, image = vectors, vectors_image
-        block = residuals
-        for _ in range(2):  # once is not enough in floating point
-            block = np.linalg.qr(block - basis @ (basis.T @ block))[0]
-        basis = np.hstack([basis, block])
-        image = np.hstack([image, multiply(block)])
-    return values[:n_components], vectors[:, :n_components]
+        if used + width > basis.shape[1]:
+            basis[:, :width], used = Q @ rotation, width
+            projected[:width, :width] = np.diag(values)
+    return values[:n_components], Q @ rotation[:, :n_components]
+
+
+def _orthonormal(block: Floats, basis: Floats) -> tuple[Floats, Floats]:
+    """Orthonormal columns Q at right angles to a basis, and R: ``Q R`` is a block that was."""
+    # The second time makes up for what the first one lost, and takes away what rounding has
+    # left along the basis, which may be all there is where Ritz vectors have converged.
+    block, first = _factored(block)
+    block, second = _factored(block - basis @ (basis.T @ block))
+    return block, second @ first
+
+
+def _factored(block: Floats) -> tuple[Floats, Floats]:
+    """Q and R of a tall matrix, by its Gram matrix where that is positive in double precision."""
+    try:
+        R = np.asarray(np.linalg.cholesky(block.T @ block).T, dtype=np.float64)
+        if R.diagonal().min() >= _LEAST_PIVOT * R.diagonal().max():
+            return block @ np.linalg.inv(R), R
+    except np.linalg.LinAlgError:
+        pass
+    Q, R = np.linalg.qr(block)
+    return Q, np.asarray(R, dtype=np.float64)

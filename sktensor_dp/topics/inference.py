@@ -27,6 +27,8 @@ Floats = NDArray[np.float64]
 BLOCK_NONZEROS = 60_000
 # Keeps logarithms and quotients finite where a word has no mass in any topic.
 TINY = 1e-30
+# Documents that have settled are left out once fewer than this share are open.
+_OPEN_SHARE = 0.75
 
 
 def row_blocks(X: sp.csr_matrix, nonzeros: int = BLOCK_NONZEROS) -> Iterator[slice]:
@@ -114,26 +116,35 @@ def _settle(
 ) -> Floats:
     """Fixed points of a block of documents, each until it is one."""
     gamma, open_rows = np.tile(prior, (counts.shape[0], 1)), np.arange(counts.shape[0])
-    current, own = gamma, np.maximum(by_word[counts.indices], TINY)
-    of_tokens = np.zeros_like(own)
+    current, own = gamma.copy(), np.maximum(by_word[counts.indices], TINY)
+    of_tokens, lengths, data = np.zeros_like(own), np.diff(counts.indptr), counts.data
+    rows, tokens = _tokens(data, lengths)
+    going = np.ones(len(lengths), dtype=bool)
     for _ in range(n_iter):
-        tokens = sp.csr_matrix(
-            (counts.data, np.arange(counts.nnz), counts.indptr), (counts.shape[0], counts.nnz)
-        )
-        rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
         # A document holds what one of its tokens adds, so that no less than the prior is left.
         of_tokens = own * np.maximum(current[rows] - of_tokens, prior)
         of_tokens /= np.maximum(of_tokens.sum(axis=1, keepdims=True), TINY)
         updated = prior + tokens @ of_tokens
-        going = np.abs(updated - current).mean(axis=1) >= tol
-        gamma[open_rows], current = updated, updated
-        if not going.all():
+        gamma[open_rows[going]] = updated[going]
+        going &= np.abs(updated - current).mean(axis=1) >= tol
+        current = updated
+        if np.count_nonzero(going) < _OPEN_SHARE * len(going):
             kept = going[rows]
-            open_rows, current, counts = open_rows[going], current[going], counts[going]
-            own, of_tokens = own[kept], of_tokens[kept]
-        if open_rows.size == 0:
+            open_rows, current, lengths = open_rows[going], current[going], lengths[going]
+            own, of_tokens, data = own[kept], of_tokens[kept], data[kept]
+            rows, tokens = _tokens(data, lengths)
+            going = going[going]
+        if not going.any():
             break
     return gamma
+
+
+def _tokens(data: Floats, lengths: NDArray[np.integer]) -> tuple[NDArray[np.intp], sp.csr_matrix]:
+    """Row of each of its words' entries, and a matrix that adds up what each has of them."""
+    pointers = np.concatenate([[0], np.cumsum(lengths)])
+    layout = (data, np.arange(len(data)), pointers)
+    tokens = sp.csr_matrix(layout, (len(lengths), len(data)))
+    return np.repeat(np.arange(len(lengths)), lengths), tokens
 
 
 def topic_posterior(X: sp.csr_matrix, topics: Floats, weights: Floats) -> Floats:

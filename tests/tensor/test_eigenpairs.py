@@ -138,3 +138,26 @@ def test_largest_entry_of_a_vector_is_positive(dim, seed):
 def test_wrong_parameters_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 40, 2000])
+@pytest.mark.parametrize("tol", [1e-4, 1e-9])
+def test_residuals_are_what_was_asked_for_and_columns_stay_apart(distinct, tol, seed):
+    """Where spaces are invariant early, blocks have columns that depend on each other."""
+    rng = np.random.default_rng([seed, 6])
+    spectrum = np.repeat(rng.normal(size=distinct), -(-LARGE // distinct))[:LARGE]
+    reflection = rng.standard_normal(LARGE)
+    reflection /= np.linalg.norm(reflection)
+
+    def turned(V):
+        return V - 2 * np.outer(reflection, reflection @ V)
+
+    values, vectors = top_eigenpairs(
+        lambda V: turned(spectrum[:, None] * turned(V)), 4, dim=LARGE, tol=tol, n_iter=500,
+        random_state=seed,
+    )  # fmt: skip
+    residuals = turned(spectrum[:, None] * turned(vectors)) - vectors * values
+    # The estimate that stopped it is exact but for rounding.
+    largest = np.abs(values).max()
+    assert np.linalg.norm(residuals, axis=0).max() <= 1.01 * tol * largest + 1e-11
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(4), atol=1e-12)
