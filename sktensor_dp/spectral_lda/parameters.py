@@ -35,14 +35,15 @@ from sktensor_dp.estimator.inputs import Numeric, checked_table
 from sktensor_dp.estimator.lazy_tables import lazy_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.curator import LARGEST_COUNT
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_lda.public_topics import DataFrame, frequencies_of_topics, public_topics
 from sktensor_dp.spectral_lda.recipe import (
     cautions_of_cap,
-    check_public_is_used,
     learn,
     learn_batch,
+    notes_on_public,
 )
 from sktensor_dp.spectral_lda.stream import TopicStream
 from sktensor_dp.spectral_lda.word_frequencies import expected_frequencies
@@ -185,7 +186,9 @@ class TopicParameters(PrivateEstimatorMixin):
         n_batches = self.max_batches_per_group if begins else 1
         plan = self._plan(n_units, chunks.n_features, n_batches)
         check_topics_fit(plan, chunks.n_features, self.epsilon, chunks.apart)
-        check_public_is_used(plan, options)
+        # A number below the largest one is that of a released count.
+        counted = self._number_is_private and n_units < LARGEST_COUNT
+        notes = notes_on_public(plan, options, counted=counted)
         budget, payer = (self.epsilon, self.delta), self._payer()
         opened = None
         if begins:
@@ -196,7 +199,7 @@ class TopicParameters(PrivateEstimatorMixin):
             DocumentCurator, self._joined(chunks, plan), plan.releases.repeated(n_batches),
             lambda curator: learn(curator, plan, options, opened), columns,
             {"limits": self._limits(), "pure": self.delta == 0},
-            cautions_of_cap(plan, self.n_components, chunks.n_features),
+            cautions_of_cap(plan, self.n_components, chunks.n_features), notes,
         )  # fmt: skip
 
     def _planned_batch(

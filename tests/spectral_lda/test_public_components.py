@@ -204,6 +204,23 @@ def test_topics_that_nothing_would_begin_with_are_refused_unspent(options):
     assert budget.entries == ()
 
 
+@pytest.mark.parametrize(
+    "options", [{"n_refinements": 0}, {"perturbation": "moment_tensor"}], ids=str
+)
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_count_that_leaves_them_nothing_to_begin_ends_no_fit(options, method):
+    """Of many documents of few words the same fit would use them; it has been charged."""
+    X = np.random.default_rng(0).poisson(1.0, (60, 4))
+    budget = BudgetAccountant(10.0, 0.1)
+    model = PrivateSpectralLDA(
+        2, public_components=np.eye(2, 4) + 0.1, epsilon=0.1, neighbours="add_remove",
+        accountant=budget, random_state=0, **options,
+    )  # fmt: skip
+    getattr(model, method)(X)
+    assert model.components_.shape[1] == 4
+    assert any("Public topics were not used" in note for note in model.privacy_report_.notes)
+
+
 def test_batches_go_on_with_them_and_files_keep_them(tmp_path, seed):
     rng = np.random.default_rng(seed)
     topics = true_topics(rng)
