@@ -187,7 +187,7 @@ class TopicParameters(PrivateEstimatorMixin):
         plan = self._plan(n_units, chunks.n_features, n_batches)
         check_topics_fit(plan, chunks.n_features, self.epsilon, chunks.apart)
         # A number below the largest one is that of a released count.
-        counted = self._number_is_private and n_units < LARGEST_COUNT
+        counted = self.neighbours == "add_remove" and n_units < LARGEST_COUNT
         notes = notes_on_public(plan, options, counted=counted)
         budget, payer = (self.epsilon, self.delta), self._payer()
         opened = None
