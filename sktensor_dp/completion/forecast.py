@@ -11,6 +11,7 @@ from sktensor_dp.completion.plan import (
     noise_of_sums,
     noise_of_values,
 )
+from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.tables import Shown, Table
 from sktensor_dp.statistics.slice_queries import SharedRowSums
 
@@ -111,6 +112,10 @@ def _entry_noise(
 
 def _slice_noise(n_observed: int, shape: tuple[int, ...], plan: SlicePlan) -> list[float]:
     cost = plan.releases.cost_of("shared_row_sums")
+    if plan.by_evidence:
+        # Where no components show, biases get the rest.
+        rest = plan.releases.cost_of("shared_factor_sums")
+        cost = PrivacyCost.total([cost, *[rest] * plan.n_sweeps])
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
     n_units = shape[plan.unit_mode]
     each = max(n_observed / n_units, 1.0)

@@ -47,6 +47,9 @@ ROW_NUMBERS, ROW_SQUARES, VALUES_NUMBERS = 12, 3, 200
 # Of slices: share of the shared factors, if they are released; share of a unit's cells that
 # are taken to have entries, which is private; and sweeps where there is no noise.
 FACTOR_SHARE, OBSERVED_SHARE, EXACT_SWEEPS = 0.6, 1 / 4, 20
+# Of slices of a matrix: share of the components, releases that it is spent in, and fewer than
+# which say nothing of their size.
+DIRECTION_SHARE, DIRECTION_SWEEPS, LEAST_SWEEPS = 0.9, 24, 4
 
 
 def least_numbers(shape: Sequence[int], ranks: Sequence[int], perturbation: str) -> float:
@@ -263,11 +266,17 @@ class SlicePlan:
         Releases of each shared factor.
     releases : ReleasePlan
         The budget.
+    by_directions : bool
+        Whether components are those of a matrix, found by many small releases.
+    by_evidence : bool
+        Whether what is released first decides if the others are for components.
     """
 
     unit_mode: int
     n_sweeps: int
     releases: ReleasePlan
+    by_directions: bool = False
+    by_evidence: bool = False
     perturbation: ClassVar[str] = "sufficient_statistics"
 
     @property
@@ -310,15 +319,21 @@ def plan_slices(
     max_iter: int | None,
 ) -> SlicePlan:
     """Split the budget where the unit is a slice."""
+    shared = [n for m, n in enumerate(shape) if m != unit_mode]
+    by_directions = SharedFactorSums.may_be_whole(shape, shared) and math.isfinite(epsilon)
     n_sweeps = max_iter
     if n_sweeps is None:
         found = slice_detectability(shape, unit_mode, epsilon, delta) >= 1
-        n_sweeps = (EXACT_SWEEPS if math.isinf(epsilon) else SWEEPS) if found else 0
+        many = EXACT_SWEEPS if math.isinf(epsilon) else SWEEPS
+        n_sweeps = (DIRECTION_SWEEPS if by_directions else many) if found else 0
     n_sweeps *= rank > 0 and delta > 0
+    by_directions = by_directions and n_sweeps >= LEAST_SWEEPS
     shares = {"unit_levels": LEVEL_SHARE, "shared_row_sums": 1 - LEVEL_SHARE}
     uses = {"shared_row_sums": len(shape) - 1}
     if n_sweeps:
-        shares["shared_row_sums"] -= FACTOR_SHARE
-        shares["shared_factor_sums"] = FACTOR_SHARE
+        shares["shared_row_sums"] -= DIRECTION_SHARE if by_directions else FACTOR_SHARE
+        shares["shared_factor_sums"] = DIRECTION_SHARE if by_directions else FACTOR_SHARE
         uses["shared_factor_sums"] = n_sweeps * (len(shape) - 1)
-    return SlicePlan(unit_mode, n_sweeps, ReleasePlan.split(epsilon, delta, shares, uses))
+    releases = ReleasePlan.split(epsilon, delta, shares, uses)
+    by_evidence = by_directions and max_iter is None
+    return SlicePlan(unit_mode, n_sweeps, releases, by_directions, by_evidence)

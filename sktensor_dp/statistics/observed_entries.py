@@ -14,6 +14,7 @@ from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 __all__ = [
+    "MOST_CELLS",
     "EntryChunks",
     "IndexSet",
     "SliceChunks",

@@ -1,6 +1,7 @@
 """Sums over the units of a matrix for its shared factor, a block of units at a time."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +23,8 @@ UNITS_AT_ONCE = 750
 # Raises the eigenvalues of a moment, relative to their sum: far above rounding in a test for
 # negative ones, and far below what is released.
 LEAST_EIGENVALUE = 1e-12
+# Lengths below it are taken for 0: squares of what is above are far from underflow.
+LEAST_LENGTH = 1e-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +41,15 @@ class UnitSums:
         Length of weights that is clipped to 1.
     moment_weight : float
         Of a moment of norm 1.
+    whole : bool, default=False
+        Whether a unit's residuals and weights are each divided by their own length.
     """
 
     units: CellUnits
     scale: float
     slope_scale: float
     moment_weight: float
+    whole: bool = False
 
     def total(self, chunk: SliceChunks) -> Floats:
         """Rows of sums, then those of the weighted moment: (n_cells + r, r) numbers."""
@@ -69,13 +75,30 @@ class UnitSums:
         squares = slopes[0] ** 2
         for row in slopes[1:]:
             squares += row**2
+        lengths = np.sqrt(squares)
         # Cells are rows of the factor, and a unit has one entry in each at most.
-        slopes /= np.maximum(np.sqrt(squares), 1.0) * np.sqrt(np.maximum(counts, 1))
+        if self.whole:
+            slopes *= _inverses(lengths) * _inverses(_lengths(residuals, left.indptr))
+        else:
+            slopes /= np.maximum(lengths, 1.0) * np.sqrt(np.maximum(counts, 1))
         of = sp.csr_matrix((residuals, left.indices, left.indptr), left.shape)
         second += weights[:, None] * weights
         second *= (counts > 0) / self.slope_scale**2
         moment = sum_of_moments(second, self.moment_weight)
         return np.concatenate([of.T @ np.ascontiguousarray(slopes.T), moment])
+
+
+def _lengths(values: Floats, pointers: NDArray[Any]) -> Floats:
+    """Of each unit's values, added in the order of its entries."""
+    layout = (values**2, np.zeros(len(values), dtype=np.int32), pointers)
+    squares = sp.csr_matrix(layout, (len(pointers) - 1, 1)) @ np.ones(1)
+    return np.sqrt(squares)
+
+
+def _inverses(lengths: Floats) -> Floats:
+    """One over each length; 0 where it is none, or not finite."""
+    usable = (lengths > LEAST_LENGTH) & np.isfinite(lengths)
+    return np.where(usable, 1 / np.where(usable, lengths, 1.0), 0.0)
 
 
 def sum_of_moments(moments: Floats, weight: float) -> Floats:

@@ -5,13 +5,14 @@ public. A unit's contribution is computed from its own entries and released numb
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.observed_entries import SUM_SLACK, SliceChunks
+from sktensor_dp.statistics.observed_entries import MOST_CELLS, SUM_SLACK, SliceChunks
 from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number
 from sktensor_dp.statistics.slice_blocks import LEAST_EIGENVALUE, UnitSums
 from sktensor_dp.statistics.sums import SplitSums, axis_sum, blocks, sums_by_row
@@ -176,6 +177,8 @@ class SharedFactorSums:
     A unit fits its own parameters to its entries. Each of its entries then has a residual,
     clipped to [-1, 1], and a slope in the factor's row, clipped to length 1. Their
     products are added in each row and divided by the norm of the unit's counts of rows.
+    With ``whole`` they are divided by their own norm instead: every unit says all that its
+    bound allows, however small its residuals and slopes are.
 
     Parameters
     ----------
@@ -193,6 +196,8 @@ class SharedFactorSums:
         Of values about the model, in each unit's own fit; public.
     scale : float
         Residual that is clipped to 1; public.
+    whole : bool, default=False
+        Whether a unit's sums have norm 1. Of matrices only, with few enough rows to share.
     """
 
     mode: int
@@ -202,6 +207,7 @@ class SharedFactorSums:
     components: SharedComponents = field(repr=False)
     noise_variance: float
     scale: float
+    whole: bool = False
 
     # L2 distance of two units' sums, without their moments and before rounding.
     farthest: ClassVar[float] = 2.0
@@ -227,10 +233,19 @@ class SharedFactorSums:
             raise ValueError(f"released numbers must lie within {LARGEST} scales.")
         if not all((effects.variances >= 0).all() for effects in self.effects):
             raise ValueError("variances must not be negative.")
+        if self.whole and not self.may_be_whole(
+            self.shape, [len(f) for f in self.components.factors]
+        ):
+            raise ValueError("whole needs a matrix with few enough shared rows.")
         shared = [len(factor) for factor in self.components.factors]
         for part in ("effects", "variances", "popularity"):
             if [len(getattr(effects, part)) for effects in self.effects] != shared:
                 raise ValueError("effects must be as many as rows of the factors.")
+
+    @staticmethod
+    def may_be_whole(shape: Sequence[int], shared: Sequence[int]) -> bool:
+        """Whether units are rows of a matrix, of few enough columns to be cells of a table."""
+        return len(shape) == 2 and len(shared) == 1 and shared[0] <= MOST_CELLS
 
     @property
     def slope_scale(self) -> float:
@@ -274,7 +289,8 @@ class SharedFactorSums:
         """The total where a unit has one value in each row of the factor, and slopes are equal."""
         at = effects_at_entries(self.effects, cells, self.components.rows(cells))
         units = CellUnits(at, level=self.level, noise_variance=self.noise_variance)
-        return UnitSums(units, self.scale, self.slope_scale, MOMENT_WEIGHT).total(chunk)
+        weights = self.slope_scale, MOMENT_WEIGHT
+        return UnitSums(units, self.scale, *weights, self.whole).total(chunk)
 
     def _parts(self, values: Floats, shared: Integers, means: Floats) -> tuple[Floats, Floats]:
         """Clipped residuals, and clipped slopes, of entries and the means of their units."""

@@ -92,6 +92,12 @@ def of_units(rng: Rng) -> SharedFactorSums:
     return SharedFactorSums(0, (7, *SHAPE), 0.0, effects, components, 0.1, size(rng))
 
 
+def of_whole_units(rng: Rng) -> SharedFactorSums:
+    effects = (SharedEffects(np.zeros(5), np.ones(5), np.ones(5), 1.0),)
+    components = SharedComponents((np.ones((5, 2)),), full_core=False)
+    return SharedFactorSums(0, (7, 5), 0.0, effects, components, 0.1, size(rng), whole=True)
+
+
 # For every release, queries in which each number that the bound depends on is drawn.
 QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
     "unit_count": lambda r: [UnitCount()],
@@ -152,7 +158,7 @@ QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
     "shared_row_sums": lambda r: [
         SharedRowSums(1, (7, *SHAPE), 0.0, size(r), size(r), order=order) for order in (1, 2)
     ],
-    "shared_factor_sums": lambda r: [of_units(r)],
+    "shared_factor_sums": lambda r: [of_units(r), of_whole_units(r)],
     "held_out_scores": lambda r: [HeldOutScores(lambda X, y: X, -size(r), size(r))],
 }
 

@@ -5,7 +5,7 @@ Neighbours differ in all that one unit holds, coordinates included.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -114,6 +114,17 @@ def extreme_factor_sums() -> tuple[Any, World, Pair]:
     return query, space, (unit([[0], [1]], [1.0, -0.5]), unit([[0], [1]], [-0.5, 1.0]))
 
 
+def whole_sums(rng: Rng, world: World) -> SharedFactorSums:
+    """Of matrices, where units send all that the bound allows; elsewhere as ever."""
+    query = factor_sums(False)(rng, world)
+    return replace(query, whole=len(world.shape) == 2)
+
+
+def extreme_whole_sums() -> tuple[Any, World, Pair]:
+    query, space, pair = extreme_factor_sums()
+    return replace(query, whole=True), space, pair
+
+
 def unit(rows: Any, values: Any) -> tuple[Floats, Floats]:
     """A unit by its coordinates in the shared modes and its values."""
     rows = np.array(rows, dtype=np.intp)
@@ -161,6 +172,9 @@ SLICE_CASES = [
     SliceCase(
         "shared_factor_sums", "full core", factor_sums(True), extreme_factor_sums,
         OPPOSITE_SLOPES,
+    ),
+    SliceCase(
+        "shared_factor_sums", "whole units", whole_sums, extreme_whole_sums, OPPOSITE_SLOPES
     ),
 ]  # fmt: skip
 

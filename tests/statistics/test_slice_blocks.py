@@ -1,6 +1,7 @@
 """Sums over units of a matrix: as entry by entry, of each unit by itself, whatever numbers."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,14 +19,14 @@ from sktensor_dp.tensor.unit_parameters import EntryEffects
 N_UNITS, N_CELLS, RANK = 60, 11, 3
 
 
-def query(rng, full_core=False, size=1.0, scale=0.7, noise=0.5, level=0.1):
+def query(rng, full_core=False, size=1.0, scale=0.7, noise=0.5, level=0.1, whole=False):
     effects = SharedEffects(
         scale * rng.normal(size=N_CELLS), scale**2 * rng.uniform(0, 1, N_CELLS),
         rng.normal(size=N_CELLS), 1.0,
     )  # fmt: skip
     components = SharedComponents((size * rng.normal(size=(N_CELLS, RANK)),), full_core)
     return SharedFactorSums(
-        0, (N_UNITS, N_CELLS), level, (effects,), components, noise * scale**2, scale
+        0, (N_UNITS, N_CELLS), level, (effects,), components, noise * scale**2, scale, whole
     )
 
 
@@ -52,6 +53,45 @@ def test_blocks_and_entries_have_the_same_sums(full_core, share, at_once, seed, 
     monkeypatch.setattr(observed_entries, "MOST_CELLS", 0)
     # Ridge regressions of condition 1e3 at most.
     np.testing.assert_allclose(found, asked.total(chunk_of(X, y)), atol=1e-9)
+
+
+def test_a_whole_unit_sends_residuals_and_weights_of_length_one(seed):
+    """In the same directions as a unit whose clip nothing reaches."""
+    rng = np.random.default_rng(seed)
+    # Residuals are below 10 scales of .7 each, and weights shorter than one.
+    wide, (X, y) = replace(query(rng, size=0.01), scale=7.0), entries(rng, 0.4)
+    for u in range(N_UNITS):
+        of_unit = chunk_of(X[X[:, 0] == u], y[X[:, 0] == u])
+        clipped, found = (q.total(of_unit) for q in (wide, replace(wide, whole=True)))
+        length = np.linalg.norm(clipped[:N_CELLS])
+        assert (length > 0) == (u in X[:, 0])
+        # One in any case, but for the last bits.
+        np.testing.assert_allclose(
+            found[:N_CELLS], clipped[:N_CELLS] / max(length, 1e-300), rtol=1e-9, atol=1e-12
+        )
+        np.testing.assert_array_equal(found[N_CELLS:], clipped[N_CELLS:])
+
+
+@pytest.mark.parametrize("size", [1e-18, 1e-4, 1.0, 1e18])
+def test_whole_units_stay_within_one_whatever_is_released(size, seed):
+    rng = np.random.default_rng(seed)
+    scale = 10.0 ** rng.uniform(-9, 9)
+    asked = query(rng, size=size * scale, scale=scale, whole=True)
+    X, y = entries(rng, 0.4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for u in range(0, N_UNITS, 7):
+            found = asked.total(chunk_of(X[X[:, 0] == u], y[X[:, 0] == u]))
+            assert np.isfinite(found).all()
+            assert np.linalg.norm(found[:N_CELLS]) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("shape", [(9, 4, 3), (9, observed_entries.MOST_CELLS + 1)])
+def test_whole_units_are_rows_of_a_matrix_with_few_columns(shape):
+    none = [SharedEffects(np.zeros(n), np.zeros(n), np.zeros(n), 1.0) for n in shape[1:]]
+    components = SharedComponents(tuple(np.ones((n, 1)) for n in shape[1:]), full_core=False)
+    with pytest.raises(ValueError, match="whole needs a matrix"):
+        SharedFactorSums(0, shape, 0.0, tuple(none), components, 1.0, 1.0, whole=True)
 
 
 def posteriors(cells, matrix):

@@ -98,6 +98,15 @@ class NoisySharedRows:
     counts: Floats  # of entries, of the same shape
     sigma: float
 
+    def with_another(self, other: "NoisySharedRows") -> "NoisySharedRows":
+        """Both releases of the same sums as one, of the noise that one for both would have."""
+        share = other.sigma**2 / (self.sigma**2 + other.sigma**2)
+        return NoisySharedRows(
+            share * self.sums + (1 - share) * other.sums,
+            share * self.counts + (1 - share) * other.counts,
+            math.sqrt(share) * self.sigma,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class NoisySharedFactor:
@@ -107,13 +116,17 @@ class NoisySharedFactor:
     moment: Floats  # mean over units of their second moment of slopes, of shape (r, r); symmetric
     sigma: float
     slope_scale: float  # slope that counts as 1
+    moment_sigma: float = 0.0  # of each number of the moment
 
 
 class _PlainCurator(DataCurator):
     """A :class:`DataCurator` that hands back sums in place of means over units."""
 
-    def _sums(self, name: str, query: Any) -> Noisy:
-        noisy = self.noisy(name, query)
+    def _sums(self, name: str, query: Any, rest_of: str | None = None) -> Noisy:
+        if rest_of is None:
+            noisy = self.noisy(name, query)
+        else:
+            noisy = self.noisy_with_rest(name, rest_of, query)
         return Noisy(noisy.value * self.n_units, noisy.sigma * self.n_units)
 
     def _is_pure(self, name: str) -> bool:
@@ -213,17 +226,24 @@ class SliceCurator(_PlainCurator):
         scale: float,
         shrinkage: float,
         effects: Sequence[Floats | None] = (),
+        rest_of: str | None = None,
     ) -> NoisySharedRows:
-        """Residuals of all units, clipped and summed in each row of a shared mode."""
+        """Residuals of all units, clipped and summed in each row of a shared mode.
+
+        By ``rest_of`` they are paid for by what is left of another planned release.
+        """
         order = 1 if self._is_pure("shared_row_sums") else 2
         query = SharedRowSums(mode, self.shape, level, scale, shrinkage, tuple(effects), order)
-        noisy = self._sums("shared_row_sums", query)
+        noisy = self._sums("shared_row_sums", query, rest_of)
         return NoisySharedRows(noisy.value[0], noisy.value[1], noisy.sigma)
 
     def shared_factor_sums(self, query: SharedFactorSums) -> NoisySharedFactor:
         """What units would change in one shared factor."""
         noisy = self._sums("shared_factor_sums", query)
         rows = len(noisy.value) - noisy.value.shape[1]
-        moment = noisy.value[rows:] / (MOMENT_WEIGHT * self.n_units)
+        weight = MOMENT_WEIGHT * self.n_units
+        moment = noisy.value[rows:] / weight
         moment = (moment + moment.T) / 2
-        return NoisySharedFactor(noisy.value[:rows], moment, noisy.sigma, query.slope_scale)
+        return NoisySharedFactor(
+            noisy.value[:rows], moment, noisy.sigma, query.slope_scale, noisy.sigma / weight
+        )

@@ -1,0 +1,193 @@
+"""Components of the rows of a matrix: directions from many small releases, and their size."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.completion.plan import ModelOptions, SlicePlan
+from sktensor_dp.completion.rows import posterior_rows
+from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
+from sktensor_dp.statistics.slice_queries import SharedFactorSums
+from sktensor_dp.tensor.shared_components import SharedComponents
+from sktensor_dp.tensor.shared_effects import SharedEffects
+
+__all__ = ["Directions", "SharedPart", "found_components"]
+
+Floats = NDArray[np.float64]
+
+# Columns are as many as leave room for growth: so many times what reaches the noise.
+ROOM = 4.0
+# What noise alone may be expected to explain, over what components are assumed to.
+MOST_CHANCE = 0.25
+# Residuals beyond so many deviations of values are clipped.
+CLIP = 3.0
+# Variance of one component, relative to that of values, that units' own fits assume.
+COMPONENT_VARIANCE = 0.1
+# What is found grows from sweep to sweep until the noise of one is no longer what limits it:
+# earlier sums count less by this factor, in the first two thirds of the sweeps.
+GROWTH, GROWING = 1 / 0.7, 2 / 3
+# Share of the sweeps, last ones, by which the variance of components is estimated.
+LAST = 1 / 4
+# Deviations of noise that what is explained must exceed.
+CERTAIN = 3.0
+# Share of the sweeps after which components must show, and least part of what is assumed of
+# them that must be explained by then.
+TRIAL, LEAST_SHARE = 3 / 8, 0.03
+# Least share of the variance of values that is left to noise.
+LEAST_NOISE = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class SharedPart:
+    """What was released of a matrix before its components.
+
+    Attributes
+    ----------
+    level, deviation : float
+        Of values, about the middle of the bounds and about their unit's own level.
+    effects : SharedEffects
+        Of the shared rows.
+    weights : ndarray of shape (n_rows,)
+        Sums over units of one over the root of the number of a unit's entries.
+    """
+
+    level: float
+    deviation: float
+    effects: SharedEffects
+    weights: Floats
+
+
+class Directions:
+    """Power iterations on released sums, each of which adds to those before.
+
+    A unit sends its residuals, times its own weights of the directions so far, at length 1.
+    So noise is in proportion to what units have to say.
+    """
+
+    def __init__(
+        self, curator: SliceCurator, part: SharedPart, n_columns: int, start: Floats, n_sweeps: int
+    ) -> None:
+        self._curator, self._part, self._n_sweeps = curator, part, n_sweeps
+        self._shares = part.weights / max(float(part.weights.sum()), 1e-100)
+        self._size = part.deviation * np.sqrt(COMPONENT_VARIANCE)
+        self._sums, self._variance, self._unit = np.zeros((len(start), n_columns)), 0.0, 0.0
+        self._axes = self._scaled(start[:, :n_columns])
+        self._moments: list[NoisySharedFactor] = []
+
+    def sweep(self, step: int) -> None:
+        """Release sums for the directions so far, and turn them."""
+        part = self._part
+        components = SharedComponents((self._axes,), full_core=False)
+        query = SharedFactorSums(
+            0, self._curator.shape, part.level, (part.effects,), components,
+            part.deviation**2, CLIP * part.deviation, whole=True,
+        )  # fmt: skip
+        noisy = self._curator.shared_factor_sums(query)
+        self._moments.append(noisy)
+        weight = GROWTH ** min(step, int(GROWING * self._n_sweeps))
+        self._sums = self._sums + weight * noisy.sums
+        self._variance += (weight * noisy.sigma) ** 2
+        self._unit += weight
+        self._axes = self._scaled(self._rows())
+
+    def explained(self, last: int) -> tuple[Floats, float]:
+        """Variance that directions explain, (r, r) and over that assumed, and its noise."""
+        # Where directions say nothing, the second moment of a unit's weights is what the first
+        # sweep shows; where they explain what is assumed, it is 1.
+        first, r = self._moments[0], self._axes.shape[1]
+        none = min(float(np.trace(first.moment)), 0.95)
+        found = np.mean([noisy.moment for noisy in self._moments[-last:]], axis=0)
+        return (r * found - none * np.eye(r)) / (1 - none), self._moment_noise(last) / (1 - none)
+
+    def factor(self) -> Floats:
+        """Directions times the roots of the variances that they explain."""
+        found, noise = self.explained(max(round(LAST * self._n_sweeps), 1))
+        values, vectors = np.linalg.eigh(found)
+        values = np.where(values > CERTAIN * noise, values, 0.0)
+        return self._axes @ ((vectors * np.sqrt(values)) @ vectors.T)
+
+    def noise_variance(self, factor: Floats) -> float:
+        """What of the variance about a unit's level neither effects nor components explain."""
+        part, shares = self._part, self._shares
+        explained = float(shares @ part.effects.effects**2) + float((shares @ factor**2).sum())
+        return max(part.deviation**2 - explained, LEAST_NOISE * part.deviation**2)
+
+    def _moment_noise(self, last: int) -> float:
+        r = self._axes.shape[1]
+        sigma = self._moments[0].moment_sigma * r
+        return float(sigma * np.sqrt(1 / last + 1 / r))
+
+    def _rows(self) -> Floats:
+        """Rows that explain the sums, shrunk by their noise, up to one factor for all."""
+        r, weights = self._sums.shape[1], self._part.weights
+        grams = weights[:, None, None] * np.eye(r)
+        noise = np.broadcast_to(self._variance * np.eye(r), grams.shape)
+        # A unit of m entries adds one over m times a square of mean 1 / r.
+        total = max(float(weights.sum()), 1.0)
+        residual = self._unit**2 * min(self._curator.n_units / total, 1.0) / r
+        prior = (self._variance / max(float(np.mean(weights)) ** 2, 1e-100)) or 1.0
+        return posterior_rows(self._sums, grams, noise, residual, prior)
+
+    def _scaled(self, rows: Floats) -> Floats:
+        """Columns at right angles and of the assumed size, turned as little as possible."""
+        gram = rows.T @ (self._shares[:, None] * rows)
+        values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+        values = np.maximum(values, 1e-12 * max(float(values[-1]), 1e-100))
+        return np.asarray(self._size * rows @ ((vectors / np.sqrt(values)) @ vectors.T))
+
+
+def found_components(
+    curator: SliceCurator, part: SharedPart, plan: SlicePlan, options: ModelOptions
+) -> tuple[SharedComponents, float] | None:
+    """Components and the variance they leave, or None where released numbers show none."""
+    rank = options.ranks[1 - plan.unit_mode]
+    n_columns = _columns_worth(curator, part, plan, rank)
+    if plan.by_evidence and _chance(part, curator.n_units) > MOST_CHANCE:
+        return None
+    start = options.random_state.standard_normal((curator.shape[1 - plan.unit_mode], rank))
+    search = Directions(curator, part, n_columns, start, plan.n_sweeps)
+    trial = round(TRIAL * plan.n_sweeps) if plan.by_evidence else -1
+    for step in range(plan.n_sweeps):
+        search.sweep(step)
+        if step + 1 == trial:
+            found, noise = search.explained(2)
+            share = float(np.trace(found)) / n_columns
+            if share < max(CERTAIN * noise / np.sqrt(n_columns), LEAST_SHARE):
+                return None
+    factor = search.factor() / np.sqrt(options.regularization)
+    padded = np.pad(factor, ((0, 0), (0, rank - n_columns)))
+    return SharedComponents((padded,), options.full_core), search.noise_variance(factor)
+
+
+def _chance(part: SharedPart, n_units: int) -> float:
+    """Variance that directions of noise explain of the units they are found from."""
+    # In units of what components are assumed to have: the largest singular value of n units'
+    # residuals in d rows is as far above the mean one (Marchenko & Pastur 1967).
+    ratio = _effective_rows(part.weights) / n_units
+    each = max(float(part.weights.sum()) / n_units, 1e-9) ** 2
+    return float((2 * np.sqrt(ratio) + ratio) / (COMPONENT_VARIANCE * each))
+
+
+def _columns_worth(curator: SliceCurator, part: SharedPart, plan: SlicePlan, rank: int) -> int:
+    """Columns that noise leaves room for, if each has the variance assumed."""
+    # Squared signal over noise of one direction grows by this rate times the budget spent, over
+    # the number of columns; it starts from that of a random direction.
+    cost = plan.releases.cost_of("shared_factor_sums")
+    strength = cost.mu * np.sqrt(plan.n_sweeps) / SharedFactorSums.farthest
+    weights = part.weights
+    common = float((weights**2).sum()) / max(float(weights.sum()), 1e-100)
+    each = float(weights.sum()) / curator.n_units
+    rate = (common * each * COMPONENT_VARIANCE * strength) ** 2
+    rows = _effective_rows(weights)
+    worth = [
+        k
+        for k in range(1, min(rank, len(weights)) + 1)
+        if rate / k >= ROOM * np.log(max(rows / k, np.e))
+    ]
+    return max(worth, default=1)
+
+
+def _effective_rows(weights: Floats) -> float:
+    """How many rows of equal weight are as uneven as these."""
+    return float(weights.sum()) ** 2 / max(float((weights**2).sum()), 1e-100)
