@@ -308,6 +308,9 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
     def _unit_is_row(self) -> bool:
         return self.privacy_unit != "slice"
 
+    def _check_public(self) -> None:
+        self._check_all()
+
     def _has_pure_noise(self) -> bool:
         # Completions take noise of pure epsilon wherever it is the smaller one.
         return self.perturbation in ("auto", "input", "sufficient_statistics")

@@ -26,6 +26,9 @@ class Hooks:
         """Whether units may come and go, so that neither number nor places are public."""
         return False
 
+    def _check_public(self) -> None:
+        """Refuse parameters that are wrong together, whatever the data is."""
+
     def _has_pure_noise(self) -> bool:
         """Whether a fit spends a pure epsilon, whatever delta it is given."""
         return False

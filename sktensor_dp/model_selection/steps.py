@@ -1,5 +1,6 @@
 """Which steps of an estimator are private, and that no other one learns from data."""
 
+import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
@@ -30,6 +31,8 @@ __all__ = [
 OWN = ("epsilon", "delta", "accountant", "verbose")
 # scikit-learn before 1.7 says of this one that it has to be fitted.
 LEARN_NOTHING = ("sklearn.feature_extraction.text.HashingVectorizer",)
+# Combinations of listed values that are tried before anything is charged, at most.
+MOST_COMBINATIONS = 256
 
 
 def private_steps(estimator: Any, public_steps: Collection[str]) -> dict[str, Any]:
@@ -90,8 +93,8 @@ def check_values(
 ) -> bool:
     """Refuse values of private steps that are outside the range of their parameter.
 
-    Each is tried by itself. What a distribution draws, or is wrong only together with
-    others or with the data, is known when it is drawn.
+    Each is tried by itself, and where they are few with all others. What a distribution draws, or
+    is wrong only together with the data, is known when it is drawn.
 
     Returns
     -------
@@ -109,6 +112,8 @@ def check_values(
             check_parameters(one, {own: one._own_constraints[own]})
         check_relation(one, neighbours)
         tried.append(one)
+    for one in (step for some in distributions for step in _combined(some, private)):
+        one._check_public()
     return max([step._delta_set_aside() for step in tried]) > 0
 
 
@@ -126,6 +131,27 @@ def delta_in_use(
     return float(delta)
 
 
+def _combined(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> Iterator[Any]:
+    """Private steps with every combination of values, where they are listed and not too many."""
+    for name, step in private.items():
+        own, prefix = _own_values(candidates, name, step), _prefix(name)
+        # Parameters of a step that is itself a candidate may be others.
+        replaced = prefix and any(prefix.startswith(f"{whole}__") for whole in candidates)
+        drawn = any(hasattr(values, "rvs") for values in own.values())
+        if replaced or drawn or math.prod(map(len, own.values())) > MOST_COMBINATIONS:
+            continue
+        for values in itertools.product(*own.values()):
+            yield clone(step).set_params(**dict(zip(own, values, strict=True)))
+
+
+def _own_values(candidates: Mapping[str, Any], name: str, step: Any) -> dict[str, Any]:
+    """Candidates for the parameters of a private step itself, by their own names."""
+    known, prefix = step.get_params(deep=False), _prefix(name)
+    # Of an estimator that is private itself all names are its own.
+    found = {full.removeprefix(prefix): full for full in candidates if full.startswith(prefix)}
+    return {own: candidates[full] for own, full in found.items() if own in known}
+
+
 def _listed(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Private steps with each listed value of one of their parameters, and its name."""
     for name, step in private.items():
@@ -133,12 +159,9 @@ def _listed(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> Iterat
         if prefix and any(prefix.startswith(f"{whole}__") for whole in candidates):
             continue  # candidates for the step itself, whose parameters may be others
         step = clone(step)
-        for full, values in candidates.items():
-            own = full.removeprefix(prefix)
-            # Of an estimator that is private itself all names are its own.
-            if full.startswith(prefix) and own in step.get_params(deep=False):
-                for value in () if hasattr(values, "rvs") else values:
-                    yield own, clone(step).set_params(**{own: value})
+        for own, values in _own_values(candidates, name, step).items():
+            for value in () if hasattr(values, "rvs") else values:
+                yield own, clone(step).set_params(**{own: value})
 
 
 def _prefix(name: str) -> str:

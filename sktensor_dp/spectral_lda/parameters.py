@@ -38,7 +38,12 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import LARGEST_COUNT
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.spectral_lda.public_topics import DataFrame, frequencies_of_topics, public_topics
+from sktensor_dp.spectral_lda.public_topics import (
+    DataFrame,
+    check_public_topics,
+    frequencies_of_topics,
+    public_topics,
+)
 from sktensor_dp.spectral_lda.recipe import (
     cautions_of_cap,
     learn,
@@ -268,6 +273,11 @@ class TopicParameters(PrivateEstimatorMixin):
         names = columns.get("feature_names_in_")
         most = min(self.n_components, n_features)
         return public_topics(self.public_components, most, n_features, names)
+
+    def _check_public(self) -> None:
+        self._check_parameters()
+        if self.public_components is not None:
+            check_public_topics(self.public_components, self.n_components)
 
     def _concentration(self) -> float | None:
         """Sum of the Dirichlet prior over topic shares; None where it is to be estimated."""

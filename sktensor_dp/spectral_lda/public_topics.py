@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.statistics.reading import read
 
-__all__ = ["DataFrame", "frequencies_of_topics", "public_topics"]
+__all__ = ["DataFrame", "check_public_topics", "frequencies_of_topics", "public_topics"]
 
 Floats = NDArray[np.float64]
 
@@ -58,6 +58,17 @@ def public_topics(
         )
     values = values / values.max(axis=1, keepdims=True)
     return np.asarray(values / values.sum(axis=1, keepdims=True))
+
+
+def check_public_topics(given: Mapping[str, ArrayLike] | ArrayLike, most: int) -> None:
+    """Refuse what would be no topics whatever the columns are."""
+    names = None
+    if isinstance(given, Mapping) or hasattr(given, "columns"):
+        names = [str(name) for name in (given if isinstance(given, Mapping) else given.columns)]
+        public_topics(given, most, len(names), names)
+        return
+    shape = read(lambda: np.shape(given), NAME)
+    public_topics(given, most, shape[-1] if shape else 0, None)
 
 
 def frequencies_of_topics(topics: Floats) -> Floats:

@@ -1,0 +1,71 @@
+"""Candidates that are wrong together are refused before a search is charged."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sktensor_dp import BudgetAccountant, PrivateCPCompletion, PrivateSearchCV, PrivateSpectralLDA
+from sktensor_dp.model_selection import steps
+
+COUNTS = np.random.default_rng(0).poisson(1.0, (200, 6)).astype(float)
+CELLS = np.argwhere(np.ones((20, 10)))
+TOPICS = np.eye(2, 6) + 0.1
+TABLE, RANGES = np.ones((10, 2)), np.column_stack([np.zeros(10), np.ones(10)])
+
+
+def topics() -> Any:
+    return PrivateSpectralLDA(3, public_components=TOPICS, n_refinements=1, random_state=0)
+
+
+def entries() -> Any:
+    return PrivateCPCompletion(1, bounds=(0, 1), random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "candidates", "said"),
+    [
+        (topics(), {"n_components": [3, 2, 1]}, "at most as many as n_components"),
+        (topics(), {"public_components": [TOPICS, -TOPICS]}, "finite numbers >= 0"),
+        (topics(), {"public_components": [TOPICS[0]]}, "got shape"),
+        (topics(), {"public_components": [{"a": [0.0], "b": [0.0]}]}, "finite numbers >= 0"),
+        (
+            make_pipeline(FunctionTransformer(), topics()),
+            [{"privatespectrallda__n_components": [3]}, {"privatespectrallda__n_components": [1]}],
+            "at most as many as n_components",
+        ),
+        (entries(), {"row_features": [None, {1: TABLE * np.nan}]}, "NaN or infinity"),
+        (entries(), {"bounds": [{1: RANGES}, {1: RANGES[:, ::-1]}]}, "low < high"),
+        (entries(), {"shape": [(20, 10), (20, 11)], "bounds": [{1: RANGES}]}, "11 rows"),
+        (entries(), {"perturbation": ["gradient", "input"], "max_iter": [0, 3]}, "max_iter >= 1"),
+    ],
+)
+def test_candidates_that_are_wrong_together_cost_nothing(estimator, candidates, said):
+    budget = BudgetAccountant(100.0, 0.1)
+    search = PrivateSearchCV(estimator, candidates, n_trials=1, epsilon=1.0, accountant=budget)
+    data = (COUNTS,) if not isinstance(estimator, PrivateCPCompletion) else (CELLS, np.ones(200))
+    with pytest.raises(ValueError, match=said):
+        search.fit(*data)
+    assert budget.entries == ()
+
+
+def test_candidates_that_are_right_together_are_tried(monkeypatch):
+    """As given they would be refused: one component is less than the two public topics."""
+    tried = []
+    check = PrivateSpectralLDA._check_public
+    monkeypatch.setattr(
+        PrivateSpectralLDA, "_check_public", lambda self: (tried.append(self), check(self))
+    )
+    model = topics().set_params(n_components=1)
+    words = pd.DataFrame(TOPICS, columns=list("abcdef"))
+    lists = {"n_components": [2, 3], "public_components": [TOPICS, words, words.to_dict("list")]}
+    steps.check_values([lists, {"n_components": [4]}], {"": model}, "replace_one")
+    assert len(tried) == 7
+    drawn = {"n_components": stats.randint(2, 5)}
+    many = {"n_components": list(range(2, 200)), "doc_topic_prior": [0.1, 0.2]}
+    steps.check_values([drawn, many], {"": model}, "replace_one")
+    assert len(tried) == 7
