@@ -1,7 +1,7 @@
 """What search, scorer and audit ask of an estimator, and the answers that most would give."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = ["Hooks", "Neighbours"]
 
@@ -25,6 +25,9 @@ class Hooks:
     def _number_is_private(self) -> bool:
         """Whether units may come and go, so that neither number nor places are public."""
         return False
+
+    # Names of parameters that `_check_public` looks at, where they are not None.
+    _may_clash: ClassVar[tuple[str, ...]] = ()
 
     def _check_public(self) -> None:
         """Refuse parameters that are wrong together, whatever the data is."""

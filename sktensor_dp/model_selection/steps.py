@@ -138,7 +138,8 @@ def _combined(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> Iter
         # Parameters of a step that is itself a candidate may be others.
         replaced = prefix and any(prefix.startswith(f"{whole}__") for whole in candidates)
         drawn = any(hasattr(values, "rvs") for values in own.values())
-        if replaced or drawn or math.prod(map(len, own.values())) > MOST_COMBINATIONS:
+        given = [key for key in step._may_clash if key in own or getattr(step, key) is not None]
+        if replaced or drawn or not given or math.prod(map(len, own.values())) > MOST_COMBINATIONS:
             continue
         for values in itertools.product(*own.values()):
             yield clone(step).set_params(**dict(zip(own, values, strict=True)))

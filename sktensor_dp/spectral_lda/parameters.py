@@ -72,6 +72,7 @@ class TopicParameters(PrivateEstimatorMixin):
     """Parameters of a topic model, and the plan they make with public sizes."""
 
     _unit = "document"
+    _may_clash = ("public_components",)
     _later_parameters: ClassVar[Mapping[str, Any]] = {
         "group_rows": "auto",
         "word_frequencies": None,
@@ -275,7 +276,6 @@ class TopicParameters(PrivateEstimatorMixin):
         return public_topics(self.public_components, most, n_features, names)
 
     def _check_public(self) -> None:
-        self._check_parameters()
         if self.public_components is not None:
             check_public_topics(self.public_components, self.n_components)
 
