@@ -190,7 +190,11 @@ class PairMoments(NonNegative):
         """``total(chunk) @ V`` without forming the matrix."""
         # Only without noise, where rounding is no matter of privacy.
         X, weight = self._weighted(chunk)
-        return np.asarray(X.T @ (weight[:, None] * (X @ V))) - (X.T @ weight)[:, None] * V
+        projected = np.asarray(X @ V)
+        projected *= weight[:, None]
+        result = np.asarray(X.T @ projected)
+        result -= (X.T @ weight)[:, None] * V
+        return result
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,12 @@
 """What every query over raw data has to say about itself."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sktensor_dp.statistics.sums import PlainSum
 
 __all__ = ["Chunks", "Product", "Query", "Source", "Summand", "sensitivity"]
 
@@ -66,6 +68,8 @@ class Product:
 
     query: Any
     V: NDArray[np.float64]
+
+    sums: ClassVar[type] = PlainSum
 
     def total(self, chunk: Any) -> NDArray[np.float64]:
         """The product."""

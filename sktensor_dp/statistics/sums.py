@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "AccurateSum",
+    "PlainSum",
     "axis_sum",
     "blocks",
     "excess",
@@ -89,6 +90,31 @@ class AccurateSum:
         if self._total is None:
             raise ValueError("nothing was added.")
         return self._total if self._rest is None else self._total + self._rest
+
+
+class PlainSum:
+    """A sum of arrays, in place, for numbers that no noise has to cover the rounding of."""
+
+    def __init__(self) -> None:
+        self._total: Floats | None = None
+
+    def add(self, part: Floats) -> None:
+        """Add an array; the first one is kept and changed in place by others."""
+        if self._total is None:
+            self._total = part
+        else:
+            self._total += part
+
+    def merge(self, other: "PlainSum") -> None:
+        """Add what another one holds, which stays as it is."""
+        if other._total is not None:
+            self.add(other._total.copy() if self._total is None else other._total)
+
+    def value(self) -> Floats:
+        """The sum so far."""
+        if self._total is None:
+            raise ValueError("nothing was added.")
+        return self._total
 
 
 def sum_over_rows(n_rows: int, add: Callable[[slice], Any]) -> Floats:
