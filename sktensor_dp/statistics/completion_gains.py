@@ -11,7 +11,12 @@ from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.expected_counts import LARGEST_SHARE
 from sktensor_dp.statistics.public_numbers import check_array
 from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
-from sktensor_dp.topics.inference import collapsed_proportions, row_blocks, topic_posterior
+from sktensor_dp.topics.inference import (
+    collapsed_proportions,
+    row_blocks,
+    rows_in,
+    topic_posterior,
+)
 
 __all__ = ["CompletionGains", "TopicGain", "gains_of"]
 
@@ -99,7 +104,7 @@ def _gains(
     by_word, frequencies = np.ascontiguousarray(topics.T), weights @ topics
     found = np.zeros(X.shape[0])
     for block in row_blocks(X):
-        counts = X[block]
+        counts = rows_in(X, block)
         is_hidden = hidden[counts.indices].astype(bool)
         seen = counts.copy()
         seen.data = np.where(is_hidden, 0.0, counts.data)

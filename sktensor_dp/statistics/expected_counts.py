@@ -15,7 +15,7 @@ from sktensor_dp.statistics.norms import NORM_SLACK, CountNorm, NonNegative
 from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number, scale_to
 from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.statistics.sums import sum_over_rows
-from sktensor_dp.topics.inference import row_blocks, topic_posterior
+from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
 
 __all__ = ["ExpectedCounts"]
 
@@ -92,7 +92,7 @@ class ExpectedCounts(NonNegative):
         return result.T if self.single else result.T * self.topics
 
     def _single(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
-        blocks = [chunk.X[block] for block in row_blocks(chunk.X)]
+        blocks = [rows_in(chunk.X, block) for block in row_blocks(chunk.X)]
         found = [topic_posterior(counts, self.topics, self.prior) for counts in blocks]
         posterior = np.concatenate([np.zeros((0, len(self.topics))), *found])
         norms, counts = self._bounds(chunk), self._scaled(chunk)

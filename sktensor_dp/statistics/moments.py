@@ -309,7 +309,7 @@ class _Triples:
         weight = self._weights(chunk, projected)
         cubes, ones, pairs = AccurateSum(), AccurateSum(), AccurateSum()
         for rows in blocks(X.shape[0], TERMS_AT_ONCE):
-            part, seen = X[rows], projected[rows]
+            part, seen = rows_of(X, rows), projected[rows]
             weighted = seen * weight[rows, None]
             cubes.add(_triple_products(seen, weighted, all_alike=True))
             ones.add(np.asarray(part.T @ weight[rows]))

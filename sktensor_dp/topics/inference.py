@@ -16,6 +16,7 @@ __all__ = [
     "document_log_likelihood",
     "expected_log_proportions",
     "row_blocks",
+    "rows_in",
     "topic_posterior",
     "variational_proportions",
     "word_ratios",
@@ -39,6 +40,11 @@ def row_blocks(X: sp.csr_matrix, nonzeros: int = BLOCK_NONZEROS) -> Iterator[sli
         stop = min(max(stop, start + 1), n_rows)
         yield slice(start, stop)
         start = stop
+
+
+def rows_in(X: sp.csr_matrix, block: slice) -> sp.csr_matrix:
+    """Rows of a block; the matrix itself where they are all of its rows."""
+    return X if block.start == 0 and block.stop >= X.shape[0] else X[block]
 
 
 def expected_log_proportions(gamma: Floats) -> Floats:
@@ -68,7 +74,7 @@ def variational_proportions(
     by_word = np.ascontiguousarray(topics.T)
     gamma = np.empty((X.shape[0], topics.shape[0]))
     for block in row_blocks(X):
-        counts = X[block]
+        counts = rows_in(X, block)
         if start is None:
             share = np.asarray(counts.sum(axis=1)) / topics.shape[0]
             current = prior + np.repeat(share.reshape(-1, 1), topics.shape[0], axis=1)
@@ -107,7 +113,7 @@ def collapsed_proportions(
     by_word = np.ascontiguousarray(topics.T)
     gamma = np.empty((X.shape[0], topics.shape[0]))
     for block in row_blocks(X):
-        gamma[block] = _settle(X[block], prior, by_word, n_iter, tol)
+        gamma[block] = _settle(rows_in(X, block), prior, by_word, n_iter, tol)
     return gamma
 
 
@@ -171,7 +177,7 @@ def document_log_likelihood(
     bound += gammaln(prior.sum()) - gammaln(gamma.sum(axis=1))
     by_word = np.ascontiguousarray(topics.T)
     for block in row_blocks(X):
-        counts, weights = X[block], np.exp(log_theta[block])
+        counts, weights = rows_in(X, block), np.exp(log_theta[block])
         rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
         mixture = np.einsum("ij,ij->i", weights[rows], by_word[counts.indices])
         terms = counts.data * np.log(np.maximum(mixture, TINY))
