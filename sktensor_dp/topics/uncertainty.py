@@ -9,21 +9,14 @@ from the topics found as well. The constants were chosen on synthetic documents
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from sktensor_dp.topics.denoise import LEAST_SHARE, centres_of_topics, posterior_moments
-from sktensor_dp.topics.inference import (
-    expected_log_proportions,
-    topic_posterior,
-    variational_proportions,
-    word_ratios,
-)
 from sktensor_dp.topics.moment_matching import ReleasedMoments, pair_precision
+from sktensor_dp.topics.rehearsal import Rehearsal
 
 __all__ = [
     "Limits",
@@ -41,17 +34,17 @@ Floats = NDArray[np.float64]
 # Standard deviations that hold nine tenths of a normal law.
 NINE_TENTHS = 1.6448536269514722
 
-# What a rehearsal of the steps on documents from the model leaves out: it begins at the answer.
-SLACK, SHARES_SLACK = 1.6, 1.1
-# Steps that end early leave shares off by about so much of themselves.
-SHARES_DRIFT = 0.01
+# What a rehearsal of the steps on documents from the model leaves out: these are of the topics
+# found, and words are told apart less well than they are by the true ones.
+SLACK, SHARES_SLACK = 1.5, 0.9
+# Steps that leave more of their way than this are not taken to go on at the same pace.
+MOST_LEFT = 2 / 3
 # Of moments fitted jointly: words are not held where they are, and all words of a topic may turn
 # towards another topic at once. They estimate the shares of other documents than EM does.
 MATCHED_SCALE, MATCHED_SHARES_SCALE, MATCHED_SHARES_DRIFT = 1.55, 2.5, 0.03
 # Of topics that go on over batches, whose steps are not rehearsed.
 BATCHES_SCALE = 2.3
-# A rehearsal's documents and their tokens, and mean field steps on each.
-DOCUMENTS, TOKENS, FIRST_STEPS, STEPS = 300, 16_000, 20, 5
+# Lengths of documents that are thought of.
 LENGTHS = (5.0, 200.0)
 # Mixtures of topics on which the limit's effect on shares is worked out, and lengths tried.
 MIXTURES, TRIED = 2000, 100
@@ -231,8 +224,7 @@ def std_of_refined(
         plain = clip_drift(*told, replace(steps.limits, scales=None), total)
         drift = np.maximum(np.abs(drift), np.abs(plain))
     # An interval of nine tenths reaches as far as the limit moved the share.
-    others = np.hypot(drift / NINE_TENTHS, SHARES_DRIFT * weights)
-    return _capped(SLACK * topics_std, np.hypot(SHARES_SLACK * weights_std, others))
+    return _capped(SLACK * topics_std, np.hypot(SHARES_SLACK * weights_std, drift / NINE_TENTHS))
 
 
 def std_of_frequencies(sigma: float | Floats, shape: tuple[int, int]) -> Floats:
@@ -265,61 +257,17 @@ def _rehearsed(
     topics: Floats, weights: Floats, kept: Floats, sigma: float | Floats, steps: Steps
 ) -> tuple[Floats, Floats]:
     """How far topics and shares move in the same steps, with noise, on documents from them."""
-    # Nothing that is protected hangs on these draws: all of this is made of released values.
-    rng = np.random.default_rng(0)
-    length = int(steps.length)
-    n = max(min(DOCUMENTS, TOKENS // length), 20)
-    X = _documents(topics, weights, steps.concentration, n, length, rng)
-    truth, gamma = _expected(X, topics, weights, steps.concentration, None)
-    truth, size = truth / truth.sum(), truth.sum()
-    spent = 0.0
-    for rate in steps.rates:
-        spent = (1 - rate) ** 2 * spent + rate**2
-    sigma = sigma / max(spent, 1e-300) ** 0.5
-    base = weights[:, None] * topics
-    moved, current, shares = np.zeros_like(base), steps.start, weights
-    for rate in steps.rates:
-        answer, _ = _expected(X, current, shares, steps.concentration, gamma)
-        noise = sigma * rng.standard_normal(base.shape)
-        moved = (1 - rate) * moved + rate * (answer / size - truth + noise)
-        counts = np.maximum(base + kept * moved, LEAST_SHARE * base)
-        current = counts / counts.sum(axis=1, keepdims=True)
-        shares = np.maximum((base + moved).sum(axis=1), 1e-9)
-        shares /= shares.sum()
-    return current - topics, shares - weights
-
-
-def _documents(
-    topics: Floats, weights: Floats, concentration: float, n: int, length: int, rng: Any
-) -> sp.csr_matrix:
-    k, d = topics.shape
-    if concentration > 0:
-        shares = rng.dirichlet(np.maximum(concentration * weights, 1e-3), n)
-    else:
-        shares = np.eye(k)[rng.choice(k, n, p=weights / weights.sum())]
-    limits = np.cumsum(shares, axis=1)[:, None, :-1]
-    topic = (rng.random((n, length, 1)) > limits).sum(axis=2).ravel()
-    # One line of all topics' distributions, end to end, is searched for all tokens at once.
-    ends = np.cumsum(topics / topics.sum(axis=1, keepdims=True), axis=1)
-    ends = (ends + np.arange(k)[:, None]).ravel()
-    word = np.searchsorted(ends, topic + rng.random(n * length)) - topic * d
-    rows = np.repeat(np.arange(n), length)
-    entries = (np.ones(n * length), (rows, np.clip(word, 0, d - 1)))
-    return sp.coo_matrix(entries, shape=(n, d)).tocsr()
-
-
-def _expected(
-    X: sp.csr_matrix, topics: Floats, weights: Floats, concentration: float, start: Floats | None
-) -> tuple[Floats, Floats | None]:
-    """Expected counts of the documents, and what their proportions begin with next time."""
-    if concentration == 0:
-        return np.asarray((X.T @ topic_posterior(X, topics, weights)).T), None
-    prior = np.full(len(topics), concentration / len(topics))
-    n_iter = FIRST_STEPS if start is None else STEPS
-    gamma = variational_proportions(X, topics, prior, n_iter=n_iter, start=start)
-    odds = np.exp(expected_log_proportions(gamma))
-    ratios = word_ratios(X, odds, np.ascontiguousarray(topics.T))
-    return topics * np.asarray((ratios.T @ odds).T), gamma
+    rehearsal = Rehearsal(
+        topics, weights, kept, steps.rates, steps.concentration, int(steps.length)
+    )
+    # Steps that end early leave a part of their way. It is told from a way that ends at the topics
+    # found; the true one led beyond them, by what was left of it, and so was longer.
+    short, short_shares = rehearsal.run(steps.start, 0.0)
+    way = float(np.abs(steps.start - topics).sum())
+    left = min(float(np.abs(short).sum()) / max(way, 1e-300), MOST_LEFT)
+    further = left / (1 - left)
+    moved, moved_shares = rehearsal.run(steps.start, sigma)
+    return moved + further * short, moved_shares + further * short_shares
 
 
 def std_of_matched(

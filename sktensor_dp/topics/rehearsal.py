@@ -1,0 +1,97 @@
+"""Steps of EM made again on a few documents drawn from the topics that they found."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sktensor_dp.topics.denoise import LEAST_SHARE
+from sktensor_dp.topics.inference import (
+    expected_log_proportions,
+    topic_posterior,
+    variational_proportions,
+    word_ratios,
+)
+
+__all__ = ["Rehearsal"]
+
+Floats = NDArray[np.float64]
+
+# A rehearsal's documents and their tokens, and mean field steps on each.
+DOCUMENTS, TOKENS, FIRST_STEPS, STEPS = 300, 16_000, 20, 5
+
+
+class Rehearsal:
+    """The same steps on a few documents drawn from the topics found."""
+
+    def __init__(
+        self,
+        topics: Floats,
+        weights: Floats,
+        kept: Floats,
+        rates: tuple[float, ...],
+        concentration: float,
+        length: int,
+    ) -> None:
+        # Nothing that is protected hangs on these draws: all of this is made of released values.
+        self._rng = np.random.default_rng(0)
+        self._topics, self._weights, self._kept = topics, weights, kept
+        self._rates, self._concentration = rates, concentration
+        n = max(min(DOCUMENTS, TOKENS // length), 20)
+        self._X = _documents(topics, weights, concentration, n, length, self._rng)
+        truth, self._gamma = _expected(self._X, topics, weights, concentration, None)
+        self._truth, self._size = truth / truth.sum(), truth.sum()
+
+    def run(self, start: Floats, sigma: float | Floats) -> tuple[Floats, Floats]:
+        """How far from the topics found, and their shares, steps from there end."""
+        spent = 0.0
+        for rate in self._rates:
+            spent = (1 - rate) ** 2 * spent + rate**2
+        sigma = sigma / max(spent, 1e-300) ** 0.5
+        base = self._weights[:, None] * self._topics
+        moved, current, shares = np.zeros_like(base), start, self._weights
+        for rate in self._rates:
+            answer, _ = _expected(self._X, current, shares, self._concentration, self._gamma)
+            change = answer / self._size - self._truth
+            if np.max(sigma) > 0:
+                change += sigma * self._rng.standard_normal(base.shape)
+            moved = (1 - rate) * moved + rate * change
+            counts = np.maximum(base + self._kept * moved, LEAST_SHARE * base)
+            current = counts / counts.sum(axis=1, keepdims=True)
+            shares = np.maximum((base + moved).sum(axis=1), 1e-9)
+            shares /= shares.sum()
+        return current - self._topics, shares - self._weights
+
+
+def _documents(
+    topics: Floats, weights: Floats, concentration: float, n: int, length: int, rng: Any
+) -> sp.csr_matrix:
+    k, d = topics.shape
+    if concentration > 0:
+        shares = rng.dirichlet(np.maximum(concentration * weights, 1e-3), n)
+    else:
+        shares = np.eye(k)[rng.choice(k, n, p=weights / weights.sum())]
+    limits = np.cumsum(shares, axis=1)[:, None, :-1]
+    topic = (rng.random((n, length, 1)) > limits).sum(axis=2).ravel()
+    # One line of all topics' distributions, end to end, is searched for all tokens at once.
+    ends = np.cumsum(topics / topics.sum(axis=1, keepdims=True), axis=1)
+    ends = (ends + np.arange(k)[:, None]).ravel()
+    word = np.searchsorted(ends, topic + rng.random(n * length)) - topic * d
+    rows = np.repeat(np.arange(n), length)
+    entries = (np.ones(n * length), (rows, np.clip(word, 0, d - 1)))
+    return sp.coo_matrix(entries, shape=(n, d)).tocsr()
+
+
+def _expected(
+    X: sp.csr_matrix, topics: Floats, weights: Floats, concentration: float, start: Floats | None
+) -> tuple[Floats, Floats | None]:
+    """Expected counts of the documents, and what their proportions begin with next time."""
+    if concentration == 0:
+        return np.asarray((X.T @ topic_posterior(X, topics, weights)).T), None
+    prior = np.full(len(topics), concentration / len(topics))
+    n_iter = FIRST_STEPS if start is None else STEPS
+    gamma = variational_proportions(X, topics, prior, n_iter=n_iter, start=start)
+    odds = np.exp(expected_log_proportions(gamma))
+    ratios = word_ratios(X, odds, np.ascontiguousarray(topics.T))
+    return topics * np.asarray((ratios.T @ odds).T), gamma
