@@ -47,15 +47,24 @@ def test_directions_are_found_without_noise(perturbation, whiten, seed):
     np.testing.assert_allclose(fitted.weights_, 0.12, atol=0.02)
 
 
-# Noise in a step of the stream: 2 / (mu n / 32) / sqrt(3) = .0016 per coordinate, sqrt(12)
-# times in all, against an eigenvalue of .12: a sine of .05; starts need more, .0016 against
-# .12 / 12. In all others it is smaller.
+# Epsilon at which noise, not sampling, is what directions err by, and the least |cosine|. Seeds 0
+# to 11 (iteration: to 5) found .979, .979, .967 and .98; with four times the noise none of them
+# finds more than .95, .86, .7 and .73.
+NOISY = {
+    "whitened_tensor": (0.016, 0.96),
+    "moment_tensor": (0.016, 0.96),
+    "iteration": (0.125, 0.93),
+    "stream": (0.4, 0.96),
+}
+
+
 @pytest.mark.dealt
 @pytest.mark.parametrize("perturbation", PERTURBATIONS)
 def test_directions_are_found_with_noise(perturbation, seed):
     X, V = directions(50_000, 12, 3, np.random.default_rng(seed))
-    fitted = model(epsilon=2.0, perturbation=perturbation).fit(X)
-    assert_found(fitted.components_, V, 0.97)
+    epsilon, least = NOISY[perturbation]
+    fitted = model(epsilon=epsilon, perturbation=perturbation).fit(X)
+    assert_found(fitted.components_, V, least)
 
 
 @pytest.mark.dealt

@@ -187,9 +187,12 @@ def test_memory_is_linear_in_the_number_of_features():
 
 @pytest.mark.usefixtures("seeded_noise")
 def test_one_pass_that_is_private(seed):
-    """Batches of 7100 samples, all of epsilon = 2 for each: noise 2 / (mu 7100) / sqrt 3."""
+    """Little epsilon, so that noise is what directions err by.
+
+    Seeds 0 to 5 found .993 and more at .12; with four times the noise none found more than .5.
+    """
     X, V = directions(200_000, 20, 3, np.random.default_rng(seed))
-    estimator = model(epsilon=2.0, max_iter=6)
+    estimator = model(epsilon=0.15, max_iter=6)
     for batch in np.array_split(X, 28):
         estimator.partial_fit(batch)
-    assert cosines(estimator.components_, V).min() > 0.9
+    assert cosines(estimator.components_, V).min() > 0.95

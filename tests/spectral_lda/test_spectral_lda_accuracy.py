@@ -107,17 +107,18 @@ def test_long_documents_over_many_words(seed, n_refinements):
     lda = PrivateSpectralLDA(
         5, epsilon=2.0, doc_topic_prior=0, n_refinements=n_refinements, random_state=0
     ).fit(X)
-    # Seeds 0 to 39: at most .119 (auto) and .109 (2); without refinement .088 (3 seeds).
-    assert_accurate(lda, topics, 0.18)
+    # Seeds 0 to 39: at most .119 (auto) and .109 (2); without refinement .105 (5 seeds). At half
+    # the epsilon .148 and more.
+    assert_accurate(lda, topics, 0.145)
 
 
 def test_moment_tensor_with_many_words(seed):
     X, topics = single_topic_documents(5000, 400, 5, 60, seed, concentration=0.05)
     lda = PrivateSpectralLDA(
-        5, epsilon=16.0, doc_topic_prior=0, perturbation="moment_tensor", random_state=0
+        5, epsilon=4.0, doc_topic_prior=0, perturbation="moment_tensor", random_state=0
     ).fit(X)
-    # Seeds 0 to 2: at most .0229.
-    assert_accurate(lda, topics, 0.035)
+    # Seeds 0 to 4: at most .046; at half the epsilon .094 and more.
+    assert_accurate(lda, topics, 0.07)
 
 
 def test_unequal_topic_probabilities_are_recovered(seed):
