@@ -134,12 +134,16 @@ def delta_in_use(
 def _combined(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> Iterator[Any]:
     """Private steps with every combination of values, where they are listed and not too many."""
     for name, step in private.items():
-        own, prefix = _own_values(candidates, name, step), _prefix(name)
+        prefix = _prefix(name)
+        looked = [key for key in step._may_clash if getattr(step, key) is not None]
+        looked += [key for key in step._may_clash if prefix + key in candidates]
         # Parameters of a step that is itself a candidate may be others.
         replaced = prefix and any(prefix.startswith(f"{whole}__") for whole in candidates)
+        if replaced or not looked:
+            continue
+        own = _own_values(candidates, name, step)
         drawn = any(hasattr(values, "rvs") for values in own.values())
-        given = [key for key in step._may_clash if key in own or getattr(step, key) is not None]
-        if replaced or drawn or not given or math.prod(map(len, own.values())) > MOST_COMBINATIONS:
+        if drawn or math.prod(map(len, own.values())) > MOST_COMBINATIONS:
             continue
         for values in itertools.product(*own.values()):
             yield clone(step).set_params(**dict(zip(own, values, strict=True)))
@@ -159,7 +163,6 @@ def _listed(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> Iterat
         prefix = _prefix(name)
         if prefix and any(prefix.startswith(f"{whole}__") for whole in candidates):
             continue  # candidates for the step itself, whose parameters may be others
-        step = clone(step)
         for own, values in _own_values(candidates, name, step).items():
             for value in () if hasattr(values, "rvs") else values:
                 yield own, clone(step).set_params(**{own: value})
