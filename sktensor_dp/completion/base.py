@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
+from sktensor_dp.completion.assumed import Assumed
 from sktensor_dp.completion.entry_recipes import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
 from sktensor_dp.completion.inputs import (
@@ -238,7 +239,15 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
             known["_indices"] = indices
         return PlannedFit(kind, chunks, plan.releases, recipe, known, how, cautions)
 
-    def forecast(self, n_observed: int, shape: Sequence[int]) -> CompletionForecast:
+    def forecast(
+        self,
+        n_observed: int,
+        shape: Sequence[int],
+        *,
+        deviation: float | None = None,
+        bias_deviation: float | None = None,
+        component_share: float | None = None,
+    ) -> CompletionForecast:
         """Say what error to expect, from public numbers alone.
 
         Parameters
@@ -247,16 +256,24 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
             Number of entries to come.
         shape : sequence of int
             Of the tensor.
+        deviation : float, optional
+            Public knowledge of the standard deviation of values, in their units; a quarter of
+            the width of the bounds by default.
+        bias_deviation : float, optional
+            That of the biases of each mode; by default .4 of the deviation.
+        component_share : float, optional
+            Share of components in the variance of values; .08 by default.
 
         Returns
         -------
         CompletionForecast
-            Costs nothing.
+            Costs nothing, as long as no argument was computed from the data.
 
         Raises
         ------
         ValueError
-            If a number is not an int >= 1, or the shape has one mode.
+            If a size is not an int >= 1, the shape has one mode, or what is assumed leaves
+            nothing of the variance.
         """
         bounds = self._check_all()
         check_forecast_sizes(n_observed, shape)
@@ -266,7 +283,10 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         if isinstance(bounds, RowBounds):
             bounds.check_shape(size)
         plan = self._plan(n_observed, size, self._ranks_for(size))
-        return forecast_completion(n_observed, size, plan, mean_width(bounds), self.epsilon)
+        width = mean_width(bounds)
+        assumed = Assumed.given(len(size), width, deviation, bias_deviation, component_share)
+        rank = max(self._ranks_for(size))
+        return forecast_completion(n_observed, size, plan, width, self.epsilon, rank, assumed)
 
     expected_error = former_name(forecast, "expected_error")
 

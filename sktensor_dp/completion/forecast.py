@@ -3,22 +3,17 @@
 import math
 from dataclasses import dataclass
 
+from sktensor_dp.completion.assumed import COMPONENT_SHARE, Assumed
 from sktensor_dp.completion.plan import (
-    BIAS,
-    RESIDUAL,
     CompletionPlan,
     SlicePlan,
     noise_of_sums,
     noise_of_values,
 )
-from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.completion.slice_forecast import of_slices
 from sktensor_dp.privacy.tables import Shown, Table
-from sktensor_dp.statistics.slice_queries import SharedRowSums
 
 __all__ = ["CompletionForecast", "forecast_completion"]
-
-# Deviation of values, in widths of the bounds.
-SPREAD = 1 / 4
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,12 +33,22 @@ class CompletionForecast(Shown):
         Error with mean and biases; infinite where they are not released.
     finds_components : bool
         Whether components worth finding would stand out of the noise.
+    bias_deviation : float
+        Assumed standard deviation of the biases of each mode.
+    of_model : float
+        Error with components as well, where it is known how they will be found: by slices of
+        a matrix, folded in. Elsewhere that with mean and biases.
+    component_share : float
+        Assumed share of components in the variance of values.
     """
 
     perturbation: str
     of_mean: float
     of_biases: float
     finds_components: bool
+    bias_deviation: float
+    of_model: float
+    component_share: float = COMPONENT_SHARE
 
     _page = "completion.html"
 
@@ -51,11 +56,6 @@ class CompletionForecast(Shown):
     def deviation(self) -> float:
         """Standard deviation that values are assumed to have."""
         return self.of_mean
-
-    @property
-    def bias_deviation(self) -> float:
-        """That of the biases of each mode: a tenth of the width of the bounds."""
-        return self.of_mean / SPREAD * BIAS
 
     @property
     def mean_is_all(self) -> bool:
@@ -72,9 +72,12 @@ class CompletionForecast(Shown):
             ["the mean", f"{self.of_mean:.3g}"],
             ["mean and biases", f"{self.of_biases:.3g}"],
         ]
+        if self.of_model < self.of_biases:
+            rows.append(["components too", f"{self.of_model:.3g}"])
         assumed = (
-            f"Values are assumed to have a deviation of {self.deviation:.3g}, a quarter of the "
-            f"bounds' width; the biases of each mode one of {self.bias_deviation:.3g}, a tenth."
+            f"Values are assumed to have a deviation of {self.deviation:.3g}, the biases of each "
+            f"mode one of {self.bias_deviation:.3g}, and components {self.component_share:.0%} of "
+            "the variance. Say otherwise by arguments of forecast()."
         )
         return Table(
             said, ("prediction by", "expected RMSE"), rows,
@@ -88,43 +91,33 @@ def forecast_completion(
     plan: CompletionPlan | SlicePlan,
     width: float,
     epsilon: float,
+    rank: int,
+    assumed: Assumed,
 ) -> CompletionForecast:
     """Forecast what mean and biases explain of values, and whether components follow."""
     if isinstance(plan, SlicePlan):
-        noise = _slice_noise(n_observed, shape, plan)
+        error, found = of_slices(n_observed, shape, plan, assumed, rank)
     else:
-        noise = _entry_noise(n_observed, shape, epsilon, plan.perturbation)
-    kept = math.fsum(BIAS**2 * v / (BIAS**2 + v) for v in noise)
-    error = math.sqrt(SPREAD**2 - len(noise) * BIAS**2 + kept)
+        found = None
+        noise = _entry_noise(n_observed, shape, epsilon, plan.perturbation, assumed)
+        bias = assumed.bias_deviation**2
+        kept = math.fsum(bias * v / (bias + v) for v in noise if bias > 0)
+        error = math.sqrt(assumed.residual(len(shape)) + kept)
+    finds = plan.seeks_components
+    if isinstance(plan, SlicePlan) and plan.by_directions:
+        finds = found is not None
     return CompletionForecast(
-        plan.perturbation, width * SPREAD, width * error, plan.seeks_components
-    )
+        plan.perturbation, width * assumed.deviation, width * error, finds,
+        width * assumed.bias_deviation, width * (error if found is None else found),
+        assumed.component_share,
+    )  # fmt: skip
 
 
 def _entry_noise(
-    n_observed: int, shape: tuple[int, ...], epsilon: float, perturbation: str
+    n_observed: int, shape: tuple[int, ...], epsilon: float, perturbation: str, assumed: Assumed
 ) -> list[float]:
     """Variance of the estimated bias of an average row of each mode, in squared widths."""
+    residual = math.sqrt(assumed.residual(len(shape)))
     if perturbation != "sufficient_statistics":
-        return noise_of_values(n_observed, shape, epsilon)
-    return noise_of_sums(n_observed, shape, epsilon)
-
-
-def _slice_noise(n_observed: int, shape: tuple[int, ...], plan: SlicePlan) -> list[float]:
-    cost = plan.releases.cost_of("shared_row_sums")
-    if plan.by_evidence:
-        # Where no components show, biases get the rest.
-        rest = plan.releases.cost_of("shared_factor_sums")
-        cost = PrivacyCost.total([cost, *[rest] * plan.n_sweeps])
-    strength = cost.epsilon if cost.epsilon > 0 else cost.mu
-    n_units = shape[plan.unit_mode]
-    each = max(n_observed / n_units, 1.0)
-    result = []
-    for mode, n in enumerate(shape):
-        if mode == plan.unit_mode:
-            continue
-        # Each unit's entries weigh one over the root of their number.
-        weight = n_units * math.sqrt(each) / n
-        noise = 0.0 if math.isinf(strength) else (SharedRowSums.farthest / strength) ** 2
-        result.append(RESIDUAL**2 * (noise + weight / math.sqrt(each)) / weight**2)
-    return result
+        return noise_of_values(n_observed, shape, epsilon, residual)
+    return noise_of_sums(n_observed, shape, epsilon, residual)

@@ -170,20 +170,24 @@ def detectability(n_observed: int, shape: Sequence[int], epsilon: float) -> floa
     return COMPONENT**2 * n_observed / min(edges)
 
 
-def noise_of_values(n_observed: int, shape: Sequence[int], epsilon: float) -> list[float]:
+def noise_of_values(
+    n_observed: int, shape: Sequence[int], epsilon: float, residual: float = RESIDUAL
+) -> list[float]:
     """Variance of the bias of an average row of each mode, from released values."""
     # In squared widths of the bounds, as all that follows.
-    value = RESIDUAL**2 + piecewise_deviation(epsilon) ** 2
+    value = residual**2 + piecewise_deviation(epsilon) ** 2
     return [value * n / n_observed for n in shape]
 
 
-def noise_of_sums(n_observed: int, shape: Sequence[int], epsilon: float) -> list[float]:
+def noise_of_sums(
+    n_observed: int, shape: Sequence[int], epsilon: float, residual: float = RESIDUAL
+) -> list[float]:
     """The same from released sums, which favour rows with few entries."""
     laplace = 0.0 if math.isinf(epsilon) else 2 / epsilon**2
     rows = [n_observed / n for n in shape]
     shares = [r**-0.5 / math.fsum(other**-0.5 for other in rows) for r in rows]
     return [
-        (RESIDUAL**2 * s**2 * r + laplace) / (s * r) ** 2 for s, r in zip(shares, rows, strict=True)
+        (residual**2 * s**2 * r + laplace) / (s * r) ** 2 for s, r in zip(shares, rows, strict=True)
     ]
 
 

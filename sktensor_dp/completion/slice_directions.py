@@ -1,5 +1,6 @@
 """Components of the rows of a matrix: directions from many small releases, and their size."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,18 @@ from sktensor_dp.statistics.slice_queries import SharedFactorSums
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 
-__all__ = ["Directions", "SharedPart", "found_components"]
+__all__ = [
+    "COMPONENT_VARIANCE",
+    "MOST_CHANCE",
+    "Directions",
+    "SharedPart",
+    "chance",
+    "columns_worth",
+    "found_components",
+    "shows",
+    "sweep_weight",
+    "trial_sweeps",
+]
 
 Floats = NDArray[np.float64]
 
@@ -85,7 +97,7 @@ class Directions:
         )  # fmt: skip
         noisy = self._curator.shared_factor_sums(query)
         self._moments.append(noisy)
-        weight = GROWTH ** min(step, int(GROWING * self._n_sweeps))
+        weight = sweep_weight(step, self._n_sweeps)
         self._sums = self._sums + weight * noisy.sums
         self._variance += (weight * noisy.sigma) ** 2
         self._unit += weight
@@ -142,49 +154,59 @@ def found_components(
 ) -> tuple[SharedComponents, float] | None:
     """Components and the variance they leave, or None where released numbers show none."""
     rank = options.ranks[1 - plan.unit_mode]
-    n_columns = _columns_worth(curator, part, plan, rank)
-    if plan.by_evidence and _chance(part, curator.n_units) > MOST_CHANCE:
+    n_columns = columns_worth(part.weights, curator.n_units, plan, rank)
+    if plan.by_evidence and chance(part.weights, curator.n_units) > MOST_CHANCE:
         return None
     start = options.random_state.standard_normal((curator.shape[1 - plan.unit_mode], rank))
     search = Directions(curator, part, n_columns, start, plan.n_sweeps)
-    trial = round(TRIAL * plan.n_sweeps) if plan.by_evidence else -1
+    trial = trial_sweeps(plan)
     for step in range(plan.n_sweeps):
         search.sweep(step)
         if step + 1 == trial:
             found, noise = search.explained(2)
-            share = float(np.trace(found)) / n_columns
-            if share < max(CERTAIN * noise / np.sqrt(n_columns), LEAST_SHARE):
+            if not shows(float(np.trace(found)) / n_columns, noise, n_columns):
                 return None
     factor = search.factor() / np.sqrt(options.regularization)
     padded = np.pad(factor, ((0, 0), (0, rank - n_columns)))
     return SharedComponents((padded,), options.full_core), search.noise_variance(factor)
 
 
-def _chance(part: SharedPart, n_units: int) -> float:
+def sweep_weight(step: int, n_sweeps: int) -> float:
+    """How much a sweep's sums count."""
+    return float(GROWTH ** min(step, int(GROWING * n_sweeps)))
+
+
+def trial_sweeps(plan: SlicePlan) -> int:
+    """Sweeps after which components must show; 0 where they need not."""
+    return round(TRIAL * plan.n_sweeps) if plan.by_evidence else 0
+
+
+def shows(explained: float, noise: float, n_columns: int) -> bool:
+    """Whether what columns explain on average is more than noise, and enough to go on."""
+    return explained >= max(CERTAIN * noise / math.sqrt(n_columns), LEAST_SHARE)
+
+
+def chance(weights: Floats, n_units: int) -> float:
     """Variance that directions of noise explain of the units they are found from."""
     # In units of what components are assumed to have: the largest singular value of n units'
     # residuals in d rows is as far above the mean one (Marchenko & Pastur 1967).
-    ratio = _effective_rows(part.weights) / n_units
-    each = max(float(part.weights.sum()) / n_units, 1e-9) ** 2
+    ratio = _effective_rows(weights) / n_units
+    each = max(float(weights.sum()) / n_units, 1e-9) ** 2
     return float((2 * np.sqrt(ratio) + ratio) / (COMPONENT_VARIANCE * each))
 
 
-def _columns_worth(curator: SliceCurator, part: SharedPart, plan: SlicePlan, rank: int) -> int:
+def columns_worth(weights: Floats, n_units: int, plan: SlicePlan, rank: int) -> int:
     """Columns that noise leaves room for, if each has the variance assumed."""
     # Squared signal over noise of one direction grows by this rate times the budget spent, over
     # the number of columns; it starts from that of a random direction.
     cost = plan.releases.cost_of("shared_factor_sums")
     strength = cost.mu * np.sqrt(plan.n_sweeps) / SharedFactorSums.farthest
-    weights = part.weights
     common = float((weights**2).sum()) / max(float(weights.sum()), 1e-100)
-    each = float(weights.sum()) / curator.n_units
+    each = float(weights.sum()) / n_units
     rate = (common * each * COMPONENT_VARIANCE * strength) ** 2
     rows = _effective_rows(weights)
-    worth = [
-        k
-        for k in range(1, min(rank, len(weights)) + 1)
-        if rate / k >= ROOM * np.log(max(rows / k, np.e))
-    ]
+    most = min(rank, len(weights))
+    worth = [k for k in range(1, most + 1) if rate / k >= ROOM * np.log(max(rows / k, np.e))]
     return max(worth, default=1)
 
 

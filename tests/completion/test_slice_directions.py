@@ -83,6 +83,50 @@ def test_two_releases_of_the_same_sums_are_as_good_as_one(seed):
     assert sum(sigma**-2 for sigma in rows) == pytest.approx(whole.sigma**-2, rel=1e-12)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 10.0, math.inf])
+def test_forecasts_say_what_comes_out_of_what_is_assumed(epsilon, share, seed):
+    data, test = tastes(seed, share)
+    model = fitted(data, seed, epsilon)
+    said = model.forecast(
+        len(data[1]), (N, D), deviation=1.0, bias_deviation=0.0, component_share=share
+    )
+    assert said.of_mean == 1.0
+    if share == 0:
+        assert said.of_model == said.of_biases
+        assert not said.finds_components or math.isinf(epsilon)
+    # Components of two columns differ in size and in how soon they are found.
+    assert said.of_model == pytest.approx(error(model, data, test), rel=0.05)
+
+
+def test_forecasts_show_what_they_assume():
+    model = PrivateCPCompletion(4, bounds=(-4, 4), privacy_unit="slice", shape=(N, D), epsilon=2.0)
+    table = str(model.forecast(N * EACH, (N, D), deviation=1.0, component_share=0.5))
+    for part in ("deviation of 1,", "mode one of 0.4", "components 50%", "components too"):
+        assert part in table
+    assert "deviation of 2," in str(model.forecast(N * EACH, (N, D)))
+
+
+@pytest.mark.parametrize("unit", ["entry", "slice"])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"deviation": 0.0}, "'deviation' parameter"),
+        ({"deviation": math.inf}, "'deviation' parameter"),
+        ({"deviation": "1"}, "'deviation' parameter"),
+        ({"bias_deviation": -0.1}, "'bias_deviation' parameter"),
+        ({"component_share": True}, "'component_share' parameter"),
+        ({"component_share": -0.1}, "'component_share' parameter"),
+        ({"component_share": 0.7}, "a hundredth of the variance"),
+        ({"bias_deviation": 2.0, "deviation": 2.0}, "a hundredth of the variance"),
+    ],
+)
+def test_forecasts_refuse_what_leaves_no_variance(given, message, unit):
+    model = PrivateCPCompletion(4, bounds=(-4, 4), privacy_unit=unit, shape=(N, D))
+    with pytest.raises(ValueError, match=message):
+        model.forecast(N * EACH, (N, D), **given)
+
+
 @pytest.mark.parametrize(
     ("shape", "epsilon", "delta", "max_iter", "expected"),
     [
