@@ -19,6 +19,7 @@ import sktensor_dp
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.model_files.fitted_state import FittedStateMixin
 from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.text import vectorizer
 
 PACKAGE = str(Path(sktensor_dp.__file__).parent)
@@ -132,6 +133,36 @@ def test_a_fit_that_is_interrupted_anywhere_changes_nothing(name):
     for place in (*np.linspace(0, first, BEFORE).astype(int).tolist(), *last.values()):
         with unchanged(estimator), quiet(), pytest.raises(Interrupted), Interrupting(place):
             WAYS[name].call(estimator)
+
+
+@pytest.mark.parametrize(
+    "name", ["topics", "components", "words", "search", "CPCompletion, sufficient_statistics"]
+)
+def test_what_is_interrupted_after_the_first_noise_has_been_charged(name, monkeypatch):
+    """And not before: at calls all over a fit, of which the charge is one."""
+    drawn: list[NoiseSource] = []
+    grid = NoiseSource.grid
+    monkeypatch.setattr(
+        NoiseSource,
+        "grid",
+        lambda self, *of, **more: (drawn.append(self), grid(self, *of, **more))[1],
+    )
+    for _ in range(2):  # the first fills caches
+        with quiet(), Interrupting() as seen:
+            WAYS[name].call(as_found(name).set_params(accountant=BudgetAccountant(1e9, 0.9)))
+    charge = seen.calls.index(BudgetAccountant.charge.__qualname__)
+    noise = seen.calls.index(NoiseSource.__init__.__qualname__, charge)
+    later = np.linspace(noise, len(seen.calls) - 40, 6).astype(int).tolist()
+    for place in (charge - 1, charge, *later):
+        drawn.clear()
+        estimator = as_found(name).set_params(accountant=BudgetAccountant(1e9, 0.9))
+        with quiet(), pytest.raises(Interrupted), Interrupting(place):
+            WAYS[name].call(estimator)
+        charged = len(estimator.accountant.entries) > 0
+        assert charged >= (len(drawn) > 0)
+        assert charged == (place in later)
+        # Whoever was interrupted while it was charged locks no one out.
+        assert estimator.accountant.check(1e-3, 0.0)
 
 
 @every_way
