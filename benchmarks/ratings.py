@@ -13,7 +13,7 @@ library was chosen on the test parts.
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,8 @@ class Ratings:
     y_test: Floats
     shape: tuple[int, int]
     bounds: tuple[float, float]
+    # What is known of values beforehand, for forecasts.
+    known: dict[str, float] = field(default_factory=dict)
 
     def error(self, found: Floats) -> float:
         """Root mean square over the part to predict."""
@@ -120,7 +122,8 @@ def tastes(data: Path, seed: int, quick: bool) -> Ratings:
         taste += U[people, a] * V[items, a]
     y = taste * math.sqrt(0.5 / rank) + math.sqrt(0.5) * rng.standard_normal(len(people))
     X = np.column_stack([people, items])
-    return held_out(X, np.clip(y, -4.0, 4.0), (n, m), (-4.0, 4.0))
+    known = {"deviation": 1.0, "bias_deviation": 0.0, "component_share": 0.5}
+    return replace(held_out(X, np.clip(y, -4.0, 4.0), (n, m), (-4.0, 4.0)), known=known)
 
 
 DATA_SETS: dict[str, Callable[[Path, int, bool], Ratings]] = {
@@ -136,7 +139,7 @@ def measured(
         rank, bounds=ratings.bounds, shape=ratings.shape, epsilon=epsilon, privacy_unit=unit,
         random_state=seed, **options,
     )  # fmt: skip
-    forecast = model.forecast(len(ratings.y), ratings.shape)
+    forecast = model.forecast(len(ratings.y), ratings.shape, **ratings.known)
     with reproducible_noise(seed):
         model.fit(ratings.X, ratings.y)
     name = "entry" if unit == "entry" else "person"
@@ -146,7 +149,7 @@ def measured(
     if hasattr(model, "fold_in"):
         own = model.fold_in(ratings.X, ratings.y)
         found[f"{name}, fold_in"] = ratings.error(own.predict(ratings.X_test))
-    return found, float(getattr(forecast, "of_model", forecast.of_biases))
+    return found, forecast.of_model
 
 
 def measure(report: Report, data: Path, name: str) -> dict[tuple[str, float], float]:

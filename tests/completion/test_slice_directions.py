@@ -83,8 +83,7 @@ def test_two_releases_of_the_same_sums_are_as_good_as_one(seed):
     assert sum(sigma**-2 for sigma in rows) == pytest.approx(whole.sigma**-2, rel=1e-12)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5])
-@pytest.mark.parametrize("epsilon", [0.5, 2.0, 10.0, math.inf])
+@pytest.mark.parametrize(("epsilon", "share"), [(0.5, 0.0), (2.0, 0.5), (math.inf, 0.5)])
 def test_forecasts_say_what_comes_out_of_what_is_assumed(epsilon, share, seed):
     data, test = tastes(seed, share)
     model = fitted(data, seed, epsilon)
@@ -94,9 +93,11 @@ def test_forecasts_say_what_comes_out_of_what_is_assumed(epsilon, share, seed):
     assert said.of_mean == 1.0
     if share == 0:
         assert said.of_model == said.of_biases
-        assert not said.finds_components or math.isinf(epsilon)
-    # Components of two columns differ in size and in how soon they are found.
-    assert said.of_model == pytest.approx(error(model, data, test), rel=0.05)
+        assert not said.finds_components
+    # Two components, of 60 rows each, differ in size from draw to draw: their share of the
+    # variance deviates by half of sqrt(2 / 60 / 2), 6 %, of which the error is half. Without
+    # components it would be off by 35 %.
+    assert said.of_model == pytest.approx(error(model, data, test), rel=0.1)
 
 
 def test_forecasts_show_what_they_assume():
