@@ -149,7 +149,7 @@ def ranges(draw: Any, n_rows: int) -> Any:
         return draw(tables(n_rows, (2, 2, 1, 3)))
     several = {"min_size": n_rows, "max_size": n_rows}
     low = np.array(draw(st.lists(st.sampled_from([0.0, -1.0, 1e49, -1e50, 1e-300]), **several)))
-    widths = [1.0, 5.0, 1e-9, 2e-50, 1e50]
+    widths = [1.0, 5.0, 1e-9, 2e-50, 1e50, 0.0]
     width = np.array(draw(st.lists(st.sampled_from(widths), **several)))
     return np.column_stack([low, low + width])
 
