@@ -36,7 +36,7 @@ NINE_TENTHS = 1.6448536269514722
 
 # What a rehearsal of the steps on documents from the model leaves out: these are of the topics
 # found, and words are told apart less well than they are by the true ones.
-SLACK, SHARES_SLACK = 1.5, 0.9
+SLACK, SHARES_SLACK = 1.4, 0.9
 # Steps that leave more of their way than this are not taken to go on at the same pace.
 MOST_LEFT = 2 / 3
 # Of moments fitted jointly: words are not held where they are, and all words of a topic may turn
@@ -44,6 +44,8 @@ MOST_LEFT = 2 / 3
 MATCHED_SCALE, MATCHED_SHARES_SCALE, MATCHED_SHARES_DRIFT = 1.55, 2.5, 0.03
 # Of topics that go on over batches, whose steps are not rehearsed.
 BATCHES_SCALE = 2.3
+# How far topics go with frequencies of words whose counts were limited otherwise than theirs.
+PULL = 0.4
 # Lengths of documents that are thought of.
 LENGTHS = (5.0, 200.0)
 # Mixtures of topics on which the limit's effect on shares is worked out, and lengths tried.
@@ -222,7 +224,7 @@ def std_of_refined(
     if steps.limits.scales is not None:
         # Released frequencies, with which topics have to agree, are of counts that are not scaled.
         plain = clip_drift(*told, replace(steps.limits, scales=None), total)
-        drift = np.maximum(np.abs(drift), np.abs(plain))
+        drift = np.maximum(np.abs(drift), PULL * np.abs(plain))
     # An interval of nine tenths reaches as far as the limit moved the share.
     return _capped(SLACK * topics_std, np.hypot(SHARES_SLACK * weights_std, drift / NINE_TENTHS))
 

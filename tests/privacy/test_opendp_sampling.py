@@ -65,12 +65,10 @@ def test_discrete_noise_is_rounded_to_the_coarser_grid(bits: int) -> None:
         kept = expected > 5
         observed = np.append(counts[kept], N - counts[kept].sum())
         expected = np.append(expected[kept], N - expected[kept].sum())
-        assert (
-            stats.chisquare(
-                observed[expected > 0.5], expected[expected > 0.5], sum_check=False
-            ).pvalue
-            > 1e-6
-        )
+        observed, expected = observed[expected > 0.5], expected[expected > 0.5]
+        # Before 1.16 scipy wants sums to agree, which half a sample may be missing from.
+        expected *= observed.sum() / expected.sum()
+        assert stats.chisquare(observed, expected).pvalue > 1e-6
 
 
 def test_draws_differ_between_releases_and_fits() -> None:

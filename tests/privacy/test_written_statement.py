@@ -266,6 +266,8 @@ def test_reports_in_files_of_before_load_and_their_statements_are_refused(name: 
 
 
 def test_pickled_reports_of_before_are_whole() -> None:
+    if np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        pytest.skip("these pickles were written with numpy 2, and numpy 1 does not read such ones")
     pickled = (ROOT / "tests" / "model_files" / "pickles" / "topics.pickle").read_bytes()
     report = pickle.loads(pickled).privacy_report_
     assert report.composition is None
