@@ -7,7 +7,7 @@ from typing import Any
 
 from sktensor_dp.completion.plan import BIAS
 
-__all__ = ["COMPONENT_SHARE", "Assumed"]
+__all__ = ["COMPONENT_SHARE", "SPREAD", "Assumed"]
 
 # Deviation of values, in widths of the bounds, and share of their variance in components.
 SPREAD, COMPONENT_SHARE = 1 / 4, 0.08

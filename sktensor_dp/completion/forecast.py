@@ -3,8 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from sktensor_dp.completion.assumed import COMPONENT_SHARE, Assumed
+from sktensor_dp.completion.assumed import COMPONENT_SHARE, SPREAD, Assumed
 from sktensor_dp.completion.plan import (
+    BIAS,
     CompletionPlan,
     SlicePlan,
     noise_of_sums,
@@ -46,8 +47,9 @@ class CompletionForecast(Shown):
     of_mean: float
     of_biases: float
     finds_components: bool
-    bias_deviation: float
-    of_model: float
+    # Pickles of before lack them.
+    bias_deviation: float = math.nan
+    of_model: float = math.nan
     component_share: float = COMPONENT_SHARE
 
     _page = "completion.html"
@@ -74,9 +76,12 @@ class CompletionForecast(Shown):
         ]
         if self.of_model < self.of_biases:
             rows.append(["components too", f"{self.of_model:.3g}"])
+        bias = self.bias_deviation
+        if math.isnan(bias):
+            bias = self.of_mean / SPREAD * BIAS
         assumed = (
             f"Values are assumed to have a deviation of {self.deviation:.3g}, the biases of each "
-            f"mode one of {self.bias_deviation:.3g}, and components {self.component_share:.0%} of "
+            f"mode one of {bias:.3g}, and components {self.component_share:.0%} of "
             "the variance. Say otherwise by arguments of forecast()."
         )
         return Table(
