@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 # The sum of logarithms that one document can count for, on either side.
 MOST_GAIN = 5.0
 # Steps of inference: more change a document's gain by little.
-N_STEPS = 10
+N_STEPS = 5
 # Any prior that a fit can have is below.
 LARGEST_CONCENTRATION = 1e20
 # Keeps logarithms finite.

@@ -128,8 +128,12 @@ def _settle(
     going = np.ones(len(lengths), dtype=bool)
     for _ in range(n_iter):
         # A document holds what one of its tokens adds, so that no less than the prior is left.
-        of_tokens = own * np.maximum(current[rows] - of_tokens, prior)
-        of_tokens /= np.maximum(of_tokens.sum(axis=1, keepdims=True), TINY)
+        others = current[rows]
+        others -= of_tokens
+        np.maximum(others, prior, out=others)
+        others *= own
+        others /= np.maximum(np.einsum("ij->i", others), TINY)[:, None]
+        of_tokens = others
         updated = prior + tokens @ of_tokens
         gamma[open_rows[going]] = updated[going]
         going &= np.abs(updated - current).mean(axis=1) >= tol

@@ -34,7 +34,7 @@ def test_the_sum_is_that_of_documents_by_themselves(seed, concentration):
         if concentration == 0:
             shares = topic_posterior(seen, topics, weights)[0]
         else:
-            gamma = collapsed_proportions(seen, topics, weights * concentration, n_iter=10)[0]
+            gamma = collapsed_proportions(seen, topics, weights * concentration, n_iter=5)[0]
             shares = gamma / gamma.sum()
         ratio = np.log(shares @ topics) - np.log(weights @ topics)
         expected += np.clip((row * hidden) @ ratio, -MOST_GAIN, MOST_GAIN)
