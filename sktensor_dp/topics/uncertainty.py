@@ -36,7 +36,7 @@ NINE_TENTHS = 1.6448536269514722
 
 # What a rehearsal of the steps on documents from the model leaves out: these are of the topics
 # found, and words are told apart less well than they are by the true ones.
-SLACK, SHARES_SLACK = 1.45, 0.9
+SLACK, SHARES_SLACK = 1.45, 0.87
 # Steps that leave more of their way than this are not taken to go on at the same pace.
 MOST_LEFT = 2 / 3
 # Of moments fitted jointly: words are not held where they are, and all words of a topic may turn
@@ -45,7 +45,7 @@ MATCHED_SCALE, MATCHED_SHARES_SCALE, MATCHED_SHARES_DRIFT = 1.55, 2.5, 0.03
 # Of topics that go on over batches, whose steps are not rehearsed.
 BATCHES_SCALE = 2.3
 # How far topics go with frequencies of words whose counts were limited otherwise than theirs.
-PULL = 0.4
+PULL = 0.35
 # Lengths of documents that are thought of.
 LENGTHS = (5.0, 200.0)
 # Mixtures of topics on which the limit's effect on shares is worked out, and lengths tried.
