@@ -206,7 +206,7 @@ def columns_worth(weights: Floats, n_units: int, plan: SlicePlan, rank: int) -> 
     rate = (common * each * COMPONENT_VARIANCE * strength) ** 2
     rows = _effective_rows(weights)
     most = min(rank, len(weights))
-    worth = [k for k in range(1, most + 1) if rate / k >= ROOM * np.log(max(rows / k, np.e))]
+    worth = [k for k in range(1, most + 1) if rate / k >= ROOM * np.log(max(rows / k, math.e))]
     return max(worth, default=1)
 
 
