@@ -335,8 +335,8 @@ def plan_slices(
     shares = {"unit_levels": LEVEL_SHARE, "shared_row_sums": 1 - LEVEL_SHARE}
     uses = {"shared_row_sums": len(shape) - 1}
     if n_sweeps:
-        shares["shared_row_sums"] -= DIRECTION_SHARE if by_directions else FACTOR_SHARE
         shares["shared_factor_sums"] = DIRECTION_SHARE if by_directions else FACTOR_SHARE
+        shares["shared_row_sums"] -= shares["shared_factor_sums"]
         uses["shared_factor_sums"] = n_sweeps * (len(shape) - 1)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
     by_evidence = by_directions and max_iter is None

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from sktensor_dp.completion.rows import posterior_rows, unit_mean_square
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
 from sktensor_dp.statistics.slice_queries import SharedFactorSums
 from sktensor_dp.tensor.row_features import regressed
 from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.shared_effects import SharedEffects, clipped_response
 
 __all__ = ["fit_components", "shared_weights"]
 
@@ -97,7 +96,7 @@ def _factor(
     trace = max(float(values.sum()), 1e-6)
     values = np.maximum(values, LEAST_MOMENT * trace)
     moment = (vectors * values) @ vectors.T
-    gain = float(2 * ndtr(CLIP) - 1) / (CLIP * deviation) * noisy.slope_scale
+    gain = clipped_response(CLIP, deviation) * noisy.slope_scale
     grams = gain * weights[:, None, None] * moment
     # A unit's weight in an entry is one over the root of the number of its entries.
     residual = min(n_units / max(float(weights.sum()), 1.0), 1.0) / gain

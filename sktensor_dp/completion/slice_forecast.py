@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from scipy.special import ndtr
 
 from sktensor_dp.completion.assumed import Assumed
 from sktensor_dp.completion.plan import SlicePlan
@@ -16,14 +15,14 @@ from sktensor_dp.completion.slice_directions import (
     sweep_weight,
     trial_sweeps,
 )
+from sktensor_dp.completion.slice_recipes import CLIP
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.statistics.slice_queries import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums
+from sktensor_dp.tensor.shared_effects import clipped_response
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
 __all__ = ["of_slices"]
 
-# Residuals are clipped here, in deviations, for the sums of rows.
-CLIP = 0.25
 # Mean length of a unit's weights over its root mean square, for a handful of columns.
 MEAN_LENGTH = 0.95
 
@@ -34,7 +33,7 @@ def of_slices(
     """Errors with level and biases, and with components; None where they will not show."""
     each = max(n_observed / shape[plan.unit_mode], 1.0)
     bias = assumed.bias_deviation**2
-    left = assumed.deviation**2 - len(shape) * bias
+    left = assumed.residual(len(shape))
     # A unit's own level is fitted to its entries, at the prior of the library.
     prior = 1 / LEVEL_VARIANCE
     own = (bias * prior**2 + left * each) / (each + prior) ** 2
@@ -59,7 +58,7 @@ def _rows(
         cost = PrivacyCost.total([cost, *[rest] * plan.n_sweeps])
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
     noise = 0.0 if math.isinf(strength) else (SharedRowSums.farthest / strength) ** 2
-    gain = float(2 * ndtr(CLIP) - 1) / CLIP
+    gain = clipped_response(CLIP)
     found = 0.0
     for mode, n in enumerate(shape):
         if mode != plan.unit_mode and bias > 0:
@@ -90,7 +89,7 @@ class _Search:
         weights = np.full(n_rows, self._weight)
         self._columns = columns_worth(weights, n_units, plan, rank)
         self._by_chance = chance(weights, n_units)
-        self._left = assumed.deviation**2 - len(shape) * assumed.bias_deviation**2
+        self._left = assumed.residual(len(shape))
         # As many components as have the variance that directions assume, and as columns hold.
         share = assumed.component_share * assumed.deviation**2 / self._left
         self._number = max(min(round(share / COMPONENT_VARIANCE), self._columns), 1)

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from sktensor_dp.completion.inference import SharedModel
 from sktensor_dp.completion.plan import ModelOptions, SlicePlan
@@ -14,10 +13,10 @@ from sktensor_dp.completion.slice_directions import SharedPart, found_components
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import NoisySharedRows, SliceCurator
 from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects, shared_effects
+from sktensor_dp.tensor.shared_effects import SharedEffects, clipped_response, shared_effects
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
-__all__ = ["fit_slices"]
+__all__ = ["CLIP", "fit_slices"]
 
 Floats = NDArray[np.float64]
 
@@ -124,8 +123,7 @@ def _effects_of(
     options: ModelOptions,
 ) -> tuple[SharedEffects, Floats, Floats | None]:
     """Effects of the rows of a mode from released sums, weights of entries, and features."""
-    # Mean response, clipped and in units of the clip, to an effect of size one.
-    gain = float(2 * ndtr(CLIP) - 1) / (CLIP * deviation)
+    gain = clipped_response(CLIP, deviation)
     # Scaled by released weights, as true ones are private.
     features = options.features_of(mode, np.maximum(noisy.counts, 0.0))
     found = shared_effects(

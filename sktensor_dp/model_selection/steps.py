@@ -133,15 +133,9 @@ def delta_in_use(
 
 def _combined(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> Iterator[Any]:
     """Private steps with every combination of values, where they are listed and not too many."""
-    for name, step in private.items():
-        prefix = _prefix(name)
-        looked = [key for key in step._may_clash if getattr(step, key) is not None]
-        looked += [key for key in step._may_clash if prefix + key in candidates]
-        # Parameters of a step that is itself a candidate may be others.
-        replaced = prefix and any(prefix.startswith(f"{whole}__") for whole in candidates)
-        if replaced or not looked:
+    for step, own in _own_candidates(candidates, private):
+        if not any(getattr(step, key) is not None or key in own for key in step._may_clash):
             continue
-        own = _own_values(candidates, name, step)
         drawn = any(hasattr(values, "rvs") for values in own.values())
         if drawn or math.prod(map(len, own.values())) > MOST_COMBINATIONS:
             continue
@@ -149,23 +143,26 @@ def _combined(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> Iter
             yield clone(step).set_params(**dict(zip(own, values, strict=True)))
 
 
-def _own_values(candidates: Mapping[str, Any], name: str, step: Any) -> dict[str, Any]:
-    """Candidates for the parameters of a private step itself, by their own names."""
-    known, prefix = step.get_params(deep=False), _prefix(name)
-    # Of an estimator that is private itself all names are its own.
-    found = {full.removeprefix(prefix): full for full in candidates if full.startswith(prefix)}
-    return {own: candidates[full] for own, full in found.items() if own in known}
-
-
 def _listed(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Private steps with each listed value of one of their parameters, and its name."""
+    for step, candidates_of_step in _own_candidates(candidates, private):
+        for own, values in candidates_of_step.items():
+            for value in () if hasattr(values, "rvs") else values:
+                yield own, clone(step).set_params(**{own: value})
+
+
+def _own_candidates(
+    candidates: Mapping[str, Any], private: Mapping[str, Any]
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Private steps, and the candidates for their own parameters by their own names."""
     for name, step in private.items():
         prefix = _prefix(name)
         if prefix and any(prefix.startswith(f"{whole}__") for whole in candidates):
             continue  # candidates for the step itself, whose parameters may be others
-        for own, values in _own_values(candidates, name, step).items():
-            for value in () if hasattr(values, "rvs") else values:
-                yield own, clone(step).set_params(**{own: value})
+        known = step.get_params(deep=False)
+        # Of an estimator that is private itself all names are its own.
+        found = {full.removeprefix(prefix): full for full in candidates if full.startswith(prefix)}
+        yield step, {own: candidates[full] for own, full in found.items() if own in known}
 
 
 def _prefix(name: str) -> str:

@@ -95,17 +95,17 @@ class ExpectedCounts(NonNegative):
         blocks = [rows_in(chunk.X, block) for block in row_blocks(chunk.X)]
         found = [topic_posterior(counts, self.topics, self.prior) for counts in blocks]
         posterior = np.concatenate([np.zeros((0, len(self.topics))), *found])
-        norms, counts = self._bounds(chunk), self._scaled(chunk)
+        counts = self._scaled(chunk)
+        norms = self._bounds(counts)
         if self._asks(norms).any():
-            squares = chunk.squares if counts is chunk.X else CountChunk(counts).squares
-            of_rows = np.sqrt((posterior**2).sum(axis=1) * squares)
-            own = norms_of_mean_counts(chunk.unit_words, counts.data, posterior, None)
+            of_rows = np.sqrt((posterior**2).sum(axis=1) * counts.squares)
+            own = norms_of_mean_counts(chunk.unit_words, counts.X.data, posterior, None)
             own = np.where(chunk.units.sizes == 1, chunk.units.means(of_rows), own)
             norms = np.minimum(norms, NORM_SLACK * own)
-        return counts, posterior * chunk.units.spread(scale_to(norms, self.limit))[:, None]
+        return counts.X, posterior * chunk.units.spread(scale_to(norms, self.limit))[:, None]
 
     def _mixed(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
-        units, norms = chunk.units, self._bounds(chunk)
+        units, norms = chunk.units, self._bounds(self._scaled(chunk))
         asked = self._asks(norms)
         alone = (asked & (units.sizes == 1))[units.of_rows]
         weights = None if self.scales is None else (1 / self.scales).astype(np.float32)
@@ -127,19 +127,19 @@ class ExpectedCounts(NonNegative):
         left = units.spread(scale_to(norms, self.limit))
         return ratios, expected * left[field.order, None]
 
-    def _bounds(self, chunk: CountChunk) -> Floats:
+    def _bounds(self, scaled: CountChunk) -> Floats:
         """What bounds the counts of a unit bounds the parts that they are divided into."""
         if self.scales is None:
-            return CountNorm(self.order).of(chunk)
-        squares = CountChunk(self._scaled(chunk)).squares
-        return NORM_SLACK * chunk.units.means(np.sqrt(squares))
+            return CountNorm(self.order).of(scaled)
+        return NORM_SLACK * scaled.units.means(np.sqrt(scaled.squares))
 
-    def _scaled(self, chunk: CountChunk) -> sp.csr_matrix:
+    def _scaled(self, chunk: CountChunk) -> CountChunk:
         """Counts divided by the scales of their words."""
         if self.scales is None:
-            return chunk.X
-        layout = (chunk.X.indices, chunk.X.indptr)
-        return sp.csr_matrix((chunk.X.data / self.scales[chunk.X.indices], *layout), chunk.X.shape)
+            return chunk
+        X = chunk.X
+        layout = (X.data / self.scales[X.indices], X.indices, X.indptr)
+        return CountChunk(sp.csr_matrix(layout, X.shape), chunk.units)
 
     def _asks(self, bounds: Floats) -> NDArray[np.bool_]:
         """Units whose own norm makes a difference."""

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.packed import packed_places
 from sktensor_dp.tensor.small_systems import sweep
 from sktensor_dp.tensor.sorted_entries import Integers
 from sktensor_dp.tensor.unit_parameters import (
@@ -50,9 +51,7 @@ class CellUnits:
         self._weighted = np.ascontiguousarray(weighted)
         first, second = np.triu_indices(self.size)
         self._table = summable(weighted[:, first] * design[:, second])
-        places = np.empty((self.size, self.size), dtype=np.intp)
-        places[first, second] = places[second, first] = np.arange(len(first))
-        self._places = places
+        self._places = packed_places(self.size)
 
     def posteriors(self, left: scipy.sparse.csr_matrix) -> tuple[Floats, Floats]:
         """Means (3 + q, n) of parameters, and covariances (q, q, n) of those of components.

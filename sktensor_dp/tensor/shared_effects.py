@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtr
 
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.row_features import RowRegression
 
-__all__ = ["SharedEffects", "shared_effects"]
+__all__ = ["SharedEffects", "clipped_response", "shared_effects"]
 
 # Popularity is the logarithm of the root of a row's weight.
 _POPULARITY_POWER = 0.5
@@ -46,6 +47,14 @@ class SharedEffects:
     variances: Floats
     popularity: Floats
     scale: float
+
+
+def clipped_response(clip: float, deviation: float = 1.0) -> float:
+    """Mean response of clipped residuals, in units of the clip, to an effect of size one.
+
+    `clip` is in deviations of the residuals.
+    """
+    return float(2 * ndtr(clip) - 1) / (clip * deviation)
 
 
 def shared_effects(
