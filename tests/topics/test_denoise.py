@@ -115,7 +115,8 @@ def test_hopeless_noise_leaves_the_unigram(seed):
     noisy = counts + 100 * rng.normal(size=counts.shape)
     found, base, _ = denoise_topics(noisy, 100.0, counts.sum(axis=0), 1e-6)
     # A topic's own deviation has to be evident: measured over seeds 0 to 99 at
-    # most 0.27 from the base (median 0.09); unshrunk topics would be 0.9 from it.
+    # most 0.29 from the base (median 0.11); unshrunk topics would be 0.9 from it, and
+    # topics of which small ones make up for all that a large one lacks up to 0.64.
     assert variation(found, np.tile(base, (4, 1))) < 0.4
     assert variation(base, counts.sum(axis=0)) < 0.01
 
