@@ -39,9 +39,10 @@ SERIES = tuple(map(np.float32, (0.0416648801, -0.00635123769, 0.00267505036)))
 # which are much faster than those below.
 LEAST_EXPONENT = np.float32(-50)
 
-# Numbers of topics at their own words that one batch holds (1 MB).
-BATCH_NUMBERS = 2**18
-PROPORTIONS = 2**14
+# Numbers of topics at their own words that one batch holds: at most 4 MB of them, and enough
+# batches for threads, unless they get smaller than 1 MB. Calls on small arrays are slow.
+BATCH_NUMBERS, LEAST_NUMBERS = 2**20, 2**18
+PROPORTIONS = 2**15
 # Of these, words that shorter documents are filled up with: cheaper than another batch.
 SPARE_NUMBERS = 2**13
 # Documents are computed by this many, or some by other instructions than the rest.
@@ -71,14 +72,14 @@ class MeanField:
 
 
 def single_precision(topics: Floats, prior: Floats) -> tuple[Singles, Singles]:
-    """Topics by word, and the prior as a column, away from underflow."""
-    by_word = np.maximum(topics.T, TINY).astype(np.float32)
-    return np.ascontiguousarray(by_word), np.maximum(prior, LEAST_PRIOR).astype(np.float32)[:, None]
+    """Topics, and the prior as a column, away from underflow."""
+    singles = np.maximum(topics, TINY).astype(np.float32)
+    return np.ascontiguousarray(singles), np.maximum(prior, LEAST_PRIOR).astype(np.float32)[:, None]
 
 
 def mean_field(
     chunk: CountChunk,
-    by_word: Singles,
+    topics: Singles,
     prior: Singles,
     n_iter: int,
     asked: NDArray[np.bool_],
@@ -89,8 +90,9 @@ def mean_field(
     In the end, ratios are multiplied by the weights of words, if there are any.
     """
     order, counts = chunk.by_words
-    steps = _Steps(counts, by_word, prior, n_iter, chunk.lengths[order], asked[order], weights)
-    batches = list(_batches(np.diff(counts.indptr), len(prior)))
+    steps = _Steps(counts, topics, prior, n_iter, chunk.lengths[order], asked[order], weights)
+    room = min(max(counts.nnz * len(prior) // FEWEST_BATCHES, LEAST_NUMBERS), BATCH_NUMBERS)
+    batches = list(_batches(np.diff(counts.indptr), len(prior), room))
     if N_THREADS == 1 or len(batches) < FEWEST_BATCHES:
         steps.run(batches)
     else:
@@ -101,13 +103,13 @@ def mean_field(
     return MeanField(order, steps.expected, ratios, steps.norms)
 
 
-def _batches(n_words: NDArray[np.integer], n_components: int) -> Iterator[slice]:
+def _batches(n_words: NDArray[np.integer], n_components: int, room: int) -> Iterator[slice]:
     """Documents, sorted by their numbers of words, in batches of about as many words."""
     stop, first = len(n_words), int(np.searchsorted(n_words, 1))
     filled = np.concatenate([[0], np.cumsum(n_words, dtype=np.int64)])
     while stop > first:
         longest = int(n_words[stop - 1])
-        most = min(BATCH_NUMBERS // longest, PROPORTIONS) // n_components
+        most = min(room // longest, PROPORTIONS) // n_components
         most = max(most // LANES * LANES, LANES)
         least = max(stop - most, first)
         equal = int(np.searchsorted(n_words, longest))
@@ -132,14 +134,14 @@ class _Steps:
     def __init__(
         self,
         counts: sp.csr_matrix,
-        by_word: Singles,
+        topics: Singles,
         prior: Singles,
         n_iter: int,
         lengths: Floats,
         asked: NDArray[np.bool_],
         weights: Singles | None,
     ) -> None:
-        self._counts, self._by_word, self._prior = counts, by_word, prior
+        self._counts, self._topics, self._prior = counts, topics, prior
         self._ends = counts.indptr
         self._n_iter, self._asked, self._weights = n_iter, asked, weights
         self._shares = (lengths / len(prior)).astype(np.float32)
@@ -158,10 +160,8 @@ class _Steps:
     def _batch(self, batch: slice, space: "_Space") -> None:
         counts, words, used = self._columns(batch)
         n, (longest, width), k = batch.stop - batch.start, counts.shape, len(self._prior)
-        gathered = space.take("gathered", (longest * width, k))
-        np.take(self._by_word, words.ravel(), axis=0, out=gathered, mode="clip")
-        own = space.take("own", (longest, k, width))
-        own[...] = gathered.reshape(longest, width, k).swapaxes(1, 2)
+        own = space.take("own", (k, longest, width))
+        np.take(self._topics, words, axis=1, out=own, mode="clip")
         ratios, gamma = space.take("ratios", counts.shape), space.take("gamma", (k, width))
         gamma[...] = self._prior
         gamma[:, :n] += self._shares[batch]
@@ -170,11 +170,12 @@ class _Steps:
             expected = _exp_digamma(gamma, *arrays)
             if step == self._n_iter:
                 expected /= expected.max(axis=0)
-            np.einsum("lkn,kn->ln", own, expected, out=ratios)
-            np.maximum(ratios, np.float32(TINY), out=ratios)
+            np.einsum("kln,kn->ln", own, expected, out=ratios)
+            if step == self._n_iter:  # before, the largest is 2.5 or more
+                np.maximum(ratios, np.float32(TINY), out=ratios)
             np.divide(counts, ratios, out=ratios)
             if step < self._n_iter:
-                np.einsum("lkn,ln->kn", own, ratios, out=gamma)
+                np.einsum("kln,ln->kn", own, ratios, out=gamma)
                 gamma *= expected
                 gamma += self._prior
         if self._weights is not None:
@@ -254,7 +255,7 @@ def _norms(own: Singles, expected: Singles, ratios: Singles, asked: Indices) -> 
     # change the order of memory, and with it that of sums.
     columns = np.resize(asked, -(-len(asked) // LANES) * LANES)
     of_topics, of_words = own.take(columns, axis=2), ratios.take(columns, axis=1)
-    squares = np.einsum("lkn,kn->ln", of_topics**2, expected.take(columns, axis=1) ** 2)
+    squares = np.einsum("kln,kn->ln", of_topics**2, expected.take(columns, axis=1) ** 2)
     terms = squares.astype(np.float64) * of_words.astype(np.float64) ** 2
     norms: Floats = np.sqrt(terms.sum(axis=0)[: len(asked)])
     return norms

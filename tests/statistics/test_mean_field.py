@@ -50,7 +50,9 @@ def test_every_document_with_words_is_in_one_batch(seed):
     rng = np.random.default_rng(seed)
     for size in (0, 1, 5, 3000):
         n_words = np.sort(rng.integers(0, int(rng.integers(1, 400)), size))
-        batches = list(module._batches(n_words, int(rng.integers(1, 50))))
+        batches = list(
+            module._batches(n_words, int(rng.integers(1, 50)), int(2 ** rng.integers(0, 21)))
+        )
         seen = [document for batch in batches for document in range(batch.start, batch.stop)]
         assert sorted(seen) == list(np.flatnonzero(n_words))
 
