@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from sktensor_dp.completion.plan import BIAS
+__all__ = ["BIAS", "COMPONENT", "COMPONENTS", "COMPONENT_SHARE", "RESIDUAL", "SPREAD", "Assumed"]
 
-__all__ = ["COMPONENT_SHARE", "SPREAD", "Assumed"]
-
+# What values are taken to be like, in widths of the bounds: the deviation of one component
+# worth finding, and of a value about the model.
+COMPONENT, RESIDUAL = 1 / 20, 1 / 5
+# Deviation of the biases of a mode, and how many components there are if there are any.
+BIAS, COMPONENTS = 1 / 10, 2
 # Deviation of values, in widths of the bounds, and share of their variance in components.
 SPREAD, COMPONENT_SHARE = 1 / 4, 0.08
 

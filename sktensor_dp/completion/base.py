@@ -303,7 +303,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
             return plan_slices(shape, rank, self.unit_mode, epsilon, delta, self.max_iter)
         return plan_completion(
             n_observed, shape, rank, epsilon=epsilon, delta=delta,
-            perturbation=self.perturbation, max_iter=self.max_iter,
+            perturbation=self.perturbation, max_iter=self.max_iter, unit_mode=self.unit_mode,
         )  # fmt: skip
 
     def _check_all(self) -> Bounds:

@@ -7,6 +7,8 @@ from sktensor_dp.completion.expected_biases import with_features
 from sktensor_dp.completion.gradient_recipe import fit_gradients
 from sktensor_dp.completion.inference import attributes_of
 from sktensor_dp.completion.own_entries import shared_part
+from sktensor_dp.completion.pair_plan import PAIRED_POWER
+from sktensor_dp.completion.pair_recipe import pair_components, with_columns
 from sktensor_dp.completion.plan import COMPONENT, RESIDUAL, CompletionPlan, ModelOptions
 from sktensor_dp.completion.rows import (
     derivatives,
@@ -46,12 +48,15 @@ def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptio
     if plan.perturbation in ("input", "output"):
         # Of sums they are part of the fit itself.
         model = with_features(model, curator.index_set, options)
-    width, noise = 2 * curator.half, 0.0
+    width, noise, folded = 2 * curator.half, 0.0, None
     if plan.perturbation in ("input", "output"):
         noise = (width * plan.value_deviation) ** 2
+    if plan.with_pairs:
+        folded = pair_components(curator, model, options)
+        model = with_columns(model, folded[0], options.unit_mode)
     state = {
         **attributes_of(model), "_model": model, "perturbation_": plan.perturbation,
-        "_shared": shared_part(model, curator.index_set, options.unit_mode, width, noise),
+        "_shared": shared_part(model, curator.index_set, options.unit_mode, width, noise, folded),
         "n_iter_": max(plan.n_steps, model.n_iter, 1),
     }  # fmt: skip
     return Fitted(state)
@@ -87,7 +92,7 @@ def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOption
     index_set, residual = curator.index_set, (2 * curator.half * RESIDUAL) ** 2
     # Of coordinates alone, and first: weights of all entries need not be held beside them.
     features = incidence_features(index_set)
-    released = curator.row_sums()
+    released = curator.row_sums(power=PAIRED_POWER if plan.with_pairs else 0.5)
     model = fit_row_sums(
         index_set, released.sums, list(released.weights.T), released.sigma**2, residual,
         center=curator.middle, features=features, given=options.features_at(index_set),

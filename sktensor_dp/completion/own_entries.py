@@ -22,9 +22,17 @@ LEAST_NOISE, LEAST_SCALE = 1e-9, 1e-12
 
 
 def shared_part(
-    model: Model, entries: IndexSet, unit_mode: int, width: float, known_noise: float
+    model: Model,
+    entries: IndexSet,
+    unit_mode: int,
+    width: float,
+    known_noise: float,
+    of_pairs: tuple[Floats, float] | None = None,
 ) -> SharedModel | None:
-    """Effects and factors of all modes but one; None where there is no such mode."""
+    """Effects and factors of all modes but one; None where there is no such mode.
+
+    Of a matrix, columns and what variance they leave may have been found beside the model.
+    """
     # Of released arrays and public coordinates alone.
     if unit_mode >= entries.n_modes:
         return None
@@ -32,7 +40,12 @@ def shared_part(
     noise = _residual_variance(model, width, known_noise)
     effects = [_effects(model, entries, m, noise) for m in others]
     scale = bias_scale(model, entries, unit_mode)
-    return SharedModel(model.mean, noise, unit_mode, effects, _components(model, unit_mode), scale)
+    if of_pairs is None:
+        components = _components(model, unit_mode)
+    else:
+        columns, noise = of_pairs
+        components = SharedComponents((columns,), False) if columns.size else None
+    return SharedModel(model.mean, noise, unit_mode, effects, components, scale)
 
 
 def _residual_variance(model: Model, width: float, known_noise: float) -> float:

@@ -3,11 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.completion.assumed import BIAS, COMPONENT, COMPONENTS, RESIDUAL
+from sktensor_dp.completion.pair_plan import PAIRED_POWER, pair_share, releases_with_pairs
 from sktensor_dp.estimator.parameters import check_memory
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.piecewise import piecewise_deviation
@@ -18,6 +21,8 @@ from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 __all__ = [
     "BIAS",
+    "COMPONENT",
+    "RESIDUAL",
     "CompletionPlan",
     "ModelOptions",
     "SlicePlan",
@@ -31,11 +36,6 @@ __all__ = [
     "slice_detectability",
 ]
 
-# What values are taken to be like, in widths of the bounds: the deviation of one component
-# worth finding, and of a value about the model.
-COMPONENT, RESIDUAL = 1 / 20, 1 / 5
-# Deviation of the biases of a mode, and how many components there are if there are any.
-BIAS, COMPONENTS = 1 / 10, 2
 # Sweeps of alternating least squares on released sums, and steps of gradient descent.
 SWEEPS, STEPS = 3, 30
 # Share of a budget for mean and biases where factors are released beside them; of the level
@@ -141,11 +141,15 @@ class CompletionPlan:
         Sweeps or steps that are releases of their own.
     releases : ReleasePlan
         The budget.
+    with_pairs : bool
+        Whether components are found for rows of one mode that are folded in, and released of
+        the other mode alone.
     """
 
     perturbation: str
     n_steps: int
     releases: ReleasePlan
+    with_pairs: bool = False
 
     @property
     def value_deviation(self) -> float:
@@ -155,7 +159,7 @@ class CompletionPlan:
     @property
     def seeks_components(self) -> bool:
         """Whether more than mean and biases is sought."""
-        return self.perturbation != "sufficient_statistics" or self.n_steps > 0
+        return self.perturbation != "sufficient_statistics" or self.n_steps > 0 or self.with_pairs
 
 
 def detectability(n_observed: int, shape: Sequence[int], epsilon: float) -> float:
@@ -180,27 +184,39 @@ def noise_of_values(
 
 
 def noise_of_sums(
-    n_observed: int, shape: Sequence[int], epsilon: float, residual: float = RESIDUAL
+    n_observed: int,
+    shape: Sequence[int],
+    epsilon: float,
+    residual: float = RESIDUAL,
+    power: float = 0.5,
 ) -> list[float]:
     """The same from released sums, which favour rows with few entries."""
     laplace = 0.0 if math.isinf(epsilon) else 2 / epsilon**2
     rows = [n_observed / n for n in shape]
-    shares = [r**-0.5 / math.fsum(other**-0.5 for other in rows) for r in rows]
+    shares = [r**-power / math.fsum(other**-power for other in rows) for r in rows]
     return [
         (residual**2 * s**2 * r + laplace) / (s * r) ** 2 for s, r in zip(shares, rows, strict=True)
     ]
 
 
+def _kept(noise: list[float]) -> float:
+    """Variance of a value that is left where its biases were seen with such noise."""
+    return math.fsum(BIAS**2 * v / (BIAS**2 + v) for v in noise)
+
+
+def _loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, share: float) -> float:
+    """By how much predictions by sums get worse if a share of epsilon goes to pairs."""
+    usual = noise_of_sums(n_observed, shape, epsilon)
+    less = noise_of_sums(n_observed, shape, (1 - share) * epsilon, power=PAIRED_POWER)
+    return math.sqrt((RESIDUAL**2 + _kept(less)) / (RESIDUAL**2 + _kept(usual))) - 1
+
+
 def values_pay(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
     """Whether components of released values explain more than their noise costs biases."""
-
-    def kept(noise: list[float]) -> float:
-        return math.fsum(BIAS**2 * v / (BIAS**2 + v) for v in noise)
-
     # A row of the longest mode has few values to find its part of a component by.
     noise = noise_of_values(n_observed, shape, epsilon)
     gain = COMPONENTS * COMPONENT**4 / (COMPONENT**2 + max(noise))
-    return gain >= kept(noise) - kept(noise_of_sums(n_observed, shape, epsilon))
+    return gain >= _kept(noise) - _kept(noise_of_sums(n_observed, shape, epsilon))
 
 
 def plan_completion(
@@ -212,24 +228,29 @@ def plan_completion(
     delta: float,
     perturbation: str,
     max_iter: int | None,
+    unit_mode: int = 0,
 ) -> CompletionPlan:
     """Choose releases and split the budget, where the unit is a value."""
     piecewise_deviation(epsilon)  # refuses an epsilon too small for the law
-    found = detectability(n_observed, shape, epsilon) >= 1
+    found, share = detectability(n_observed, shape, epsilon) >= 1, 0.0
     if perturbation == "auto":
         pays = found and values_pay(n_observed, shape, epsilon)
         perturbation = "input" if pays else "sufficient_statistics"
         # Sweeps of released sums were not better anywhere; who asks for them gets them.
         found = False
+        if not pays and rank > 0 and max_iter is None:
+            loss = partial(_loss_by_pairs, n_observed, shape, epsilon)
+            share = pair_share(n_observed, shape, unit_mode, epsilon, delta, loss)
     n_steps = 0
     if perturbation == "sufficient_statistics":
         n_steps = (SWEEPS if found else 0) if max_iter is None else max_iter
         n_steps *= rank > 0
     elif perturbation == "gradient":
         n_steps = STEPS if max_iter is None else max_iter
-    return CompletionPlan(
-        perturbation, n_steps, _releases(perturbation, n_steps, len(shape), epsilon, delta)
-    )
+    releases = _releases(perturbation, n_steps, len(shape), epsilon, delta)
+    if share > 0:
+        releases = releases_with_pairs(epsilon, delta, share)
+    return CompletionPlan(perturbation, n_steps, releases, with_pairs=share > 0)
 
 
 def _releases(

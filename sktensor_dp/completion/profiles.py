@@ -20,7 +20,12 @@ def profiles(estimator: Any, mode: int) -> Floats:
     Inner products are cosines between slices of the components' tensor, of which no entry is
     formed; where weights of units are not known they are taken for independent.
     """
-    model = estimator._model
+    model, shared = estimator._model, getattr(estimator, "_shared", None)
+    if shared is not None and shared.components is not None and mode != shared.unit_mode:
+        # Where nothing of the units' own weights was released, the model has none of these.
+        core = model.weights if isinstance(model, CPCompletion) else model.core
+        if not model.factors[shared.unit_mode].any() or not core.any():
+            model = shared
     if isinstance(model, SharedModel):
         factor, gram = _of_shared(model, mode)
     elif isinstance(model, CPCompletion):

@@ -19,6 +19,7 @@ from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics import moments
 from sktensor_dp.statistics.counts import CountChunk, as_counts
+from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
     EntryGradients,
@@ -95,6 +96,14 @@ def samples(query: Any, one: Any = UP, other: Any = -UP) -> tuple:
 def entries(query: Any, reach: float = 1.0) -> tuple:
     ends = (np.array([reach * end]) for end in BOUNDS)
     return query, *(EntryChunks(PLACES.coordinates, end, PLACES.shape, BOUNDS) for end in ends)
+
+
+def pairs() -> tuple:
+    """A row of two values, of which one goes from end to end."""
+    places = IndexSet(np.array([[0, 0], [0, 1]]), (1, 2))
+    query = EntryPairs(places, 0, np.zeros(2), np.ones(1), 1.0, 1.0)
+    sides = (np.array([1.0, end]) for end in BOUNDS)
+    return query, *(EntryChunks(places.coordinates, x, places.shape, BOUNDS) for x in sides)
 
 
 def units(query: Any, one: Any = (-1, -1), other: Any = (1, 1)) -> tuple:
@@ -175,6 +184,7 @@ RELEASES: dict[str, Callable[[], tuple]] = {
     "entries": lambda: entries(Entries(1.0)),
     "row_sums": lambda: entries(RowSums(PLACES, np.ones((1, 2)), 1.0)),
     "factor_sums": lambda: entries(FactorSums(FRAMES["any"], 1.0)),
+    "entry_pairs": pairs,
     "entry_gradients": lambda: entries(
         EntryGradients(CPJacobian(PLACES, [np.ones((1, 1))] * 2), 1.0)
     ),

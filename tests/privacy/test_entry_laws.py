@@ -15,7 +15,7 @@ from scipy.special import kolmogi
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.curator import DataCurator
-from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
+from sktensor_dp.privacy.curators.entries import EntryCurator, NoisyPairs, SliceCurator
 from sktensor_dp.privacy.mechanisms import spherical_laplace_rows
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.piecewise import Piecewise, piecewise_deviation
@@ -215,6 +215,29 @@ def test_the_root_of_another_matrix_than_the_leverages_underprotects(seed):
     assert spent.max() == pytest.approx(1.0, abs=1e-9)
     mistaken = np.linalg.inv(leverage * H)
     assert np.sqrt(np.einsum("ea,ab,eb->e", rows, mistaken, rows)).max() > 1.05
+
+
+@pytest.mark.dealt
+@pytest.mark.parametrize("cost", [GAUSSIAN, PURE], ids=["gaussian", "pure"])
+def test_noise_of_pairs_has_the_deviation_claimed(cost, noise):
+    def asked(cost: PrivacyCost, uses: int) -> EntryCurator:
+        rng = np.random.default_rng(5)
+        chunks = EntryChunks(observed(rng, (20, 8), 90), rng.uniform(1, 5, 90), (20, 8), (1, 5.0))
+        plan = ReleasePlan(1.0, 1e-6, (PlannedRelease("entry_pairs", cost, uses),))
+        return EntryCurator(chunks, plan, spender="test", unit="entry", accountant=None)
+
+    def answer(curator: EntryCurator) -> NoisyPairs:
+        return curator.entry_pairs(0, np.zeros(90), np.full(20, 0.5), 1.0)
+
+    exact, draws = answer(asked(EXACT, 1)), 600
+    noisy = asked(cost, draws)
+    found = [answer(noisy) for _ in range(draws)]
+    errors = np.array([one.sums - exact.sums for one in found])
+    assert not np.einsum("nii->ni", errors).any()
+    assert np.array_equal(errors, errors.transpose(0, 2, 1))
+    # Squares of Laplace noise have a variance of 5.
+    own = errors[:, *np.triu_indices(8, 1)]
+    assert abs((own**2).mean() / found[0].sigma ** 2 - 1) < Z * math.sqrt(5 / own.size)
 
 
 def test_a_pure_cost_selects_pure_laws_in_any_plan(noise):

@@ -9,6 +9,7 @@ from proof_pages import PROOFS, check_page, stated
 from sktensor_dp.statistics.entries import IndexSet
 
 from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
     EntryGradients,
@@ -152,6 +153,10 @@ QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
     "entries": lambda r: [Entries(size(r))],
     "row_sums": lambda r: [RowSums(PLACES, r.standard_normal((12, 2)), size(r))],
     "factor_sums": lambda r: [FactorSums(frames(r, "isotropic", "leverage"), size(r))],
+    "entry_pairs": lambda r: [
+        EntryPairs(PLACES, mode, size(r) * np.ones(12), r.random(PLACES.shape[mode]), size(r), 1.0)
+        for mode in (0, 1)
+    ],
     "entry_gradients": lambda r: [gradients(r, limit) for limit in (size(r), 0.1, np.inf)],
     "ridge_block": lambda r: [RidgeBlock(frames(r, "solution"), size(r))],
     "unit_levels": lambda r: [UnitLevels(size(r))],

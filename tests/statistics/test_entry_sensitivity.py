@@ -12,6 +12,7 @@ import pytest
 from small_entries import Floats, Recorder, Rng, bounds, raw, shares
 
 from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
     EntryGradients,
@@ -70,6 +71,15 @@ def gradients(rng: Rng, places: IndexSet, half: float, clipped: bool) -> EntryGr
     return EntryGradients(jacobian(rng, places), half, predictions, limit)
 
 
+def pairs(rng: Rng, places: IndexSet, half: float) -> EntryPairs:
+    """Of the first two modes; predictions leave room for residuals from -1 to 1."""
+    mode, scale = int(rng.integers(2)), half * rng.uniform(0.1, 0.9)
+    weights = np.where(rng.random(places.shape[mode]) < 0.3, 0.0, 1.0)
+    weights *= rng.random(places.shape[mode]) ** 2
+    predictions = rng.uniform(-1, 1, places.n_entries) * (half - scale) * 0.99
+    return EntryPairs(places, mode, predictions, weights, scale, half)
+
+
 ENTRY_CASES: dict[str, tuple[str, Callable[[Rng, IndexSet, float], Any]]] = {
     "entries": ("entries", lambda rng, places, half: Entries(half)),
     "row_sums": (
@@ -90,6 +100,7 @@ ENTRY_CASES: dict[str, tuple[str, Callable[[Rng, IndexSet, float], Any]]] = {
         "ridge_block",
         lambda rng, places, half: RidgeBlock(frames(rng, places, ("solution",)), half),
     ),
+    "entry_pairs": ("entry_pairs", pairs),
     "entry_gradients": (
         "entry_gradients", lambda rng, places, half: gradients(rng, places, half, False)
     ),
@@ -103,6 +114,8 @@ every_entry_case = pytest.mark.parametrize("case", ENTRY_CASES)
 
 def entry_query(case: str, rng: Rng) -> tuple[Any, IndexSet, tuple[float, float]]:
     places, limits = index_set(rng), bounds(rng)
+    if case == "entry_pairs":
+        places = IndexSet(places.coordinates[:, :2], places.shape[:2])
     chunk = EntryChunks(places.coordinates, np.zeros(places.n_entries), places.shape, limits)
     return ENTRY_CASES[case][1](rng, places, chunk.half), places, limits
 

@@ -18,6 +18,7 @@ import pytest
 from sktensor_dp.privacy.curator import checked_sensitivity
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.counts import CountChunk, as_counts
+from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
     EntryGradients,
@@ -206,6 +207,7 @@ TOPIC = {"topics": TOPICS, "prior": np.array([0.3, 0.7]), "limit": 1.5}
 GRADIENT = {
     "first": FACTORS[0], "second": FACTORS[1], "half": 1.5, "predictions": ROWS[:, 0], "limit": 0.7
 }  # fmt: skip
+PAIR_NUMBERS = {"predictions": ROWS[:, 0], "weights": np.arange(3) / 2, "scale": 0.5, "half": 1.5}
 EDGES = np.array([0.1, 1.0, 9.0, 80.0])
 UNIT = (-1.5, 2.5)
 
@@ -286,12 +288,10 @@ SETTINGS = [
         "ridge_block", {"rows": ROWS, "ridge": np.array([0.1, 0.2]), "half": 1.5},
         partial(row_sums, RidgeBlock, ("solution",)), entries,
     ),
+    Setting("entry_pairs", PAIR_NUMBERS, partial(EntryPairs, PLACES, 0), entries),
     Setting("entry_gradients", GRADIENT, partial(gradients, core=None), entries),
     Setting("entry_gradients", {**GRADIENT, "core": np.eye(2)}, gradients, entries),
-    Setting(
-        "unit_levels", {"half": 2.0}, UnitLevels,
-        lambda query: units((-query.half, query.half)),
-    ),
+    Setting("unit_levels", {"half": 2.0}, UnitLevels, lambda of: units((-of.half, of.half))),
     Setting(
         "shared_row_sums",
         {"level": 0.5, "scale": 0.3, "shrinkage": 2.0, "effect": np.array([0.1, -0.2])},

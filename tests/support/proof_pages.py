@@ -28,11 +28,16 @@ BLOCKS = {
 }
 WORDS = {
     "abs": np.abs,
+    "bincount": np.bincount,
+    "ceil": np.ceil,
     "clamp": np.clip,
+    "floor": np.floor,
     "inf": np.inf,
     "kind": lambda item: type(item).__name__,
     "len": len,
+    "log2": np.log2,
     "max": max,
+    "min": min,
     "sqrt": np.sqrt,
 }
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import DataCurator, Noisy
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
     EntryGradients,
@@ -35,6 +36,7 @@ __all__ = [
     "EntryCurator",
     "NoisyFactorSums",
     "NoisyLevels",
+    "NoisyPairs",
     "NoisyRidgeBlock",
     "NoisyRowSums",
     "NoisySharedRows",
@@ -79,6 +81,15 @@ class NoisyRidgeBlock:
 
     rows: Floats  # of shape (n_rows, r); exact 0 for rows without entries
     sigmas: Floats  # of each number of a row, of shape (n_rows,)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyPairs:
+    """Released sums of products of clipped residuals in two columns; 0 on the diagonals."""
+
+    sums: Floats  # of shape (n_columns, n_columns)
+    counts: Floats  # what they would be if all residuals were 1; public
+    sigma: float  # of each number off the diagonal
 
 
 @dataclass(frozen=True)
@@ -157,10 +168,10 @@ class EntryCurator(_PlainCurator):
         # middle.
         return self._sums("entries", Entries(self.half))
 
-    def row_sums(self, weights: Floats | None = None) -> NoisyRowSums:
+    def row_sums(self, weights: Floats | None = None, power: float = 0.5) -> NoisyRowSums:
         """Weighted sums of each row of each mode; weights are balanced unless given."""
         if weights is None:
-            weights = self.index_set.balanced_weights()
+            weights = self.index_set.balanced_weights(power)
         noisy = self._sums("row_sums", RowSums(self.index_set, weights, self.half))
         sums = np.split(noisy.value, np.cumsum(self.index_set.shape)[:-1])
         return NoisyRowSums(sums, weights, noisy.sigma)
@@ -174,6 +185,19 @@ class EntryCurator(_PlainCurator):
         sums = np.einsum("iab,ib->ia", frames.frames, noisy.value)
         sigma = noisy.sigma * self._spread("factor_sums", rows.shape[1])
         return NoisyFactorSums(sums, frames.frames, sigma)
+
+    def entry_pairs(
+        self, unit_mode: int, predictions: Floats, weights: Floats, scale: float
+    ) -> NoisyPairs:
+        """Products of residuals in two columns, summed over the rows of one mode."""
+        query = EntryPairs(self.index_set, unit_mode, predictions, weights, scale, self.half)
+        noisy = self._sums("entry_pairs", query)
+        n = self.index_set.shape[1 - unit_mode]
+        upper = np.triu_indices(n, 1)
+        tables = np.zeros((2, n, n))
+        for table, numbers in zip(tables, (noisy.value, query.counts()), strict=True):
+            table[upper] = table.T[upper] = numbers
+        return NoisyPairs(tables[0], tables[1], noisy.sigma)
 
     def ridge_block(
         self, mode: int, rows: Floats | SortedRows, regularization: float | Floats

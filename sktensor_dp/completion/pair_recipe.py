@@ -1,0 +1,74 @@
+"""Components of the columns of a table for whoever folds in a row's own entries."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from sktensor_dp.completion.own_entries import bias_variances
+from sktensor_dp.completion.pair_plan import PAIR_CLIP
+from sktensor_dp.completion.plan import RESIDUAL, ModelOptions
+from sktensor_dp.privacy.curators.entries import EntryCurator
+from sktensor_dp.tensor.cp_completion import CPCompletion
+from sktensor_dp.tensor.pair_components import components_of_pairs
+from sktensor_dp.tensor.shared_effects import clipped_response
+from sktensor_dp.tensor.tucker_completion import TuckerCompletion
+
+__all__ = ["pair_components", "pair_weights", "with_columns"]
+
+Floats = NDArray[np.float64]
+Model = CPCompletion | TuckerCompletion
+
+# Least share of the variance of residuals that is left to noise.
+LEAST_NOISE = 0.2
+
+
+def pair_components(
+    curator: EntryCurator, model: Model, options: ModelOptions
+) -> tuple[Floats, float]:
+    """Loadings of the rows of the other mode, and the variance that they leave of a value."""
+    places, mode = curator.index_set, options.unit_mode
+    residual = 2 * curator.half * RESIDUAL
+    predictions = places.at_entries(model.biases) + (model.mean - curator.middle)
+    noisy = curator.entry_pairs(
+        mode, predictions, pair_weights(places.counts[mode]), PAIR_CLIP * residual
+    )
+    # What is left of a row's bias is a component that its own level stands for.
+    known = places.counts[mode] / places.n_entries
+    left = float(known @ bias_variances(model, places, mode, residual**2))
+    response = clipped_response(PAIR_CLIP, residual) ** 2
+    own = _clipped_variance() ** 2 * float(noisy.counts.mean())
+    found = components_of_pairs(
+        noisy.sums - noisy.counts * (response * left), noisy.counts, response,
+        math.hypot(noisy.sigma, math.sqrt(own)), min(options.ranks),
+    ) / math.sqrt(options.regularization)  # fmt: skip
+    shares = places.counts[1 - mode] / places.n_entries
+    explained = float((shares @ found**2).sum())
+    return found, max(residual**2 - explained, LEAST_NOISE * residual**2)
+
+
+def pair_weights(counts: NDArray[np.integer]) -> Floats:
+    """Of rows by how many entries they have: one value moves the pairs of any of them as far."""
+    others = np.maximum(counts - 1.0, 1.0)
+    return np.asarray(np.sqrt(float(others.min()) / others))
+
+
+def with_columns(model: Model, found: Floats, unit_mode: int) -> Model:
+    """The model, which shows what was found of one mode; rows of the other one are 0."""
+    if not isinstance(model, CPCompletion):
+        return model
+    norms = np.linalg.norm(found, axis=0)
+    factors = [found / np.where(norms > 0, norms, 1.0)] * 2
+    factors[unit_mode] = np.zeros((len(model.biases[unit_mode]), len(norms)))
+    scales = np.stack([np.mean(factor**2, axis=0) for factor in factors])
+    return replace(model, factors=factors, weights=norms, factor_scales=scales)
+
+
+def _clipped_variance() -> float:
+    """Mean square of a normal residual that is clipped, in units of the clip."""
+    t = PAIR_CLIP
+    inside = 2 * ndtr(t) - 1
+    density = math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
+    return float((inside - 2 * t * density) / t**2 + 1 - inside)
