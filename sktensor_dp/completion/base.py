@@ -41,9 +41,14 @@ from sktensor_dp.completion.row_tables import RowTables
 from sktensor_dp.completion.slice_recipes import fit_slices
 from sktensor_dp.completion.value_bounds import BOUNDS, bounds_of_rows
 from sktensor_dp.completion.worst_case import worst_neighbours
-from sktensor_dp.estimator.base import NONE, PlannedFit, PrivateEstimatorMixin, columns_of
+from sktensor_dp.estimator.base import (
+    NONE,
+    PlannedFit,
+    PrivateEstimatorMixin,
+    check_arguments,
+    columns_of,
+)
 from sktensor_dp.estimator.forecast import former_name
-from sktensor_dp.estimator.grouped_rows import check_arguments
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.inputs import dense_tensor
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf

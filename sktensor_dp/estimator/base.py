@@ -19,7 +19,6 @@ from threadpoolctl import ThreadpoolController
 
 from sktensor_dp.estimator.callbacks import CALLBACKS, Callbacks
 from sktensor_dp.estimator.documented import Documented
-from sktensor_dp.estimator.grouped_rows import unit_of
 from sktensor_dp.estimator.hooks import Hooks
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_parameters
 from sktensor_dp.model_files.saving import ModelFileMixin
@@ -37,7 +36,9 @@ __all__ = [
     "Fitted",
     "PlannedFit",
     "PrivateEstimatorMixin",
+    "check_arguments",
     "columns_of",
+    "unit_of",
 ]
 
 NONE = OneOf(None)
@@ -55,6 +56,17 @@ LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9
 # The same of Gaussian noise, where epsilon is so small; and below the delta numbers have too few
 # digits to calibrate by.
 LEAST_MU, SMALL_EPSILON, LEAST_DELTA = 1e-9, 1e-6, 1e-300
+WHY_NOT = {
+    "sample_weight": (
+        "how much a row weighs would be read from the data, and the bound on what one unit adds "
+        "would no longer hold. Rows of one person are weighed evenly by groups="
+    ),
+    "n_samples": ("rows that are at hand are counted. It announces how many a Dask collection has"),
+    "groups": (
+        "its units are no rows. All entries of a person are protected by a completion with "
+        "privacy_unit='slice'"
+    ),
+}
 
 Curator = TypeVar("Curator", bound=DataCurator)
 
@@ -153,6 +165,21 @@ def _libraries() -> _Products:
 def columns_of(witness: Any) -> dict[str, Any]:
     """What validation has left on an estimator."""
     return {name: vars(witness)[name] for name in COLUMNS if name in vars(witness)}
+
+
+def check_arguments(
+    estimator: Any, given: Mapping[str, Any], method: str = "fit", *, n_samples: Any = None
+) -> None:
+    """Refuse arguments that a fit does not take, a number of rows that are at hand among them."""
+    for name in [*given, *(() if n_samples is None else ["n_samples"])]:
+        reason = f": {WHY_NOT[name]}" if name in WHY_NOT else ""
+        raise TypeError(f"{type(estimator).__name__}.{method} takes no {name}{reason}.")
+
+
+def unit_of(row: str, grouped: bool) -> str:
+    """Name of a unit of privacy: a row, or the rows of a group."""
+    several = "entries" if row == "entry" else f"{row}s"
+    return f"group of {several}" if grouped else row
 
 
 class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):

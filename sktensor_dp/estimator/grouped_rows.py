@@ -16,13 +16,10 @@ __all__ = [
     "GROUP_CONSTRAINTS",
     "STREAM_CONSTRAINTS",
     "batch_budget",
-    "check_arguments",
     "check_same_batches",
     "check_same_unit",
     "checked_groups",
     "row_choice",
-    "unit_of",
-    "with_number",
 ]
 
 LARGEST_NUMBER = 2**62
@@ -35,29 +32,6 @@ STREAM_CONSTRAINTS: Mapping[str, Iterable[Constraint]] = {
 # What stands for them in files of before.
 GROUPS_BEFORE: Mapping[str, Any] = {"max_rows_per_group": None}
 BATCHES_BEFORE: Mapping[str, Any] = {"max_batches_per_group": 1}
-WHY_NOT = {
-    "sample_weight": (
-        "how much a row weighs would be read from the data, and the bound on what one unit adds "
-        "would no longer hold. Rows of one person are weighed evenly by groups="
-    ),
-    "n_samples": ("rows that are at hand are counted. It announces how many a Dask collection has"),
-    "groups": (
-        "its units are no rows. All entries of a person are protected by a completion with "
-        "privacy_unit='slice'"
-    ),
-}
-
-
-def check_arguments(estimator: Any, given: Mapping[str, Any], method: str = "fit") -> None:
-    """Refuse arguments of a fit that it does not take, with the reason where there is one."""
-    for name in given:
-        reason = f": {WHY_NOT[name]}" if name in WHY_NOT else ""
-        raise TypeError(f"{type(estimator).__name__}.{method} takes no {name}{reason}.")
-
-
-def with_number(given: Mapping[str, Any], n_samples: Any) -> Mapping[str, Any]:
-    """Arguments that are refused where rows are at hand: the number of these among them."""
-    return given if n_samples is None else {**given, "n_samples": n_samples}
 
 
 def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") -> Any:
@@ -69,12 +43,6 @@ def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") ->
     if neighbours != "add_remove" and n_groups(labels) < 2:
         raise ValueError(ONE_GROUP)
     return labels
-
-
-def unit_of(row: str, grouped: bool) -> str:
-    """Name of a unit of privacy: a row, or the rows of a group."""
-    several = "entries" if row == "entry" else f"{row}s"
-    return f"group of {several}" if grouped else row
 
 
 def row_choice(most: int | None) -> RowChoice | None:

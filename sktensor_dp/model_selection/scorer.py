@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.grouped_rows import unit_of
+from sktensor_dp.estimator.base import unit_of
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.model_selection.unit_rows import (
     check_at_hand,

@@ -18,8 +18,9 @@ from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NEIGHBOURS_BEFORE,
     PrivateEstimatorMixin,
+    check_arguments,
+    unit_of,
 )
-from sktensor_dp.estimator.grouped_rows import check_arguments, unit_of
 from sktensor_dp.estimator.inputs import refuse_lists
 from sktensor_dp.estimator.parameters import Constraint, Number, check_parameters
 from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning, PrivacyLeakWarning

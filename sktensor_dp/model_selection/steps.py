@@ -11,8 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from sktensor_dp.estimator.base import PrivateEstimatorMixin
-from sktensor_dp.estimator.grouped_rows import check_arguments
+from sktensor_dp.estimator.base import PrivateEstimatorMixin, check_arguments
 from sktensor_dp.estimator.parameters import Number, check_parameters, shown
 
 __all__ = [

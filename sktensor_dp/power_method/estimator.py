@@ -7,15 +7,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
-from sktensor_dp.estimator.base import columns_of
+from sktensor_dp.estimator.base import check_arguments, columns_of
 from sktensor_dp.estimator.forecast import Forecast, former_name
-from sktensor_dp.estimator.grouped_rows import (
-    check_arguments,
-    check_same_batches,
-    checked_groups,
-    row_choice,
-    with_number,
-)
+from sktensor_dp.estimator.grouped_rows import check_same_batches, checked_groups, row_choice
 from sktensor_dp.estimator.inputs import check_source, unchecked
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.power_method.inputs import random_batches
@@ -220,15 +214,14 @@ class PrivateTensorPowerMethod(TensorFits):
             check_arguments(self, unsupported)
             chunks = self._lazy_chunks(witness, X, groups, n_samples, reset=True)
             return self._live(self._planned_fit(chunks, columns_of(witness)))
-        check_arguments(self, with_number(unsupported, n_samples))
+        check_arguments(self, unsupported, n_samples=n_samples)
         X = witness._validated(X, reset=True, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, X.shape[0], self.neighbours)
-        if self.moment != "single_topic":
-            plan = self._plan(1, X.shape[1], self.perturbation)
-            if plan.perturbation == "stream":
-                choice, coins = row_choice(self.max_rows_per_group), self._number_is_private
-                batches = random_batches(X, labels, plan, self.random_state, choice, by_coins=coins)
-                return self._fit_stream(batches, witness)
+        if self._splits_rows(X.shape[1]):
+            plan = self._plan(1, X.shape[1], "stream")
+            choice, coins = row_choice(self.max_rows_per_group), self._number_is_private
+            batches = random_batches(X, labels, plan, self.random_state, choice, by_coins=coins)
+            return self._fit_stream(batches, witness)
         return self._live(
             self._planned_fit(
                 self._as_chunks(X, X.shape[0], X.shape[1], labels), columns_of(witness)
@@ -335,7 +328,7 @@ class PrivateTensorPowerMethod(TensorFits):
         """
         self._check_combination(("auto", "stream"), "partial_fit")
         lazy = hasattr(X, "to_delayed")
-        check_arguments(self, unsupported if lazy else with_number(unsupported, n_samples))
+        check_arguments(self, unsupported, n_samples=None if lazy else n_samples)
         stream, most = getattr(self, "_stream", None), self.max_batches_per_group
         if stream is None:
             witness = self._witness()

@@ -34,7 +34,13 @@ from sktensor_dp.estimator.lazy_tables import lazy_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.power_method.forecast import forecast_moments
 from sktensor_dp.power_method.inputs import NOT_AT_RANDOM
-from sktensor_dp.power_method.plan import AFTER_RELEASE, MomentPlan, check_moments_fit, plan_moments
+from sktensor_dp.power_method.plan import (
+    AFTER_RELEASE,
+    MomentPlan,
+    check_moments_fit,
+    chosen_perturbation,
+    plan_moments,
+)
 from sktensor_dp.power_method.recipe import (
     FittedComponents,
     MomentOptions,
@@ -174,10 +180,20 @@ class ComponentParameters(PrivateEstimatorMixin):
     def _offset(self) -> float:
         return OFFSET * self._radius() if self.moment == "gaussian_mixture" else 0.0
 
+    def _splits_rows(self, n_features: int) -> bool:
+        """Whether rows that are fitted at once are split at random into the batches of a stream."""
+        if self.moment == "single_topic":
+            return False
+        return chosen_perturbation(self.perturbation, n_features) == "stream"
+
     def _plan(
-        self, n_samples: int, n_features: int, perturbation: str, n_batches: int = 1
+        self,
+        n_samples: int,
+        n_features: int,
+        perturbation: str,
+        budget: tuple[float, float] | None = None,
     ) -> MomentPlan:
-        epsilon, delta = batch_budget(self.epsilon, self.delta, n_batches)
+        epsilon, delta = budget or (self.epsilon, self.delta)
         return plan_moments(
             n_samples,
             n_features,
@@ -312,16 +328,17 @@ class ComponentParameters(PrivateEstimatorMixin):
         n_batches: int,
     ) -> PlannedFit[SampleCurator]:
         """Plan one step on a batch of so many units."""
-        plan = self._plan(n_units, chunks.n_features, "stream", n_batches)
+        budget = batch_budget(self.epsilon, self.delta, n_batches)
+        plan = self._plan(n_units, chunks.n_features, "stream", budget)
         plan = replace(plan, releases=plan.releases.repeated(n_batches))
         check_moments_fit(plan, chunks.n_features)
         options = self._options(chunks.n_features)
-        budget, payer = (self.epsilon, self.delta, self._radius()), self._payer()
+        charged, payer = (self.epsilon, self.delta, self._radius()), self._payer()
         # Another accountant keeps another ledger, which knows nothing of the first batch.
         charge = stream is None or payer is not stream.accountant
         return PlannedFit(
             SampleCurator, chunks, plan.releases,
-            lambda curator: learn_batch(curator, plan, options, stream, budget, payer), columns,
+            lambda curator: learn_batch(curator, plan, options, stream, charged, payer), columns,
             {"radius": self._radius(), "charge": charge},
             self._cautions_of_cap(chunks.n_features) if stream is None else (),
         )  # fmt: skip
@@ -331,8 +348,7 @@ class ComponentParameters(PrivateEstimatorMixin):
     ) -> Any:
         """Rows that Dask has not computed yet."""
         table = lazy_table(witness, X, groups, n_samples, reset=reset)
-        plan = self._plan(1, table.n_features, self.perturbation)
-        if plan.perturbation == "stream" and not (batch or self.moment == "single_topic"):
+        if not batch and self._splits_rows(table.n_features):
             raise ValueError(NOT_AT_RANDOM)
         return self._as_chunks(table.partitions, table.n_units, table.n_features)
 

@@ -12,6 +12,7 @@ __all__ = [
     "AFTER_RELEASE",
     "MomentPlan",
     "check_moments_fit",
+    "chosen_perturbation",
     "is_stream",
     "plan_moments",
     "power_iterations_needed",
@@ -98,9 +99,7 @@ def plan_moments(
     max_iter: int | None,
 ) -> MomentPlan:
     """Choose releases and split the budget."""
-    if perturbation == "auto":
-        small = n_features <= LARGEST_SECOND_MOMENT
-        perturbation = "whitened_tensor" if small else "stream"
+    perturbation = chosen_perturbation(perturbation, n_features)
     k = min(n_components, n_features)
     if max_iter is None:
         by_steps = perturbation in ("iteration", "stream")
@@ -130,6 +129,13 @@ def plan_moments(
         quantile=_quantile(n_samples, epsilon, delta),
         releases=ReleasePlan.split(epsilon, delta, shares, uses),
     )
+
+
+def chosen_perturbation(asked: str, n_features: int) -> str:
+    """Where noise is added, which `"auto"` leaves to the number of features."""
+    if asked != "auto":
+        return asked
+    return "whitened_tensor" if n_features <= LARGEST_SECOND_MOMENT else "stream"
 
 
 def power_iterations_needed(n_features: int) -> int:

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from sktensor_dp.estimator.grouped_rows import check_arguments
+from sktensor_dp.estimator.base import check_arguments
 from sktensor_dp.power_method.inputs import symmetric_tensor
 from sktensor_dp.power_method.mixtures import ReleasedMixtures
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,18 @@ from sktensor_dp.privacy.progress import Progress, progress_on
 from sktensor_dp.privacy.released_rows import ReleasedRows
 from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord, several_batches
-from sktensor_dp.statistics.query import Chunks, Product, Query, Source, Summand, sensitivity
+from sktensor_dp.statistics.query import Chunks, Product, Query, Source, Summand
 from sktensor_dp.statistics.sums import AccurateSum, excess
 from sktensor_dp.statistics.unit_count import UnitCount
 
-__all__ = ["LARGEST_COUNT", "DataCurator", "Noisy", "checked_sensitivity"]
+__all__ = [
+    "LARGEST_COUNT",
+    "DataCurator",
+    "Noisy",
+    "check_sensitivity",
+    "released_sensitivity",
+    "sensitivity",
+]
 
 Floats = NDArray[np.float64]
 # Statistics are divided by it, and noise is multiplied with it: neither overflows, nor has
@@ -143,11 +150,9 @@ class DataCurator:
             raise RuntimeError(f"nothing is left of {rest_of!r} that {name!r} may be paid by.")
         self._left[rest_of] = 0
         self._left[name] += 1
-        self._costs[name] = cost
-        try:
-            return self.noisy(name, query)
-        finally:
-            self._costs[name] = usual
+        mechanism, _ = self._admit(name, query, Mechanism, cost)
+        value = self._answer(mechanism, query, cost)
+        return Noisy(value, self._records[-1].sigma)
 
     def noisy_quantile(
         self, name: str, query: Query, edges: Floats, quantile: float, *, pure: bool
@@ -221,23 +226,30 @@ class DataCurator:
         if not math.isinf(mechanism.strength(cost)):
             raise RuntimeError(f"release {name!r} has a finite cost and needs noise.")
 
-    def _admit(self, name: str, query: Any, kind: type[Kind]) -> tuple[Kind, PrivacyCost]:
+    def _admit(
+        self, name: str, query: Any, kind: type[Kind], cost: PrivacyCost | None = None
+    ) -> tuple[Kind, PrivacyCost]:
+        """Look a query up in catalogue and plan, and put it on record, before data is read."""
         entry = CATALOGUE[name]
         if not isinstance(query, entry.query):
             raise RuntimeError(f"release {name!r} takes a {entry.query.__name__}.")
         if self._left.get(name, 0) < 1:
             raise RuntimeError(f"release {name!r} is not in the plan, or used up.")
-        cost = self._costs[name]
+        cost = self._costs[name] if cost is None else cost
         mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
         if not isinstance(mechanism, kind):
             raise RuntimeError(f"release {name!r} is not made by a {kind.__name__}.")
+        moved = released_sensitivity(
+            mechanism, query, self.n_units, self._neighbours, self._most_units
+        )
         noiseless = math.isinf(mechanism.strength(cost))
-        of = _sensitivity if noiseless else checked_sensitivity
-        moved = of(mechanism, query, self.n_units, self._neighbours, self._most_units)
+        sigma = mechanism.sigma(moved, cost)
+        if not noiseless:
+            check_sensitivity(moved, query)
         self._left[name] -= 1
         if isinstance(mechanism, Mechanism) and mechanism.residual is not None and not noiseless:
             self._residuals.update({note: None for note in [mechanism.residual(query)] if note})
-        self._record(entry, mechanism, moved, cost)
+        self._record(entry, mechanism.name, moved, sigma, cost)
         return mechanism, cost
 
     def _answer(self, mechanism: Mechanism, query: Query, cost: PrivacyCost) -> Floats:
@@ -310,22 +322,18 @@ class DataCurator:
         return mean
 
     def _record(
-        self,
-        entry: Release,
-        mechanism: Mechanism | PartitionSelection,
-        sensitivity: float,
-        cost: PrivacyCost,
+        self, entry: Release, mechanism: str, sensitivity: float, sigma: float, cost: PrivacyCost
     ) -> None:
         row = ReleaseRecord(
             name=entry.name,
             description=entry.description,
             sensitivity=sensitivity,
-            sigma=mechanism.sigma(sensitivity, cost),
+            sigma=sigma,
             mu=cost.mu,
             epsilon=cost.epsilon,
             delta=cost.delta,
             uses=1,
-            mechanism=mechanism.name,
+            mechanism=mechanism,
         )
         count = sum(planned.uses for planned in self._plan.releases)
         for progress in self._told:
@@ -347,13 +355,21 @@ def _without_shapes(call: Callable[[], Found]) -> Found:
     raise MemoryError(NO_ROOM)
 
 
-def _sensitivity(
+def sensitivity(query: Any, norm: Literal["l1", "l2"], neighbours: str) -> float:
+    """How far neighbours can move the sum of a query, in a norm."""
+    # Neighbours that are told in words replace something, too.
+    bound = "contribution" if neighbours == "add_remove" else "sensitivity"
+    return float(getattr(query, f"{norm}_{bound}"))
+
+
+def released_sensitivity(
     mechanism: Mechanism | PartitionSelection,
     query: Any,
     n_units: int,
     neighbours: str = "replace_one",
     most_units: int | None = None,
 ) -> float:
+    """Sensitivity of what is released: a mean over units, or totals of partitions."""
     of_sum = sensitivity(query, mechanism.norm, neighbours)
     if isinstance(mechanism, PartitionSelection) or isinstance(query, UnitCount):
         return of_sum
@@ -362,18 +378,9 @@ def _sensitivity(
     return of_sum * excess(2 * most if neighbours == "add_remove" else most) / n_units
 
 
-def checked_sensitivity(
-    mechanism: Mechanism | PartitionSelection,
-    query: Any,
-    n_units: int,
-    neighbours: str = "replace_one",
-    most_units: int | None = None,
-) -> float:
-    """Sensitivity of what is released: a mean over units, or totals of partitions."""
-    # It depends on public numbers alone, and so does the refusal.
-    moved = _sensitivity(mechanism, query, n_units, neighbours, most_units)
+def check_sensitivity(moved: float, query: Any) -> None:
+    """Refuse what noise cannot be scaled by; by public numbers alone."""
     if not LEAST_SENSITIVITY <= moved <= LARGEST_SENSITIVITY:
         raise RuntimeError(
             f"a {type(query).__name__} with a sensitivity of {moved:g} cannot be released."
         )
-    return moved

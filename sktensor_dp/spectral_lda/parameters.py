@@ -15,6 +15,7 @@ from sktensor_dp.estimator.base import (
     NONE,
     PlannedFit,
     PrivateEstimatorMixin,
+    check_arguments,
     columns_of,
 )
 from sktensor_dp.estimator.grouped_rows import (
@@ -23,12 +24,10 @@ from sktensor_dp.estimator.grouped_rows import (
     GROUPS_BEFORE,
     STREAM_CONSTRAINTS,
     batch_budget,
-    check_arguments,
     check_same_batches,
     check_same_unit,
     checked_groups,
     row_choice,
-    with_number,
 )
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.inputs import Numeric, checked_table
@@ -44,12 +43,7 @@ from sktensor_dp.spectral_lda.public_topics import (
     frequencies_of_topics,
     public_topics,
 )
-from sktensor_dp.spectral_lda.recipe import (
-    cautions_of_cap,
-    learn,
-    learn_batch,
-    notes_on_public,
-)
+from sktensor_dp.spectral_lda.recipe import learn, learn_batch
 from sktensor_dp.spectral_lda.stream import TopicStream
 from sktensor_dp.spectral_lda.word_frequencies import expected_frequencies
 from sktensor_dp.spectral_lda.worst_case import worst_documents
@@ -147,18 +141,21 @@ class TopicParameters(PrivateEstimatorMixin):
     ) -> CountChunks:
         """Validated documents, of groups where labels are given; what is lazy stays so."""
         lazy = hasattr(X, "to_delayed")
-        check_arguments(self, unsupported if lazy else with_number(unsupported, n_samples))
-        choice = row_choice(self.max_rows_per_group)
+        check_arguments(self, unsupported, n_samples=None if lazy else n_samples)
         if lazy:
             table = lazy_table(witness, X, groups, n_samples, reset=reset)
             sizes = (table.n_units, table.n_features)
+            choice = row_choice(self.max_rows_per_group)
             return CountChunks(table.partitions, *sizes, choice=choice, prepared=Numeric)
         X = witness._validated(X, reset=reset, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, X.shape[0], self.neighbours)
+        choice = row_choice(self.max_rows_per_group)
         return CountChunks(X, *X.shape, groups=labels, choice=choice)
 
-    def _plan(self, n_samples: int, n_features: int, n_batches: int = 1) -> TopicPlan:
-        epsilon, delta = batch_budget(self.epsilon, self.delta, n_batches)
+    def _plan(
+        self, n_samples: int, n_features: int, budget: tuple[float, float] | None = None
+    ) -> TopicPlan:
+        epsilon, delta = budget or (self.epsilon, self.delta)
         return plan_topics(
             n_samples,
             n_features,
@@ -189,23 +186,23 @@ class TopicParameters(PrivateEstimatorMixin):
         begins: bool,
     ) -> PlannedFit[DocumentCurator]:
         """Plan a fit of so many units."""
-        n_batches = self.max_batches_per_group if begins else 1
-        plan = self._plan(n_units, chunks.n_features, n_batches)
+        budget, n_batches, opened = (self.epsilon, self.delta), self.max_batches_per_group, None
+        if begins:
+            opened = partial(
+                TopicStream.after, budget=budget, accountant=self._payer(), max_batches=n_batches
+            )
+            budget = batch_budget(*budget, n_batches)
+        plan = self._plan(n_units, chunks.n_features, budget)
         check_topics_fit(plan, chunks.n_features, self.epsilon, chunks.apart)
         # A number below the largest one is that of a released count.
         counted = self.neighbours == "add_remove" and n_units < LARGEST_COUNT
-        notes = notes_on_public(plan, options, counted=counted)
-        budget, payer = (self.epsilon, self.delta), self._payer()
-        opened = None
-        if begins:
-            opened = partial(
-                TopicStream.after, budget=budget, accountant=payer, max_batches=n_batches
-            )
+        notes = _notes_on_public(plan, options, counted=counted)
+        cautions = _cautions_of_cap(plan, self.n_components, chunks.n_features)
         return PlannedFit(
-            DocumentCurator, self._joined(chunks, plan), plan.releases.repeated(n_batches),
-            lambda curator: learn(curator, plan, options, opened), columns,
-            {"limits": self._limits(), "pure": self.delta == 0},
-            cautions_of_cap(plan, self.n_components, chunks.n_features), notes,
+            DocumentCurator, self._joined(chunks, plan),
+            plan.releases.repeated(n_batches) if begins else plan.releases,
+            partial(learn, plan=plan, options=options, opened=opened), columns,
+            {"limits": self._limits(), "pure": self.delta == 0}, cautions, notes,
         )  # fmt: skip
 
     def _planned_batch(
@@ -339,3 +336,31 @@ class TopicParameters(PrivateEstimatorMixin):
         # Counts are whole numbers; this tag says it, and scikit-learn's checks round theirs.
         tags.input_tags.categorical = True
         return tags
+
+
+def _notes_on_public(plan: TopicPlan, options: TopicOptions, *, counted: bool) -> tuple[str, ...]:
+    """Refuse public topics that nothing could begin with; say so once the documents are counted."""
+    if options.public_topics is None or plan.n_refinements or plan.match_moments:
+        return ()
+    if counted:
+        # The charge is made: what is left of the fit does without.
+        return (
+            "Public topics were not used: of so many documents, as they were counted, topics are "
+            "not fitted to the moments, and no EM steps were asked for.",
+        )
+    raise ValueError(
+        "public_components are what EM steps begin with, and this fit makes none; got "
+        "n_refinements=0, or 'auto' with perturbation='moment_tensor'. Ask for some steps."
+    )
+
+
+def _cautions_of_cap(plan: TopicPlan, asked: int, n_features: int) -> tuple[Warning, ...]:
+    """What to warn of where there are fewer features than topics asked for."""
+    if plan.n_components == asked:
+        return ()
+    return (
+        UserWarning(
+            f"n_components={asked} exceeds the {n_features} features; "
+            f"{plan.n_components} topics are fitted."
+        ),
+    )

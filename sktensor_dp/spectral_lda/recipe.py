@@ -12,7 +12,7 @@ from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 
-__all__ = ["cautions_of_cap", "learn", "learn_batch", "notes_on_public"]
+__all__ = ["learn", "learn_batch"]
 
 
 def learn(
@@ -58,34 +58,6 @@ def _attributes(found: FittedTopics) -> dict[str, Any]:
         "n_components_": len(found.topics),
         "_n_features_out": len(found.topics),
     }
-
-
-def notes_on_public(plan: TopicPlan, options: TopicOptions, *, counted: bool) -> tuple[str, ...]:
-    """Refuse public topics that nothing could begin with; say so once the documents are counted."""
-    if options.public_topics is None or plan.n_refinements or plan.match_moments:
-        return ()
-    if counted:
-        # The charge is made: what is left of the fit does without.
-        return (
-            "Public topics were not used: of so many documents, as they were counted, topics are "
-            "not fitted to the moments, and no EM steps were asked for.",
-        )
-    raise ValueError(
-        "public_components are what EM steps begin with, and this fit makes none; got "
-        "n_refinements=0, or 'auto' with perturbation='moment_tensor'. Ask for some steps."
-    )
-
-
-def cautions_of_cap(plan: TopicPlan, asked: int, n_features: int) -> tuple[Warning, ...]:
-    """What to warn of where there are fewer features than topics asked for."""
-    if plan.n_components == asked:
-        return ()
-    return (
-        UserWarning(
-            f"n_components={asked} exceeds the {n_features} features; "
-            f"{plan.n_components} topics are fitted."
-        ),
-    )
 
 
 def _cautions_of_noise(found: FittedTopics, plan: TopicPlan) -> tuple[Warning, ...]:

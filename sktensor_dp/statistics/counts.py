@@ -123,7 +123,6 @@ class CountChunks(RowChunks[CountChunk]):
     """Counts to be read several times, some documents at a time."""
 
     noun = "documents"
-    _joins = False
 
     def _validated(self, part: Any) -> sp.csr_matrix:
         counts = as_counts(part, "a chunk")
@@ -141,7 +140,7 @@ class CountChunks(RowChunks[CountChunk]):
         if self._whole is not None and not self.grouped:
             return self
         other = copy.copy(self)
-        other._joins = True
+        other._joined = _as_one_document
         if self._whole is not None:
             other._whole = [
                 part for chunk in self._whole for part in other._cut(chunk.X, chunk.units)
@@ -149,11 +148,13 @@ class CountChunks(RowChunks[CountChunk]):
         return other
 
     def _reader(self) -> RowReader:
-        return replace(super()._reader(), joins=self._joins)
+        return replace(super()._reader(), joins=self._joined is not None)
 
-    def _cut(self, X: sp.csr_matrix, units: Units) -> list[CountChunk]:
-        # A copy of documents that are units already has the same digits.
-        if self._joins and not units.are_rows:
-            X, units = units.sums(X), Units.single(units.n)
-            np.minimum(X.data, LARGEST_COUNT, out=X.data)
-        return super()._cut(X, units)
+
+def _as_one_document(X: sp.csr_matrix, units: Units) -> tuple[sp.csr_matrix, Units]:
+    # A copy of documents that are units already has the same digits.
+    if units.are_rows:
+        return X, units
+    joined = units.sums(X)
+    np.minimum(joined.data, LARGEST_COUNT, out=joined.data)
+    return joined, Units.single(units.n)

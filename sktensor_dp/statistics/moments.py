@@ -69,7 +69,7 @@ class NormHistogram:
 
     def total(self, chunk: CountChunk) -> Floats:
         """Counts per bin."""
-        norms = self.norm.of(chunk) * unit_factors(chunk, self.clips)
+        norms = unit_factors(chunk, self.clips) * self.norm.of(chunk)
         norms = norms[chunk.units.any(chunk.lengths >= self.min_tokens)]
         n_bins = len(self.edges) - 1
         bins = np.searchsorted(self.edges, norms, side="left") - 1

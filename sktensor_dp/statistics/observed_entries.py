@@ -320,7 +320,7 @@ class SliceChunks(ValueRange):
         return np.sqrt(np.maximum(squares, 1.0))
 
     def __iter__(self) -> Iterator["SliceChunks"]:
-        yield self
+        return iter([self])
 
 
 def _by_unit(

@@ -1,14 +1,14 @@
 """What every query over raw data has to say about itself."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.sums import PlainSum
 
-__all__ = ["Chunks", "Product", "Query", "Source", "Summand", "sensitivity"]
+__all__ = ["Chunks", "Product", "Query", "Source", "Summand"]
 
 
 class Summand(Protocol):
@@ -74,10 +74,3 @@ class Product:
     def total(self, chunk: Any) -> NDArray[np.float64]:
         """The product."""
         return np.asarray(self.query.product(chunk, self.V))
-
-
-def sensitivity(query: Any, norm: Literal["l1", "l2"], neighbours: str) -> float:
-    """How far neighbours can move the sum of a query, in a norm."""
-    # Neighbours that are told in words replace something, too.
-    bound = "contribution" if neighbours == "add_remove" else "sensitivity"
-    return float(getattr(query, f"{norm}_{bound}"))

@@ -76,6 +76,13 @@ class RowChunks(Generic[Chunk]):
         How many rows of a unit are read at most, and random keys to choose by.
     prepared : callable, optional
         What becomes of an iterable of chunks of the caller's before they are read.
+
+    Attributes
+    ----------
+    grouped : bool
+        Whether units are groups of rows, as far as is known before reading.
+    announced : bool
+        Whether only reading shows that chunks are what was announced.
     """
 
     # Chunks are cut where they hold more than 2**14 rows, so that sums over the rows of one stay
@@ -96,7 +103,7 @@ class RowChunks(Generic[Chunk]):
         self._announced_units = n_units
         self.n_units = n_units or 0
         self.n_features = n_features
-        self._labelled = groups is not None
+        self.grouped = groups is not None
         self._choice = choice
         self._whole: list[Chunk] | None = None
         self._source: Iterable[Any] = ()
@@ -104,10 +111,12 @@ class RowChunks(Generic[Chunk]):
         self._partitions: Any = None
         self.apart = False
         self._prepared = prepared
+        # What becomes of the rows of whole units, and of the units, before they are cut.
+        self._joined: Callable[[Any, Units], tuple[Any, Units]] | None = None
         if not (sp.issparse(source) or isinstance(source, np.ndarray)):
             if hasattr(source, "sum"):
                 self._partitions, self.apart = source, True
-                self._labelled = bool(getattr(source, "grouped", False))
+                self.grouped = bool(getattr(source, "grouped", False))
             else:
                 self._source = source if prepared is None else prepared(source)
         elif groups is None:
@@ -116,6 +125,7 @@ class RowChunks(Generic[Chunk]):
             names, places = np.unique(groups, return_inverse=True)
             self.n_units = len(names)
             self._whole = self._cut(*self._together(source, places))
+        self.announced = self._whole is None and not self.apart
 
     def _validated(self, part: Any) -> Any:
         """Rows of a chunk of the caller's."""
@@ -125,16 +135,6 @@ class RowChunks(Generic[Chunk]):
         """Rows of whole units, as queries take them."""
         raise NotImplementedError
 
-    @property
-    def grouped(self) -> bool:
-        """Whether units are groups of rows, as far as is known before reading."""
-        return self._labelled or self._table is not None
-
-    @property
-    def announced(self) -> bool:
-        """Whether only reading shows that chunks are what was announced."""
-        return self._whole is None and not self.apart
-
     def sum(self, query: Any) -> Any:
         """Sum of contributions over all units, which lie apart."""
         partial = self._partitions.sum(PartialQuery(query, self._reader()))
@@ -143,7 +143,7 @@ class RowChunks(Generic[Chunk]):
         return value
 
     def _reader(self) -> "RowReader":
-        return RowReader(type(self), self.n_features, self._choice, self._prepared, self._labelled)
+        return RowReader(type(self), self.n_features, self._choice, self._prepared, self.grouped)
 
     def _check_number(self, seen: int) -> None:
         """Refuse another number of units than was announced."""
@@ -152,9 +152,9 @@ class RowChunks(Generic[Chunk]):
             raise ValueError(f"The chunks have {seen} {noun} in all; n_samples is {self.n_units}.")
 
     def __iter__(self) -> Iterator[Chunk]:
-        if self._whole is not None:
-            yield from self._whole
-            return
+        return self._from_source() if self._whole is None else iter(self._whole)
+
+    def _from_source(self) -> Iterator[Chunk]:
         seen = 0
         for X, units in self._read():
             seen += units.n
@@ -162,6 +162,8 @@ class RowChunks(Generic[Chunk]):
         self._check_number(seen)
 
     def _cut(self, X: Any, units: Units) -> list[Chunk]:
+        if self._joined is not None:
+            X, units = self._joined(X, units)
         if X.shape[0] <= UNITS_AT_ONCE:
             return [self._chunk(X, units)]
         return [self._chunk(*part) for part in _parts(X, units)]
@@ -184,7 +186,7 @@ class RowChunks(Generic[Chunk]):
                 self._table = self._table or GroupTable.of(
                     self._source, least=2 if self._announced_units is not None else 0
                 )
-                waiting = Waiting(self._table)
+                self.grouped, waiting = True, Waiting(self._table)
             if (groups is None) != (waiting is None) or (groups is None) != (self._table is None):
                 raise ValueError(MIXED)
             if waiting is None or groups is None:

@@ -112,8 +112,8 @@ class SecondMoments:
         """Sum over some rows, each by its share of its unit."""
         X, offset = chunk.X, self.embedding.offset
         n_features = X.shape[1]
-        scales, share = chunk.scales(self.embedding.radius), chunk.units.shares
         size = self.embedding.dimension(n_features)
+        scales, share = chunk.scales(self.embedding.radius), chunk.units.shares
         result = np.zeros((size, size))
         inner = result[:n_features, :n_features]
         weights = scales * np.sqrt(share)

@@ -161,10 +161,11 @@ class TextChunks:
 
     def __iter__(self) -> Iterator[WordCounts]:
         # A chunk of no units, where there are none.
-        for start in range(0, max(self.n_units, 1), CHUNK_SIZE):
-            yield WordCounts(
-                self._units.words, self._units.counts[start : min(start + CHUNK_SIZE, self.n_units)]
-            )
+        return map(self._chunk, range(0, max(self.n_units, 1), CHUNK_SIZE))
+
+    def _chunk(self, start: int) -> WordCounts:
+        stop = min(start + CHUNK_SIZE, self.n_units)
+        return WordCounts(self._units.words, self._units.counts[start:stop])
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.grouped_rows import check_arguments, with_number
+from sktensor_dp.estimator.base import check_arguments
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.statistics.frames import as_documents
 from sktensor_dp.statistics.reading import call_foreign
@@ -216,7 +216,7 @@ class PrivateCountVectorizer(VocabularyParameters):
             If the accountant has too little left; no budget is spent.
         """
         lazy = hasattr(raw_documents, "to_delayed") or hasattr(raw_documents, "in_chunks")
-        check_arguments(self, unsupported if lazy else with_number(unsupported, n_samples))
+        check_arguments(self, unsupported, n_samples=None if lazy else n_samples)
         return self._live(self._planned_fit(raw_documents, groups, n_samples)[0])
 
     def fit_transform(  # type: ignore[override]
@@ -250,7 +250,7 @@ class PrivateCountVectorizer(VocabularyParameters):
             protected by the fit.
         """
         lazy = hasattr(raw_documents, "to_delayed") or hasattr(raw_documents, "in_chunks")
-        check_arguments(self, unsupported if lazy else with_number(unsupported, n_samples))
+        check_arguments(self, unsupported, n_samples=None if lazy else n_samples)
         planned, documents = self._planned_fit(raw_documents, groups, n_samples)
         with self._all_or_nothing():
             columns = self._live(planned).vocabulary_

@@ -260,7 +260,7 @@ def test_some_words_by_rows(seed, monkeypatch):
     for fits in (True, False):
         monkeypatch.setattr(topic_plan, "fits_memory", lambda numbers, fits=fits: fits)
         model = PrivateSpectralLDA(3, epsilon=10.0, n_refinements=0, random_state=0)
-        plan = model._plan(4000, 700, 1)
+        plan = model._plan(4000, 700)
         assert 100 < plan.n_words < 700
         assert plan.pairs_by_rows is not fits
         errors.append(error(model.fit(X).components_, topics))

@@ -167,7 +167,7 @@ BY_ROWS = [
 @pytest.mark.parametrize("options", BY_ROWS, ids=str)
 def test_pairs_that_are_released_by_rows_tell_no_more(options, monkeypatch):
     monkeypatch.setattr(topic_plan, "fits_memory", lambda numbers: False)
-    assert build(options)()._plan(N, 300, 1).pairs_by_rows
+    assert build(options)()._plan(N, 300).pairs_by_rows
     replay_a_choice_of_words(options, fit_whole, 0)
 
 

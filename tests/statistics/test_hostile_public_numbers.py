@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sktensor_dp.privacy.curator import checked_sensitivity
+from sktensor_dp.privacy.curator import check_sensitivity, released_sensitivity
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.counts import CountChunk, as_counts
 from sktensor_dp.statistics.entry_pairs import EntryPairs
@@ -344,10 +344,12 @@ def breach(setting: Setting, parameters: dict[str, Any]) -> str | None:
         entry = CATALOGUE[setting.release]
         bounds = []
         for law in filter(None, (entry.gaussian, entry.pure)):
+            moved = released_sensitivity(law, query, 1)
             try:
-                bounds.append((law.norm, checked_sensitivity(law, query, 1)))
+                check_sensitivity(moved, query)
             except RuntimeError:
                 continue
+            bounds.append((law.norm, moved))
         if not bounds:
             return None
         found = [np.ravel(query.total(chunk)) for chunk in setting.neighbours(query)]

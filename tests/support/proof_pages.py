@@ -14,7 +14,7 @@ import numpy as np
 
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.releases import Release
-from sktensor_dp.statistics.query import sensitivity
+from sktensor_dp.privacy.curator import sensitivity
 
 ROOT = Path(__file__).parents[2]
 PROOFS = ROOT / "docs" / "proofs"

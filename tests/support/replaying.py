@@ -71,9 +71,11 @@ def taped(seen: Seen, given: list[np.ndarray] | None) -> Iterator[None]:
     answer_by_rows = DataCurator._answer_by_rows
     source = None if given is None else iter(given)
 
-    def recording_admit(self: DataCurator, name: str, query: Any, law: Any) -> Any:
+    def recording_admit(
+        self: DataCurator, name: str, query: Any, law: Any, cost: Any = None
+    ) -> Any:
         seen.releases.append((name, state(query), self.n_units))
-        return admit(self, name, query, law)
+        return admit(self, name, query, law, cost)
 
     def recording_answer(self: DataCurator, mechanism: Any, query: Any, cost: Any) -> Any:
         value = answer(self, mechanism, query, cost)

@@ -60,19 +60,18 @@ class SampleCurator(DataCurator):
         Of the ball that samples are scaled into; public.
     offset : float, default=0.0
         Constant last coordinate that second and third moments include; public.
-
-    Attributes
-    ----------
-    norm : float
-        Largest norm of a sample with its constant; public.
     """
 
     def __init__(self, *args: Any, radius: float, offset: float = 0.0, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._embedding = LiftedBall(radius, offset)
-        self.norm = self._embedding.norm
         self._noiseless = math.isinf(self._plan.epsilon)
         self._pure = self._plan.delta == 0
+
+    @property
+    def norm(self) -> float:
+        """Largest norm of a sample with its constant; public."""
+        return self._embedding.norm
 
     def second_moments(self) -> Noisy:
         """Mean second moment."""
