@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -31,19 +32,25 @@ from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.query import Chunks, Source
 
 __all__ = [
+    "COUNTS",
     "NEIGHBOURS",
     "NEIGHBOURS_BEFORE",
     "Fitted",
     "PlannedFit",
     "PrivateEstimatorMixin",
+    "cautions_of_cap",
     "check_arguments",
     "columns_of",
+    "is_apart",
     "unit_of",
 ]
 
 NONE = OneOf(None)
 # What scikit-learn's validation of a table leaves behind.
 COLUMNS = ("n_features_in_", "feature_names_in_")
+# Input tags of estimators that take counts. Counts are whole numbers; "categorical" says it, and
+# scikit-learn's checks round theirs.
+COUNTS: Mapping[str, bool] = {"sparse": True, "positive_only": True, "categorical": True}
 NEIGHBOURS: Mapping[str, Iterable[Constraint]] = {
     "neighbours": [OneOf("replace_one", "add_remove")],
 }
@@ -128,14 +135,15 @@ class PlannedFit(Generic[Curator]):
     earlier: PrivacyReport | None = None
     by_count: "Callable[[int], PlannedFit[Curator]] | None" = None
 
-    @classmethod
-    def counted(cls, by_count: "Callable[[int], PlannedFit[Curator]]") -> "PlannedFit[Curator]":
-        """A fit that releases the number of its units first; `by_count` is a pure function."""
-        # With as many units as there can be, it needs the most memory.
-        most = by_count(LARGEST_COUNT)
-        releases = most.releases.before_count()
-        options = {**most.options, "neighbours": "add_remove"}
-        return replace(most, releases=releases, options=options, by_count=by_count)
+    def counted(self, by_count: "Callable[[int], PlannedFit[Curator]]") -> "PlannedFit[Curator]":
+        """The same once it has released the number of its units, of which it has the most.
+
+        `by_count` is a pure function. With as many units as there can be, a fit needs the most
+        memory.
+        """
+        releases = self.releases.before_count()
+        options = {**self.options, "neighbours": "add_remove"}
+        return replace(self, releases=releases, options=options, by_count=by_count)
 
     def made(self, curator: Curator) -> tuple[Fitted, tuple[str, ...]]:
         """What the recipe makes of the curator's answers, and notes for the report."""
@@ -160,6 +168,21 @@ class _Products(ThreadpoolController):
 @cache
 def _libraries() -> _Products:
     return _Products()
+
+
+def is_apart(X: Any) -> bool:
+    """Whether data that is passed is read where it lies, or has not been computed yet."""
+    return hasattr(X, "to_delayed") or hasattr(X, "in_chunks")
+
+
+def cautions_of_cap(asked: int, n_features: int, noun: str) -> tuple[Warning, ...]:
+    """What to warn of where more components are asked for than there are features."""
+    if asked <= n_features:
+        return ()
+    told = (
+        f"n_components={asked} exceeds the {n_features} features; {n_features} {noun} are fitted."
+    )
+    return (UserWarning(told),)
 
 
 def columns_of(witness: Any) -> dict[str, Any]:
@@ -202,6 +225,8 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
         ],
         "verbose": [Number(0, math.inf, integer=True), InstanceOf(bool)],
     }
+    # What scikit-learn's tags say of the input, where that is not its default.
+    _input_tags: Mapping[str, bool] = MappingProxyType({})
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {}
     # Of estimators that have no parameter of this name: their units are replaced.
     neighbours: str = "replace_one"
@@ -223,18 +248,15 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
                 f"together: noise would have no grid. Got {own.epsilon!r} and {own.delta!r}."
             )
 
+    def _check_call(self, X: Any, n_samples: Any, unsupported: Mapping[str, Any]) -> None:
+        """Refuse wrong parameters, and arguments that a fit does not take."""
+        self._check_parameters()
+        check_arguments(self, unsupported, n_samples=None if is_apart(X) else n_samples)
+
     @property
     def _number_is_private(self) -> bool:
         """Whether a noisy count stands for the number of units."""
         return self.neighbours == "add_remove"
-
-    def _planned_by_number(
-        self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit[Curator]]
-    ) -> PlannedFit[Curator]:
-        """Plan by the number of units: the public one, or one that is released first."""
-        if self._number_is_private:
-            return PlannedFit.counted(plan)
-        return plan(chunks.n_units)
 
     def _payer(self) -> BudgetAccountant | None:
         """Accountant to charge: the parameter, or that of the surrounding block."""
@@ -267,9 +289,22 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
 
     def _witness(self) -> Self:
         """A copy that validation may write on."""
+        # Neither `copy` nor `clone`: a constructor or a `__setstate__` of a subclass has nothing to
+        # do with it, and fitted attributes belong to it as they are.
         witness = type(self).__new__(type(self))
         vars(witness).update(vars(self))
         return witness
+
+    def _live_on(self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit[Any]]) -> Self:
+        """Plan by the number of units, the public one or one that is released first, and fit."""
+        return self._end(self._paid(self._planned_by_number(chunks, plan)))
+
+    def _planned_by_number(
+        self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit[Curator]]
+    ) -> PlannedFit[Curator]:
+        if self._number_is_private:
+            return plan(LARGEST_COUNT).counted(plan)
+        return plan(chunks.n_units)
 
     def _live(self, planned: PlannedFit[Any]) -> Self:
         """Charge, run the recipe and publish: a fit from its plan to its end."""
@@ -353,6 +388,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
+        vars(tags.input_tags).update(self._input_tags)
         # Noise is drawn afresh at every fit, whatever random_state is.
         tags.non_deterministic = True
         return tags

@@ -90,9 +90,12 @@ def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def checked_table(
-    estimator: Any, X: Any, *, reset: bool, least: int = 1, rows_private: bool = False
+    estimator: Any, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
 ) -> Any:
     """Rows and columns of numbers, by scikit-learn's validation on behalf of an estimator."""
+    counted = estimator.neighbours == "add_remove"
+    # Where units come and go, a fit takes data without any.
+    least, rows_private = 0 if counted and fits else 1, counted or grouped
     refuse_other_kinds(X, "X")
     if least == 0:
         refuse_lists(X)

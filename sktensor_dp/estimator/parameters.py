@@ -3,6 +3,7 @@
 import math
 import numbers
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import EllipsisType, NoneType
@@ -13,9 +14,11 @@ from sktensor_dp.privacy.noise import drawable
 __all__ = [
     "Constraint",
     "InstanceOf",
+    "IntegerRange",
     "Number",
     "Numbers",
     "OneOf",
+    "Pattern",
     "check_memory",
     "check_parameters",
     "check_sizes",
@@ -103,6 +106,39 @@ class InstanceOf:
 
     def __str__(self) -> str:
         return "an instance of " + " or ".join(cls.__name__ for cls in self.classes)
+
+
+@dataclass(frozen=True)
+class IntegerRange:
+    """A pair of positive integers, the first not larger than the second."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value is such a pair."""
+        if not (isinstance(value, tuple) and len(value) == 2):
+            return False
+        positive = Number(1, math.inf, integer=True)
+        return all(map(positive.accepts, value)) and value[0] <= value[1]
+
+    def __str__(self) -> str:
+        return "a tuple (min_n, max_n) of ints with 1 <= min_n <= max_n"
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A regular expression, as ``re`` reads it."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value is one."""
+        if not isinstance(value, str):
+            return False
+        try:
+            re.compile(value)
+        except (re.error, OverflowError, RecursionError):
+            return False
+        return True
+
+    def __str__(self) -> str:
+        return "a str that is a regular expression"
 
 
 class Numbers:

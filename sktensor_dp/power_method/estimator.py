@@ -1,6 +1,7 @@
 """Private tensor power method: components of third moments."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import scipy.sparse as sp
@@ -213,7 +214,7 @@ class PrivateTensorPowerMethod(TensorFits):
         if hasattr(X, "to_delayed"):
             check_arguments(self, unsupported)
             chunks = self._lazy_chunks(witness, X, groups, n_samples, reset=True)
-            return self._live(self._planned_fit(chunks, columns_of(witness)))
+            return self._live_on(chunks, partial(self._fit_of, chunks, columns_of(witness)))
         check_arguments(self, unsupported, n_samples=n_samples)
         X = witness._validated(X, reset=True, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, X.shape[0], self.neighbours)
@@ -222,11 +223,8 @@ class PrivateTensorPowerMethod(TensorFits):
             choice, coins = row_choice(self.max_rows_per_group), self._number_is_private
             batches = random_batches(X, labels, plan, self.random_state, choice, by_coins=coins)
             return self._fit_stream(batches, witness)
-        return self._live(
-            self._planned_fit(
-                self._as_chunks(X, X.shape[0], X.shape[1], labels), columns_of(witness)
-            )
-        )
+        chunks = self._as_chunks(X, X.shape[0], X.shape[1], labels)
+        return self._live_on(chunks, partial(self._fit_of, chunks, columns_of(witness)))
 
     def fit_chunks(
         self,
@@ -277,7 +275,8 @@ class PrivateTensorPowerMethod(TensorFits):
         check_source(source, n_samples, n_features, self.neighbours)
         assert n_features is not None
         chunks = self._as_chunks(unchecked(source), n_samples, n_features)
-        return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
+        plan = partial(self._fit_of, chunks, {"n_features_in_": n_features})
+        return self._live_on(chunks, plan)
 
     @available_if(reads_batches)
     def partial_fit(

@@ -3,18 +3,21 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.estimator.base import (
+    COUNTS,
     NEIGHBOURS,
     NEIGHBOURS_BEFORE,
     NONE,
     Fitted,
     PlannedFit,
     PrivateEstimatorMixin,
+    cautions_of_cap,
     columns_of,
 )
 from sktensor_dp.estimator.forecast import Forecast
@@ -49,7 +52,7 @@ from sktensor_dp.power_method.recipe import (
     fit_gaussian_mixture,
     fit_raw_moments,
     fit_single_topics,
-    fitted,
+    learn,
 )
 from sktensor_dp.power_method.stream import ComponentStream, cautions_of_stream, learn_batch
 from sktensor_dp.power_method.worst_case import worst_samples
@@ -238,17 +241,12 @@ class ComponentParameters(PrivateEstimatorMixin):
         choice = row_choice(self.max_rows_per_group)
         return kind(X, n_samples, n_features, groups=groups, choice=choice, prepared=Numeric)
 
-    def _planned_fit(
-        self, chunks: CountChunks | SampleChunks, columns: Mapping[str, Any]
+    def _fit_of(
+        self, chunks: CountChunks | SampleChunks, columns: Mapping[str, Any], n_units: int
     ) -> PlannedFit[Any]:
-        """Plan a fit of validated data that is read as often as needed."""
-        if isinstance(chunks, CountChunks):
-            return self._planned_by_number(
-                chunks, lambda n_units: self._planned_topics(n_units, chunks, columns)
-            )
-        return self._planned_by_number(
-            chunks, lambda n_units: self._planned_samples(n_units, chunks, columns)
-        )
+        """Plan a fit of so many units, which are read as often as needed."""
+        of = self._planned_topics if isinstance(chunks, CountChunks) else self._planned_samples
+        return of(n_units, chunks, columns)  # type: ignore[arg-type]
 
     def _planned_topics(
         self, n_units: int, chunks: CountChunks, columns: Mapping[str, Any]
@@ -259,7 +257,7 @@ class ComponentParameters(PrivateEstimatorMixin):
         options = TopicOptions(0.0, "isotropic", self.random_state, self.n_restarts, n_iter)
         return PlannedFit(
             DocumentCurator, chunks, plan.releases,
-            lambda curator: fitted(fit_single_topics(curator, plan, options), plan, n_iter),
+            partial(learn, recipe=fit_single_topics, plan=plan, options=options, n_iter=n_iter),
             columns, {"unit": "document", "limits": {}, "pure": self.delta == 0},
             self._cautions_of_cap(chunks.n_features),
         )  # fmt: skip
@@ -275,7 +273,7 @@ class ComponentParameters(PrivateEstimatorMixin):
             recipe = fit_gaussian_mixture
         return PlannedFit(
             SampleCurator, chunks, plan.releases,
-            lambda curator: fitted(recipe(curator, plan, options), plan, plan.max_iter),
+            partial(learn, recipe=recipe, plan=plan, options=options, n_iter=plan.max_iter),
             columns, {"radius": self._radius(), "offset": options.offset},
             self._cautions_of_cap(chunks.n_features),
         )  # fmt: skip
@@ -297,7 +295,7 @@ class ComponentParameters(PrivateEstimatorMixin):
         neighbours = f"tensors that differ by {bound:g} in each of the six orders of one entry"
         return PlannedFit(
             TensorCurator, TensorChunk(tensor_oracle(tensor), pairs=tensor_pairs(tensor)), releases,
-            lambda curator: fitted(recipe(curator, plan, options), plan, plan.max_iter),
+            partial(learn, recipe=recipe, plan=plan, options=options, n_iter=plan.max_iter),
             {"n_features_in_": n_features},
             {"bound": bound, "unit": "entry", "neighbours": neighbours},
             self._cautions_of_cap(n_features),
@@ -383,19 +381,10 @@ class ComponentParameters(PrivateEstimatorMixin):
         return MomentOptions(n_features, self._offset(), self.random_state)
 
     def _cautions_of_cap(self, n_features: int) -> tuple[Warning, ...]:
-        if n_features >= self.n_components:
-            return ()
-        return (
-            UserWarning(
-                f"n_components={self.n_components} exceeds the {n_features} features; "
-                f"{n_features} components are fitted."
-            ),
-        )
+        return cautions_of_cap(self.n_components, n_features, "components")
 
     def _validated(self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False) -> Any:
-        counted = self.neighbours == "add_remove"
-        least, hidden = 0 if counted and fits else 1, counted or grouped
-        X = checked_table(self, X, reset=reset, least=least, rows_private=hidden)
+        X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
         return as_counts(X) if self.moment == "single_topic" else as_samples(X)
 
     def _unit_score(self) -> str:
@@ -405,11 +394,6 @@ class ComponentParameters(PrivateEstimatorMixin):
         shuffled_by = self.random_state if self.perturbation == "stream" else None
         return worst_samples(self.data_norm, shuffled_by, n_units, self.neighbours)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        counts = self.moment == "single_topic"
-        tags.input_tags.positive_only = counts
-        # Counts are whole numbers; this tag says it, and scikit-learn's checks round theirs.
-        tags.input_tags.categorical = counts
-        return tags
+    @property
+    def _input_tags(self) -> Mapping[str, bool]:  # type: ignore[override]
+        return COUNTS if self.moment == "single_topic" else {"sparse": True}

@@ -1,6 +1,7 @@
 """Recipes from released moments of samples to components."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,8 +35,8 @@ __all__ = [
     "fit_gaussian_mixture",
     "fit_raw_moments",
     "fit_single_topics",
-    "fitted",
     "found_by",
+    "learn",
     "new_method",
     "noise_edge",
 ]
@@ -213,8 +214,11 @@ def new_method(plan: MomentPlan, options: MomentOptions) -> OnlinePowerMethod:
     )
 
 
-def fitted(found: FittedComponents, plan: MomentPlan | TopicPlan, n_iter: int) -> Fitted:
-    """State of a fit that is complete, and what to warn of."""
+def learn(
+    curator: Any, recipe: Callable[..., FittedComponents], plan: Any, options: Any, n_iter: int
+) -> Fitted:
+    """Follow a recipe to its end: the state that a fit leaves, and what to warn of."""
+    found = recipe(curator, plan, options)
     cautions = cautions_of_noise(found, plan.n_components, plan.releases.epsilon)
     return Fitted({**attributes_of(found), "n_iter_": n_iter}, cautions)
 

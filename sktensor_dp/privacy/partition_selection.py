@@ -96,13 +96,13 @@ def selection_threshold(query: PartitionQuery, sensitivity: float, cost: Privacy
         return 1.0
     if not cost.delta > 0:
         raise ValueError(f"partition selection needs delta > 0, got {cost.delta!r}.")
-    sigma, largest = _grid_scale(sensitivity, cost), getattr(query, "largest", None)
+    most, largest = query.max_partitions, getattr(query, "largest", None)
+    sigma = _grid_scale(sensitivity, cost)
     if largest is not None:
-        return STEP + _threshold_of_shares(query.max_partitions, largest, sigma, cost.delta)
-    # A key that one unit alone contributes has a total of 1. As many as `query.max_partitions` such
-    # keys stay below `1 + sigma * Phi^-1((1 - delta) ** (1 / max_partitions))` together with
-    # probability `1 - delta`.
-    failure = -math.expm1(math.log1p(-cost.delta) / query.max_partitions)
+        return STEP + _threshold_of_shares(most, largest, sigma, cost.delta)
+    # A key that one unit alone contributes has a total of 1. As many as `most` such keys stay below
+    # `1 + sigma * Phi^-1((1 - delta) ** (1 / most))` together with probability `1 - delta`.
+    failure = -math.expm1(math.log1p(-cost.delta) / most)
     return 1 + STEP + sigma * -float(ndtri(failure))
 
 
@@ -131,15 +131,16 @@ def _threshold_of_shares(most: int, largest: float, sigma: float, delta: float) 
     return best
 
 
-def largest_share(query: PartitionQuery, sensitivity: float, cost: PrivacyCost) -> float:
-    """Largest share of one key that hardly raises the threshold; a public number."""
-    most = math.sqrt(query.max_partitions)
-    sigma = _grid_scale(sensitivity, cost)
-    low = WORTH * _threshold_of_shares(query.max_partitions, 1.0, sigma, cost.delta)
-    for share in np.geomspace(most, 1.0, 40).tolist():
-        if _threshold_of_shares(query.max_partitions, share, sigma, cost.delta) <= low:
-            return min(max(share, 1.0), most)
-    return 1.0
+def largest_share(most: int, sensitivity: float, cost: PrivacyCost) -> tuple[float, float]:
+    """Largest share of one of so many keys that hardly raises the threshold, and the threshold."""
+    sigma, delta = _grid_scale(sensitivity, cost), cost.delta
+    low = WORTH * _threshold_of_shares(most, 1.0, sigma, delta)
+    share, threshold = 1.0, math.inf
+    for share in np.geomspace(math.sqrt(most), 1.0, 40).tolist():
+        threshold = _threshold_of_shares(most, share, sigma, delta)
+        if threshold <= low:
+            break
+    return share, STEP + threshold
 
 
 def gaussian_partition_selection(

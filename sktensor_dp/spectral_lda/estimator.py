@@ -1,6 +1,7 @@
 """Latent Dirichlet allocation by private moments."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import scipy.sparse as sp
@@ -189,8 +190,6 @@ class PrivateSpectralLDA(ReleasedTopics):
 
     _saved_state = SAVED_TOPICS
 
-    clip_norm_: Mapping[str, float]
-
     def fit(
         self,
         X: ArrayLike | sp.spmatrix,
@@ -235,10 +234,10 @@ class PrivateSpectralLDA(ReleasedTopics):
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        self._check_parameters()
+        self._check_call(X, n_samples, unsupported)
         witness = self._witness()
-        chunks = self._read(witness, X, groups, n_samples, unsupported)
-        return self._live(self._planned_fit(chunks, columns_of(witness)))
+        chunks = self._read(witness, X, groups, n_samples)
+        return self._live_on(chunks, partial(self._fit_of, chunks, columns_of(witness)))
 
     def fit_chunks(
         self,
@@ -284,7 +283,8 @@ class PrivateSpectralLDA(ReleasedTopics):
         choice = row_choice(self.max_rows_per_group)
         given = unchecked(source)
         chunks = CountChunks(given, n_samples, n_features, choice=choice, prepared=Numeric)
-        return self._live(self._planned_fit(chunks, {"n_features_in_": n_features}))
+        plan = partial(self._fit_of, chunks, {"n_features_in_": n_features})
+        return self._live_on(chunks, plan)
 
     def partial_fit(
         self,
@@ -330,15 +330,17 @@ class PrivateSpectralLDA(ReleasedTopics):
             As :meth:`fit`, or if epsilon, delta or neighbours changed since the first batch,
             which is what an accountant was charged for.
         """
-        self._check_parameters()
+        self._check_call(X, n_samples, unsupported)
         stream: TopicStream | None = getattr(self, "_stream", None)
         if stream is None:
             witness = self._witness()
-            chunks = self._read(witness, X, groups, n_samples, unsupported)
-            return self._live(self._planned_fit(chunks, columns_of(witness), begins=True))
+            chunks = self._read(witness, X, groups, n_samples)
+            plan = partial(self._fit_of, chunks, columns_of(witness), begins=True)
+            return self._live_on(chunks, plan)
         stream.check_budget(self.epsilon, self.delta)
-        chunks = self._read(self, X, groups, n_samples, unsupported, reset=False)
-        return self._live(self._planned_batch(chunks, stream, self.clip_norm_))
+        chunks = self._read(self, X, groups, n_samples, reset=False)
+        self._check_batch(chunks, stream)
+        return self._live_on(chunks, partial(self._step_of, chunks, stream))
 
     def forecast(
         self, n_samples: int, n_features: int, *, document_length: float = 100.0

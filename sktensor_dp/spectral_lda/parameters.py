@@ -10,12 +10,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.estimator.base import (
+    COUNTS,
     NEIGHBOURS,
     NEIGHBOURS_BEFORE,
     NONE,
     PlannedFit,
     PrivateEstimatorMixin,
-    check_arguments,
+    cautions_of_cap,
     columns_of,
 )
 from sktensor_dp.estimator.grouped_rows import (
@@ -65,7 +66,9 @@ LIMITS = (1e-40, 1e40)
 class TopicParameters(PrivateEstimatorMixin):
     """Parameters of a topic model, and the plan they make with public sizes."""
 
+    clip_norm_: Mapping[str, float]
     _unit = "document"
+    _input_tags = COUNTS
     _may_clash = ("public_components",)
     _later_parameters: ClassVar[Mapping[str, Any]] = {
         "group_rows": "auto",
@@ -130,19 +133,10 @@ class TopicParameters(PrivateEstimatorMixin):
         self.verbose = verbose
 
     def _read(
-        self,
-        witness: Any,
-        X: Any,
-        groups: Any,
-        n_samples: Any,
-        unsupported: Mapping[str, Any],
-        *,
-        reset: bool = True,
+        self, witness: Any, X: Any, groups: Any, n_samples: Any, *, reset: bool = True
     ) -> CountChunks:
         """Validated documents, of groups where labels are given; what is lazy stays so."""
-        lazy = hasattr(X, "to_delayed")
-        check_arguments(self, unsupported, n_samples=None if lazy else n_samples)
-        if lazy:
+        if hasattr(X, "to_delayed"):
             table = lazy_table(witness, X, groups, n_samples, reset=reset)
             sizes = (table.n_units, table.n_features)
             choice = row_choice(self.max_rows_per_group)
@@ -168,24 +162,16 @@ class TopicParameters(PrivateEstimatorMixin):
             with_public=self.public_components is not None,
         )
 
-    def _planned_fit(
-        self, chunks: CountChunks, columns: Mapping[str, Any], *, begins: bool = False
-    ) -> PlannedFit[DocumentCurator]:
-        """Plan a fit of validated data, or with `begins` of the first batch of a stream."""
-        options = self._options(chunks.n_features, columns)
-        return self._planned_by_number(
-            chunks, lambda n_units: self._fit_of(n_units, chunks, columns, options, begins)
-        )
-
     def _fit_of(
         self,
-        n_units: int,
         chunks: CountChunks,
         columns: Mapping[str, Any],
-        options: TopicOptions,
-        begins: bool,
+        n_units: int,
+        *,
+        begins: bool = False,
     ) -> PlannedFit[DocumentCurator]:
-        """Plan a fit of so many units."""
+        """Plan a fit of so many units, or with `begins` of the first batch of a stream."""
+        options = self._options(chunks.n_features, columns)
         budget, n_batches, opened = (self.epsilon, self.delta), self.max_batches_per_group, None
         if begins:
             opened = partial(
@@ -196,36 +182,27 @@ class TopicParameters(PrivateEstimatorMixin):
         check_topics_fit(plan, chunks.n_features, self.epsilon, chunks.apart)
         # A number below the largest one is that of a released count.
         counted = self.neighbours == "add_remove" and n_units < LARGEST_COUNT
+        limits = self._limits()
         notes = _notes_on_public(plan, options, counted=counted)
-        cautions = _cautions_of_cap(plan, self.n_components, chunks.n_features)
         return PlannedFit(
             DocumentCurator, self._joined(chunks, plan),
             plan.releases.repeated(n_batches) if begins else plan.releases,
             partial(learn, plan=plan, options=options, opened=opened), columns,
-            {"limits": self._limits(), "pure": self.delta == 0}, cautions, notes,
+            {"limits": limits, "pure": self.delta == 0},
+            cautions_of_cap(self.n_components, chunks.n_features, "topics"), notes,
         )  # fmt: skip
 
-    def _planned_batch(
-        self, chunks: CountChunks, stream: TopicStream, limits: Mapping[str, float]
-    ) -> PlannedFit[DocumentCurator]:
-        """Plan a step on one more batch of a stream."""
+    def _check_batch(self, chunks: CountChunks, stream: TopicStream) -> None:
         check_same_unit(self.privacy_report_, chunks.grouped, self.neighbours)
         check_same_batches(stream.max_batches, self.max_batches_per_group)
-        return self._planned_by_number(
-            chunks, lambda n_units: self._step_of(n_units, chunks, stream, limits)
-        )
 
     def _step_of(
-        self,
-        n_units: int,
-        chunks: CountChunks,
-        stream: TopicStream,
-        limits: Mapping[str, float],
+        self, chunks: CountChunks, stream: TopicStream, n_units: int
     ) -> PlannedFit[DocumentCurator]:
         """Plan a step on a batch of so many units."""
         budget = batch_budget(self.epsilon, self.delta, stream.max_batches)
         plan = ReleasePlan.split(*budget, {"expected_counts": 1.0}).repeated(stream.max_batches)
-        concentration = self._fitted_concentration()
+        concentration, limits = self._fitted_concentration(), self.clip_norm_
         chunks = self._joined(chunks, self._plan(n_units, chunks.n_features))
         frequencies = self._expected(chunks.n_features, columns_of(self))
         # Another accountant keeps another ledger, which knows nothing of the first batch.
@@ -318,24 +295,13 @@ class TopicParameters(PrivateEstimatorMixin):
     def _validated(
         self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
     ) -> sp.csr_matrix:
-        counted = self.neighbours == "add_remove"
-        least, hidden = 0 if counted and fits else 1, counted or grouped
-        X = checked_table(self, X, reset=reset, least=least, rows_private=hidden)
-        return as_counts(X)
+        return as_counts(checked_table(self, X, reset=reset, fits=fits, grouped=grouped))
 
     def _unit_score(self) -> str:
         return "log_likelihood_per_token"
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         return worst_documents(n_units, self.neighbours)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
-        # Counts are whole numbers; this tag says it, and scikit-learn's checks round theirs.
-        tags.input_tags.categorical = True
-        return tags
 
 
 def _notes_on_public(plan: TopicPlan, options: TopicOptions, *, counted: bool) -> tuple[str, ...]:
@@ -351,16 +317,4 @@ def _notes_on_public(plan: TopicPlan, options: TopicOptions, *, counted: bool) -
     raise ValueError(
         "public_components are what EM steps begin with, and this fit makes none; got "
         "n_refinements=0, or 'auto' with perturbation='moment_tensor'. Ask for some steps."
-    )
-
-
-def _cautions_of_cap(plan: TopicPlan, asked: int, n_features: int) -> tuple[Warning, ...]:
-    """What to warn of where there are fewer features than topics asked for."""
-    if plan.n_components == asked:
-        return ()
-    return (
-        UserWarning(
-            f"n_components={asked} exceeds the {n_features} features; "
-            f"{plan.n_components} topics are fitted."
-        ),
     )

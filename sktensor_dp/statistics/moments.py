@@ -17,6 +17,7 @@ from sktensor_dp.statistics.norms import (
     CountNorm,
     NonNegative,
     Norm,
+    NormBins,
     PairNorm,
     Signed,
     TripleNorm,
@@ -25,7 +26,7 @@ from sktensor_dp.statistics.norms import (
     unit_factors,
     weights,
 )
-from sktensor_dp.statistics.public_numbers import check_edges, check_number
+from sktensor_dp.statistics.public_numbers import check_number
 from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.statistics.sums import AccurateSum, blocks, sum_over_rows
 from sktensor_dp.tensor.symmetric import n_unique
@@ -52,28 +53,18 @@ SPARSE = 8
 
 
 @dataclass(frozen=True, eq=False)
-class NormHistogram:
-    """How many units have a norm in each bin; too small and too large ones go to the ends."""
+class NormHistogram(NormBins):
+    """How many units with enough tokens have a norm in each bin, once it is clipped."""
 
     norm: Norm
     edges: Floats
     clips: tuple[Clip, ...] = ()
     min_tokens: int = 0
 
-    l2_sensitivity = math.sqrt(2)
-    l1_sensitivity = 2.0
-    l2_contribution = l1_contribution = 1.0
-
-    def __post_init__(self) -> None:
-        check_edges(self.edges)
-
     def total(self, chunk: CountChunk) -> Floats:
         """Counts per bin."""
         norms = unit_factors(chunk, self.clips) * self.norm.of(chunk)
-        norms = norms[chunk.units.any(chunk.lengths >= self.min_tokens)]
-        n_bins = len(self.edges) - 1
-        bins = np.searchsorted(self.edges, norms, side="left") - 1
-        return np.bincount(np.clip(bins, 0, n_bins - 1), minlength=n_bins).astype(np.float64)
+        return self.counted(norms[chunk.units.any(chunk.lengths >= self.min_tokens)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,7 @@ __all__ = [
     "CountNorm",
     "NonNegative",
     "Norm",
+    "NormBins",
     "PairNorm",
     "Signed",
     "TripleNorm",
@@ -180,6 +181,29 @@ class WhitenedTripleNorm:
             / np.maximum((lengths - 1) * (lengths - 2), 1)
         )
         return chunk.units.means(norms)
+
+
+class NormBins:
+    """Numbers of units by bins of a norm between edges; too small and too large go to the ends."""
+
+    edges: Floats
+
+    l2_sensitivity = math.sqrt(2)
+    l1_sensitivity = 2.0
+    l2_contribution = l1_contribution = 1.0
+
+    def __post_init__(self) -> None:
+        edges = np.asarray(self.edges)
+        if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all():
+            raise ValueError(f"edges must be two or more finite numbers, got shape {edges.shape}.")
+        if not (edges[1:] > edges[:-1]).all():
+            raise ValueError("edges must increase.")
+
+    def counted(self, norms: Floats) -> Floats:
+        """Numbers of norms in each bin."""
+        n_bins = len(self.edges) - 1
+        bins = np.searchsorted(self.edges, norms, side="left") - 1
+        return np.bincount(np.clip(bins, 0, n_bins - 1), minlength=n_bins).astype(np.float64)
 
 
 def triangle_of_terms(projected: Floats, squares: Floats, cubes: Floats) -> Floats:

@@ -18,7 +18,6 @@ __all__ = [
     "SCORE",
     "Range",
     "check_array",
-    "check_edges",
     "check_number",
     "scale_to",
 ]
@@ -55,15 +54,6 @@ def check_array(name: str, array: Any, largest: float, *, least: float | None = 
             f"{name} must hold numbers from {low:g} to {largest:g}; an array of shape "
             f"{array.shape} holds others."
         )
-
-
-def check_edges(edges: Any) -> None:
-    """Refuse edges of bins that do not increase, or are not finite."""
-    edges = np.asarray(edges)
-    if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all():
-        raise ValueError(f"edges must be two or more finite numbers, got shape {edges.shape}.")
-    if not (edges[1:] > edges[:-1]).all():
-        raise ValueError("edges must increase.")
 
 
 def scale_to(norms: Floats, limit: float) -> Floats:

@@ -12,12 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.norms import NORM_SLACK, Signed
+from sktensor_dp.statistics.norms import NORM_SLACK, NormBins, Signed
 from sktensor_dp.statistics.public_numbers import (
     LIMIT,
     RADIUS,
     check_array,
-    check_edges,
     check_number,
     scale_to,
 )
@@ -172,24 +171,18 @@ class _ThirdMoments:
 
 
 @dataclass(frozen=True, eq=False)
-class ThirdMomentHistogram(_ThirdMoments):
-    """How many units have a third moment of a norm in each bin; the ends take the rest."""
+class ThirdMomentHistogram(NormBins, _ThirdMoments):
+    """How many units have a third moment of a norm in each bin."""
 
     edges: Floats = None  # type: ignore[assignment]  # follows a field with a default
 
-    l2_sensitivity = math.sqrt(2)
-    l1_sensitivity = 2.0
-    l2_contribution = l1_contribution = 1.0
-
     def __post_init__(self) -> None:
+        _ThirdMoments.__post_init__(self)
         super().__post_init__()
-        check_edges(self.edges)
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Counts per bin."""
-        n_bins = len(self.edges) - 1
-        bins = np.searchsorted(self.edges, self._unit_norms(chunk), side="left") - 1
-        return np.bincount(np.clip(bins, 0, n_bins - 1), minlength=n_bins).astype(np.float64)
+        return self.counted(self._unit_norms(chunk))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,15 +1,12 @@
 """What a private vocabulary is asked for, and how that becomes a plan."""
 
-import copy
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp.estimator.base import (
@@ -19,6 +16,7 @@ from sktensor_dp.estimator.base import (
     Fitted,
     PlannedFit,
     PrivateEstimatorMixin,
+    is_apart,
 )
 from sktensor_dp.estimator.grouped_rows import (
     GROUP_CONSTRAINTS,
@@ -27,8 +25,14 @@ from sktensor_dp.estimator.grouped_rows import (
     row_choice,
 )
 from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
-from sktensor_dp.exceptions import NotEnoughDataError
+from sktensor_dp.estimator.parameters import (
+    Constraint,
+    InstanceOf,
+    IntegerRange,
+    Number,
+    OneOf,
+    Pattern,
+)
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
@@ -37,49 +41,14 @@ from sktensor_dp.statistics.text import TextChunks, WordCounts
 from sktensor_dp.text.documents import decode_documents, list_documents, numbers_of_words
 from sktensor_dp.text.lazy_documents import LazyTexts, lazy_texts
 from sktensor_dp.text.plan import THRESHOLD_SHARE, WordPlan, check_words, plan_words
-from sktensor_dp.text.recipe import released_words
+from sktensor_dp.text.recipe import learn
 from sktensor_dp.text.worst_case import worst_texts
 
 __all__ = ["VocabularyParameters"]
 
-Floats = NDArray[np.float64]
-
 Texts = TextChunks | LazyTexts
 CALLABLE = InstanceOf(Callable)  # type: ignore[arg-type]
 BOOLEAN = InstanceOf(bool, np.bool_)
-
-
-@dataclass(frozen=True)
-class IntegerRange:
-    """A pair of positive integers, the first not larger than the second."""
-
-    def accepts(self, value: Any) -> bool:
-        """Whether the value is such a pair."""
-        if not (isinstance(value, tuple) and len(value) == 2):
-            return False
-        positive = Number(1, math.inf, integer=True)
-        return all(map(positive.accepts, value)) and value[0] <= value[1]
-
-    def __str__(self) -> str:
-        return "a tuple (min_n, max_n) of ints with 1 <= min_n <= max_n"
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """A regular expression, as ``re`` reads it."""
-
-    def accepts(self, value: Any) -> bool:
-        """Whether the value is one."""
-        if not isinstance(value, str):
-            return False
-        try:
-            re.compile(value)
-        except (re.error, OverflowError, RecursionError):
-            return False
-        return True
-
-    def __str__(self) -> str:
-        return "a str that is a regular expression"
 
 
 class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
@@ -168,18 +137,18 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         return worst_texts(self.max_words_per_document, n_units, self.neighbours)
 
     def _planned_fit(
-        self, raw_documents: Iterable[Any], groups: Any, n_samples: Any = None
+        self, raw_documents: Any, groups: Any, n_samples: Any, unsupported: Mapping[str, Any]
     ) -> tuple[PlannedFit[DataCurator], WordCounts | None]:
         """Plan what is released, and split the documents into words; not those that are lazy."""
-        self._check_parameters()
+        self._check_call(raw_documents, n_samples, unsupported)
         np.dtype(self.dtype)
         if not isinstance(raw_documents, list):
             raw_documents = as_documents(raw_documents, "raw_documents")
-        if hasattr(raw_documents, "to_delayed") or hasattr(raw_documents, "in_chunks"):
+        if is_apart(raw_documents):
             choice = row_choice(self.max_rows_per_group)
             texts = lazy_texts(self, raw_documents, groups, n_samples, choice)
             return self._planned(texts), None
-        content = copy.copy(self)
+        content = self._witness()
         content.input = "content"
         analyze = content.build_analyzer()
         # A caller's function may take records or lists of words.
@@ -217,12 +186,13 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
 
     def _planned_selection(self, chunks: Texts) -> PlannedFit[DataCurator]:
         """Ask for the words that enough documents contain, and prune them."""
-        public = None if self._number_is_private else chunks.n_units
+        public = None if self.neighbours == "add_remove" else chunks.n_units
         plan = self._words_of(LARGEST_COUNT if public is None else public, chunks)
         check_words(plan, public, min_df=self.min_df, max_df=self.max_df)
+        planned = self._fit_of(plan, chunks)
         if public is not None:
-            return self._fit_of(plan, chunks)
-        return PlannedFit.counted(
+            return planned
+        return planned.counted(
             lambda n_units: self._fit_of(self._words_of(n_units, chunks), chunks)
         )
 
@@ -235,33 +205,6 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
 
     def _fit_of(self, plan: WordPlan, chunks: Texts) -> PlannedFit[DataCurator]:
         """Plan a fit of as many units as the words were planned for."""
-
-        def recipe(curator: DataCurator) -> Fitted:
-            words, frequencies = released_words(curator, plan)
-            kept = self._pruned(words, frequencies, plan)
-            columns = {words[place]: column for column, place in enumerate(kept.tolist())}
-            return Fitted(
-                {
-                    "vocabulary_": columns, "document_frequencies_": frequencies[kept],
-                    "threshold_": plan.threshold, "fixed_vocabulary_": False,
-                }
-            )  # fmt: skip
-
         note = f"Words are kept from about {plan.threshold:.6g} {plan.noun} on."
+        recipe = partial(learn, plan=plan, max_features=self.max_features)
         return PlannedFit(DataCurator, chunks, plan.releases, recipe, notes=(note,))
-
-    def _pruned(self, words: list[str], frequencies: Floats, plan: WordPlan) -> NDArray[np.intp]:
-        """Places of the released words that ``min_df``, ``max_df`` and ``max_features`` keep."""
-        low, high = plan.least, plan.most
-        kept = np.flatnonzero((frequencies >= low) & (frequencies <= high))
-        if self.max_features is not None:
-            most = np.argsort(-frequencies[kept], kind="stable")[: self.max_features]
-            kept = np.sort(kept[most])
-        if kept.size == 0:
-            raise NotEnoughDataError(
-                f"No word remains: of {len(words)} whose noisy votes reached the threshold, "
-                f"none lies between min_df and max_df ({low:g} to {high:g} {plan.noun}). "
-                f"Check that documents hold text; raise epsilon, fit more {plan.noun}, or pass a "
-                "vocabulary."
-            )
-        return kept

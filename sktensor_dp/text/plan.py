@@ -4,14 +4,11 @@ import math
 import numbers
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.noise import drawable
-from sktensor_dp.privacy.partition_selection import largest_share, selection_threshold
+from sktensor_dp.privacy.partition_selection import largest_share
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.statistics.text import DocumentFrequencies
-from sktensor_dp.statistics.word_votes import N_BUCKETS, WordBuckets, WordVotes
+from sktensor_dp.statistics.word_votes import N_BUCKETS, WordBuckets
 
 __all__ = [
     "BUCKETS",
@@ -87,7 +84,7 @@ class WordPlan:
     max_words : int
         Words of a document that may count.
     sigma : float
-        Noise on the number of documents of a word.
+        Noise on the number of documents of a word; 0 where there is none.
     votes, largest : float
         Noisy votes from which a word is kept, and the most that a document may give it.
     needed : float
@@ -110,11 +107,6 @@ class WordPlan:
     least: float = 0.0
     most: float = math.inf
     noun: str = "documents"
-
-    @property
-    def exact(self) -> bool:
-        """Whether there is no noise."""
-        return self.sigma == 0
 
 
 def forecast_words(
@@ -178,8 +170,10 @@ def _planned(
     max_words_per_document: int, epsilon: float, delta: float, neighbours: str
 ) -> WordPlan:
     """Plan what does not depend on the number of documents."""
-    m = max_words_per_document
-    DocumentFrequencies(m)
+    m, counted = max_words_per_document, neighbours == "add_remove"
+    # One bound for all: a document has as many votes, in L2 norm, as words that may count.
+    query = WordBuckets(m)
+    moved = query.l2_contribution if counted else query.l2_sensitivity
     releases = _releases(epsilon, delta)
     if math.isinf(epsilon):
         return WordPlan(releases, m, 0.0, 0.0, 0.0, needed=1.0, threshold=1.0)
@@ -189,18 +183,12 @@ def _planned(
             f"takes {N_BUCKETS} numbers. Nothing was charged. Use noise='grid', which has the same "
             "law, or pass a vocabulary."
         )
-    counted = neighbours == "add_remove"
     spent = releases.counted() if counted else releases
-    buckets, ballot = WordBuckets(m), WordVotes(m, math.sqrt(m), np.zeros(N_BUCKETS))
-    # One bound for both: a document has as many votes, in L2 norm, as words that may count.
-    moved = buckets.l2_contribution if counted else buckets.l2_sensitivity
-    cost = spent.cost_of(VOTES)
-    ballot = replace(ballot, largest=largest_share(ballot, moved, cost))
     sigma = moved / spent.cost_of(BUCKETS).mu
-    votes = selection_threshold(ballot, moved, cost)
+    largest, votes = largest_share(m, moved, spent.cost_of(VOTES))
     needed = NEEDED * sigma
-    usual = max(needed, votes / min(ORDINARY_VOTES, ballot.largest))
-    return WordPlan(releases, m, sigma, votes, ballot.largest, needed, usual)
+    usual = max(needed, votes / min(ORDINARY_VOTES, largest))
+    return WordPlan(releases, m, sigma, votes, largest, needed, usual)
 
 
 def _releases(epsilon: float, delta: float) -> ReleasePlan:

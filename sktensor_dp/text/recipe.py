@@ -3,12 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.statistics.text import DocumentFrequencies
 from sktensor_dp.statistics.word_votes import WordBuckets, WordVotes
 from sktensor_dp.text.plan import BUCKETS, EXACT, VOTES, WordPlan
 
-__all__ = ["released_words", "vote_weights"]
+__all__ = ["learn", "released_words", "vote_weights"]
 
 Floats = NDArray[np.float64]
 
@@ -17,9 +19,23 @@ Floats = NDArray[np.float64]
 AIM = 0.7
 
 
+def learn(curator: DataCurator, plan: WordPlan, max_features: int | None) -> Fitted:
+    """Ask for the words that enough documents contain, and prune them."""
+    words, frequencies = released_words(curator, plan)
+    kept = _pruned(words, frequencies, plan, max_features)
+    return Fitted(
+        {
+            "vocabulary_": {words[place]: column for column, place in enumerate(kept.tolist())},
+            "document_frequencies_": frequencies[kept],
+            "threshold_": plan.threshold,
+            "fixed_vocabulary_": False,
+        }
+    )
+
+
 def released_words(curator: DataCurator, plan: WordPlan) -> tuple[list[str], Floats]:
     """Words, and in how many units each is, at most the number of all."""
-    if plan.exact:
+    if plan.sigma == 0:
         return curator.release_partitions(EXACT, DocumentFrequencies(plan.max_words))
     sketch = curator.release(BUCKETS, WordBuckets(plan.max_words)) * curator.n_units
     ballot = WordVotes(plan.max_words, plan.largest, vote_weights(sketch, plan))
@@ -35,3 +51,22 @@ def vote_weights(sketch: Floats, plan: WordPlan) -> Floats:
     """Weight of each bucket: none where votes are lost, less where fewer will do."""
     enough = AIM * plan.votes / np.maximum(sketch, plan.needed)
     return np.where(sketch >= plan.needed, np.minimum(enough, 1.0), 0.0)
+
+
+def _pruned(
+    words: list[str], frequencies: Floats, plan: WordPlan, max_features: int | None
+) -> NDArray[np.intp]:
+    """Places of the released words that ``min_df``, ``max_df`` and ``max_features`` keep."""
+    low, high = plan.least, plan.most
+    kept = np.flatnonzero((frequencies >= low) & (frequencies <= high))
+    if max_features is not None:
+        most = np.argsort(-frequencies[kept], kind="stable")[:max_features]
+        kept = np.sort(kept[most])
+    if kept.size == 0:
+        raise NotEnoughDataError(
+            f"No word remains: of {len(words)} whose noisy votes reached the threshold, "
+            f"none lies between min_df and max_df ({low:g} to {high:g} {plan.noun}). "
+            f"Check that documents hold text; raise epsilon, fit more {plan.noun}, or pass a "
+            "vocabulary."
+        )
+    return kept

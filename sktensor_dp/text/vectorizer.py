@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.base import check_arguments
+from sktensor_dp.estimator.base import is_apart
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.statistics.frames import as_documents
 from sktensor_dp.statistics.reading import call_foreign
@@ -215,9 +215,7 @@ class PrivateCountVectorizer(VocabularyParameters):
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        lazy = hasattr(raw_documents, "to_delayed") or hasattr(raw_documents, "in_chunks")
-        check_arguments(self, unsupported, n_samples=None if lazy else n_samples)
-        return self._live(self._planned_fit(raw_documents, groups, n_samples)[0])
+        return self._live(self._planned_fit(raw_documents, groups, n_samples, unsupported)[0])
 
     def fit_transform(  # type: ignore[override]
         self,
@@ -249,9 +247,7 @@ class PrivateCountVectorizer(VocabularyParameters):
             Counts of each document, also where these come in groups: raw data, not
             protected by the fit.
         """
-        lazy = hasattr(raw_documents, "to_delayed") or hasattr(raw_documents, "in_chunks")
-        check_arguments(self, unsupported, n_samples=None if lazy else n_samples)
-        planned, documents = self._planned_fit(raw_documents, groups, n_samples)
+        planned, documents = self._planned_fit(raw_documents, groups, n_samples, unsupported)
         with self._all_or_nothing():
             columns = self._live(planned).vocabulary_
             if documents is None:
@@ -261,7 +257,7 @@ class PrivateCountVectorizer(VocabularyParameters):
 
     def transform(self, raw_documents: Iterable[Any]) -> Any:
         """Count the words of the vocabulary, as scikit-learn does; the counts are raw data."""
-        if hasattr(raw_documents, "to_delayed") or hasattr(raw_documents, "in_chunks"):
+        if is_apart(raw_documents):
             check_is_fitted(self, "vocabulary_")
             return lazy_counts(self, raw_documents)
         documents = as_documents(raw_documents, "raw_documents")

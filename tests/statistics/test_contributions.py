@@ -14,11 +14,11 @@ import sample_queries
 import scipy.sparse as sp
 from count_queries import Floats, Rng
 
+from sktensor_dp.privacy.curator import sensitivity
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.counts import CountChunk, as_counts
 from sktensor_dp.statistics.norms import NORM_SLACK
-from sktensor_dp.privacy.curator import sensitivity
 from sktensor_dp.statistics.samples import SampleChunk, as_samples
 from sktensor_dp.statistics.text import DocumentFrequencies
 from sktensor_dp.statistics.unit_count import UnitCount

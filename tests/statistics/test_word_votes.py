@@ -197,7 +197,7 @@ def test_no_shape_of_votes_fails_with_more_than_delta(m, mu):
     cost = PrivacyCost(mu=mu, delta=delta)
     even, worst = WordVotes(m, math.sqrt(m), np.ones(N_BUCKETS)), []
     sensitivity = even.l2_sensitivity
-    for largest in (math.sqrt(m), largest_share(even, sensitivity, cost)):
+    for largest in (math.sqrt(m), largest_share(m, sensitivity, cost)[0]):
         query = WordVotes(m, largest, np.ones(N_BUCKETS))
         threshold, sigma = selection_threshold(query, sensitivity, cost), sensitivity / mu
         failures = [
@@ -236,11 +236,11 @@ def test_the_threshold_counts_on_the_grid_that_noise_is_drawn_on(query):
         )
     for sigma in (1.001 * 2.0**30, 2.0**31, 2.0**40):
         cost = PrivacyCost(mu=sensitivity / sigma, delta=1e-13)
-        for asked in (selection_threshold, largest_share):
+        for asked, of in ((selection_threshold, query), (largest_share, query.max_partitions)):
             with pytest.raises(
                 ValueError, match=r"deviation of at most 1.07374e.09, got .*epsilon"
             ):
-                asked(query, sensitivity, cost)
+                asked(of, sensitivity, cost)
 
 
 @pytest.mark.dealt

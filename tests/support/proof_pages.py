@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from sktensor_dp.privacy.curator import sensitivity
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.releases import Release
-from sktensor_dp.privacy.curator import sensitivity
 
 ROOT = Path(__file__).parents[2]
 PROOFS = ROOT / "docs" / "proofs"

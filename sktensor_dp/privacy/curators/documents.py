@@ -100,17 +100,18 @@ class DocumentCurator(DataCurator):
         super().__init__(*args, **kwargs)
         self._limits = dict(limits)
         self.pure = pure
+        self._count_norm = CountNorm(1 if pure else 2)
         self._noiseless = math.isinf(self._plan.epsilon)
         self.limits: dict[str, float] = {}
 
     def count_clip(self, quantile: float) -> Clip:
         """Clip on the counts (their number, if pure) at a quantile over documents."""
-        norm = CountNorm(1 if self.pure else 2)
-        return self._clip("counts", norm, quantile, search=TOKENS if self.pure else None)
+        search = TOKENS if self.pure else None
+        return self._clip("counts", self._count_norm, quantile, search=search)
 
     def given_count_clip(self, limit: float) -> Clip:
         """Clip on the counts at a limit that is public already."""
-        return Clip(CountNorm(1 if self.pure else 2), limit)
+        return Clip(self._count_norm, limit)
 
     def pair_clip(
         self, quantile: float, words: Words = None, diagonal_weight: float = DIAGONAL_WEIGHT
