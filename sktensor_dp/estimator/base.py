@@ -388,7 +388,8 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        vars(tags.input_tags).update(self._input_tags)
+        for name, value in self._input_tags.items():
+            setattr(tags.input_tags, name, value)
         # Noise is drawn afresh at every fit, whatever random_state is.
         tags.non_deterministic = True
         return tags

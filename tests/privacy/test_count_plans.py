@@ -149,7 +149,7 @@ def test_the_plan_is_a_function_of_the_released_count():
         asked.append(n_units)
         return PlannedFit(DataCurator, None, plan_of(), lambda _: Fitted({}), notes=(f"{n_units}",))  # type: ignore[arg-type]
 
-    planned = by_count(LARGEST_COUNT).counted(by_count)
+    planned = by_count(2**53).counted(by_count)
     assert asked == [2**53]
     assert planned.options["neighbours"] == "add_remove"
     assert [one.name for one in planned.releases.releases] == ["unit_count", BY_COUNT]
