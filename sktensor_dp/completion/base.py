@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -155,8 +156,8 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        check_arguments(self, unsupported)
-        return self._live(self._planned_fit(X, y, self.shape, self._check_all()))
+        bounds = self._check_all(unsupported)
+        return self._live(self._planned_fit(X, y, self.shape, bounds))
 
     def fit_tensor(self, T: ArrayLike, mask: ArrayLike | None = None, **unsupported: Any) -> Self:
         """Complete a dense tensor with gaps.
@@ -182,8 +183,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         ValueError
             As :meth:`fit`, or if `mask` has another shape.
         """
-        check_arguments(self, unsupported, "fit_tensor")
-        bounds = self._check_all()
+        bounds = self._check_all(unsupported, "fit_tensor")
         tensor = dense_tensor(
             T, "; where they were not observed pass coordinates and values of the others to fit()"
         )
@@ -311,8 +311,11 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
             perturbation=self.perturbation, max_iter=self.max_iter, unit_mode=self.unit_mode,
         )  # fmt: skip
 
-    def _check_all(self) -> Bounds:
-        """The bounds, once all parameters are right."""
+    def _check_all(
+        self, unsupported: Mapping[str, Any] = MappingProxyType({}), method: str = "fit"
+    ) -> Bounds:
+        """The bounds, once all parameters are right, and arguments that a method does not take."""
+        check_arguments(self, unsupported, method)
         self._check_parameters()
         check_combination(self)
         if self.row_names is not None:

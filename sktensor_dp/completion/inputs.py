@@ -172,11 +172,12 @@ def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
     if sp.issparse(y):
         raise TypeError(f"y must be dense, one number for each row of X; got a {type(y).__name__}.")
     refuse_other_kinds(y, "y", "encode it first")
-    values = read(lambda: np.asarray(y), "y")
-    if values.dtype.kind == "c":
+    told = _unless_counting(
+        estimator, "y must have one number for each row of X, in an array of one axis."
+    )
+    column = read(lambda: column_or_1d(np.asarray(y), warn=True), "y", told)
+    if column.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold real numbers.")
-    wrong = "y must have one number for each row of X, in an array of one axis."
-    column = read(lambda: column_or_1d(values, warn=True), "y", _unless_counting(estimator, wrong))
     return _plain(column, "y must hold numbers.")
 
 

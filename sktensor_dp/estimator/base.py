@@ -388,8 +388,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        for name, value in self._input_tags.items():
-            setattr(tags.input_tags, name, value)
+        tags.input_tags = replace(tags.input_tags, **self._input_tags)
         # Noise is drawn afresh at every fit, whatever random_state is.
         tags.non_deterministic = True
         return tags

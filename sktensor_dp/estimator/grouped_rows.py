@@ -34,9 +34,9 @@ GROUPS_BEFORE: Mapping[str, Any] = {"max_rows_per_group": None}
 BATCHES_BEFORE: Mapping[str, Any] = {"max_batches_per_group": 1}
 
 
-def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") -> Any:
+def checked_groups(groups: Any, n_rows: int | None, neighbours: str = "replace_one") -> Any:
     """Validated labels of rows, or None."""
-    if groups is None:
+    if groups is None or n_rows is None:
         return None
     labels = as_labels(groups, n_rows)
     # Where groups come and go, one alone is data like any other.

@@ -15,7 +15,7 @@ from sktensor_dp.estimator.inputs import check_source, unchecked
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.power_method.inputs import random_batches
 from sktensor_dp.power_method.parameters import PERTURBATIONS, reads_batches
-from sktensor_dp.power_method.plan import is_stream
+from sktensor_dp.power_method.plan import is_stream, splits_rows
 from sktensor_dp.power_method.saved import SAVED_COMPONENTS
 from sktensor_dp.power_method.whole_tensor import TensorFits
 from sktensor_dp.statistics.regrouping import split_chunk
@@ -217,13 +217,13 @@ class PrivateTensorPowerMethod(TensorFits):
             return self._live_on(chunks, partial(self._fit_of, chunks, columns_of(witness)))
         check_arguments(self, unsupported, n_samples=n_samples)
         X = witness._validated(X, reset=True, fits=True, grouped=groups is not None)
-        labels = checked_groups(groups, X.shape[0], self.neighbours)
-        if self._splits_rows(X.shape[1]):
+        if splits_rows(self, X.shape[1]):
             plan = self._plan(1, X.shape[1], "stream")
+            labels = checked_groups(groups, X.shape[0], self.neighbours)
             choice, coins = row_choice(self.max_rows_per_group), self._number_is_private
             batches = random_batches(X, labels, plan, self.random_state, choice, by_coins=coins)
             return self._fit_stream(batches, witness)
-        chunks = self._as_chunks(X, X.shape[0], X.shape[1], labels)
+        chunks = self._as_chunks(X, X.shape[0], X.shape[1], groups)
         return self._live_on(chunks, partial(self._fit_of, chunks, columns_of(witness)))
 
     def fit_chunks(

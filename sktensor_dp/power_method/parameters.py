@@ -41,8 +41,8 @@ from sktensor_dp.power_method.plan import (
     AFTER_RELEASE,
     MomentPlan,
     check_moments_fit,
-    chosen_perturbation,
     plan_moments,
+    splits_rows,
 )
 from sktensor_dp.power_method.recipe import (
     FittedComponents,
@@ -183,12 +183,6 @@ class ComponentParameters(PrivateEstimatorMixin):
     def _offset(self) -> float:
         return OFFSET * self._radius() if self.moment == "gaussian_mixture" else 0.0
 
-    def _splits_rows(self, n_features: int) -> bool:
-        """Whether rows that are fitted at once are split at random into the batches of a stream."""
-        if self.moment == "single_topic":
-            return False
-        return chosen_perturbation(self.perturbation, n_features) == "stream"
-
     def _plan(
         self,
         n_samples: int,
@@ -238,8 +232,9 @@ class ComponentParameters(PrivateEstimatorMixin):
         self, X: Any, n_samples: int | None, n_features: int, groups: Any = None
     ) -> CountChunks | SampleChunks:
         kind = CountChunks if self.moment == "single_topic" else SampleChunks
+        labels = checked_groups(groups, n_samples, self.neighbours)
         choice = row_choice(self.max_rows_per_group)
-        return kind(X, n_samples, n_features, groups=groups, choice=choice, prepared=Numeric)
+        return kind(X, n_samples, n_features, groups=labels, choice=choice, prepared=Numeric)
 
     def _fit_of(
         self, chunks: CountChunks | SampleChunks, columns: Mapping[str, Any], n_units: int
@@ -346,7 +341,7 @@ class ComponentParameters(PrivateEstimatorMixin):
     ) -> Any:
         """Rows that Dask has not computed yet."""
         table = lazy_table(witness, X, groups, n_samples, reset=reset)
-        if not batch and self._splits_rows(table.n_features):
+        if not batch and splits_rows(self, table.n_features):
             raise ValueError(NOT_AT_RANDOM)
         return self._as_chunks(table.partitions, table.n_units, table.n_features)
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sktensor_dp.estimator.parameters import check_memory
@@ -12,10 +13,10 @@ __all__ = [
     "AFTER_RELEASE",
     "MomentPlan",
     "check_moments_fit",
-    "chosen_perturbation",
     "is_stream",
     "plan_moments",
     "power_iterations_needed",
+    "splits_rows",
 ]
 
 # Beyond, the second moment of all features takes 2 GiB.
@@ -54,7 +55,7 @@ class MomentPlan:
     quantile: float
     releases: ReleasePlan
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the releases."""
         return tuple(planned.name for planned in self.releases.releases)
@@ -146,6 +147,13 @@ def power_iterations_needed(n_features: int) -> int:
 def _quantile(n_samples: int, epsilon: float, delta: float) -> float:
     """Clip few samples, and fewer the less noise there is: clipping is a bias."""
     return 1 - min(0.05, 500 / effective_documents(n_samples, epsilon, delta))
+
+
+def splits_rows(estimator: Any, n_features: int) -> bool:
+    """Whether rows that are fitted at once are split at random into the batches of a stream."""
+    if estimator.moment == "single_topic":
+        return False
+    return chosen_perturbation(estimator.perturbation, n_features) == "stream"
 
 
 def is_stream(estimator: Any, source: Any, n_samples: int | None) -> bool:

@@ -211,7 +211,7 @@ class EntryChunks(ValueRange):
         self.n_units = len(values)
 
     def __iter__(self) -> Iterator["EntryChunks"]:
-        yield self
+        return iter([self])
 
 
 class SliceChunks(ValueRange):
