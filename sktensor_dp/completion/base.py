@@ -225,24 +225,23 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         check_model_size(shape, ranks if seeks else (0,) * len(shape), plan, self.rank)
         cautions: tuple[Warning, ...] = ()
         if not (by_slice or seeks) and self.max_iter is None and max(ranks) > 0:
-            cautions = (
-                NotEnoughDataWarning(
-                    f"At epsilon={self.epsilon:g}, {chunks.n_units} entries of a tensor of shape "
-                    f"{shape} show no components above the noise; mean and biases are fitted. "
-                    "See forecast()."
-                ),
-            )
+            cautions = (self._caution_of_few(chunks.n_units, shape),)
         features = None if self.row_features is None else features_by_mode(self, shape)
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.regularization,
             self.unit_mode, features,
         )  # fmt: skip
-
         recipe = partial(fit, plan=plan, options=options)
         known = {**columns_of(witness), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             known["_indices"] = indices
         return PlannedFit(kind, chunks, plan.releases, recipe, known, how, cautions)
+
+    def _caution_of_few(self, n_units: int, shape: tuple[int, ...]) -> Warning:
+        return NotEnoughDataWarning(
+            f"At epsilon={self.epsilon:g}, {n_units} entries of a tensor of shape {shape} show no "
+            "components above the noise; mean and biases are fitted. See forecast()."
+        )
 
     def forecast(
         self,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.completion.assumed import BIAS, COMPONENT, COMPONENTS, RESIDUAL
 from sktensor_dp.completion.pair_plan import PAIRED_POWER, pair_share, releases_with_pairs
-from sktensor_dp.estimator.parameters import check_memory
+from sktensor_dp.estimator.parameters import check_feasible
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.piecewise import piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
@@ -75,7 +75,7 @@ def check_model_size(
     elif plan.perturbation in ("input", "output"):
         # Values have a law of integers, which no sampler draws otherwise.
         drawn = factors[-1] if plan.perturbation == "output" else 0
-    check_memory(
+    check_feasible(
         least_numbers(shape, ranks, plan.perturbation),
         f"A model of shape {tuple(shape)}, which has {sum(shape)} rows, at rank={asked!r}",
         "Coordinates must be consecutive numbers from 0 in each mode: encode ids and times, "

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.completion.named_rows import indices_of
 from sktensor_dp.completion.row_tables import check_lengths, table_of_rows
-from sktensor_dp.estimator.parameters import check_memory
+from sktensor_dp.estimator.parameters import check_feasible
 
 __all__ = ["Features", "checked_features", "features_by_mode"]
 
@@ -42,7 +42,7 @@ def features_by_mode(estimator: Any, shape: Sequence[int]) -> Features:
     found = checked_features(estimator)
     check_lengths(found, shape, "row_features")
     size = max([table.shape[1] for table in found.values()], default=0)
-    check_memory(
+    check_feasible(
         4.0 * size**2 + sum(2.0 * table.size for table in found.values()),
         f"A regression on {size} row_features",
         "Give fewer columns.",

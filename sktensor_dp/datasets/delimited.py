@@ -24,21 +24,7 @@ def read_delimited(
 ) -> tuple[list[str], list[list[str]]]:
     """Return the header and the rows of a file, each as long as the header.
 
-    Parameters
-    ----------
-    text : str
-        All of the file.
-    name : str
-        Its name, for messages.
-    delimiter : str or None
-        What separates cells; None takes the one of the header.
-    quoted : bool
-        Whether cells may be quoted.
-
-    Raises
-    ------
-    ValueError
-        If a row is malformed; the message names its line and shows nothing of it.
+    A malformed row is refused by its line; nothing of it is shown.
     """
     if delimiter is None:
         delimiter = _delimiter_of(text, name)

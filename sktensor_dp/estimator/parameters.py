@@ -19,7 +19,7 @@ __all__ = [
     "Numbers",
     "OneOf",
     "Pattern",
-    "check_memory",
+    "check_feasible",
     "check_parameters",
     "check_sizes",
     "fits_memory",
@@ -157,20 +157,7 @@ class Numbers:
 
 
 def check_parameters(estimator: Any, constraints: Mapping[str, Iterable[Constraint]]) -> None:
-    """Raise unless every named attribute satisfies one of its constraints.
-
-    Parameters
-    ----------
-    estimator : object
-        Its attributes of those names are the parameters.
-    constraints : mapping of str to iterable of Constraint
-        Alternatives for each parameter.
-
-    Raises
-    ------
-    ValueError
-        Naming the first parameter that is wrong, and what would be right.
-    """
+    """Refuse the first parameter that satisfies none of its alternative constraints."""
     for name, alternatives in constraints.items():
         value = getattr(estimator, name)
         if not any(constraint.accepts(value) for constraint in alternatives):
@@ -225,13 +212,12 @@ def fits_memory(numbers: float) -> bool:
     return 8 * numbers <= memory_size()
 
 
-def check_memory(
+def check_feasible(
     numbers: float, what: str, advice: str, *, drawn: float = 0.0, spherical: bool = False
 ) -> None:
-    """Refuse what needs so many doubles at a time that they cannot fit into memory.
+    """Refuse what needs more doubles at a time than fit into memory, or noise that is not drawn.
 
-    Nor is anything charged whose noise the sampler in use does not draw: `drawn` numbers at once,
-    or spherical noise.
+    The sampler in use has to draw so many numbers at once, or spherical noise.
     """
     size = memory_size()
     if not fits_memory(numbers):

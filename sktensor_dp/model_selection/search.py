@@ -23,7 +23,7 @@ from sktensor_dp.estimator.base import (
 )
 from sktensor_dp.estimator.inputs import refuse_lists
 from sktensor_dp.estimator.parameters import Constraint, Number, check_parameters
-from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning, PrivacyLeakWarning
+from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_selection.candidates import BestModel, checked_distributions
 from sktensor_dp.model_selection.scorer import PrivateScorer, make_private_scorer
 from sktensor_dp.model_selection.stateless_steps import check_blank_rows
@@ -56,12 +56,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry, active
 from sktensor_dp.privacy.composition import Composition
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.selection import (
-    SecretTrials,
-    failure_of_trials,
-    stop_probability,
-    trial_cost,
-)
+from sktensor_dp.privacy.selection import failure_of_trials, stop_probability, trial_cost
 from sktensor_dp.statistics.reading import call_foreign
 
 __all__ = ["PrivateSearchCV", "make_private_scorer"]
@@ -285,13 +280,13 @@ class PrivateSearchCV(BestModel):
             check_groups_taken(step, groups)
         if y is None and get_tags(self.estimator).target_tags.required:
             raise ValueError("This search requires y to be passed, but the target y is None.")
-        if self.neighbours == "add_remove":
+        counted = self.neighbours == "add_remove"
+        if counted:
             refuse_lists(X)
         X, y, places = checked_units(X, y, groups, self.neighbours)
-        n_units, grouped = n_rows(X), places is not None
-        counted = self.neighbours == "add_remove"
-        check_scorable(scoring, self.estimator, y, n_units, "scoring", private=grouped or counted)
-        n_units = n_units if places is None else int(places.max(initial=-1)) + 1
+        private = places is not None or counted
+        check_scorable(scoring, self.estimator, y, n_rows(X), "scoring", private=private)
+        n_units = n_rows(X) if places is None else int(places.max(initial=-1)) + 1
         splits = (
             secret_splits(self.cv, self.test_size, n_units)
             if counted
@@ -300,7 +295,7 @@ class PrivateSearchCV(BestModel):
         if isinstance(self.estimator, Pipeline):
             call_foreign(
                 partial(check_blank_rows, self.estimator, self.public_steps, X), "A blank row",
-                rows_private=grouped or counted,
+                rows_private=private,
             )  # fmt: skip
         stop = stop_probability(self.n_trials)
         failure = failure_of_trials(delta, stop) if aside else 0.0
@@ -310,24 +305,8 @@ class PrivateSearchCV(BestModel):
             frozenset(self.public_steps), self.step_shares, splits, n_units, self.neighbours,
             costs, delta,
         )  # fmt: skip
-        self._charge(delta, unit_of(step._unit, grouped))
-        best: Trial | None = None
-        for bits in SecretTrials(stop):
-            # Fits keep their own warnings; one from elsewhere in each trial would count them.
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                trial = call_foreign(
-                    partial(trials.run, bits), "A trial of the search",
-                    rows_private=grouped or counted,
-                )  # fmt: skip
-            if best is None or trial.score > best.score:
-                best = trial
-        assert best is not None
-        if best.failure is not None:
-            raise NotEnoughDataError(f"No trial of the search could be fitted. {best.failure}")
-        best = call_foreign(
-            partial(trials.refitted, best), "The last fit", rows_private=grouped or counted
-        )
+        self._charge(delta, unit_of(step._unit, places is not None))
+        best = trials.best(stop)
         number = trials.number(best)
         state = self._attributes(best, costs.composed(best.parts, number), number, delta)
         self._say("search ended")

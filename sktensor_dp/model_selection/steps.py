@@ -90,20 +90,10 @@ def check_names(candidates: Mapping[str, Any], estimator: Any, private: Mapping[
 def check_values(
     distributions: Iterable[Mapping[str, Any]], private: Mapping[str, Any], neighbours: str
 ) -> bool:
-    """Refuse values of private steps that are outside the range of their parameter.
+    """Refuse values of private steps out of range; whether one sets a part of its delta aside.
 
     Each is tried by itself, and where they are few with all others. What a distribution draws, or
     is wrong only together with the data, is known when it is drawn.
-
-    Returns
-    -------
-    bool
-        Whether a private step, or one with a listed value, sets a part of its delta aside.
-
-    Raises
-    ------
-    ValueError
-        Naming the parameter.
     """
     tried = list(private.values())
     for own, one in (pair for some in distributions for pair in _listed(some, private)):

@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ from sktensor_dp.model_selection.unit_scores import (
 from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.selection import SecretTrials
+from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.statistics.scores import HeldOutScores
 
 __all__ = ["Trial", "Trials"]
@@ -96,6 +99,25 @@ class Trials:
     neighbours: str
     costs: TrialCosts
     delta: float
+
+    def best(self, stop: float) -> Trial:
+        """Return the best of a secret number of trials, with a model of all rows."""
+        best: Trial | None = None
+        for bits in SecretTrials(stop):
+            # Fits keep their own warnings; one from elsewhere in each trial would count them.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                trial = self._guarded(partial(self.run, bits), "A trial of the search")
+            if best is None or trial.score > best.score:
+                best = trial
+        assert best is not None
+        if best.failure is not None:
+            raise NotEnoughDataError(f"No trial of the search could be fitted. {best.failure}")
+        return self._guarded(partial(self.refitted, best), "The last fit")
+
+    def _guarded(self, make: Callable[[], Trial], doing: str) -> Trial:
+        private = self.places is not None or self.neighbours == "add_remove"
+        return call_foreign(make, doing, rows_private=private)
 
     def run(self, bits: Sequence[int]) -> Trial:
         """Draw a candidate, fit it and score it, all by secret randomness of this trial alone."""

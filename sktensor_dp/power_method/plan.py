@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sktensor_dp.estimator.parameters import check_memory
+from sktensor_dp.estimator.parameters import check_feasible
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_topics.plan import effective_documents
 
@@ -78,7 +78,7 @@ def check_moments_fit(plan: MomentPlan, n_features: int) -> None:
     noisy, drawn = not math.isinf(plan.releases.epsilon), d * plan.n_restarts
     if "second_moments" in plan.names:
         drawn = d * (d + 1) / 2
-    check_memory(
+    check_feasible(
         numbers,
         f"A fit of {n_features} features by perturbation={plan.perturbation!r}",
         f"Fit fewer features, {advice}.",

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sktensor_dp.estimator.parameters import check_memory, fits_memory
+from sktensor_dp.estimator.parameters import check_feasible, fits_memory
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import ReleasePlan
 
@@ -130,7 +130,7 @@ def check_topics_fit(plan: TopicPlan, n_features: int, epsilon: float, apart: bo
         pairs = ROW_COLUMNS * float(plan.n_words) * (plan.n_components + MORE_COLUMNS)
     elif not math.isinf(epsilon):
         pairs = PAIR_MATRICES * float(plan.n_words) ** 2
-    check_memory(
+    check_feasible(
         float(n_features) * (plan.n_components + 2) + pairs,
         f"A fit of {n_features} features by n_components={plan.n_components}",
         "Fit fewer features: PrivateCountVectorizer keeps the words that enough documents hold.",

@@ -150,13 +150,6 @@ class SortedEntries:
         """Sum over the modes of an effect per row, at every entry: shape (n_entries,)."""
         return row_effects(effects, self.coordinates)
 
-    def sorted_others(self, effects: Sequence[Floats], mode: int) -> Floats:
-        """Sum over the other modes of an effect per row, in the order of the mode."""
-        total = np.zeros(self.n_entries)
-        for k in self.others(mode):
-            add_at(total, effects[k], self.sorted_column(mode, k))
-        return total
-
     def sorted_effects(self, effects: Sequence[Floats], mode: int) -> Floats:
         """Sum over all modes of an effect per row, in the order of one of them."""
         total = np.repeat(effects[mode], self.counts[mode])

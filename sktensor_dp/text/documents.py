@@ -34,40 +34,7 @@ def list_documents(
     private_number: bool = False,
     least: int = 1,
 ) -> list[Any]:
-    """Return documents as a list, each of a type that can be read.
-
-    Parameters
-    ----------
-    raw_documents : iterable
-        One item per document; an iterator is used up.
-    source : {"content", "filename", "file"}
-        What an item is.
-    text_only : bool
-        Whether content has to be str or bytes; otherwise it may be anything but a
-        missing value.
-    private_number : bool, default=False
-        Whether their number is private; messages then do not say which item is wrong.
-    least : int, default=1
-        Fewest that there may be: 0 or 1.
-
-    Returns
-    -------
-    list
-        The items.
-
-    Raises
-    ------
-    ValueError
-        If it is no one-dimensional collection, is empty, or has an item of a wrong
-        type.
-
-    Examples
-    --------
-    >>> list_documents(["to be", None], "content", text_only=True)
-    Traceback (most recent call last):
-    ...
-    ValueError: raw_documents must hold strings or bytes; item 1 is of type NoneType. ...
-    """
+    """Documents as a list, each of a type that `source` says; an iterator is used up."""
     kind = type(raw_documents)
     single = issubclass(kind, (str, bytes, Mapping)) or not isinstance(raw_documents, Iterable)
     if single or getattr(raw_documents, "ndim", 1) != 1:
@@ -96,27 +63,7 @@ def list_documents(
 def decode_documents(
     documents: list[Any], decode: Callable[[Any], Any], encoding: str
 ) -> list[Any]:
-    """Read and decode documents.
-
-    Parameters
-    ----------
-    documents : list
-        As returned by :func:`list_documents`.
-    decode : callable
-        Returns the content of one.
-    encoding : str
-        For the error message.
-
-    Returns
-    -------
-    list
-        Their contents.
-
-    Raises
-    ------
-    ValueError
-        If one is not in the encoding.
-    """
+    """Read and decode documents; an error tells the encoding, and nothing of a document."""
     try:
         return list(map(decode, documents))
     except UnicodeDecodeError:
@@ -139,24 +86,7 @@ def decode_documents(
 def count_words(
     documents: WordCounts, vocabulary: Mapping[str, int], *, binary: bool, dtype: DTypeLike
 ) -> sp.csr_matrix:
-    """Keep of the words of documents those of a vocabulary.
-
-    Parameters
-    ----------
-    documents : WordCounts
-        All words of each document.
-    vocabulary : dict
-        Columns, from 0 on.
-    binary : bool
-        Whether to mark presence instead of counting.
-    dtype : dtype
-        Of the counts.
-
-    Returns
-    -------
-    csr_matrix of shape (n_documents, n_words)
-        What ``CountVectorizer`` returns.
-    """
+    """Keep of the words of documents those of a vocabulary, as ``CountVectorizer`` returns them."""
     words, found = documents.words.names, documents.counts
     columns = np.fromiter(map(vocabulary.get, words, repeat(-1)), np.int32, len(words))
     columns = columns[found.indices]
@@ -180,22 +110,7 @@ def in_set_interface(counts: sp.csr_matrix) -> sp.csr_matrix | sp.csr_array:
 def numbers_of_words(
     analyze: Callable[[Any], Iterable[Any]], raw_documents: Iterable[Any], *, distinct: bool
 ) -> NDArray[np.float64]:
-    """Count all words of each document, whether or not a vocabulary has them.
-
-    Parameters
-    ----------
-    analyze : callable
-        Splits a document into words.
-    raw_documents : iterable
-        Documents.
-    distinct : bool
-        Whether a word counts once in a document.
-
-    Returns
-    -------
-    ndarray of shape (n_documents,)
-        Numbers of words.
-    """
+    """Count all words of each document, whether or not a vocabulary has them."""
     words = (list(analyze(document)) for document in raw_documents)
     return np.array([len(set(some) if distinct else some) for some in words], dtype=np.float64)
 

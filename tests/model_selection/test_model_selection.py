@@ -74,7 +74,7 @@ def test_finds_a_good_candidate(seed):
 def test_without_noise_the_best_candidate_wins(monkeypatch):
     # A secret number of trials would miss it once in a hundred times; forty of fixed bits do not.
     bits = [(place,) for place in range(40)]
-    monkeypatch.setattr("sktensor_dp.model_selection.search.SecretTrials", lambda stop: bits)
+    monkeypatch.setattr("sktensor_dp.model_selection.trials.SecretTrials", lambda stop: bits)
     search = toy(epsilon=INF, n_trials=200.0).fit(*targets())
     assert search.best_params_ == {"shift": 0.0}
     assert search.best_score_ == pytest.approx(-0.25, abs=0.05)

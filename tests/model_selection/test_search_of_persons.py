@@ -19,7 +19,7 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     unsafe_seeded_noise,
 )
-from sktensor_dp.model_selection import search as searching
+from sktensor_dp.model_selection import trials as searching
 from sktensor_dp.model_selection.trials import Trials
 from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.statistics.units import Units

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 from sktensor_dp import PrivateSearchCV, PrivateTensorPowerMethod
-from sktensor_dp.model_selection import search as searching
+from sktensor_dp.model_selection import trials as searching
 
 ROWS = np.random.default_rng(0).uniform(0.5, 3, (600, 3))
 
