@@ -274,13 +274,12 @@ class PrivateSearchCV(BestModel):
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        check_arguments(self, unsupported)
-        steps, distributions, scoring, delta, aside = self._checked()
+        steps, distributions, scoring, delta, aside = self._checked(unsupported)
         for step in steps.values():
             check_groups_taken(step, groups)
         if y is None and get_tags(self.estimator).target_tags.required:
             raise ValueError("This search requires y to be passed, but the target y is None.")
-        counted = self.neighbours == "add_remove"
+        unit, counted = unit_of(step._unit, groups is not None), self.neighbours == "add_remove"
         if counted:
             refuse_lists(X)
         X, y, places = checked_units(X, y, groups, self.neighbours)
@@ -305,7 +304,7 @@ class PrivateSearchCV(BestModel):
             frozenset(self.public_steps), self.step_shares, splits, n_units, self.neighbours,
             costs, delta,
         )  # fmt: skip
-        self._charge(delta, unit_of(step._unit, places is not None))
+        self._charge(delta, unit)
         best = trials.best(stop)
         number = trials.number(best)
         state = self._attributes(best, costs.composed(best.parts, number), number, delta)
@@ -317,10 +316,13 @@ class PrivateSearchCV(BestModel):
         self._publish(state)
         return self
 
-    def _checked(self) -> tuple[dict[str, Any], list[Mapping[str, Any]], Any, float, bool]:
+    def _checked(
+        self, unsupported: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], list[Mapping[str, Any]], Any, float, bool]:
         """Refuse what is wrong by public numbers alone; private steps, what is tried, delta."""
         constraints = {**PrivateEstimatorMixin._privacy_constraints, **self._own_constraints}
         check_parameters(self, constraints)
+        check_arguments(self, unsupported)
         steps = private_steps(self.estimator, self.public_steps)
         check_shares(self.step_shares, steps)
         for step in steps.values():
