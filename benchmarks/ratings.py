@@ -133,8 +133,8 @@ DATA_SETS: dict[str, Callable[[Path, int, bool], Ratings]] = {
 
 def measured(
     ratings: Ratings, unit: str, epsilon: float, seed: int, rank: int = RANK, **options: Any
-) -> tuple[dict[str, float], float]:
-    """Errors by way of prediction, and the one forecast for ``fold_in`` or ``predict``."""
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Errors by way of prediction, and those forecast."""
     model = PrivateCPCompletion(
         rank, bounds=ratings.bounds, shape=ratings.shape, epsilon=epsilon, privacy_unit=unit,
         random_state=seed, **options,
@@ -149,7 +149,8 @@ def measured(
     if hasattr(model, "fold_in"):
         own = model.fold_in(ratings.X, ratings.y)
         found[f"{name}, fold_in"] = ratings.error(own.predict(ratings.X_test))
-    return found, forecast.of_model
+    said = {f"{name}, predict": forecast.of_model, f"{name}, fold_in": forecast.of_fold_in}
+    return found, said
 
 
 def measure(report: Report, data: Path, name: str) -> dict[tuple[str, float], float]:
@@ -173,7 +174,7 @@ def measure(report: Report, data: Path, name: str) -> dict[tuple[str, float], fl
             for way in runs[0][0]:
                 errors = [found[way] for found, _ in runs]
                 medians[way, epsilon] = middle = float(np.median(errors))
-                off = runs[0][1] / middle - 1
+                off = runs[0][1][way] / middle - 1
                 rows.append([way, f"{epsilon:g}", middle, min(errors), max(errors), off, seconds])
                 report.note(f"{name}, {way}, epsilon {epsilon:g}: {middle:.4f}, {seconds:.0f} s")
     report.table(

@@ -12,7 +12,8 @@ __all__ = ["BIAS", "COMPONENT", "COMPONENTS", "COMPONENT_SHARE", "RESIDUAL", "SP
 COMPONENT, RESIDUAL = 1 / 20, 1 / 5
 # Deviation of the biases of a mode, and how many components there are if there are any.
 BIAS, COMPONENTS = 1 / 10, 2
-# Deviation of values, in widths of the bounds, and share of their variance in components.
+# Deviation of values, in widths of the bounds, and share of their variance in components. Ratings
+# of books deviate by .25 of the width, of jokes by .26, of films by .28.
 SPREAD, COMPONENT_SHARE = 1 / 4, 0.08
 
 

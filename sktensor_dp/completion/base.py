@@ -290,7 +290,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         width = mean_width(bounds)
         assumed = Assumed.given(len(size), width, deviation, bias_deviation, component_share)
         rank = max(self._ranks_for(size))
-        return forecast_completion(n_observed, size, plan, width, self.epsilon, rank, assumed)
+        return forecast_completion(n_observed, size, plan, width, rank, assumed, self.unit_mode)
 
     expected_error = former_name(forecast, "expected_error")
 

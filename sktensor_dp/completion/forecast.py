@@ -3,14 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from sktensor_dp.completion.assumed import COMPONENT_SHARE, SPREAD, Assumed
-from sktensor_dp.completion.plan import (
-    BIAS,
-    CompletionPlan,
-    SlicePlan,
-    noise_of_sums,
-    noise_of_values,
-)
+from sktensor_dp.completion.assumed import BIAS, COMPONENT_SHARE, SPREAD, Assumed
+from sktensor_dp.completion.entry_forecast import of_entries
+from sktensor_dp.completion.plan import CompletionPlan, SlicePlan
 from sktensor_dp.completion.slice_forecast import of_slices
 from sktensor_dp.privacy.tables import Shown, Table
 
@@ -37,10 +32,13 @@ class CompletionForecast(Shown):
     bias_deviation : float
         Assumed standard deviation of the biases of each mode.
     of_model : float
-        Error with components as well, where it is known how they will be found: by slices of
-        a matrix, folded in. Elsewhere that with mean and biases.
+        Error with components as well, where it is known how they will be found: of
+        predictions from released values, and by slices of a matrix, folded in. Elsewhere that
+        with mean and biases.
     component_share : float
         Assumed share of components in the variance of values.
+    of_fold_in : float
+        Error of values of rows of ``unit_mode`` whose own entries are folded in.
     """
 
     perturbation: str
@@ -51,6 +49,7 @@ class CompletionForecast(Shown):
     bias_deviation: float = math.nan
     of_model: float = math.nan
     component_share: float = COMPONENT_SHARE
+    of_fold_in: float = math.nan
 
     _page = "completion.html"
 
@@ -76,6 +75,8 @@ class CompletionForecast(Shown):
         ]
         if self.of_model < self.of_biases:
             rows.append(["components too", f"{self.of_model:.3g}"])
+        if self.of_fold_in != self.of_model and math.isfinite(self.of_fold_in):
+            rows.append(["own entries folded in", f"{self.of_fold_in:.3g}"])
         bias = self.bias_deviation
         if math.isnan(bias):
             bias = self.of_mean / SPREAD * BIAS
@@ -95,34 +96,21 @@ def forecast_completion(
     shape: tuple[int, ...],
     plan: CompletionPlan | SlicePlan,
     width: float,
-    epsilon: float,
     rank: int,
     assumed: Assumed,
+    unit_mode: int,
 ) -> CompletionForecast:
     """Forecast what mean and biases explain of values, and whether components follow."""
+    finds = plan.seeks_components
     if isinstance(plan, SlicePlan):
         error, found = of_slices(n_observed, shape, plan, assumed, rank)
+        if plan.by_directions:
+            finds = found is not None
+        model = folded = error if found is None else found
     else:
-        found = None
-        noise = _entry_noise(n_observed, shape, epsilon, plan.perturbation, assumed)
-        bias = assumed.bias_deviation**2
-        kept = math.fsum(bias * v / (bias + v) for v in noise if bias > 0)
-        error = math.sqrt(assumed.residual(len(shape)) + kept)
-    finds = plan.seeks_components
-    if isinstance(plan, SlicePlan) and plan.by_directions:
-        finds = found is not None
+        errors = of_entries(n_observed, shape, plan, assumed, rank, unit_mode)
+        error, model, folded = errors.of_biases, errors.of_model, errors.of_fold_in
     return CompletionForecast(
         plan.perturbation, width * assumed.deviation, width * error, finds,
-        width * assumed.bias_deviation, width * (error if found is None else found),
-        assumed.component_share,
+        width * assumed.bias_deviation, width * model, assumed.component_share, width * folded,
     )  # fmt: skip
-
-
-def _entry_noise(
-    n_observed: int, shape: tuple[int, ...], epsilon: float, perturbation: str, assumed: Assumed
-) -> list[float]:
-    """Variance of the estimated bias of an average row of each mode, in squared widths."""
-    residual = math.sqrt(assumed.residual(len(shape)))
-    if perturbation != "sufficient_statistics":
-        return noise_of_values(n_observed, shape, epsilon, residual)
-    return noise_of_sums(n_observed, shape, epsilon, residual)

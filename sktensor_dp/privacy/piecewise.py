@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.noise import NoiseSource
 
-__all__ = ["Piecewise", "piecewise_deviation", "piecewise_values"]
+__all__ = ["Piecewise", "piecewise_deviation", "piecewise_values", "piecewise_variance"]
 
 Floats = NDArray[np.float64]
 
@@ -101,6 +101,11 @@ def piecewise_values(
     # Only for statistics of which neighbours differ in one number, with all numbers in
     # `[-sensitivity / 2, sensitivity / 2]`: what is beyond is clipped.
     return Piecewise(epsilon).release(value / sensitivity, noise) * sensitivity
+
+
+def piecewise_variance(epsilon: float, value: float) -> float:
+    """Variance of the noise on a value so far from the middle of a range of width 1."""
+    return 0.0 if math.isinf(epsilon) else Piecewise(epsilon).variance(value)
 
 
 @lru_cache(maxsize=1024)
