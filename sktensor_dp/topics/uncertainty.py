@@ -102,6 +102,8 @@ class Steps:
         About how many tokens a document has.
     limits : Limits
         On what a document counts in them.
+    assumed : float or None, default=None
+        Concentration that the steps assumed; None where it is that of the documents.
     """
 
     start: Floats
@@ -109,6 +111,7 @@ class Steps:
     concentration: float
     length: float
     limits: Limits = Limits()
+    assumed: float | None = None
 
 
 def typical_length(limit: float, topics: Floats, weights: Floats, order: int) -> float:
@@ -260,7 +263,7 @@ def _rehearsed(
 ) -> tuple[Floats, Floats]:
     """How far topics and shares move in the same steps, with noise, on documents from them."""
     rehearsal = Rehearsal(
-        topics, weights, kept, steps.rates, steps.concentration, int(steps.length)
+        topics, weights, kept, steps.rates, steps.concentration, int(steps.length), steps.assumed
     )
     # Steps that end early leave a part of their way. It is told from a way that ends at the topics
     # found; the true one led beyond them, by what was left of it, and so was longer.
