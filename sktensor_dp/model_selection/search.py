@@ -283,9 +283,10 @@ class PrivateSearchCV(BestModel):
         if counted:
             refuse_lists(X)
         X, y, places = checked_units(X, y, groups, self.neighbours)
-        private = places is not None or counted
-        check_scorable(scoring, self.estimator, y, n_rows(X), "scoring", private=private)
-        n_units = n_rows(X) if places is None else int(places.max(initial=-1)) + 1
+        n_units, private = n_rows(X), places is not None or counted
+        check_scorable(scoring, self.estimator, y, n_units, "scoring", private=private)
+        if places is not None:
+            n_units = int(places.max(initial=-1)) + 1
         splits = (
             secret_splits(self.cv, self.test_size, n_units)
             if counted

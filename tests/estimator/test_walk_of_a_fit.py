@@ -26,7 +26,7 @@ LONGEST = {
     "PrivateCPCompletion": ((20, 50), (22, 150)),
     "PrivateTuckerCompletion": ((20, 52), (22, 181)),
     "PrivateCountVectorizer": ((18, 41), (19, 42)),
-    "PrivateSearchCV": ((18, 43), (19, 53)),
+    "PrivateSearchCV": ((18, 42), (19, 53)),
 }
 
 
