@@ -1,8 +1,8 @@
 """The recipe of a topic model: ask the curator, work on what came back.
 
 1. Clips and word frequencies. 2. Pair moments, whose leading eigenvectors are the
-whitener. 3. Triple moments in the whitened space, decomposed into topics. 4. Either
-topics are fitted to all moments jointly, or refined by EM steps on fresh releases; the latter
+whitener. 3. Triple moments in the whitened space, decomposed into topics, which are brought in
+line with all of the pairs, not with their leading eigenvectors alone. 4. Either topics are fitted to all moments jointly, or refined by EM steps on fresh releases; the latter
 too where the moments turn out not to be those of a topic model.
 """
 
@@ -27,6 +27,7 @@ from sktensor_dp.topics.concentration import USUAL, PairEvidence
 from sktensor_dp.topics.denoise import denoise_frequencies
 from sktensor_dp.topics.moment_matching import ReleasedMoments, match_moments, unexplained
 from sktensor_dp.topics.moments import PriorCorrection, topics_from_components
+from sktensor_dp.topics.pair_steps import topics_of_pairs
 from sktensor_dp.topics.rotation import varimax
 from sktensor_dp.topics.uncertainty import (
     Limits,
@@ -117,6 +118,8 @@ class _SpectralFit:
         if self._plan.may_misfit:
             # Paid for, and not made, where the moments say all that they can.
             self._refines = not found.matched
+        if self._refines and not self._plan.match_moments and pairs.released.sigma > 0:
+            found = replace(found, topics=self._explained(found, pairs, unigram))
         std = _std_on_all_words(found.topics_std, pairs.words, unigram, frequencies.sigma)
         topics = self._on_all_words(found.topics, pairs.words, unigram)
         evidence = PairEvidence(
@@ -208,6 +211,15 @@ class _SpectralFit:
             )  # fmt: skip
             return _TopicsOfPairs(topics, weights, *std)
         return self._matched(topics, weights, pairs, frequencies, basis, triples, sigma)
+
+    def _explained(self, found: _TopicsOfPairs, pairs: WhitenedPairs, unigram: Floats) -> Floats:
+        """Topics that explain the pairs better, to start the steps that follow."""
+        known = unigram if pairs.words is None else unigram[pairs.words]
+        corrected = pairs.corrected
+        product = corrected if pairs.released.matrix is None else corrected.__matmul__
+        return topics_of_pairs(
+            found.topics, found.weights, product, known, pairs.released.sigma * pairs.scale
+        )
 
     def _basis(self, white: NoisyWhitener) -> Floats:
         """Public matrix in which the third moment is released."""
