@@ -2,8 +2,9 @@
 
 1. Clips and word frequencies. 2. Pair moments, whose leading eigenvectors are the
 whitener. 3. Triple moments in the whitened space, decomposed into topics, which are brought in
-line with all of the pairs, not with their leading eigenvectors alone. 4. Either topics are fitted to all moments jointly, or refined by EM steps on fresh releases; the latter
-too where the moments turn out not to be those of a topic model.
+line with all of the pairs, not with their leading eigenvectors alone. 4. Either topics are
+fitted to all moments jointly, or refined by EM steps on fresh releases; the latter too where
+the moments turn out not to be those of a topic model.
 """
 
 from dataclasses import dataclass, replace
