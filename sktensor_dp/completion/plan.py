@@ -50,6 +50,8 @@ FACTOR_SHARE, OBSERVED_SHARE, EXACT_SWEEPS = 0.6, 1 / 4, 20
 # Of slices of a matrix: share of the components, releases that it is spent in, and fewer than
 # which say nothing of their size.
 DIRECTION_SHARE, DIRECTION_SWEEPS, LEAST_SWEEPS = 0.9, 24, 4
+# Of slices of a matrix: releases of the effects of its rows, each about those before.
+EFFECT_ROUNDS = 4
 
 
 def least_numbers(shape: Sequence[int], ranks: Sequence[int], perturbation: str) -> float:
@@ -295,6 +297,8 @@ class SlicePlan:
         Whether components are those of a matrix, found by many small releases.
     by_evidence : bool
         Whether what is released first decides if the others are for components.
+    n_rounds : int
+        Releases of the effects of each shared mode.
     """
 
     unit_mode: int
@@ -302,6 +306,7 @@ class SlicePlan:
     releases: ReleasePlan
     by_directions: bool = False
     by_evidence: bool = False
+    n_rounds: int = 1
     perturbation: ClassVar[str] = "sufficient_statistics"
 
     @property
@@ -354,11 +359,14 @@ def plan_slices(
     n_sweeps *= rank > 0 and delta > 0
     by_directions = by_directions and n_sweeps >= LEAST_SWEEPS
     shares = {"unit_levels": LEVEL_SHARE, "shared_row_sums": 1 - LEVEL_SHARE}
-    uses = {"shared_row_sums": len(shape) - 1}
+    # Residuals about better effects say more; parts of a pure epsilon lose more than that.
+    again = len(shape) == 2 and delta > 0 and math.isfinite(epsilon)
+    n_rounds = EFFECT_ROUNDS if again else 1
+    uses = {"shared_row_sums": (len(shape) - 1) * n_rounds}
     if n_sweeps:
         shares["shared_factor_sums"] = DIRECTION_SHARE if by_directions else FACTOR_SHARE
         shares["shared_row_sums"] -= shares["shared_factor_sums"]
         uses["shared_factor_sums"] = n_sweeps * (len(shape) - 1)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
     by_evidence = by_directions and max_iter is None
-    return SlicePlan(unit_mode, n_sweeps, releases, by_directions, by_evidence)
+    return SlicePlan(unit_mode, n_sweeps, releases, by_directions, by_evidence, n_rounds)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from sktensor_dp.completion.assumed import Assumed
+from sktensor_dp.completion.effect_rounds import CLIP
 from sktensor_dp.completion.plan import SlicePlan
 from sktensor_dp.completion.slice_directions import (
     COMPONENT_VARIANCE,
@@ -15,7 +16,6 @@ from sktensor_dp.completion.slice_directions import (
     sweep_weight,
     trial_sweeps,
 )
-from sktensor_dp.completion.slice_recipes import CLIP
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.statistics.slice_queries import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums
 from sktensor_dp.tensor.shared_effects import clipped_response
@@ -51,7 +51,8 @@ def _rows(
     each: float, shape: tuple[int, ...], plan: SlicePlan, left: float, bias: float, all_of_it: bool
 ) -> float:
     """What is left of the biases of the shared modes."""
-    cost = plan.releases.cost_of("shared_row_sums")
+    # Rounds add up to one release for all of their budget.
+    cost = PrivacyCost.total([plan.releases.cost_of("shared_row_sums")] * plan.n_rounds)
     if all_of_it:
         # Where no components show, biases get the rest.
         rest = plan.releases.cost_of("shared_factor_sums")

@@ -6,25 +6,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.completion.effect_rounds import EffectRounds
 from sktensor_dp.completion.inference import SharedModel
 from sktensor_dp.completion.plan import ModelOptions, SlicePlan
-from sktensor_dp.completion.slice_components import fit_components, shared_weights
+from sktensor_dp.completion.slice_components import fit_components
 from sktensor_dp.completion.slice_directions import SharedPart, found_components
 from sktensor_dp.estimator.base import Fitted
-from sktensor_dp.privacy.curators.entries import NoisySharedRows, SliceCurator
+from sktensor_dp.privacy.curators.entries import SliceCurator
 from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects, clipped_response, shared_effects
-from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
-__all__ = ["CLIP", "fit_slices"]
+__all__ = ["fit_slices"]
 
 Floats = NDArray[np.float64]
 
-# Residuals are clipped at this share of the deviation of values: little is lost of a sign,
-# and noise is in proportion.
-CLIP = 0.25
 # Least deviation of values about their unit's level, in widths of the bounds.
 LEAST_DEVIATION = 1 / 16
+# Releases that a budget is spent in which components turn out not to need.
+REST_ROUNDS = 3
 # Level and deviation are uniform a priori: squared half width over their variance.
 LEVEL_PRIOR = 3
 
@@ -54,13 +52,16 @@ def _released(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> 
     deviation = float(np.clip(deviation, 2 * half * LEAST_DEVIATION, half))
     if plan.by_directions:
         return _by_directions(curator, plan, mean, deviation, options)
-    effects, weights, features = _fit_effects(curator, plan.unit_mode, mean, deviation, options)
-    noise_variance, components = deviation**2, None
+    rounds = _fit_effects(curator, plan, mean, deviation, options)
+    effects = [one.effects for one in rounds]
+    noise_variance = rounds[0].noise_variance() if plan.n_rounds > 1 else deviation**2
+    components = None
     if plan.n_sweeps > 0:
         start = _random_components(curator.shape, plan.unit_mode, options)
         components, noise_variance = fit_components(
-            curator, start, mean, deviation, effects, weights,
-            n_sweeps=plan.n_sweeps, regularization=options.regularization, features=features,
+            curator, start, mean, deviation, effects, [one.weights for one in rounds],
+            n_sweeps=plan.n_sweeps, regularization=options.regularization,
+            features=[one.features for one in rounds],
         )  # fmt: skip
     return SharedModel(mean + curator.middle, noise_variance, plan.unit_mode, effects, components)
 
@@ -81,53 +82,28 @@ def _by_directions(
     curator: SliceCurator, plan: SlicePlan, mean: float, deviation: float, options: ModelOptions
 ) -> SharedModel:
     """Of a matrix: components, where released numbers show some, or better effects."""
-    mode = 1 - plan.unit_mode
-    scale = CLIP * deviation
-    asked = (mode, mean, scale, 1 / LEVEL_VARIANCE)
-    noisy = curator.shared_row_sums(*asked)
-    effects, weights, _ = _effects_of(curator, noisy, mode, deviation, options)
-    part = SharedPart(mean, deviation, effects, weights)
-    found = found_components(curator, part, plan, options)
-    if found is None:
-        rest = curator.shared_row_sums(*asked, rest_of="shared_factor_sums")
-        effects, _, _ = _effects_of(curator, noisy.with_another(rest), mode, deviation, options)
-        return SharedModel(mean + curator.middle, deviation**2, plan.unit_mode, [effects], None)
-    components, noise_variance = found
-    return SharedModel(mean + curator.middle, noise_variance, plan.unit_mode, [effects], components)
+    rounds = _fit_effects(curator, plan, mean, deviation, options)[0]
+    part = SharedPart(mean, deviation, rounds.effects, rounds.weights)
+    components, noise_variance = found_components(curator, part, plan, options) or (None, 0.0)
+    if components is None:
+        rounds.again(REST_ROUNDS, "shared_factor_sums")
+        noise_variance = rounds.noise_variance()
+    effects = [rounds.effects]
+    return SharedModel(mean + curator.middle, noise_variance, plan.unit_mode, effects, components)
 
 
 def _fit_effects(
-    curator: SliceCurator, unit_mode: int, mean: float, deviation: float, options: ModelOptions
-) -> tuple[list[SharedEffects], list[Floats], list[Floats | None]]:
-    """Effects of the rows of each shared mode, the weights of their entries, and features."""
-    scale = CLIP * deviation
+    curator: SliceCurator, plan: SlicePlan, mean: float, deviation: float, options: ModelOptions
+) -> list[EffectRounds]:
+    """Effects of the rows of each shared mode, given those of the modes before."""
     effects: list[Floats | None] = [None] * len(curator.shape)
-    fitted, weights, features = [], [], []
+    found = []
     for mode in range(len(curator.shape)):
-        if mode == unit_mode:
+        if mode == plan.unit_mode:
             continue
-        noisy = curator.shared_row_sums(mode, mean, scale, 1 / LEVEL_VARIANCE, effects)
-        found, weight, of_rows = _effects_of(curator, noisy, mode, deviation, options)
-        effects[mode] = found.effects
-        fitted.append(found)
-        weights.append(weight)
-        features.append(of_rows)
-    return fitted, weights, features
-
-
-def _effects_of(
-    curator: SliceCurator,
-    noisy: NoisySharedRows,
-    mode: int,
-    deviation: float,
-    options: ModelOptions,
-) -> tuple[SharedEffects, Floats, Floats | None]:
-    """Effects of the rows of a mode from released sums, weights of entries, and features."""
-    gain = clipped_response(CLIP, deviation)
-    # Scaled by released weights, as true ones are private.
-    features = options.features_of(mode, np.maximum(noisy.counts, 0.0))
-    found = shared_effects(
-        noisy.sums, noisy.counts, noise_std=noisy.sigma, n_units=curator.n_units, gain=gain,
-        effect_variance=LEVEL_VARIANCE * deviation**2, features=features,
-    )  # fmt: skip
-    return found, shared_weights(found, max(float(noisy.counts.mean()), 1e-9)), features
+        rounds = EffectRounds(curator, mode, mean, deviation, options)
+        rounds.first(effects, last=plan.n_rounds == 1)
+        rounds.again(plan.n_rounds - 1)
+        effects[mode] = rounds.effects.effects
+        found.append(rounds)
+    return found

@@ -138,17 +138,18 @@ class DataCurator:
         value = self.release(name, query)
         return Noisy(value, self._records[-1].sigma)
 
-    def noisy_with_rest(self, name: str, rest_of: str, query: Query) -> Noisy:
-        """Answer a query for all that is left of another planned release.
+    def noisy_with_rest(self, name: str, rest_of: str, query: Query, parts: int = 1) -> Noisy:
+        """Answer a query for all that is left of another planned release, or one of some parts.
 
         Which of two releases a part of a budget is spent on may follow from released numbers:
         what it costs is fixed, and parts compose whatever each is chosen by.
         """
         left, usual = self._left.get(rest_of, 0), self._costs.get(name)
-        cost = PrivacyCost.total([self._costs[rest_of]] * left) if left else PrivacyCost()
+        spent = -(-left // parts)
+        cost = PrivacyCost.total([self._costs[rest_of]] * spent) if left else PrivacyCost()
         if usual is None or left < 1 or cost.epsilon + cost.delta + usual.epsilon > 0:
             raise RuntimeError(f"nothing is left of {rest_of!r} that {name!r} may be paid by.")
-        self._left[rest_of] = 0
+        self._left[rest_of] -= spent
         self._left[name] += 1
         mechanism, _ = self._admit(name, query, Mechanism, cost)
         value = self._answer(mechanism, query, cost)

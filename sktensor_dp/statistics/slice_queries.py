@@ -16,6 +16,7 @@ from sktensor_dp.statistics.observed_entries import MOST_CELLS, SUM_SLACK, Slice
 from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number
 from sktensor_dp.statistics.slice_blocks import LEAST_EIGENVALUE, UnitSums
 from sktensor_dp.statistics.sums import SplitSums, axis_sum, blocks, sums_by_row
+from sktensor_dp.statistics.unit_residuals import LARGEST, ReleasedEffects
 from sktensor_dp.tensor.cell_units import CellUnits
 from sktensor_dp.tensor.packed import unpack_rows
 from sktensor_dp.tensor.shared_components import SharedComponents
@@ -35,10 +36,6 @@ Integers = NDArray[np.intp]
 
 # Public numbers within these leave no residual that overflows, whose NaN no clip would stop.
 LEAST_SCALE, LARGEST_LEVEL = 1e-100, 1e100
-# Public numbers within these, and products of factors within the square of the larger, make
-# no number of a unit overflow but the norm of its moment, which is then clipped to 0.
-SMALLEST, LARGEST = 1e-20, 1e20
-LEAST_UNIT = 1e-60
 # Entries that residuals and slopes are formed of at once: they stay in a cache.
 ENTRIES_AT_ONCE = 2**13
 # Weight of a unit's second moment beside its sums: it is a few numbers, and learnt easily.
@@ -105,6 +102,9 @@ class SharedRowSums:
         Released effect of each row of the other modes, subtracted from values first.
     order : {2, 1}
         Norm of C that a unit is divided by: 1 bounds the L1 norm too.
+    about : ReleasedEffects, optional
+        Released effects of all shared modes: residuals are then those about what each unit
+        fits to its own entries given these, in the place of `level`, `shrinkage`, `effects`.
     """
 
     mode: int
@@ -114,6 +114,7 @@ class SharedRowSums:
     shrinkage: float
     effects: tuple[Floats | None, ...] = field(default=(), repr=False)
     order: int = 2
+    about: ReleasedEffects | None = None
 
     # L2 distance of two units' contributions, before rounding.
     farthest: ClassVar[float] = 2.0
@@ -132,6 +133,8 @@ class SharedRowSums:
             if effect.shape != (n_rows,):
                 raise ValueError(f"an effect must hold {n_rows} numbers.")
             check_array("an effect", effect, LARGEST_LEVEL)
+        if self.about is not None:
+            self.about.check(self.scale)
 
     @property
     def l2_sensitivity(self) -> float:
@@ -147,6 +150,8 @@ class SharedRowSums:
         """Sums in the first row, numbers in the second: shape (2, shape[mode])."""
         if self.mode == chunk.unit_mode or chunk.shape != self.shape:
             raise ValueError("the mode must be shared by units, and the shape that of the data.")
+        if self.about is not None and not self.about.are_of(chunk):
+            raise ValueError("effects must be those of the rows of all shared modes.")
         residuals = self._residuals(chunk)
         rows = chunk.coordinates[:, self.mode]
         if self.order == 1:
@@ -160,6 +165,8 @@ class SharedRowSums:
 
     def _residuals(self, chunk: SliceChunks) -> Floats:
         """Values minus released effects and the unit's own level, clipped to [-1, 1]."""
+        if self.about is not None:
+            return np.clip(self.about.residuals(chunk) / self.scale, -1.0, 1.0)
         values = chunk.values
         for mode, effect in enumerate(self.effects):
             if effect is not None and mode not in (chunk.unit_mode, self.mode):
@@ -213,26 +220,15 @@ class SharedFactorSums:
     farthest: ClassVar[float] = 2.0
 
     def __post_init__(self) -> None:
-        # Relative to the scale all numbers are what they are for values of any other unit.
-        scale = self.scale
-        if not LEAST_UNIT <= scale <= 1 / LEAST_UNIT:
-            raise ValueError(f"scale must be from {LEAST_UNIT} to {1 / LEAST_UNIT}.")
-        if not SMALLEST <= self.noise_variance / scale**2 <= LARGEST:
-            raise ValueError(f"noise_variance must be from {SMALLEST} to {LARGEST} scales squared.")
-        parts = [np.array([self.level / scale])]
-        for of in self.effects:
-            parts += [of.effects / scale, of.variances / scale**2, of.popularity]
+        ReleasedEffects(self.effects, self.level, self.noise_variance).check(self.scale)
         sizes = [float(np.abs(f).max(initial=0.0)) for f in self.components.factors]
-        own = sizes.pop(self.mode) / scale
-        parts += [np.array([*sizes, own])]
+        own = sizes.pop(self.mode) / self.scale
         if not (
             own * math.prod(sizes) <= LARGEST**2
             and math.prod(sizes) <= LARGEST**2
-            and all((np.abs(part) <= LARGEST).all() for part in parts)
+            and all(size <= LARGEST for size in [*sizes, own])
         ):
             raise ValueError(f"released numbers must lie within {LARGEST} scales.")
-        if not all((effects.variances >= 0).all() for effects in self.effects):
-            raise ValueError("variances must not be negative.")
         if self.whole and not self.may_be_whole(
             self.shape, [len(f) for f in self.components.factors]
         ):

@@ -66,13 +66,14 @@ def shared_effects(
     gain: float,
     effect_variance: float,
     features: Floats | None = None,
+    about: Floats | None = None,
     max_iter: int = 60,
     grid_size: int = 60,
 ) -> SharedEffects:
     """Empirical Bayes estimate of row effects from noisy sums and noisy weights."""
     # Row i has a true weight W_i = sum_u w_ui over the units u that have an entry there, and
     # reports W_i + noise and S_i = sum_u w_ui r_ui + noise, with responses r in [-1, 1] of mean
-    # gain * b_i. The effects b are N(0, beta). Weights are drawn from a distribution on a
+    # gain * (b_i - c_i), c what residuals were taken about, 0 unless given. The effects b are N(0, beta). Weights are drawn from a distribution on a
     # logarithmic grid. It and beta are estimated from all rows by EM: which sums to trust is
     # learnt from the weights' own noise. With features of rows the prior means of effects are
     # linear in them, with coefficients that are estimated too.
@@ -95,7 +96,9 @@ def shared_effects(
     if features is not None and features.shape[1]:
         # Features start as the half of what effects vary by, as those of coordinates do.
         regression = RowRegression([features], _STARTS * effect_variance)
-    fit = _GridPosterior(S, W, grid, noise_std, weight_each, gain, effect_variance, regression)
+    fit = _GridPosterior(
+        S, W, grid, noise_std, weight_each, gain, effect_variance, regression, about
+    )
     for _ in range(max_iter):
         fit.step()
     centred = np.log(np.maximum(grid, top * _GRID_RATIO)) - math.log(max(total / len(S), 1e-9))
@@ -115,10 +118,13 @@ class _GridPosterior:
         gain: float,
         effect_variance: float,
         regression: RowRegression | None = None,
+        about: Floats | None = None,
     ) -> None:
         self._regression, self._expected = regression, np.zeros((len(sums), 1))
         self._sums = sums[:, None]
         self._slopes = gain * grid
+        if about is not None:
+            self._sums = self._sums + self._slopes * about[:, None]
         # Responses are at most 1, so that their variance is.
         self._variances = noise_std**2 + grid * weight_each + _TINY
         self._fit = 0.0 if noise_std == 0 else -0.5 * ((weights[:, None] - grid) / noise_std) ** 2

@@ -20,6 +20,7 @@ from sktensor_dp.statistics.slice_queries import (
     SharedRowSums,
     UnitLevels,
 )
+from sktensor_dp.statistics.unit_residuals import ReleasedEffects
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 
@@ -80,6 +81,21 @@ def released_effects(rng: Rng, n: int, size: float) -> SharedEffects:
     return SharedEffects(
         size * rng.standard_normal(n), size**2 * rng.random(n), rng.standard_normal(n), size**2
     )
+
+
+def sums_about(order: int) -> Callable[[Rng, World], SharedRowSums]:
+    """About what each unit fits to its own entries, given effects of any size."""
+
+    def build(rng: Rng, world: World) -> SharedRowSums:
+        half, size = world.half, world.half * 10 ** rng.uniform(-2, 1)
+        about = ReleasedEffects(
+            tuple(released_effects(rng, n, size) for n in world.shape[1:]),
+            half * rng.standard_normal(),
+            half**2 * 10 ** rng.uniform(-4, 1),
+        )
+        return replace(shared_sums(order)(rng, world), about=about)
+
+    return build
 
 
 def factor_sums(full_core: bool) -> Callable[[Rng, World], SharedFactorSums]:
@@ -144,6 +160,15 @@ def extreme_sums(order: int, rows: Any, values: Any) -> Callable[[], tuple]:
     return lambda: (query, space, (unit([[0, 0]], [1.0]), unit(rows, values)))
 
 
+def extreme_sums_about(rows: Any, values: Any) -> Callable[[], tuple]:
+    """Effects so little known that units' own fits take nothing away."""
+    space = World((4, 3, 2), (-1.0, 1.0))
+    none = tuple(SharedEffects(np.zeros(n), np.full(n, 1e6), np.zeros(n), 1.0) for n in (3, 2))
+    about = ReleasedEffects(none, 0.0, 1e-4)
+    query = SharedRowSums(1, space.shape, 0.0, 0.1, 1e9, (), 2, about)
+    return lambda: (query, space, (unit([[0, 0]], [1.0]), unit(rows, values)))
+
+
 # A share of values at the top for which mean and deviation are as near as 1000 values allow.
 MIXED = np.where(np.arange(1000) < 500 * (1 + math.sqrt(0.5)), 3.0, -1.0)
 OTHERS, OPPOSITE = ([[1, 0], [1, 1], [2, 0]], [1.0, 1, -1]), ([[0, 0], [0, 1]], [-1.0, -1])
@@ -162,6 +187,16 @@ SLICE_CASES = [
     ),
     SliceCase("shared_row_sums", "other rows", shared_sums(2), extreme_sums(2, *OTHERS)),
     SliceCase("shared_row_sums", "opposite values", shared_sums(2), extreme_sums(2, *OPPOSITE)),
+    SliceCase(
+        "shared_row_sums", "about fits, other rows", sums_about(2), extreme_sums_about(*OTHERS)
+    ),
+    SliceCase(
+        "shared_row_sums", "about fits, opposite values", sums_about(2),
+        extreme_sums_about(*OPPOSITE),
+    ),
+    SliceCase(
+        "shared_row_sums", "order 1, about fits", sums_about(1), extreme_sums(1, [[1, 0]], [1.0])
+    ),
     SliceCase(
         "shared_row_sums", "order 1, other rows", shared_sums(1), extreme_sums(1, [[1, 0]], [1.0])
     ),

@@ -53,6 +53,7 @@ from sktensor_dp.statistics.sample_moments import (
 from sktensor_dp.statistics.samples import SampleChunk, as_samples
 from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.statistics.unit_residuals import ReleasedEffects
 from sktensor_dp.statistics.text import DocumentFrequencies
 from sktensor_dp.statistics.word_votes import N_BUCKETS, WordBuckets, WordVotes
 from sktensor_dp.tensor.oracle import tensor_oracle
@@ -186,6 +187,15 @@ def shared_rows(level: Any, scale: Any, shrinkage: Any, effect: Any) -> SharedRo
     return SharedRowSums(1, (2, 3, 2), level, scale, shrinkage, effects, order=1)
 
 
+def shared_rows_about(
+    level: Any, effect: Any, variance: Any, popularity: Any, noise_variance: Any, scale: Any
+) -> SharedRowSums:
+    known = SharedEffects(np.zeros(2), np.ones(2), np.zeros(2), 1.0)
+    effects = (SharedEffects(effect, variance, popularity, 1.0), known)
+    about = ReleasedEffects(effects, level, noise_variance)
+    return SharedRowSums(1, (2, 3, 2), 0.0, scale, 1.0, about=about)
+
+
 def shared_factors(
     level: Any, effect: Any, variance: Any, popularity: Any, first: Any, second: Any,
     noise_variance: Any, scale: Any,
@@ -296,6 +306,14 @@ SETTINGS = [
         "shared_row_sums",
         {"level": 0.5, "scale": 0.3, "shrinkage": 2.0, "effect": np.array([0.1, -0.2])},
         shared_rows, lambda _: units(UNIT),
+    ),
+    Setting(
+        "shared_row_sums",
+        {
+            "level": 0.5, "effect": np.zeros(3), "variance": np.ones(3), "popularity": np.zeros(3),
+            "noise_variance": 0.2, "scale": 0.5,
+        },
+        shared_rows_about, lambda _: units(UNIT),
     ),
     Setting(
         "shared_factor_sums",

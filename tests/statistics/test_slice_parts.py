@@ -8,6 +8,7 @@ from slice_entries import BOUNDS, SHAPE, N, entries
 from sktensor_dp.statistics.observed_entries import SliceChunks
 from sktensor_dp.statistics.slice_parts import SliceReader
 from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.statistics.unit_residuals import ReleasedEffects
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 
@@ -23,6 +24,7 @@ def queries(rng: np.random.Generator) -> list[Any]:
     return [
         UnitLevels(2.5),
         SharedRowSums(1, SHAPE, 0.1, 1.0, 2.0),
+        SharedRowSums(2, SHAPE, 0.1, 1.0, 2.0, about=ReleasedEffects(effects, 0.1, 1.0)),
         SharedFactorSums(1, SHAPE, 0.1, effects, components, 1.0, 1.0),
     ]
 

@@ -31,6 +31,7 @@ from sktensor_dp.statistics.slice_queries import (
     SharedRowSums,
     UnitLevels,
 )
+from sktensor_dp.statistics.unit_residuals import ReleasedEffects
 
 __all__ = [
     "EntryCurator",
@@ -109,15 +110,6 @@ class NoisySharedRows:
     counts: Floats  # of entries, of the same shape
     sigma: float
 
-    def with_another(self, other: "NoisySharedRows") -> "NoisySharedRows":
-        """Both releases of the same sums as one, of the noise that one for both would have."""
-        share = other.sigma**2 / (self.sigma**2 + other.sigma**2)
-        return NoisySharedRows(
-            share * self.sums + (1 - share) * other.sums,
-            share * self.counts + (1 - share) * other.counts,
-            math.sqrt(share) * self.sigma,
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class NoisySharedFactor:
@@ -133,11 +125,11 @@ class NoisySharedFactor:
 class _PlainCurator(DataCurator):
     """A :class:`DataCurator` that hands back sums in place of means over units."""
 
-    def _sums(self, name: str, query: Any, rest_of: str | None = None) -> Noisy:
-        if rest_of is None:
+    def _sums(self, name: str, query: Any, rest: tuple[str, int] | None = None) -> Noisy:
+        if rest is None:
             noisy = self.noisy(name, query)
         else:
-            noisy = self.noisy_with_rest(name, rest_of, query)
+            noisy = self.noisy_with_rest(name, rest[0], query, rest[1])
         return Noisy(noisy.value * self.n_units, noisy.sigma * self.n_units)
 
     def _is_pure(self, name: str) -> bool:
@@ -250,15 +242,19 @@ class SliceCurator(_PlainCurator):
         scale: float,
         shrinkage: float,
         effects: Sequence[Floats | None] = (),
-        rest_of: str | None = None,
+        about: ReleasedEffects | None = None,
+        rest: tuple[str, int] | None = None,
     ) -> NoisySharedRows:
         """Residuals of all units, clipped and summed in each row of a shared mode.
 
-        By ``rest_of`` they are paid for by what is left of another planned release.
+        By ``rest`` they are paid for by one of so many parts of what is left of a planned
+        release of that name.
         """
         order = 1 if self._is_pure("shared_row_sums") else 2
-        query = SharedRowSums(mode, self.shape, level, scale, shrinkage, tuple(effects), order)
-        noisy = self._sums("shared_row_sums", query, rest_of)
+        query = SharedRowSums(
+            mode, self.shape, level, scale, shrinkage, tuple(effects), order, about
+        )
+        noisy = self._sums("shared_row_sums", query, rest)
         return NoisySharedRows(noisy.value[0], noisy.value[1], noisy.sigma)
 
     def shared_factor_sums(self, query: SharedFactorSums) -> NoisySharedFactor:

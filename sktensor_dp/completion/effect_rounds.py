@@ -1,0 +1,119 @@
+"""Effects of the rows of a shared mode, from releases each of which is about those before."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.completion.plan import ModelOptions
+from sktensor_dp.completion.slice_components import LEAST_NOISE, shared_weights
+from sktensor_dp.privacy.curators.entries import NoisySharedRows, SliceCurator
+from sktensor_dp.statistics.unit_residuals import ReleasedEffects
+from sktensor_dp.tensor.shared_effects import SharedEffects, clipped_response, shared_effects
+from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
+
+__all__ = ["CLIP", "EffectRounds"]
+
+Floats = NDArray[np.float64]
+
+# Residuals are clipped at this share of the deviation of values: little is lost of a sign,
+# and noise is in proportion.
+CLIP = 0.25
+# EM steps for effects that another release will be about.
+ROUGH_STEPS = 20
+
+
+class EffectRounds:
+    """What releases of sums of residuals say of the rows of one mode.
+
+    Parameters
+    ----------
+    curator : SliceCurator
+        Asked for each release.
+    mode : int
+        Any mode but the units'.
+    level, deviation : float
+        Of values, about the middle of the bounds and about their unit's own level; released.
+    options : ModelOptions
+        Which may have features of the rows.
+
+    Attributes
+    ----------
+    effects : SharedEffects
+        By all releases so far.
+    weights : ndarray of shape (n_rows,)
+        Sums over units of one over the root of the number of a unit's entries.
+    features : ndarray of shape (n_rows, q) or None
+        Public ones.
+    """
+
+    effects: SharedEffects
+    weights: Floats
+    features: Floats | None
+
+    def __init__(
+        self, curator: SliceCurator, mode: int, level: float, deviation: float,
+        options: ModelOptions,
+    ) -> None:  # fmt: skip
+        self._curator, self._mode, self._options = curator, mode, options
+        self._level, self._deviation = level, deviation
+        self._released: list[tuple[NoisySharedRows, float, Floats | None]] = []
+
+    def first(self, others: Sequence[Floats | None] = (), last: bool = True) -> None:
+        """Release sums about units' levels, and effects of the other modes, if there are any."""
+        self._ask(self._deviation, None, last, effects=others)
+
+    def again(self, n_rounds: int, rest_of: str | None = None) -> None:
+        """Release sums about what units fit given the effects so far, of all shared modes."""
+        for left in range(n_rounds, 0, -1):
+            variance = self.noise_variance()
+            about = ReleasedEffects((self.effects,), self._level, variance)
+            rest = None if rest_of is None else (rest_of, left)
+            self._ask(math.sqrt(variance), about, left == 1, rest=rest)
+
+    def noise_variance(self) -> float:
+        """What of the variance about a unit's level the effects do not explain."""
+        shares = self.weights / max(float(self.weights.sum()), 1e-100)
+        explained = float(shares @ self.effects.effects**2)
+        return max(self._deviation**2 - explained, LEAST_NOISE * self._deviation**2)
+
+    def _ask(
+        self, deviation: float, about: ReleasedEffects | None, last: bool, **asked: object
+    ) -> None:
+        noisy = self._curator.shared_row_sums(
+            self._mode, self._level, CLIP * deviation, 1 / LEVEL_VARIANCE, about=about,
+            **asked,  # type: ignore[arg-type]
+        )  # fmt: skip
+        centre = None if about is None else self.effects.effects
+        self._released.append((noisy, clipped_response(CLIP, deviation), centre))
+        self._fit(60 if last else ROUGH_STEPS)
+
+    def _fit(self, n_steps: int) -> None:
+        noisy, gain, centre = self._together()
+        # Scaled by released weights, as true ones are private.
+        self.features = self._options.features_of(self._mode, np.maximum(noisy.counts, 0.0))
+        self.effects = shared_effects(
+            noisy.sums, noisy.counts, noise_std=noisy.sigma, n_units=self._curator.n_units,
+            gain=gain, effect_variance=LEVEL_VARIANCE * self._deviation**2,
+            features=self.features, about=centre, max_iter=n_steps,
+        )  # fmt: skip
+        self.weights = shared_weights(self.effects, max(float(noisy.counts.mean()), 1e-9))
+
+    def _together(self) -> tuple[NoisySharedRows, float, Floats | None]:
+        """All releases as one: sums of its gain, about a mean of what they are about."""
+        if len(self._released) == 1:
+            return self._released[0]
+        # Over its gain each is the same sums of effects, but for its noise and its centre.
+        precisions = np.array([one.sigma**-2 for one, _, _ in self._released])
+        gains = np.array([gain for _, gain, _ in self._released])
+        shares = precisions * gains**2
+        gain = float(np.sqrt(shares.sum() / precisions.sum()))
+        shares /= shares.sum()
+        sums, counts, about = (np.zeros(self._curator.shape[self._mode]) for _ in range(3))
+        parts = zip(self._released, shares, precisions / precisions.sum(), strict=True)
+        for (one, own, centre), share, part in parts:
+            sums += share * gain / own * one.sums
+            counts += part * one.counts
+            about += 0.0 if centre is None else share * centre
+        return NoisySharedRows(sums, counts, float(precisions.sum() ** -0.5)), gain, about

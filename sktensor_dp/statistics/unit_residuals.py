@@ -1,0 +1,72 @@
+"""Residuals of units about what each fits to its own entries, given what was released."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.statistics.observed_entries import SliceChunks
+from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.unit_parameters import effects_at_entries, unit_posteriors
+
+__all__ = ["LARGEST", "ReleasedEffects"]
+
+Floats = NDArray[np.float64]
+
+# Public numbers within these, and products of factors within the square of the larger, make
+# no number of a unit overflow but the norm of its moment, which is then clipped to 0.
+SMALLEST, LARGEST = 1e-20, 1e20
+LEAST_UNIT = 1e-60
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedEffects:
+    """What units fit their own parameters about.
+
+    Parameters
+    ----------
+    effects : tuple of SharedEffects
+        Released, one per shared mode.
+    level : float
+        Mean level of units, minus the middle of the range; public.
+    noise_variance : float
+        Of values about the model, in each unit's own fit; public.
+    """
+
+    effects: tuple[SharedEffects, ...] = field(repr=False)
+    level: float
+    noise_variance: float
+
+    def check(self, scale: float) -> None:
+        """Refuse numbers that might overflow in a unit's fit."""
+        # Relative to the scale all numbers are what they are for values of any other unit.
+        if not LEAST_UNIT <= scale <= 1 / LEAST_UNIT:
+            raise ValueError(f"scale must be from {LEAST_UNIT} to {1 / LEAST_UNIT}.")
+        if not SMALLEST <= self.noise_variance / scale**2 <= LARGEST:
+            raise ValueError(f"noise_variance must be from {SMALLEST} to {LARGEST} scales squared.")
+        parts = [np.array([self.level / scale])]
+        for of in self.effects:
+            parts += [of.effects / scale, of.variances / scale**2, of.popularity]
+        if not all((np.abs(part) <= LARGEST).all() for part in parts):
+            raise ValueError(f"released numbers must lie within {LARGEST} scales.")
+        if not all((of.variances >= 0).all() for of in self.effects):
+            raise ValueError("variances must not be negative.")
+
+    def are_of(self, chunk: SliceChunks) -> bool:
+        """Whether there are effects of the rows of all shared modes."""
+        shared = [n for mode, n in enumerate(chunk.shape) if mode != chunk.unit_mode]
+        return [len(of.effects) for of in self.effects] == shared
+
+    def residuals(self, chunk: SliceChunks) -> Floats:
+        """Values minus what each unit's own parameters make of them; finite."""
+        at = effects_at_entries(self.effects, np.delete(chunk.coordinates, chunk.unit_mode, 1))
+        means, _ = unit_posteriors(
+            chunk.units, chunk.values, at, n_units=chunk.n_units, level=self.level,
+            noise_variance=self.noise_variance,
+        )  # fmt: skip
+        left = chunk.values - self.level
+        left -= at.effects
+        # One number after the other: an entry's last bits do not depend on where it stands.
+        for own, of in zip(means.T, at.design(), strict=True):
+            left -= own[chunk.units] * of
+        return np.where(np.isfinite(left), left, 0.0)
