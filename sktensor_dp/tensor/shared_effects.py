@@ -73,10 +73,11 @@ def shared_effects(
     """Empirical Bayes estimate of row effects from noisy sums and noisy weights."""
     # Row i has a true weight W_i = sum_u w_ui over the units u that have an entry there, and
     # reports W_i + noise and S_i = sum_u w_ui r_ui + noise, with responses r in [-1, 1] of mean
-    # gain * (b_i - c_i), c what residuals were taken about, 0 unless given. The effects b are N(0, beta). Weights are drawn from a distribution on a
-    # logarithmic grid. It and beta are estimated from all rows by EM: which sums to trust is
-    # learnt from the weights' own noise. With features of rows the prior means of effects are
-    # linear in them, with coefficients that are estimated too.
+    # gain * (b_i - c_i), c what residuals were taken about, 0 unless given. The effects b are
+    # N(0, beta). Weights are drawn from a distribution on a logarithmic grid. It and beta are
+    # estimated from all rows by EM: which sums to trust is learnt from the weights' own noise.
+    # With features of rows the prior means of effects are linear in them, with coefficients
+    # that are estimated too.
     # J. Kiefer, J. Wolfowitz, "Consistency of the maximum likelihood estimator in the presence
     # of infinitely many incidental parameters", Annals of Mathematical Statistics 1956 (the
     # nonparametric maximum likelihood estimate of a mixing distribution).
