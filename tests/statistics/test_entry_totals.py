@@ -14,13 +14,6 @@ from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
 from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet, SliceChunks, as_entries
 from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.slice_queries import SharedRowSums, UnitLevels
-from sktensor_dp.statistics.unit_residuals import ReleasedEffects
-from sktensor_dp.tensor.shared_effects import SharedEffects
-from sktensor_dp.tensor.unit_parameters import (
-    LEVEL_VARIANCE,
-    POPULARITY_VARIANCE,
-    SLOPE_VARIANCE,
-)
 
 SHAPE, N, LIMITS, MIDDLE, HALF = (5, 7, 3), 60, (1.0, 5.0), 3.0, 2.0
 
@@ -289,44 +282,6 @@ def test_shared_row_sums(mode, order, shrinkage, seed):
         np.testing.assert_allclose([rows.sums, rows.counts], expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("mode", [1, 2])
-def test_shared_row_sums_about_what_units_fit(mode, seed):
-    """Each unit by a ridge regression of its own, of augmented least squares."""
-    rng, X, y = data(seed)
-    shared = tuple(
-        SharedEffects(rng.standard_normal(n), rng.random(n), rng.standard_normal(n), 1.0)
-        for n in SHAPE[1:]
-    )
-    level, scale, noise = 0.4, 0.8, 0.5
-    prior = np.sqrt([LEVEL_VARIANCE * noise, SLOPE_VARIANCE, POPULARITY_VARIANCE * noise])
-    expected = np.zeros((2, SHAPE[mode]))
-    for unit in units_of(X, y):
-        if not unit:
-            continue
-        rows = [[of[x[m]] for m, of in enumerate(shown, 1)] for shown in (
-            [e.effects for e in shared], [e.variances for e in shared],
-            [e.popularity for e in shared],
-        ) for x in unit]  # fmt: skip
-        b, variances, popularity = np.sum(rows, axis=1).reshape(3, -1)
-        design = np.column_stack([np.ones(len(b)), b, popularity])
-        left = np.array(list(unit.values())) - level - b
-        weights = 1 / np.sqrt(noise + variances)
-        table = np.vstack([weights[:, None] * design, np.diag(1 / prior)])
-        own = np.linalg.lstsq(table, np.append(weights * left, np.zeros(3)), rcond=None)[0]
-        part = np.zeros_like(expected)
-        for x, r in zip(unit, (left - design @ own) / scale, strict=True):
-            part[:, x[mode]] += [min(max(r, -1), 1), 1]
-        expected += part / np.linalg.norm(part[1])
-    chunk = SliceChunks(X, y, SHAPE, 0, LIMITS)
-    about = ReleasedEffects(shared, level, noise)
-    query = SharedRowSums(mode, SHAPE, 9.0, scale, 1.0, about=about)
-    # Regressions on three numbers of size one, by two ways.
-    np.testing.assert_allclose(query.total(chunk), expected, atol=1e-9)
-    with exact(SliceCurator, chunk, ["shared_row_sums"]) as curator:
-        rows = curator.shared_row_sums(mode, 9.0, scale, 1.0, about=about)
-    np.testing.assert_allclose([rows.sums, rows.counts], expected, atol=1e-9)
-
-
 def test_slices_do_not_depend_on_the_order_of_rows(seed):
     rng, X, y = data(seed)
     order = rng.permutation(N)
@@ -351,8 +306,6 @@ def test_no_entries_at_all_are_a_data_set_of_slices():
         ({"level": math.inf}, "level must be"),
         ({"order": 3}, "order must be"),
         ({"effects": (None,)}, "one item for each of 3"),
-        ({"about": ReleasedEffects((), math.nan, 1.0)}, "within 1e"),
-        ({"about": ReleasedEffects((), 0.0, 0.0)}, "noise_variance must be"),
         ({"effects": (None, np.ones(3), None)}, "must hold 7 numbers"),
         ({"effects": (None, np.full(7, np.nan), None)}, r"shape \(7,\) holds others"),
     ],
@@ -361,14 +314,6 @@ def test_questions_on_slices_that_cannot_be_bounded_are_refused(changes, message
     asked = {"mode": 1, "shape": SHAPE, "level": 0.0, "scale": 1.0, "shrinkage": 1.0}
     with pytest.raises(ValueError, match=message):
         SharedRowSums(**{**asked, **changes})
-
-
-def test_effects_of_other_rows_are_refused():
-    _, X, y = data(0)
-    one = SharedEffects(np.zeros(7), np.ones(7), np.zeros(7), 1.0)
-    query = SharedRowSums(1, SHAPE, 0.0, 1.0, 1.0, about=ReleasedEffects((one,), 0.0, 1.0))
-    with pytest.raises(ValueError, match="of all shared modes"):
-        query.total(SliceChunks(X, y, SHAPE, 0, LIMITS))
 
 
 def test_the_units_own_mode_is_never_released():
