@@ -182,30 +182,20 @@ def gradients(
     return EntryGradients(jacobian, half, predictions, limit)
 
 
-def shared_rows(level: Any, scale: Any, shrinkage: Any, effect: Any) -> SharedRowSums:
-    effects = (None, None, effect)
-    return SharedRowSums(1, (2, 3, 2), level, scale, shrinkage, effects, order=1)
-
-
-def shared_rows_about(
-    level: Any, effect: Any, variance: Any, popularity: Any, noise_variance: Any, scale: Any
-) -> SharedRowSums:
-    known = SharedEffects(np.zeros(2), np.ones(2), np.zeros(2), 1.0)
-    effects = (SharedEffects(effect, variance, popularity, 1.0), known)
-    about = ReleasedEffects(effects, level, noise_variance)
-    return SharedRowSums(1, (2, 3, 2), 0.0, scale, 1.0, about=about)
-
-
 def shared_factors(
-    level: Any, effect: Any, variance: Any, popularity: Any, first: Any, second: Any,
-    noise_variance: Any, scale: Any,
-) -> SharedFactorSums:  # fmt: skip
-    effects = [SharedEffects(effect, variance, popularity, 1.0)]
-    effects.append(SharedEffects(np.zeros(2), np.ones(2), np.zeros(2), 1.0))
+    level: Any, effect: Any, variance: Any, popularity: Any, noise_variance: Any, scale: Any,
+    first: Any = None, second: Any = None,
+) -> SharedFactorSums | SharedRowSums:  # fmt: skip
+    effects = (SharedEffects(effect, variance, popularity, 1.0), KNOWN)
+    if first is None:
+        about = ReleasedEffects(effects, level, noise_variance)
+        return SharedRowSums(1, (2, 3, 2), 0.0, scale, 1.0, about=about)
     components = SharedComponents((first, second), full_core=False)
-    return SharedFactorSums(0, (2, 3, 2), level, tuple(effects), components, noise_variance, scale)
+    return SharedFactorSums(0, (2, 3, 2), level, effects, components, noise_variance, scale)
 
 
+OF_UNITS = {"effect": np.zeros(3), "variance": np.ones(3), "popularity": np.zeros(3)}
+OF_UNITS |= {"level": 0.5, "noise_variance": 0.2, "scale": 0.5}
 RNG = np.random.default_rng(7)
 BASIS, SMALL = RNG.standard_normal((D + 1, 2)), RNG.standard_normal((D, 2))
 FRAME = np.linalg.qr(RNG.standard_normal((D + 1, 2)))[0]
@@ -220,6 +210,7 @@ GRADIENT = {
 PAIR_NUMBERS = {"predictions": ROWS[:, 0], "weights": np.arange(3) / 2, "scale": 0.5, "half": 1.5}
 EDGES = np.array([0.1, 1.0, 9.0, 80.0])
 UNIT = (-1.5, 2.5)
+KNOWN = SharedEffects(np.zeros(2), np.ones(2), np.zeros(2), 1.0)
 
 SETTINGS = [
     Setting("document_frequencies", {"max_words_per_document": 3}, DocumentFrequencies, texts),
@@ -305,22 +296,12 @@ SETTINGS = [
     Setting(
         "shared_row_sums",
         {"level": 0.5, "scale": 0.3, "shrinkage": 2.0, "effect": np.array([0.1, -0.2])},
-        shared_rows, lambda _: units(UNIT),
+        lambda effect, **k: SharedRowSums(1, (2, 3, 2), effects=(None, None, effect), order=1, **k),
+        lambda _: units(UNIT),
     ),
+    Setting("shared_row_sums", OF_UNITS, shared_factors, lambda _: units(UNIT)),
     Setting(
-        "shared_row_sums",
-        {
-            "level": 0.5, "effect": np.zeros(3), "variance": np.ones(3), "popularity": np.zeros(3),
-            "noise_variance": 0.2, "scale": 0.5,
-        },
-        shared_rows_about, lambda _: units(UNIT),
-    ),
-    Setting(
-        "shared_factor_sums",
-        {
-            "level": 0.5, "effect": np.zeros(3), "variance": np.ones(3), "popularity": np.zeros(3),
-            "first": FACTORS[0], "second": FACTORS[1], "noise_variance": 0.2, "scale": 0.5,
-        },
+        "shared_factor_sums", {**OF_UNITS, "first": FACTORS[0], "second": FACTORS[1]},
         shared_factors, lambda _: units(UNIT),
     ),
     Setting(
