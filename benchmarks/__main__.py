@@ -39,6 +39,8 @@ from benchmarks.report import Report
 BENCHES = (
     "noise",
     "speed",
+    "topic_speed",
+    "tensor_speed",
     "power_method_speed",
     "power_method",
     "completion",
@@ -67,6 +69,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
         prog="python -m benchmarks", description="Run benchmarks and compare them with the bars."
     )
     parser.add_argument("benches", nargs="*", metavar="bench", help=f"of {', '.join(BENCHES)}")
+    parser.add_argument("--repeats", type=int, help="turns of what speed and topic_speed time")
     parser.add_argument("--quick", action="store_true", help="reduced size; bars are not judged")
     parser.add_argument(
         "--data",
@@ -89,8 +92,10 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
     if name == "noise":
         noise.run(report)
     elif name == "speed":
-        speed.run(report)
-        topic_speed.run(report)
+        speed.run(report, options.repeats)
+    elif name == "topic_speed":
+        topic_speed.run(report, options.repeats)
+    elif name == "tensor_speed":
         tensor_speed.run(report)
     elif name == "audit":
         audit.run(report)

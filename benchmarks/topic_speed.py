@@ -40,8 +40,8 @@ for _ in range(2):
 """
 
 
-def run(report: Report) -> None:
-    repeats = 1 if report.quick else 5
+def run(report: Report, repeats: int | None = None) -> None:
+    repeats = repeats or (1 if report.quick else 5)
     steps(report, repeats)
     first_fit(report, repeats)
     vectorizer(report, repeats)

@@ -28,7 +28,8 @@ from sktensor_dp.statistics.norms import (
 )
 from sktensor_dp.statistics.public_numbers import check_number
 from sktensor_dp.statistics.row_chunks import rows_of
-from sktensor_dp.statistics.sums import AccurateSum, blocks, sum_over_rows
+from sktensor_dp.statistics.sums import AccurateSum, PlainSum, blocks, sum_over_rows
+from sktensor_dp.statistics.triple_terms import put_together, terms_of_documents, words_in_use
 from sktensor_dp.tensor.symmetric import n_unique
 
 __all__ = [
@@ -44,8 +45,8 @@ Floats = NDArray[np.float64]
 
 # Terms of a triple moment, of which most cancels, are at most this much larger than its limit.
 LARGEST_TERMS = 16.0
-# Documents, and words, whose terms are added one after the other.
-TERMS_AT_ONCE = 2**12
+# Words of which no more than the cache holds is formed.
+WORDS_AT_ONCE = 2**8
 # Pairs of words that are formed at once (16 MB).
 PAIRS_AT_ONCE = 2**21
 # Of so many pairs in rows at least one is met, or those that are not are left out of sums.
@@ -184,7 +185,9 @@ class PairMoments(NonNegative):
         projected = np.asarray(X @ V)
         projected *= weight[:, None]
         result = np.asarray(X.T @ projected)
-        result -= (X.T @ weight)[:, None] * V
+        diagonal = X.T @ weight
+        for words in blocks(len(V), WORDS_AT_ONCE):
+            result[words] -= diagonal[words, None] * V[words]
         return result
 
 
@@ -295,48 +298,28 @@ class _Triples:
 
     def total(self, chunk: CountChunk) -> Floats:
         """Symmetric tensor of the basis' dimension; work in non-zeros and in d k^3."""
-        X, B = _words_in_use(chunk.restricted(self.words).X, self.basis)
+        X, B = words_in_use(chunk.restricted(self.words).X, self.basis)
+        return put_together(*self._parts(chunk, X, B, AccurateSum), B)
+
+    def parts(self, chunk: CountChunk) -> Floats:
+        """What the tensor is put together from, in one array: parts of chunks add up."""
+        X = chunk.restricted(self.words).X
+        return np.concatenate(
+            [part.ravel() for part in self._parts(chunk, X, self.basis, PlainSum)]
+        )
+
+    def of_parts(self, parts: Floats) -> Floats:
+        """The tensor: work in d k^3 once, instead of for every chunk."""
+        # Only without noise, where rounding is no matter of privacy.
+        d, k = self.basis.shape
+        cubes, ones, pairs = np.split(parts, [k**3, k**3 + d])
+        return put_together(cubes.reshape(k, k, k), ones, pairs.reshape(d, k), self.basis)
+
+    def _parts(
+        self, chunk: CountChunk, X: sp.csr_matrix, B: Floats, kind: type[AccurateSum | PlainSum]
+    ) -> tuple[Floats, Floats, Floats]:
         projected = X @ B
-        weight = self._weights(chunk, projected)
-        cubes, ones, pairs = AccurateSum(), AccurateSum(), AccurateSum()
-        for rows in blocks(X.shape[0], TERMS_AT_ONCE):
-            part, seen = rows_of(X, rows), projected[rows]
-            weighted = seen * weight[rows, None]
-            cubes.add(_triple_products(seen, weighted, all_alike=True))
-            ones.add(np.asarray(part.T @ weight[rows]))
-            pairs.add(np.asarray(part.T @ weighted))
-        # Words that occur twice or three times, in one product: twice is in three places.
-        repeated = pairs.value() - (2 / 3) * ones.value()[:, None] * B
-        twice = AccurateSum()
-        for words in blocks(len(B), TERMS_AT_ONCE):
-            twice.add(_triple_products(B[words], repeated[words], all_alike=False))
-        doubled = twice.value()
-        result = cubes.value() - doubled
-        return result - doubled.transpose(0, 2, 1) - doubled.transpose(2, 1, 0)
-
-
-def _words_in_use(X: sp.csr_matrix, basis: Floats) -> tuple[sp.csr_matrix, Floats]:
-    """Counts of the words that occur, and their rows of a basis."""
-    occurs = np.zeros(X.shape[1], dtype=bool)
-    occurs[X.indices] = True
-    places = np.cumsum(occurs) - 1
-    layout = (X.data, places.astype(X.indices.dtype)[X.indices], X.indptr)
-    return sp.csr_matrix(layout, (X.shape[0], int(occurs.sum()))), basis[occurs]
-
-
-def _triple_products(A: Floats, C: Floats, *, all_alike: bool) -> Floats:
-    """``sum_n A_na A_nb C_nc``, symmetric in a and b, or in all if C is a multiple of A by rows."""
-    # Columns in the order of memory, one a at a time: nothing larger than A is formed, and of
-    # entries that are equal one is computed.
-    k = A.shape[1]
-    columns, result = np.ascontiguousarray(A.T), np.zeros((k, k, k))
-    for a in range(k):
-        first = a if all_alike else 0
-        block = (columns[a] * columns[a:]) @ C[:, first:]
-        result[a, a:, first:] = result[a:, a, first:] = block
-        if all_alike:
-            result[a:, a:, a] = block
-    return result
+        return terms_of_documents(X, projected, self._weights(chunk, projected), kind)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.sums import PlainSum
 
-__all__ = ["Chunks", "Product", "Query", "Source", "Summand"]
+__all__ = ["Chunks", "Parts", "Product", "Query", "Source", "Summand"]
 
 
 class Summand(Protocol):
@@ -74,3 +74,18 @@ class Product:
     def total(self, chunk: Any) -> NDArray[np.float64]:
         """The product."""
         return np.asarray(self.query.product(chunk, self.V))
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Parts of a query's answer, which is put together once, of those of all chunks."""
+
+    # As for products.
+
+    query: Any
+
+    sums: ClassVar[type] = PlainSum
+
+    def total(self, chunk: Any) -> NDArray[np.float64]:
+        """The parts of a chunk."""
+        return np.asarray(self.query.parts(chunk))

@@ -37,6 +37,7 @@ from sktensor_dp.statistics.norms import (
     WhitenedTripleNorm,
     weights,
 )
+from sktensor_dp.statistics.query import Parts
 
 D, WORDS = 7, np.array([1, 2, 5])
 FORMATS = {
@@ -126,6 +127,9 @@ def test_chunks_add_up(place, seed):
     parts = CountChunks([X[:1], sp.csc_array(X[1:4]), X[4:4], X[4:]], *X.shape)
     # Sums in another order, of terms up to 1000 times as large as what is left.
     np.testing.assert_allclose(sum(map(query.total, parts)), whole, rtol=1e-9, atol=1e-9)
+    if hasattr(query, "of_parts"):
+        put_together = query.of_parts(sum(map(Parts(query).total, parts)))
+        np.testing.assert_allclose(put_together, whole, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("form", FORMATS)
