@@ -1,4 +1,4 @@
-"""Groups of rows as units of privacy: what estimators accept of them."""
+"""Groups of rows as units of privacy, in one fit and in batches of a stream."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -7,8 +7,6 @@ from typing import Any
 from sktensor_dp.estimator.parameters import Constraint, Number, OneOf
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.selection import secret_keys
-from sktensor_dp.statistics.units import ONE_GROUP, RowChoice, as_labels, n_groups
 
 __all__ = [
     "BATCHES_BEFORE",
@@ -18,8 +16,6 @@ __all__ = [
     "batch_budget",
     "check_same_batches",
     "check_same_unit",
-    "checked_groups",
-    "row_choice",
 ]
 
 LARGEST_NUMBER = 2**62
@@ -32,22 +28,6 @@ STREAM_CONSTRAINTS: Mapping[str, Iterable[Constraint]] = {
 # What stands for them in files of before.
 GROUPS_BEFORE: Mapping[str, Any] = {"max_rows_per_group": None}
 BATCHES_BEFORE: Mapping[str, Any] = {"max_batches_per_group": 1}
-
-
-def checked_groups(groups: Any, n_rows: int | None, neighbours: str = "replace_one") -> Any:
-    """Validated labels of rows, or None."""
-    if groups is None or n_rows is None:
-        return None
-    labels = as_labels(groups, n_rows)
-    # Where groups come and go, one alone is data like any other.
-    if neighbours != "add_remove" and n_groups(labels) < 2:
-        raise ValueError(ONE_GROUP)
-    return labels
-
-
-def row_choice(most: int | None) -> RowChoice | None:
-    """How many rows of a group are read, and the secret keys that they are chosen by."""
-    return None if most is None else (int(most), secret_keys)
 
 
 def batch_budget(epsilon: float, delta: float, n_batches: int) -> tuple[float, float]:

@@ -9,17 +9,21 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from sktensor_dp.estimator.parameters import check_sizes
+from sktensor_dp.privacy.selection import secret_keys
 from sktensor_dp.statistics.frames import as_numbers, kinds_of
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.regrouping import split_chunk
+from sktensor_dp.statistics.units import ONE_GROUP, RowChoice, as_labels, n_groups
 
 __all__ = [
     "Numeric",
     "check_source",
+    "checked_groups",
     "checked_table",
     "dense_tensor",
     "refuse_lists",
     "refuse_other_kinds",
+    "row_choice",
     "unchecked",
 ]
 
@@ -154,6 +158,22 @@ def refuse_lists(X: Any) -> None:
 def _shape_of(X: Any, hidden: bool) -> str:
     """The shape of what is no table, or only of how many dimensions it is."""
     return f"{np.ndim(X)} dimension(s)" if hidden else f"shape {np.shape(X)}"
+
+
+def checked_groups(groups: Any, n_rows: int | None, neighbours: str = "replace_one") -> Any:
+    """Validated labels of rows, or None."""
+    if groups is None or n_rows is None:
+        return None
+    labels = as_labels(groups, n_rows)
+    # Where groups come and go, one alone is data like any other.
+    if neighbours != "add_remove" and n_groups(labels) < 2:
+        raise ValueError(ONE_GROUP)
+    return labels
+
+
+def row_choice(most: int | None) -> RowChoice | None:
+    """How many rows of a group are read, and the secret keys that they are chosen by."""
+    return None if most is None else (int(most), secret_keys)
 
 
 def check_source(

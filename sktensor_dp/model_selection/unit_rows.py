@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import indexable
 
-from sktensor_dp.estimator.grouped_rows import checked_groups
+from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.estimator.lazy_tables import is_lazy
 from sktensor_dp.statistics.frames import as_numbers, kinds_of, taken
 from sktensor_dp.statistics.reading import read

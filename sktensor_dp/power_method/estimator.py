@@ -10,8 +10,8 @@ from sklearn.utils.metaestimators import available_if
 
 from sktensor_dp.estimator.base import check_arguments, columns_of
 from sktensor_dp.estimator.forecast import Forecast, former_name
-from sktensor_dp.estimator.grouped_rows import check_same_batches, checked_groups, row_choice
-from sktensor_dp.estimator.inputs import check_source, unchecked
+from sktensor_dp.estimator.grouped_rows import check_same_batches
+from sktensor_dp.estimator.inputs import check_source, checked_groups, row_choice, unchecked
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.power_method.inputs import random_batches
 from sktensor_dp.power_method.parameters import PERTURBATIONS, reads_batches

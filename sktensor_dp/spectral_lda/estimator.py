@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.forecast import former_name
-from sktensor_dp.estimator.grouped_rows import row_choice
-from sktensor_dp.estimator.inputs import Numeric, check_source, unchecked
+from sktensor_dp.estimator.inputs import Numeric, check_source, row_choice, unchecked
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.spectral_lda.released import ReleasedTopics
 from sktensor_dp.spectral_lda.saved import SAVED_TOPICS

@@ -27,11 +27,9 @@ from sktensor_dp.estimator.grouped_rows import (
     batch_budget,
     check_same_batches,
     check_same_unit,
-    checked_groups,
-    row_choice,
 )
 from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.inputs import Numeric, checked_table
+from sktensor_dp.estimator.inputs import Numeric, checked_groups, checked_table, row_choice
 from sktensor_dp.estimator.lazy_tables import lazy_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant

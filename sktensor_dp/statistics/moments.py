@@ -65,7 +65,9 @@ class NormHistogram(NormBins):
     def total(self, chunk: CountChunk) -> Floats:
         """Counts per bin."""
         norms = unit_factors(chunk, self.clips) * self.norm.of(chunk)
-        return self.counted(norms[chunk.units.any(chunk.lengths >= self.min_tokens)])
+        if self.min_tokens > 0:
+            norms = norms[chunk.units.any(chunk.lengths >= self.min_tokens)]
+        return self.counted(norms)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,13 +18,9 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
     is_apart,
 )
-from sktensor_dp.estimator.grouped_rows import (
-    GROUP_CONSTRAINTS,
-    GROUPS_BEFORE,
-    checked_groups,
-    row_choice,
-)
+from sktensor_dp.estimator.grouped_rows import GROUP_CONSTRAINTS, GROUPS_BEFORE
 from sktensor_dp.estimator.hooks import Neighbours
+from sktensor_dp.estimator.inputs import checked_groups, row_choice
 from sktensor_dp.estimator.parameters import (
     Constraint,
     InstanceOf,
