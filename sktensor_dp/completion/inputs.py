@@ -169,12 +169,12 @@ def check_given(estimator: Any, y: Any) -> None:
 def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
     """One number for each entry, of shape (n,); as `coordinate_array`."""
     check_given(estimator, y)
-    if sp.issparse(y):
-        raise TypeError(f"y must be dense, one number for each row of X; got a {type(y).__name__}.")
-    refuse_other_kinds(y, "y", "encode it first")
     told = _unless_counting(
         estimator, "y must have one number for each row of X, in an array of one axis."
     )
+    if sp.issparse(y):
+        raise TypeError(f"y must be dense, one number for each row of X; got a {type(y).__name__}.")
+    refuse_other_kinds(y, "y", "encode it first")
     column = read(lambda: column_or_1d(np.asarray(y), warn=True), "y", told)
     if column.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold real numbers.")

@@ -23,8 +23,8 @@ GOAL = (14, 25)
 LONGEST = {
     "PrivateSpectralLDA": ((21, 48), (27, 111)),
     "PrivateTensorPowerMethod": ((23, 55), (28, 124)),
-    "PrivateCPCompletion": ((20, 50), (22, 150)),
-    "PrivateTuckerCompletion": ((20, 52), (22, 181)),
+    "PrivateCPCompletion": ((20, 49), (22, 149)),
+    "PrivateTuckerCompletion": ((20, 51), (22, 180)),
     "PrivateCountVectorizer": ((18, 41), (19, 42)),
     "PrivateSearchCV": ((18, 42), (19, 53)),
 }
