@@ -97,7 +97,7 @@ def checked_table(
     estimator: Any, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
 ) -> Any:
     """Rows and columns of numbers, by scikit-learn's validation on behalf of an estimator."""
-    counted = estimator.neighbours == "add_remove"
+    counted = getattr(estimator, "neighbours", None) == "add_remove"
     # Where units come and go, a fit takes data without any.
     least, rows_private = 0 if counted and fits else 1, counted or grouped
     refuse_other_kinds(X, "X")
