@@ -120,7 +120,8 @@ class RowFrames:
     rows : ndarray of shape (n_entries, r) or SortedRows
         z of each entry; public.
     regularization : float or ndarray of shape (r,)
-        Diagonal of the ridge, >= 0. It is raised to 1e-10 of the trace of ``sum z z'``.
+        Diagonal of the ridge, >= 0. It is raised to 1e-10 of the trace of ``sum z z'``, and
+        to 1e-200 where one of both is more than 0.
     kinds : tuple of str
         Which shapes to choose from: ``"isotropic"``, F in proportion to the identity;
         ``"leverage"``, to a root of ``A = sum z z' + ridge``; ``"solution"``, to A.
@@ -161,7 +162,8 @@ class RowFrames:
         least = LEAST_RIDGE * np.trace(self._grams, axis1=1, axis2=2)[:, None]
         # Where there is nothing to divide by, any matrix does.
         diagonal = np.maximum(ridge, least)
-        diagonal = np.where(diagonal > 0, diagonal, 1.0)
+        # Others are not so small that inverses overflow.
+        diagonal = np.where(diagonal > 0, np.maximum(diagonal, SHORTEST**2), 1.0)
         self.normal_matrices = self._grams + diagonal[:, :, None] * np.eye(rows.shape[1])
         self._choose()
 
