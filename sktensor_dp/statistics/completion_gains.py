@@ -7,16 +7,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.statistics.collapsed import collapsed_shares, log_mixtures
 from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.expected_counts import LARGEST_SHARE
 from sktensor_dp.statistics.public_numbers import check_array
 from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
-from sktensor_dp.topics.inference import (
-    collapsed_proportions,
-    row_blocks,
-    rows_in,
-    topic_posterior,
-)
+from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
 
 __all__ = ["CompletionGains", "TopicGain", "gains_of"]
 
@@ -28,8 +24,6 @@ MOST_GAIN = 5.0
 N_STEPS = 5
 # Any prior that a fit can have is below.
 LARGEST_CONCENTRATION = 1e20
-# Keeps logarithms finite.
-TINY = 1e-30
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +75,12 @@ class TopicGain:
 
     def __call__(self, X: sp.csr_matrix, _: Any) -> Floats:
         """Of each row, in nats above what others make of the same words."""
-        found = _gains(X, self.topics, self.weights, self.concentration, self.against is None)
+        seen, asked = _halves(X)
+        # Both over the same frequencies: what is rounded is small.
+        over = self.weights @ self.topics
+        found = _gains(seen, asked, self, over)
         if self.against is not None:
-            other = self.against
-            found -= _gains(X, other.topics, other.weights, other.concentration, False)
+            found -= _gains(seen, asked, self.against, over)
         return found
 
 
@@ -96,31 +92,26 @@ def gains_of(
     return CompletionGains(score, -MOST_GAIN, MOST_GAIN)
 
 
-def _gains(
-    X: sp.csr_matrix, topics: Floats, weights: Floats, concentration: float, over_words: bool
-) -> Floats:
+def _halves(X: sp.csr_matrix) -> tuple[CountChunk, CountChunk]:
+    """Counts of the words that topics are inferred from, and of those that they are asked for."""
     # Which half a word is in depends on its number alone, so that it is public.
     hidden = (np.arange(X.shape[1], dtype=np.uint64) * np.uint64(2654435761) >> np.uint64(16)) & 1
-    by_word, frequencies = np.ascontiguousarray(topics.T), weights @ topics
-    found = np.zeros(X.shape[0])
-    for block in row_blocks(X):
-        counts = rows_in(X, block)
-        is_hidden = hidden[counts.indices].astype(bool)
-        seen = counts.copy()
-        seen.data = np.where(is_hidden, 0.0, counts.data)
-        seen.eliminate_zeros()
-        if concentration == 0:
-            shares = topic_posterior(seen, topics, weights)
-        else:
-            prior = weights * concentration
-            gamma = collapsed_proportions(seen, topics, prior, n_iter=N_STEPS)
-            shares = gamma / gamma.sum(axis=1, keepdims=True)
-        rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))[is_hidden]
-        words, times = counts.indices[is_hidden], counts.data[is_hidden]
-        mixture = np.einsum("ij,ij->i", shares[rows], by_word[words])
-        ratio = np.maximum(mixture, TINY)
-        if over_words:
-            ratio = ratio / np.maximum(frequencies[words], TINY)
-        terms = times * np.log(ratio)
-        found[block] = np.bincount(rows, weights=terms, minlength=counts.shape[0])
-    return found
+    is_hidden = hidden.astype(bool).take(X.indices)
+    before = np.concatenate([[0], np.cumsum(is_hidden)]).take(X.indptr)
+    halves = []
+    for chosen, pointers in ((~is_hidden, X.indptr - before), (is_hidden, before)):
+        kept = np.flatnonzero(chosen)
+        layout = (X.data.take(kept), X.indices.take(kept), pointers)
+        halves.append(CountChunk(sp.csr_matrix(layout, X.shape)))
+    return halves[0], halves[1]
+
+
+def _gains(seen: CountChunk, asked: CountChunk, gain: TopicGain, over: Floats) -> Floats:
+    if gain.concentration == 0:
+        blocks = [rows_in(seen.X, block) for block in row_blocks(seen.X)]
+        found = [topic_posterior(counts, gain.topics, gain.weights) for counts in blocks]
+        shares = np.concatenate([np.zeros((0, len(gain.topics))), *found])
+    else:
+        prior = gain.weights * gain.concentration
+        shares = collapsed_shares(seen, gain.topics, prior, N_STEPS)
+    return log_mixtures(asked, gain.topics, over, shares)

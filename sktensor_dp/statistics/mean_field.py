@@ -3,17 +3,13 @@
 Proofs: docs/proofs/expected_counts.md.
 """
 
-import math
-import os
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.statistics.batches import LANES, Space, columns, run_in_batches
 from sktensor_dp.statistics.counts import CountChunk
 
 __all__ = ["LEAST_PRIOR", "MeanField", "mean_field", "single_precision"]
@@ -21,11 +17,6 @@ __all__ = ["LEAST_PRIOR", "MeanField", "mean_field", "single_precision"]
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Indices = NDArray[np.intp]
-
-# Array operations release the interpreter's lock; more threads would wait for memory.
-N_THREADS = min(os.cpu_count() or 1, 4)
-# Batches below which threads cost more than they gain.
-FEWEST_BATCHES = 8
 
 # Least probability of a word in single precision: its square does not underflow, or a
 # norm could come out as 0.
@@ -38,15 +29,6 @@ SERIES = tuple(map(np.float32, (0.0416648801, -0.00635123769, 0.00267505036)))
 # A proportion is at least exp of this of the largest: products with topics stay normal numbers,
 # which are much faster than those below.
 LEAST_EXPONENT = np.float32(-50)
-
-# Numbers of topics at their own words that one batch holds: at most 4 MB of them, and enough
-# batches for threads, unless they get smaller than 1 MB. Calls on small arrays are slow.
-BATCH_NUMBERS, LEAST_NUMBERS = 2**20, 2**18
-PROPORTIONS = 2**15
-# Of these, words that shorter documents are filled up with: cheaper than another batch.
-SPARE_NUMBERS = 2**13
-# Documents are computed by this many, or some by other instructions than the rest.
-LANES = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,45 +73,15 @@ def mean_field(
     """
     order, counts = chunk.by_words
     steps = _Steps(counts, topics, prior, n_iter, chunk.lengths[order], asked[order], weights)
-    room = min(max(counts.nnz * len(prior) // FEWEST_BATCHES, LEAST_NUMBERS), BATCH_NUMBERS)
-    batches = list(_batches(np.diff(counts.indptr), len(prior), room))
-    if N_THREADS == 1 or len(batches) < FEWEST_BATCHES:
-        steps.run(batches)
-    else:
-        with ThreadPoolExecutor(N_THREADS) as pool:
-            shares = [list(islice(batches, i, None, N_THREADS)) for i in range(N_THREADS)]
-            list(pool.map(steps.run, shares))
+    run_in_batches(steps.batch, counts, len(prior))
     ratios = sp.csr_matrix((steps.ratios, counts.indices, counts.indptr), counts.shape)
     return MeanField(order, steps.expected, ratios, steps.norms)
-
-
-def _batches(n_words: NDArray[np.integer], n_components: int, room: int) -> Iterator[slice]:
-    """Documents, sorted by their numbers of words, in batches of about as many words."""
-    stop, first = len(n_words), int(np.searchsorted(n_words, 1))
-    filled = np.concatenate([[0], np.cumsum(n_words, dtype=np.int64)])
-    while stop > first:
-        longest = int(n_words[stop - 1])
-        most = min(room // longest, PROPORTIONS) // n_components
-        most = max(most // LANES * LANES, LANES)
-        least = max(stop - most, first)
-        equal = int(np.searchsorted(n_words, longest))
-        if equal <= (least + stop) // 2:
-            start = max(equal, least)
-        else:
-            places = np.arange(least, stop)
-            spare = longest * (stop - places) - (filled[stop] - filled[least:stop])
-            start = least + int((spare > SPARE_NUMBERS // n_components).sum())
-        yield slice(start, stop)
-        stop = start
 
 
 class _Steps:
     """Arrays of a chunk's documents, each batch of which is filled in by one thread."""
 
-    # A document's numbers have to be the same to the last bit whatever batch it is in. Its words
-    # and topics are added one after the other, never in a tree; words it is filled up with add an
-    # exact 0; and a multiple of LANES documents is computed, so that all go through the same
-    # instructions.
+    # Rules that keep a document's numbers its own: batches.py.
 
     def __init__(
         self,
@@ -149,16 +101,9 @@ class _Steps:
         self.ratios = np.zeros(counts.nnz, dtype=np.float32)
         self.norms = np.full(counts.shape[0], np.inf)
 
-    def run(self, batches: list[slice]) -> None:
-        """Work on some batches, in memory of their own."""
-        space = _Space()
-        # A thread does not know what its caller ignores, and warnings are outputs.
-        with np.errstate(all="ignore"):
-            for batch in batches:
-                self._batch(batch, space)
-
-    def _batch(self, batch: slice, space: "_Space") -> None:
-        counts, words, used = self._columns(batch)
+    def batch(self, batch: slice, space: Space) -> None:
+        """Work on one batch."""
+        counts, words, used = columns(self._counts, batch)
         n, (longest, width), k = batch.stop - batch.start, counts.shape, len(self._prior)
         own = space.take("own", (k, longest, width))
         np.take(self._topics, words, axis=1, out=own, mode="clip")
@@ -186,39 +131,6 @@ class _Steps:
         asked = np.flatnonzero(self._asked[batch])
         if len(asked):
             self.norms[batch.start + asked] = _norms(own, expected, ratios, asked)
-
-    def _columns(
-        self, batch: slice
-    ) -> tuple[Singles, NDArray[np.integer], NDArray[np.bool_] | None]:
-        """Counts and words, a column a document, and which are not filled up, if some are."""
-        ends = self._ends[batch.start : batch.stop + 1]
-        stored, per_row = slice(ends[0], ends[-1]), np.diff(ends)
-        n, longest = len(per_row), int(per_row[-1])
-        used = None if per_row[0] == longest else np.arange(longest) < per_row[:, None]
-        columns = []
-        for values in (self._counts.data[stored], self._counts.indices[stored]):
-            if used is None:
-                rows = values.reshape(n, longest)
-            else:
-                rows = np.zeros((n, longest), dtype=values.dtype)
-                rows[used] = values
-            columns.append(np.zeros((longest, -(-n // LANES) * LANES), dtype=values.dtype))
-            columns[-1][:, :n] = rows.T
-        return columns[0], columns[1], used
-
-
-class _Space:
-    """Arrays that are used again by the next batch: fresh memory is slow."""
-
-    def __init__(self) -> None:
-        self._arrays: dict[str, Singles] = {}
-
-    def take(self, name: str, shape: tuple[int, ...]) -> Singles:
-        """Uninitialised array of a shape."""
-        size = math.prod(shape)
-        if name not in self._arrays or self._arrays[name].size < size:
-            self._arrays[name] = np.empty(size, dtype=np.float32)
-        return self._arrays[name][:size].reshape(shape)
 
 
 def _exp_digamma(

@@ -17,7 +17,7 @@ from sktensor_dp import BudgetAccountant, BudgetError, PrivateSpectralLDA
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.statistics import mean_field
+from sktensor_dp.statistics import batches, mean_field
 from sktensor_dp.statistics.counts import CountChunks
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.moments import NormHistogram, PairMoments, WordFrequencies
@@ -125,9 +125,9 @@ def test_threads_warn_as_little_as_the_curator(monkeypatch):
         threads.add(threading.current_thread())
         return compute(*arguments) + 0 * np.float32(np.full(1, 1e30) * 1e30)
 
-    own = {"_exp_digamma": overflowing, "FEWEST_BATCHES": 1, "BATCH_NUMBERS": 2, "N_THREADS": 2}
-    for name, value in own.items():
-        monkeypatch.setattr(mean_field, name, value)
+    monkeypatch.setattr(mean_field, "_exp_digamma", overflowing)
+    for name, value in {"FEWEST_BATCHES": 1, "BATCH_NUMBERS": 2, "N_THREADS": 2}.items():
+        monkeypatch.setattr(batches, name, value)
     query = ExpectedCounts(np.full((2, D), 1 / D), np.full(2, 0.5), False, 1.0)
     X = counts(0)
     plan = ReleasePlan.split(1.0, DELTA, {"expected_counts": 1.0})

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import psi
 
-from sktensor_dp.statistics import mean_field as module
+from sktensor_dp.statistics import batches
 from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
-from sktensor_dp.statistics.mean_field import mean_field, single_precision
+from sktensor_dp.statistics.mean_field import _exp_digamma, mean_field, single_precision
 
 
 def corpus(rng, n, d, longest):
@@ -38,10 +38,10 @@ def test_a_document_does_not_depend_on_its_batch(k, d, longest, seed, monkeypatc
     assert np.isfinite(whole[2][X.getnnz(axis=1) > 0]).all()
     for _ in range(8):
         rows = rng.permutation(300)[: int(rng.integers(1, 300))]
-        monkeypatch.setattr(module, "BATCH_NUMBERS", int(2 ** rng.integers(0, 20)))
-        monkeypatch.setattr(module, "SPARE_NUMBERS", int(2 ** rng.integers(0, 20)))
-        monkeypatch.setattr(module, "N_THREADS", int(rng.integers(1, 4)))
-        monkeypatch.setattr(module, "FEWEST_BATCHES", 2)
+        monkeypatch.setattr(batches, "BATCH_NUMBERS", int(2 ** rng.integers(0, 20)))
+        monkeypatch.setattr(batches, "SPARE_NUMBERS", int(2 ** rng.integers(0, 20)))
+        monkeypatch.setattr(batches, "N_THREADS", int(rng.integers(1, 4)))
+        monkeypatch.setattr(batches, "FEWEST_BATCHES", 2)
         for found, expected in zip(fields(X[rows], topics, prior), whole, strict=True):
             np.testing.assert_array_equal(found, expected[rows])
 
@@ -50,10 +50,8 @@ def test_every_document_with_words_is_in_one_batch(seed):
     rng = np.random.default_rng(seed)
     for size in (0, 1, 5, 3000):
         n_words = np.sort(rng.integers(0, int(rng.integers(1, 400)), size))
-        batches = list(
-            module._batches(n_words, int(rng.integers(1, 50)), int(2 ** rng.integers(0, 21)))
-        )
-        seen = [document for batch in batches for document in range(batch.start, batch.stop)]
+        found = batches.batches_of(n_words, int(rng.integers(1, 50)), int(2 ** rng.integers(0, 21)))
+        seen = [document for batch in found for document in range(batch.start, batch.stop)]
         assert sorted(seen) == list(np.flatnonzero(n_words))
 
 
@@ -64,7 +62,7 @@ def test_proportions_are_exponentials_of_digammas():
     columns = np.stack([gamma, np.full_like(gamma, 3.0)])
     exact = np.exp(psi(columns.astype(float)) - psi(columns.astype(float)).max(axis=0))
     arrays = [np.empty_like(columns) for _ in range(4)]
-    found = module._exp_digamma(columns.copy(), *arrays)
+    found = _exp_digamma(columns.copy(), *arrays)
     assert (found.max(axis=0) >= 2.5 * (1 - 1e-6)).all()
     found = found / found.max(axis=0)
     kept = exact > np.exp(-49)
