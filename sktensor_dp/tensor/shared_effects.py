@@ -126,18 +126,26 @@ class _GridPosterior:
         self._slopes = gain * grid
         if about is not None:
             self._sums = self._sums + self._slopes * about[:, None]
+        self._squares: Floats | None = self._sums**2 if regression is None else None
         # Responses are at most 1, so that their variance is.
         self._variances = noise_std**2 + grid * weight_each + _TINY
         self._fit = 0.0 if noise_std == 0 else -0.5 * ((weights[:, None] - grid) / noise_std) ** 2
         self._shares = np.full(grid.shape[1], 1.0 / grid.shape[1])
         self._least = _LEAST_SCALE * effect_variance
         self.scale = effect_variance
+        # Each step writes into the same memory: to ask for new one costs as much as what is done.
+        shape = np.broadcast_shapes(self._sums.shape, grid.shape)
+        self._room = np.empty(shape), np.empty(shape)
 
     def step(self) -> None:
         """One EM step of the grid's shares and the prior variance of the effects."""
         posterior, effects, variances = self._posterior()
-        own = effects if self._regression is None else effects - self._expected
-        second_moment = float(np.mean(_expected(posterior, own**2 + variances)))
+        if self._regression is not None:
+            effects -= self._expected
+        effects **= 2
+        effects += variances
+        effects *= posterior
+        second_moment = float(np.mean(np.sum(effects, axis=1)))
         if self._regression is not None:
             share = self._slopes / (self._slopes**2 * self.scale + self._variances)
             weights = _expected(posterior, share * self._slopes)
@@ -160,19 +168,28 @@ class _GridPosterior:
         )
 
     def _posterior(self) -> tuple[Floats, Floats, Floats]:
-        """Posterior of the grid, and of the effect at each of its points: (n_rows, grid)."""
+        """Posterior of the grid, and of the effect at each of its points: (n_rows, grid).
+
+        The first two are overwritten by the next call.
+        """
+        posterior, effects = self._room
         marginal = self._slopes**2 * self.scale + self._variances
-        sums = self._sums
-        if self._regression is not None:
+        sums, squares = self._sums, self._squares
+        if squares is None:
             sums = sums - self._slopes * self._expected
-        log_likelihood = (
-            self._fit - 0.5 * (sums**2 / marginal + np.log(marginal)) + np.log(self._shares)
-        )
-        posterior = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+            squares = sums**2
+        # The logarithm of the likelihood, first.
+        np.divide(squares, marginal, out=posterior)
+        posterior += np.log(marginal)
+        posterior *= 0.5
+        np.subtract(self._fit, posterior, out=posterior)
+        posterior += np.log(self._shares)
+        posterior -= posterior.max(axis=1, keepdims=True)
+        np.exp(posterior, out=posterior)
         posterior /= posterior.sum(axis=1, keepdims=True)
-        effects = self._slopes * self.scale / marginal * sums
+        np.multiply(self._slopes * self.scale / marginal, sums, out=effects)
         if self._regression is not None:
-            effects = effects + self._expected
+            effects += self._expected
         return posterior, effects, self.scale * self._variances / marginal
 
 
