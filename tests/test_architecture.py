@@ -128,13 +128,15 @@ def module_of(path: Path) -> str:
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """Dotted names of everything imported, at the top or anywhere else."""
+    """Dotted names of everything imported, anywhere; not those that are put together."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            yield from [str(n.value) for n in node.args if isinstance(n, ast.Constant)]
 
 
 def own_imports(path: Path) -> list[str]:
@@ -213,9 +215,8 @@ def test_tests_mirror_the_package() -> None:
     """A folder of tests is a room, or beside the package; at the root, tests of single files."""
     here, rooms = Path(__file__).parent, {room for floor in FLOORS for room in floor}
     beside = {"docs", "examples", "papers", "support"}
-    assert {path.relative_to(here).parts[0] for path in TESTS if path.parent != here} <= (
-        rooms | beside
-    )
+    folders = {path.relative_to(here).parts[0] for path in TESTS if path.parent != here}
+    assert folders <= rooms | beside
     assert [path.name for path in (here / "support").glob("test_*.py")] == []
 
 

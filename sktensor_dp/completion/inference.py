@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -121,10 +120,3 @@ def shared_model(estimator: Any) -> SharedModel:
             "unit_mode was no mode of the tensor; fit it again."
         )
     return shared
-
-
-def __getattr__(name: str) -> Any:
-    # Where pickles of before look for it.
-    if name != "UnitParameters":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module("sktensor_dp.completion.folded_in").UnitParameters

@@ -130,8 +130,7 @@ class DataCurator:
 
     def release(self, name: str, query: Query) -> Floats:
         """Answer a query: its mean over units, with the noise the plan paid for."""
-        mechanism, cost = self._admit(name, query, Mechanism)
-        return self._answer(mechanism, query, cost)
+        return self._answer(query, *self._admit(name, query, Mechanism))
 
     def noisy(self, name: str, query: Query) -> Noisy:
         """Answer a query as :meth:`release` does, and say how noisy the answer is."""
@@ -151,8 +150,7 @@ class DataCurator:
             raise RuntimeError(f"nothing is left of {rest_of!r} that {name!r} may be paid by.")
         self._left[rest_of] -= spent
         self._left[name] += 1
-        mechanism, _ = self._admit(name, query, Mechanism, cost)
-        value = self._answer(mechanism, query, cost)
+        value = self._answer(query, *self._admit(name, query, Mechanism, cost))
         return Noisy(value, self._records[-1].sigma)
 
     def noisy_quantile(
@@ -185,14 +183,14 @@ class DataCurator:
 
         For matrices that memory does not hold, and while the curator is open.
         """
-        mechanism, cost = self._admit(name, query, Mechanism)
+        mechanism, cost, _ = self._admit(name, query, Mechanism)
         self._rows_of[name] = self._answer_by_rows(mechanism, query, cost)
         product = partial(self._product_with_rows, name)
         return product, self._records[-1].sigma
 
     def release_partitions(self, name: str, query: PartitionQuery) -> tuple[list[str], Floats]:
         """Answer a query for totals whose keys are private too."""
-        mechanism, cost = self._admit(name, query, PartitionSelection)
+        mechanism, cost, _ = self._admit(name, query, PartitionSelection)
         totals, sensitivity = self._sum(query), self._records[-1].sensitivity
         return mechanism.release(totals, sensitivity, cost, self._noise, query)
 
@@ -223,14 +221,17 @@ class DataCurator:
 
     def _admit_exact(self, name: str, query: Any) -> None:
         """Admit a query that is about to be answered in another way, without noise."""
-        mechanism, cost = self._admit(name, query, Mechanism)
-        if not math.isinf(mechanism.strength(cost)):
+        _, _, noiseless = self._admit(name, query, Mechanism)
+        if not noiseless:
             raise RuntimeError(f"release {name!r} has a finite cost and needs noise.")
 
     def _admit(
         self, name: str, query: Any, kind: type[Kind], cost: PrivacyCost | None = None
-    ) -> tuple[Kind, PrivacyCost]:
-        """Look a query up in catalogue and plan, and put it on record, before data is read."""
+    ) -> tuple[Kind, PrivacyCost, bool]:
+        """Look a query up in catalogue and plan, and put it on record, before data is read.
+
+        What comes back is the law, what it may cost, and whether that asks for no noise.
+        """
         entry = CATALOGUE[name]
         if not isinstance(query, entry.query):
             raise RuntimeError(f"release {name!r} takes a {entry.query.__name__}.")
@@ -251,15 +252,17 @@ class DataCurator:
         if isinstance(mechanism, Mechanism) and mechanism.residual is not None and not noiseless:
             self._residuals.update({note: None for note in [mechanism.residual(query)] if note})
         self._record(entry, mechanism.name, moved, sigma, cost)
-        return mechanism, cost
+        return mechanism, cost, noiseless
 
-    def _answer(self, mechanism: Mechanism, query: Query, cost: PrivacyCost) -> Floats:
+    def _answer(
+        self, query: Query, mechanism: Mechanism, cost: PrivacyCost, noiseless: bool
+    ) -> Floats:
         """Compute on raw data and add noise; nothing else reads the data."""
         # Checked and put on record when the query was admitted, before any data is read.
         sensitivity = self._records[-1].sensitivity
         # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
         with np.errstate(all="ignore"):
-            if math.isinf(mechanism.strength(cost)):
+            if noiseless:
                 return self._exact(query)
             value = self._mean(query)
             # Queries keep contributions finite. Were one not, an error would tell, and NaN would

@@ -172,10 +172,12 @@ def test_charge_and_release_are_on_record_before_noise_is_drawn(
     answer: Callable[..., Any] = DataCurator._answer
     seen = []
 
-    def watched(self: DataCurator, mechanism: Any, query: Any, cost: PrivacyCost) -> Any:
+    def watched(
+        self: DataCurator, query: Any, mechanism: Any, cost: PrivacyCost, noiseless: bool
+    ) -> Any:
         # A new connection sees what is committed, and that alone.
         seen.append([e.sigma for e in BudgetAccountant(path=path).entries if e.cost == cost])
-        return answer(self, mechanism, query, cost)
+        return answer(self, query, mechanism, cost, noiseless)
 
     monkeypatch.setattr(DataCurator, "_answer", watched)
     fast(accountant=BudgetAccountant(5.0, 1e-6, path=path)).fit(X0, Y0)

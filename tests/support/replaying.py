@@ -77,8 +77,10 @@ def taped(seen: Seen, given: list[np.ndarray] | None) -> Iterator[None]:
         seen.releases.append((name, state(query), self.n_units))
         return admit(self, name, query, law, cost)
 
-    def recording_answer(self: DataCurator, mechanism: Any, query: Any, cost: Any) -> Any:
-        value = answer(self, mechanism, query, cost)
+    def recording_answer(
+        self: DataCurator, query: Any, mechanism: Any, cost: Any, noiseless: bool
+    ) -> Any:
+        value = answer(self, query, mechanism, cost, noiseless)
         if source is not None:
             value = next(source).copy()
         seen.values.append(value.copy())

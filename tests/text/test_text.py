@@ -150,8 +150,8 @@ def test_fit_follows_from_what_was_released(monkeypatch):
         recorded.append(gaussian_partition_selection(*arguments))
         return recorded[-1]
 
-    def recorded_answer(self, mechanism, query, cost):
-        recorded.append(answer(self, mechanism, query, cost))
+    def recorded_answer(self, *admitted):
+        recorded.append(answer(self, *admitted))
         return recorded[-1]
 
     law, answer = "gaussian_partition_selection", DataCurator._answer
