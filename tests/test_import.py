@@ -12,7 +12,7 @@ import sktensor_dp
 from sktensor_dp._former_paths import FORMER
 
 # Used by some fits alone: who imports the library does not wait for them.
-LATER = {"dask", "distributed", "matplotlib", "opendp", "randomgen", "safetensors", "sqlite3"}
+LATER = {"dask", "distributed", "matplotlib", "opendp", "safetensors", "sqlite3"}
 
 
 def loaded(statement: str) -> set[str]:
@@ -34,7 +34,9 @@ def test_estimators_load_no_package_that_scikit_learns_decompositions_do_not() -
     theirs = loaded("import sklearn.decomposition")
     ours = loaded("from sktensor_dp import *")
     found = packages(ours) - packages(theirs)
-    assert {"sktensor_dp"} <= found <= {"sktensor_dp", *sys.stdlib_module_names} - {"sqlite3"}
+    # Noise comes from randomgen, a fiftieth of an import: no first fit waits for it.
+    own = {"sktensor_dp", "randomgen"}
+    assert own <= found <= {*own, *sys.stdlib_module_names} - {"sqlite3"}
     assert not LATER & packages(ours)
     # No more of scikit-learn either than texts and searches are made of.
     made_of = ["frozen", "feature_extraction", "pipeline", "utils", "_cyutility", "callback"]

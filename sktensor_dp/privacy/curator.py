@@ -13,6 +13,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant, Receipt, charges_of
 from sktensor_dp.privacy.composition import Composition
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.noisy_histograms import edge_reached
 from sktensor_dp.privacy.partition_selection import PartitionQuery, PartitionSelection
 from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.progress import Progress, progress_on
@@ -91,6 +92,8 @@ class DataCurator:
         self._residuals: dict[str, None] = {}
         self._noise = NoiseSource()
         self._rows_of: dict[str, ReleasedRows] = {}
+        self._repeated: Query | None = None
+        self._mean_of_repeated: Floats | None = None
         self._spender = spender
         self._unit = unit
         self._neighbours = neighbours
@@ -102,7 +105,7 @@ class DataCurator:
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
-        self._chunks = None
+        self._chunks = self._repeated = self._mean_of_repeated = None
         self._rows_of.clear()
         for progress in self._told:
             progress.ends()
@@ -137,6 +140,14 @@ class DataCurator:
         value = self.release(name, query)
         return Noisy(value, self._records[-1].sigma)
 
+    def repeatedly(self, name: str, query: Query) -> Callable[[], Noisy]:
+        """Answer a query as often as it is called, each time at a cost and with noise of its own.
+
+        Raw data is read once: the sum stays here until another query is repeated, or all is done.
+        """
+        self._repeated, self._mean_of_repeated = query, None
+        return partial(self.noisy, name, query)
+
     def noisy_with_rest(self, name: str, rest_of: str, query: Query, parts: int = 1) -> Noisy:
         """Answer a query for all that is left of another planned release, or one of some parts.
 
@@ -157,19 +168,8 @@ class DataCurator:
         self, name: str, query: Query, edges: Floats, quantile: float, *, pure: bool
     ) -> float:
         """Release a histogram and return the upper edge of the bin that reaches a quantile."""
-        # Bins that noise alone would fill are taken for empty, or many empty ones would add up: up
-        # to the universal threshold of Donoho & Johnstone (1994) for Gaussian noise, and up to a
-        # level that Laplace noise exceeds in one histogram of a hundred.
         histogram = self.noisy(name, query)
-        share, n_bins = histogram.value, len(edges) - 1
-        level = math.log(100 * n_bins) / math.sqrt(2)
-        if not pure:
-            level = math.sqrt(2 * math.log(n_bins))
-        kept = np.where(share > histogram.sigma * level, share, 0.0)
-        if not kept.any():
-            kept = np.maximum(share, 0.0)
-        reached = np.cumsum(kept) >= quantile * kept.sum()
-        return float(edges[1 + int(np.argmax(reached))])
+        return edge_reached(histogram.value, histogram.sigma, edges, quantile, pure=pure)
 
     def exact_product(self, name: str, query: Any) -> Callable[[Floats], Floats]:
         """Answer a query for a symmetric matrix without noise, as ``V -> matrix @ V``."""
@@ -326,9 +326,13 @@ class DataCurator:
         return self._mean(query)
 
     def _mean(self, query: Summand) -> Floats:
+        if query is self._repeated and self._mean_of_repeated is not None:
+            return self._mean_of_repeated.copy()
         # The sum is the curator's own: dividing in place saves a copy.
         mean: Floats = self._sum(query)
         mean /= self.n_units
+        if query is self._repeated:
+            self._mean_of_repeated = mean.copy()
         return mean
 
     def _record(

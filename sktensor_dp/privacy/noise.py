@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from randomgen import ChaCha
 
 from sktensor_dp.exceptions import PrivacyLeakWarning
 from sktensor_dp.privacy.opendp_sampling import (
@@ -361,9 +362,6 @@ class NoiseSource:
 
 
 def _generator(key: int) -> np.random.Generator:
-    # Here, so that reading a saved model does not wait for it.
-    from randomgen import ChaCha
-
     return np.random.Generator(ChaCha(key=key, rounds=20))
 
 

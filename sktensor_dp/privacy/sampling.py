@@ -95,12 +95,14 @@ class Law:
         # The cell stands left of the place in a word, the lots where a word has its lot. Where 16
         # bits do not tell the cell, no lot is below.
         first = -(-self.bounds.view(np.int64) >> HALF.view(np.int64))
-        cells = np.cumsum(np.bincount(first, minlength=2**CHOICE_BITS + 1)[: 2**CHOICE_BITS])
+        starts = first[first < 2**CHOICE_BITS]
+        cells = np.arange(len(starts) + 1) << CELL_SHIFT
         with _precision(50 + STEPS):
-            ratios = islice(_ratios(self), int(cells[-1]) + 1)
-            lots = np.array([int(ratio * 2**LOT_BITS) for ratio in ratios])[cells]
-        lots[self.bounds >> HALF] = 0
-        return (cells << CELL_SHIFT) | lots
+            ratios = islice(_ratios(self), len(cells))
+            lots = np.array([int(ratio * 2**LOT_BITS) for ratio in ratios])
+        table = np.repeat(cells | lots, np.diff(starts, prepend=0, append=2**CHOICE_BITS))
+        table[self.bounds >> HALF] &= ~LOT_BELOW
+        return table
 
     def cells(self, choices: NDArray[np.uint64]) -> Integers:
         """Cells of choices of 48 bits that are not themselves bounds."""

@@ -1,5 +1,6 @@
 """EM steps of topics, each on a release of expected counts."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -78,12 +79,13 @@ class Refinement:
         if asks_public:
             start = self._public_or(start)
         if asks_gains:
-            gain = self._gain(start, start.concentration)
+            ask = self._gains(start)
+            gain = ask()
             # Noise is no reason to do without what is known from elsewhere.
             margin = MARGIN if start.public is None else -MARGIN
             if gain.value[0] < margin * gain.sigma:
                 # In doubt, what would be asked after the EM steps is asked before them.
-                again = [self._gain(start, start.concentration) for _ in range(N_GAINS - 1)]
+                again = [ask() for _ in range(N_GAINS - 1)]
                 mean = np.mean([asked.value[0] for asked in (gain, *again)])
                 if mean < margin * gain.sigma / N_GAINS**0.5:
                     return self._words_alone(start, n_steps)
@@ -151,7 +153,8 @@ class Refinement:
     def _words_alone(self, start: FittedTopics, n_steps: int) -> FittedTopics:
         """One topic: the word frequencies, on which all that is left of the budget is spent."""
         fitted = replace(start, topics=start.unigram[None], weights=np.ones(1), public=None)
-        steps = [self._counts(fitted) for _ in range(n_steps)]
+        ask = self._curator.repeated_counts(start.unigram, self._clip, self._scales)
+        steps = [ask() for _ in range(n_steps)]
         value = np.mean([noisy.value[0] for noisy in steps], axis=0)
         sigma = np.sqrt(np.mean([noisy.sigma**2 for noisy in steps]) / n_steps)
         if self._scales is not None:
@@ -180,7 +183,8 @@ class Refinement:
             gain = self._over(other, fitted)
             if gain.value[0] > doubts * gain.sigma:
                 fitted = other
-        asked = [self._gain(fitted, fitted.concentration) for _ in range(N_GAINS - 1 - len(others))]
+        ask = self._gains(fitted)
+        asked = [ask() for _ in range(N_GAINS - 1 - len(others))]
         gained = np.mean([float(gain.value[0]) for gain in asked])
         doubt = doubts * asked[0].sigma / len(asked) ** 0.5
         if gained < -doubt:
@@ -201,9 +205,10 @@ class Refinement:
             fitted.topics, fitted.weights, fitted.concentration, against
         )
 
-    def _gain(self, fitted: FittedTopics, concentration: float | None) -> Noisy:
-        assert concentration is not None
-        return self._curator.completion_gain(fitted.topics, fitted.weights, concentration)
+    def _gains(self, fitted: FittedTopics) -> Callable[[], Noisy]:
+        """What topics gain over the word frequencies, as often as it is called."""
+        assert fitted.concentration is not None
+        return self._curator.repeated_gains(fitted.topics, fitted.weights, fitted.concentration)
 
     def _counts(self, fitted: FittedTopics) -> Noisy:
         assert fitted.concentration is not None

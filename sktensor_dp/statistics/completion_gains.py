@@ -12,6 +12,7 @@ from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.expected_counts import LARGEST_SHARE
 from sktensor_dp.statistics.public_numbers import check_array
 from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
+from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
 
 __all__ = ["CompletionGains", "TopicGain", "gains_of"]
@@ -102,7 +103,7 @@ def _halves(X: sp.csr_matrix) -> tuple[CountChunk, CountChunk]:
     for chosen, pointers in ((~is_hidden, X.indptr - before), (is_hidden, before)):
         kept = np.flatnonzero(chosen)
         layout = (X.data.take(kept), X.indices.take(kept), pointers)
-        halves.append(CountChunk(sp.csr_matrix(layout, X.shape)))
+        halves.append(CountChunk(of_same_shape(X, *layout)))
     return halves[0], halves[1]
 
 

@@ -14,6 +14,7 @@ from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.row_chunks import RowChunks, RowReader
 from sktensor_dp.statistics.unit_words import UnitWords
 from sktensor_dp.statistics.units import Units
+from sktensor_dp.tensor.same_shape import of_same_shape
 
 __all__ = ["CountChunk", "CountChunks", "as_counts"]
 
@@ -77,8 +78,7 @@ class CountChunk:
         """Documents sorted by their number of different words, and their counts as singles."""
         order = np.argsort(np.diff(self.X.indptr), kind="stable")
         # Singles first: rows are copied, and half as much memory is.
-        singles = (self.X.data.astype(np.float32), self.X.indices, self.X.indptr)
-        return order, sp.csr_matrix(singles, self.X.shape)[order]
+        return order, of_same_shape(self.X, self.X.data.astype(np.float32))[order]
 
     def sum_over_words(self, function: Callable[[Floats], Floats]) -> Floats:
         """Sum of a function of the counts that is 0 at 0, document by document."""

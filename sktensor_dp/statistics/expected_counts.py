@@ -15,6 +15,7 @@ from sktensor_dp.statistics.norms import NORM_SLACK, CountNorm, NonNegative
 from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number, scale_to
 from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.statistics.sums import sum_over_rows
+from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
 
 __all__ = ["ExpectedCounts"]
@@ -138,8 +139,7 @@ class ExpectedCounts(NonNegative):
         if self.scales is None:
             return chunk
         X = chunk.X
-        layout = (X.data / self.scales[X.indices], X.indices, X.indptr)
-        return CountChunk(sp.csr_matrix(layout, X.shape), chunk.units)
+        return CountChunk(of_same_shape(X, X.data / self.scales[X.indices]), chunk.units)
 
     def _asks(self, bounds: Floats) -> NDArray[np.bool_]:
         """Units whose own norm makes a difference."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.batches import LANES, Space, columns, run_in_batches
 from sktensor_dp.statistics.counts import CountChunk
+from sktensor_dp.tensor.same_shape import of_same_shape
 
 __all__ = ["LEAST_PRIOR", "MeanField", "mean_field", "single_precision"]
 
@@ -74,7 +75,7 @@ def mean_field(
     order, counts = chunk.by_words
     steps = _Steps(counts, topics, prior, n_iter, chunk.lengths[order], asked[order], weights)
     run_in_batches(steps.batch, counts, len(prior))
-    ratios = sp.csr_matrix((steps.ratios, counts.indices, counts.indptr), counts.shape)
+    ratios = of_same_shape(counts, steps.ratios)
     return MeanField(order, steps.expected, ratios, steps.norms)
 
 

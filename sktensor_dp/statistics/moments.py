@@ -30,6 +30,7 @@ from sktensor_dp.statistics.public_numbers import check_number
 from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.statistics.sums import AccurateSum, PlainSum, blocks, sum_over_rows
 from sktensor_dp.statistics.triple_terms import put_together, terms_of_documents, words_in_use
+from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.tensor.symmetric import n_unique
 
 __all__ = [
@@ -204,10 +205,9 @@ class _PartOfPairs:
     @classmethod
     def of(cls, X: sp.csr_matrix, weight: Floats) -> "_PartOfPairs":
         """Of counts and the weights of their rows."""
-        scaled, repeated = X.copy(), X.copy()
-        scaled.data *= np.repeat(weight, np.diff(X.indptr))
+        scaled = of_same_shape(X, X.data * np.repeat(weight, np.diff(X.indptr)))
         # Not the square minus the count: sums of both would leave digits of each other.
-        repeated.data *= X.data - 1
+        repeated = of_same_shape(X, X.data * (X.data - 1))
         return cls(X.T.tocsr(), scaled, repeated.T @ weight)
 
     def pairs(self, words: slice) -> sp.csr_matrix:

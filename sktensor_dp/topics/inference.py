@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaln, psi, softmax
 
+from sktensor_dp.tensor.same_shape import of_same_shape
+
 __all__ = [
     "collapsed_proportions",
     "document_log_likelihood",
@@ -56,9 +58,7 @@ def word_ratios(X: sp.csr_matrix, weights: Floats, topics_by_word: Floats) -> sp
     """Counts divided by the mixture ``weights @ topics`` at their own words."""
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     mixture = np.einsum("ij,ij->i", weights[rows], topics_by_word[X.indices])
-    ratios = X.copy()
-    ratios.data = X.data / np.maximum(mixture, TINY)
-    return ratios
+    return of_same_shape(X, X.data / np.maximum(mixture, TINY))
 
 
 def variational_proportions(

@@ -192,11 +192,28 @@ class DocumentCurator(DataCurator):
         topics: Floats,
         weights: Floats,
         concentration: float,
-        against: TopicGain | None = None,
+        against: TopicGain,
     ) -> Noisy:
-        """What topics gain over word frequencies, or others, on half of a document's words."""
+        """What topics gain over others on half of a document's words."""
         query = gains_of(topics, weights, concentration, against)
         return self.noisy("held_out_scores", query)
+
+    def repeated_counts(
+        self, topic: Floats, clip: Clip, scales: Floats | None = None
+    ) -> Callable[[], Noisy]:
+        """Expected counts under one topic that stays as it is."""
+        assert isinstance(clip.norm, CountNorm)
+        query = ExpectedCounts(
+            topic[None], np.ones(1), True, clip.limit, clip.norm.order, MEAN_FIELD, scales
+        )
+        return self.repeatedly("expected_counts", query)
+
+    def repeated_gains(
+        self, topics: Floats, weights: Floats, concentration: float
+    ) -> Callable[[], Noisy]:
+        """What topics gain over word frequencies on half of a document's words."""
+        query = gains_of(topics, weights, concentration)
+        return self.repeatedly("held_out_scores", query)
 
     def _clip(
         self,
