@@ -43,6 +43,8 @@ LARGEST_COUNT = 2**53
 # How large what had no room was to be may follow from one unit: numpy names its shape.
 NO_ROOM = "there is too little memory for this release. What was charged stays charged."
 
+# What another release pays with: its name, uses of it, and what these cost together.
+Rest = tuple[str, int, PrivacyCost]
 Kind = TypeVar("Kind", Mechanism, PartitionSelection)
 Found = TypeVar("Found")
 
@@ -155,13 +157,14 @@ class DataCurator:
         what it costs is fixed, and parts compose whatever each is chosen by.
         """
         left, usual = self._left.get(rest_of, 0), self._costs.get(name)
-        spent = -(-left // parts)
-        cost = PrivacyCost.total([self._costs[rest_of]] * spent) if left else PrivacyCost()
+        if not (isinstance(parts, int) and parts >= 1):
+            raise RuntimeError("what is left is spent in a number of parts.")
+        uses = -(-left // parts)
+        cost = PrivacyCost.total([self._costs[rest_of]] * uses) if left else PrivacyCost()
         if usual is None or left < 1 or cost.epsilon + cost.delta + usual.epsilon > 0:
             raise RuntimeError(f"nothing is left of {rest_of!r} that {name!r} may be paid by.")
-        self._left[rest_of] -= spent
-        self._left[name] += 1
-        value = self._answer(query, *self._admit(name, query, Mechanism, cost))
+        rest = (rest_of, uses, cost)
+        value = self._answer(query, *self._admit(name, query, Mechanism, rest))
         return Noisy(value, self._records[-1].sigma)
 
     def noisy_quantile(
@@ -226,18 +229,19 @@ class DataCurator:
             raise RuntimeError(f"release {name!r} has a finite cost and needs noise.")
 
     def _admit(
-        self, name: str, query: Any, kind: type[Kind], cost: PrivacyCost | None = None
+        self, name: str, query: Any, kind: type[Kind], rest: Rest | None = None
     ) -> tuple[Kind, PrivacyCost, bool]:
         """Look a query up in catalogue and plan, and put it on record, before data is read.
 
         What comes back is the law, what it may cost, and whether that asks for no noise.
         """
+        # Uses go in one step, where nothing fails any more: an interrupt leaves none to be had twice.
         entry = CATALOGUE[name]
         if not isinstance(query, entry.query):
             raise RuntimeError(f"release {name!r} takes a {entry.query.__name__}.")
-        if self._left.get(name, 0) < 1:
-            raise RuntimeError(f"release {name!r} is not in the plan, or used up.")
-        cost = self._costs[name] if cost is None else cost
+        payer, uses, cost = (name, 1, self._costs.get(name)) if rest is None else rest
+        if cost is None or self._left.get(payer, 0) < uses:
+            raise RuntimeError(f"release {payer!r} is not in the plan, or used up.")
         mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
         if not isinstance(mechanism, kind):
             raise RuntimeError(f"release {name!r} is not made by a {kind.__name__}.")
@@ -248,7 +252,7 @@ class DataCurator:
         sigma = mechanism.sigma(moved, cost)
         if not noiseless:
             check_sensitivity(moved, query)
-        self._left[name] -= 1
+        self._left[payer] -= uses
         if isinstance(mechanism, Mechanism) and mechanism.residual is not None and not noiseless:
             self._residuals.update({note: None for note in [mechanism.residual(query)] if note})
         self._record(entry, mechanism.name, moved, sigma, cost)

@@ -71,6 +71,7 @@ def curator(uses: int, mu: float, pure: float = 0.0) -> DataCurator:
 
 
 SUMS = SharedRowSums(1, (2, 3), 0.0, 1.0, 1.0)
+RESTS = ("shared_row_sums", "shared_factor_sums")
 
 
 def test_what_is_left_of_a_release_pays_for_another_once():
@@ -102,6 +103,36 @@ def test_what_is_left_may_be_spent_in_parts():
             opened.noisy_with_rest(*asked)
         report = opened.report()
     assert sum(row.uses * row.mu**2 for row in report.rows) == pytest.approx(0.3**2 + 5 * 0.5**2)
+
+
+@pytest.mark.parametrize(
+    "where", [None, "released_sensitivity", "check_sensitivity", "DataCurator._record"]
+)
+def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan(where, monkeypatch):
+    """A use that the rest would have paid for is not to be had at the usual, higher cost."""
+
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    query = UnitLevels(1.0) if where is None else SUMS
+    with curator(2, 0.1) as opened:
+        opened.noisy("shared_row_sums", SUMS)
+        with monkeypatch.context() as patched:
+            if where is not None:
+                patched.setattr(f"sktensor_dp.privacy.curator.{where}", interrupt)
+            with pytest.raises((RuntimeError, KeyboardInterrupt)):
+                opened.noisy_with_rest(*RESTS, query)
+        with pytest.raises(RuntimeError, match="used up"):
+            opened.noisy("shared_row_sums", SUMS)
+
+
+@pytest.mark.parametrize("parts", [0, -1, 0.5])
+def test_parts_of_a_rest_are_a_number_of_them(parts):
+    """A negative number would add to what is left."""
+    with curator(4, 0.5) as opened:
+        with pytest.raises(RuntimeError, match="parts"):
+            opened.noisy_with_rest(*RESTS, SUMS, parts)
+        assert opened.report().rows == ()
 
 
 def test_another_kind_of_query_or_of_noise_is_refused_before_it_is_answered():
