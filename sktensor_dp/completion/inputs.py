@@ -175,9 +175,11 @@ def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
     if sp.issparse(y):
         raise TypeError(f"y must be dense, one number for each row of X; got a {type(y).__name__}.")
     refuse_other_kinds(y, "y", "encode it first")
-    column = read(lambda: column_or_1d(np.asarray(y), warn=True), "y", told)
-    if column.dtype.kind == "c":
+    given = read(lambda: np.asarray(y), "y")
+    # scikit-learn's own message quotes the values.
+    if given.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold real numbers.")
+    column = read(lambda: column_or_1d(given, warn=True), "y", told)
     return _plain(column, "y must hold numbers.")
 
 

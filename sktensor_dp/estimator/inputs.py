@@ -38,10 +38,10 @@ QUOTING = {
         "X must hold numbers; it holds values that are none. Count the words of texts first, for "
         "example with PrivateCountVectorizer."
     ),
-    "Complex data not supported": "Complex data not supported: X must hold counts.",
+    "Complex data not supported": "Complex data not supported: X must hold real numbers.",
     "Expected 2D": (
         "Expected 2D array, got X of {shape}. Reshape your data: X must have one row per "
-        "document and one column per word."
+        "document or sample, and one column per word or feature."
     ),
 }
 # The same of messages that name the number of rows, where that is private.

@@ -105,7 +105,7 @@ class InstanceOf:
         return isinstance(value, self.classes)
 
     def __str__(self) -> str:
-        return "an instance of " + " or ".join(cls.__name__ for cls in self.classes)
+        return "an instance of " + " or ".join(dict.fromkeys(cls.__name__ for cls in self.classes))
 
 
 @dataclass(frozen=True)

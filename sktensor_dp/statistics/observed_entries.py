@@ -48,10 +48,14 @@ def as_entries(
             f"n_modes >= 2; it has {has}."
         )
     y = np.asarray(values)
-    if y.dtype.kind not in "iufb" or y.shape != X.shape[:1]:
+    if y.dtype.kind not in "iufb" or y.ndim != 1:
         raise ValueError(
             f"y must hold one number for each row of X, in an array of as many; got an array of "
             f"type {y.dtype} with {y.ndim} axes."
+        )
+    if len(y) != len(X):
+        raise ValueError(
+            "y must hold one number for each row of X; its length is not the number of rows."
         )
     y = y.astype(np.float64, copy=False)
     if not np.isfinite(y).all():

@@ -129,7 +129,11 @@ def _of_conversion(error: BaseException, name: str) -> Exception | None:
             f"{name} must hold numbers; its columns have types that do not go together, such "
             "as dates or text beside numbers."
         )
+    if isinstance(error, OverflowError):
+        return ValueError(f"{name} must hold numbers within those of double precision.")
     said = _message(error)
+    if said.startswith("Expected unique column names"):
+        return ValueError(f"{name} must have columns of different names; or pass an array.")
     # Types without a common one, and objects that are no number.
     if isinstance(error, TypeError) and NO_NUMBER.fullmatch(said):
         return TypeError(f"{name} must hold numbers: {said}.")

@@ -108,9 +108,10 @@ def as_labels(groups: Any, n_rows: int) -> NDArray[Any]:
     if np.ma.is_masked(groups):
         raise ValueError(f"{EXPECTED}.")  # an array would hold what lies behind the mask
     labels = read(lambda: np.asarray(groups, known), "groups", lambda message: f"{EXPECTED}.")
-    if labels.ndim != 1 or len(labels) != n_rows:
-        shape = "" if labels.ndim == 1 else f"; got an array of {labels.ndim} dimensions"
-        raise ValueError(f"{EXPECTED}; its length is not the number of rows{shape}.")
+    if labels.ndim != 1:
+        raise ValueError(f"{EXPECTED}; got an array of {labels.ndim} dimensions.")
+    if len(labels) != n_rows:
+        raise ValueError(f"{EXPECTED}; its length is not the number of rows.")
     if not len(labels):
         return np.zeros(0, np.int64)  # a chunk without rows: no label is of a wrong kind
     if labels.dtype.kind in "OT":

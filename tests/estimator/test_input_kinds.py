@@ -2,6 +2,7 @@
 
 import datetime
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,6 +19,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
 )
+from sktensor_dp.statistics.reading import read
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
@@ -45,6 +47,7 @@ MATRICES = {
     "numbers as text": (np.array([["1", "2"]] * 9), "got text; (count|encode)"),
     "a frame of text": (FRAME[["text", "text"]].set_axis(["a", "b"], axis=1), "([Cc]ount|encode) "),
     "lists of several lengths": ([[1, 2], [3]], "X must be a table of numbers|inhomogeneous"),
+    "integers beyond floats": (np.full((30, 2), 10**400), "X must hold numbers within"),
     "dask": (Lazy(), r"X is a .*Lazy, which is not computed yet. Pass X.compute\(\)"),
 }
 ESTIMATORS = {
@@ -72,6 +75,26 @@ def test_matrices_of_a_wrong_kind_cost_nothing(kind, estimator):
     X, message = MATRICES[kind]
     y = np.zeros(np.shape(X)[0]) if not isinstance(X, list | Lazy) else np.zeros(2)
     refused(lambda payer: ESTIMATORS[estimator](accountant=payer).fit(X, y), message)
+
+
+def test_what_is_said_of_a_table_holds_for_samples_and_for_documents():
+    """Samples are no counts of words."""
+    for X, message in (
+        (np.ones((30, 2)) * 1j, "X must hold real numbers"),
+        (np.ones(30), "row per document or sample, and one column per word or feature"),
+        (np.full((30, 2), 10**400), "X must hold numbers within those of double precision"),
+    ):
+        for estimator in ("topics", "samples"):
+            refused(
+                lambda payer, of=estimator, X=X: ESTIMATORS[of](accountant=payer).fit(X), message
+            )
+
+
+def test_columns_of_one_name_are_called_that():
+    """Which versions of scikit-learn refuse them differs; how it is said does not."""
+    frame = FRAME[["n", "n"]]
+    with pytest.raises(ValueError, match="X must have columns of different names"):
+        read(lambda: nw.from_native(frame), "X")
 
 
 @pytest.mark.parametrize("estimator", ["topics", "samples", "documents"])
@@ -113,6 +136,9 @@ VALUES = {
     "dates": (DAYS, "y must hold numbers.*dates"),
     "date objects": (DAYS.astype(object), "y must hold numbers"),
     "text": (np.array([SECRET] * 30), "y must hold numbers, got text"),
+    "complex": (np.ones(30) * 1j, "y must hold real numbers"),
+    "integers beyond floats": ([10**400] * 30, "y must hold numbers within those of double"),
+    "too few": (np.ones(29), "its length is not the number of rows"),
     "sparse": (sp.csr_matrix(np.ones(30)), "y must be dense"),
 }
 
