@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
+from sktensor_dp.privacy import amounts
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.ledger import (
     Ledger,
@@ -137,10 +138,10 @@ class BudgetAccountant(Shown):
         scope: str = "default",
         units: str = "one",
     ) -> None:
-        if not (epsilon is None or epsilon > 0):
-            raise ValueError(f"epsilon must be > 0, got {epsilon!r}.")
-        if not (delta is None or 0 <= delta < 1):
-            raise ValueError(f"delta must lie in [0, 1), got {delta!r}.")
+        if epsilon is not None:
+            epsilon = amounts.checked_epsilon(epsilon)
+        if delta is not None:
+            delta = amounts.checked_delta(delta)
         if not isinstance(scope, str):
             raise TypeError(f"scope must be a str, got {type(scope).__name__}.")
         if units not in ("one", "any"):
@@ -149,8 +150,8 @@ class BudgetAccountant(Shown):
         self.scope, self.units = scope, units
         if path is None:
             self._ledger = MemoryLedger()
-            self.epsilon = math.inf if epsilon is None else float(epsilon)
-            self.delta = 1e-6 if delta is None else float(delta)
+            self.epsilon = math.inf if epsilon is None else epsilon
+            self.delta = 1e-6 if delta is None else delta
         else:
             from sktensor_dp.privacy.sqlite_ledger import SQLiteLedger
 
@@ -229,7 +230,7 @@ class BudgetAccountant(Shown):
         BudgetError
             If it cannot.
         """
-        cost = PrivacyCost(epsilon=float(epsilon), delta=float(delta))
+        cost = PrivacyCost(epsilon=epsilon, delta=delta)
         self.check_charge([LedgerEntry("caller", "spend", 1, cost)])
         return True
 
@@ -246,7 +247,7 @@ class BudgetAccountant(Shown):
         BudgetError
             If it exceeds what is left; nothing is recorded then.
         """
-        cost = PrivacyCost(epsilon=float(epsilon), delta=float(delta))
+        cost = PrivacyCost(epsilon=epsilon, delta=delta)
         self.charge([LedgerEntry("caller", "spend", 1, cost)])
         return self
 
@@ -298,8 +299,8 @@ class BudgetAccountant(Shown):
         >>> round(words["epsilon"], 3), round(topics["epsilon"], 3)
         (0.644, 1.888)
         """
-        if not shares or min(shares) <= 0:
-            raise ValueError("shares must be a non-empty sequence of numbers > 0.")
+        shares = amounts.checked_shares(shares)
+        thresholds = amounts.checked_thresholds(thresholds, len(shares))
         whole = math.fsum(shares)
         if self.delta == 0 or math.isinf(self.epsilon):
             return [

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TypedDict
 
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
@@ -38,7 +39,7 @@ class PrivacyCost:
     def __post_init__(self) -> None:
         # A negative cost would hand budget back, and NaN would pass every comparison.
         for name, value in (("mu", self.mu), ("epsilon", self.epsilon), ("delta", self.delta)):
-            if not value >= 0:
+            if not (isinstance(value, Real) and value >= 0):
                 raise ValueError(f"{name} must be >= 0, got {value!r}.")
             # Scalars of numpy's other types are less precise, and bytes to SQLite.
             object.__setattr__(self, name, float(value))

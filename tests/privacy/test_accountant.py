@@ -7,7 +7,9 @@ import pickle
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 
@@ -190,9 +192,16 @@ def test_split_of_special_budgets() -> None:
     assert pure == [{"epsilon": 0.5, "delta": 0.0}, {"epsilon": 1.5, "delta": 0.0}]
     endless = BudgetAccountant().split([1, 3])
     assert endless == [{"epsilon": math.inf, "delta": 1e-6}] * 2
-    for wrong in ([], [1, 0], [1, -1]):
-        with pytest.raises(ValueError, match="shares"):
-            BudgetAccountant(1.0).split(wrong)
+    for wrong in ([], [1, 0], [1, -1], [1, math.nan], [1, math.inf], ["1"], 3, {}, None):
+        with pytest.raises(ValueError, match="shares must"):
+            BudgetAccountant(1.0).split(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [-1, 3, 1.5, math.nan])
+def test_thresholds_are_some_of_the_shares(wrong: Any) -> None:
+    """Fewer than none would hand out more than all of delta."""
+    with pytest.raises(ValueError, match="thresholds must be an int from 0 to 2"):
+        BudgetAccountant(1.0).split([1, 1], thresholds=wrong)
 
 
 def test_recording_only() -> None:
@@ -221,6 +230,25 @@ def test_gaussian_fit_needs_a_delta() -> None:
 def test_wrong_epsilon_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="epsilon must be > 0"):
         BudgetAccountant(**wrong)
+
+
+@pytest.mark.parametrize("wrong", ["1", True, [1.0], 10**400, 10**5000, 1j, np.array([1.0])])
+def test_what_is_no_number_is_refused_by_its_name(wrong: Any) -> None:
+    with pytest.raises(ValueError, match=r"^epsilon must .{,60}$"):
+        BudgetAccountant(wrong)
+    with pytest.raises(ValueError, match=r"^delta must .{,60}$"):
+        BudgetAccountant(1.0, wrong)
+    with pytest.raises(ValueError, match=r"^thresholds must .{,80}$"):
+        BudgetAccountant(1.0).split([1, 1], thresholds=wrong)
+    if not isinstance(wrong, bool | int):
+        with pytest.raises(ValueError, match="epsilon must be >= 0"):
+            BudgetAccountant(1.0).spend(wrong, 0)
+
+
+def test_numbers_of_other_types_are_amounts() -> None:
+    budget = BudgetAccountant(np.float32(2), np.float64(0))
+    assert budget.split(np.array([1, 3])) == BudgetAccountant(2, 0).split([1, 3])
+    assert (type(budget.epsilon), type(budget.delta)) == (float, float)
 
 
 @pytest.mark.parametrize("wrong", [{"delta": 1}, {"delta": -1e-9}, {"delta": math.nan}])
