@@ -235,7 +235,7 @@ class DataCurator:
 
         What comes back is the law, what it may cost, and whether that asks for no noise.
         """
-        # Uses go in one step, where nothing fails any more: an interrupt leaves none to be had twice.
+        # Uses go in one step, after which nothing is refused: none can be had twice.
         entry = CATALOGUE[name]
         if not isinstance(query, entry.query):
             raise RuntimeError(f"release {name!r} takes a {entry.query.__name__}.")
