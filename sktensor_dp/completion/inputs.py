@@ -175,12 +175,15 @@ def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
     if sp.issparse(y):
         raise TypeError(f"y must be dense, one number for each row of X; got a {type(y).__name__}.")
     refuse_other_kinds(y, "y", "encode it first")
-    given = read(lambda: np.asarray(y), "y")
+    return _plain(read(lambda: _column(y), "y", told), "y must hold numbers.")
+
+
+def _column(y: Any) -> NDArray[Any]:
+    given = np.asarray(y)
     # scikit-learn's own message quotes the values.
     if given.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold real numbers.")
-    column = read(lambda: column_or_1d(given, warn=True), "y", told)
-    return _plain(column, "y must hold numbers.")
+    return np.asarray(column_or_1d(given, warn=True))
 
 
 def _unless_counting(estimator: Any, message: str) -> Callable[[str], str | None]:

@@ -43,8 +43,7 @@ LARGEST_COUNT = 2**53
 # How large what had no room was to be may follow from one unit: numpy names its shape.
 NO_ROOM = "there is too little memory for this release. What was charged stays charged."
 
-# What another release pays with: its name, uses of it, and what these cost together.
-Rest = tuple[str, int, PrivacyCost]
+Rest = tuple[str, int, PrivacyCost]  # of what, how many uses, and what these cost together
 Kind = TypeVar("Kind", Mechanism, PartitionSelection)
 Found = TypeVar("Found")
 
@@ -157,14 +156,11 @@ class DataCurator:
         what it costs is fixed, and parts compose whatever each is chosen by.
         """
         left, usual = self._left.get(rest_of, 0), self._costs.get(name)
-        if not (isinstance(parts, int) and parts >= 1):
-            raise RuntimeError("what is left is spent in a number of parts.")
-        uses = -(-left // parts)
-        cost = PrivacyCost.total([self._costs[rest_of]] * uses) if left else PrivacyCost()
-        if usual is None or left < 1 or cost.epsilon + cost.delta + usual.epsilon > 0:
+        uses = -(-left // parts) if parts >= 1 else 0
+        cost = PrivacyCost.total([self._costs[rest_of]] * uses) if uses else PrivacyCost()
+        if usual is None or uses < 1 or cost.epsilon + cost.delta + usual.epsilon > 0:
             raise RuntimeError(f"nothing is left of {rest_of!r} that {name!r} may be paid by.")
-        rest = (rest_of, uses, cost)
-        value = self._answer(query, *self._admit(name, query, Mechanism, rest))
+        value = self._answer(query, *self._admit(name, query, Mechanism, (rest_of, uses, cost)))
         return Noisy(value, self._records[-1].sigma)
 
     def noisy_quantile(
