@@ -205,7 +205,9 @@ class _PartOfPairs:
     @classmethod
     def of(cls, X: sp.csr_matrix, weight: Floats) -> "_PartOfPairs":
         """Of counts and the weights of their rows."""
-        scaled = of_same_shape(X, X.data * np.repeat(weight, np.diff(X.indptr)))
+        # It is kept, and whoever holds the data may change where words stand as well.
+        places = X.indices.copy(), X.indptr.copy()
+        scaled = of_same_shape(X, X.data * np.repeat(weight, np.diff(X.indptr)), *places)
         # Not the square minus the count: sums of both would leave digits of each other.
         repeated = of_same_shape(X, X.data * (X.data - 1))
         return cls(X.T.tocsr(), scaled, repeated.T @ weight)

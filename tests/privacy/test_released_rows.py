@@ -150,8 +150,9 @@ def test_data_that_changes_between_products_changes_none(seed):
     with curator_of(CountChunks(X, N, D)) as curator:
         product, _ = curator.noisy_product("pair_moments", PAIRS)
         before = product(np.eye(D))
-        for array in (X.data, *(chunk.X.data for chunk in curator._read())):
-            array += 3
+        for held in (X, *(chunk.X for chunk in curator._read())):
+            held.data += 3
+            held.indices[:] = (held.indices + 1) % D
         np.testing.assert_array_equal(product(np.eye(D)), before)
 
 
