@@ -31,6 +31,10 @@ Integers = NDArray[np.intp]
 LARGEST_COORDINATE = 2**52
 # Cells of a slice up to which sums over its entries are products with a table of all cells.
 MOST_CELLS = 2**14
+# Share of cells with a value from which on units keep them in a table as well.
+DENSE_SHARE = 0.25
+# Bits of a digit by which places are sorted, and digits up to which that is faster.
+DIGIT_BITS, DIGITS = 16, 3
 # Sensitivities of sums are this much larger than proved: it pays for rounding in them.
 SUM_SLACK = 1 + 1e-6
 
@@ -268,20 +272,22 @@ class SliceChunks(ValueRange):
         self.shape, self.unit_mode = shape, unit_mode
         self.n_units = shape[unit_mode]
         order = _by_unit(coordinates, values, shape, unit_mode)
-        coordinates = coordinates[order]
-        values = self.centred(values[order], coordinates)
-        first = np.ones(len(values), dtype=bool)
-        first[1:] = (coordinates[1:] != coordinates[:-1]).any(axis=1)
-        group = np.cumsum(first) - 1
-        self.coordinates = coordinates[first]
-        self.units = self.coordinates[:, unit_mode]
+        coordinates = coordinates.take(order, axis=0)
+        values = self.centred(values.take(order), coordinates)
+        first = np.zeros(len(values), dtype=bool)
+        first[:1] = True
+        for column in coordinates.T:
+            first[1:] |= column[1:] != column[:-1]
+        if not first.all():
+            group = np.cumsum(first) - 1
+            coordinates = coordinates[first]
+            values = np.bincount(group, weights=values) / np.bincount(group)
+            np.clip(values, -self.half, self.half, out=values)
+        self.coordinates, self.values = coordinates, values
+        self.units = coordinates[:, unit_mode]
         if part:
             present, self.units = np.unique(self.units, return_inverse=True)
             self.n_units = len(present)
-        size = len(self.coordinates)
-        totals = np.bincount(group, weights=values, minlength=size)
-        means = totals / np.bincount(group, minlength=size)
-        self.values = np.clip(means, -self.half, self.half)
         self._count_norms: dict[int, Floats] = {}
 
     @cached_property
@@ -303,6 +309,17 @@ class SliceChunks(ValueRange):
         np.cumsum(np.bincount(self.units, minlength=self.n_units), out=pointers[1:])
         size = (self.n_units, math.prod(shared))
         return sp.csr_matrix((self.values, columns, pointers), size)
+
+    @cached_property
+    def cell_table(self) -> tuple[Floats, NDArray[np.bool_]] | None:
+        """Values of cells by units, and which there are; None where few are."""
+        # Either way all sums are the same, but for the order of units in them.
+        matrix = self.by_cells
+        if matrix.nnz < DENSE_SHARE * math.prod(matrix.shape):
+            return None
+        layout = (np.ones(matrix.nnz, dtype=bool), matrix.indices, matrix.indptr)
+        taken = sp.csr_matrix(layout, matrix.shape)
+        return matrix.toarray(order="F").T, taken.toarray(order="F").T
 
     def count_norms(self, mode: int) -> Floats:
         """Norm of each unit's numbers of entries in the rows of a mode; 1 without entries."""
@@ -339,7 +356,7 @@ def _by_unit(
     # One number for each place, of which few occur twice.
     lengths = [shape[unit_mode], *[n for m, n in enumerate(shape) if m != unit_mode][::-1]]
     keys = np.ravel_multi_index(tuple(columns), lengths)
-    order = np.argsort(keys)
+    order = _order(keys, math.prod(shape))
     keys = keys[order]
     again = np.zeros(len(keys), dtype=bool)
     again[1:] = keys[1:] == keys[:-1]
@@ -347,4 +364,17 @@ def _by_unit(
     if again.any():
         among = order[again]
         order[again] = among[np.lexsort([values[among], keys[again]])]
+    return order
+
+
+def _order(keys: Integers, n_keys: int) -> Integers:
+    """Order by keys below a number; of few digits by one after the other, the last one first."""
+    if n_keys > 2 ** (DIGITS * DIGIT_BITS):
+        return np.argsort(keys)
+    # Numbers of two bytes are sorted in linear time.
+    order = np.argsort(keys.astype(np.uint16), kind="stable")
+    for place in range(1, DIGITS):
+        if n_keys > 2 ** (place * DIGIT_BITS):
+            digit = (keys >> (place * DIGIT_BITS)).astype(np.uint16)
+            order = order[np.argsort(digit[order], kind="stable")]
     return order

@@ -1,7 +1,7 @@
 """Sums over the units of a matrix for its shared factor, a block of units at a time."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -9,17 +9,20 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.observed_entries import SliceChunks
 from sktensor_dp.statistics.sums import AccurateSum, blocks
-from sktensor_dp.tensor.cell_units import CellUnits
-from sktensor_dp.tensor.small_systems import positive_pivots
+from sktensor_dp.tensor.cell_units import CellEntries, CellUnits
+from sktensor_dp.tensor.packed import packed_diagonal, unpack_rows
+from sktensor_dp.tensor.packed_systems import products_of_roots
 from sktensor_dp.tensor.unit_parameters import N_PLAIN
 
-__all__ = ["UnitSums", "sum_of_moments"]
+__all__ = ["UnitSums"]
 
 Floats = NDArray[np.float64]
 
-# Units of a block: their systems, side by side, stay in a cache. No power of 2, by which
-# rows of them would share lines of it. As many are added one after the other.
+# Units that are added before their sum is added accurately.
 UNITS_AT_ONCE = 750
+# Numbers in an array of what is known of a block of units (4 MB): calls are few.
+BLOCK_NUMBERS = 2**19
+LEAST_BLOCK = 64
 # Raises the eigenvalues of a moment, relative to their sum: far above rounding in a test for
 # negative ones, and far below what is released.
 LEAST_EIGENVALUE = 1e-12
@@ -53,24 +56,23 @@ class UnitSums:
 
     def total(self, chunk: SliceChunks) -> Floats:
         """Rows of sums, then those of the weighted moment: (n_cells + r, r) numbers."""
-        by_cells, result = chunk.by_cells, AccurateSum()
-        for span in blocks(chunk.n_units, UNITS_AT_ONCE):
+        by_cells, table, result = chunk.by_cells, chunk.cell_table, AccurateSum()
+        numbers = max(self.units.packed_size, 0 if table is None else len(table[0]))
+        for span in blocks(chunk.n_units, max(BLOCK_NUMBERS // numbers, LEAST_BLOCK)):
             pointers = by_cells.indptr[span.start : span.stop + 1]
             inside = slice(pointers[0], pointers[-1])
-            columns = by_cells.indices[inside]
-            left = by_cells.data[inside] - self.units.offsets.take(columns)
-            shape = (len(pointers) - 1, by_cells.shape[1])
-            layout = (left, columns, pointers - pointers[0])
-            result.add(self._of_units(sp.csr_matrix(layout, shape)))
+            layout = (by_cells.data[inside], by_cells.indices[inside], pointers - pointers[0])
+            own = sp.csr_matrix(layout, (len(pointers) - 1, by_cells.shape[1]))
+            columns = None if table is None else (table[0][:, span], table[1][:, span])
+            for part in self._of_units(CellEntries(own, self.units.offsets, columns)):
+                result.add(part)
         return result.value()
 
-    def _of_units(self, left: sp.csr_matrix) -> Floats:
-        counts = np.diff(left.indptr)
-        means, second = self.units.posteriors(left)
-        weights = means[N_PLAIN:]
-        residuals = left.data - self.units.plain_terms(means, left.indices, counts)
-        residuals /= self.scale
-        np.clip(residuals, -1.0, 1.0, out=residuals)
+    def _of_units(self, entries: CellEntries) -> Iterator[Floats]:
+        """Sums over few units each."""
+        means, roots = self.units.posteriors(entries)
+        plain, weights = means[:N_PLAIN], means[N_PLAIN:]
+        residuals = entries.residuals(plain, self.units.plain, self.scale)
         slopes = weights / self.slope_scale
         squares = slopes[0] ** 2
         for row in slopes[1:]:
@@ -78,55 +80,34 @@ class UnitSums:
         lengths = np.sqrt(squares)
         # Cells are rows of the factor, and a unit has one entry in each at most.
         if self.whole:
-            slopes *= _inverses(lengths) * _inverses(_lengths(residuals, left.indptr))
+            slopes *= _inverses(lengths) * _inverses(entries.lengths(residuals))
         else:
-            slopes /= np.maximum(lengths, 1.0) * np.sqrt(np.maximum(counts, 1))
-        of = sp.csr_matrix((residuals, left.indices, left.indptr), left.shape)
-        second += weights[:, None] * weights
-        second *= (counts > 0) / self.slope_scale**2
-        moment = sum_of_moments(second, self.moment_weight)
-        return np.concatenate([of.T @ np.ascontiguousarray(slopes.T), moment])
+            slopes /= np.maximum(lengths, 1.0) * np.sqrt(np.maximum(entries.counts, 1))
+        moments, shares = self._moments(roots, weights)
+        shares[entries.counts == 0] = 0.0
+        for span in blocks(len(shares), UNITS_AT_ONCE):
+            moment = unpack_rows((moments[:, span] @ shares[span])[None], len(weights))[0]
+            yield np.concatenate([entries.products(residuals, slopes, span), moment])
 
-
-def _lengths(values: Floats, pointers: NDArray[Any]) -> Floats:
-    """Of each unit's values, added in the order of its entries."""
-    layout = (values**2, np.zeros(len(values), dtype=np.int32), pointers)
-    squares = sp.csr_matrix(layout, (len(pointers) - 1, 1)) @ np.ones(1)
-    return np.sqrt(squares)
+    def _moments(self, roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
+        """Moments Y Y' + w w', positive by how they are formed, and what shortens each."""
+        packed, diagonal = products_of_roots(roots, weights), packed_diagonal(len(weights))
+        with np.errstate(over="ignore"):
+            # Rounding in a product is far below what is added to the diagonal.
+            ridge = np.zeros(packed.shape[1])
+            for place in diagonal:
+                ridge += packed[place]
+            packed[diagonal] += LEAST_EIGENVALUE * ridge
+            squares, below = packed**2, np.zeros_like(ridge)
+            for place, row in enumerate(squares):
+                if place not in diagonal:
+                    below += row
+            squares = 2 * below + sum(squares[place] for place in diagonal)
+            lengths = np.sqrt(squares) / self.slope_scale**2
+        return packed, self.moment_weight / self.slope_scale**2 / np.maximum(lengths, 1.0)
 
 
 def _inverses(lengths: Floats) -> Floats:
     """One over each length; 0 where it is none, or not finite."""
     usable = (lengths > LEAST_LENGTH) & np.isfinite(lengths)
     return np.where(usable, 1 / np.where(usable, lengths, 1.0), 0.0)
-
-
-def sum_of_moments(moments: Floats, weight: float) -> Floats:
-    """Sum of (r, r, n) moments, made symmetric and positive, and shortened to a length."""
-    # Products that cancel may leave a moment indefinite, and with it an obtuse angle.
-    diagonal = np.arange(len(moments))
-    with np.errstate(all="ignore"):
-        # Pivots say nothing of matrices that are not symmetric to the last bit.
-        moments = moments / 2 + moments.transpose(1, 0, 2) / 2
-        ridge = moments[0, 0].copy()
-        for k in diagonal[1:]:
-            ridge += moments[k, k]
-        moments[diagonal, diagonal] += LEAST_EIGENVALUE * ridge
-        unsafe = np.flatnonzero(~positive_pivots(moments.copy()))
-        if len(unsafe):
-            moments[diagonal[:, None], diagonal, unsafe[:, None, None]] = _projected(
-                moments[:, :, unsafe].transpose(2, 0, 1)
-            )
-        squares = np.zeros(moments.shape[2])
-        for row in moments:
-            for entry in row:
-                squares += entry**2
-        lengths = np.sqrt(squares)
-    moments *= weight / np.maximum(lengths, 1.0)
-    return np.asarray(moments.sum(axis=2), dtype=np.float64)
-
-
-def _projected(moments: Floats) -> Floats:
-    """Nearest positive semidefinite matrices."""
-    values, vectors = np.linalg.eigh(moments)
-    return (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)

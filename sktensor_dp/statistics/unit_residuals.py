@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.observed_entries import SliceChunks
 from sktensor_dp.tensor.shared_effects import SharedEffects
-from sktensor_dp.tensor.unit_parameters import effects_at_entries, unit_posteriors
+from sktensor_dp.tensor.unit_parameters import cell_posteriors, effects_at_entries, unit_posteriors
 
 __all__ = ["LARGEST", "ReleasedEffects"]
 
@@ -59,14 +59,21 @@ class ReleasedEffects:
 
     def residuals(self, chunk: SliceChunks) -> Floats:
         """Values minus what each unit's own parameters make of them; finite."""
-        at = effects_at_entries(self.effects, np.delete(chunk.coordinates, chunk.unit_mode, 1))
-        means, _ = unit_posteriors(
-            chunk.units, chunk.values, at, n_units=chunk.n_units, level=self.level,
-            noise_variance=self.noise_variance,
-        )  # fmt: skip
+        known = {"level": self.level, "noise_variance": self.noise_variance}
+        if chunk.cells is None:
+            shared = np.delete(chunk.coordinates, chunk.unit_mode, 1)
+            at = effects_at_entries(self.effects, shared)
+            means, _ = unit_posteriors(
+                chunk.units, chunk.values, at, n_units=chunk.n_units, **known
+            )
+            parts = at.effects, *at.design()
+        else:
+            at, places = effects_at_entries(self.effects, chunk.cells), chunk.by_cells.indices
+            means, _ = cell_posteriors(chunk.by_cells, at, **known)
+            parts = tuple(part.take(places) for part in (at.effects, *at.design()))
         left = chunk.values - self.level
-        left -= at.effects
+        left -= parts[0]
         # One number after the other: an entry's last bits do not depend on where it stands.
-        for own, of in zip(means.T, at.design(), strict=True):
-            left -= own[chunk.units] * of
+        for own, of in zip(means.T, parts[1:], strict=True):
+            left -= own.take(chunk.units) * of
         return np.where(np.isfinite(left), left, 0.0)

@@ -6,11 +6,10 @@ import math
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 
 from sktensor_dp.tensor.oracle import Floats
-from sktensor_dp.tensor.packed import packed_places
-from sktensor_dp.tensor.small_systems import sweep
-from sktensor_dp.tensor.sorted_entries import Integers
+from sktensor_dp.tensor.packed_systems import eliminated, roots_of_inverses, solved, triangle
 from sktensor_dp.tensor.unit_parameters import (
     N_PLAIN,
     EntryEffects,
@@ -18,10 +17,92 @@ from sktensor_dp.tensor.unit_parameters import (
     prior_variances,
 )
 
-__all__ = ["CellUnits", "exact_pattern_product", "summable"]
+__all__ = ["CellEntries", "CellUnits", "summable"]
 
-# Share of cells with an entry from which on a pattern is multiplied as a dense one.
-_DENSE_SHARE = 0.25
+
+class CellEntries:
+    """Values of a block of units in the cells where they have any.
+
+    Where most cells are taken they lie in a table of all cells: arithmetic is cheaper than
+    finding places. What is computed of a unit is the same to the last bit.
+
+    Parameters
+    ----------
+    values : csr_matrix of shape (n_units, n_cells)
+    offsets : ndarray of shape (n_cells,)
+        What units share, which is taken off.
+    table : tuple of two arrays of shape (n_cells, n_units), or None
+        The values once more, anything finite in cells without, and which cells have one.
+    """
+
+    def __init__(
+        self,
+        values: scipy.sparse.csr_matrix,
+        offsets: Floats,
+        table: tuple[Floats, NDArray[np.bool_]] | None = None,
+    ) -> None:
+        self.counts = np.diff(values.indptr)
+        left = values.data - offsets.take(values.indices)
+        self._left = scipy.sparse.csr_matrix((left, values.indices, values.indptr), values.shape)
+        self._table, self._pattern = None, None
+        if table is not None:
+            self._table, self._pattern = table[0] - offsets[:, None], table[1].astype(np.float64)
+
+    def pattern_sums(self, table: Floats) -> Floats:
+        """Sums of the rows of a `summable` table over each unit's cells: (n_columns, n)."""
+        # Exact sums are the same in any order: a product by BLAS errs nowhere, and units do
+        # not depend on how many others there are.
+        if self._pattern is not None:
+            return np.asarray(table.T @ self._pattern)
+        layout = (np.ones(self._left.nnz), self._left.indices, self._left.indptr)
+        pattern = scipy.sparse.csr_matrix(layout, self._left.shape)
+        return np.ascontiguousarray((pattern @ table).T)
+
+    def moments(self, table: Floats) -> Floats:
+        """Sums of values times rows of a table, each in the order of its entries."""
+        return np.ascontiguousarray((self._left @ table).T)
+
+    def residuals(self, plain: Floats, terms: tuple[Floats, Floats], scale: float) -> Floats:
+        """Values minus plain terms, over a scale and clipped to 1.
+
+        In a table of shape (n_cells, n_units), or entry by entry.
+        """
+        level, slope, popularity = plain
+        if self._table is not None:
+            effects, popular = (term[:, None] for term in terms)
+            left = self._table.copy()
+        else:
+            effects, popular = (term.take(self._left.indices) for term in terms)
+            level, slope, popularity = (np.repeat(row, self.counts) for row in plain)
+            left = self._left.data.copy()
+        known = slope * effects
+        known += level
+        known += popularity * popular
+        left -= known
+        left /= scale
+        np.clip(left, -1.0, 1.0, out=left)
+        if self._pattern is not None:
+            left *= self._pattern
+        return left
+
+    def lengths(self, residuals: Floats) -> Floats:
+        """Of each unit's residuals; squares are added in the order of its entries."""
+        squares = residuals**2
+        if self._table is not None:
+            return np.sqrt(_sum_of_rows(squares))
+        layout = (squares, np.zeros(len(squares), dtype=np.int32), self._left.indptr)
+        return np.sqrt(scipy.sparse.csr_matrix(layout, (len(self.counts), 1)) @ np.ones(1))
+
+    def products(self, residuals: Floats, slopes: Floats, units: slice) -> Floats:
+        """Sums over some units of residuals times a unit's (r, n) slopes: (n_cells, r)."""
+        own = slopes[:, units]
+        if self._table is not None:
+            return np.asarray(residuals[:, units] @ own.T)
+        pointers = self._left.indptr[units.start : units.stop + 1]
+        inside = slice(pointers[0], pointers[-1])
+        layout = (residuals[inside], self._left.indices[inside], pointers - pointers[0])
+        of = scipy.sparse.csr_matrix(layout, (own.shape[1], self._left.shape[1]))
+        return np.asarray(of.T @ np.ascontiguousarray(own.T))
 
 
 class CellUnits:
@@ -43,7 +124,7 @@ class CellUnits:
         design = cells.design().T
         self.size = design.shape[1]
         self.offsets = level + cells.effects
-        self._plain = design[:, 1], design[:, 2]
+        self.plain = design[:, 1], design[:, 2]
         # Scaled by the prior each matrix is 1 plus something positive.
         self._deviations = np.sqrt(prior_variances(self.size, noise_variance))
         design = design * self._deviations
@@ -51,56 +132,40 @@ class CellUnits:
         self._weighted = np.ascontiguousarray(weighted)
         first, second = np.triu_indices(self.size)
         self._table = summable(weighted[:, first] * design[:, second])
-        self._places = packed_places(self.size)
+        self.packed_size = len(first)
 
-    def posteriors(self, left: scipy.sparse.csr_matrix) -> tuple[Floats, Floats]:
-        """Means (3 + q, n) of parameters, and covariances (q, q, n) of those of components.
+    def posteriors(self, entries: CellEntries) -> tuple[Floats, list[Floats]]:
+        """Means (3 + q, n) of parameters, and roots Y of the covariances Y Y' of components.
 
-        `left` holds the values of (n, n_cells) minus `offsets`.
+        Roots are upper triangles, row by row: the first of shape (q, n), the last (1, n).
         """
         # Whatever finite numbers the entries hold, it returns finite ones and raises nothing:
         # it may be part of what is computed from raw data. Pivots are 1 at least, and raised
-        # to it; no number of an inverse is above 1, nor any of a mean above the right-hand
-        # side's sum, but by rounding.
+        # to it; no number of a root is above 1, nor any of a mean above the right-hand side's
+        # sum, but by rounding.
         with np.errstate(all="ignore"):
-            packed = exact_pattern_product(left, self._table)
-            M = np.ascontiguousarray(packed.T)[self._places]
-            diagonal = np.arange(self.size)
-            M[diagonal, diagonal] += 1.0
-            b = np.ascontiguousarray((left @ self._weighted).T)
+            packed = entries.pattern_sums(self._table)
+            rows = triangle(packed, self.size)
+            for row in rows:
+                row[0] += 1.0
+            b = entries.moments(self._weighted)
             bound = _sum_of_rows(np.abs(b))
-            for k in range(N_PLAIN):
-                # Plain parameters first, and no further than the components need.
-                below = M[k + 1 :, k] / np.maximum(M[k, k], 1.0)
-                M[k + 1 :, k + 1 :] -= below[:, None] * M[k, k + 1 :]
-                b[k + 1 :] -= below * b[k]
-            C = np.ascontiguousarray(M[N_PLAIN:, N_PLAIN:])
-            sweep(C, len(C), 1.0)
-            np.clip(C, -1.0, 1.0, out=C)
-            means = np.empty_like(b)
-            means[N_PLAIN:] = 0.0
-            for k in range(len(C)):
-                means[N_PLAIN:] += C[:, k] * b[N_PLAIN + k]
-            for k in reversed(range(N_PLAIN)):
-                known = _sum_of_rows(M[k, k + 1 :] * means[k + 1 :])
-                means[k] = (b[k] - known) / np.maximum(M[k, k], 1.0)
+            # Plain parameters first.
+            pivots = eliminated(rows)
+            means = solved(rows, pivots, b)
             np.clip(means, -bound, bound, out=means)
-        lost = ~(np.isfinite(means).all(axis=0) & np.isfinite(C).all(axis=(0, 1)))
+            roots = rows[N_PLAIN:]
+            roots_of_inverses(roots, pivots[N_PLAIN:])
+            # Priors of components have variance 1.
+            means *= self._deviations[:, None]
+            first = len(packed) - sum(map(len, roots))
+            np.clip(packed[first:], -1.0, 1.0, out=packed[first:])
+            # A sum is finite if all terms are, which are too small to overflow.
+            sums = _sum_of_rows(packed[first:]) + _sum_of_rows(means * 0.0)
+        lost = ~np.isfinite(sums)
         if lost.any():
-            means[:, lost], C[:, :, lost] = 0.0, 0.0
-        # Priors of components have variance 1.
-        means *= self._deviations[:, None]
-        return means, C
-
-    def plain_terms(self, means: Floats, columns: Integers, counts: Integers) -> Floats:
-        """What plain parameters add at entries, unit by unit: shape (n_entries,)."""
-        level, slope, popularity = (np.repeat(row, counts) for row in means[:N_PLAIN])
-        effects, popular = self._plain
-        slope *= effects.take(columns)
-        popularity *= popular.take(columns)
-        level += slope
-        level += popularity
-        return level
+            means[:, lost], packed[:, lost] = 0.0, 0.0
+        return means, roots
 
 
 def summable(table: Floats) -> Floats:
@@ -110,20 +175,6 @@ def summable(table: Floats) -> Floats:
     exponents = np.frexp(largest)[1] + math.frexp(len(table))[1]
     anchors = np.ldexp(1.0, np.minimum(exponents, 1022))
     return np.asarray((table + anchors) - anchors, dtype=np.float64)
-
-
-def exact_pattern_product(matrix: scipy.sparse.csr_matrix, table: Floats) -> Floats:
-    """Sums of a `summable` table's rows over the cells that each row of a matrix has."""
-    # Exact sums are the same in any order: a product by BLAS errs nowhere, and rows do not
-    # depend on how many others there are.
-    n, n_cells = matrix.shape
-    if matrix.nnz < _DENSE_SHARE * n * n_cells:
-        layout = (np.ones(matrix.nnz), matrix.indices, matrix.indptr)
-        return np.asarray(scipy.sparse.csr_matrix(layout, matrix.shape) @ table)
-    pattern = np.zeros(n * n_cells)
-    places = np.repeat(np.arange(n) * n_cells, np.diff(matrix.indptr))
-    pattern[places + matrix.indices] = 1.0
-    return np.asarray(pattern.reshape(n, n_cells) @ table)
 
 
 def _sum_of_rows(rows: Floats) -> Floats:

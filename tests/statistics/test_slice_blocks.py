@@ -9,12 +9,14 @@ import scipy.sparse as sp
 
 from sktensor_dp.statistics import observed_entries, slice_blocks
 from sktensor_dp.statistics.observed_entries import SliceChunks
+from sktensor_dp.statistics.slice_blocks import UnitSums
 from sktensor_dp.statistics.slice_queries import MOMENT_WEIGHT, SharedFactorSums
-from sktensor_dp.tensor import cell_units
-from sktensor_dp.tensor.cell_units import CellUnits, exact_pattern_product, summable
+from sktensor_dp.tensor.cell_units import CellEntries, CellUnits, summable
+from sktensor_dp.tensor.packed import unpack_rows
+from sktensor_dp.tensor.packed_systems import products_of_roots
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
-from sktensor_dp.tensor.unit_parameters import EntryEffects
+from sktensor_dp.tensor.unit_parameters import EntryEffects, cell_posteriors
 
 N_UNITS, N_CELLS, RANK = 60, 11, 3
 
@@ -44,11 +46,13 @@ def chunk_of(X, y):
 
 @pytest.mark.parametrize("full_core", [False, True])
 @pytest.mark.parametrize("share", [0.1, 0.8])
-@pytest.mark.parametrize("at_once", [7, 750])
+@pytest.mark.parametrize("at_once", [(7, 64), (7, 10), (750, 750)])
 def test_blocks_and_entries_have_the_same_sums(full_core, share, at_once, seed, monkeypatch):
     rng = np.random.default_rng(seed)
     asked, (X, y) = query(rng, full_core), entries(rng, share)
-    monkeypatch.setattr(slice_blocks, "UNITS_AT_ONCE", at_once)
+    monkeypatch.setattr(slice_blocks, "UNITS_AT_ONCE", at_once[0])
+    monkeypatch.setattr(slice_blocks, "LEAST_BLOCK", at_once[1])
+    monkeypatch.setattr(slice_blocks, "BLOCK_NUMBERS", 1)
     found = asked.total(chunk_of(X, y))
     monkeypatch.setattr(observed_entries, "MOST_CELLS", 0)
     # Ridge regressions of condition 1e3 at most.
@@ -94,29 +98,62 @@ def test_whole_units_are_rows_of_a_matrix_with_few_columns(shape):
         SharedFactorSums(0, shape, 0.0, tuple(none), components, 1.0, 1.0, whole=True)
 
 
-def posteriors(cells, matrix):
+@pytest.mark.parametrize("whole", [False, True])
+def test_units_in_a_table_add_what_they_add_entry_by_entry(whole, seed, monkeypatch):
+    """To the last bit, one by one; where most cells are taken they lie in a table."""
+    rng = np.random.default_rng(seed)
+    asked, (X, y) = query(rng, whole=whole), entries(rng, 0.5)
+    for u in range(0, N_UNITS, 5):
+        own = X[:, 0] == u
+        found = []
+        for share in (0.0, 1.1):
+            monkeypatch.setattr(observed_entries, "DENSE_SHARE", share)
+            chunk = chunk_of(X[own], y[own])
+            assert (chunk.cell_table is None) == (share > 1)
+            found.append(asked.total(chunk))
+        np.testing.assert_array_equal(*found)
+
+
+def known_of(cells, X, in_table):
+    """Means, roots and residuals of units with entries where X is not 0."""
+    matrix = sp.csr_matrix(X)
     units = CellUnits(cells, level=0.1, noise_variance=0.5)
-    left = matrix.copy()
-    left.data -= units.offsets[left.indices]
-    means, covariances = units.posteriors(left)
-    return means, covariances, units.plain_terms(means, left.indices, np.diff(left.indptr))
+    table = (np.ascontiguousarray(X.T), np.ascontiguousarray(X.T != 0)) if in_table else None
+    block = CellEntries(matrix, units.offsets, table)
+    means, roots = units.posteriors(block)
+    residuals = block.residuals(means[:3], units.plain, 2.0)
+    lengths = block.lengths(residuals)
+    residuals = residuals.T[X != 0] if in_table else residuals
+    return means, np.concatenate(roots), np.split(residuals, matrix.indptr[1:-1]), lengths
 
 
 @pytest.mark.parametrize("n_units", [1, 2, 41])
-def test_what_a_unit_has_does_not_depend_on_the_others(n_units, seed, monkeypatch):
+def test_what_a_unit_has_does_not_depend_on_the_others(n_units, seed):
     rng = np.random.default_rng(seed)
     shared = [rng.normal(size=N_CELLS), rng.uniform(0, 1, N_CELLS), rng.normal(size=N_CELLS)]
     cells = EntryEffects(*shared, rng.normal(size=(N_CELLS, RANK)))
     X = rng.normal(size=(N_UNITS, N_CELLS)) * (rng.random((N_UNITS, N_CELLS)) < 0.5)
-    means, covariances, _ = posteriors(cells, sp.csr_matrix(X))
+    means, roots, residuals, lengths = known_of(cells, X, in_table=False)
     chosen = rng.choice(N_UNITS, n_units, replace=False)
-    for share in (0.0, 1.1):  # a product by BLAS, or one of sparse matrices
-        monkeypatch.setattr(cell_units, "_DENSE_SHARE", share)
-        found = posteriors(cells, sp.csr_matrix(X[chosen]))
+    for in_table in (False, True):
+        found = known_of(cells, X[chosen], in_table)
         np.testing.assert_array_equal(found[0], means[:, chosen])
-        np.testing.assert_array_equal(found[1], covariances[:, :, chosen])
-        of_each = [posteriors(cells, sp.csr_matrix(X[[unit]]))[2] for unit in chosen]
-        np.testing.assert_array_equal(found[2], np.concatenate(of_each))
+        np.testing.assert_array_equal(found[1], roots[:, chosen])
+        wanted = [residuals[unit] for unit in chosen]
+        np.testing.assert_array_equal(np.concatenate(found[2]), np.concatenate(wanted))
+        np.testing.assert_array_equal(found[3], lengths[chosen])
+
+
+def test_roots_are_those_of_the_covariances(seed):
+    rng = np.random.default_rng(seed)
+    shared = [rng.normal(size=N_CELLS), rng.uniform(0, 1, N_CELLS), rng.normal(size=N_CELLS)]
+    cells = EntryEffects(*shared, rng.normal(size=(N_CELLS, RANK)))
+    X = rng.normal(size=(N_UNITS, N_CELLS)) * (rng.random((N_UNITS, N_CELLS)) < 0.5)
+    means, roots, _, _ = known_of(cells, X, in_table=False)
+    expected = cell_posteriors(sp.csr_matrix(X), cells, level=0.1, noise_variance=0.5)
+    np.testing.assert_allclose(means.T, expected[0], atol=1e-9)
+    packed = products_of_roots(np.split(roots, [3, 5]), np.zeros((RANK, N_UNITS)))
+    np.testing.assert_allclose(unpack_rows(packed.T, RANK), expected[1][:, 3:, 3:], atol=1e-9)
 
 
 def test_sums_of_rounded_rows_are_exact(seed):
@@ -127,9 +164,11 @@ def test_sums_of_rounded_rows_are_exact(seed):
     # A bit for each doubling of the number of rows is lost, of the largest number.
     largest = np.abs(table).max(axis=0)
     assert (np.abs(rounded - table) <= 1000 * 2.0**-51 * largest).all()
-    found = exact_pattern_product(sp.csr_matrix(pattern.astype(float)), rounded)
+    matrix, columns = sp.csr_matrix(pattern.astype(float)), (1.0 * pattern.T, pattern.T)
     sparse = sp.csr_matrix(pattern[:, ::-1].astype(float)) @ rounded[::-1]
-    np.testing.assert_array_equal(found, sparse)
+    for places in (None, columns):
+        block = CellEntries(matrix, np.zeros(1000), places)
+        np.testing.assert_array_equal(block.pattern_sums(rounded), sparse.T)
 
 
 @pytest.mark.parametrize("size", [1e-19, 1e-6, 1e6, 1e20])
@@ -158,23 +197,34 @@ def test_no_entries_at_all_are_a_data_set():
 
 
 def test_moments_have_no_obtuse_angles(seed):
-    """Indefinite matrices, as rounding may leave them."""
+    """Of roots and weights of any size: no length is above 1, and no product below 0."""
     rng = np.random.default_rng(seed)
-    given = rng.normal(size=(3, 3, 150)) * 10.0 ** rng.uniform(-9, 9, 150)
-    moments = [slice_blocks.sum_of_moments(given[:, :, [n]], 1.0).ravel() for n in range(150)]
-    products = np.array(moments) @ np.array(moments).T
+    sizes, n = 10.0 ** rng.uniform(-9, 9, 150), 150
+    roots = [rng.uniform(-1, 1, (RANK - k, n)) * 10.0 ** rng.uniform(-9, 0, n) for k in range(RANK)]
+    # Nearly of rank one, so that rounding shows.
+    weights = rng.normal(size=(RANK, n)) * sizes
+    units = CellUnits(cells_of_nothing(), level=0.0, noise_variance=1.0)
+    sums = UnitSums(units, 1.0, 1.0, 1.0)
+    packed, shares = sums._moments(roots, weights)
+    moments = unpack_rows((packed * shares).T, RANK).reshape(n, -1)
     # Of matrices of length 1 at most in double precision.
-    assert products.min() > -1e-12
+    assert (moments @ moments.T).min() > -1e-15
     assert np.linalg.norm(moments, axis=1).max() <= 1 + 1e-12
-    together = slice_blocks.sum_of_moments(given, 1.0)
-    np.testing.assert_allclose(together.ravel(), np.sum(moments, axis=0), atol=1e-11)
+    assert np.linalg.eigvalsh(moments.reshape(n, RANK, RANK)).min() > -1e-15
 
 
-@pytest.mark.parametrize("shape", [(7, 4), (3, 2, 5)])
+def cells_of_nothing():
+    zeros = np.zeros(N_CELLS)
+    return EntryEffects(zeros, zeros, zeros, np.zeros((N_CELLS, RANK)))
+
+
+@pytest.mark.parametrize("shape", [(7, 4), (3, 2, 5), (70_000, 9), (2**20, 2**9), (2**30, 2**30)])
 def test_entries_are_sorted_by_unit_place_and_value(shape, seed):
     rng = np.random.default_rng(seed)
     n, unit_mode = int(rng.integers(0, 90)), int(rng.integers(len(shape)))
-    X = np.column_stack([rng.integers(0, length, n) for length in shape])
+    # Few places, some of them far apart.
+    rows = [rng.integers(0, length, 5) for length in shape]
+    X = np.column_stack([few[rng.integers(0, 5, n)] for few in rows])
     values = rng.choice([0.1, 0.2, 0.3], n) * rng.choice([1.0, 1.7], n)
     others = [X[:, mode] for mode in range(len(shape)) if mode != unit_mode]
     expected = np.lexsort([values, *others, X[:, unit_mode]])
