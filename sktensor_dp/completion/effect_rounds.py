@@ -20,8 +20,8 @@ Floats = NDArray[np.float64]
 # Residuals are clipped at this share of the deviation of values: little is lost of a sign,
 # and noise is in proportion.
 CLIP = 0.25
-# EM steps for effects that another release will be about.
-ROUGH_STEPS = 20
+# EM steps for effects, and for those that another release will be about.
+STEPS, ROUGH_STEPS = 60, 20
 
 
 class EffectRounds:
@@ -62,7 +62,7 @@ class EffectRounds:
 
     def first(self, others: Sequence[Floats | None] = (), last: bool = True) -> None:
         """Release sums about units' levels, and effects of the other modes, if there are any."""
-        self._ask(self._deviation, None, last, effects=others)
+        self._ask(self._deviation, last, others=others)
 
     def again(self, n_rounds: int, rest_of: str | None = None) -> None:
         """Release sums about what units fit given the effects so far, of all shared modes."""
@@ -70,7 +70,7 @@ class EffectRounds:
             variance = self.noise_variance()
             about = ReleasedEffects((self.effects,), self._level, variance)
             rest = None if rest_of is None else (rest_of, left)
-            self._ask(math.sqrt(variance), about, left == 1, rest=rest)
+            self._ask(math.sqrt(variance), left == 1, about=about, rest=rest)
 
     def noise_variance(self) -> float:
         """What of the variance about a unit's level the effects do not explain."""
@@ -79,15 +79,19 @@ class EffectRounds:
         return max(self._deviation**2 - explained, LEAST_NOISE * self._deviation**2)
 
     def _ask(
-        self, deviation: float, about: ReleasedEffects | None, last: bool, **asked: object
+        self,
+        deviation: float,
+        last: bool,
+        others: Sequence[Floats | None] = (),
+        about: ReleasedEffects | None = None,
+        rest: tuple[str, int] | None = None,
     ) -> None:
         noisy = self._curator.shared_row_sums(
-            self._mode, self._level, CLIP * deviation, 1 / LEVEL_VARIANCE, about=about,
-            **asked,  # type: ignore[arg-type]
-        )  # fmt: skip
+            self._mode, self._level, CLIP * deviation, 1 / LEVEL_VARIANCE, others, about, rest
+        )
         centre = None if about is None else self.effects.effects
         self._released.append((noisy, clipped_response(CLIP, deviation), centre))
-        self._fit(60 if last else ROUGH_STEPS)
+        self._fit(STEPS if last else ROUGH_STEPS)
 
     def _fit(self, n_steps: int) -> None:
         noisy, gain, centre = self._together()

@@ -180,6 +180,8 @@ def check_source(
     source: Iterable[Any], n_samples: Any, n_features: Any, neighbours: str = "replace_one"
 ) -> None:
     """Refuse a source of chunks that can be read once, or whose sizes are not as they must be."""
+    if not any(hasattr(source, name) for name in ("sum", "__iter__", "__getitem__")):
+        raise TypeError(f"source must be an iterable of chunks, got a {type(source).__name__}.")
     if not hasattr(source, "sum") and iter(source) is source:
         raise TypeError(
             f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.estimator.parameters import Number, check_sizes, shown
 from sktensor_dp.statistics.frames import new_frame
 from sktensor_dp.topics.pyldavis import pyldavis_data
 from sktensor_dp.topics.ranking import ranked_words
@@ -68,8 +69,8 @@ class ReadableTopics:
         Raises
         ------
         ValueError
-            If `feature_names` has another length than there are features, or `relevance`
-            is not from 0 to 1.
+            If `n_words` is no int of 1 or more, `feature_names` has another length than there
+            are features, or `relevance` is not from 0 to 1.
 
         Notes
         -----
@@ -91,6 +92,7 @@ class ReadableTopics:
         [['ship'], ['tax']]
         """
         check_is_fitted(self)
+        check_sizes(n_words=n_words)
         names = self._names(feature_names)
         _check_share("relevance", relevance)
         std = getattr(self, "components_std_", None)
@@ -252,10 +254,9 @@ class ReadableTopics:
         **Privacy.** Made of released values alone; costs nothing.
         """
         check_is_fitted(self)
-        names = self._names(feature_names)
-        return pyldavis_data(
-            self.components_, self.topic_prior_ / self.topic_prior_.sum(), names, n_words
-        )
+        check_sizes(n_words=n_words)
+        shares = self.topic_prior_ / self.topic_prior_.sum()
+        return pyldavis_data(self.components_, shares, self._names(feature_names), int(n_words))
 
     def _names(self, feature_names: Names) -> Any:
         if feature_names is None:
@@ -299,8 +300,8 @@ def _phrases(words: list[list[str]]) -> list[str]:
 
 
 def _check_share(name: str, value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}.")
+    if not Number(0, 1).accepts(value):
+        raise ValueError(f"{name} must be a number from 0 to 1, got {shown(value)}.")
 
 
 def _interval(values: Floats, std: Floats | None, level: float) -> tuple[Floats, Floats]:

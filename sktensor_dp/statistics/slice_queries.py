@@ -150,7 +150,8 @@ class SharedRowSums:
         """Sums in the first row, numbers in the second: shape (2, shape[mode])."""
         if self.mode == chunk.unit_mode or chunk.shape != self.shape:
             raise ValueError("the mode must be shared by units, and the shape that of the data.")
-        if self.about is not None and not self.about.are_of(chunk):
+        shared = [n for mode, n in enumerate(self.shape) if mode != chunk.unit_mode]
+        if self.about is not None and not self.about.are_of(shared):
             raise ValueError("effects must be those of the rows of all shared modes.")
         residuals = self._residuals(chunk)
         rows = chunk.coordinates[:, self.mode]
@@ -220,7 +221,8 @@ class SharedFactorSums:
     farthest: ClassVar[float] = 2.0
 
     def __post_init__(self) -> None:
-        ReleasedEffects(self.effects, self.level, self.noise_variance).check(self.scale)
+        released = ReleasedEffects(self.effects, self.level, self.noise_variance)
+        released.check(self.scale)
         sizes = [float(np.abs(f).max(initial=0.0)) for f in self.components.factors]
         own = sizes.pop(self.mode) / self.scale
         if not (
@@ -229,14 +231,11 @@ class SharedFactorSums:
             and all(size <= LARGEST for size in [*sizes, own])
         ):
             raise ValueError(f"released numbers must lie within {LARGEST} scales.")
-        if self.whole and not self.may_be_whole(
-            self.shape, [len(f) for f in self.components.factors]
-        ):
-            raise ValueError("whole needs a matrix with few enough shared rows.")
         shared = [len(factor) for factor in self.components.factors]
-        for part in ("effects", "variances", "popularity"):
-            if [len(getattr(effects, part)) for effects in self.effects] != shared:
-                raise ValueError("effects must be as many as rows of the factors.")
+        if self.whole and not self.may_be_whole(self.shape, shared):
+            raise ValueError("whole needs a matrix with few enough shared rows.")
+        if not released.are_of(shared):
+            raise ValueError("effects must be as many as rows of the factors.")
 
     @staticmethod
     def may_be_whole(shape: Sequence[int], shared: Sequence[int]) -> bool:

@@ -1,5 +1,6 @@
 """Residuals of units about what each fits to its own entries, given what was released."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -52,10 +53,10 @@ class ReleasedEffects:
         if not all((of.variances >= 0).all() for of in self.effects):
             raise ValueError("variances must not be negative.")
 
-    def are_of(self, chunk: SliceChunks) -> bool:
-        """Whether there are effects of the rows of all shared modes."""
-        shared = [n for mode, n in enumerate(chunk.shape) if mode != chunk.unit_mode]
-        return [len(of.effects) for of in self.effects] == shared
+    def are_of(self, shared: Sequence[int]) -> bool:
+        """Whether there are effects of the rows of all shared modes, which have so many."""
+        parts = ("effects", "variances", "popularity")
+        return all([len(getattr(of, p)) for of in self.effects] == list(shared) for p in parts)
 
     def residuals(self, chunk: SliceChunks) -> Floats:
         """Values minus what each unit's own parameters make of them; finite."""

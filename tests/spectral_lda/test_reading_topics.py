@@ -59,6 +59,15 @@ def test_relevance_is_a_share(model, relevance):
         model.top_words(3, NAMES, relevance=relevance)
 
 
+@pytest.mark.parametrize("wrong", [0, -1, 2.5, "3", None, True])
+def test_numbers_of_words_are_whole(model, wrong):
+    """A negative one would leave out the last words without a word of it."""
+    for ask in (model.top_words, model.topic_table, model.to_pyldavis):
+        with pytest.raises(ValueError, match="n_words must be an int >= 1"):
+            ask(n_words=wrong)
+    assert model.top_words(np.int64(2), NAMES, relevance=np.float32(1)) == model.top_words(2, NAMES)
+
+
 def test_table_lists_topics_by_share_with_what_is_known_of_them(model):
     table = model.topic_table(NAMES, n_words=2)
     shares = model.topic_prior_ / model.topic_prior_.sum()

@@ -100,6 +100,8 @@ def test_chunks_give_the_fit_of_the_whole(configuration):
 def test_chunks_have_to_be_re_iterable_and_as_announced():
     X = counts(300)
     lda = PrivateSpectralLDA(2)
+    with pytest.raises(TypeError, match="source must be an iterable of chunks, got a int"):
+        lda.fit_chunks(5, n_samples=300, n_features=7)
     with pytest.raises(TypeError, match="source must be re-iterable"):
         lda.fit_chunks((part for part in [X]), n_samples=300, n_features=7)
     with pytest.raises(ValueError, match="300 documents in all; n_samples is 299"):

@@ -1,6 +1,7 @@
 """Sums of residuals about what units fit to their own entries, against a loop over units."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -93,8 +94,12 @@ def test_released_numbers_that_cannot_be_bounded_are_refused(about, message):
         SharedRowSums(1, SHAPE, 0.0, 1.0, 1.0, about=about)
 
 
-def test_effects_of_other_rows_are_refused():
+@pytest.mark.parametrize("part", [None, "effects", "variances", "popularity"])
+def test_effects_of_other_rows_are_refused(part):
     chunk = SliceChunks(*entries(), SHAPE, 0, BOUNDS)
-    about = ReleasedEffects(released(np.random.default_rng(0)).effects[:1], 0.0, 1.0)
+    first, second = released(np.random.default_rng(0)).effects
+    # A part that is too short would fail only where a unit has entries in its last rows.
+    short = () if part is None else (replace(second, **{part: getattr(second, part)[:-1]}),)
+    about = ReleasedEffects((first, *short), 0.0, 1.0)
     with pytest.raises(ValueError, match="of all shared modes"):
         SharedRowSums(1, SHAPE, 0.0, 1.0, 1.0, about=about).total(chunk)
