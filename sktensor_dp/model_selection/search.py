@@ -187,7 +187,7 @@ class PrivateSearchCV(BestModel):
     >>> X = means[rng.integers(2, size=40000)] + rng.standard_normal((40000, 3))
     >>> mixture = PrivateTensorPowerMethod(2, moment="gaussian_mixture")
     >>> search = PrivateSearchCV(
-    ...     mixture, {"data_norm": [8.0, 500.0]}, score_bounds=(-20.0, 0.0), epsilon=2.0
+    ...     mixture, {"data_norm": [8.0, 16.0]}, score_bounds=(-20.0, 0.0), epsilon=2.0
     ... ).fit(X)
     >>> search.privacy_report_.epsilon
     2.0
