@@ -64,7 +64,8 @@ class PrivateSpectralLDA(ReleasedTopics):
         on the mass of every pair and triple of words.
     n_refinements : int or "auto", default="auto"
         EM steps after the decomposition. ``"auto"`` depends on public numbers only:
-        10 without noise and 6 with (2 if ``delta=0``); 0 for ``"moment_tensor"``
+        15 without noise, of which the first 5 take each document to have one topic (10 and
+        none for few features), and 6 with (2 if ``delta=0``); 0 for ``"moment_tensor"``
         and where few features and many documents allow a joint fit of all moments
         instead. With very many, 15 are kept for released moments that do not fit.
     clip_norm : "auto" or mapping, default="auto"

@@ -40,6 +40,11 @@ JOINED_BELOW = 200.0
 # Steps beyond these change held-out likelihood by less than their noise does.
 REFINEMENTS = 6
 EXACT_REFINEMENTS = 10
+# Without noise, such a part of all steps comes first and takes each document to have one topic:
+# these go far, and cost little, where mixtures keep to the topics with which they begin. On the
+# training part of newsgroup posts completion is 1 % better so, on documentation 3 %, on texts of
+# five words 3 %. Not of few words, whose topics must be those that their moments are fitted to.
+SINGLE_PART = 1 / 3
 PURE_REFINEMENTS = 2
 
 # Relative shares of mu^2. Around these values accuracy is flat within a factor of two.
@@ -89,6 +94,8 @@ class TopicPlan:
     pairs_by_rows : bool
         Whether memory cannot hold the pairs of words, so that rows of them are formed anew for
         every product.
+    n_single : int
+        EM steps, the first ones, that take each document to have one topic.
     may_misfit : bool
         Whether the EM steps are made only where the released moments do not fit the model.
     asks_gains : bool
@@ -111,6 +118,7 @@ class TopicPlan:
     asks_public: bool = False
     may_misfit: bool = False
     pairs_by_rows: bool = False
+    n_single: int = 0
 
     # The third moment is clipped last and rarely: clipping it alone breaks the
     # identities that the common weight keeps.
@@ -168,6 +176,9 @@ def plan_topics(
     may_misfit = may_misfit and n_effective >= RESERVE_FROM * n_features * n_components
     if n_refinements is None:
         n_refinements = _default_refinements(n_effective, delta, small or moment, may_misfit)
+    n_single = 0
+    if math.isinf(n_effective) and not (small or moment):
+        n_single = int(n_refinements * SINGLE_PART)
     shares = dict(SHARES["moment" if moment else "small" if small else "large"])
     with_triples = small or moment or n_refinements == 0
     with_triples = with_triples or n_effective >= TRIPLES_FROM * n_components**2
@@ -199,6 +210,7 @@ def plan_topics(
         triples=triples if with_triples else None,
         match_moments=small and not math.isinf(n_effective),
         n_refinements=n_refinements,
+        n_single=n_single,
         clip_quantile=_clip_quantile(n_effective, small),
         group_rows="concatenate" if n_effective < JOINED_BELOW * n_components else "mean",
         releases=_release_plan(
@@ -217,7 +229,7 @@ def _default_refinements(
     if may_misfit:
         return RESERVED_STEPS
     if math.isinf(n_effective):
-        return EXACT_REFINEMENTS
+        return EXACT_REFINEMENTS if by_moments else round(EXACT_REFINEMENTS / (1 - SINGLE_PART))
     if by_moments:
         return 0
     return REFINEMENTS if delta > 0 else PURE_REFINEMENTS

@@ -97,7 +97,7 @@ class _SpectralFit:
             )  # fmt: skip
             found = steps.run(
                 found, n_steps, asks_gains=asks, n_whole=n_whole,
-                asks_public=self._plan.asks_public,
+                asks_public=self._plan.asks_public, n_single=self._plan.n_single,
             )  # fmt: skip
         return replace(found, **seen_in(pairs, found.topics))
 

@@ -71,8 +71,12 @@ class Refinement:
         asks_gains: bool,
         n_whole: int = 0,
         asks_public: bool = False,
+        n_single: int = 0,
     ) -> FittedTopics:
-        """Make so many steps, each of which is a release of the plan, the first ones whole."""
+        """Make so many steps, each of which is a release of the plan.
+
+        The first ones count as a whole, or take each document to have one topic.
+        """
         assert isinstance(self._clip.norm, CountNorm)
         if self._frequencies.sigma > 0 and self._clip.norm.order == 2:
             self._scales = scales_of_words(start.unigram)
@@ -90,7 +94,7 @@ class Refinement:
                 if mean < margin * gain.sigma / N_GAINS**0.5:
                     return self._words_alone(start, n_steps)
                 return self._steps(start, n_steps)
-        fitted = self._steps(start, n_steps, n_whole)
+        fitted = self._steps(start, n_steps, n_whole, n_single)
         if asks_gains:
             fitted = self._better(fitted)
         if asks_public and fitted.public is not None:
@@ -112,12 +116,17 @@ class Refinement:
         gain = self._over(fitted, alone)
         return alone if gain.value[0] < -gain.sigma else fitted
 
-    def _steps(self, start: FittedTopics, n_steps: int, n_whole: int = 0) -> FittedTopics:
+    def _steps(
+        self, start: FittedTopics, n_steps: int, n_whole: int = 0, n_single: int = 0
+    ) -> FittedTopics:
         fitted, frequencies = start, self._frequencies
         scales = 1.0 if self._scales is None else self._scales
         mean, variance, rates = np.zeros_like(start.topics), 0.0, []
+        # Topics of documents that had one each look as if they still had.
+        n_usual = n_single and (n_steps + n_single) // 2
         for step in range(n_steps):
-            noisy = self._counts(fitted)
+            single = step < n_single
+            noisy = self._counts(replace(fitted, concentration=0.0) if single else fitted)
             # The mean over steps lowers the noise while topics still move; where they have far
             # to go, it would hold them back.
             rate = max(LEAST_STEP, 1 / (max(step - n_whole, 0) + 1))
@@ -131,7 +140,7 @@ class Refinement:
             )  # fmt: skip
             topics = smoothed(topics, unigram, MIX_FINAL)
             concentration = fitted.concentration
-            if self._options.concentration is None:
+            if self._options.concentration is None and step >= n_usual:
                 concentration = self._evidence.concentration(topics, weights)
             fitted = replace(
                 start, topics=topics, weights=weights, unigram=unigram, concentration=concentration

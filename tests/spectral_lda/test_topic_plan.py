@@ -178,3 +178,18 @@ def test_what_a_class_bounds_is_what_its_query_is_released_with(order):
     counts = ExpectedCounts(np.full((2, 4), 0.25), np.ones(2), False, 3.0, order)
     bound = counts.l1_sensitivity if order == 1 else counts.l2_sensitivity
     assert bound == ExpectedCounts.sensitivity_of(3.0, order)
+
+
+@pytest.mark.parametrize(
+    ("changed", "single"),
+    [
+        ({}, 5), ({"n_refinements": 2}, 0), ({"n_refinements": 6}, 2), ({"epsilon": 1e6}, 0),
+        ({"n_features": 256}, 0), ({"perturbation": "moment_tensor", "n_refinements": 15}, 0),
+    ],
+)  # fmt: skip
+def test_the_first_steps_without_noise_are_of_documents_of_one_topic(changed, single):
+    usual = {
+        "n_samples": 1000, "n_features": 257, "n_components": 5, "epsilon": math.inf,
+        "delta": 1e-6, "perturbation": "whitened_tensor", "n_refinements": None, "limits": {},
+    }  # fmt: skip
+    assert plan_topics(**{**usual, **changed}).n_single == single
