@@ -39,12 +39,17 @@ def as_found(name: str) -> Any:
 
 
 @functools.cache
+def _fitted(name: str) -> Any:
+    estimator = as_found(name)
+    with quiet():
+        WAYS[name].call(estimator)
+    return estimator
+
+
+@functools.cache
 def _used_before(name: str) -> Any:
     peers = peers_of(name)
-    other = WAYS[peers[peers.index(name) - 1]]
-    used = other.build()
-    with quiet():
-        other.call(used)
+    used = copy.deepcopy(_fitted(peers[peers.index(name) - 1]))
     return WAYS[name].configured(used)
 
 
@@ -284,13 +289,9 @@ def test_nothing_of_an_earlier_fit_stays(name):
     """A fit leaves what it leaves on a new estimator."""
     if "batch" in name or "polishing" in name:
         return  # a batch goes on
-    fresh = as_found(name)
-    with quiet():
-        WAYS[name].call(fresh)
+    fresh = _fitted(name)
     for other in peers_of(name):
-        used = as_found(other)
-        with quiet():
-            WAYS[other].call(used)
+        used = copy.deepcopy(_fitted(other))
         with quiet():
             WAYS[name].call(WAYS[name].configured(used))
         assert snapshot(sorted(vars(used).items())) == snapshot(sorted(vars(fresh).items())), other

@@ -170,6 +170,7 @@ QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
 
 def test_every_release_has_queries_here() -> None:
     assert set(QUERIES) == set(CATALOGUE)
+    assert all(name == entry.name for name, entry in CATALOGUE.items())
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
