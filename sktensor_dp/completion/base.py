@@ -1,7 +1,7 @@
 """What the private completions of tensors share."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -20,6 +20,7 @@ from sktensor_dp.completion.inputs import (
     checked_ranks,
     observed_chunks,
     plain_bounds,
+    refuse_entries,
 )
 from sktensor_dp.completion.named_rows import (
     RowNames,
@@ -335,6 +336,11 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
     @property
     def _unit_is_row(self) -> bool:
         return self.privacy_unit != "slice"
+
+    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
+        # Names are looked up in lists that may be candidates.
+        if self.row_names is None and "row_names" not in searched:
+            refuse_entries(self._witness(), X, y)
 
     def _check_public(self) -> None:
         self._check_all()

@@ -28,6 +28,7 @@ __all__ = [
     "no_rows",
     "observed_chunks",
     "plain_bounds",
+    "refuse_entries",
 ]
 
 SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
@@ -88,6 +89,11 @@ def observed_chunks(
         X, y = computed(X, "Reading X"), computed(y, "Reading y")
     given = coordinate_array(estimator, X, reset=True)
     return entry_chunks(estimator, given, checked_values(estimator, y), shape, bounds)
+
+
+def refuse_entries(estimator: Any, X: Any, y: Any) -> None:
+    """Refuse what are no entries, whatever the shape."""
+    as_entries(coordinate_array(estimator, X, reset=True), checked_values(estimator, y))
 
 
 def entry_chunks(

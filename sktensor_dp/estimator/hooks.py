@@ -1,6 +1,6 @@
 """What search, scorer and audit ask of an estimator, and the answers that most would give."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar
 
 __all__ = ["Hooks", "Neighbours"]
@@ -11,6 +11,8 @@ Neighbours = tuple[tuple[Any, ...], tuple[Any, ...], Callable[[Any], float]]
 
 class Hooks:
     """Answers of an estimator, by public numbers alone; a subclass says what is otherwise.
+
+    But for what refuses rows, as a fit does before it is charged.
 
     Nothing else is asked: neither for a type nor for the name of a parameter. An object of
     this class answers for a model that is public.
@@ -31,6 +33,12 @@ class Hooks:
 
     def _check_public(self) -> None:
         """Refuse parameters that are wrong together, whatever the data is."""
+
+    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
+        """Refuse data that no fit takes, before a search pays for fits.
+
+        `searched` names the parameters that candidates may change.
+        """
 
     def _has_pure_noise(self) -> bool:
         """Whether a fit spends a pure epsilon, whatever delta it is given."""

@@ -265,9 +265,9 @@ class PrivateSearchCV(BestModel):
         TypeError
             If an argument is not supported, or the estimator takes no groups.
         ValueError
-            If a parameter, a listed value of one or `groups` is wrong or a step would leak (no
-            budget is spent then), or, after the charge, if the estimator refuses the data or a
-            candidate that was drawn.
+            If a parameter, a listed value of one or `groups` is wrong, a step would leak, or
+            the estimator, where it is no pipeline, refuses the data (no budget is spent then);
+            or, after the charge, if a step refuses the data or a candidate that was drawn.
         NotEnoughDataError
             If no trial could be fitted, because no word entered a vocabulary for example. A
             trial to which that happens loses to all others. The budget is spent.
@@ -283,6 +283,9 @@ class PrivateSearchCV(BestModel):
         if counted:
             refuse_lists(X)
         X, y, places = checked_units(X, y, groups, self.neighbours)
+        if "" in steps:  # what other steps make of rows is not known
+            searched = {name for one in distributions for name in one}
+            step._refuse_rows(X, y, grouped=groups is not None, searched=searched)
         n_units, private = n_rows(X), places is not None or counted
         check_scorable(scoring, self.estimator, y, n_units, "scoring", private=private)
         if places is not None:

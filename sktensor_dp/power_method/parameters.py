@@ -1,7 +1,7 @@
 """What a tensor power method is asked for, and how that becomes a plan."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -379,6 +379,10 @@ class ComponentParameters(PrivateEstimatorMixin):
     def _validated(self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False) -> Any:
         X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
         return as_counts(X) if self.moment == "single_topic" else as_samples(X)
+
+    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
+        read = checked_table if "moment" in searched else type(self)._validated
+        read(self._witness(), X, reset=True, fits=True, grouped=grouped)
 
     def _unit_score(self) -> str:
         return "log_likelihood" + "_per_token" * (self.moment == "single_topic")

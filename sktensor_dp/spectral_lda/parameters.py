@@ -1,7 +1,7 @@
 """What a topic model is asked for, and how that becomes a plan."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -294,6 +294,9 @@ class TopicParameters(PrivateEstimatorMixin):
         self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
     ) -> sp.csr_matrix:
         return as_counts(checked_table(self, X, reset=reset, fits=fits, grouped=grouped))
+
+    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
+        self._witness()._validated(X, reset=True, fits=True, grouped=grouped)
 
     def _unit_score(self) -> str:
         return "log_likelihood_per_token"

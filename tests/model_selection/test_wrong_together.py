@@ -9,7 +9,13 @@ from scipy import stats
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from sktensor_dp import BudgetAccountant, PrivateCPCompletion, PrivateSearchCV, PrivateSpectralLDA
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCPCompletion,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+)
 from sktensor_dp.model_selection import steps
 
 COUNTS = np.random.default_rng(0).poisson(1.0, (200, 6)).astype(float)
@@ -20,6 +26,10 @@ TABLE, RANGES = np.ones((10, 2)), np.column_stack([np.zeros(10), np.ones(10)])
 
 def topics() -> Any:
     return PrivateSpectralLDA(3, public_components=TOPICS, n_refinements=1, random_state=0)
+
+
+def samples() -> Any:
+    return PrivateTensorPowerMethod(2, moment="single_topic", data_norm=5.0, random_state=0)
 
 
 def entries() -> Any:
@@ -69,3 +79,44 @@ def test_candidates_that_are_right_together_are_tried(monkeypatch):
     many = {"n_components": list(range(2, 200)), "doc_topic_prior": [0.1, 0.2]}
     steps.check_values([drawn, many], {"": model}, "replace_one")
     assert len(tried) == 7
+
+
+def with_one(value: Any, of: Any) -> Any:
+    changed = of.astype(object if isinstance(value, str) else float)
+    changed.flat[7] = value
+    return changed
+
+
+RATINGS = np.linspace(0, 1, 200)
+DATA: dict[str, tuple[Any, dict[str, Any], tuple[Any, ...], str]] = {
+    "topics of NaN": (topics(), {}, (with_one(np.nan, COUNTS),), "contains NaN"),
+    "topics of text": (topics(), {}, (with_one("swordfish", COUNTS),), "must hold numbers"),
+    "topics of less than nothing": (topics(), {}, (with_one(-1, COUNTS),), "Negative values"),
+    "topics of fractions": (topics(), {}, (with_one(0.5, COUNTS),), "whole numbers"),
+    "components of NaN": (samples(), {"moment": ["raw"]}, (with_one(np.nan, COUNTS),), "NaN"),
+    "documents below nothing": (samples(), {}, (with_one(-1, COUNTS),), "Negative values"),
+    "ratings that are NaN": (entries(), {}, (CELLS, with_one(np.nan, RATINGS)), "y contains NaN"),
+    "cells below nothing": (entries(), {}, (CELLS - 1, RATINGS), "coordinates >= 0"),
+}
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_data_that_no_fit_takes_costs_nothing(name):
+    """As in a fit: one missing value is no reason to pay for a whole search."""
+    estimator, candidates, data, said = DATA[name]
+    budget = BudgetAccountant(100.0, 0.1)
+    search = PrivateSearchCV(estimator, candidates, epsilon=1.0, accountant=budget)
+    with pytest.raises(ValueError, match=said) as caught:
+        search.fit(*data)
+    assert "swordfish" not in str(caught.value)
+    assert budget.entries == ()
+    assert not hasattr(estimator, "n_features_in_")
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_what_a_candidate_takes_is_not_refused():
+    """Samples may be below 0 where the moment is searched."""
+    search = PrivateSearchCV(
+        samples(), {"moment": ["raw"]}, epsilon=1.0, score_bounds=(-9.0, 0.0), random_state=0
+    )
+    assert search.fit(-COUNTS).best_params_ == {"moment": "raw"}
