@@ -27,6 +27,8 @@ LEAST_PRIOR = 1e-30
 # exp(psi(y + 1 / 2)) = y + sum_i SERIES[i] y^(-1 - 2 i) for y >= 2.5, with a relative error of
 # 1.4e-8: the polynomial whose largest error is least.
 SERIES = tuple(map(np.float32, (0.0416648801, -0.00635123769, 0.00267505036)))
+# Of topics and documents, that a batch works in.
+ARRAYS = ("gamma", "moved", "prior", "expected", "lost", "inverse", "square")
 # A proportion is at least exp of this of the largest: products with topics stay normal numbers,
 # which are much faster than those below.
 LEAST_EXPONENT = np.float32(-50)
@@ -70,6 +72,9 @@ def mean_field(
 ) -> MeanField:
     """Steps from equal proportions, and norms of the documents that are asked for.
 
+    All but the first and the last go twice as far as mean field does, but from there no more than
+    half the way to the prior: whoever is near it hardly comes back. Seven or thirteen of them come
+    as near to the fixed point as ten or twenty others.
     In the end, ratios are multiplied by the weights of words, if there are any.
     """
     order, counts = chunk.by_words
@@ -98,6 +103,9 @@ class _Steps:
         self._ends = counts.indptr
         self._n_iter, self._asked, self._weights = n_iter, asked, weights
         self._shares = (lengths / len(prior)).astype(np.float32)
+        # Under an even prior the first proportions are even, and as good as 1. Of each word its
+        # topics are added up once, one after the other.
+        self._evenly = np.add.reduce(topics) if n_iter and (prior == prior[0]).all() else None
         self.expected = np.zeros((counts.shape[0], len(prior)), dtype=np.float32)
         self.ratios = np.zeros(counts.nnz, dtype=np.float32)
         self.norms = np.full(counts.shape[0], np.inf)
@@ -108,12 +116,18 @@ class _Steps:
         n, (longest, width), k = batch.stop - batch.start, counts.shape, len(self._prior)
         own = space.take("own", (k, longest, width))
         np.take(self._topics, words, axis=1, out=own, mode="clip")
-        ratios, gamma = space.take("ratios", counts.shape), space.take("gamma", (k, width))
-        gamma[...] = self._prior
-        gamma[:, :n] += self._shares[batch]
-        arrays = [space.take(name, (k, width)) for name in ("lost", "expected", "square", "series")]
-        for step in range(self._n_iter + 1):
-            expected = _exp_digamma(gamma, *arrays)
+        ratios = space.take("ratios", counts.shape)
+        gamma, moved, prior, *arrays = (space.take(name, (k, width)) for name in ARRAYS)
+        prior[...] = self._prior
+        if self._evenly is not None:
+            np.divide(counts, np.take(self._evenly, words), out=ratios)
+            np.einsum("kln,ln->kn", own, ratios, out=gamma)
+            gamma += prior
+        else:
+            gamma[...] = prior
+            gamma[:, :n] += self._shares[batch]
+        for step in range(self._evenly is not None, self._n_iter + 1):
+            expected = _exp_digamma(gamma, *arrays, moved)
             if step == self._n_iter:
                 expected /= expected.max(axis=0)
             np.einsum("kln,kn->ln", own, expected, out=ratios)
@@ -121,9 +135,16 @@ class _Steps:
                 np.maximum(ratios, np.float32(TINY), out=ratios)
             np.divide(counts, ratios, out=ratios)
             if step < self._n_iter:
-                np.einsum("kln,ln->kn", own, ratios, out=gamma)
-                gamma *= expected
-                gamma += self._prior
+                np.einsum("kln,ln->kn", own, ratios, out=moved)
+                moved *= expected
+                moved += prior
+                if 0 < step < self._n_iter - 1:  # as far again
+                    nearer = np.add(moved, prior, out=arrays[-1])
+                    nearer *= np.float32(0.5)
+                    moved += moved
+                    moved -= gamma
+                    np.maximum(moved, nearer, out=moved)
+                gamma, moved = moved, gamma
         if self._weights is not None:
             ratios *= np.take(self._weights, words)
         self.expected[batch] = expected[:, :n].T
@@ -134,12 +155,11 @@ class _Steps:
             self.norms[batch.start + asked] = _norms(own, expected, ratios, asked)
 
 
-def _exp_digamma(
-    gamma: Singles, lost: Singles, value: Singles, square: Singles, series: Singles
-) -> Singles:
-    """``exp(psi(gamma))`` up to a factor for each column; all arguments are overwritten."""
+def _exp_digamma(gamma: Singles, *space: Singles) -> Singles:
+    """``exp(psi(gamma))`` up to a factor for each column, in the first of five more arrays."""
     # psi(x) = psi(y + 1 / 2) - 1 / x - 1 / (x + 1) - 1 / (x + 2), y = x + 5 / 2. The factor makes
     # the last three terms 0 where they are least, so that the largest value is 2.5 or more.
+    value, lost, inverse, square, series = space
     np.add(gamma, np.float32(2), out=lost)
     lost *= gamma
     np.divide(np.float32(2), lost, out=lost)
@@ -150,7 +170,7 @@ def _exp_digamma(
     np.maximum(lost, LEAST_EXPONENT, out=lost)
     np.exp(lost, out=lost)
     np.add(gamma, np.float32(2.5), out=value)
-    inverse = np.reciprocal(value, out=gamma)
+    np.reciprocal(value, out=inverse)
     np.multiply(inverse, inverse, out=square)
     np.multiply(square, SERIES[2], out=series)
     series += SERIES[1]

@@ -9,6 +9,7 @@ from sktensor_dp.statistics import batches
 from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.mean_field import _exp_digamma, mean_field, single_precision
+from sktensor_dp.topics.inference import expected_log_proportions, variational_proportions
 
 
 def corpus(rng, n, d, longest):
@@ -28,12 +29,13 @@ def fields(X, topics, prior, n_iter=10):
     return field.expected[back], field.ratios[back].toarray(), field.norms[back]
 
 
+@pytest.mark.parametrize("even", [False, True])
 @pytest.mark.parametrize(("k", "d", "longest"), [(1, 60, 50), (2, 30, 3), (7, 300, 250)])
-def test_a_document_does_not_depend_on_its_batch(k, d, longest, seed, monkeypatch):
+def test_a_document_does_not_depend_on_its_batch(k, d, longest, even, seed, monkeypatch):
     """Else replacing one document would move, by a little, what all others add."""
     rng = np.random.default_rng(seed)
     X, topics = corpus(rng, 300, d, longest), rng.dirichlet(np.full(d, 0.3), k)
-    prior = rng.uniform(0.05, 1.0, k)
+    prior = np.full(k, 0.3) if even else rng.uniform(0.05, 1.0, k)
     whole = fields(X, topics, prior)
     assert np.isfinite(whole[2][X.getnnz(axis=1) > 0]).all()
     for _ in range(8):
@@ -61,14 +63,43 @@ def test_proportions_are_exponentials_of_digammas():
     gamma = np.geomspace(1e-2, 1e9, 4096).astype(np.float32)
     columns = np.stack([gamma, np.full_like(gamma, 3.0)])
     exact = np.exp(psi(columns.astype(float)) - psi(columns.astype(float)).max(axis=0))
-    arrays = [np.empty_like(columns) for _ in range(4)]
-    found = _exp_digamma(columns.copy(), *arrays)
+    arrays, kept = [np.empty_like(columns) for _ in range(5)], columns.copy()
+    found = _exp_digamma(columns, *arrays)
+    assert np.array_equal(columns, kept)
     assert (found.max(axis=0) >= 2.5 * (1 - 1e-6)).all()
     found = found / found.max(axis=0)
     kept = exact > np.exp(-49)
     assert kept.mean() > 0.9
     np.testing.assert_allclose(found[kept], exact[kept], rtol=1e-6 + 5 * 103 * 6e-8)
     assert found[exact > 0.01].ravel() == pytest.approx(exact[exact > 0.01].ravel(), rel=2e-6)
+
+
+@pytest.mark.parametrize(("steps", "plain"), [(7, 10), (13, 20)])
+@pytest.mark.parametrize(("concentration", "length"), [(0.3, 60), (1.0, 60), (4.0, 60), (1.0, 12)])
+def test_steps_that_go_farther_are_as_good_as_more(concentration, length, steps, plain, seed):
+    """As near to the fixed point, over documents; as many plain ones are half as near or less."""
+    rng = np.random.default_rng(seed)
+    k, d, n = 7, 200, 300
+    topics = rng.dirichlet(np.full(d, 0.2), k)
+    law = rng.dirichlet(np.full(k, concentration / k), n) @ topics
+    X = sp.csr_matrix(rng.multinomial(length, law).astype(float))
+    prior = np.full(k, concentration / k)
+
+    def shares(odds):
+        return odds / odds.sum(axis=1, keepdims=True)
+
+    def mean_field_shares(n_iter):
+        gamma = variational_proportions(X, topics, prior, n_iter=n_iter)
+        return shares(np.exp(expected_log_proportions(gamma)))
+
+    limit = mean_field_shares(200)
+
+    def distance(shares):
+        # Of nine documents in ten: some have several fixed points, and may go to another one.
+        return np.quantile(np.abs(shares - limit).sum(axis=1), 0.9)
+
+    found = shares(fields(X, topics, prior, steps)[0].astype(float))
+    assert distance(found) < distance(mean_field_shares(plain))
 
 
 @pytest.mark.parametrize("prior", [1e-30, 1e-3, 1.0, 1e30])

@@ -99,14 +99,16 @@ def looped_triples(clips, words, B, X):
 
 
 def expected_counts(query, c):
-    """Mean field in double precision; digits beyond single precision are its own."""
+    """Steps in double precision; digits beyond single precision are their own."""
     topics = np.maximum(query.topics, 1e-15)
     gamma = query.prior + c.sum() / len(query.prior)
     for step in range(query.n_iter + 1):
         shares = np.exp(psi(gamma) - psi(gamma).max())
         ratios = c / np.maximum(shares @ topics, 1e-15)
         if step < query.n_iter:
-            gamma = query.prior + shares * (topics @ ratios)
+            before, gamma = gamma, query.prior + shares * (topics @ ratios)
+            if 0 < step < query.n_iter - 1:
+                gamma = np.maximum(2 * gamma - before, (gamma + query.prior) / 2)
     return shares[:, None] * query.topics * ratios
 
 

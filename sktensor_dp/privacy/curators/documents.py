@@ -49,9 +49,9 @@ TOKENS = (1.0, 1e5, 70)
 # Documents that repeat a word have the largest pair masses; counting the diagonal
 # half in squares lets them weigh less in the sensitivity than they gain in noise.
 DIAGONAL_WEIGHT = math.sqrt(0.5)
-# Mean field steps per document: what is left of their bias at ten is hidden by noise. Without it
-# the last steps of EM take more; in all of them they would take twice as long for 0.0005 in error.
-MEAN_FIELD, EXACT_MEAN_FIELD, EXACT_STEPS = 10, 20, 3
+# Mean field steps per document: what is left of their bias at seven is hidden by noise. Without it
+# the last steps of EM take more; in all of them they would take longer for 0.0005 in error.
+MEAN_FIELD, EXACT_MEAN_FIELD, EXACT_STEPS = 7, 13, 3
 
 
 @dataclass(frozen=True, eq=False)
