@@ -151,7 +151,7 @@ class CellUnits:
             b = entries.moments(self._weighted)
             bound = _sum_of_rows(np.abs(b))
             # Plain parameters first.
-            pivots = eliminated(rows)
+            pivots = eliminated(rows, 1.0)
             means = solved(rows, pivots, b)
             np.clip(means, -bound, bound, out=means)
             roots = rows[N_PLAIN:]

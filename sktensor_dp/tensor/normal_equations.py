@@ -11,7 +11,14 @@ import scipy.sparse
 
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.packed import packed_diagonal, packed_places, packed_products
-from sktensor_dp.tensor.small_systems import bordered_inverses, systems_at_once
+from sktensor_dp.tensor.packed_systems import (
+    eliminated,
+    products_of_roots,
+    roots_of_inverses,
+    solved,
+    times,
+    triangle,
+)
 from sktensor_dp.tensor.sorted_entries import Integers, SortedEntries, kronecker_rows
 
 __all__ = [
@@ -30,6 +37,10 @@ _BLOCK_NUMBERS = 2**19
 # Without noise the ridge vanishes, and a row with fewer entries than components would be
 # singular but for this share of its Gram matrix.
 _LEAST_RIDGE = 1e-13
+# Least pivot, relative to the diagonal: below it is rounding.
+_LEAST_PIVOT = 1e-14
+# Numbers of a block of matrices (2 MB): calls are few.
+_SYSTEM_NUMBERS = 2**18
 
 Design = Callable[[slice], Floats]
 
@@ -139,57 +150,62 @@ def solve_rows(
     # entries have weights, counts, sums and equations are those of the weighted entries.
     n, rank = equations.moment.shape
     bias, rows, inverses = np.zeros(n), np.zeros((n, rank)), np.empty_like(equations.gram)
+    if rank == 0:
+        return bias if bias_ridge is None else sums / (counts + bias_ridge), rows, inverses
     ridge = np.broadcast_to(ridge, (n, rank))
-    step = systems_at_once(rank + 1)
-    for first in range(0, n if rank else 0, step):
+    corners = None if bias_ridge is None else counts + np.broadcast_to(bias_ridge, n)
+    size = rank if corners is None else rank + 1
+    step = max(1, _SYSTEM_NUMBERS // (size * (size + 1) // 2))
+    for first in range(0, n, step):
         block = slice(first, first + step)
-        border, corner = np.zeros((rank, len(counts[block]))), np.ones(len(counts[block]))
-        if bias_ridge is not None:
-            border = np.ascontiguousarray(equations.design[block].T)
-            corner = counts[block] + np.broadcast_to(bias_ridge, n)[block]
-        found = _solve_block(
-            np.ascontiguousarray(equations.gram[block].T), border, corner,
-            np.ascontiguousarray(equations.moment[block].T),
-            None if bias_ridge is None else sums[block],
-            ridge[block].T, 1 if equations.rough else 2,
-        )  # fmt: skip
-        bias[block], rows[block], inverses[block] = (part.T for part in found)
-    if rank == 0 and bias_ridge is not None:
-        bias = sums / (counts + bias_ridge)
+        b = np.empty((size, len(ridge[block])))
+        b[:rank] = equations.moment[block].T
+        if corners is not None:
+            b[rank] = sums[block]
+        matrices = _penalised(equations, corners, ridge, block)
+        found, inverse = _solve_block(matrices, b, rank, 1 if equations.rough else 2)
+        rows[block], inverses[block] = found[:rank].T, inverse.T
+        if corners is not None:
+            bias[block] = found[rank]
     return bias, rows, inverses
 
 
-def _solve_block(
-    packed: Floats,
-    border: Floats,
-    corner: Floats,
-    moments: Floats,
-    sums: Floats | None,
-    ridge: Floats,
-    n_times: int,
-) -> tuple[Floats, Floats, Floats]:
-    """The same with a column for each row of the mode; without sums there is no bias."""
-    rank, n = moments.shape
-    first, second = np.triu_indices(rank)
-    diagonal = packed_diagonal(rank)
-    packed[diagonal] += np.maximum(ridge, _LEAST_RIDGE * packed[diagonal].sum(axis=0))
-    penalised = packed[packed_places(rank)]
-    inverse, shifted, left = bordered_inverses(penalised, border, corner)
-    bias, rows = np.zeros(n), np.zeros((rank, n))
+def _penalised(
+    equations: NormalEquations, corners: Floats | None, ridge: Floats, block: slice
+) -> Floats:
+    """Upper triangles (size (size + 1) / 2, n) of Gram matrices with ridges, biases last."""
+    rank = equations.moment.shape[1]
+    gram, diagonal = equations.gram[block].T, packed_diagonal(rank)
+    least = _LEAST_RIDGE * gram[diagonal].sum(axis=0)
+    if corners is None:
+        packed = gram.copy()
+    else:
+        packed = np.empty((len(gram) + rank + 1, gram.shape[1]))
+        last = packed_places(rank + 1)[:, rank]
+        inside = np.ones(len(packed), dtype=bool)
+        inside[last] = False
+        packed[inside] = gram
+        packed[last[:-1]], packed[last[-1]] = equations.design[block].T, corners[block]
+        diagonal = packed_diagonal(rank + 1)[:-1]
+    packed[diagonal] += np.maximum(ridge[block].T, least)
+    return packed
+
+
+def _solve_block(packed: Floats, b: Floats, rank: int, n_times: int) -> tuple[Floats, Floats]:
+    """Solutions, and inverses (packed) of the matrices of the first unknowns."""
+    size = len(b)
+    given = triangle(packed.copy(), size) if n_times > 1 else []
+    rows = triangle(packed, size)
+    # Of what is positive definite no pivot is below rounding.
+    pivots = eliminated(rows, _LEAST_PIVOT * packed[packed_diagonal(size)])
+    found = solved(rows, pivots, b.copy())
     # The second time on what rounding left: where matrices are badly conditioned the first
     # solution alone would be far from solving anything. Rough ones are not worth it.
-    for again in range(n_times):
-        moment = moments
-        if again:
-            moment = moments - bias * border - np.einsum("ijn,jn->in", penalised, rows)
-        step = np.einsum("ijn,jn->in", inverse, moment)
-        if sums is not None:
-            total = sums - corner * bias - np.einsum("in,in->n", border, rows)
-            own = (total - np.einsum("in,in->n", border, step)) / left
-            bias += own
-            step -= own * shifted
-        rows += step
-    return bias, rows, inverse[first, second]
+    for _ in range(n_times - 1):
+        found += solved(rows, pivots, b - times(given, found))
+    own = [row[: rank - i] for i, row in enumerate(rows[:rank])]
+    roots_of_inverses(own, pivots[:rank])
+    return found, products_of_roots(own)
 
 
 def _gathered_product(columns: list[Floats], indices: list[Integers]) -> Design:

@@ -11,7 +11,14 @@ import numpy as np
 
 from sktensor_dp.tensor.oracle import Floats
 
-__all__ = ["eliminated", "products_of_roots", "roots_of_inverses", "solved", "triangle"]
+__all__ = [
+    "eliminated",
+    "products_of_roots",
+    "roots_of_inverses",
+    "solved",
+    "times",
+    "triangle",
+]
 
 
 def triangle(packed: Floats, size: int) -> list[Floats]:
@@ -20,14 +27,16 @@ def triangle(packed: Floats, size: int) -> list[Floats]:
     return [packed[end - size + i : end] for i, end in enumerate(ends)]
 
 
-def eliminated(rows: list[Floats]) -> Floats:
-    """One over the pivots 1 / d of matrices, and R of ``R' diag(d) R`` in place of them.
+def eliminated(rows: list[Floats], least: float | Floats) -> Floats:
+    """One over the pivots d of matrices, and R of ``R' diag(d) R`` in place of them.
 
-    Pivots are raised to 1. The diagonal of R, which is 1, is not written.
+    Pivots are raised to `least`, which may have one for each. The diagonal of R, which is 1,
+    is not written.
     """
     inverses, room = np.empty_like(rows[0]), np.empty_like(rows[0])
+    floors = np.broadcast_to(least, inverses.shape)
     for k, row in enumerate(rows):
-        np.divide(1.0, np.maximum(row[0], 1.0), out=inverses[k])
+        np.divide(1.0, np.maximum(row[0], floors[k]), out=inverses[k])
         factors = row[1:] * inverses[k]
         for i, factor in enumerate(factors, 1):
             rows[k + i] -= np.multiply(row[i:], factor, out=room[k + i :])
@@ -60,18 +69,31 @@ def roots_of_inverses(rows: list[Floats], inverses: Floats) -> None:
         row[1:] *= roots[k + 1 :]
 
 
-def products_of_roots(rows: list[Floats], more: Floats) -> Floats:
-    """Upper triangles of ``Y Y' + w w'``, w the columns of an (r, n) array: packed."""
-    r, n = more.shape
-    packed = np.empty((r * (r + 1) // 2, n))
-    products, room = triangle(packed, r), np.empty((r, n))
-    for i, product in enumerate(products):
-        np.multiply(more[i:], more[i], out=product)
-    column = np.empty((r, n))
-    for k in range(r):
+def products_of_roots(rows: list[Floats], more: Floats | None = None) -> Floats:
+    """Upper triangles of ``Y Y' + w w'``, w the columns of an (r, n) array or 0: packed."""
+    r, n = rows[0].shape
+    packed, column, room = np.empty((r * (r + 1) // 2, n)), np.empty((r, n)), np.empty((r, n))
+    products = triangle(packed, r)
+    for k in reversed(range(r)):
         for i in range(k + 1):
             column[i] = rows[i][k - i]
         for i, product in enumerate(products[: k + 1]):
-            part = np.multiply(column[i : k + 1], column[i], out=room[i : k + 1])
-            product[: k + 1 - i] += part
+            if k == r - 1:
+                np.multiply(column[i:], column[i], out=product)
+            else:
+                part = np.multiply(column[i : k + 1], column[i], out=room[i : k + 1])
+                product[: k + 1 - i] += part
+    if more is not None:
+        for i, product in enumerate(products):
+            product += np.multiply(more[i:], more[i], out=room[i:])
     return packed
+
+
+def times(rows: list[Floats], x: Floats) -> Floats:
+    """Products (r, n) of matrices with the columns of an (r, n) array."""
+    result = np.zeros_like(x)
+    for k, row in enumerate(rows):
+        for part in row * x[k:]:
+            result[k] += part
+        result[k + 1 :] += row[1:] * x[k]
+    return result

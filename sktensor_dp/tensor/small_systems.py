@@ -9,44 +9,17 @@ from sktensor_dp.tensor.oracle import Floats
 
 __all__ = [
     "are_positive",
-    "bordered_inverses",
     "positive_pivots",
     "shifted_inverses",
     "sweep",
-    "systems_at_once",
 ]
 
 # Numbers of a block of matrices, and of a product beside it: they stay in a cache, and calls
 # are few.
 _BLOCK_NUMBERS = 2**17
-# From this size on a factorisation of each matrix by itself is faster.
-_LARGE = 32
-# Least Schur complement of a corner, relative to the corner: below it is rounding.
-_LEAST_CORNER = 1e-13
 
 
-def bordered_inverses(
-    matrices: Floats, borders: Floats, corners: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Inverses of (r, r, n) matrices A, their products with (r, n) d, and ``c - d' A^-1 d``."""
-    # By sweeps over the diagonal without pivoting, which is stable for what is positive
-    # definite.
-    r, n = borders.shape
-    if r >= _LARGE:
-        inverses = np.linalg.inv(matrices.transpose(2, 0, 1))
-        products = np.einsum("nij,jn->in", inverses, borders)
-        left = corners - np.einsum("in,in->n", borders, products)
-        inverse = np.asarray(inverses.transpose(1, 2, 0), dtype=np.float64)
-        return inverse, products, np.maximum(left, _LEAST_CORNER * corners)
-    M = np.empty((r + 1, r + 1, n))
-    M[:r, :r] = matrices
-    M[r, :r] = M[:r, r] = borders
-    M[r, r] = corners
-    sweep(M, r, 0.0)
-    return M[:r, :r], M[:r, r], np.maximum(M[r, r], _LEAST_CORNER * corners)
-
-
-def systems_at_once(r: int) -> int:
+def _at_once(r: int) -> int:
     """How many matrices of size r to work on at once: they stay in a cache, and calls are few."""
     return max(1, _BLOCK_NUMBERS // max(r, 1) ** 2)
 
@@ -57,7 +30,7 @@ def shifted_inverses(matrices: Floats) -> Floats:
     # and each inverse is a function of its own matrix to the last bit, wherever it stands.
     # No entry of such an inverse is above 1 but by rounding, which huge entries make huge.
     n, r, _ = matrices.shape
-    inverses, step = np.empty_like(matrices), systems_at_once(r)
+    inverses, step = np.empty_like(matrices), _at_once(r)
     diagonal = np.arange(r)
     for first in range(0, n, step):
         M = np.array(matrices[first : first + step].transpose(1, 2, 0), order="C")
@@ -72,7 +45,7 @@ def shifted_inverses(matrices: Floats) -> Floats:
 def are_positive(matrices: Floats) -> NDArray[np.bool_]:
     """Whether symmetric matrices have positive pivots; never where they are not finite."""
     n, r, _ = matrices.shape
-    found, step = np.ones(n, dtype=bool), systems_at_once(r)
+    found, step = np.ones(n, dtype=bool), _at_once(r)
     for first in range(0, n, step):
         M = np.array(matrices[first : first + step].transpose(1, 2, 0), order="C")
         found[first : first + step] = positive_pivots(M)
