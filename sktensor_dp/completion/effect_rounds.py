@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ Floats = NDArray[np.float64]
 # Residuals are clipped at this share of the deviation of values: little is lost of a sign,
 # and noise is in proportion.
 CLIP = 0.25
+# Sum of weights, at least: of nothing there is no mean.
+LEAST_WEIGHT = 1e-100
 # EM steps for effects, and for those that another release will be about.
 STEPS, ROUGH_STEPS = 60, 20
 
@@ -74,7 +77,7 @@ class EffectRounds:
 
     def noise_variance(self) -> float:
         """What of the variance about a unit's level the effects do not explain."""
-        shares = self.weights / max(float(self.weights.sum()), 1e-100)
+        shares = self.weights / max(float(self.weights.sum()), LEAST_WEIGHT)
         explained = float(shares @ self.effects.effects**2)
         return max(self._deviation**2 - explained, LEAST_NOISE * self._deviation**2)
 
@@ -97,12 +100,13 @@ class EffectRounds:
         noisy, gain, centre = self._together()
         # Scaled by released weights, as true ones are private.
         self.features = self._options.features_of(self._mode, np.maximum(noisy.counts, 0.0))
-        self.effects = shared_effects(
+        found = shared_effects(
             noisy.sums, noisy.counts, noise_std=noisy.sigma, n_units=self._curator.n_units,
             gain=gain, effect_variance=LEVEL_VARIANCE * self._deviation**2,
             features=self.features, about=centre, max_iter=n_steps,
         )  # fmt: skip
-        self.weights = shared_weights(self.effects, max(float(noisy.counts.mean()), 1e-9))
+        self.weights = shared_weights(found, max(float(noisy.counts.mean()), 1e-9))
+        self.effects = _centred(found, self.weights)
 
     def _together(self) -> tuple[NoisySharedRows, float, Floats | None]:
         """All releases as one: sums of its gain, about a mean of what they are about."""
@@ -121,3 +125,11 @@ class EffectRounds:
             counts += part * one.counts
             about += 0.0 if centre is None else share * centre
         return NoisySharedRows(sums, counts, float(precisions.sum() ** -0.5)), gain, about
+
+
+def _centred(found: SharedEffects, weights: Floats) -> SharedEffects:
+    """Effects of mean 0 over the entries."""
+    # Clipped residuals say whether values are above their unit's level rather than how far. Most
+    # are, where values are skewed, and all effects would have that on top of the level.
+    mean = float(weights @ found.effects) / max(float(weights.sum()), LEAST_WEIGHT)
+    return replace(found, effects=found.effects - mean)
