@@ -295,6 +295,8 @@ class PrivateSearchCV(BestModel):
             if counted
             else public_splits(self.cv, self.test_size, n_units, self.random_state)
         )
+        if places is not None and not counted and min(len(own) for own, _ in splits.pairs) < 2:
+            raise ValueError("groups, cv and test_size must leave two groups or more to train on.")
         if isinstance(self.estimator, Pipeline):
             call_foreign(
                 partial(check_blank_rows, self.estimator, self.public_steps, X), "A blank row",

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -111,6 +112,18 @@ def test_data_that_no_fit_takes_costs_nothing(name):
     assert "swordfish" not in str(caught.value)
     assert budget.entries == ()
     assert not hasattr(estimator, "n_features_in_")
+
+
+@pytest.mark.parametrize("options", [{}, {"cv": KFold(2)}])
+def test_too_few_groups_to_train_on_cost_nothing(options):
+    """Two groups: one is held out, and one alone is all of the training data."""
+    budget = BudgetAccountant(100.0, 0.1)
+    search = PrivateSearchCV(
+        PrivateSpectralLDA(2), {"n_components": [1, 2]}, epsilon=1.0, accountant=budget, **options
+    )
+    with pytest.raises(ValueError, match="two groups or more to train on"):
+        search.fit(COUNTS, groups=np.arange(200) % 2)
+    assert budget.entries == ()
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
