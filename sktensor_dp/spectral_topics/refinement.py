@@ -30,6 +30,10 @@ Floats = NDArray[np.float64]
 
 # Of the word frequencies in topics, so that no word is ruled out.
 MIX_FINAL = 1e-4
+# Documents of fewer tokens on average are taken to have one topic each while noise is added: of
+# titles, and of six tokens of documentation, completion is 1 to 5 % better so. Documents drawn with
+# a concentration of 1 lose up to 3 %, those with one of .1 gain 2 to 5 %.
+SHORT = 10.0
 # Memory of the running mean of expected counts: each step counts at least this.
 LEAST_STEP = 0.3
 # By how many deviations of its noise the gain of the first topics has to be above 0, before the
@@ -94,12 +98,19 @@ class Refinement:
                 if mean < margin * gain.sigma / N_GAINS**0.5:
                     return self._words_alone(start, n_steps)
                 return self._steps(start, n_steps)
+            if self._is_short:
+                start, n_single = replace(start, concentration=0.0), n_steps
         fitted = self._steps(start, n_steps, n_whole, n_single)
         if asks_gains:
             fitted = self._better(fitted)
         if asks_public and fitted.public is not None:
             fitted = self._or_public_alone(fitted)
         return fitted
+
+    @property
+    def _is_short(self) -> bool:
+        """Whether released counts say that documents hold too few tokens to see mixtures."""
+        return self._options.concentration is None and self._length < SHORT
 
     def _public_or(self, start: FittedTopics) -> FittedTopics:
         """Begin with public topics, unless those learnt clearly complete documents better."""

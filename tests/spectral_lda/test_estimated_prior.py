@@ -124,3 +124,22 @@ def test_steps_assume_less_than_is_estimated_and_what_is_given(monkeypatch, give
     PrivateSpectralLDA(4, epsilon=INF, doc_topic_prior=given).fit(short_documents(0)[1])
     # Those before take each document to have one topic.
     assert priors == pytest.approx([0.0] * 5 + [assumed] * 10)
+
+
+@pytest.mark.parametrize(("length", "single"), [(6, True), (40, False)])
+def test_with_noise_short_documents_are_taken_to_have_one_topic(monkeypatch, length, single):
+    priors, asked = [], refinement.expected_counts
+
+    def spied(curator, topics, weights, concentration, *others):
+        priors.append(concentration)
+        return asked(curator, topics, weights, concentration, *others)
+
+    monkeypatch.setattr(refinement, "expected_counts", spied)
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(300, 0.1), size=4)
+    X = rng.multinomial(length, topics[rng.integers(4, size=8000)])
+    lda = PrivateSpectralLDA(4, epsilon=20.0, random_state=0).fit(X)
+    assert lda.n_components_ == 4
+    # Of long ones too it may be found, but is not taken for granted.
+    assert len(priors) == 6
+    assert all(prior == 0 for prior in priors) == single
