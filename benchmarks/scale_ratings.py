@@ -3,9 +3,10 @@
 Files of 250,000 ratings each by 1,000,000 people of 1,000 items, rank 5, people as units,
 epsilon = 1, seed 0. A person's ratings lie across all files, and are brought together.
 
-    python -m benchmarks.scale_ratings FOLDER 4000000
+    python -m benchmarks.scale_ratings FOLDER 4000000 [local]
 
-runs one size.
+runs one size, of files that are there or are written first; ``local`` without a cluster, in
+one process that reads all files.
 """
 
 import json
@@ -14,10 +15,12 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from benchmarks.cluster import QUIET, on_cluster
 from benchmarks.peak_memory import peak
@@ -61,12 +64,32 @@ def fit(folder: Path, n: int) -> dict[str, Any]:
         )
         for columns, rest in ((slice(0, 2), (2,)), (2, ()))
     )
-    model = PrivateCPCompletion(
-        RANK, bounds=(-2, 2), shape=SHAPE, privacy_unit="slice", random_state=0
-    )
+    model = estimator()
     with reproducible_noise(0):
         took = on_cluster(lambda: model.fit(X, y), MEMORY)
-    return {**took, "client": peak(), "rounds": sum(row.uses for row in model.privacy_report_.rows)}
+    return {**took, "client": peak(), "rounds": rounds(model)}
+
+
+def fit_local(folder: Path, n: int) -> dict[str, Any]:
+    """The same in this process alone."""
+    files = [np.load(folder / f"{number}.npy") for number in range(n // AT_ONCE)]
+    X = np.concatenate([part[:, :2].astype(np.int64) for part in files])
+    y = np.concatenate([part[:, 2] for part in files])
+    model, start, cpu = estimator(), time.perf_counter(), time.process_time()
+    with threadpool_limits(1, "blas"), reproducible_noise(0):
+        model.fit(X, y)
+    took = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - start}
+    return {**took, "client": peak(), "rounds": rounds(model)}
+
+
+def estimator() -> PrivateCPCompletion:
+    return PrivateCPCompletion(
+        RANK, bounds=(-2, 2), shape=SHAPE, privacy_unit="slice", random_state=0
+    )
+
+
+def rounds(model: PrivateCPCompletion) -> int:
+    return sum(row.uses for row in model.privacy_report_.rows)
 
 
 def measure_ratings(report: Report) -> None:
@@ -100,4 +123,7 @@ def measure_ratings(report: Report) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(fit(Path(sys.argv[1]), int(sys.argv[2]))))
+    folder, size = Path(sys.argv[1]), int(sys.argv[2])
+    if not (folder / f"{size // AT_ONCE - 1}.npy").exists():
+        write_ratings(folder, size)
+    print(json.dumps((fit_local if "local" in sys.argv else fit)(folder, size)))
