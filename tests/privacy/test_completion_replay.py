@@ -255,11 +255,12 @@ def test_no_slices_stand_out(where, kind):
 @pytest.mark.parametrize("kind", [kind for kind in VALUES if kind != "components"])
 def test_tables_with_many_entries_to_a_column(kind):
     """Each column's own noise variance is computed from released values, too."""
-    data, other = tables(np.random.default_rng(0), kind)
-    for perturbation in ("input", "output"):
+    pair = tables(np.random.default_rng(0), kind)
+    pair = pair[::-1] if list(VALUES).index(kind) % 2 else pair
+    # One of the two is fitted first in the first way, and the other in the second.
+    for perturbation, (data, other) in {"input": pair, "output": pair[::-1]}.items():
         options = {"perturbation": perturbation, "epsilon": 20.0, "max_iter": 4}
         replay("cp", fit_entries, options, data, other)
-        replay("cp", fit_entries, options, other, data)
 
 
 # Other data at every seed, fitted in one of these ways: a hundred seeds go through all modes.
