@@ -91,10 +91,11 @@ class _Search:
         self._columns = columns_worth(weights, n_units, plan, rank)
         self._by_chance = chance(weights, n_units)
         self._left = assumed.residual(len(shape))
-        # As many components as have the variance that directions assume, and as columns hold.
+        # As many components as have the variance that directions assume, and as were asked for;
+        # columns may hold fewer.
         share = assumed.component_share * assumed.deviation**2 / self._left
-        self._number = max(min(round(share / COMPONENT_VARIANCE), self._columns), 1)
-        self._share = share / self._number
+        number = max(min(round(share / COMPONENT_VARIANCE), rank), 1)
+        self._number, self._share = min(number, self._columns), share / number
         mu = plan.releases.cost_of("shared_factor_sums").mu
         self._deviation = SharedFactorSums.farthest / mu
         self.overlap = min(self._columns / n_rows, 1.0)

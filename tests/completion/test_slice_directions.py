@@ -106,6 +106,22 @@ def test_forecasts_say_what_comes_out_of_what_is_assumed(epsilon, share, seed):
     assert said.of_model == pytest.approx(error(model, data, test), rel=0.1)
 
 
+def test_few_columns_hold_few_components():
+    """Where noise leaves room for one direction, it is not all that people differ by."""
+    shape, errors = (60_000, 2000), []
+    for epsilon in (0.25, 0.35, 0.5, 0.7, 1.0, 2.0, 5.0):
+        model = PrivateCPCompletion(
+            10, bounds=(-4, 4), privacy_unit="slice", shape=shape, epsilon=epsilon
+        )
+        said = model.forecast(
+            2_160_000, shape, deviation=1.0, bias_deviation=0.0, component_share=0.5
+        )
+        errors.append(said.of_fold_in)
+    assert errors == sorted(errors, reverse=True)
+    # A fit at .5 has .985.
+    assert errors[2] == pytest.approx(0.985, rel=0.02)
+
+
 def test_forecasts_show_what_they_assume():
     model = PrivateCPCompletion(4, bounds=(-4, 4), privacy_unit="slice", shape=(N, D), epsilon=2.0)
     table = str(model.forecast(N * EACH, (N, D), deviation=1.0, component_share=0.5))
