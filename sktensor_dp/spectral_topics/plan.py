@@ -193,6 +193,8 @@ def plan_topics(
     n_gains = N_GAINS * asks_gains
     asks_public = with_public and n_refinements > 0 and n_components > 1 and not may_misfit
     n_gains += N_PUBLIC * asks_public
+    # Whether documents of few tokens are better taken to have one topic.
+    n_gains += n_single > 0 and n_components > 1
     if n_gains:
         asked = GAIN_SHARE * n_gains / N_GAINS
         shares = {name: share * (1 - asked) for name, share in shares.items()}

@@ -34,6 +34,8 @@ MIX_FINAL = 1e-4
 # titles, and of six tokens of documentation, completion is 1 to 5 % better so. Documents drawn with
 # a concentration of 1 lose up to 3 %, those with one of .1 gain 2 to 5 %.
 SHORT = 10.0
+# Topics among which short documents mix as is usual, without noise: it grows with their root.
+USUAL_TOPICS = 10
 # Memory of the running mean of expected counts: each step counts at least this.
 LEAST_STEP = 0.3
 # By how many deviations of its noise the gain of the first topics has to be above 0, before the
@@ -66,6 +68,7 @@ class Refinement:
         # Tokens that documents have on average, of what is counted of them.
         self._n_components, self._length = n_components, length
         self._scales: Floats | None = None
+        self._after_single: FittedTopics | None = None
 
     def run(
         self,
@@ -103,6 +106,8 @@ class Refinement:
         fitted = self._steps(start, n_steps, n_whole, n_single)
         if asks_gains:
             fitted = self._better(fitted)
+        if self._after_single is not None and self._is_short:
+            fitted = self._or_single(fitted, self._after_single)
         if asks_public and fitted.public is not None:
             fitted = self._or_public_alone(fitted)
         return fitted
@@ -156,6 +161,8 @@ class Refinement:
             fitted = replace(
                 start, topics=topics, weights=weights, unigram=unigram, concentration=concentration
             )
+            if step == n_single - 1 < n_steps - 1:
+                self._after_single = fitted
         assert fitted.concentration is not None
         assert isinstance(self._clip.norm, CountNorm)
         topics, weights = fitted.topics, fitted.weights
@@ -215,6 +222,16 @@ class Refinement:
                 weights_std=np.zeros(1), public=None,
             )  # fmt: skip
         return fitted
+
+    def _or_single(self, fitted: FittedTopics, single: FittedTopics) -> FittedTopics:
+        """Topics of the steps that took documents to have one topic, if they say more of them."""
+        # Documents were read for these topics, and seem to mix fewer of them than others do.
+        concentration = USUAL * (len(single.weights) / USUAL_TOPICS) ** 0.5
+        single = replace(
+            fitted, topics=single.topics, weights=single.weights, unigram=single.unigram,
+            concentration=concentration,
+        )  # fmt: skip
+        return single if self._over(single, fitted).value[0] > 0 else fitted
 
     def _over(self, fitted: FittedTopics, other: FittedTopics) -> Noisy:
         """What topics gain over others."""

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
 from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA
+from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.spectral_topics import refinement
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
@@ -143,3 +144,11 @@ def test_with_noise_short_documents_are_taken_to_have_one_topic(monkeypatch, len
     # Of long ones too it may be found, but is not taken for granted.
     assert len(priors) == 6
     assert all(prior == 0 for prior in priors) == single
+
+
+@pytest.mark.parametrize(("gain", "taken"), [(1.0, True), (-1.0, False)])
+def test_without_noise_short_documents_say_whether_they_have_one_topic(monkeypatch, gain, taken):
+    monkeypatch.setattr(refinement.Refinement, "_over", lambda *_: Noisy(np.array([gain]), 0.0))
+    lda = PrivateSpectralLDA(4, epsilon=INF, random_state=0).fit(short_documents(0)[1])
+    assert (4 * lda.doc_topic_prior_ == pytest.approx(0.4**0.5)) == taken
+    np.testing.assert_allclose(lda.components_.sum(axis=1), 1.0)
