@@ -37,7 +37,7 @@ SHORT = 10.0
 # Topics among which short documents mix as is usual, without noise: it grows with their root.
 USUAL_TOPICS = 10
 # Nats of a document that this has to gain: documents complete themselves better by topics that were
-# fitted to them as if they had one each. Drawn as mixtures they gain up to .023 so, texts .07 to .15.
+# fitted to them as if they had one each. Drawn as mixtures they gain up to .023, texts .07 to .15.
 LEAST_GAIN = 0.04
 # Memory of the running mean of expected counts: each step counts at least this.
 LEAST_STEP = 0.3
