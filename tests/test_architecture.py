@@ -117,7 +117,7 @@ EXTRA_NAMES = {
 # Functions that turn what the caller passed into validated raw data, and compute nothing.
 DATA_WRAPPERS = {
     *("as_counts", "as_entries", "as_labels", "as_samples", "call_foreign", "read", "read_each"),
-    *("in_order", "n_groups", "split_chunk"),
+    *("are_several", "in_order", "split_chunk"),
     *("as_documents", "as_numbers", "kinds_of", "new_frame", "taken"),
 }
 LEGACY_NUMPY = {"seed", "random", "normal", "standard_normal", "rand", "randn", "randint"}

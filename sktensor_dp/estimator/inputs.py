@@ -13,7 +13,7 @@ from sktensor_dp.privacy.selection import secret_keys
 from sktensor_dp.statistics.frames import as_numbers, kinds_of
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.regrouping import split_chunk
-from sktensor_dp.statistics.units import ONE_GROUP, RowChoice, as_labels, n_groups
+from sktensor_dp.statistics.units import ONE_GROUP, RowChoice, are_several, as_labels
 
 __all__ = [
     "Numeric",
@@ -166,7 +166,7 @@ def checked_groups(groups: Any, n_rows: int | None, neighbours: str = "replace_o
         return None
     labels = as_labels(groups, n_rows)
     # Where groups come and go, one alone is data like any other.
-    if neighbours != "add_remove" and n_groups(labels) < 2:
+    if neighbours != "add_remove" and not are_several(labels):
         raise ValueError(ONE_GROUP)
     return labels
 

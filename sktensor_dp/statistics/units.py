@@ -19,10 +19,10 @@ __all__ = [
     "ONE_GROUP",
     "RowChoice",
     "Units",
+    "are_several",
     "as_labels",
     "in_order",
     "kept_rows",
-    "n_groups",
 ]
 
 Floats = NDArray[np.float64]
@@ -127,9 +127,9 @@ def as_labels(groups: Any, n_rows: int) -> NDArray[Any]:
     return labels
 
 
-def n_groups(labels: NDArray[Any]) -> int:
-    """Number of different labels; public, unlike that of rows."""
-    return len(np.unique(labels))
+def are_several(labels: NDArray[Any]) -> bool:
+    """Whether rows are of two groups or more: the number of groups is public."""
+    return bool((labels[1:] != labels[:-1]).any())
 
 
 def _of_one_kind(labels: NDArray[Any]) -> NDArray[Any]:

