@@ -42,10 +42,12 @@ def values_at(
     if inside.all():
         return known
     beyond = ~inside.all(axis=1)
-    known[beyond] = mean
+    # In the order of `SharedModel`, which knows the same: to the last bit.
+    effects = np.zeros(len(known))
     for mode, bias in enumerate(biases):
         rows = beyond & inside[:, mode]
-        known[rows] += bias[coordinates[rows, mode]]
+        effects[rows] += bias[coordinates[rows, mode]]
+    known[beyond] = mean + effects[beyond]
     return known
 
 

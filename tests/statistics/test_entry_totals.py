@@ -370,7 +370,7 @@ def test_entries_are_validated():
         ([[1, 1]], [-np.inf], None, "NaN or infinity"),
         ([[1, 1]], ["a"], None, "one number for each"),
         ([[1, 1]], [1j], None, "one number for each"),
-        ([[1, 1]], [1, 2], None, "in an array of as many"),
+        ([[1, 1]], [1, 2], None, "its length is not the number of rows"),
         ([[1, 1]], [[1]], None, "one number for each"),
         ([1, 1], [1], None, "n_modes"),
         ([[1], [1]], [1, 1], None, "n_modes >= 2"),
