@@ -15,6 +15,7 @@ from sktensor_dp.statistics.text import (
     chosen_words,
     named_totals,
 )
+from sktensor_dp.tensor.sorted_entries import distinct
 
 __all__ = ["N_BUCKETS", "VOTE", "WordBuckets", "WordVotes"]
 
@@ -48,9 +49,7 @@ class WordBuckets(WordContributions):
             _, kept = chosen_words(units, most, places >= 0)
             return np.bincount(places[kept], minlength=len(self.words)).astype(np.float64)
         documents, kept = chosen_words(units, most)
-        # Sorted: numpy finds distinct integers by their hashes, which takes forty times as long.
-        pairs = np.sort(documents * N_BUCKETS + units.words.checksums[kept] % N_BUCKETS)
-        pairs = pairs[np.diff(pairs, prepend=-1) != 0]
+        pairs = distinct(documents * N_BUCKETS + units.words.checksums[kept] % N_BUCKETS)
         return np.bincount(pairs % N_BUCKETS, minlength=N_BUCKETS).astype(np.float64)
 
 

@@ -113,8 +113,8 @@ def test_topics_of_short_documents_are_not_blurred_by_the_prior(seed):
     assert distances[linear_sum_assignment(distances)].mean() < 0.12
 
 
-@pytest.mark.parametrize(("given", "assumed"), [("auto", 0.6), (1.0, 4.0)])
-def test_steps_assume_less_than_is_estimated_and_what_is_given(monkeypatch, given, assumed):
+def concentrations_of_steps(monkeypatch):
+    """What each EM step from now on takes documents to mix topics with, in turn."""
     priors, asked = [], refinement.expected_counts
 
     def spied(curator, topics, weights, concentration, *others):
@@ -122,6 +122,12 @@ def test_steps_assume_less_than_is_estimated_and_what_is_given(monkeypatch, give
         return asked(curator, topics, weights, concentration, *others)
 
     monkeypatch.setattr(refinement, "expected_counts", spied)
+    return priors
+
+
+@pytest.mark.parametrize(("given", "assumed"), [("auto", 0.6), (1.0, 4.0)])
+def test_steps_assume_less_than_is_estimated_and_what_is_given(monkeypatch, given, assumed):
+    priors = concentrations_of_steps(monkeypatch)
     PrivateSpectralLDA(4, epsilon=INF, doc_topic_prior=given).fit(short_documents(0)[1])
     # Those before take each document to have one topic.
     assert priors == pytest.approx([0.0] * 5 + [assumed] * 10)
@@ -129,13 +135,7 @@ def test_steps_assume_less_than_is_estimated_and_what_is_given(monkeypatch, give
 
 @pytest.mark.parametrize(("length", "single"), [(6, True), (40, False)])
 def test_with_noise_short_documents_are_taken_to_have_one_topic(monkeypatch, length, single):
-    priors, asked = [], refinement.expected_counts
-
-    def spied(curator, topics, weights, concentration, *others):
-        priors.append(concentration)
-        return asked(curator, topics, weights, concentration, *others)
-
-    monkeypatch.setattr(refinement, "expected_counts", spied)
+    priors = concentrations_of_steps(monkeypatch)
     rng = np.random.default_rng(0)
     topics = rng.dirichlet(np.full(300, 0.1), size=4)
     X = rng.multinomial(length, topics[rng.integers(4, size=8000)])

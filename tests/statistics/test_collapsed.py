@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from batchings import random_batchings
 
-from sktensor_dp.statistics import batches
 from sktensor_dp.statistics.collapsed import collapsed_shares
 from sktensor_dp.statistics.completion_gains import TopicGain, gains_of
 from sktensor_dp.statistics.counts import CountChunk
@@ -57,12 +57,7 @@ def test_a_gain_does_not_depend_on_its_batch(k, d, longest, concentrations, seed
     gain, X = gain_of(rng, k, d, own, against), corpus(rng, 300, d, longest)
     whole = gain(X, None)
     assert np.isfinite(whole).all()
-    for _ in range(8):
-        rows = rng.permutation(300)[: int(rng.integers(1, 300))]
-        monkeypatch.setattr(batches, "BATCH_NUMBERS", int(2 ** rng.integers(0, 20)))
-        monkeypatch.setattr(batches, "SPARE_NUMBERS", int(2 ** rng.integers(0, 20)))
-        monkeypatch.setattr(batches, "N_THREADS", int(rng.integers(1, 4)))
-        monkeypatch.setattr(batches, "FEWEST_BATCHES", 2)
+    for rows in random_batchings(rng, 300, monkeypatch):
         np.testing.assert_array_equal(gain(X[rows], None), whole[rows])
 
 

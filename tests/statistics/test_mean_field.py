@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from batchings import random_batchings
 from scipy.special import psi
 
 from sktensor_dp.statistics import batches
@@ -38,12 +39,7 @@ def test_a_document_does_not_depend_on_its_batch(k, d, longest, even, seed, monk
     prior = np.full(k, 0.3) if even else rng.uniform(0.05, 1.0, k)
     whole = fields(X, topics, prior)
     assert np.isfinite(whole[2][X.getnnz(axis=1) > 0]).all()
-    for _ in range(8):
-        rows = rng.permutation(300)[: int(rng.integers(1, 300))]
-        monkeypatch.setattr(batches, "BATCH_NUMBERS", int(2 ** rng.integers(0, 20)))
-        monkeypatch.setattr(batches, "SPARE_NUMBERS", int(2 ** rng.integers(0, 20)))
-        monkeypatch.setattr(batches, "N_THREADS", int(rng.integers(1, 4)))
-        monkeypatch.setattr(batches, "FEWEST_BATCHES", 2)
+    for rows in random_batchings(rng, 300, monkeypatch):
         for found, expected in zip(fields(X[rows], topics, prior), whole, strict=True):
             np.testing.assert_array_equal(found, expected[rows])
 
