@@ -15,7 +15,6 @@ from sktensor_dp.statistics.text import (
     chosen_words,
     named_totals,
 )
-from sktensor_dp.tensor.sorted_entries import distinct
 
 __all__ = ["N_BUCKETS", "VOTE", "WordBuckets", "WordVotes"]
 
@@ -49,7 +48,9 @@ class WordBuckets(WordContributions):
             _, kept = chosen_words(units, most, places >= 0)
             return np.bincount(places[kept], minlength=len(self.words)).astype(np.float64)
         documents, kept = chosen_words(units, most)
-        pairs = distinct(documents * N_BUCKETS + units.words.checksums[kept] % N_BUCKETS)
+        # Sorted: numpy finds distinct integers by their hashes, which takes forty times as long.
+        pairs = np.sort(documents * N_BUCKETS + units.words.checksums[kept] % N_BUCKETS)
+        pairs = pairs[np.diff(pairs, prepend=-1) != 0]
         return np.bincount(pairs % N_BUCKETS, minlength=N_BUCKETS).astype(np.float64)
 
 
