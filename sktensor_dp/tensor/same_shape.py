@@ -1,5 +1,6 @@
 """Sparse matrices of the shape of others."""
 
+from copy import copy
 from typing import Any, TypeVar
 
 import scipy.sparse as sp
@@ -15,9 +16,8 @@ def of_same_shape(X: Matrix, values: Any, columns: Any = None, ends: Any = None)
     Nothing is copied or checked, which takes longer than a product of few numbers. Columns of a
     row have to be in order where those of `X` are.
     """
-    # The class stays what it is, and what it knows of the order of columns stays true.
-    matrix: Matrix = object.__new__(type(X))
-    vars(matrix).update(vars(X))
+    # A shallow copy: the class stays what it is, and what it knows of the order of columns true.
+    matrix = copy(X)
     matrix.data = values
     if columns is not None:
         matrix.indices = columns.astype(X.indices.dtype, copy=False)
