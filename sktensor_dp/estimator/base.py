@@ -23,7 +23,7 @@ from sktensor_dp.estimator.documented import Documented
 from sktensor_dp.estimator.hooks import Hooks
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_parameters
 from sktensor_dp.model_files.saving import ModelFileMixin
-from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant, charges_of
+from sktensor_dp.privacy.accountant import OPENED, BudgetAccountant, charges_of
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
@@ -248,10 +248,12 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
                 f"together: noise would have no grid. Got {own.epsilon!r} and {own.delta!r}."
             )
 
-    def _check_call(self, X: Any, n_samples: Any, unsupported: Mapping[str, Any]) -> None:
-        """Refuse wrong parameters, and arguments that a fit does not take."""
-        self._check_parameters()
+    def _check_call(self, X: Any, n_samples: Any, unsupported: Mapping[str, Any]) -> Self:
+        """Refuse arguments that a fit does not take, and wrong parameters; return the witness."""
         check_arguments(self, unsupported, n_samples=None if is_apart(X) else n_samples)
+        witness = self._witness()
+        witness._check_parameters()
+        return witness
 
     @property
     def _number_is_private(self) -> bool:
@@ -261,7 +263,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
     def _payer(self) -> BudgetAccountant | None:
         """Accountant to charge: the parameter, or that of the surrounding block."""
         given: BudgetAccountant | None = self.accountant  # type: ignore[attr-defined]
-        return active_accountant() if given is None else given
+        return OPENED.get()[-1] if given is None else given
 
     def _open_curator(
         self,

@@ -11,13 +11,15 @@ from sklearn.utils.validation import validate_data
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.privacy.selection import secret_keys
 from sktensor_dp.statistics.frames import as_numbers, kinds_of
+from sktensor_dp.statistics.labels import ONE_GROUP, are_several, as_labels
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.regrouping import split_chunk
-from sktensor_dp.statistics.units import ONE_GROUP, RowChoice, are_several, as_labels
+from sktensor_dp.statistics.row_chunks import RowChoice
 
 __all__ = [
     "Numeric",
     "check_source",
+    "checked_grouping",
     "checked_groups",
     "checked_table",
     "dense_tensor",
@@ -160,15 +162,21 @@ def _shape_of(X: Any, hidden: bool) -> str:
     return f"{np.ndim(X)} dimension(s)" if hidden else f"shape {np.shape(X)}"
 
 
-def checked_groups(groups: Any, n_rows: int | None, neighbours: str = "replace_one") -> Any:
+def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") -> Any:
     """Validated labels of rows, or None."""
-    if groups is None or n_rows is None:
+    if groups is None:
         return None
     labels = as_labels(groups, n_rows)
     # Where groups come and go, one alone is data like any other.
     if neighbours != "add_remove" and not are_several(labels):
         raise ValueError(ONE_GROUP)
     return labels
+
+
+def checked_grouping(groups: Any, n_rows: int, estimator: Any) -> dict[str, Any]:
+    """Validated labels of rows, and how many of one label an estimator's fit reads."""
+    labels = checked_groups(groups, n_rows, estimator.neighbours)
+    return {"groups": labels, "choice": row_choice(estimator.max_rows_per_group)}
 
 
 def row_choice(most: int | None) -> RowChoice | None:

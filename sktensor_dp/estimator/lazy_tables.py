@@ -12,9 +12,9 @@ from sklearn.utils.validation import validate_data
 from sktensor_dp.estimator.inputs import TEXT, refuse_other_kinds
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
+from sktensor_dp.statistics.labels import ONE_GROUP
 from sktensor_dp.statistics.partial_sums import OneThread
 from sktensor_dp.statistics.reading import call_foreign, read
-from sktensor_dp.statistics.units import ONE_GROUP
 
 __all__ = [
     "LazyTable",

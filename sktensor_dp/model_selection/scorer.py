@@ -33,7 +33,7 @@ from sktensor_dp.model_selection.unit_scores import (
     word_counter,
 )
 from sktensor_dp.model_selection.wrapped_models import fitted_reports, wrapped_models
-from sktensor_dp.privacy.accountant import BudgetAccountant, active_accountant
+from sktensor_dp.privacy.accountant import OPENED, BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.reading import read
@@ -322,7 +322,7 @@ class PrivateScorer:
         check_scorable(self.metric, estimator, y, n_given, "metric", private=private)
         check_answers(self.metric, estimator, X, "metric")
         plan = ReleasePlan.split(self.epsilon, self.delta, {"held_out_scores": 1.0})
-        payer = active_accountant() if self.accountant is None else self.accountant
+        payer = OPENED.get()[-1] if self.accountant is None else self.accountant
         score, report = release_score(
             query, held_out(X, y, labels), plan, spender=type(self).__name__, unit=unit,
             accountant=payer, neighbours=relation,

@@ -52,7 +52,7 @@ from sktensor_dp.model_selection.unit_scores import (
     checked_score_bounds,
     default_score,
 )
-from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry, active_accountant
+from sktensor_dp.privacy.accountant import OPENED, BudgetAccountant, LedgerEntry
 from sktensor_dp.privacy.composition import Composition
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
@@ -353,7 +353,7 @@ class PrivateSearchCV(BestModel):
 
     def _charge(self, delta: float, unit: str) -> None:
         """Charge the whole search as one."""
-        payer = active_accountant() if self.accountant is None else self.accountant
+        payer = OPENED.get()[-1] if self.accountant is None else self.accountant
         if payer is not None:
             cost = PrivacyCost(epsilon=float(self.epsilon), delta=delta)
             name, relation = type(self).__name__, self.neighbours

@@ -14,8 +14,8 @@ from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.estimator.lazy_tables import is_lazy
 from sktensor_dp.statistics.frames import as_numbers, kinds_of, taken
 from sktensor_dp.statistics.reading import read
+from sktensor_dp.statistics.row_chunks import Units
 from sktensor_dp.statistics.scores import HeldOutChunks
-from sktensor_dp.statistics.units import Units
 
 __all__ = [
     "answers",

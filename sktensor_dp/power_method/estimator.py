@@ -8,10 +8,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
-from sktensor_dp.estimator.base import check_arguments, columns_of
+from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.forecast import Forecast, former_name
 from sktensor_dp.estimator.grouped_rows import check_same_batches
-from sktensor_dp.estimator.inputs import check_source, checked_groups, row_choice, unchecked
+from sktensor_dp.estimator.inputs import check_source, checked_grouping, unchecked
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.power_method.inputs import random_batches
 from sktensor_dp.power_method.parameters import PERTURBATIONS, reads_batches
@@ -209,21 +209,18 @@ class PrivateTensorPowerMethod(TensorFits):
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
+        witness = self._check_call(X, n_samples, unsupported)
         self._check_combination(PERTURBATIONS, "fit")
-        witness = self._witness()
         if hasattr(X, "to_delayed"):
-            check_arguments(self, unsupported)
             chunks = self._lazy_chunks(witness, X, groups, n_samples, reset=True)
             return self._live_on(chunks, partial(self._fit_of, chunks, columns_of(witness)))
-        check_arguments(self, unsupported, n_samples=n_samples)
         X = witness._validated(X, reset=True, fits=True, grouped=groups is not None)
+        grouping = {} if groups is None else checked_grouping(groups, X.shape[0], self)
         if splits_rows(self, X.shape[1]):
-            plan = self._plan(1, X.shape[1], "stream")
-            labels = checked_groups(groups, X.shape[0], self.neighbours)
-            choice, coins = row_choice(self.max_rows_per_group), self._number_is_private
-            batches = random_batches(X, labels, plan, self.random_state, choice, by_coins=coins)
+            plan, coins = self._plan(1, X.shape[1], "stream"), self._number_is_private
+            batches = random_batches(X, plan, self.random_state, by_coins=coins, **grouping)
             return self._fit_stream(batches, witness)
-        chunks = self._as_chunks(X, X.shape[0], X.shape[1], groups)
+        chunks = self._as_chunks(X, *X.shape, **grouping)
         return self._live_on(chunks, partial(self._fit_of, chunks, columns_of(witness)))
 
     def fit_chunks(
@@ -264,6 +261,7 @@ class PrivateTensorPowerMethod(TensorFits):
         BudgetError
             If the accountant has too little left.
         """
+        self._check_parameters()
         self._check_combination(PERTURBATIONS, "fit_chunks")
         if is_stream(self, source, n_samples):
             witness = self._witness()
@@ -274,7 +272,7 @@ class PrivateTensorPowerMethod(TensorFits):
             return self._fit_stream(batches, witness, self.max_batches_per_group)
         check_source(source, n_samples, n_features, self.neighbours)
         assert n_features is not None
-        chunks = self._as_chunks(unchecked(source), n_samples, n_features)
+        chunks = self._parts(unchecked(source), n_samples, n_features)
         plan = partial(self._fit_of, chunks, {"n_features_in_": n_features})
         return self._live_on(chunks, plan)
 
@@ -325,12 +323,10 @@ class PrivateTensorPowerMethod(TensorFits):
             As :meth:`fit`, or if epsilon, delta, data_norm or neighbours changed since the
             first batch, which is what an accountant was charged for.
         """
+        witness = self._check_call(X, n_samples, unsupported)
         self._check_combination(("auto", "stream"), "partial_fit")
-        lazy = hasattr(X, "to_delayed")
-        check_arguments(self, unsupported, n_samples=None if lazy else n_samples)
         stream, most = getattr(self, "_stream", None), self.max_batches_per_group
         if stream is None:
-            witness = self._witness()
             batch = self._batch(witness, X, groups, n_samples, first=True)
             return self._live(self._planned_batch(batch, None, columns_of(witness), None, most))
         stream.check_budget(self.epsilon, self.delta, self.data_norm)
@@ -360,6 +356,7 @@ class PrivateTensorPowerMethod(TensorFits):
         >>> model.forecast(200_000, 20).enough
         True
         """
+        self._check_parameters()
         self._check_combination(PERTURBATIONS, "forecast")
         check_sizes(n_samples=n_samples, n_features=n_features)
         return self._forecast(n_samples, n_features)

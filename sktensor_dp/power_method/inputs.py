@@ -12,8 +12,8 @@ from sktensor_dp.estimator.inputs import dense_tensor
 from sktensor_dp.power_method.plan import MomentPlan
 from sktensor_dp.privacy.secret_parts import secret_parts
 from sktensor_dp.statistics.power_iterations import TensorChunk
+from sktensor_dp.statistics.row_chunks import RowChoice
 from sktensor_dp.statistics.samples import SampleChunks
-from sktensor_dp.statistics.units import RowChoice
 from sktensor_dp.tensor.oracle import tensor_oracle
 
 __all__ = ["NOT_AT_RANDOM", "random_batches", "symmetric_tensor"]
@@ -59,11 +59,11 @@ def _asymmetry(tensor: Floats) -> float:
 
 def random_batches(
     X: Any,
-    groups: Any,
     plan: MomentPlan,
     random_state: Any,
-    choice: RowChoice | None,
     *,
+    groups: Any = None,
+    choice: RowChoice | None = None,
     by_coins: bool = False,
 ) -> Iterator[SampleChunks]:
     """Units split at random into batches, some left to polish."""

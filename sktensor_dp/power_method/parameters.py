@@ -30,7 +30,7 @@ from sktensor_dp.estimator.grouped_rows import (
     check_same_unit,
 )
 from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.inputs import Numeric, checked_groups, checked_table, row_choice
+from sktensor_dp.estimator.inputs import Numeric, checked_grouping, checked_table, row_choice
 from sktensor_dp.estimator.lazy_tables import lazy_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.power_method.forecast import forecast_moments
@@ -150,7 +150,6 @@ class ComponentParameters(PrivateEstimatorMixin):
 
     def _check_combination(self, allowed: Iterable[str], method: str) -> None:
         """Raise unless the parameters make sense together, for one of the fit methods."""
-        self._check_parameters()
         name = type(self).__name__
         if self.perturbation not in allowed:
             raise ValueError(
@@ -227,12 +226,15 @@ class ComponentParameters(PrivateEstimatorMixin):
         )
 
     def _as_chunks(
-        self, X: Any, n_samples: int | None, n_features: int, groups: Any = None
+        self, X: Any, n_samples: int | None, n_features: int, **grouping: Any
     ) -> CountChunks | SampleChunks:
         kind = CountChunks if self.moment == "single_topic" else SampleChunks
-        labels = checked_groups(groups, n_samples, self.neighbours)
+        return kind(X, n_samples, n_features, prepared=Numeric, **grouping)
+
+    def _parts(self, X: Any, n_samples: int | None, n_features: int) -> CountChunks | SampleChunks:
+        """What is read part by part, with labels or without."""
         choice = row_choice(self.max_rows_per_group)
-        return kind(X, n_samples, n_features, groups=labels, choice=choice, prepared=Numeric)
+        return self._as_chunks(X, n_samples, n_features, choice=choice)
 
     def _fit_of(
         self, chunks: CountChunks | SampleChunks, columns: Mapping[str, Any], n_units: int
@@ -341,7 +343,7 @@ class ComponentParameters(PrivateEstimatorMixin):
         table = lazy_table(witness, X, groups, n_samples, reset=reset)
         if not batch and splits_rows(self, table.n_features):
             raise ValueError(NOT_AT_RANDOM)
-        return self._as_chunks(table.partitions, table.n_units, table.n_features)
+        return self._parts(table.partitions, table.n_units, table.n_features)
 
     def _batch(
         self, witness: Any, X: Any, groups: Any, n_samples: Any = None, *, first: bool
@@ -351,8 +353,8 @@ class ComponentParameters(PrivateEstimatorMixin):
             chunks = self._lazy_chunks(witness, X, groups, n_samples, reset=first, batch=True)
             return chunks
         X = witness._validated(X, reset=first, fits=True, grouped=groups is not None)
-        labels = checked_groups(groups, X.shape[0], self.neighbours)
-        return SampleChunks(X, *X.shape, groups=labels, choice=row_choice(self.max_rows_per_group))
+        grouping = {} if groups is None else checked_grouping(groups, X.shape[0], self)
+        return SampleChunks(X, *X.shape, **grouping)
 
     def _fit_stream(
         self, batches: Iterable[SampleChunks], witness: Any, n_batches: int = 1

@@ -43,6 +43,7 @@ class TensorFits(ReleasedMixtures):
         Wang & Anandkumar: not a person behind many entries.
         """
         check_arguments(self, unsupported, "fit_tensor")
+        self._check_parameters()
         self._check_combination(("auto", "iteration"), "fit_tensor")
         if self._number_is_private:
             raise ValueError(

@@ -23,19 +23,14 @@ from sktensor_dp.privacy.plan import FitBudget, PrivacyCost
 from sktensor_dp.privacy.statement import Statement
 from sktensor_dp.privacy.tables import Shown, Table
 
-__all__ = ["BudgetAccountant", "LedgerEntry", "Receipt", "active_accountant", "charges_of"]
+__all__ = ["OPENED", "BudgetAccountant", "LedgerEntry", "Receipt", "charges_of"]
 
 # Bisections of what remains beside pure charges: a part in 2**10 of it may be left lying.
 HALVINGS = 10
 
-# Of the calling thread, the innermost last; one that another thread opened is not seen.
-_open: "ContextVar[tuple[BudgetAccountant, ...]]" = ContextVar("accountants", default=())
-
-
-def active_accountant() -> "BudgetAccountant | None":
-    """Return the accountant of the innermost ``with BudgetAccountant(...)`` block."""
-    blocks = _open.get()
-    return blocks[-1] if blocks else None
+# Of the ``with BudgetAccountant(...)`` blocks of the calling thread, the innermost last; None where
+# there is none. One that another thread opened is not seen.
+OPENED: "ContextVar[tuple[BudgetAccountant | None, ...]]" = ContextVar("opened", default=(None,))
 
 
 class BudgetAccountant(Shown):
@@ -347,18 +342,18 @@ class BudgetAccountant(Shown):
             )
 
     def __enter__(self) -> "BudgetAccountant":
-        _open.set((*_open.get(), self))
+        OPENED.set((*OPENED.get(), self))
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
         # Its own block, whichever were entered since: a generator that yields inside a block is
         # left when it goes on or is collected, in the midst of its caller's blocks. One that is
         # left in another context than it was entered in has nothing to close there.
-        blocks = _open.get()
+        blocks = OPENED.get()
         places = [place for place, other in enumerate(blocks) if other is self]
         if not places:
             return
-        _open.set((*blocks[: places[-1]], *blocks[places[-1] + 1 :]))
+        OPENED.set((*blocks[: places[-1]], *blocks[places[-1] + 1 :]))
         if blocks[-1] is not self:
             warnings.warn(
                 "A block of a BudgetAccountant was left before a later one: fits since then "

@@ -17,11 +17,11 @@ from sktensor_dp.privacy.noisy_histograms import edge_reached
 from sktensor_dp.privacy.partition_selection import PartitionQuery, PartitionSelection
 from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.progress import Progress, progress_on
-from sktensor_dp.privacy.released_rows import ReleasedRows
+from sktensor_dp.privacy.released_rows import ReleasedRows, mean_rows
 from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord, several_batches
 from sktensor_dp.statistics.query import Chunks, Parts, Product, Query, Source, Summand
-from sktensor_dp.statistics.sums import AccurateSum, excess
+from sktensor_dp.statistics.sums import COVERED_UNITS, AccurateSum, excess
 from sktensor_dp.statistics.unit_count import UnitCount
 
 __all__ = [
@@ -279,20 +279,13 @@ class DataCurator:
             raise RuntimeError(f"a {type(query).__name__} cannot be released by rows here.")
         with np.errstate(all="ignore"):
             sums = _without_shapes(lambda: query.by_rows(data))
-        n_units, of_rows = self.n_units, mechanism.of_rows
-        geometry = [getattr(query, name) for name in mechanism.of_query]
-
-        def mean(words: slice) -> Floats:
-            rows: Floats = sums(words)
-            rows /= n_units
-            if not math.isfinite(float(rows.sum())):
-                np.nan_to_num(rows, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-            return rows
+        of_rows, geometry = mechanism.of_rows, [getattr(query, name) for name in mechanism.of_query]
 
         def add_noise(rows: Floats, noise: NoiseSource) -> None:
             of_rows(rows, sums.n_words, sensitivity, strength, noise, *geometry)
 
-        return ReleasedRows(mean, sums.n_words, add_noise, self._noise)
+        rows = partial(mean_rows, sums, self.n_units)
+        return ReleasedRows(rows, sums.n_words, add_noise, self._noise)
 
     def _product_with_rows(self, name: str, V: Floats) -> Floats:
         self._read()
@@ -311,13 +304,19 @@ class DataCurator:
         data = self._read()
         if getattr(data, "apart", False):
             return data.sum(query)
-        result, empty = getattr(query, "sums", AccurateSum)(), True
+        first = added = None
         for chunk in data:
-            result.add(query.total(chunk))
-            empty = False
-        if empty:
+            part = query.total(chunk)
+            if first is None:
+                first = part
+                continue
+            if added is None:
+                added = getattr(query, "sums", AccurateSum)()
+                added.add(first)
+            added.add(part)
+        if first is None:
             raise ValueError("the source of chunks yielded none.")
-        return result.value()
+        return first if added is None else added.value()
 
     def _exact(self, query: Any) -> Floats:
         """Answer without noise, put together from parts where that is faster."""
@@ -389,7 +388,8 @@ def released_sensitivity(
         return of_sum
     most = n_units if most_units is None else most_units
     # A sum errs alike where it moves by half as much: the share of its rounding is twice as large.
-    return of_sum * excess(2 * most if neighbours == "add_remove" else most) / n_units
+    terms = 2 * most if neighbours == "add_remove" else most
+    return of_sum * (excess(terms) if terms > COVERED_UNITS else 1.0) / n_units
 
 
 def check_sensitivity(moved: float, query: Any) -> None:

@@ -7,6 +7,7 @@ last bit, and is post-processing of one release.
 Proof: docs/proofs/gaussian_noise_on_a_grid.md.
 """
 
+import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.statistics.sums import blocks
 
-__all__ = ["ReleasedRows", "RepeatableNoise"]
+__all__ = ["ReleasedRows", "RepeatableNoise", "mean_rows"]
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +28,15 @@ Floats = NDArray[np.float64]
 NUMBERS_AT_ONCE = 2**21
 # Parts of a product that are added up in order: its digits do not depend on the number of cores.
 N_SHARES = 4
+
+
+def mean_rows(sums: Callable[[slice], Floats], n_units: int, words: slice) -> Floats:
+    """Raw rows of a sum over so many units, as means; finite, whatever a query makes of data."""
+    rows = sums(words)
+    rows /= n_units
+    if not math.isfinite(float(rows.sum())):
+        np.nan_to_num(rows, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+    return rows
 
 
 class RepeatableNoise:

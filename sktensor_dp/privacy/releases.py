@@ -23,12 +23,12 @@ from sktensor_dp.statistics.entry_queries import (
 )
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.moments import (
-    NormHistogram,
     PairMoments,
     TripleMoments,
     WhitenedTripleMoments,
     WordFrequencies,
 )
+from sktensor_dp.statistics.norms import NormHistogram
 from sktensor_dp.statistics.power_iterations import PowerIterations, TensorPowerIterations
 from sktensor_dp.statistics.sample_moments import (
     ProjectedThirdMoments,

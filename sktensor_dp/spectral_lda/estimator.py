@@ -234,8 +234,7 @@ class PrivateSpectralLDA(ReleasedTopics):
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        self._check_call(X, n_samples, unsupported)
-        witness = self._witness()
+        witness = self._check_call(X, n_samples, unsupported)
         chunks = self._read(witness, X, groups, n_samples)
         return self._live_on(chunks, partial(self._fit_of, chunks, columns_of(witness)))
 
@@ -330,10 +329,9 @@ class PrivateSpectralLDA(ReleasedTopics):
             As :meth:`fit`, or if epsilon, delta or neighbours changed since the first batch,
             which is what an accountant was charged for.
         """
-        self._check_call(X, n_samples, unsupported)
+        witness = self._check_call(X, n_samples, unsupported)
         stream: TopicStream | None = getattr(self, "_stream", None)
         if stream is None:
-            witness = self._witness()
             chunks = self._read(witness, X, groups, n_samples)
             plan = partial(self._fit_of, chunks, columns_of(witness), begins=True)
             return self._live_on(chunks, plan)

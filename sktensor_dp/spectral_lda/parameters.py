@@ -29,7 +29,7 @@ from sktensor_dp.estimator.grouped_rows import (
     check_same_unit,
 )
 from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.inputs import Numeric, checked_groups, checked_table, row_choice
+from sktensor_dp.estimator.inputs import Numeric, checked_grouping, checked_table, row_choice
 from sktensor_dp.estimator.lazy_tables import lazy_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -140,9 +140,8 @@ class TopicParameters(PrivateEstimatorMixin):
             choice = row_choice(self.max_rows_per_group)
             return CountChunks(table.partitions, *sizes, choice=choice, prepared=Numeric)
         X = witness._validated(X, reset=reset, fits=True, grouped=groups is not None)
-        labels = checked_groups(groups, X.shape[0], self.neighbours)
-        choice = row_choice(self.max_rows_per_group)
-        return CountChunks(X, *X.shape, groups=labels, choice=choice)
+        grouping = {} if groups is None else checked_grouping(groups, X.shape[0], self)
+        return CountChunks(X, *X.shape, **grouping)
 
     def _plan(
         self, n_samples: int, n_features: int, budget: tuple[float, float] | None = None
@@ -218,7 +217,8 @@ class TopicParameters(PrivateEstimatorMixin):
         how = self.group_rows
         if how == "auto":
             how = "mean" if self._concentration() == 0 else plan.group_rows
-        return chunks.joined() if how == "concatenate" else chunks
+        several = chunks.grouped or chunks.apart or chunks.announced
+        return chunks.joined() if how == "concatenate" and several else chunks
 
     def _options(self, n_features: int, columns: Mapping[str, Any]) -> TopicOptions:
         return TopicOptions(

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.reading import read
-from sktensor_dp.statistics.row_chunks import RowChunks, RowReader
+from sktensor_dp.statistics.row_chunks import RowChunks, RowReader, Units
 from sktensor_dp.statistics.unit_words import UnitWords
-from sktensor_dp.statistics.units import Units
 from sktensor_dp.tensor.same_shape import of_same_shape
 
 __all__ = ["CountChunk", "CountChunks", "as_counts"]
@@ -28,7 +27,7 @@ LARGEST_COUNT = 2.0**30
 def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
     """Validated counts in float64 compressed rows."""
     # The bounds of moments hold for whole numbers >= 0 alone; counts above 2**30 are taken for it.
-    counts = read(lambda: sp.csr_matrix(X, dtype=np.float64), name)
+    counts = read(partial(sp.csr_matrix, X, dtype=np.float64), name)
     if not np.isfinite(counts.data).all():
         raise ValueError(f"{name} contains NaN or infinity; counts must be finite numbers >= 0.")
     if counts.data.size and counts.data.min() < 0:
@@ -137,8 +136,6 @@ class CountChunks(RowChunks[CountChunk]):
 
     def joined(self) -> "CountChunks":
         """The same with all rows of a unit as one document."""
-        if self._whole is not None and not self.grouped:
-            return self
         other = copy.copy(self)
         other._joined = _as_one_document
         if self._whole is not None:

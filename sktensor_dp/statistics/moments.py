@@ -1,4 +1,4 @@
-"""Queries on counts: norms, word frequencies, pair and triple moments."""
+"""Queries on counts: word frequencies, pair and triple moments."""
 
 import math
 from collections.abc import Iterable
@@ -16,8 +16,6 @@ from sktensor_dp.statistics.norms import (
     Clip,
     CountNorm,
     NonNegative,
-    Norm,
-    NormBins,
     PairNorm,
     Signed,
     TripleNorm,
@@ -34,7 +32,6 @@ from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.tensor.symmetric import n_unique
 
 __all__ = [
-    "NormHistogram",
     "PairMoments",
     "RowsOfPairs",
     "TripleMoments",
@@ -52,23 +49,6 @@ WORDS_AT_ONCE = 2**8
 PAIRS_AT_ONCE = 2**21
 # Of so many pairs in rows at least one is met, or those that are not are left out of sums.
 SPARSE = 8
-
-
-@dataclass(frozen=True, eq=False)
-class NormHistogram(NormBins):
-    """How many units with enough tokens have a norm in each bin, once it is clipped."""
-
-    norm: Norm
-    edges: Floats
-    clips: tuple[Clip, ...] = ()
-    min_tokens: int = 0
-
-    def total(self, chunk: CountChunk) -> Floats:
-        """Counts per bin."""
-        norms = unit_factors(chunk, self.clips) * self.norm.of(chunk)
-        if self.min_tokens > 0:
-            norms = norms[chunk.units.any(chunk.lengths >= self.min_tokens)]
-        return self.counted(norms)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ __all__ = [
     "NonNegative",
     "Norm",
     "NormBins",
+    "NormHistogram",
     "PairNorm",
     "Signed",
     "TripleNorm",
@@ -225,3 +226,20 @@ def unit_factors(chunk: CountChunk, clips: Sequence[Clip]) -> Floats:
 def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:
     """What each document is multiplied by: its share of its unit, within every limit."""
     return (chunk.lengths >= min_tokens) * chunk.units.spread(unit_factors(chunk, clips))
+
+
+@dataclass(frozen=True, eq=False)
+class NormHistogram(NormBins):
+    """How many units with enough tokens have a norm in each bin, once it is clipped."""
+
+    norm: Norm
+    edges: Floats
+    clips: tuple[Clip, ...] = ()
+    min_tokens: int = 0
+
+    def total(self, chunk: CountChunk) -> Floats:
+        """Counts per bin."""
+        norms = unit_factors(chunk, self.clips) * self.norm.of(chunk)
+        if self.min_tokens > 0:
+            norms = norms[chunk.units.any(chunk.lengths >= self.min_tokens)]
+        return self.counted(norms)

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.statistics.labels import EXPECTED, ONE_GROUP, as_labels
 from sktensor_dp.statistics.reading import read_each
-from sktensor_dp.statistics.units import EXPECTED, ONE_GROUP, as_labels
 
 __all__ = ["MIXED", "GroupTable", "Waiting", "split_chunk", "stacked"]
 

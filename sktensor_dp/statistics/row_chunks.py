@@ -1,26 +1,109 @@
-"""Rows of units, as the custodian reads them: at once or chunk by chunk, several times."""
+"""Rows of units, as the custodian reads them: at once or chunk by chunk, several times.
+
+A unit of privacy with several rows contributes the mean of what its rows contribute.
+
+Proofs: docs/proofs/groups.md.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.statistics.labels import as_labels
 from sktensor_dp.statistics.partial_sums import PartialQuery
 from sktensor_dp.statistics.reading import read_each
 from sktensor_dp.statistics.regrouping import MIXED, GroupTable, Waiting, split_chunk
 from sktensor_dp.statistics.sums import UNITS_AT_ONCE
-from sktensor_dp.statistics.units import RowChoice, Units, as_labels, in_order, kept_rows
 
-__all__ = ["RowChunks", "RowReader", "rows_of"]
+__all__ = ["RowChoice", "RowChunks", "RowReader", "Units", "in_order", "kept_rows", "rows_of"]
 
+Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 Chunk = TypeVar("Chunk")
 # Whose rows can be cut apart without copying what they hold.
 BY_ROWS = (np.ndarray, sp.csr_matrix, sp.csr_array)
 Prepared = Callable[[Iterable[Any]], Iterable[Any]]
+# Random keys for so many rows, by which a public number of each group's are chosen.
+RowChoice = tuple[int, Callable[[int], NDArray[np.uint64]]]
+
+
+class Units:
+    """Rows that lie unit by unit, and the means over each unit's rows."""
+
+    def __init__(self, starts: Integers) -> None:
+        # First row of each unit, and the number of all rows.
+        self.starts = starts
+        self.sizes = np.diff(starts)
+        self.n = len(self.sizes)
+        # Whether every unit has one row. It may save work, and must never change a digit: it
+        # depends on every unit.
+        self.are_rows = bool((self.sizes == 1).all())
+
+    @classmethod
+    def single(cls, n_rows: int) -> "Units":
+        """Every row a unit."""
+        return cls(np.arange(n_rows + 1))
+
+    @classmethod
+    def gathered(cls, labels: NDArray[Any]) -> "tuple[Integers | None, Units]":
+        """Rows group by group in the order of labels, or None where they lie so already."""
+        return in_order(np.unique(labels, return_inverse=True)[1])
+
+    @cached_property
+    def of_rows(self) -> Integers:
+        """Unit of each row."""
+        return np.repeat(np.arange(self.n), self.sizes)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Each row's share of its unit: they sum to 1."""
+        return self.spread(np.ones(self.n))
+
+    def means(self, values: Floats) -> Floats:
+        """Mean over the rows of each unit, of a number per row."""
+        # In the order of the rows: the digits depend on nothing but the unit's own.
+        sums = np.bincount(self.of_rows, weights=values, minlength=self.n)
+        return sums.astype(np.float64, copy=False) / self.sizes
+
+    def sums(self, X: sp.csr_matrix) -> sp.csr_matrix:
+        """Sum of the rows of each unit, of counts."""
+        layout = (np.ones(len(self.of_rows)), np.arange(len(self.of_rows)), self.starts)
+        result = sp.csr_matrix(layout, shape=(self.n, len(self.of_rows))) @ X
+        result.sort_indices()
+        return result
+
+    def any(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Whether any row of each unit is marked."""
+        return np.bincount(self.of_rows[flags], minlength=self.n) > 0
+
+    def spread(self, factors: Floats) -> Floats:
+        """Factor of each row, whose sum is then that of means times the factors of units."""
+        return np.repeat(factors / self.sizes, self.sizes)
+
+
+def in_order(places: Integers) -> tuple[Integers | None, Units]:
+    """Rows unit by unit, in the order of places, or None where they lie so already."""
+    order = None
+    if (places[1:] < places[:-1]).any():
+        order = np.argsort(places, kind="stable")
+        places = places[order]
+    firsts = np.flatnonzero(np.diff(places, prepend=-1))
+    return order, Units(np.append(firsts, len(places)))
+
+
+def kept_rows(units: Units, choice: RowChoice) -> tuple[Integers, Units]:
+    """At most so many rows of each unit, evenly at random and in their order."""
+    most, keys = choice
+    within = np.lexsort((keys(int(units.starts[-1])), units.of_rows))
+    ranks = np.arange(len(within)) - np.repeat(units.starts[:-1], units.sizes)
+    kept = np.sort(within[ranks < most])
+    sizes = np.minimum(units.sizes, most)
+    return kept, Units(np.concatenate([[0], np.cumsum(sizes)]))
 
 
 def rows_of(X: Any, rows: slice) -> Any:

@@ -1,7 +1,7 @@
 """Samples, the rows of a matrix of real numbers, as the custodian holds them."""
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.norms import NORM_SLACK
 from sktensor_dp.statistics.public_numbers import scale_to
 from sktensor_dp.statistics.reading import read
-from sktensor_dp.statistics.row_chunks import RowChunks
-from sktensor_dp.statistics.units import Units
+from sktensor_dp.statistics.row_chunks import RowChunks, Units
 
 __all__ = ["SampleChunk", "SampleChunks", "as_samples", "row_by_row"]
 
@@ -30,10 +29,8 @@ COLUMNS_AT_ONCE = 2**12
 
 def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
     """Validated samples in float64, dense or in compressed rows."""
-    samples: Any = read(
-        lambda: sp.csr_matrix(X, dtype=np.float64) if sp.issparse(X) else np.asarray(X, float),
-        name,
-    )
+    kind: Any = sp.csr_matrix if sp.issparse(X) else np.asarray
+    samples: Any = read(partial(kind, X, dtype=np.float64), name)
     entries = samples.data if sp.issparse(samples) else samples
     # NaN fails both comparisons; no temporary of the size of the data is made.
     largest = max(entries.max(initial=0.0), -entries.min(initial=0.0))

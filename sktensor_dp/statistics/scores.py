@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.observed_entries import SUM_SLACK
 from sktensor_dp.statistics.public_numbers import SCORE, check_number
 from sktensor_dp.statistics.reading import read
-from sktensor_dp.statistics.units import Units
+from sktensor_dp.statistics.row_chunks import Units
 
 __all__ = ["HeldOutChunk", "HeldOutChunks", "HeldOutScores"]
 

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.frames import as_numbers
+from sktensor_dp.statistics.labels import EXPECTED, as_labels
 from sktensor_dp.statistics.reading import error_or
 from sktensor_dp.statistics.regrouping import MIXED, stacked
-from sktensor_dp.statistics.units import EXPECTED, as_labels
 
 __all__ = ["gathered", "piece_of", "split", "split_by_group"]
 

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 __all__ = [
+    "COVERED_UNITS",
     "AccurateSum",
     "PlainSum",
     "axis_sum",
@@ -46,7 +47,7 @@ def blocks(n: int, size: int = UNITS_AT_ONCE) -> Iterator[slice]:
 
 
 def excess(n_units: float) -> float:
-    """Factor, from 1, that pays for rounding in sums over very many units."""
+    """Factor, from 1, that pays for rounding in sums over more than `COVERED_UNITS` units."""
     return 1 + EXCESS * max(n_units / COVERED_UNITS - 1, 0.0)
 
 

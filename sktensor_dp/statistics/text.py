@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.reading import call_foreign
-from sktensor_dp.statistics.units import RowChoice, in_order, kept_rows
+from sktensor_dp.statistics.row_chunks import RowChoice, in_order, kept_rows
 
 __all__ = [
     "DocumentFrequencies",

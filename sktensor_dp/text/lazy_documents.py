@@ -11,9 +11,10 @@ import numpy as np
 from sktensor_dp.estimator.lazy_tables import label_partitions, number_of_units, row_partitions
 from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
 from sktensor_dp.privacy.sources.partitions import ThreadedPartitions
+from sktensor_dp.statistics.labels import as_labels
 from sktensor_dp.statistics.partial_sums import PartialQuery
+from sktensor_dp.statistics.row_chunks import RowChoice
 from sktensor_dp.statistics.text import TextChunks, WordCounts
-from sktensor_dp.statistics.units import RowChoice, as_labels
 from sktensor_dp.text.documents import (
     count_words,
     decode_documents,

@@ -20,7 +20,7 @@ from sktensor_dp.estimator.base import (
 )
 from sktensor_dp.estimator.grouped_rows import GROUP_CONSTRAINTS, GROUPS_BEFORE
 from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.inputs import checked_groups, row_choice
+from sktensor_dp.estimator.inputs import checked_grouping, row_choice
 from sktensor_dp.estimator.parameters import (
     Constraint,
     InstanceOf,
@@ -136,7 +136,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         self, raw_documents: Any, groups: Any, n_samples: Any, unsupported: Mapping[str, Any]
     ) -> tuple[PlannedFit[DataCurator], WordCounts | None]:
         """Plan what is released, and split the documents into words; not those that are lazy."""
-        self._check_call(raw_documents, n_samples, unsupported)
+        content = self._check_call(raw_documents, n_samples, unsupported)
         np.dtype(self.dtype)
         if not isinstance(raw_documents, list):
             raw_documents = as_documents(raw_documents, "raw_documents")
@@ -144,7 +144,6 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
             choice = row_choice(self.max_rows_per_group)
             texts = lazy_texts(self, raw_documents, groups, n_samples, choice)
             return self._planned(texts), None
-        content = self._witness()
         content.input = "content"
         analyze = content.build_analyzer()
         # A caller's function may take records or lists of words.
@@ -155,12 +154,11 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
             raw_documents, self.input, text_only=text_only,
             private_number=counted or groups is not None, least=0 if counted else 1,
         )  # fmt: skip
-        labels = checked_groups(groups, len(documents), self.neighbours)
+        grouping = {} if groups is None else checked_grouping(groups, len(documents), self)
         # Strings are decoded by the analyzer, which leaves them as they are.
         if self.input != "content" or set(map(type, documents)) != {str}:
             documents = decode_documents(documents, self.decode, self.encoding)
-        choice = row_choice(self.max_rows_per_group)
-        chunks = TextChunks(documents, analyze, groups=labels, choice=choice)
+        chunks = TextChunks(documents, analyze, **grouping)
         return self._planned(chunks), chunks.documents
 
     def _planned(self, chunks: Texts) -> PlannedFit[DataCurator]:

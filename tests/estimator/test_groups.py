@@ -167,7 +167,7 @@ def test_rows_of_one_group_change_the_batch_of_no_other(seed):
 
     def batches(labels: np.ndarray) -> list[set[int]]:
         X = labels[:, None].astype(float)
-        parts = inputs.random_batches(X, labels, plan, seed, None)
+        parts = inputs.random_batches(X, plan, seed, groups=labels)
         return [{int(x) for chunk in part for x in chunk.X[:, 0]} for part in parts]
 
     labels = np.repeat(np.arange(40), rng.integers(1, 4, 40))

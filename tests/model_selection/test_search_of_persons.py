@@ -21,8 +21,8 @@ from sktensor_dp import (
 )
 from sktensor_dp.model_selection import trials as searching
 from sktensor_dp.model_selection.trials import Trials
+from sktensor_dp.statistics.row_chunks import Units
 from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
-from sktensor_dp.statistics.units import Units
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:noise is seeded"),

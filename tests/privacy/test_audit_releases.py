@@ -30,13 +30,19 @@ from sktensor_dp.statistics.entry_queries import (
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.jacobians import CPJacobian
 from sktensor_dp.statistics.moments import (
-    NormHistogram,
     PairMoments,
     TripleMoments,
     WhitenedTripleMoments,
     WordFrequencies,
 )
-from sktensor_dp.statistics.norms import Clip, CountNorm, PairNorm, TripleNorm, WhitenedTripleNorm
+from sktensor_dp.statistics.norms import (
+    Clip,
+    CountNorm,
+    NormHistogram,
+    PairNorm,
+    TripleNorm,
+    WhitenedTripleNorm,
+)
 from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet, SliceChunks
 from sktensor_dp.statistics.power_iterations import (
     PowerIterations,

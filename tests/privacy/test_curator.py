@@ -20,8 +20,8 @@ from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics import batches, mean_field
 from sktensor_dp.statistics.counts import CountChunks
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
-from sktensor_dp.statistics.moments import NormHistogram, PairMoments, WordFrequencies
-from sktensor_dp.statistics.norms import Clip, CountNorm
+from sktensor_dp.statistics.moments import PairMoments, WordFrequencies
+from sktensor_dp.statistics.norms import Clip, CountNorm, NormHistogram
 
 # The data is too small for anything but these tests, and some fits say so.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")

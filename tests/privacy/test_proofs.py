@@ -20,13 +20,19 @@ from sktensor_dp.statistics.entry_queries import (
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.jacobians import CPJacobian
 from sktensor_dp.statistics.moments import (
-    NormHistogram,
     PairMoments,
     TripleMoments,
     WhitenedTripleMoments,
     WordFrequencies,
 )
-from sktensor_dp.statistics.norms import Clip, CountNorm, PairNorm, TripleNorm, WhitenedTripleNorm
+from sktensor_dp.statistics.norms import (
+    Clip,
+    CountNorm,
+    NormHistogram,
+    PairNorm,
+    TripleNorm,
+    WhitenedTripleNorm,
+)
 from sktensor_dp.statistics.power_iterations import PowerIterations, TensorPowerIterations
 from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.sample_moments import (

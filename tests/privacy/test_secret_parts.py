@@ -58,7 +58,7 @@ def test_coins_are_thrown_anew_each_time():
 
 
 def batches(X: np.ndarray, groups: Any, **options: Any) -> list[set[float]]:
-    found = inputs.random_batches(X, groups, PLAN, 0, None, **options)
+    found = inputs.random_batches(X, PLAN, 0, groups=groups, **options)
     return [{float(row[0]) for chunk in part for row in chunk.X} for part in found]
 
 

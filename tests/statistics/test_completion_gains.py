@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sktensor_dp.privacy.curator import sensitivity
 from sktensor_dp.statistics.completion_gains import MOST_GAIN, TopicGain, gains_of
 from sktensor_dp.statistics.counts import CountChunk
-from sktensor_dp.statistics.units import Units
+from sktensor_dp.statistics.row_chunks import Units
 from sktensor_dp.topics.inference import collapsed_proportions, topic_posterior
 
 WORDS = 40

@@ -19,10 +19,10 @@ from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.counts import CountChunk, as_counts
 from sktensor_dp.statistics.norms import NORM_SLACK
+from sktensor_dp.statistics.row_chunks import Units
 from sktensor_dp.statistics.samples import SampleChunk, as_samples
 from sktensor_dp.statistics.text import DocumentFrequencies
 from sktensor_dp.statistics.unit_count import UnitCount
-from sktensor_dp.statistics.units import Units
 
 COUNTS = [pytest.param(case, id=str(case)) for case in count_queries.CASES]
 SAMPLES = [pytest.param(case, id=str(case)) for case in sample_queries.CASES]

@@ -18,13 +18,13 @@ from sktensor_dp.statistics.norms import (
     WhitenedTripleNorm,
     unit_factors,
 )
+from sktensor_dp.statistics.row_chunks import Units
 from sktensor_dp.statistics.sample_moments import (
     LiftedBall,
     ProjectedThirdMoments,
     ThirdMomentHistogram,
 )
 from sktensor_dp.statistics.samples import SampleChunk, SampleChunks, as_samples
-from sktensor_dp.statistics.units import Units
 
 # Rows of the group that is replaced: others lie behind them in blocks of other sizes.
 FIRST = [1, 2, 3, 5, 8, 33, 400]

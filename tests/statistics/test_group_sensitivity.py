@@ -19,17 +19,19 @@ import scipy.sparse as sp
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.counts import CountChunk, CountChunks, as_counts
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
-from sktensor_dp.statistics.moments import LARGEST_TERMS, NormHistogram
+from sktensor_dp.statistics.moments import LARGEST_TERMS
 from sktensor_dp.statistics.norms import (
     MIN_TOKENS,
     NORM_SLACK,
     Clip,
     CountNorm,
     Norm,
+    NormHistogram,
     PairNorm,
     triangle_of_terms,
 )
 from sktensor_dp.statistics.power_iterations import PowerIterations
+from sktensor_dp.statistics.row_chunks import Units
 from sktensor_dp.statistics.sample_moments import (
     ProjectedThirdMoments,
     SecondMoments,
@@ -37,7 +39,6 @@ from sktensor_dp.statistics.sample_moments import (
     ThirdMoments,
 )
 from sktensor_dp.statistics.samples import SampleChunk, SampleChunks, as_samples
-from sktensor_dp.statistics.units import Units
 
 Rng = np.random.Generator
 Floats = np.ndarray

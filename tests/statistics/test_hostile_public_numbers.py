@@ -17,6 +17,7 @@ import pytest
 
 from sktensor_dp.privacy.curator import check_sensitivity, released_sensitivity
 from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.statistics import norms
 from sktensor_dp.statistics.counts import CountChunk, as_counts
 from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
@@ -29,7 +30,6 @@ from sktensor_dp.statistics.entry_queries import (
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
 from sktensor_dp.statistics.moments import (
-    NormHistogram,
     PairMoments,
     TripleMoments,
     WhitenedTripleMoments,
@@ -156,9 +156,9 @@ def pairs(limit: Any, of_clip: Any, of_noise: Any, min_tokens: Any) -> PairMomen
     return PairMoments(Clip(PairNorm(of_clip), limit), of_noise, min_tokens=min_tokens)
 
 
-def histogram(edges: Any, whitener: Any, limit: Any, min_tokens: Any) -> NormHistogram:
+def histogram(edges: Any, whitener: Any, limit: Any, min_tokens: Any) -> norms.NormHistogram:
     clips = (Clip(CountNorm(2), limit),)
-    return NormHistogram(WhitenedTripleNorm(whitener), edges, clips, min_tokens)
+    return norms.NormHistogram(WhitenedTripleNorm(whitener), edges, clips, min_tokens)
 
 
 def thirds(kind: type, basis: Any, radius: Any, offset: Any, weight: Any, **options: Any) -> Any:

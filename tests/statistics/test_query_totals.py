@@ -22,7 +22,6 @@ from sktensor_dp.statistics import moments
 from sktensor_dp.statistics.counts import LARGEST_COUNT, CountChunk, CountChunks, as_counts
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.moments import (
-    NormHistogram,
     PairMoments,
     TripleMoments,
     WhitenedTripleMoments,
@@ -32,6 +31,7 @@ from sktensor_dp.statistics.norms import (
     NORM_SLACK,
     Clip,
     CountNorm,
+    NormHistogram,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,

@@ -13,8 +13,8 @@ from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.observed_entries import SUM_SLACK
+from sktensor_dp.statistics.row_chunks import Units
 from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutChunks, HeldOutScores
-from sktensor_dp.statistics.units import Units
 
 EXTREME = np.array([0.0, -0.0, 1e308, -1e308, math.inf, -math.inf, math.nan, 5e-324])
 INF = float("inf")

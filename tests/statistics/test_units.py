@@ -9,10 +9,10 @@ from scipy.stats import chi2
 
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.statistics.counts import CountChunks, as_counts
-from sktensor_dp.statistics.row_chunks import RowChunks
+from sktensor_dp.statistics.labels import as_labels
+from sktensor_dp.statistics.row_chunks import RowChunks, Units, in_order, kept_rows
 from sktensor_dp.statistics.samples import SampleChunks
 from sktensor_dp.statistics.sums import UNITS_AT_ONCE
-from sktensor_dp.statistics.units import Units, as_labels, in_order, kept_rows
 
 SECRET = "opensesame"
 N_ROWS = 4711

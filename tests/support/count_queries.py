@@ -13,7 +13,6 @@ from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.counts import CountChunk, as_counts
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.moments import (
-    NormHistogram,
     PairMoments,
     TripleMoments,
     WhitenedTripleMoments,
@@ -23,6 +22,7 @@ from sktensor_dp.statistics.norms import (
     Clip,
     CountNorm,
     Norm,
+    NormHistogram,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sktensor_dp.exceptions import NotEnoughDataWarning
-from sktensor_dp.privacy.accountant import active_accountant
+from sktensor_dp.privacy.accountant import OPENED
 from sktensor_dp.privacy.audit.hypotheses import AuditResult, audit_samples
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.report import PrivacyReport
@@ -68,7 +68,7 @@ class Guarantee:
 
 def fitted_clone(estimator: Any, data: Any) -> Any:
     """Fit a clone that charges nobody; a tuple is unpacked into the arguments of ``fit``."""
-    if active_accountant() is not None:
+    if OPENED.get()[-1] is not None:
         raise RuntimeError(
             "audits are not charged: leave the block of the BudgetAccountant, and audit on data "
             "that is public or made up."

@@ -16,7 +16,6 @@ from sktensor_dp.privacy.curator import DataCurator, Noisy
 from sktensor_dp.statistics.completion_gains import TopicGain, gains_of
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.moments import (
-    NormHistogram,
     PairMoments,
     TripleMoments,
     WhitenedTripleMoments,
@@ -27,6 +26,7 @@ from sktensor_dp.statistics.norms import (
     Clip,
     CountNorm,
     Norm,
+    NormHistogram,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
@@ -100,9 +100,12 @@ class DocumentCurator(DataCurator):
         super().__init__(*args, **kwargs)
         self._limits = dict(limits)
         self.pure = pure
-        self._count_norm = CountNorm(1 if pure else 2)
         self._noiseless = math.isinf(self._plan.epsilon)
         self.limits: dict[str, float] = {}
+
+    @property
+    def _count_norm(self) -> CountNorm:
+        return CountNorm(1 if self.pure else 2)
 
     def count_clip(self, quantile: float) -> Clip:
         """Clip on the counts (their number, if pure) at a quantile over documents."""
