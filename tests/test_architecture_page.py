@@ -68,7 +68,7 @@ def test_a_fit_passes_the_stations_of_the_walk(calls: list[tuple[str, str]]) -> 
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("`AccurateSum.add`", "`AccurateSum.plus`"), ("`DataCurator.release`", "`plan_topics`")],
+    [("`Mechanism.release`", "`Mechanism.publish`"), ("`DataCurator.release`", "`plan_topics`")],
     ids=["no such function", "out of order"],
 )
 def test_a_wrong_station_is_seen(calls: list[tuple[str, str]], one: str, other: str) -> None:

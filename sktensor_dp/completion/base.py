@@ -3,7 +3,6 @@
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +16,6 @@ from sktensor_dp.completion.forecast import CompletionForecast, forecast_complet
 from sktensor_dp.completion.inputs import (
     check_combination,
     check_forecast_sizes,
-    checked_ranks,
     observed_chunks,
     plain_bounds,
     refuse_entries,
@@ -33,6 +31,7 @@ from sktensor_dp.completion.plan import (
     ModelOptions,
     SlicePlan,
     check_model_size,
+    checked_ranks,
     plan_completion,
     plan_slices,
 )
@@ -157,8 +156,8 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        bounds = self._check_all(unsupported)
-        return self._live(self._planned_fit(X, y, self.shape, bounds))
+        witness = self._check_call(X, None, unsupported)
+        return self._live(self._planned_fit(witness, X, y, self.shape))
 
     def fit_tensor(self, T: ArrayLike, mask: ArrayLike | None = None, **unsupported: Any) -> Self:
         """Complete a dense tensor with gaps.
@@ -184,7 +183,8 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         ValueError
             As :meth:`fit`, or if `mask` has another shape.
         """
-        bounds = self._check_all(unsupported, "fit_tensor")
+        check_arguments(self, unsupported, "fit_tensor")
+        self._check_all()
         tensor = dense_tensor(
             T, "; where they were not observed pass coordinates and values of the others to fit()"
         )
@@ -197,12 +197,13 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
             raise ValueError(f"T must have shape {tuple(self.shape)}, got {tensor.shape}.")
         # The shape of an array is public; it holds for indices that have no entry too.
         entries = np.argwhere(observed), tensor[observed]
-        return self._live(self._planned_fit(*entries, tensor.shape, bounds))
+        return self._live(self._planned_fit(self._witness(), *entries, tensor.shape))
 
     def _planned_fit(
-        self, X: Any, y: Any, announced: Sequence[int] | None, bounds: Bounds
+        self, witness: Self, X: Any, y: Any, announced: Sequence[int] | None
     ) -> PlannedFit[Any]:
         """Validate entries and plan what is released of them."""
+        bounds = self._checked_together()
         by_slice = self.privacy_unit == "slice"
         indices = None if self.row_names is None else indices_of(self.row_names)
         if announced is None and by_slice and indices is None:
@@ -210,7 +211,6 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
                 "The 'shape' parameter must be given for privacy_unit='slice': which indices "
                 "occur is private."
             )
-        witness = self._witness()
         chunks = (
             observed_chunks(witness, X, y, announced, bounds)
             if indices is None
@@ -220,8 +220,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         kind: type[Any] = SliceCurator if by_slice else EntryCurator
         fit: Any = fit_slices if by_slice else fit_entries  # a recipe of the kind of plan
         how = {"unit": "slice"} if by_slice else {}
-        ranks = self._ranks_for(shape)
-        plan = self._plan(chunks.n_units, shape, ranks)
+        plan, ranks = self._plan(chunks.n_units, shape)
         seeks = plan.seeks_components
         check_model_size(shape, ranks if seeks else (0,) * len(shape), plan, self.rank)
         cautions: tuple[Warning, ...] = ()
@@ -287,36 +286,39 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
             features_by_mode(self, size)
         if isinstance(bounds, RowBounds):
             bounds.check_shape(size)
-        plan = self._plan(n_observed, size, self._ranks_for(size))
+        plan, ranks = self._plan(n_observed, size)
         width = mean_width(bounds)
         assumed = Assumed.given(len(size), width, deviation, bias_deviation, component_share)
-        rank = max(self._ranks_for(size))
-        return forecast_completion(n_observed, size, plan, width, rank, assumed, self.unit_mode)
+        return forecast_completion(
+            n_observed, size, plan, width, max(ranks), assumed, self.unit_mode
+        )
 
     expected_error = former_name(forecast, "expected_error")
 
-    def _ranks_for(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        if self._full_core:
-            return checked_ranks(type(self).__name__, self.rank, shape)
-        return (int(self.rank),) * len(shape)  # type: ignore[arg-type]
-
     def _plan(
-        self, n_observed: int, shape: tuple[int, ...], ranks: tuple[int, ...]
-    ) -> CompletionPlan | SlicePlan:
+        self, n_observed: int, shape: tuple[int, ...]
+    ) -> tuple[CompletionPlan | SlicePlan, tuple[int, ...]]:
+        """What is released, and the rank of each mode."""
+        ranks = (
+            checked_ranks(type(self).__name__, self.rank, shape)
+            if self._full_core
+            else (int(self.rank),) * len(shape)  # type: ignore[arg-type]
+        )
         rank, epsilon, delta = max(ranks), self.epsilon, self.delta
         if self.privacy_unit == "slice":
-            return plan_slices(shape, rank, self.unit_mode, epsilon, delta, self.max_iter)
+            return plan_slices(shape, rank, self.unit_mode, epsilon, delta, self.max_iter), ranks
         return plan_completion(
             n_observed, shape, rank, epsilon=epsilon, delta=delta,
             perturbation=self.perturbation, max_iter=self.max_iter, unit_mode=self.unit_mode,
-        )  # fmt: skip
+        ), ranks  # fmt: skip
 
-    def _check_all(
-        self, unsupported: Mapping[str, Any] = MappingProxyType({}), method: str = "fit"
-    ) -> Bounds:
-        """The bounds, once all parameters are right, and arguments that a method does not take."""
-        check_arguments(self, unsupported, method)
+    def _check_all(self) -> Bounds:
+        """The bounds, once all parameters are right."""
         self._check_parameters()
+        return self._checked_together()
+
+    def _checked_together(self) -> Bounds:
+        """The bounds, once parameters that are right, each by itself, go together."""
         check_combination(self)
         if self.row_names is not None:
             check_names(self)

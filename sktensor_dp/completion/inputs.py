@@ -10,9 +10,9 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
 from sktensor_dp.completion.lazy_slices import LazySlices, lazy_slices
-from sktensor_dp.estimator.inputs import refuse_other_kinds
+from sktensor_dp.estimator.inputs import is_plain, refuse_other_kinds
 from sktensor_dp.estimator.lazy_tables import computed, is_lazy
-from sktensor_dp.estimator.parameters import Number, Numbers, check_sizes, shown
+from sktensor_dp.estimator.parameters import check_sizes, shown
 from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks, as_entries
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.tensor.row_bounds import LEAST_WIDTH, Bounds
@@ -20,7 +20,6 @@ from sktensor_dp.tensor.row_bounds import LEAST_WIDTH, Bounds
 __all__ = [
     "check_combination",
     "check_forecast_sizes",
-    "checked_ranks",
     "checked_values",
     "coordinate_array",
     "coordinates_or_unknown",
@@ -114,6 +113,17 @@ def entry_chunks(
 
 def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     """Numbers of shape (n, n_modes) from what may be a frame or a list."""
+    plain = is_plain(estimator, X, reset=reset, least=2 if reset else 1)
+    numbers = X if plain else _array_of(estimator, X, reset=reset)
+    if reset and numbers.dtype.kind in "if" and (numbers < 0).any():
+        raise ValueError(
+            "Negative values in data: X must have coordinates >= 0 to fit. Leave out entries whose "
+            "category is unknown; predict takes them."
+        )
+    return numbers
+
+
+def _array_of(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     if sp.issparse(X):
         raise TypeError(
             f"Sparse data was passed for X: a {type(X).__name__}. Use '.toarray()' to convert a "
@@ -140,13 +150,7 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
         "X",
         _unless_counting(estimator, "X must have a column for each of two modes or more."),
     )
-    numbers = _plain(checked, f"X must have integer coordinates; {CATEGORIES}.")
-    if reset and numbers.dtype.kind in "if" and (numbers < 0).any():
-        raise ValueError(
-            "Negative values in data: X must have coordinates >= 0 to fit. Leave out entries whose "
-            "category is unknown; predict takes them."
-        )
-    return numbers
+    return _plain(checked, f"X must have integer coordinates; {CATEGORIES}.")
 
 
 def no_rows(X: Any, n_modes: int) -> Any:
@@ -174,6 +178,8 @@ def check_given(estimator: Any, y: Any) -> None:
 
 def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
     """One number for each entry, of shape (n,); as `coordinate_array`."""
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iuf":
+        return y
     check_given(estimator, y)
     told = _unless_counting(
         estimator, "y must have one number for each row of X, in an array of one axis."
@@ -210,20 +216,3 @@ def _plain(array: NDArray[Any], message: str) -> NDArray[Any]:
         name,
         lambda quoting: message if quoting.startswith("could not convert") else None,
     )
-
-
-def checked_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
-    """One rank for each mode."""
-    if isinstance(rank, int | np.integer):
-        return tuple(min(int(rank), n) for n in shape)
-    each = f"an int >= 1, or one for each of the {len(shape)} modes"
-    if not Numbers(Number(1, np.inf, integer=True), len(shape), each).accepts(rank):
-        raise ValueError(
-            f"The 'rank' parameter of {name} must be {each}. Got {shown(rank)} instead."
-        )
-    if any(r > n for r, n in zip(rank, shape, strict=True)):
-        raise ValueError(
-            f"The 'rank' parameter of {name} must not exceed the shape {tuple(shape)}. "
-            f"Got {shown(rank)} instead."
-        )
-    return tuple(int(r) for r in rank)

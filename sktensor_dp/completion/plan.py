@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.completion.assumed import BIAS, COMPONENT, COMPONENTS, RESIDUAL
 from sktensor_dp.completion.pair_plan import PAIRED_POWER, pair_share, releases_with_pairs
-from sktensor_dp.estimator.parameters import check_feasible
+from sktensor_dp.estimator.parameters import Number, Numbers, check_feasible, shown
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.piecewise import piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
@@ -27,6 +27,7 @@ __all__ = [
     "ModelOptions",
     "SlicePlan",
     "check_model_size",
+    "checked_ranks",
     "detectability",
     "least_numbers",
     "noise_of_sums",
@@ -63,6 +64,23 @@ def least_numbers(shape: Sequence[int], ranks: Sequence[int], perturbation: str)
         for n, r in zip(shape, ranks, strict=True)
     )
     return rows + math.prod(map(float, ranks))
+
+
+def checked_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
+    """One rank for each mode."""
+    if isinstance(rank, int | np.integer):
+        return tuple(min(int(rank), n) for n in shape)
+    each = f"an int >= 1, or one for each of the {len(shape)} modes"
+    if not Numbers(Number(1, np.inf, integer=True), len(shape), each).accepts(rank):
+        raise ValueError(
+            f"The 'rank' parameter of {name} must be {each}. Got {shown(rank)} instead."
+        )
+    if any(r > n for r, n in zip(rank, shape, strict=True)):
+        raise ValueError(
+            f"The 'rank' parameter of {name} must not exceed the shape {tuple(shape)}. "
+            f"Got {shown(rank)} instead."
+        )
+    return tuple(int(r) for r in rank)
 
 
 def check_model_size(

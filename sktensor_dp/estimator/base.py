@@ -323,20 +323,16 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
 
     def _made(self, planned: PlannedFit[Curator], progress: Progress | None) -> Fitted:
         """What the recipe makes of a plan that is charged now, and the report."""
-        with (
-            # Products are small or bound by memory: threads that wait for each other
-            # made fits ten times slower on a busy machine, and none faster on an idle one.
-            _libraries().limit(limits=1, user_api="blas"),
-            self._open_curator(
-                planned.kind,
-                planned.chunks,
-                planned.releases,
-                progress=progress,
-                **planned.options,
-            ) as curator,
-        ):
-            fitted, notes = planned.made(curator)
-            report = curator.report(notes)
+        # Products are small or bound by memory: threads that wait for each other made fits ten
+        # times slower on a busy machine, and none faster on an idle one.
+        with _libraries().limit(limits=1, user_api="blas"):
+            opened = planned.chunks, planned.releases
+            curator = self._open_curator(
+                planned.kind, *opened, progress=progress, **planned.options
+            )
+            with curator:
+                fitted, notes = planned.made(curator)
+                report = curator.report(notes)
         if planned.earlier is not None:
             report = planned.earlier.joined(report)
         attributes = {**planned.columns, **fitted.attributes, "privacy_report_": report}

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +57,7 @@ class Noisy:
     sigma: float
 
 
-class DataCurator:
+class DataCurator(AbstractContextManager["DataCurator"]):
     """Holds the raw data of one fit and answers planned releases, with noise."""
 
     # Opening it checks and charges the whole plan, before anything is read; leaving its `with`
@@ -101,9 +102,6 @@ class DataCurator:
         self._told = [] if progress is None else [progress]
         if verbose:
             self._told.append(progress_on(spender))
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exc_info: Any) -> None:
         self._chunks = self._repeated = self._mean_of_repeated = None

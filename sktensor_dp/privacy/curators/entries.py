@@ -125,11 +125,7 @@ class NoisySharedFactor:
 class _PlainCurator(DataCurator):
     """A :class:`DataCurator` that hands back sums in place of means over units."""
 
-    def _sums(self, name: str, query: Any, rest: tuple[str, int] | None = None) -> Noisy:
-        if rest is None:
-            noisy = self.noisy(name, query)
-        else:
-            noisy = self.noisy_with_rest(name, rest[0], query, rest[1])
+    def _sums(self, noisy: Noisy) -> Noisy:
         return Noisy(noisy.value * self.n_units, noisy.sigma * self.n_units)
 
     def _is_pure(self, name: str) -> bool:
@@ -158,13 +154,13 @@ class EntryCurator(_PlainCurator):
         """All values, of shape (n_observed,)."""
         # The noise of the piecewise mechanism depends on the value; sigma is that of the
         # middle.
-        return self._sums("entries", Entries(self.half))
+        return self._sums(self.noisy("entries", Entries(self.half)))
 
     def row_sums(self, weights: Floats | None = None, power: float = 0.5) -> NoisyRowSums:
         """Weighted sums of each row of each mode; weights are balanced unless given."""
         if weights is None:
             weights = self.index_set.balanced_weights(power)
-        noisy = self._sums("row_sums", RowSums(self.index_set, weights, self.half))
+        noisy = self._sums(self.noisy("row_sums", RowSums(self.index_set, weights, self.half)))
         sums = np.split(noisy.value, np.cumsum(self.index_set.shape)[:-1])
         return NoisyRowSums(sums, weights, noisy.sigma)
 
@@ -173,7 +169,7 @@ class EntryCurator(_PlainCurator):
     ) -> NoisyFactorSums:
         """Right-hand sides of the normal equations of one factor."""
         frames = RowFrames(self.index_set, mode, rows, regularization)
-        noisy = self._sums("factor_sums", FactorSums(frames, self.half))
+        noisy = self._sums(self.noisy("factor_sums", FactorSums(frames, self.half)))
         sums = np.einsum("iab,ib->ia", frames.frames, noisy.value)
         sigma = noisy.sigma * self._spread("factor_sums", rows.shape[1])
         return NoisyFactorSums(sums, frames.frames, sigma)
@@ -183,7 +179,7 @@ class EntryCurator(_PlainCurator):
     ) -> NoisyPairs:
         """Products of residuals in two columns, summed over the rows of one mode."""
         query = EntryPairs(self.index_set, unit_mode, predictions, weights, scale, self.half)
-        noisy = self._sums("entry_pairs", query)
+        noisy = self._sums(self.noisy("entry_pairs", query))
         n = self.index_set.shape[1 - unit_mode]
         upper = np.triu_indices(n, 1)
         tables = np.zeros((2, n, n))
@@ -197,7 +193,7 @@ class EntryCurator(_PlainCurator):
         """Rows of one factor by ridge regression; parameters as in `factor_sums`."""
         frames = RowFrames(self.index_set, mode, rows, regularization, ("solution",))
         query = RidgeBlock(frames, self.half)
-        noisy = self._sums("ridge_block", query)
+        noisy = self._sums(self.noisy("ridge_block", query))
         sigma = noisy.sigma * self._spread("ridge_block", rows.shape[1])
         return NoisyRidgeBlock(noisy.value * query.scales[:, None], sigma * query.scales)
 
@@ -206,7 +202,7 @@ class EntryCurator(_PlainCurator):
     ) -> Noisy:
         """Minus the gradient of half the squared error, each entry's part clipped."""
         query = EntryGradients(jacobian, self.half, predictions, limit)
-        noisy = self._sums("entry_gradients", query)
+        noisy = self._sums(self.noisy("entry_gradients", query))
         return Noisy(noisy.value + query.offset(), noisy.sigma)
 
     def _spread(self, name: str, size: int) -> float:
@@ -254,12 +250,16 @@ class SliceCurator(_PlainCurator):
         query = SharedRowSums(
             mode, self.shape, level, scale, shrinkage, tuple(effects), order, about
         )
-        noisy = self._sums("shared_row_sums", query, rest)
+        if rest is None:
+            noisy = self._sums(self.noisy("shared_row_sums", query))
+        else:
+            paid = self.noisy_with_rest("shared_row_sums", rest[0], query, rest[1])
+            noisy = self._sums(paid)
         return NoisySharedRows(noisy.value[0], noisy.value[1], noisy.sigma)
 
     def shared_factor_sums(self, query: SharedFactorSums) -> NoisySharedFactor:
         """What units would change in one shared factor."""
-        noisy = self._sums("shared_factor_sums", query)
+        noisy = self._sums(self.noisy("shared_factor_sums", query))
         rows = len(noisy.value) - noisy.value.shape[1]
         weight = MOMENT_WEIGHT * self.n_units
         moment = noisy.value[rows:] / weight
