@@ -163,21 +163,20 @@ def _add_to_upper(
     """Let ``add`` work on rows of a symmetric matrix, in place, the first from its diagonal on."""
     # What is left of the diagonal stays as it is.
     n_columns, n_pairs, start = rows.shape[1], n_words * (n_words + 1) // 2, 0
+    room = np.empty(min(max(PAIRS_AT_ONCE, n_columns), len(rows) * n_columns))
     while start < len(rows):
         stop = min(start + max(1, PAIRS_AT_ONCE // (n_columns - start)), len(rows))
         parts = [rows[word, word:] for word in range(start, stop)]
         ends = np.cumsum([len(part) for part in parts])
         diagonal = np.concatenate([[0], ends[:-1]])
-        coordinates = np.concatenate(parts)
-        coordinates *= 2
+        coordinates = np.concatenate(parts, out=room[: ends[-1]])
         coordinates[diagonal] *= diagonal_weight / 2
-        coordinates /= sensitivity
+        coordinates /= sensitivity / 2
         coordinates = add(coordinates, n_pairs)
-        coordinates *= sensitivity
-        coordinates /= 2
+        coordinates *= sensitivity / 2
         coordinates[diagonal] *= 2 / diagonal_weight
-        for part, noisy in zip(parts, np.split(coordinates, ends[:-1]), strict=True):
-            part[:] = noisy
+        for part, first, end in zip(parts, diagonal.tolist(), ends.tolist(), strict=True):
+            part[:] = coordinates[first:end]
         start = stop
 
 

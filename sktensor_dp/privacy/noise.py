@@ -377,15 +377,18 @@ def _rounded(values: Floats, step: float) -> Integers:
 
 
 def _on_grid(coordinates: Floats, steps: Integers, grid: Grid) -> Floats:
-    """Add steps to rounded coordinates, in blocks that stay in the cache."""
-    released = np.empty(coordinates.shape)
-    flat, values, steps = released.reshape(-1), coordinates.reshape(-1), steps.reshape(-1)
+    """Add steps to rounded coordinates, in blocks that stay in the cache.
+
+    What is released takes the place of the steps.
+    """
+    flat, steps = coordinates.reshape(-1), steps.reshape(-1)
+    released = steps.view(np.float64)
     for start in range(0, flat.size, BLOCK):
         block = slice(start, start + BLOCK)
-        total = _rounded(values[block], grid.step)
+        total = _rounded(flat[block], grid.step)
         total += steps[block]
         # Whatever the total, noise that was cut off at 2^62 is cut off here too.
         np.minimum(total, LARGEST_INDEX, out=total)
         np.maximum(total, -LARGEST_INDEX, out=total)
-        np.multiply(total, grid.step, out=flat[block])
-    return released
+        np.multiply(total, grid.step, out=released[block])
+    return released.reshape(coordinates.shape)

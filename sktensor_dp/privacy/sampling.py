@@ -125,7 +125,8 @@ def rounded_samples(law: Law, size: int, bits: int, words: Words) -> Integers:
     r"""Draw independent variables of a law, each rounded to the nearest integer."""
     if bits > MAX_BITS:
         raise ValueError(f"bits must be at most {MAX_BITS}, got {bits}.")
-    samples = np.empty(size, np.int64)
+    # In whole blocks: of arrays that differ a little in size the system keeps several.
+    samples = np.empty(size if size <= BLOCK else -(-size // BLOCK) * BLOCK, np.int64)[:size]
     rejected = _propose(law, samples, bits, words)
     while rejected.size:
         again = np.empty(rejected.size, np.int64)
