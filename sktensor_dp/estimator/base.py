@@ -10,6 +10,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from types import MappingProxyType
@@ -324,8 +325,10 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
     def _made(self, planned: PlannedFit[Curator], progress: Progress | None) -> Fitted:
         """What the recipe makes of a plan that is charged now, and the report."""
         # Products are small or bound by memory: threads that wait for each other made fits ten
-        # times slower on a busy machine, and none faster on an idle one.
-        with _libraries().limit(limits=1, user_api="blas"):
+        # times slower on a busy machine, and none faster on an idle one. For little data the
+        # libraries take one by themselves, and take longer to find.
+        few = planned.by_count is None and getattr(planned.chunks, "few", False)
+        with nullcontext() if few else _libraries().limit(limits=1, user_api="blas"):
             opened = planned.chunks, planned.releases
             curator = self._open_curator(
                 planned.kind, *opened, progress=progress, **planned.options

@@ -28,6 +28,8 @@ Chunk = TypeVar("Chunk")
 # Whose rows can be cut apart without copying what they hold.
 BY_ROWS = (np.ndarray, sp.csr_matrix, sp.csr_array)
 Prepared = Callable[[Iterable[Any]], Iterable[Any]]
+# Features as components, to the fourth power, are below 2^18; so are rows times their square.
+FEW_FEATURES, FEW_NUMBERS = 20, 2**12
 # Random keys for so many rows, by which a public number of each group's are chosen.
 RowChoice = tuple[int, Callable[[int], NDArray[np.uint64]]]
 
@@ -166,6 +168,9 @@ class RowChunks(Generic[Chunk]):
         Whether units are groups of rows, as far as is known before reading.
     announced : bool
         Whether only reading shows that chunks are what was announced.
+    few : bool
+        Whether no product of rows, or of as many components as features, takes more than 2^18
+        multiplications. As private as the number of units.
     """
 
     # Chunks are cut where they hold more than 2**14 rows, so that sums over the rows of one stay
@@ -209,6 +214,9 @@ class RowChunks(Generic[Chunk]):
             self.n_units = len(names)
             self._whole = self._cut(*self._together(source, places))
         self.announced = self._whole is None and not self.apart
+        one_by_one = self._whole is not None and groups is None
+        few = 0 < self.n_units * n_features <= FEW_NUMBERS and n_features <= FEW_FEATURES
+        self.few = one_by_one and few
 
     def _validated(self, part: Any) -> Any:
         """Rows of a chunk of the caller's."""

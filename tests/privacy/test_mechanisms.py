@@ -7,6 +7,7 @@ quarter, and fail deviations wrong by 10 or 6 % as surely.
 """
 
 import math
+import tracemalloc
 from collections.abc import Callable, Iterator
 from itertools import combinations_with_replacement, permutations
 from typing import Any
@@ -363,3 +364,15 @@ def test_noise_in_place_is_that_of_the_whole(
     assert len(np.unique(noise.round(9))) == size
     # 45 draws of either law, of deviation 1 or sqrt(2) of the scale: from a half to twice that.
     assert 0.5 < noise.std() * STRENGTH < 3
+
+
+@pytest.mark.parametrize("law", [gaussian_pair_masses, laplace_pair_masses])
+def test_noise_in_place_takes_a_few_megabytes(law: Callable[..., np.ndarray]) -> None:
+    """Beside 32 MB: coordinates and noise of one piece (1 MB each), and blocks on the way."""
+    value = np.zeros((2000, 2000))
+    law(value[:9, :9].copy(), SENSITIVITY, STRENGTH, NoiseSource())  # tables of the law
+    tracemalloc.start()
+    law(value, SENSITIVITY, STRENGTH, NoiseSource(), overwrite=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * 2**20
