@@ -274,9 +274,8 @@ class PrivateSearchCV(BestModel):
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        steps, distributions, scoring, delta, aside = self._checked(unsupported)
-        for step in steps.values():
-            check_groups_taken(step, groups)
+        steps, distributions, scoring, delta, aside = self._checked(groups, unsupported)
+        step = list(steps.values())[-1]
         if y is None and get_tags(self.estimator).target_tags.required:
             raise ValueError("This search requires y to be passed, but the target y is None.")
         unit, counted = unit_of(step._unit, groups is not None), self.neighbours == "add_remove"
@@ -284,7 +283,7 @@ class PrivateSearchCV(BestModel):
             refuse_lists(X)
         X, y, places = checked_units(X, y, groups, self.neighbours)
         if "" in steps:  # what other steps make of rows is not known
-            searched = {name for one in distributions for name in one}
+            searched = set().union(*distributions)
             step._refuse_rows(X, y, grouped=groups is not None, searched=searched)
         n_units, private = n_rows(X), places is not None or counted
         check_scorable(scoring, self.estimator, y, n_units, "scoring", private=private)
@@ -323,24 +322,26 @@ class PrivateSearchCV(BestModel):
         return self
 
     def _checked(
-        self, unsupported: Mapping[str, Any]
+        self, groups: Any, unsupported: Mapping[str, Any]
     ) -> tuple[dict[str, Any], list[Mapping[str, Any]], Any, float, bool]:
         """Refuse what is wrong by public numbers alone; private steps, what is tried, delta."""
         constraints = {**PrivateEstimatorMixin._privacy_constraints, **self._own_constraints}
         check_parameters(self, constraints)
         check_arguments(self, unsupported)
+        distributions = checked_distributions(self.param_distributions)
         steps = private_steps(self.estimator, self.public_steps)
+        for step in steps.values():
+            check_groups_taken(step, groups)
         check_shares(self.step_shares, steps)
         for step in steps.values():
             check_relation(step, self.neighbours)
         if self.neighbours == "add_remove":
             check_alone(steps)
             check_parts(self.cv)
-        distributions = checked_distributions(self.param_distributions)
         for one in distributions:
             check_names(one, self.estimator, steps)
-        aside = check_values(distributions, steps, self.neighbours)
-        delta = delta_in_use(steps, self.epsilon, self.delta, sets_aside=aside)
+        tried = check_values(distributions, steps, self.neighbours)
+        delta, aside = delta_in_use(steps, tried, self.epsilon, self.delta)
         scoring = self.scoring
         if scoring is None:
             scoring = default_score(list(steps.values())[-1], is_regressor(self.estimator))

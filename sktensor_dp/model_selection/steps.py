@@ -89,35 +89,38 @@ def check_names(candidates: Mapping[str, Any], estimator: Any, private: Mapping[
 
 def check_values(
     distributions: Iterable[Mapping[str, Any]], private: Mapping[str, Any], neighbours: str
-) -> bool:
-    """Refuse values of private steps out of range; whether one sets a part of its delta aside.
+) -> list[Any]:
+    """Private steps, as they are and with each listed value; refuse values out of range.
 
     Each is tried by itself, and where they are few with all others. What a distribution draws, or
     is wrong only together with the data, is known when it is drawn.
     """
-    tried = list(private.values())
-    for own, one in (pair for some in distributions for pair in _listed(some, private)):
+    listed = [pair for some in distributions for pair in _listed(some, private)]
+    for own, one in listed:
         if own in one._own_constraints:
             check_parameters(one, {own: one._own_constraints[own]})
+    tried = [*private.values(), *(one for _, one in listed)]
+    for one in tried:
         check_relation(one, neighbours)
-        tried.append(one)
     for one in (step for some in distributions for step in _combined(some, private)):
         one._check_public()
-    return max([step._delta_set_aside() for step in tried]) > 0
+    return tried
 
 
 def delta_in_use(
-    private: Mapping[str, Any], epsilon: float, delta: float, *, sets_aside: bool
-) -> float:
-    """Delta of a search over private steps: 0 where the noise of one is pure."""
-    if any(step._has_pure_noise() for step in private.values()):
-        delta = 0.0
+    private: Mapping[str, Any], tried: Iterable[Any], epsilon: float, delta: float
+) -> tuple[float, bool]:
+    """Delta of a search: 0 where a step's noise is pure; and whether one tried sets it aside."""
+    sets_aside = max([step._delta_set_aside() for step in tried]) > 0
+    for step in private.values():
+        if step._has_pure_noise():
+            delta = 0.0
     if sets_aside and delta == 0 and math.isfinite(epsilon):
         raise ValueError(
             "delta must be > 0, and no step's noise pure: a step of the estimator, such as a "
             "private vocabulary, sets a part of delta aside. Nothing was charged."
         )
-    return float(delta)
+    return float(delta), sets_aside
 
 
 def _combined(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> Iterator[Any]:
@@ -132,18 +135,21 @@ def _combined(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> Iter
             yield clone(step).set_params(**dict(zip(own, values, strict=True)))
 
 
-def _listed(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _listed(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Private steps with each listed value of one of their parameters, and its name."""
-    for step, candidates_of_step in _own_candidates(candidates, private):
-        for own, values in candidates_of_step.items():
-            for value in () if hasattr(values, "rvs") else values:
-                yield own, clone(step).set_params(**{own: value})
+    return [
+        (own, clone(step).set_params(**{own: value}))
+        for step, candidates_of_step in _own_candidates(candidates, private)
+        for own, values in candidates_of_step.items()
+        for value in (() if hasattr(values, "rvs") else values)
+    ]
 
 
 def _own_candidates(
     candidates: Mapping[str, Any], private: Mapping[str, Any]
-) -> Iterator[tuple[Any, dict[str, Any]]]:
+) -> list[tuple[Any, dict[str, Any]]]:
     """Private steps, and the candidates for their own parameters by their own names."""
+    each = []
     for name, step in private.items():
         prefix = _prefix(name)
         if prefix and any(prefix.startswith(f"{whole}__") for whole in candidates):
@@ -151,7 +157,8 @@ def _own_candidates(
         known = step.get_params(deep=False)
         # Of an estimator that is private itself all names are its own.
         found = {full.removeprefix(prefix): full for full in candidates if full.startswith(prefix)}
-        yield step, {own: candidates[full] for own, full in found.items() if own in known}
+        each.append((step, {own: candidates[full] for own, full in found.items() if own in known}))
+    return each
 
 
 def _prefix(name: str) -> str:

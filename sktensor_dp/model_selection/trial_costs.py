@@ -197,9 +197,9 @@ class TrialCosts:
         rest = 1 - REFIT if several else 1.0
         failure = trial.delta / (max(int(fits.max()), 1) + several)
         return cls(
-            _part(trial, rest * per_fit / most, failure),
-            _part(trial, rest * per_score / most),
-            _part(trial, REFIT, failure) if several else None,
+            trial.part(rest * per_fit / most, failure),
+            trial.part(rest * per_score / most, 0.0),
+            trial.part(REFIT, failure) if several else None,
             memberships,
         )
 
@@ -240,7 +240,7 @@ def shared_among(
     whole = math.fsum(weights.values()) or 1.0
     failing = [name for name, step in steps.items() if step._delta_set_aside() > 0]
     return {
-        name: _part(cost, weight / whole, cost.delta / len(failing) if name in failing else 0.0)
+        name: cost.part(weight / whole, cost.delta / len(failing) if name in failing else 0.0)
         for name, weight in weights.items()
     }
 
@@ -270,12 +270,6 @@ def report_of_search(
         epsilon, delta, one.unit, one.neighbours, n_units, sampler,
         any(each.seeded for each in reports), whole.all_rows(), (*notes, note), whole,
     )  # fmt: skip
-
-
-def _part(cost: PrivacyCost, share: float, delta: float = 0.0) -> PrivacyCost:
-    # Nothing of infinity is no number.
-    mu, epsilon = (math.sqrt(share) * cost.mu, share * cost.epsilon) if share > 0 else (0.0, 0.0)
-    return PrivacyCost(mu=mu, epsilon=epsilon, delta=delta)
 
 
 def as_parameters(cost: PrivacyCost, delta: float, set_aside: float = 0.0) -> tuple[float, float]:

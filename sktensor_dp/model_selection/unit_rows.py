@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,10 +50,10 @@ def checked_units(
     """Rows that can be taken by their numbers, and the places of their groups if there are any."""
     check_at_hand(X, y, groups)
     if groups is None and neighbours != "add_remove":
-        return (*read(lambda: indexable(X, y), "X or y"), None)
+        return (*read(partial(indexable, X, y), "X or y"), None)
     # How many rows there are is private then.
     said = "X and y must be tables, arrays or lists with equally many rows."
-    X, y = read(lambda: indexable(X, y), "X or y", lambda message: said)
+    X, y = read(partial(indexable, X, y), "X or y", lambda message: said)
     labels = checked_groups(groups, n_rows(X), neighbours)
     return X, y, None if labels is None else np.unique(labels, return_inverse=True)[1]
 

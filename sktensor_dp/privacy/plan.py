@@ -61,6 +61,13 @@ class PrivacyCost:
             math.fsum(cost.delta for cost in costs),
         )
 
+    def part(self, share: float, delta: float) -> "PrivacyCost":
+        """A share of mu**2 and of epsilon, and so much delta."""
+        # Nothing of infinity is no number.
+        if share == 0:
+            return PrivacyCost(delta=delta)
+        return PrivacyCost(self.mu * math.sqrt(share), self.epsilon * share, delta)
+
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon so that all of it is (epsilon, delta)-DP; may be infinite."""
         if self.delta > delta * (1 + ROUNDING):
@@ -120,8 +127,8 @@ class ReleasePlan:
         # Of a batch of several that a unit may be in: each has a count of its own.
         whole = self.once.cost
         # A delta that is set aside buys no part of a count.
-        count = PlannedRelease(COUNT, _part(PrivacyCost(whole.mu, whole.epsilon), COUNT_SHARE))
-        rest = PlannedRelease(BY_COUNT, _part(whole, 1 - COUNT_SHARE))
+        count = PlannedRelease(COUNT, whole.part(COUNT_SHARE, 0.0))
+        rest = PlannedRelease(BY_COUNT, whole.part(1 - COUNT_SHARE, whole.delta))
         return replace(self, releases=(count, rest))
 
     def after_count(self, plan: "ReleasePlan") -> "ReleasePlan":
@@ -130,7 +137,8 @@ class ReleasePlan:
         if (count.name, rest.name) != (COUNT, BY_COUNT):
             raise RuntimeError("the plan was not left open for a count of the units.")
         parts = tuple(
-            replace(planned, cost=_part(planned.cost, 1 - COUNT_SHARE)) for planned in plan.releases
+            replace(planned, cost=planned.cost.part(1 - COUNT_SHARE, planned.cost.delta))
+            for planned in plan.releases
         )
         most, now = rest.cost, replace(plan, releases=parts).once.cost
         # Kinds of noise, and a delta set aside, may not be chosen in view of a release.
@@ -167,8 +175,3 @@ class ReleasePlan:
     def cost_of(self, name: str) -> PrivacyCost:
         """Cost of one use of the release called ``name``."""
         return next(planned.cost for planned in self.releases if planned.name == name)
-
-
-def _part(cost: PrivacyCost, share: float) -> PrivacyCost:
-    """A share of mu**2 and of epsilon; delta stays."""
-    return PrivacyCost(cost.mu * math.sqrt(share), cost.epsilon * share, cost.delta)

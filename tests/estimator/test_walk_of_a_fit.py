@@ -27,7 +27,7 @@ LONGEST = {
     "PrivateTuckerCompletion": ((17, 32), (20, 162)),
     "PrivateCountVectorizer": ((15, 35), (16, 36)),
     # With data that is refused before a search pays for trials.
-    "PrivateSearchCV": ((19, 48), (20, 59)),
+    "PrivateSearchCV": ((19, 36), (20, 45)),
 }
 
 
