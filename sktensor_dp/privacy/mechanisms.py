@@ -17,6 +17,7 @@ linear post-processing. Two norms are in use for symmetric arrays:
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -229,7 +230,7 @@ def gaussian_symmetric(value: Floats, sensitivity: float, mu: float, noise: Nois
     """Isotropic Gaussian noise on a symmetric matrix or third-order tensor."""
     # The sensitivity is in the Frobenius norm. Applied to a projection `E(U, U, U)` with
     # orthonormal `U` it has exactly the law of projecting isotropic noise on the whole space.
-    return _add_to_unique(value, sensitivity, lambda x: noise.gaussian(x, mu))
+    return _add_to_unique(value, sensitivity, partial(noise.gaussian, mu=mu))
 
 
 def gaussian_pair_masses(

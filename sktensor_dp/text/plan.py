@@ -171,21 +171,22 @@ def _planned(
 ) -> WordPlan:
     """Plan what does not depend on the number of documents."""
     m, counted = max_words_per_document, neighbours == "add_remove"
-    # One bound for all: a document has as many votes, in L2 norm, as words that may count.
-    query = WordBuckets(m)
-    moved = query.l2_contribution if counted else query.l2_sensitivity
     releases = _releases(epsilon, delta)
     if math.isinf(epsilon):
         return WordPlan(releases, m, 0.0, 0.0, 0.0, needed=1.0, threshold=1.0)
+    spent = releases.counted() if counted else releases
+    of_buckets, of_votes = spent.cost_of(BUCKETS), spent.cost_of(VOTES)
     if not drawable(N_BUCKETS):
         raise ValueError(
             "noise='exact' is too slow for a vocabulary that is learned from the documents, which "
             f"takes {N_BUCKETS} numbers. Nothing was charged. Use noise='grid', which has the same "
             "law, or pass a vocabulary."
         )
-    spent = releases.counted() if counted else releases
-    sigma = moved / spent.cost_of(BUCKETS).mu
-    largest, votes = largest_share(m, moved, spent.cost_of(VOTES))
+    # One bound for all: a document has as many votes, in L2 norm, as words that may count.
+    query = WordBuckets(m)
+    moved = query.l2_contribution if counted else query.l2_sensitivity
+    sigma = moved / of_buckets.mu
+    largest, votes = largest_share(m, moved, of_votes)
     needed = NEEDED * sigma
     usual = max(needed, votes / min(ORDINARY_VOTES, largest))
     return WordPlan(releases, m, sigma, votes, largest, needed, usual)

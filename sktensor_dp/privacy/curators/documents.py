@@ -44,6 +44,7 @@ CLIPPED_NORMS: dict[str, tuple[float, float, int]] = {
     "pairs": (0.02, 1e3, 64),
     "triples": (1e-2, 1e5, 96),
 }
+COUNT_NORM, PURE_COUNT_NORM = CountNorm(2), CountNorm(1)
 # Range for the number of tokens, which bounds everything when epsilon is pure.
 TOKENS = (1.0, 1e5, 70)
 # Documents that repeat a word have the largest pair masses; counting the diagonal
@@ -100,12 +101,9 @@ class DocumentCurator(DataCurator):
         super().__init__(*args, **kwargs)
         self._limits = dict(limits)
         self.pure = pure
+        self._count_norm = PURE_COUNT_NORM if pure else COUNT_NORM
         self._noiseless = math.isinf(self._plan.epsilon)
         self.limits: dict[str, float] = {}
-
-    @property
-    def _count_norm(self) -> CountNorm:
-        return CountNorm(1 if self.pure else 2)
 
     def count_clip(self, quantile: float) -> Clip:
         """Clip on the counts (their number, if pure) at a quantile over documents."""
