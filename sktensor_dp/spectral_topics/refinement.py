@@ -51,6 +51,9 @@ WIDE = 8.0
 # at least, before documents are limited: rare words get less of the noise. Noise against counts
 # is best at 1 / 2, and what is not lost in it at 0, where it is large.
 SCALE_POWER, SCALE_FLOOR = 0.25, 0.1
+# Expected counts are limited to such a part of what counts are: shared among topics, they are
+# shorter, and a limit for counts would add noise for documents that there are none of.
+STEP_LIMIT = 0.5
 
 
 class Refinement:
@@ -68,6 +71,7 @@ class Refinement:
     ) -> None:
         self._curator, self._frequencies = curator, frequencies
         self._clip, self._evidence, self._options = count_clip, evidence, options
+        self._step_clip = count_clip
         # Tokens that documents have on average, of what is counted of them.
         self._n_components, self._length = n_components, length
         self._scales: Floats | None = None
@@ -90,6 +94,8 @@ class Refinement:
         assert isinstance(self._clip.norm, CountNorm)
         if self._frequencies.sigma > 0 and self._clip.norm.order == 2:
             self._scales = scales_of_words(start.unigram)
+            if asks_gains:
+                self._step_clip = replace(self._clip, limit=STEP_LIMIT * self._clip.limit)
         if asks_public:
             start = self._public_or(start)
         if asks_gains:
@@ -254,7 +260,7 @@ class Refinement:
         assert fitted.concentration is not None
         return expected_counts(
             self._curator, fitted.topics, fitted.weights, self._in_steps(fitted.concentration),
-            self._clip, self._scales,
+            self._step_clip, self._scales,
         )  # fmt: skip
 
     def _in_steps(self, concentration: float) -> float:

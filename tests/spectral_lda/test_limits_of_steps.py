@@ -1,0 +1,42 @@
+"""EM steps limit what they release, which is shorter than the counts that it is made of."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sktensor_dp import PrivateSpectralLDA
+from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.spectral_topics import refinement
+from sktensor_dp.spectral_topics.refinement import STEP_LIMIT
+
+pytestmark = pytest.mark.usefixtures("seeded_noise")
+
+
+def documents(seed, distinct):
+    """Of three topics that share few words, or of one."""
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(300, 0.05 if distinct else 1e6), 3)
+    return sp.csr_matrix(rng.multinomial(40, topics[rng.integers(3, size=3000)]).astype(float))
+
+
+def sensitivities(model):
+    return {row.name: row.sensitivity for row in model.privacy_report_.rows}
+
+
+@pytest.mark.parametrize("epsilon", [4.0, 20.0])
+def test_steps_of_topics_take_a_part_of_the_limit_on_counts(seed, epsilon):
+    model = PrivateSpectralLDA(3, epsilon=epsilon, random_state=0).fit(documents(seed, True))
+    told = sensitivities(model)
+    assert model.n_components_ == 3
+    # Rounding to the grid adds a little to either.
+    assert told["expected_counts"] == pytest.approx(STEP_LIMIT * told["word_frequencies"], rel=0.01)
+
+
+def test_word_frequencies_take_all_of_it(seed, monkeypatch):
+    # Of one topic, expected counts are the counts. No noise is taken for a gain of three.
+    monkeypatch.setattr(refinement, "MARGIN", 100.0)
+    with pytest.warns(NotEnoughDataWarning):
+        model = PrivateSpectralLDA(3, epsilon=0.5, random_state=0).fit(documents(seed, False))
+    told = sensitivities(model)
+    assert model.n_components_ == 1
+    assert told["expected_counts"] == pytest.approx(told["word_frequencies"], rel=0.01)
