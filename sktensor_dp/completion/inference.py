@@ -69,6 +69,8 @@ class SharedModel:
         Factors of the other modes, if any were found.
     level_variance : float or None
         Prior variance of a unit's own level; None is that of `unit_parameters`.
+    slope_variance : float or None
+        Of its slope on the effects; the same.
     """
 
     level: float
@@ -77,6 +79,7 @@ class SharedModel:
     effects: list[SharedEffects]
     components: SharedComponents | None = None
     level_variance: float | None = None
+    slope_variance: float | None = None
 
     @property
     def n_parameters(self) -> int:

@@ -51,8 +51,12 @@ FACTOR_SHARE, OBSERVED_SHARE, EXACT_SWEEPS = 0.6, 1 / 4, 20
 # Of slices of a matrix: share of the components, releases that it is spent in, and fewer than
 # which say nothing of their size.
 DIRECTION_SHARE, DIRECTION_SWEEPS, LEAST_SWEEPS = 0.9, 24, 4
-# Of slices of a matrix: releases of the effects of its rows, each about those before.
-EFFECT_ROUNDS = 4
+# More and smaller releases turn directions better where one of them shows little: below this
+# detectability. They take longer.
+PATIENT_BELOW, PATIENT_SWEEPS = 4.0, 40
+# Of slices of a matrix: releases of the effects of its rows and of level and deviation, each
+# about those before; and share of further levels, in that of the first.
+EFFECT_ROUNDS, LEVEL_ROUNDS, LEVEL_AGAIN = 4, 2, 0.5
 
 
 def least_numbers(shape: Sequence[int], ranks: Sequence[int], perturbation: str) -> float:
@@ -317,6 +321,8 @@ class SlicePlan:
         Whether what is released first decides if the others are for components.
     n_rounds : int
         Releases of the effects of each shared mode.
+    n_levels : int
+        Releases of level and deviation.
     """
 
     unit_mode: int
@@ -325,6 +331,7 @@ class SlicePlan:
     by_directions: bool = False
     by_evidence: bool = False
     n_rounds: int = 1
+    n_levels: int = 1
     perturbation: ClassVar[str] = "sufficient_statistics"
 
     @property
@@ -371,20 +378,22 @@ def plan_slices(
     by_directions = SharedFactorSums.may_be_whole(shape, shared) and math.isfinite(epsilon)
     n_sweeps = max_iter
     if n_sweeps is None:
-        found = slice_detectability(shape, unit_mode, epsilon, delta) >= 1
+        shown = slice_detectability(shape, unit_mode, epsilon, delta)
         many = EXACT_SWEEPS if math.isinf(epsilon) else SWEEPS
-        n_sweeps = (DIRECTION_SWEEPS if by_directions else many) if found else 0
+        directions = PATIENT_SWEEPS if shown < PATIENT_BELOW else DIRECTION_SWEEPS
+        n_sweeps = (directions if by_directions else many) if shown >= 1 else 0
     n_sweeps *= rank > 0 and delta > 0
     by_directions = by_directions and n_sweeps >= LEAST_SWEEPS
-    shares = {"unit_levels": LEVEL_SHARE, "shared_row_sums": 1 - LEVEL_SHARE}
     # Residuals about better effects say more; parts of a pure epsilon lose more than that.
     again = len(shape) == 2 and delta > 0 and math.isfinite(epsilon)
-    n_rounds = EFFECT_ROUNDS if again else 1
-    uses = {"shared_row_sums": (len(shape) - 1) * n_rounds}
+    n_rounds, n_levels = (EFFECT_ROUNDS, LEVEL_ROUNDS) if again else (1, 1)
+    levels = LEVEL_SHARE * (1 + LEVEL_AGAIN * (n_levels - 1))
+    shares = {"unit_levels": levels, "shared_row_sums": 1 - levels}
+    uses = {"shared_row_sums": (len(shape) - 1) * n_rounds, "unit_levels": n_levels}
     if n_sweeps:
         shares["shared_factor_sums"] = DIRECTION_SHARE if by_directions else FACTOR_SHARE
         shares["shared_row_sums"] -= shares["shared_factor_sums"]
         uses["shared_factor_sums"] = n_sweeps * (len(shape) - 1)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
     by_evidence = by_directions and max_iter is None
-    return SlicePlan(unit_mode, n_sweeps, releases, by_directions, by_evidence, n_rounds)
+    return SlicePlan(unit_mode, n_sweeps, releases, by_directions, by_evidence, n_rounds, n_levels)

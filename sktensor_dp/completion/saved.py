@@ -67,6 +67,7 @@ SHARED = Record(
         "level": Real(), "noise_variance": Real(0), "unit_mode": Integer(0, MOST_MODES),
         "effects": ListOf(SHARED_EFFECTS, shortest=1, longest=MOST_MODES),
         "components": Optional(SHARED_COMPONENTS), "level_variance": Optional(Real(0)),
+        "slope_variance": Optional(Real(0)),
     },
 )  # fmt: skip
 

@@ -37,8 +37,9 @@ CLIP = 3.0
 # Variance of one component, relative to that of values, that units' own fits assume.
 COMPONENT_VARIANCE = 0.1
 # What is found grows from sweep to sweep until the noise of one is no longer what limits it:
-# earlier sums count less by this factor, in the first two thirds of the sweeps.
-GROWTH, GROWING = 1 / 0.7, 2 / 3
+# earlier sums count less by this factor, in the first two thirds of the sweeps, or by less where
+# there are so many that the last ones would count more than this times the first.
+GROWTH, GROWING, MOST_GROWN = 1 / 0.7, 2 / 3, 0.7**-16
 # Share of the sweeps, last ones, by which the variance of components is estimated.
 LAST = 1 / 4
 # Deviations of noise that what is explained must exceed.
@@ -173,7 +174,9 @@ def found_components(
 
 def sweep_weight(step: int, n_sweeps: int) -> float:
     """How much a sweep's sums count."""
-    return float(GROWTH ** min(step, int(GROWING * n_sweeps)))
+    growing = int(GROWING * n_sweeps)
+    growth = min(GROWTH, MOST_GROWN ** (1 / max(growing, 1)))
+    return float(growth ** min(step, growing))
 
 
 def trial_sweeps(plan: SlicePlan) -> int:

@@ -1,6 +1,8 @@
 """Completion where all entries of a unit are private: what units share is released."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from sktensor_dp.completion.slice_directions import SharedPart, found_components
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import SliceCurator
 from sktensor_dp.tensor.shared_components import SharedComponents
+from sktensor_dp.tensor.shared_effects import clipped_response
+from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
 __all__ = ["fit_slices"]
 
@@ -25,6 +29,12 @@ LEAST_DEVIATION = 1 / 16
 REST_ROUNDS = 3
 # Level and deviation are uniform a priori: squared half width over their variance.
 LEVEL_PRIOR = 3
+# Levels are drawn in at this share of the deviation of values, which moves their mean by about
+# so much of it.
+LEVEL_CLIP, LEVEL_SKEW = 0.5, 0.05
+# Prior variance of a unit's slope on effects that are shrunk by noise: chosen on held-out
+# ratings.
+SLOPE_VARIANCE = 0.15
 
 
 def fit_slices(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> Fitted:
@@ -43,13 +53,42 @@ def fit_slices(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) ->
 
 
 def _released(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> SharedModel:
-    levels = curator.unit_levels()
-    half = curator.half
+    mean, deviation, variance = _levels(curator, plan.n_levels)
+    model = _about_levels(curator, plan, mean, deviation, options)
+    # Units' own levels are about one that is known so well.
+    return replace(
+        model, level_variance=LEVEL_VARIANCE * model.noise_variance + variance,
+        slope_variance=SLOPE_VARIANCE,
+    )  # fmt: skip
+
+
+def _levels(curator: SliceCurator, n_levels: int) -> tuple[float, float, float]:
+    """Mean level of units, their deviation, and the variance of the noise of the first."""
+    levels, half = curator.unit_levels(), curator.half
     # Both are shrunk by their known noise, to the middle of what they may be.
     share = half**2 / (half**2 + LEVEL_PRIOR * levels.sigma**2)
     mean = share * float(np.clip(levels.mean, -half, half))
     deviation = half / 2 + share * (levels.deviation - half / 2)
-    deviation = float(np.clip(deviation, 2 * half * LEAST_DEVIATION, half))
+    least = 2 * half * LEAST_DEVIATION
+    deviation = float(np.clip(deviation, least, half))
+    variance = share * levels.sigma**2
+    for _ in range(n_levels - 1):
+        # Levels differ by less than values: a unit can say less wrong of how far it is away.
+        scale, spread = LEVEL_CLIP * deviation, math.sqrt(LEVEL_VARIANCE) * deviation
+        found = curator.unit_levels((mean, deviation), scale)
+        step = 1 / clipped_response(scale / spread, spread)
+        # Skew is what drawing in makes of levels that are not symmetric.
+        own = (step * found.sigma) ** 2 + (LEVEL_SKEW * deviation) ** 2
+        share = step * variance / (variance + own) if variance > 0 else 0.0
+        mean = float(np.clip(mean + share * found.mean, -half, half))
+        deviation = float(np.clip(deviation + share * found.deviation, least, half))
+        variance *= own / (variance + own)
+    return mean, deviation, variance
+
+
+def _about_levels(
+    curator: SliceCurator, plan: SlicePlan, mean: float, deviation: float, options: ModelOptions
+) -> SharedModel:
     if plan.by_directions:
         return _by_directions(curator, plan, mean, deviation, options)
     rounds = _fit_effects(curator, plan, mean, deviation, options)
@@ -63,7 +102,9 @@ def _released(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> 
             n_sweeps=plan.n_sweeps, regularization=options.regularization,
             features=[one.features for one in rounds],
         )  # fmt: skip
-    return SharedModel(mean + curator.middle, noise_variance, plan.unit_mode, effects, components)
+    level = mean + curator.middle
+    of = [one.last() for one in rounds]
+    return SharedModel(level, noise_variance, plan.unit_mode, of, components)
 
 
 def _random_components(
@@ -88,7 +129,7 @@ def _by_directions(
     if components is None:
         rounds.again(REST_ROUNDS, "shared_factor_sums")
         noise_variance = rounds.noise_variance()
-    effects = [rounds.effects]
+    effects = [rounds.last()]
     return SharedModel(mean + curator.middle, noise_variance, plan.unit_mode, effects, components)
 
 

@@ -52,22 +52,33 @@ class UnitLevels:
     ----------
     half : float
         Half of the width R of the range of values; public.
+    about : (float, float), optional
+        Released mean and deviation. A unit then adds its distance from them, over `scale`,
+        drawn in to length 1.
+    scale : float, default=1
+        Distance that counts as 1, with `about`; public.
     """
 
     half: float
+    about: tuple[float, float] | None = None
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         check_number("half the range", self.half, HALF)
+        check_number("the scale", self.scale, (LEAST_SCALE, LARGEST_LEVEL))
+        for number in self.about or ():
+            check_number("a released level", number, (-LARGEST_LEVEL, LARGEST_LEVEL))
 
     @property
     def l2_sensitivity(self) -> float:
-        """R: mean and deviation of numbers in a range lie in a half disc of diameter R."""
-        return 2 * self.half * SUM_SLACK
+        """R: mean and deviation lie in a half disc of diameter R; 2 about what was released."""
+        return (2 * self.half if self.about is None else 2.0) * SUM_SLACK
 
     @property
     def l1_sensitivity(self) -> float:
-        """``(1 + sqrt 2) R / 2``, from an end of the diameter to the middle of an arc."""
-        return (1 + math.sqrt(2)) * self.half * SUM_SLACK
+        """``(1 + sqrt 2) R / 2``, from an end of the diameter to an arc; or ``2 sqrt 2``."""
+        whole = (1 + math.sqrt(2)) * self.half
+        return (whole if self.about is None else 2 * math.sqrt(2)) * SUM_SLACK
 
     def total(self, chunk: SliceChunks) -> Floats:
         """Sum of means, and of deviations, of values minus the middle of their range."""
@@ -76,7 +87,12 @@ class UnitLevels:
         deviations = np.sqrt(squares / np.maximum(counts, 1))
         # Rounding may carry a unit out of the half disc.
         excess = np.maximum(np.hypot(means, deviations) / self.half, 1.0)
-        return np.array([(means / excess).sum(), (deviations / excess).sum()])
+        points = np.array([means / excess, deviations / excess])
+        if self.about is not None:
+            points = (points - np.array(self.about)[:, None]) / self.scale
+            points /= np.maximum(np.hypot(*points), 1.0)
+            points[:, counts == 0] = 0.0
+        return np.asarray(points.sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """Components of matrices at slice level: found where they pay, and nothing lost elsewhere."""
 
 import math
+from itertools import groupby
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ def spent(model):
     return [(row.name, row.uses, row.uses * row.mu**2) for row in rows]
 
 
-@pytest.mark.parametrize(("each", "sweeps"), [(20, 9), (3, 0)])
+@pytest.mark.parametrize(("each", "sweeps"), [(20, 15), (3, 0)])
 def test_what_components_do_not_need_goes_to_effects(each, sweeps, seed):
     """Where nothing shows after some sweeps, or so few values would only show chance."""
     data, test = tastes(seed, 0.0, each)
@@ -69,8 +70,10 @@ def test_what_components_do_not_need_goes_to_effects(each, sweeps, seed):
     tried = sum(uses for name, uses, _ in made if name == "shared_factor_sums")
     # Three deviations of noise are passed by chance now and then, in one of 200 fits here; the
     # search then goes to its end, and must do no harm either.
-    if not (sweeps and tried == 24):
-        assert [name for name, _, _ in made] == [names[0], names[1], *names[2 if sweeps else 3 :]]
+    if not (sweeps and tried == 40):
+        # Parts of a rest may cost as much but for their last bits: they are rows of their own.
+        found = [name for name, _ in groupby(name for name, _, _ in made)]
+        assert found == (names if sweeps else names[:2])
         assert tried == sweeps
         assert not hasattr(model, "factors_")
     whole = sum(cost for _, _, cost in spent(plain))
@@ -83,8 +86,8 @@ def test_what_components_do_not_need_goes_to_effects(each, sweeps, seed):
 def test_all_releases_of_sums_are_as_good_as_one_for_their_budget(seed):
     data, _ = tastes(seed, 0.0, 3)
     fits = (fitted(data, seed, 2.0), fitted(data, seed, 2.0, max_iter=0))
-    rows, whole = (model.privacy_report_.rows[1:] for model in fits)
-    assert [row.uses for row in rows] == [4, 3]
+    rows, whole = (model.privacy_report_.rows[2:] for model in fits)
+    assert sum(row.uses for row in rows) == 7
     precision, expected = (sum(row.uses / row.sigma**2 for row in of) for of in (rows, whole))
     assert precision == pytest.approx(expected, rel=1e-12)
 

@@ -165,7 +165,7 @@ QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
     ],
     "entry_gradients": lambda r: [gradients(r, limit) for limit in (size(r), 0.1, np.inf)],
     "ridge_block": lambda r: [RidgeBlock(frames(r, "solution"), size(r))],
-    "unit_levels": lambda r: [UnitLevels(size(r))],
+    "unit_levels": lambda r: [UnitLevels(size(r)), UnitLevels(size(r), (0.1, 0.2), size(r))],
     "shared_row_sums": lambda r: [
         SharedRowSums(1, (7, *SHAPE), 0.0, size(r), size(r), order=order) for order in (1, 2)
     ],

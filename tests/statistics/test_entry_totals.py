@@ -240,17 +240,21 @@ def units_of(X, y):
         yield {x: float(np.mean(v)) for x, v in merged.items()}
 
 
-def test_unit_levels(seed):
+@pytest.mark.parametrize("about", [None, (0.7, -0.4)])
+def test_unit_levels(about, seed):
     _, X, y = data(seed)
-    expected = np.zeros(2)
-    for unit in units_of(X, y):
-        if unit:
-            v = np.array(list(unit.values()))
-            expected += [v.mean(), v.std()]
+    expected, scale = np.zeros(2), 0.5
+    # Units without entries add nothing, however far from 0 what was released is.
+    for v in (np.array(list(unit.values())) for unit in units_of(X, y) if unit):
+        point = np.array([v.mean(), v.std()])
+        if about is not None:
+            point = (point - about) / scale
+            point /= max(1.0, np.linalg.norm(point))
+        expected += point
     chunk = SliceChunks(X, y, SHAPE, 0, LIMITS)
-    np.testing.assert_allclose(UnitLevels(HALF).total(chunk), expected, atol=1e-12)
+    np.testing.assert_allclose(UnitLevels(HALF, about, scale).total(chunk), expected, atol=1e-12)
     with exact(SliceCurator, chunk, ["unit_levels"]) as curator:
-        levels = curator.unit_levels()
+        levels = curator.unit_levels(about, scale)
     np.testing.assert_allclose([levels.mean, levels.deviation], expected / SHAPE[0], atol=1e-12)
 
 

@@ -27,14 +27,18 @@ def test_effects_add_up_over_modes():
     np.testing.assert_allclose(at.popularity, [9.0, 10.0, 9.0])
 
 
-def test_fold_in_is_ridge_regression_of_each_unit(seed):
+@pytest.mark.parametrize("given", [{}, {"level_variance": 0.7, "slope_variance": 0.4}])
+def test_fold_in_is_ridge_regression_of_each_unit(given, seed):
     rng = np.random.default_rng(seed)
     n, level, noise = 200, 3.0, 0.8
     units = rng.integers(0, 6, n)  # of eight; the last two have no entry
     shared = EntryEffects(rng.standard_normal(n), rng.uniform(0, 1, n), rng.standard_normal(n))
     values = level + rng.standard_normal(n)
-    found = fold_in_units(units, values, shared, n_units=8, level=level, noise_variance=noise)
+    known = {"n_units": 8, "level": level, "noise_variance": noise, **given}
+    found = fold_in_units(units, values, shared, **known)
     priors = np.array([LEVEL_VARIANCE * noise, SLOPE_VARIANCE, POPULARITY_VARIANCE * noise])
+    if given:
+        priors[:2] = 0.7, 0.4
     for unit in range(6):
         own = units == unit
         Z = np.column_stack([np.ones(own.sum()), shared.effects[own], shared.popularity[own]])
@@ -52,7 +56,7 @@ def test_fold_in_is_ridge_regression_of_each_unit(seed):
     )
     # A unit's parameters depend on its own entries alone.
     changed = np.where(units == 0, values + 5.0, values)
-    again = fold_in_units(units, changed, shared, n_units=8, level=level, noise_variance=noise)
+    again = fold_in_units(units, changed, shared, **known)
     np.testing.assert_array_equal(again[1:], found[1:])
     assert np.abs(again[0] - found[0]).max() > 0.5
 

@@ -226,9 +226,14 @@ class SliceCurator(_PlainCurator):
         self.shape = chunks.shape
         self.half, self.middle = chunks.half, chunks.middle
 
-    def unit_levels(self) -> NoisyLevels:
-        """Mean level of units, and mean deviation from their own level."""
-        noisy = self.noisy("unit_levels", UnitLevels(self.half))
+    def unit_levels(
+        self, about: tuple[float, float] | None = None, scale: float = 1.0
+    ) -> NoisyLevels:
+        """Mean level of units, and mean deviation from their own level.
+
+        Given released ones, how far units are from them: means of what is drawn in to length 1.
+        """
+        noisy = self.noisy("unit_levels", UnitLevels(self.half, about, scale))
         return NoisyLevels(float(noisy.value[0]), float(noisy.value[1]), noisy.sigma)
 
     def shared_row_sums(
