@@ -25,8 +25,9 @@ CLIP = 0.25
 # rows that are all alike have no slope.
 LEAST_WEIGHT, LEAST_SQUARE = 1e-100, 1e-9
 # What is released of rows that few units have is shrunk most, and so is what effects owe to
-# popularity: so much of their slope on it is added to them in the end. Chosen on held-out ratings.
-ONWARDS = 0.3
+# popularity: so much of their slope on it is added to them in the end, of rows within so many
+# deviations. Chosen on held-out ratings.
+ONWARDS, FARTHEST = 0.3, 3.0
 # EM steps for effects, and for those that another release will be about.
 STEPS, ROUGH_STEPS = 60, 20
 
@@ -91,6 +92,10 @@ class EffectRounds:
         if self._released[-1][0].sigma == 0:
             return of
         popularity = of.popularity - shares @ of.popularity
+        # Rows that nobody has are far away from all that the slope is known by.
+        farthest = FARTHEST * math.sqrt(float(shares @ popularity**2))
+        popularity = np.clip(popularity, -farthest, farthest)
+        popularity -= shares @ popularity
         square = float(shares @ popularity**2)
         slope = float((shares * popularity) @ of.effects) / max(square, LEAST_SQUARE)
         return replace(of, effects=of.effects + ONWARDS * slope * popularity)
