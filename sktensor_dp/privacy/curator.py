@@ -173,7 +173,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         # Only under `epsilon=inf`: the products are computed from the data, which is faster than
         # forming the matrix, and only while the curator is open.
         self._admit_exact(name, query)
-        return lambda V: self._mean(Product(query, V))
+        return lambda V: query.of_products(self._mean(Product(query, V)), V)
 
     def noisy_product(self, name: str, query: Any) -> tuple[Callable[[Floats], Floats], float]:
         """Answer a query for a symmetric matrix as :meth:`noisy` does, but as ``V -> matrix @ V``.
@@ -304,14 +304,13 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             return data.sum(query)
         first = added = None
         for chunk in data:
-            part = query.total(chunk)
             if first is None:
-                first = part
+                first = query.total(chunk)
                 continue
             if added is None:
                 added = getattr(query, "sums", AccurateSum)()
                 added.add(first)
-            added.add(part)
+            added.take(query, chunk)
         if first is None:
             raise ValueError("the source of chunks yielded none.")
         return first if added is None else added.value()

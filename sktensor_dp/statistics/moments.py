@@ -28,6 +28,7 @@ from sktensor_dp.statistics.public_numbers import check_number
 from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.statistics.sums import AccurateSum, PlainSum, blocks, sum_over_rows
 from sktensor_dp.statistics.triple_terms import put_together, terms_of_documents, words_in_use
+from sktensor_dp.tensor.added_products import add_transposed_product
 from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.tensor.symmetric import n_unique
 
@@ -43,8 +44,6 @@ Floats = NDArray[np.float64]
 
 # Terms of a triple moment, of which most cancels, are at most this much larger than its limit.
 LARGEST_TERMS = 16.0
-# Words of which no more than the cache holds is formed.
-WORDS_AT_ONCE = 2**8
 # Pairs of words that are formed at once (16 MB).
 PAIRS_AT_ONCE = 2**21
 # Of so many pairs in rows at least one is met, or those that are not are left out of sums.
@@ -161,17 +160,19 @@ class PairMoments(NonNegative):
             raise ValueError("the source of chunks yielded none.")
         return RowsOfPairs(parts, n_words)
 
-    def product(self, chunk: CountChunk, V: Floats) -> Floats:
-        """``total(chunk) @ V`` without forming the matrix."""
-        # Only without noise, where rounding is no matter of privacy.
+    def add_products(self, chunk: CountChunk, V: Floats, total: Floats) -> None:
+        """Add what ``total(chunk) @ V`` is made of, without forming the matrix."""
+        # Only without noise, where rounding is no matter of privacy. The last column is that of
+        # the diagonal, which is taken off once: of many words, V is larger than a chunk.
         X, weight = self._weighted(chunk)
-        projected = np.asarray(X @ V)
+        projected = np.ones((len(weight), V.shape[1] + 1))
+        projected[:, :-1] = X @ V
         projected *= weight[:, None]
-        result = np.asarray(X.T @ projected)
-        diagonal = X.T @ weight
-        for words in blocks(len(V), WORDS_AT_ONCE):
-            result[words] -= diagonal[words, None] * V[words]
-        return result
+        add_transposed_product(X, projected, total)
+
+    def of_products(self, total: Floats, V: Floats) -> Floats:
+        """The product of V and the matrix, of which :meth:`add_products` has added up the parts."""
+        return np.asarray(total[:, :-1] - total[:, -1:] * V)
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,7 +62,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """``total(chunk) @ V`` of a query that multiplies without forming its matrix."""
+    """What ``total(chunk) @ V`` is made of, for a query that multiplies without its matrix."""
 
     # Asked for under `epsilon=inf` alone, in the place of a query that was admitted.
 
@@ -72,8 +72,14 @@ class Product:
     sums: ClassVar[type] = PlainSum
 
     def total(self, chunk: Any) -> NDArray[np.float64]:
-        """The product."""
-        return np.asarray(self.query.product(chunk, self.V))
+        """The parts of a chunk's product, with a column more than V."""
+        found = np.zeros((len(self.V), self.V.shape[1] + 1))
+        self.add_to(found, chunk)
+        return found
+
+    def add_to(self, found: NDArray[np.float64], chunk: Any) -> None:
+        """Add them to those of other chunks, in place."""
+        self.query.add_products(chunk, self.V, found)
 
 
 @dataclass(frozen=True, eq=False)

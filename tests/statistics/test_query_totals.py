@@ -37,7 +37,7 @@ from sktensor_dp.statistics.norms import (
     WhitenedTripleNorm,
     weights,
 )
-from sktensor_dp.statistics.query import Parts
+from sktensor_dp.statistics.query import Parts, Product
 
 D, WORDS = 7, np.array([1, 2, 5])
 FORMATS = {
@@ -169,7 +169,10 @@ def test_pairs_times_a_matrix(words, seed):
     query = PairMoments(clip, 1.0, (Clip(CountNorm(1), 9.0),), words)
     total = query.total(chunk)
     V = rng.standard_normal((len(total), 3))
-    np.testing.assert_allclose(query.product(chunk, V), total @ V, atol=1e-10)
+    added = Product(query, V).total(chunk)
+    np.testing.assert_allclose(query.of_products(added, V), total @ V, atol=1e-10)
+    Product(query, V).add_to(added, chunk)
+    np.testing.assert_allclose(query.of_products(added, V), 2 * total @ V, atol=2e-10)
 
 
 @pytest.mark.parametrize("words", [None, WORDS])
