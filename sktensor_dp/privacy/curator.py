@@ -170,8 +170,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
 
     def exact_product(self, name: str, query: Any) -> Callable[[Floats], Floats]:
         """Answer a query for a symmetric matrix without noise, as ``V -> matrix @ V``."""
-        # Only under `epsilon=inf`: the products are computed from the data, which is faster than
-        # forming the matrix, and only while the curator is open.
+        # Only under `epsilon=inf`, and while the curator is open: faster than to form the matrix.
         self._admit_exact(name, query)
         return lambda V: query.of_products(self._mean(Product(query, V)), V)
 
@@ -304,13 +303,17 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             return data.sum(query)
         first = added = None
         for chunk in data:
+            if first is not None and hasattr(query, "add_to"):
+                query.add_to(first, chunk)
+                continue
+            part = query.total(chunk)
             if first is None:
-                first = query.total(chunk)
+                first = part
                 continue
             if added is None:
                 added = getattr(query, "sums", AccurateSum)()
                 added.add(first)
-            added.take(query, chunk)
+            added.add(part)
         if first is None:
             raise ValueError("the source of chunks yielded none.")
         return first if added is None else added.value()

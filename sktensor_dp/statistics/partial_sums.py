@@ -121,7 +121,7 @@ class PartialQuery:
         # What a caller of before has set may differ from place to place.
         with OneThread(), np.errstate(all="ignore"):
             for chunk in self.reader(partition):
-                total.take(self.query, chunk)
+                total.add(self.query.total(chunk))
                 n_units += units_of(chunk)
         return PartialSum(total, n_units)
 

@@ -58,10 +58,6 @@ class AccurateSum:
         self._total: Floats | None = None
         self._rest: Floats | None = None
 
-    def take(self, query: Any, chunk: Any) -> None:
-        """Add a query's total on a chunk."""
-        self.add(query.total(chunk))
-
     def add(self, part: Floats) -> None:
         """Add an array; the first one is kept and changed in place by others."""
         if self._total is None:
@@ -102,13 +98,6 @@ class PlainSum:
 
     def __init__(self) -> None:
         self._total: Floats | None = None
-
-    def take(self, query: Any, chunk: Any) -> None:
-        """Add a query's total on a chunk, which a query that can adds in place."""
-        if self._total is None or not hasattr(query, "add_to"):
-            self.add(query.total(chunk))
-        else:
-            query.add_to(self._total, chunk)
 
     def add(self, part: Floats) -> None:
         """Add an array; the first one is kept and changed in place by others."""

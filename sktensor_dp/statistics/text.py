@@ -45,10 +45,6 @@ class KeyedSum(Counter[str]):
     # A counter adds by `update`, in C.
     add = merge = Counter.update
 
-    def take(self, query: Any, chunk: Any) -> None:
-        """Add a query's total on a chunk."""
-        self.add(query.total(chunk))
-
     def value(self) -> Self:
         """The sum so far."""
         return self
