@@ -39,6 +39,11 @@ USUAL_TOPICS = 10
 # Nats of a document that this has to gain: documents complete themselves better by topics that were
 # fitted to them as if they had one each. Drawn as mixtures they gain up to .023, texts .07 to .15.
 LEAST_GAIN = 0.04
+# Without noise, mixed steps gather momentum, as Nesterov's method does: step i goes farther than it
+# leads by i / (i + this) of the way from the topics of the step before.
+MOMENTUM = 3
+# A probability changes by at most this factor before it is moved on.
+LARGEST_FACTOR = 20.0
 # Memory of the running mean of expected counts: each step counts at least this.
 LEAST_STEP = 0.3
 # By how many deviations of its noise the gain of the first topics has to be above 0, before the
@@ -117,6 +122,8 @@ class Refinement:
             fitted = self._better(fitted)
         if self._after_single is not None and self._is_short:
             fitted = self._or_single(fitted, self._after_single)
+        elif n_single and not asks_gains:
+            fitted = self._or_nearer_usual(fitted)
         if asks_public and fitted.public is not None:
             fitted = self._or_public_alone(fitted)
         return fitted
@@ -144,11 +151,13 @@ class Refinement:
     def _steps(
         self, start: FittedTopics, n_steps: int, n_whole: int = 0, n_single: int = 0
     ) -> FittedTopics:
-        fitted, frequencies = start, self._frequencies
+        fitted, frequencies, before = start, self._frequencies, start.topics
         scales = 1.0 if self._scales is None else self._scales
         mean, variance, rates = np.zeros_like(start.topics), 0.0, []
-        # Topics of documents that had one each look as if they still had.
-        n_usual = n_single and (n_steps + n_single) // 2
+        # Topics of documents that had one each look as if they still had, and those fitted to
+        # documents for long as if these were mixed more evenly than they are, so that the
+        # estimate would grow from step to step: what is usual is assumed up to the last one.
+        n_usual = n_single and max(n_steps - 1, n_single)
         for step in range(n_steps):
             single = step < n_single
             noisy = self._counts(replace(fitted, concentration=0.0) if single else fitted)
@@ -172,6 +181,10 @@ class Refinement:
             )
             if step == n_single - 1 < n_steps - 1:
                 self._after_single = fitted
+            elif noisy.sigma == 0 and n_single <= step < n_steps - 1 and n_single:
+                part = (step - n_single) / (step - n_single + MOMENTUM)
+                fitted = replace(fitted, topics=_moved_on(topics, before, part))
+            before = topics
         assert fitted.concentration is not None
         assert isinstance(self._clip.norm, CountNorm)
         topics, weights = fitted.topics, fitted.weights
@@ -242,6 +255,17 @@ class Refinement:
         )  # fmt: skip
         return single if self._over(single, fitted).value[0] > LEAST_GAIN else fitted
 
+    def _or_nearer_usual(self, fitted: FittedTopics) -> FittedTopics:
+        """The same at a concentration half-way to the usual one, if it completes documents better.
+
+        Moments of many topics take topics that were fitted to documents for too far apart, and
+        documents for more evenly mixed than they are.
+        """
+        if self._options.concentration is not None or not fitted.concentration:
+            return fitted
+        other = replace(fitted, concentration=(fitted.concentration * USUAL) ** 0.5)
+        return other if self._over(other, fitted).value[0] > LEAST_GAIN else fitted
+
     def _over(self, fitted: FittedTopics, other: FittedTopics) -> Noisy:
         """What topics gain over others."""
         assert fitted.concentration is not None
@@ -283,6 +307,13 @@ def expected_counts(
         return curator.expected_counts(topics, weights, True, clip, scales)
     prior = np.full(len(topics), concentration / len(topics))
     return curator.expected_counts(topics, prior, False, clip, scales)
+
+
+def _moved_on(topics: Floats, origin: Floats, part: float) -> Floats:
+    """Topics beyond where they came to, by this part of their way, in logarithms."""
+    factors = np.clip(topics / origin, 1 / LARGEST_FACTOR, LARGEST_FACTOR)
+    moved = topics * factors**part
+    return moved / moved.sum(axis=1, keepdims=True)
 
 
 def scales_of_words(unigram: Floats) -> Floats:

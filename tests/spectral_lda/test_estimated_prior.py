@@ -152,3 +152,40 @@ def test_without_noise_short_documents_say_whether_they_have_one_topic(monkeypat
     lda = PrivateSpectralLDA(4, epsilon=INF, random_state=0).fit(short_documents(0)[1])
     assert (4 * lda.doc_topic_prior_ == pytest.approx(0.4**0.5)) == taken
     np.testing.assert_allclose(lda.components_.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("gain", [1.0, -1.0])
+def test_without_noise_documents_say_whether_the_prior_is_nearer_to_the_usual(monkeypatch, gain):
+    asked = []
+
+    def over(self, fitted, other):
+        asked.append((fitted.concentration, other.concentration))
+        return Noisy(np.array([gain]), 0.0)
+
+    monkeypatch.setattr(refinement.Refinement, "_over", over)
+    lda = PrivateSpectralLDA(4, epsilon=INF, random_state=0).fit(documents(0, 4))
+    [(nearer, estimated)] = asked
+    assert nearer == pytest.approx(estimated**0.5)
+    assert 4 * lda.doc_topic_prior_ == pytest.approx(nearer if gain > 0 else estimated)
+
+
+def test_mixed_steps_without_noise_gather_momentum_that_the_last_does_without(monkeypatch):
+    steps, ask = [], refinement.expected_counts
+
+    def spied(curator, topics, *others):
+        noisy = ask(curator, topics, *others)
+        found = noisy.value / noisy.value.sum(axis=1, keepdims=True)
+        unigram = noisy.value.sum(axis=0) / noisy.value.sum()
+        steps.append((topics, refinement.smoothed(found, unigram, refinement.MIX_FINAL)))
+        return noisy
+
+    monkeypatch.setattr(refinement, "expected_counts", spied)
+    lda = PrivateSpectralLDA(4, epsilon=INF, random_state=0).fit(documents(0, 1, n=1000))
+    assert len(steps) == 15
+    parts = [0.0] * 5 + [step / (step + 3) for step in range(9)]
+    for (_, before), (_, found), (begun, _), part in zip(
+        steps[:-2], steps[1:-1], steps[2:], parts[1:], strict=True
+    ):
+        moved = found * np.clip(found / before, 0.05, 20) ** part
+        np.testing.assert_allclose(begun, moved / moved.sum(axis=1, keepdims=True), rtol=1e-6)
+    np.testing.assert_allclose(lda.components_, steps[-1][1], rtol=1e-6)
