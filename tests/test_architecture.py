@@ -44,7 +44,8 @@ CORE: dict[str, tuple[str, ...]] = {
     "opendp_sampling": (),
     "noise": ("exceptions", "privacy.opendp_sampling", "privacy.sampling"),
     **{"amounts": (), "calibration": ()},
-    "plan": ("privacy.calibration",),
+    # Whether the sampler in use draws so much is asked of public sizes, before a charge.
+    "plan": ("privacy.calibration", "privacy.noise.drawable"),
     "shares": ("privacy.calibration", "privacy.plan"),
     **{"documentation": (), "progress": ()},
     "tables": ("privacy.documentation", "statistics.frames"),

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from sktensor_dp.completion.assumed import BIAS, COMPONENT, COMPONENTS, RESIDUAL
 from sktensor_dp.completion.pair_plan import PAIRED_POWER, pair_share, releases_with_pairs
-from sktensor_dp.estimator.parameters import Number, Numbers, check_feasible, shown
+from sktensor_dp.estimator.parameters import Number, Numbers, shown
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.piecewise import piecewise_deviation
-from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan, check_feasible
 from sktensor_dp.statistics.slice_queries import SharedFactorSums
 from sktensor_dp.tensor.row_features import standardised_given
 from sktensor_dp.tensor.sorted_entries import SortedEntries

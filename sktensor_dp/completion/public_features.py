@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.completion.named_rows import indices_of
 from sktensor_dp.completion.row_tables import check_lengths, table_of_rows
-from sktensor_dp.estimator.parameters import check_feasible
+from sktensor_dp.privacy.plan import check_feasible
 
 __all__ = ["Features", "checked_features", "features_by_mode"]
 

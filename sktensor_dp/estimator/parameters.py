@@ -2,14 +2,11 @@
 
 import math
 import numbers
-import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import EllipsisType, NoneType
 from typing import Any, Protocol
-
-from sktensor_dp.privacy.noise import drawable
 
 __all__ = [
     "Constraint",
@@ -19,21 +16,14 @@ __all__ = [
     "Numbers",
     "OneOf",
     "Pattern",
-    "check_feasible",
     "check_parameters",
     "check_sizes",
-    "fits_memory",
-    "memory_size",
     "shown",
 ]
 
 # What messages quote of parameters: a table that was passed in the wrong place is none of it.
 PLAIN = (numbers.Number, str, bytes, type, NoneType, EllipsisType)
 MOST_SHOWN, LONGEST_SHOWN = 10, 200
-# Bytes where the system does not tell: beyond what is common.
-UNKNOWN_SIZE = 2.0**37
-# Numbers that every sampler draws at once.
-FEW_NUMBERS = 1000
 
 
 class Constraint(Protocol):
@@ -190,47 +180,3 @@ def check_sizes(**sizes: Any) -> None:
     for name, value in sizes.items():
         if not Number(1, math.inf, integer=True).accepts(value):
             raise ValueError(f"{name} must be an int >= 1, got {shown(value)}.")
-
-
-def memory_size() -> float:
-    """Bytes of memory that this process may use at most."""
-    sizes = [UNKNOWN_SIZE]
-    if hasattr(os, "sysconf"):
-        sizes = [float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES"))]
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return sizes[0]
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY:
-        sizes.append(float(limit))
-    return min(sizes)
-
-
-def fits_memory(numbers: float) -> bool:
-    """Whether so many doubles at a time fit into memory."""
-    return 8 * numbers <= memory_size()
-
-
-def check_feasible(
-    numbers: float, what: str, advice: str, *, drawn: float = 0.0, spherical: bool = False
-) -> None:
-    """Refuse what needs more doubles at a time than fit into memory, or noise that is not drawn.
-
-    The sampler in use has to draw so many numbers at once, or spherical noise.
-    """
-    size = memory_size()
-    if not fits_memory(numbers):
-        raise ValueError(
-            f"{what} needs at least {8e-9 * numbers:.3g} GB of memory; there are "
-            f"{1e-9 * size:.3g}. Nothing was charged for this fit. {advice}"
-        )
-    # What every sampler draws needs no look at which one is in use.
-    drawn = math.inf if spherical else drawn
-    if drawn > FEW_NUMBERS and not drawable(drawn):
-        kind = "spherical noise, which delta=0 needs here" if spherical else f"{drawn:.3g} numbers"
-        raise ValueError(
-            f"{what} releases {kind}; noise='exact' is for small releases of independent numbers. "
-            "Nothing was charged for this fit. Use noise='grid', which has the same laws and no "
-            "limit."
-        )

@@ -38,7 +38,6 @@ from sktensor_dp.power_method.inputs import NOT_AT_RANDOM
 from sktensor_dp.power_method.plan import (
     AFTER_RELEASE,
     MomentPlan,
-    check_moments_fit,
     plan_moments,
     splits_rows,
 )
@@ -60,7 +59,7 @@ from sktensor_dp.privacy.curators.samples import SampleCurator, TensorCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_topics.forecast import forecast_topics
-from sktensor_dp.spectral_topics.plan import TopicPlan, check_topics_fit, plan_topics
+from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
 from sktensor_dp.spectral_topics.released import TopicOptions
 from sktensor_dp.statistics.counts import CountChunks, as_counts
 from sktensor_dp.statistics.power_iterations import TensorChunk
@@ -186,6 +185,8 @@ class ComponentParameters(PrivateEstimatorMixin):
         n_features: int,
         perturbation: str,
         budget: tuple[float, float] | None = None,
+        *,
+        to_fit: bool = False,
     ) -> MomentPlan:
         epsilon, delta = budget or (self.epsilon, self.delta)
         return plan_moments(
@@ -198,9 +199,10 @@ class ComponentParameters(PrivateEstimatorMixin):
             whiten=self.whiten,
             n_restarts=self.n_restarts,
             max_iter=self.max_iter,
+            to_fit=to_fit,
         )
 
-    def _topic_plan(self, n_samples: int, n_features: int) -> TopicPlan:
+    def _topic_plan(self, n_samples: int, n_features: int, apart: bool | None = None) -> TopicPlan:
         moment = self.perturbation == "moment_tensor"
         return plan_topics(
             n_samples,
@@ -211,6 +213,7 @@ class ComponentParameters(PrivateEstimatorMixin):
             perturbation="moment_tensor" if moment else "whitened_tensor",
             n_refinements=None,
             limits={},
+            apart=apart,
         )
 
     def _forecast(self, n_samples: int, n_features: int) -> Forecast:
@@ -246,8 +249,7 @@ class ComponentParameters(PrivateEstimatorMixin):
     def _planned_topics(
         self, n_units: int, chunks: CountChunks, columns: Mapping[str, Any]
     ) -> PlannedFit[DocumentCurator]:
-        plan = self._topic_plan(n_units, chunks.n_features)
-        check_topics_fit(plan, chunks.n_features, self.epsilon, chunks.apart)
+        plan = self._topic_plan(n_units, chunks.n_features, chunks.apart)
         n_iter = self.max_iter or AFTER_RELEASE
         options = TopicOptions(0.0, "isotropic", self.random_state, self.n_restarts, n_iter)
         return PlannedFit(
@@ -260,8 +262,7 @@ class ComponentParameters(PrivateEstimatorMixin):
     def _planned_samples(
         self, n_units: int, chunks: SampleChunks, columns: Mapping[str, Any]
     ) -> PlannedFit[SampleCurator]:
-        plan = self._plan(n_units, chunks.n_features, self.perturbation)
-        check_moments_fit(plan, chunks.n_features)
+        plan = self._plan(n_units, chunks.n_features, self.perturbation, to_fit=True)
         options = self._options(chunks.n_features)
         recipe = fit_by_steps if plan.perturbation == "iteration" else fit_raw_moments
         if self.moment == "gaussian_mixture":
@@ -322,9 +323,8 @@ class ComponentParameters(PrivateEstimatorMixin):
     ) -> PlannedFit[SampleCurator]:
         """Plan one step on a batch of so many units."""
         budget = batch_budget(self.epsilon, self.delta, n_batches)
-        plan = self._plan(n_units, chunks.n_features, "stream", budget)
+        plan = self._plan(n_units, chunks.n_features, "stream", budget, to_fit=True)
         plan = replace(plan, releases=plan.releases.repeated(n_batches))
-        check_moments_fit(plan, chunks.n_features)
         options = self._options(chunks.n_features)
         charged, payer = (self.epsilon, self.delta, self._radius()), self._payer()
         # Another accountant keeps another ledger, which knows nothing of the first batch.

@@ -1,18 +1,17 @@
 """What a tensor power method will release, from public numbers only."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
-from sktensor_dp.estimator.parameters import check_feasible
-from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.plan import ReleasePlan, check_feasible
 from sktensor_dp.spectral_topics.plan import effective_documents
 
 __all__ = [
     "AFTER_RELEASE",
     "MomentPlan",
-    "check_moments_fit",
     "is_stream",
     "plan_moments",
     "power_iterations_needed",
@@ -66,27 +65,6 @@ class MomentPlan:
         return self.names[-1]
 
 
-def check_moments_fit(plan: MomentPlan, n_features: int) -> None:
-    """Refuse features whose moments, or steps on them, memory cannot hold."""
-    d = float(n_features)
-    if plan.perturbation in ("iteration", "stream"):
-        numbers, advice = d * (plan.n_components + plan.n_restarts), "or less n_restarts"
-    else:
-        # Without a second moment there is no subspace: the third one is of all features.
-        numbers = d**2 if "second_moments" in plan.names else d**3
-        advice = "or by perturbation='stream', which needs memory in proportion to them"
-    noisy, drawn = not math.isinf(plan.releases.epsilon), d * plan.n_restarts
-    if "second_moments" in plan.names:
-        drawn = d * (d + 1) / 2
-    check_feasible(
-        numbers,
-        f"A fit of {n_features} features by perturbation={plan.perturbation!r}",
-        f"Fit fewer features, {advice}.",
-        drawn=drawn if noisy else 0.0,
-        spherical=noisy and plan.releases.delta == 0,
-    )
-
-
 def plan_moments(
     n_samples: int,
     n_features: int,
@@ -98,30 +76,21 @@ def plan_moments(
     whiten: bool,
     n_restarts: int,
     max_iter: int | None,
+    to_fit: bool = False,
 ) -> MomentPlan:
-    """Choose releases and split the budget."""
+    """Choose releases and split the budget; what is to be fitted has to fit into memory."""
     perturbation = chosen_perturbation(perturbation, n_features)
     k = min(n_components, n_features)
     if max_iter is None:
         by_steps = perturbation in ("iteration", "stream")
         max_iter = power_iterations_needed(n_features) if by_steps else AFTER_RELEASE
-    shares: dict[str, float] = {}
-    uses: dict[str, int] = {}
-    if perturbation == "iteration":
-        shares["power_iterations"] = 1.0
-        uses["power_iterations"] = k * (max_iter + 1)
-    elif perturbation == "stream":
-        shares["power_iterations"] = 1.0
-    else:
-        if whiten or perturbation == "whitened_tensor":
-            shares["second_moments"] = SHARES["second_moments"]
-        if perturbation == "whitened_tensor":
-            if not math.isinf(epsilon):
-                shares["third_moment_histogram"] = SHARES["third_moment_histogram"]
-            shares["projected_third_moments"] = SHARES["third"]
-        else:
-            shares["third_moments"] = SHARES["third"]
-    return MomentPlan(
+    shares = _shares(perturbation, whiten, exact=math.isinf(epsilon))
+    uses = {"power_iterations": k * (max_iter + 1)} if perturbation == "iteration" else {}
+    feasible = _feasible(
+        n_features, perturbation, k, n_restarts, "second_moments" in shares,
+        noisy=not math.isinf(epsilon), pure=delta == 0,
+    )  # fmt: skip
+    plan = MomentPlan(
         n_components=k,
         perturbation=perturbation,
         whiten=whiten,
@@ -130,6 +99,47 @@ def plan_moments(
         quantile=_quantile(n_samples, epsilon, delta),
         releases=ReleasePlan.split(epsilon, delta, shares, uses),
     )
+    if to_fit:
+        feasible()
+    return plan
+
+
+def _shares(perturbation: str, whiten: bool, *, exact: bool) -> dict[str, float]:
+    """What each release gets of the budget, relative to the others."""
+    if perturbation in ("iteration", "stream"):
+        return {"power_iterations": 1.0}
+    shares = {}
+    if whiten or perturbation == "whitened_tensor":
+        shares["second_moments"] = SHARES["second_moments"]
+    if perturbation == "whitened_tensor" and not exact:
+        shares["third_moment_histogram"] = SHARES["third_moment_histogram"]
+    whitened = perturbation == "whitened_tensor"
+    return {**shares, "projected_third_moments" if whitened else "third_moments": SHARES["third"]}
+
+
+def _feasible(
+    n_features: int,
+    perturbation: str,
+    n_components: int,
+    n_restarts: int,
+    with_pairs: bool,
+    *,
+    noisy: bool,
+    pure: bool,
+) -> Callable[[], None]:
+    """Refuses features whose moments, or steps on them, memory cannot hold."""
+    d = float(n_features)
+    if perturbation in ("iteration", "stream"):
+        numbers, advice = d * (n_components + n_restarts), "or less n_restarts"
+    else:
+        # Without a second moment there is no subspace: the third one is of all features.
+        numbers = d**2 if with_pairs else d**3
+        advice = "or by perturbation='stream', which needs memory in proportion to them"
+    drawn = d * (d + 1) / 2 if with_pairs else d * n_restarts
+    return partial(
+        check_feasible, numbers, f"A fit of {n_features} features by perturbation={perturbation!r}",
+        f"Fit fewer features, {advice}.", drawn=drawn if noisy else 0.0, spherical=noisy and pure,
+    )  # fmt: skip
 
 
 def chosen_perturbation(asked: str, n_features: int) -> str:

@@ -1,14 +1,26 @@
-"""What a fit is going to release, and what each release costs: public numbers only."""
+"""What a fit is going to release, what each release costs and needs: public numbers only."""
 
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TypedDict
 
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
+from sktensor_dp.privacy.noise import drawable
 
-__all__ = ["COUNT", "ROUNDING", "FitBudget", "PlannedRelease", "PrivacyCost", "ReleasePlan"]
+__all__ = [
+    "COUNT",
+    "ROUNDING",
+    "FitBudget",
+    "PlannedRelease",
+    "PrivacyCost",
+    "ReleasePlan",
+    "check_feasible",
+    "fits_memory",
+    "memory_size",
+]
 
 # Splitting a budget and adding it up again rounds; nothing else is forgiven.
 ROUNDING = 1e-9
@@ -16,6 +28,10 @@ ROUNDING = 1e-9
 COUNT, COUNT_SHARE = "unit_count", 0.01
 # What the rest is called until the count has decided how it is shared out.
 BY_COUNT = "shared_out_by_unit_count"
+# Bytes where the system does not tell: beyond what is common.
+UNKNOWN_SIZE = 2.0**37
+# Numbers that every sampler draws at once.
+FEW_NUMBERS = 1000
 
 
 class FitBudget(TypedDict):
@@ -175,3 +191,47 @@ class ReleasePlan:
     def cost_of(self, name: str) -> PrivacyCost:
         """Cost of one use of the release called ``name``."""
         return next(planned.cost for planned in self.releases if planned.name == name)
+
+
+def memory_size() -> float:
+    """Bytes of memory that this process may use at most."""
+    sizes = [UNKNOWN_SIZE]
+    if hasattr(os, "sysconf"):
+        sizes = [float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES"))]
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return sizes[0]
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:
+        sizes.append(float(limit))
+    return min(sizes)
+
+
+def fits_memory(numbers: float) -> bool:
+    """Whether so many doubles at a time fit into memory."""
+    return 8 * numbers <= memory_size()
+
+
+def check_feasible(
+    numbers: float, what: str, advice: str, *, drawn: float = 0.0, spherical: bool = False
+) -> None:
+    """Refuse what needs more doubles at a time than fit into memory, or noise that is not drawn.
+
+    The sampler in use has to draw so many numbers at once, or spherical noise.
+    """
+    size = memory_size()
+    if not fits_memory(numbers):
+        raise ValueError(
+            f"{what} needs at least {8e-9 * numbers:.3g} GB of memory; there are "
+            f"{1e-9 * size:.3g}. Nothing was charged for this fit. {advice}"
+        )
+    # What every sampler draws needs no look at which one is in use.
+    drawn = math.inf if spherical else drawn
+    if drawn > FEW_NUMBERS and not drawable(drawn):
+        kind = "spherical noise, which delta=0 needs here" if spherical else f"{drawn:.3g} numbers"
+        raise ValueError(
+            f"{what} releases {kind}; noise='exact' is for small releases of independent numbers. "
+            "Nothing was charged for this fit. Use noise='grid', which has the same laws and no "
+            "limit."
+        )

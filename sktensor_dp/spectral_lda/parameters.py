@@ -46,7 +46,7 @@ from sktensor_dp.spectral_lda.recipe import learn, learn_batch
 from sktensor_dp.spectral_lda.stream import TopicStream
 from sktensor_dp.spectral_lda.word_frequencies import expected_frequencies
 from sktensor_dp.spectral_lda.worst_case import worst_documents
-from sktensor_dp.spectral_topics.plan import TopicPlan, check_topics_fit, plan_topics
+from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
 from sktensor_dp.spectral_topics.released import TopicOptions
 from sktensor_dp.statistics.counts import CountChunks, as_counts
 from sktensor_dp.topics.concentration import USUAL
@@ -144,7 +144,11 @@ class TopicParameters(PrivateEstimatorMixin):
         return CountChunks(X, *X.shape, **grouping)
 
     def _plan(
-        self, n_samples: int, n_features: int, budget: tuple[float, float] | None = None
+        self,
+        n_samples: int,
+        n_features: int,
+        budget: tuple[float, float] | None = None,
+        apart: bool | None = None,
     ) -> TopicPlan:
         epsilon, delta = budget or (self.epsilon, self.delta)
         return plan_topics(
@@ -157,6 +161,7 @@ class TopicParameters(PrivateEstimatorMixin):
             n_refinements=None if self.n_refinements == "auto" else int(self.n_refinements),
             limits=self._limits(),
             with_public=self.public_components is not None,
+            apart=apart,
         )
 
     def _fit_of(
@@ -175,8 +180,7 @@ class TopicParameters(PrivateEstimatorMixin):
                 TopicStream.after, budget=budget, accountant=self._payer(), max_batches=n_batches
             )
             budget = batch_budget(*budget, n_batches)
-        plan = self._plan(n_units, chunks.n_features, budget)
-        check_topics_fit(plan, chunks.n_features, self.epsilon, chunks.apart)
+        plan = self._plan(n_units, chunks.n_features, budget, chunks.apart)
         # A number below the largest one is that of a released count.
         counted = self.neighbours == "add_remove" and n_units < LARGEST_COUNT
         limits = self._limits()

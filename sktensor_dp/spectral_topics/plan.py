@@ -1,14 +1,14 @@
 """What a topic model will release and how it will use it, from public numbers only."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from sktensor_dp.estimator.parameters import check_feasible, fits_memory
 from sktensor_dp.privacy.calibration import gaussian_mu
-from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.plan import ReleasePlan, check_feasible, fits_memory
 
-__all__ = ["N_GAINS", "TopicPlan", "check_topics_fit", "effective_documents", "plan_topics"]
+__all__ = ["N_GAINS", "TopicPlan", "effective_documents", "plan_topics"]
 
 # Up to here all moments can be fitted jointly (a d x d problem), with clips so rare
 # that they do not bias. It pays once documents outweigh the noise by this many times
@@ -125,28 +125,6 @@ class TopicPlan:
     triple_quantile: float = 0.95
 
 
-def check_topics_fit(plan: TopicPlan, n_features: int, epsilon: float, apart: bool) -> None:
-    """Refuse features whose topics, and words whose pairs, memory cannot hold."""
-    # Without noise, pairs are multiplied with and not formed. Data that lies apart is not read
-    # again for every product.
-    pairs, drawn = 0.0, 0.0
-    if not math.isinf(epsilon):
-        # Beside the pairs, the words, and what topics have of them.
-        drawn = float(n_features) * (plan.n_components if plan.n_refinements else 1)
-        drawn = max(drawn, plan.n_words * (plan.n_words + 1) / 2)
-    if plan.pairs_by_rows and not apart:
-        pairs = ROW_COLUMNS * float(plan.n_words) * (plan.n_components + MORE_COLUMNS)
-    elif not math.isinf(epsilon):
-        pairs = PAIR_MATRICES * float(plan.n_words) ** 2
-    check_feasible(
-        float(n_features) * (plan.n_components + 2) + pairs,
-        f"A fit of {n_features} features by n_components={plan.n_components}",
-        "Fit fewer features: PrivateCountVectorizer keeps the words that enough documents hold.",
-        drawn=drawn,
-        spherical=drawn > 0 and plan.releases.delta == 0 and plan.triples is not None,
-    )
-
-
 def effective_documents(n_samples: int, epsilon: float, delta: float) -> float:
     """Number of documents in units of the noise that one of them needs."""
     if math.isinf(epsilon):
@@ -165,76 +143,120 @@ def plan_topics(
     n_refinements: int | None,
     limits: Mapping[str, float],
     with_public: bool = False,
+    apart: bool | None = None,
 ) -> TopicPlan:
-    """Choose releases and split the budget."""
-    n_effective = effective_documents(n_samples, epsilon, delta)
+    """Choose releases and split the budget; of data that lies `apart` or not, refuse too much."""
+    n_effective, k = effective_documents(n_samples, epsilon, delta), min(n_components, n_features)
+    exact, moment = math.isinf(n_effective), perturbation == "moment_tensor"
     small = n_features <= SMALL_VOCABULARY
     small = small and n_effective >= MATCH_FROM * n_features * n_components
-    moment = perturbation == "moment_tensor"
-    may_misfit = n_refinements is None and small and not moment and delta > 0
-    may_misfit = may_misfit and n_components > 1 and math.isfinite(n_effective)
-    may_misfit = may_misfit and n_effective >= RESERVE_FROM * n_features * n_components
-    if n_refinements is None:
-        n_refinements = _default_refinements(n_effective, delta, small or moment, may_misfit)
-    n_single = 0
-    if math.isinf(n_effective) and not (small or moment):
-        n_single = int(n_refinements * SINGLE_PART)
-    shares = dict(SHARES["moment" if moment else "small" if small else "large"])
-    with_triples = small or moment or n_refinements == 0
-    with_triples = with_triples or n_effective >= TRIPLES_FROM * n_components**2
+    kind = "moment" if moment else "small" if small else "large"
+    reserved = n_components > 1 and n_effective >= RESERVE_FROM * n_features * n_components
+    n_refinements, n_single, may_misfit = _steps(n_refinements, n_effective, delta, kind, reserved)
+    asks = n_refinements > 0 and n_components > 1
+    asks_gains = asks and not exact and kind == "large"
+    asks_public = asks and with_public and not may_misfit
+    # Whether documents of few tokens are better taken to have one topic.
+    n_gains = N_GAINS * asks_gains + N_PUBLIC * asks_public + (n_single > 0 and n_components > 1)
+    triples = "triple_moments" if moment else "whitened_triple_moments"
+    resolved = n_effective >= TRIPLES_FROM * n_components**2
+    third = triples if kind != "large" or resolved or n_refinements == 0 else None
+    shares = _shares(kind, n_refinements, n_gains, third is not None, may_misfit)
+    n_words = _n_words(n_effective, shares["pairs"], n_features, n_components, small)
+    n_words = n_words if exact or n_refinements == 0 else min(n_words, MAX_WORDS)
+    by_rows = _pairs_by_rows(n_words) and not exact
+    feasible = _feasible(
+        n_features, k, n_words, topics_alone=n_refinements == 0, exact=exact,
+        by_rows=by_rows and not apart, spherical=delta == 0 and third is not None,
+    )  # fmt: skip
+    plan = TopicPlan(
+        n_components=k, n_words=n_words, all_words=n_words == n_features, triples=third,
+        match_moments=small and not exact, n_refinements=n_refinements,
+        clip_quantile=_clip_quantile(n_effective, small),
+        group_rows="concatenate" if n_effective < JOINED_BELOW * n_components else "mean",
+        asks_gains=asks_gains, asks_public=asks_public, may_misfit=may_misfit,
+        pairs_by_rows=by_rows, n_single=n_single,
+        releases=_release_plan(
+            epsilon, delta, shares, triples, n_refinements, limits, third is not None, n_gains
+        ),
+    )  # fmt: skip
+    if apart is not None:
+        feasible()
+    return plan
+
+
+def _feasible(
+    n_features: int,
+    n_components: int,
+    n_words: int,
+    *,
+    topics_alone: bool,
+    exact: bool,
+    by_rows: bool,
+    spherical: bool,
+) -> Callable[[], None]:
+    """Refuses features whose topics, and words whose pairs, memory cannot hold."""
+    # Without noise, pairs are multiplied with and not formed. Data that lies apart is not read
+    # again for every product.
+    pairs, drawn = 0.0, 0.0
+    if not exact:
+        # Beside the pairs, the words, and what topics have of them.
+        drawn = float(n_features) * (1 if topics_alone else n_components)
+        drawn = max(drawn, n_words * (n_words + 1) / 2)
+        pairs = PAIR_MATRICES * float(n_words) ** 2
+    if by_rows:
+        pairs = ROW_COLUMNS * float(n_words) * (n_components + MORE_COLUMNS)
+    return partial(
+        check_feasible, float(n_features) * (n_components + 2) + pairs,
+        f"A fit of {n_features} features by n_components={n_components}",
+        "Fit fewer features: PrivateCountVectorizer keeps the words that enough documents hold.",
+        drawn=drawn, spherical=drawn > 0 and spherical,
+    )  # fmt: skip
+
+
+def _pairs_by_rows(n_words: int) -> bool:
+    """Whether memory does not hold the pairs of words, and their rows can be formed anew."""
+    some = FEW_WORDS < n_words <= MOST_WORDS_BY_ROWS
+    return some and not fits_memory(PAIR_MATRICES * float(n_words) ** 2)
+
+
+def _shares(
+    kind: str, n_refinements: int, n_gains: int, with_triples: bool, may_misfit: bool
+) -> dict[str, float]:
+    """What each release gets of the budget, relative to the others."""
+    shares = dict(SHARES[kind])
     if not with_triples:
         shares["word_frequencies"] += 2 * shares.pop("triples")
         shares["word_frequencies"] += FROM_PAIRS
         shares["pairs"] -= FROM_PAIRS
     steps_share = RESERVED_SHARE if may_misfit else REFINEMENT_SHARE
-    shares = _with_refinements(shares, n_refinements, steps_share if small or moment else None)
-    asks_gains = n_refinements > 0 and n_components > 1 and math.isfinite(n_effective)
-    asks_gains = asks_gains and not (small or moment)
-    n_gains = N_GAINS * asks_gains
-    asks_public = with_public and n_refinements > 0 and n_components > 1 and not may_misfit
-    n_gains += N_PUBLIC * asks_public
-    # Whether documents of few tokens are better taken to have one topic.
-    n_gains += n_single > 0 and n_components > 1
+    shares = _with_refinements(shares, n_refinements, None if kind == "large" else steps_share)
     if n_gains:
         asked = GAIN_SHARE * n_gains / N_GAINS
         shares = {name: share * (1 - asked) for name, share in shares.items()}
         shares["held_out_scores"] = asked
-    n_words = _n_words(n_effective, shares["pairs"], n_features, n_components, small)
-    if n_refinements > 0 and math.isfinite(n_effective):
-        n_words = min(n_words, MAX_WORDS)
-    triples = "triple_moments" if moment else "whitened_triple_moments"
-    pairs_by_rows = math.isfinite(n_effective) and FEW_WORDS < n_words <= MOST_WORDS_BY_ROWS
-    pairs_by_rows = pairs_by_rows and not fits_memory(PAIR_MATRICES * float(n_words) ** 2)
-    return TopicPlan(
-        n_components=min(n_components, n_features),
-        n_words=n_words,
-        all_words=n_words == n_features,
-        triples=triples if with_triples else None,
-        match_moments=small and not math.isinf(n_effective),
-        n_refinements=n_refinements,
-        n_single=n_single,
-        clip_quantile=_clip_quantile(n_effective, small),
-        group_rows="concatenate" if n_effective < JOINED_BELOW * n_components else "mean",
-        releases=_release_plan(
-            epsilon, delta, shares, triples, n_refinements, limits, with_triples, n_gains
-        ),
-        asks_gains=asks_gains,
-        asks_public=asks_public,
-        may_misfit=may_misfit,
-        pairs_by_rows=pairs_by_rows,
-    )
+    return shares
 
 
-def _default_refinements(
-    n_effective: float, delta: float, by_moments: bool, may_misfit: bool
-) -> int:
-    if may_misfit:
-        return RESERVED_STEPS
-    if math.isinf(n_effective):
-        return EXACT_REFINEMENTS if by_moments else round(EXACT_REFINEMENTS / (1 - SINGLE_PART))
-    if by_moments:
-        return 0
-    return REFINEMENTS if delta > 0 else PURE_REFINEMENTS
+def _steps(
+    asked: int | None, n_effective: float, delta: float, kind: str, reserved: bool
+) -> tuple[int, int, bool]:
+    """EM steps, how many take documents to have one topic, and whether moments decide on all."""
+    exact = math.isinf(n_effective)
+    may_misfit = asked is None and reserved and kind == "small" and delta > 0 and not exact
+    if asked is not None:
+        n_steps = asked
+    elif may_misfit:
+        n_steps = RESERVED_STEPS
+    elif exact:
+        n_steps = EXACT_REFINEMENTS
+        n_steps = round(n_steps / (1 - SINGLE_PART)) if kind == "large" else n_steps
+    elif kind == "large":
+        n_steps = REFINEMENTS if delta > 0 else PURE_REFINEMENTS
+    else:
+        n_steps = 0
+    n_single = int(n_steps * SINGLE_PART) if exact and kind == "large" else 0
+    return n_steps, n_single, may_misfit
 
 
 def _clip_quantile(n_effective: float, small: bool) -> float:

@@ -12,7 +12,7 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
 )
 from sktensor_dp.completion.plan import least_numbers
-from sktensor_dp.estimator import parameters
+from sktensor_dp.privacy import plan
 from sktensor_dp.privacy.sources.partitions import ThreadedPartitions
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -25,7 +25,7 @@ GIGABYTE = 1e9
 @pytest.fixture(autouse=True)
 def _one_machine(monkeypatch):
     """The same memory wherever the tests run."""
-    monkeypatch.setattr(parameters, "memory_size", lambda: 8 * GIGABYTE)
+    monkeypatch.setattr(plan, "memory_size", lambda: 8 * GIGABYTE)
 
 
 def refused(model, X, message, **parameters):
@@ -94,7 +94,7 @@ def test_features_that_memory_cannot_hold_are_refused(model, parameters, n_featu
 def test_pairs_of_words_are_counted_as_often_as_they_are_held(monkeypatch):
     """A sum, its rest and a part of it: 3 d^2 numbers, which the message says before a charge."""
     monkeypatch.undo()
-    monkeypatch.setattr(parameters, "memory_size", lambda: 23e9)
+    monkeypatch.setattr(plan, "memory_size", lambda: 23e9)
     accountant = BudgetAccountant(1e12, 1e-4)
     model = PrivateSpectralLDA(2, epsilon=1e9, n_refinements=0, accountant=accountant)
     X = ThreadedPartitions([sp.csr_array((60, 50_000), dtype=np.int64)], 1)
@@ -113,12 +113,12 @@ def test_what_fits_is_not_refused():
 
 def test_memory_is_that_of_the_machine_or_the_process(monkeypatch):
     monkeypatch.undo()
-    size = parameters.memory_size()
+    size = plan.memory_size()
     assert 2**26 < size <= 2**50
     resource = pytest.importorskip("resource", reason="Windows has no limits of processes")
     limits = {resource.RLIMIT_AS: (12345, 99999)}
     monkeypatch.setattr(resource, "getrlimit", limits.__getitem__)
-    assert parameters.memory_size() == 12345
+    assert plan.memory_size() == 12345
 
 
 def test_the_least_memory_grows_with_rows_and_squared_ranks():

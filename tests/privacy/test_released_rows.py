@@ -270,7 +270,7 @@ def test_some_words_by_rows(seed, monkeypatch):
 
 def test_partitions_whose_pairs_memory_cannot_hold_are_refused_before_the_charge(monkeypatch):
     monkeypatch.setattr(released_rows, "NUMBERS_AT_ONCE", 400_000)
-    monkeypatch.setattr("sktensor_dp.estimator.parameters.memory_size", lambda: 1e7)
+    monkeypatch.setattr("sktensor_dp.privacy.plan.memory_size", lambda: 1e7)
     X = sp.csr_matrix((60, 1000))
     accountant = BudgetAccountant(1e12, 1e-4)
     model = PrivateSpectralLDA(2, epsilon=1e9, n_refinements=0, accountant=accountant)
