@@ -189,7 +189,7 @@ class Refinement:
         assert isinstance(self._clip.norm, CountNorm)
         topics, weights = fitted.topics, fitted.weights
         length = typical_length(self._clip.limit, topics, weights, self._clip.norm.order)
-        limits = Limits(self._clip.limit, self._clip.norm.order, scales=self._scales)
+        limits = Limits(self._step_clip.limit, self._clip.norm.order, scales=self._scales)
         steps = Steps(
             start.topics, tuple(rates), fitted.concentration, length, limits,
             assumed=self._in_steps(fitted.concentration),

@@ -40,3 +40,15 @@ def test_word_frequencies_take_all_of_it(seed, monkeypatch):
     told = sensitivities(model)
     assert model.n_components_ == 1
     assert told["expected_counts"] == pytest.approx(told["word_frequencies"], rel=0.01)
+
+
+def test_intervals_of_shares_know_the_limit_of_steps(seed, monkeypatch):
+    told, std_of_refined = [], refinement.std_of_refined
+
+    def spied(*args):
+        told.append(args[4].limits.counts)
+        return std_of_refined(*args)
+
+    monkeypatch.setattr(refinement, "std_of_refined", spied)
+    model = PrivateSpectralLDA(3, epsilon=4.0, random_state=0).fit(documents(seed, True))
+    assert told == [STEP_LIMIT * model.clip_norm_["counts"]]
