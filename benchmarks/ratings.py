@@ -41,6 +41,8 @@ BARS: dict[tuple[str, str], dict[float, float]] = {
     ("movielens", "person, fold_in"): {10.0: 0.965, 5.0: 0.976, 2.0: 1.000, 1.0: 1.016},
 }
 FORECAST_WITHIN = 0.05
+# People and items of two sets whose public numbers are equal.
+ALIKE = (900, 1600)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +213,50 @@ def recovery(report: Report, data: Path, medians: dict[tuple[str, float], float]
     report.bar("tastes, slices at epsilon 1: share of the exact gain", share, 0.6, at_least=True)
 
 
+def most(rows: Integers, n: int) -> Integers:
+    """Numbers from 0 of the n rows with most entries, by entry; -1 for others."""
+    counts = np.bincount(rows)
+    places = np.full(len(counts), -1)
+    places[np.sort(np.argsort(-counts, kind="stable")[:n])] = np.arange(n)
+    return places[rows]
+
+
+def alike(data: Path, quick: bool) -> dict[str, Ratings]:
+    """Two sets of equal public numbers: busiest people, and the items they rated most."""
+    parts = {}
+    for name in ("goodbooks", "movielens"):
+        whole = DATA_SETS[name](data, 0, quick)
+        X, y = np.vstack([whole.X, whole.X_test]), np.append(whole.y, whole.y_test)
+        for mode, n in enumerate(ALIKE):
+            rows = most(X[:, mode], n)
+            X, y = X[rows >= 0].copy(), y[rows >= 0]
+            X[:, mode] = rows[rows >= 0]
+        parts[name] = X, y
+    n = min(len(y) for _, y in parts.values())
+    found = {}
+    for name, (X, y) in parts.items():
+        kept = np.random.default_rng(0).permutation(len(y))[:n]
+        fit, test = kept[n // 10 :], kept[: n // 10]
+        found[name] = Ratings(X[fit], y[fit], X[test], y[test], ALIKE, (1.0, 5.0))
+    return found
+
+
+def limit_of_forecasts(report: Report, data: Path) -> None:
+    """What no forecast from public numbers alone can be within 5 % of."""
+    rows: list[list[str | float]] = []
+    for epsilon in (10.0, 1.0):
+        medians = []
+        for name, ratings in alike(data, report.quick).items():
+            runs = [measured(ratings, "slice", epsilon, s) for s in range(3)]
+            medians.append(float(np.median([found["person, fold_in"] for found, _ in runs])))
+            said = runs[0][1]["person, fold_in"]
+            rows.append([name, epsilon, len(ratings.y), medians[-1], said])
+        ratio = max(medians) / min(medians)
+        report.note(f"equal public numbers, epsilon {epsilon:g}: errors are {ratio:.3f} apart")
+    title = f"{ALIKE[0]} people and {ALIKE[1]} items, bounds 1 to 5: RMSE of persons by fold_in"
+    report.table(title, ["ratings", "epsilon", "number", "median", "forecast"], rows)
+
+
 def run(report: Report, data: Path) -> None:
     """Measure every set that is there."""
     for name in DATA_SETS:
@@ -221,3 +267,5 @@ def run(report: Report, data: Path) -> None:
         medians = measure(report, data, name)
         if name == "tastes":
             recovery(report, data, medians)
+    if all((data / folder).is_dir() for folder in ("goodbooks", "ml-100k")):
+        limit_of_forecasts(report, data)
