@@ -4,7 +4,11 @@ import math
 from dataclasses import dataclass
 
 from sktensor_dp.completion.assumed import COMPONENT, RESIDUAL, Assumed
-from sktensor_dp.completion.pair_plan import PAIRED_POWER, pairs_detectability
+from sktensor_dp.completion.pair_plan import (
+    PAIRED_POWER,
+    directions_detectability,
+    pairs_detectability,
+)
 from sktensor_dp.completion.plan import CompletionPlan, noise_of_sums, noise_of_values
 from sktensor_dp.privacy.piecewise import piecewise_variance
 
@@ -58,7 +62,10 @@ def of_entries(
         return EntryErrors(error, model, math.nan)
     del kept[unit_mode], found[unit_mode]
     seen = math.prod(found)
-    if plan.with_pairs:
+    if plan.n_columns:
+        seen = _of_directions(n_observed, shape, plan, unit_mode, each, left)
+        count = min(count, plan.n_columns)
+    elif plan.with_pairs:
         seen = _of_pairs(n_observed, shape, plan, unit_mode, each, left)
     own = _own(rows[unit_mode], each * seen, count, left, bias)
     return EntryErrors(error, model, math.sqrt(own + math.fsum(kept)))
@@ -106,6 +113,24 @@ def _of_pairs(
     # Which is of components worth finding, and of residuals of the usual size.
     ratio *= each / COMPONENT**2 * RESIDUAL**2 / left
     return max(1 - 1 / (2 * ratio) ** 2, 0.0) if ratio > 0 else 0.0
+
+
+def _of_directions(
+    n_observed: int,
+    shape: tuple[int, ...],
+    plan: CompletionPlan,
+    unit_mode: int,
+    each: float,
+    left: float,
+) -> float:
+    """Squared cosine of a column's component and the one that directions show."""
+    sums = plan.releases.releases[0]
+    spent, delta = plan.releases.epsilon - sums.cost.epsilon, plan.releases.delta
+    ratio = directions_detectability(n_observed, shape, unit_mode, spent, delta, plan.n_columns)
+    # Which is of components worth finding, and of residuals of the usual size; sums of several
+    # releases leave about half of the noise of one.
+    ratio *= each / COMPONENT**2 * RESIDUAL**2 / left
+    return max(1 - 1 / (2 * ratio**2), 0.0) if ratio > 0 else 0.0
 
 
 def _own(n: float, seen: float, count: int, left: float, bias: float) -> float:

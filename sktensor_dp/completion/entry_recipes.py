@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.completion.direction_recipe import direction_components
 from sktensor_dp.completion.expected_biases import with_features
 from sktensor_dp.completion.gradient_recipe import fit_gradients
 from sktensor_dp.completion.inference import attributes_of
@@ -51,8 +52,11 @@ def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptio
     width, noise, folded = 2 * curator.half, 0.0, None
     if plan.perturbation in ("input", "output"):
         noise = (width * plan.value_deviation) ** 2
-    if plan.with_pairs:
+    if plan.n_columns:
+        folded = direction_components(curator, model, plan, options)
+    elif plan.with_pairs:
         folded = pair_components(curator, model, options)
+    if folded is not None:
         model = with_columns(model, folded[0], options.unit_mode)
     state = {
         **attributes_of(model), "_model": model, "perturbation_": plan.perturbation,

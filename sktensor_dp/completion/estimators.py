@@ -88,8 +88,8 @@ class PrivateCPCompletion(
     factors_ : list of ndarray of shape (shape[m], rank)
         Unit columns; rows never observed are 0. For ``"slice"``, if components were sought,
         those of shared modes, in which a unit's own weights have unit variance; 0 for units.
-        Where ``entry_pairs`` were released, what was found for ``fold_in``, which may be fewer
-        columns, and 0 for rows of ``unit_mode``.
+        Where ``entry_pairs`` or ``entry_directions`` were released, what was found for
+        ``fold_in``, which may be fewer columns, and 0 for rows of ``unit_mode``.
     weights_ : ndarray of shape (rank,)
         Non-negative, decreasing. Not for ``"slice"``.
     mean_ : float
@@ -130,11 +130,11 @@ class PrivateCPCompletion(
     ``"slice"`` tensors that differ in all entries of one index. *Public*: coordinates,
     their number (not for ``"slice"``), the shape, the bounds and all parameters,
     ``row_features`` among them: never compute these from private data.
-    *Releases*: ``entries``, ``row_sums``, ``entry_pairs``, ``factor_sums``,
-    ``entry_gradients``, ``ridge_block``, or ``unit_levels``, ``shared_row_sums`` and
-    ``shared_factor_sums``, as ``privacy_report_`` lists them. *Not covered*: running time;
-    what ``fold_in`` returns, which belongs to the holder of the entries it was given; several
-    values of one person, for ``"entry"``.
+    *Releases*: ``entries``, ``row_sums``, ``entry_pairs``, ``entry_directions``,
+    ``factor_sums``, ``entry_gradients``, ``ridge_block``, or ``unit_levels``,
+    ``shared_row_sums`` and ``shared_factor_sums``, as ``privacy_report_`` lists them.
+    *Not covered*: running time; what ``fold_in`` returns, which belongs to the holder of
+    the entries it was given; several values of one person, for ``"entry"``.
 
     Where values are released themselves, two modes with 500 entries or more to a row of
     the shorter one are a table of variables: each has a noise variance of its own.

@@ -1,4 +1,4 @@
-"""Whether and for how much products of pairs are released, from public numbers only."""
+"""Whether and for how much pairs or directions are released, from public numbers only."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,7 +8,16 @@ from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.tensor.shared_effects import clipped_response
 
-__all__ = ["PAIRED_POWER", "PAIR_CLIP", "pair_share", "pairs_detectability", "releases_with_pairs"]
+__all__ = [
+    "DIRECTION_CLIP",
+    "PAIRED_POWER",
+    "PAIR_CLIP",
+    "SEARCHES",
+    "directions_detectability",
+    "folding_share",
+    "pairs_detectability",
+    "releases_for_folding",
+]
 
 # Shares of epsilon, the largest of which is taken that raises the expected error of predictions,
 # which pairs do not help, by at most so much.
@@ -20,6 +29,33 @@ PAIR_ROOM, MOST_PAIRED = 1.2, 1024
 PAIR_CLIP = 0.5
 # Where pairs are released, rows with few entries get more of the sums, for which noise is least.
 PAIRED_POWER = 2 / 3
+# The same for directions, the largest share again: below a certain one all of it is lost.
+DIRECTION_SHARES, MOST_LOSS_BY_DIRECTIONS = (0.35, 0.3, 0.25, 0.2), 0.018
+# Releases, and how far each column must stand out of the noise of all.
+SEARCHES, ROOM = 16, 0.85
+# Fewer columns than that, if more are asked for, explain too little of what others lose by it.
+LEAST_COLUMNS = 4
+# Residual that counts as 1, in deviations of values about the model.
+DIRECTION_CLIP = 0.25
+
+
+def folding_share(
+    n_observed: int,
+    shape: Sequence[int],
+    rank: int,
+    unit_mode: int,
+    epsilon: float,
+    delta: float,
+    loss: Callable[[float], float],
+) -> tuple[float, int]:
+    """Share of epsilon that is spent on folding in, and columns where it goes to directions.
+
+    `loss` says by how much a share makes predictions worse. The share is 0 where none pays.
+    """
+    share = pair_share(n_observed, shape, unit_mode, epsilon, delta, loss)
+    if share > 0:
+        return share, 0
+    return _directions(n_observed, shape, rank, unit_mode, epsilon, delta, loss)
 
 
 def pair_share(
@@ -61,11 +97,64 @@ def pairs_detectability(
     return counts * n_columns * response / (2 * math.sqrt(n_columns) * noise)
 
 
-def releases_with_pairs(epsilon: float, delta: float, share: float) -> ReleasePlan:
-    """Sums by a pure law, and pairs."""
+def _directions(
+    n_observed: int,
+    shape: Sequence[int],
+    rank: int,
+    unit_mode: int,
+    epsilon: float,
+    delta: float,
+    loss: Callable[[float], float],
+) -> tuple[float, int]:
+    """Share of epsilon that is spent on directions, and how many are sought; 0 where none pays."""
+    for share in DIRECTION_SHARES:
+        found = _columns(n_observed, shape, rank, unit_mode, share * epsilon, delta)
+        if found < min(rank, LEAST_COLUMNS):
+            break
+        if loss(share) <= MOST_LOSS_BY_DIRECTIONS:
+            return share, found
+    return 0.0, 0
+
+
+def _columns(
+    n_observed: int, shape: Sequence[int], rank: int, unit_mode: int, epsilon: float, delta: float
+) -> int:
+    """How many directions noise leaves room for, up to the rank; 0 where there is none."""
+    if len(shape) != 2 or unit_mode not in (0, 1) or shape[1 - unit_mode] <= MOST_PAIRED:
+        return 0
+    one = directions_detectability(n_observed, shape, unit_mode, epsilon, delta, 1)
+    return min(int((one / ROOM) ** 2), rank)
+
+
+def directions_detectability(
+    n_observed: int,
+    shape: Sequence[int],
+    unit_mode: int,
+    epsilon: float,
+    delta: float,
+    n_columns: int,
+) -> float:
+    """Length of a component worth finding over that of noise, in one of so many directions."""
+    each, columns = n_observed / shape[unit_mode], shape[1 - unit_mode]
+    if delta == 0 or not 0 < epsilon < math.inf or each <= 1:
+        return 0.0
+    # In a row of m values a component of length 1 adds m / d to each product; one value moves
+    # all r columns, of length 1, by 2 sqrt(2 m r / d).
+    response = (clipped_response(DIRECTION_CLIP, RESIDUAL) * COMPONENT) ** 2
+    signal = shape[unit_mode] * min(each / columns, 1.0) * each * response
+    mu = gaussian_mu(epsilon, delta) / math.sqrt(SEARCHES)
+    noise = 2 * math.sqrt(2 * each * n_columns / columns) / mu
+    return signal / (math.sqrt(columns) * noise)
+
+
+def releases_for_folding(epsilon: float, delta: float, share: float, n_columns: int) -> ReleasePlan:
+    """Sums by a pure law, and pairs; or directions, of which so many columns are sought."""
     sums = PlannedRelease("row_sums", PrivacyCost(epsilon=(1 - share) * epsilon))
-    pairs = PlannedRelease("entry_pairs", _cost(share * epsilon, delta))
-    return ReleasePlan(float(epsilon), float(delta), (sums, pairs))
+    found = PlannedRelease("entry_pairs", _cost(share * epsilon, delta))
+    if n_columns > 0:
+        mu = gaussian_mu(share * epsilon, delta) / math.sqrt(SEARCHES)
+        found = PlannedRelease("entry_directions", PrivacyCost(mu=mu), SEARCHES)
+    return ReleasePlan(float(epsilon), float(delta), (sums, found))
 
 
 def _cost(epsilon: float, delta: float) -> PrivacyCost:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.completion.assumed import BIAS, COMPONENT, COMPONENTS, RESIDUAL
-from sktensor_dp.completion.pair_plan import PAIRED_POWER, pair_share, releases_with_pairs
+from sktensor_dp.completion.pair_plan import PAIRED_POWER, folding_share, releases_for_folding
 from sktensor_dp.estimator.parameters import Number, Numbers, shown
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.piecewise import piecewise_deviation
@@ -166,14 +166,16 @@ class CompletionPlan:
     releases : ReleasePlan
         The budget.
     with_pairs : bool
-        Whether components are found for rows of one mode that are folded in, and released of
-        the other mode alone.
+        Whether components of the other mode are released for those who fold in alone.
+    n_columns : int
+        Directions that they are found by; 0 where it is products of pairs.
     """
 
     perturbation: str
     n_steps: int
     releases: ReleasePlan
     with_pairs: bool = False
+    n_columns: int = 0
 
     @property
     def value_deviation(self) -> float:
@@ -256,7 +258,7 @@ def plan_completion(
 ) -> CompletionPlan:
     """Choose releases and split the budget, where the unit is a value."""
     piecewise_deviation(epsilon)  # refuses an epsilon too small for the law
-    found, share = detectability(n_observed, shape, epsilon) >= 1, 0.0
+    found, share, sought = detectability(n_observed, shape, epsilon) >= 1, 0.0, 0
     if perturbation == "auto":
         pays = found and values_pay(n_observed, shape, epsilon)
         perturbation = "input" if pays else "sufficient_statistics"
@@ -264,7 +266,8 @@ def plan_completion(
         found = False
         if not pays and rank > 0 and max_iter is None:
             loss = partial(_loss_by_pairs, n_observed, shape, epsilon)
-            share = pair_share(n_observed, shape, unit_mode, epsilon, delta, loss)
+            table = (n_observed, shape, rank, unit_mode)
+            share, sought = folding_share(*table, epsilon, delta, loss)
     n_steps = 0
     if perturbation == "sufficient_statistics":
         n_steps = (SWEEPS if found else 0) if max_iter is None else max_iter
@@ -273,8 +276,8 @@ def plan_completion(
         n_steps = STEPS if max_iter is None else max_iter
     releases = _releases(perturbation, n_steps, len(shape), epsilon, delta)
     if share > 0:
-        releases = releases_with_pairs(epsilon, delta, share)
-    return CompletionPlan(perturbation, n_steps, releases, with_pairs=share > 0)
+        releases = releases_for_folding(epsilon, delta, share, sought)
+    return CompletionPlan(perturbation, n_steps, releases, share > 0, n_columns=sought)
 
 
 def _releases(
@@ -288,9 +291,8 @@ def _releases(
         # An epsilon too small for the law is refused now, before anything is charged.
         piecewise_deviation(INPUT_SHARE * epsilon)
         second = (1 - INPUT_SHARE) * epsilon
-        of_output = PrivacyCost(epsilon=second)
-        if delta > 0:
-            of_output = PrivacyCost(mu=gaussian_mu(second, delta))
+        pure = PrivacyCost(epsilon=second)
+        of_output = PrivacyCost(mu=gaussian_mu(second, delta)) if delta > 0 else pure
         releases = (
             PlannedRelease("entries", PrivacyCost(epsilon=INPUT_SHARE * epsilon)),
             PlannedRelease("ridge_block", of_output),

@@ -13,6 +13,7 @@ from sktensor_dp.privacy import mechanisms
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.privacy.piecewise import piecewise_deviation, piecewise_values
+from sktensor_dp.statistics.entry_directions import EntryDirections
 from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
@@ -219,6 +220,9 @@ _RELEASES = (
     Release("entry_pairs", "entries",
             "sums over rows of products of their clipped residuals in two columns",
             EntryPairs, GAUSSIAN, LAPLACE),
+    Release("entry_directions", "entries",
+            "sums over rows of clipped residuals times what their row says of directions",
+            EntryDirections, GAUSSIAN, LAPLACE),
     Release("unit_levels", "slices",
             "mean over units of their level, and of their deviation from it",
             UnitLevels, GAUSSIAN, LAPLACE),

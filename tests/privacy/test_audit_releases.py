@@ -19,6 +19,7 @@ from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics import moments
 from sktensor_dp.statistics.counts import CountChunk, as_counts
+from sktensor_dp.statistics.entry_directions import EntryDirections, RowCells
 from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
@@ -112,6 +113,16 @@ def pairs() -> tuple:
     return query, *(EntryChunks(places.coordinates, x, places.shape, BOUNDS) for x in sides)
 
 
+def directions() -> tuple:
+    """A row of two values, of which one goes from end to end: both sums move."""
+    places = IndexSet(np.array([[0, 0], [0, 1]]), (1, 2))
+    query = EntryDirections(
+        RowCells(places, 0), np.zeros(2), np.ones(1), 1.0, np.ones((2, 1)), np.ones(1), 1.0
+    )
+    sides = (np.array([1.0, end]) for end in BOUNDS)
+    return query, *(EntryChunks(places.coordinates, x, places.shape, BOUNDS) for x in sides)
+
+
 def units(query: Any, one: Any = (-1, -1), other: Any = (1, 1)) -> tuple:
     """A unit of two entries, in different rows of the last mode and the same of any other."""
     rows = np.array([[0, 0, 0], [0, 0, 1]], dtype=np.intp)
@@ -191,6 +202,7 @@ RELEASES: dict[str, Callable[[], tuple]] = {
     "row_sums": lambda: entries(RowSums(PLACES, np.ones((1, 2)), 1.0)),
     "factor_sums": lambda: entries(FactorSums(FRAMES["any"], 1.0)),
     "entry_pairs": pairs,
+    "entry_directions": directions,
     "entry_gradients": lambda: entries(
         EntryGradients(CPJacobian(PLACES, [np.ones((1, 1))] * 2), 1.0)
     ),

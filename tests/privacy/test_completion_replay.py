@@ -299,9 +299,10 @@ def test_every_release_takes_part():
     sliced = {"shape": SHAPE, "privacy_unit": "slice", "max_iter": 1}
     seen.append(watch("cp", fit_entries, sliced, data))
     names = {entry[0] for one in seen for entry in one.releases}
-    # Products of pairs are asked of long tables; `test_pairs_replay` sees that they are there.
+    # Products of pairs are asked of long tables, directions of wide ones; `test_pairs_replay`
+    # sees that they are there.
     asked = {n for n, e in CATALOGUE.items() if e.family in {"entries", "slices"}}
-    assert asked - {"entry_pairs"} == names & set(CATALOGUE)
+    assert asked - {"entry_pairs", "entry_directions"} == names & set(CATALOGUE)
 
 
 def test_warnings_tell_public_numbers(seed):

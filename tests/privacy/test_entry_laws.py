@@ -15,12 +15,18 @@ from scipy.special import kolmogi
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.curator import DataCurator
-from sktensor_dp.privacy.curators.entries import EntryCurator, NoisyPairs, SliceCurator
+from sktensor_dp.privacy.curators.entries import (
+    EntryCurator,
+    NoisyDirections,
+    NoisyPairs,
+    SliceCurator,
+)
 from sktensor_dp.privacy.mechanisms import spherical_laplace_rows
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.piecewise import Piecewise, piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.statistics.entry_directions import RowCells
 from sktensor_dp.statistics.entry_queries import Entries
 from sktensor_dp.statistics.jacobians import CPJacobian
 from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet, SliceChunks
@@ -238,6 +244,35 @@ def test_noise_of_pairs_has_the_deviation_claimed(cost, noise):
     # Squares of Laplace noise have a variance of 5.
     own = errors[:, *np.triu_indices(8, 1)]
     assert abs((own**2).mean() / found[0].sigma ** 2 - 1) < Z * math.sqrt(5 / own.size)
+
+
+@pytest.mark.dealt
+@pytest.mark.parametrize("cost", [GAUSSIAN, PURE], ids=["gaussian", "pure"])
+def test_noise_of_directions_has_the_deviation_claimed(cost, noise):
+    rng = np.random.default_rng(5)
+    chunks = EntryChunks(observed(rng, (20, 8), 90), rng.uniform(1, 5, 90), (20, 8), (1, 5.0))
+    axes = rng.standard_normal((8, 2))
+
+    def asked(cost: PrivacyCost, uses: int) -> EntryCurator:
+        plan = ReleasePlan(1.0, 1e-6, (PlannedRelease("entry_directions", cost, uses),))
+        return EntryCurator(chunks, plan, spender="test", unit="entry", accountant=None)
+
+    def answer(curator: EntryCurator) -> NoisyDirections:
+        cells = RowCells(curator.index_set, 0)
+        return curator.entry_directions(
+            cells, np.zeros(90), np.full(20, 0.5), 1.0, axes, np.full(20, 2.0)
+        )
+
+    exact, draws = answer(asked(EXACT, 1)), 600
+    noisy = asked(cost, draws)
+    found = [answer(noisy) for _ in range(draws)]
+    errors = np.array([one.sums - exact.sums for one in found])
+    # Squares of Laplace noise have a variance of 5. A scale wrong by 5 % moves this by .1.
+    own = (errors**2).mean() / found[0].sigma ** 2 - 1
+    assert abs(own) < Z * math.sqrt(5 / errors.size) < 0.12
+    each = np.cov(errors.reshape(draws, -1).T) / found[0].sigma ** 2
+    between = each[np.triu_indices(16, 1)]
+    assert np.abs(between).max() < (Z + 1) / math.sqrt(draws)
 
 
 def test_a_pure_cost_selects_pure_laws_in_any_plan(noise):

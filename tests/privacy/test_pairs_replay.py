@@ -16,7 +16,7 @@ X = np.argwhere(np.random.default_rng(2).random(SHAPE) < 0.8)
 @pytest.fixture(autouse=True)
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small tables are given pairs too."""
-    monkeypatch.setattr(plan, "pair_share", lambda *_: 1 / 8)
+    monkeypatch.setattr(plan, "folding_share", lambda *_: (1 / 8, 0))
 
 
 def values(kind: str) -> np.ndarray:

@@ -9,6 +9,7 @@ from proof_pages import PROOFS, check_page, stated
 from sktensor_dp.statistics.entries import IndexSet
 
 from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.statistics.entry_directions import EntryDirections, RowCells
 from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
@@ -161,6 +162,18 @@ QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
     "factor_sums": lambda r: [FactorSums(frames(r, "isotropic", "leverage"), size(r))],
     "entry_pairs": lambda r: [
         EntryPairs(PLACES, mode, size(r) * np.ones(12), r.random(PLACES.shape[mode]), size(r), 1.0)
+        for mode in (0, 1)
+    ],
+    "entry_directions": lambda r: [
+        EntryDirections(
+            RowCells(PLACES, mode),
+            np.ones(12),
+            r.random(PLACES.shape[mode]),
+            size(r),
+            size(r) * r.standard_normal((PLACES.shape[1 - mode], 2)),
+            size(r) * r.random(PLACES.shape[mode]),
+            1.0,
+        )
         for mode in (0, 1)
     ],
     "entry_gradients": lambda r: [gradients(r, limit) for limit in (size(r), 0.1, np.inf)],

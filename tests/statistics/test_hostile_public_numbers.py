@@ -19,6 +19,7 @@ from sktensor_dp.privacy.curator import check_sensitivity, released_sensitivity
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics import norms
 from sktensor_dp.statistics.counts import CountChunk, as_counts
+from sktensor_dp.statistics.entry_directions import EntryDirections, RowCells
 from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
@@ -208,6 +209,8 @@ GRADIENT = {
     "first": FACTORS[0], "second": FACTORS[1], "half": 1.5, "predictions": ROWS[:, 0], "limit": 0.7
 }  # fmt: skip
 PAIR_NUMBERS = {"predictions": ROWS[:, 0], "weights": np.arange(3) / 2, "scale": 0.5, "half": 1.5}
+CELLS = RowCells(PLACES, 0)
+DIRECTION_NUMBERS = {**PAIR_NUMBERS, "axes": ROWS[:2], "lengths": np.array([0.5, 0.0, 2.0])}
 EDGES = np.array([0.1, 1.0, 9.0, 80.0])
 UNIT = (-1.5, 2.5)
 KNOWN = SharedEffects(np.zeros(2), np.ones(2), np.zeros(2), 1.0)
@@ -290,6 +293,7 @@ SETTINGS = [
         partial(row_sums, RidgeBlock, ("solution",)), entries,
     ),
     Setting("entry_pairs", PAIR_NUMBERS, partial(EntryPairs, PLACES, 0), entries),
+    Setting("entry_directions", DIRECTION_NUMBERS, partial(EntryDirections, CELLS), entries),
     Setting("entry_gradients", GRADIENT, partial(gradients, core=None), entries),
     Setting("entry_gradients", {**GRADIENT, "core": np.eye(2)}, gradients, entries),
     Setting("unit_levels", {"half": 2.0}, UnitLevels, lambda of: units((-of.half, of.half))),
@@ -300,14 +304,10 @@ SETTINGS = [
         lambda _: units(UNIT),
     ),
     Setting("shared_row_sums", OF_UNITS, shared_factors, lambda _: units(UNIT)),
-    Setting(
-        "shared_factor_sums", {**OF_UNITS, "first": FACTORS[0], "second": FACTORS[1]},
-        shared_factors, lambda _: units(UNIT),
-    ),
-    Setting(
-        "held_out_scores", {"low": -1.0, "high": 1.0},
-        partial(HeldOutScores, lambda X, y: X), scores,
-    ),
+    Setting("shared_factor_sums", {**OF_UNITS, "first": FACTORS[0], "second": FACTORS[1]},
+            shared_factors, lambda _: units(UNIT)),
+    Setting("held_out_scores", {"low": -1.0, "high": 1.0},
+            partial(HeldOutScores, lambda X, y: X), scores),
 ]  # fmt: skip
 
 every_setting = pytest.mark.parametrize(

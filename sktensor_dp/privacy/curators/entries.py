@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import DataCurator, Noisy
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.statistics.entry_directions import EntryDirections, RowCells
 from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
@@ -35,6 +36,7 @@ from sktensor_dp.statistics.unit_residuals import ReleasedEffects
 
 __all__ = [
     "EntryCurator",
+    "NoisyDirections",
     "NoisyFactorSums",
     "NoisyLevels",
     "NoisyPairs",
@@ -91,6 +93,14 @@ class NoisyPairs:
     sums: Floats  # of shape (n_columns, n_columns)
     counts: Floats  # what they would be if all residuals were 1; public
     sigma: float  # of each number off the diagonal
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyDirections:
+    """Released sums of clipped residuals times what their row says of directions."""
+
+    sums: Floats  # of shape (n_columns, r)
+    sigma: float
 
 
 @dataclass(frozen=True)
@@ -186,6 +196,20 @@ class EntryCurator(_PlainCurator):
         for table, numbers in zip(tables, (noisy.value, query.counts()), strict=True):
             table[upper] = table.T[upper] = numbers
         return NoisyPairs(tables[0], tables[1], noisy.sigma)
+
+    def entry_directions(
+        self,
+        cells: RowCells,
+        predictions: Floats,
+        weights: Floats,
+        scale: float,
+        axes: Floats,
+        lengths: Floats,
+    ) -> NoisyDirections:
+        """Residuals times what the others of their row say of axes, summed in each column."""
+        query = EntryDirections(cells, predictions, weights, scale, axes, lengths, self.half)
+        noisy = self._sums("entry_directions", query)
+        return NoisyDirections(noisy.value, noisy.sigma)
 
     def ridge_block(
         self, mode: int, rows: Floats | SortedRows, regularization: float | Floats

@@ -1,0 +1,108 @@
+"""Components of wide tables for persons who fold in, where single entries are the unit."""
+
+import numpy as np
+import pytest
+
+from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
+from sktensor_dp.completion import pair_plan, plan
+from sktensor_dp.completion.pair_plan import DIRECTION_SHARES
+from sktensor_dp.completion.plan import plan_completion
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sktensor_dp.PrivacyLeakWarning", "ignore::sktensor_dp.NotEnoughDataWarning"
+)
+
+N, D, EACH, EPSILON = 5000, 100, 25, 3.0
+KNOWN = {"epsilon": 1.0, "delta": 1e-6, "perturbation": "auto", "max_iter": None}
+WIDE = (2_160_000, (60_000, 2000), 10)
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """Tables of few columns are given directions, not pairs: they are quick to fit."""
+    monkeypatch.setattr(pair_plan, "pair_share", lambda *_: 0.0)
+    monkeypatch.setattr(plan, "values_pay", lambda *_: False)
+    monkeypatch.setattr(pair_plan, "MOST_PAIRED", 0)
+
+
+def answers(seed, size=0.5, mode=0):
+    """Columns' levels, and two components beside them: to fit, and others."""
+    rng = np.random.default_rng(seed)
+    T = 0.3 * rng.standard_normal(D)
+    T = T + size * rng.standard_normal((N, 2)) @ rng.standard_normal((2, D))
+    T = 1.6 * (T + 0.5 * rng.standard_normal((N, D)))
+    X = np.argwhere(rng.random((N, D)) < EACH / D)
+    y, test = T[tuple(X.T)], rng.random(len(X)) < 0.1
+    X = X[:, ::-1] if mode else X
+    return (X[~test], y[~test]), (X[test], y[test])
+
+
+def fitted(data, seed, kind=PrivateCPCompletion, mode=0, **options):
+    shape = (D, N) if mode else (N, D)
+    model = kind(
+        4, bounds=(-4, 4), shape=shape, random_state=seed, unit_mode=mode, epsilon=EPSILON,
+        **options,
+    )  # fmt: skip
+    with unsafe_seeded_noise(seed):
+        return model.fit(*data)
+
+
+def folded(model, data, test):
+    return float(np.sqrt(np.mean((model.fold_in(*data).predict(test[0]) - test[1]) ** 2)))
+
+
+def names(model):
+    return [row.name for row in model.privacy_report_.rows]
+
+
+@pytest.mark.parametrize(("kind", "mode"), [(PrivateCPCompletion, 0), (PrivateTuckerCompletion, 1)])
+def test_persons_fold_in_components_of_wide_tables(narrow, kind, mode, seed):
+    data, test = answers(seed, mode=mode)
+    model, sums = fitted(data, seed, kind, mode), fitted(data, seed, kind, mode, max_iter=0)
+    # Each has axes of its own, and so a sensitivity of its own.
+    assert names(model) == ["row_sums"] + ["entry_directions"] * pair_plan.SEARCHES
+    # Exact components leave 1.6 times .5 of a deviation about levels of 1.6 times
+    # sqrt(.5^2 + 2 .5^2), which is .58 of it; two weights of 22 values add a tenth to it.
+    assert folded(model, data, test) < 0.75 * folded(sums, data, test)
+
+
+def test_where_there_is_nothing_noise_is_no_component(narrow, seed):
+    data, test = answers(seed, size=0.0)
+    model, sums = fitted(data, seed), fitted(data, seed, max_iter=0)
+    # One weight more to 22 values adds half of 1 / 22 to the error, if it is not shrunk at all.
+    assert folded(model, data, test) < 1.025 * folded(sums, data, test)
+
+
+def test_saved_models_fold_in_the_same(narrow, tmp_path):
+    data, test = answers(0)
+    model = fitted(data, 0)
+    people, items = model.factors_
+    assert not people.any()
+    assert items.shape == (D, len(model.weights_))
+    assert (np.diff(model.weights_) <= 1e-12).all()
+    model.save(tmp_path / "model")
+    loaded = PrivateCPCompletion.load(tmp_path / "model")
+    own = (of.fold_in(*data).predict(test[0]) for of in (model, loaded))
+    np.testing.assert_array_equal(*own)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 2.0])
+def test_the_plan_costs_what_was_asked_for(epsilon):
+    known = {**KNOWN, "epsilon": epsilon}
+    made = plan_completion(*WIDE, **known)
+    assert made.n_columns >= 4
+    assert made.seeks_components
+    assert made.releases.cost.epsilon_at(1e-6) == pytest.approx(epsilon, rel=1e-6)
+    sums, found = made.releases.releases
+    assert 1 - sums.cost.epsilon / epsilon in [pytest.approx(s) for s in DIRECTION_SHARES]
+    assert found.uses == pair_plan.SEARCHES
+    # Few rows, three modes, no delta, another way, sweeps of one's own, no components.
+    for n_observed, shape, changed in (
+        (40_000, (1000, 2000), {}), (2_160_000, (60_000, 2000, 3), {}),
+        (2_160_000, (60_000, 2000), {"delta": 0.0}),
+        (2_160_000, (60_000, 2000), {"perturbation": "sufficient_statistics", "max_iter": 0}),
+        (2_160_000, (60_000, 2000), {"max_iter": 0}),
+        (2_160_000, (60_000, 2000), {"unit_mode": 1}),
+    ):  # fmt: skip
+        assert plan_completion(n_observed, shape, 10, **{**known, **changed}).n_columns == 0
+    assert plan_completion(*WIDE[:2], 0, **known).n_columns == 0

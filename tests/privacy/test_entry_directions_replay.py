@@ -1,0 +1,58 @@
+"""What fits that release values times directions show follows from what was released."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import replaying
+from small_completions import MODELS, build
+
+from sktensor_dp.completion import plan
+
+SHAPE = (80, 6)
+X = np.argwhere(np.random.default_rng(2).random(SHAPE) < 0.8)
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small tables are given directions too."""
+    monkeypatch.setattr(plan, "folding_share", lambda *_: (1 / 4, 2))
+    monkeypatch.setattr(plan, "values_pay", lambda *_: False)
+
+
+def values(kind: str) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    return {
+        "components": rng.standard_normal(80)[X[:, 0]]
+        * np.array([1, -1, 1, 1, -1, 0.5])[X[:, 1]],
+        "noise": rng.standard_normal(len(X)),
+        "zeros": np.zeros(len(X)),
+        "enormous": rng.choice([-1, 1], len(X)) * 10 ** rng.uniform(0, 308, len(X)),
+    }[kind]  # fmt: skip
+
+
+def fit_and_use(estimator: Any, data: Any) -> Any:
+    estimator.fit(*data)
+    assert "entry_directions" in [row.name for row in estimator.privacy_report_.rows]
+    own = estimator.fold_in([[1, 2], [4, 5]], [2.0, 0.5])
+    estimator.used_ = [own.predict([[1, 0], [4, 1]]), estimator.predict(X), estimator.complete()]
+    return estimator
+
+
+# Bits are compared, and ways are what options choose: a seed would add nothing.
+@pytest.mark.parametrize("kind", ["noise", "zeros", "enormous"])
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("epsilon", [1.0, 1e4])
+def test_directions_follow_from_their_releases(epsilon, model, kind):
+    def make() -> Any:
+        return build(model, shape=SHAPE, epsilon=epsilon, random_state=np.random.RandomState(0))
+
+    first, second = (X, values("components")), (X, values(kind))
+    for data, other in ((first, second), (second, first)):
+        replaying.replay(make, fit_and_use, data, other)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_with_next_to_no_noise_components_are_there_to_be_followed(model):
+    made = build(model, shape=SHAPE, epsilon=1e4, random_state=np.random.RandomState(0))
+    assert fit_and_use(made, (X, values("components")))._shared.components is not None
