@@ -266,8 +266,8 @@ def plan_completion(
         found = False
         if not pays and rank > 0 and max_iter is None:
             loss = partial(_loss_by_pairs, n_observed, shape, epsilon)
-            table = (n_observed, shape, rank, unit_mode)
-            share, sought = folding_share(*table, epsilon, delta, loss)
+            asked = (rank, unit_mode, epsilon, delta)
+            share, sought = folding_share(n_observed, shape, *asked, loss)
     n_steps = 0
     if perturbation == "sufficient_statistics":
         n_steps = (SWEEPS if found else 0) if max_iter is None else max_iter
@@ -284,9 +284,8 @@ def _releases(
     perturbation: str, n_steps: int, n_modes: int, epsilon: float, delta: float
 ) -> ReleasePlan:
     if perturbation == "gradient":
-        return ReleasePlan.split(
-            epsilon, delta, {"entry_gradients": 1.0}, {"entry_gradients": n_steps}
-        )
+        alone = "entry_gradients"
+        return ReleasePlan.split(epsilon, delta, {alone: 1.0}, {alone: n_steps})
     if perturbation == "output":
         # An epsilon too small for the law is refused now, before anything is charged.
         piecewise_deviation(INPUT_SHARE * epsilon)

@@ -208,7 +208,7 @@ class EntryCurator(_PlainCurator):
     ) -> NoisyDirections:
         """Residuals times what the others of their row say of axes, summed in each column."""
         query = EntryDirections(cells, predictions, weights, scale, axes, lengths, self.half)
-        noisy = self._sums("entry_directions", query)
+        noisy = self._sums(self.noisy("entry_directions", query))
         return NoisyDirections(noisy.value, noisy.sigma)
 
     def ridge_block(
