@@ -75,11 +75,15 @@ class _MultilinearJacobian:
             places = np.column_stack([column[span] for column in columns])
             return self._rows_at(mode, places)
 
-        table = None
-        if len(others) == 1:
-            every = np.arange(self.index_set.shape[others[0]])
-            table = self._rows_at(mode, every[:, None])
-        return SortedRows(self.index_set, mode, self.factors[mode].shape[1], read, table)
+        n_columns = self.factors[mode].shape[1]
+        if len(others) > 1:
+            return SortedRows(self.index_set, mode, n_columns, read)
+        table = self._rows_at(mode, np.arange(self.index_set.shape[others[0]])[:, None])
+        # Column by column, as blocks of entries are read.
+        turned, places = np.ascontiguousarray(table.T), columns[0]
+        return SortedRows(
+            self.index_set, mode, n_columns, lambda span: turned.take(places[span], axis=1).T, table
+        )
 
     def _rows_at(self, mode: int, others: Integers) -> Floats:
         """Z at coordinates in the other modes."""
