@@ -49,8 +49,8 @@ class PrivateSpectralLDA(ReleasedTopics):
     public_components : array-like of shape (k0, n_features), data frame, mapping or None, \
             default=None
         Topics of public texts, at most `n_components` and as many as columns; further ones are
-        learnt. EM steps begin with them, and noisy topics are shrunk towards them, unless what
-        is released shows that the data is better off without. In the order of columns; a data
+        learnt. Noisy topics are shrunk towards them, as far as what is released speaks for it,
+        and EM steps begin with them where the data shows none. In the order of columns; a data
         frame, or a mapping of words to lists of k0 numbers, is by names of columns, which `X`
         must have then. Rows need not sum to 1; of a word that all topics lack they say nothing.
         Without `word_frequencies`, their mean is what is expected of words.

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from sktensor_dp.spectral_topics.released import FittedTopics
 from sktensor_dp.topics.public_topics import adapted_topics, on_all_words, shares_of_topics
 
-__all__ = ["public_alone", "public_start"]
+__all__ = ["beside_public", "public_alone", "public_start"]
 
 Floats = NDArray[np.float64]
 
@@ -26,6 +27,25 @@ def public_start(learnt: FittedTopics, public: Floats, n_components: int) -> Fit
     return replace(
         learnt, topics=topics, weights=weights, topics_std=np.ones(topics.shape),
         weights_std=np.ones(len(topics)), public=public,
+    )  # fmt: skip
+
+
+def beside_public(learnt: FittedTopics, public: FittedTopics) -> FittedTopics:
+    """Topics learnt, each in the place of the public one that it is most like.
+
+    Public ones stay where there are fewer topics learnt.
+    """
+    assert public.public is not None
+    k = len(public.public)
+    likeness = np.sqrt(public.topics[:k]) @ np.sqrt(np.maximum(learnt.topics, 0.0)).T
+    places, matched = linear_sum_assignment(likeness, maximize=True)
+    others = np.setdiff1d(np.arange(len(learnt.topics)), matched)
+    topics = np.concatenate([public.topics[:k], learnt.topics[others]])
+    weights = np.concatenate([public.weights[:k], learnt.weights[others]])
+    topics[places], weights[places] = learnt.topics[matched], learnt.weights[matched]
+    return replace(
+        learnt, topics=topics, weights=weights / weights.sum(), topics_std=np.ones(topics.shape),
+        weights_std=np.ones(len(topics)), public=public.public,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.spectral_topics.plan import N_GAINS
-from sktensor_dp.spectral_topics.public_start import public_alone, public_start
+from sktensor_dp.spectral_topics.public_start import beside_public, public_alone, public_start
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 from sktensor_dp.statistics.completion_gains import TopicGain
 from sktensor_dp.statistics.norms import Clip, CountNorm
@@ -101,20 +101,16 @@ class Refinement:
             self._scales = scales_of_words(start.unigram)
             if asks_gains:
                 self._step_clip = replace(self._clip, limit=STEP_LIMIT * self._clip.limit)
-        if asks_public:
-            start = self._public_or(start)
+        public = self._public_start(start) if asks_public else None
+        if public is not None and not asks_gains:
+            start = self._public_or(public, start)
+        elif public is not None:
+            start = beside_public(start, public)
         if asks_gains:
             ask = self._gains(start)
             gain = ask()
-            # Noise is no reason to do without what is known from elsewhere.
-            margin = MARGIN if start.public is None else -MARGIN
-            if gain.value[0] < margin * gain.sigma:
-                # In doubt, what would be asked after the EM steps is asked before them.
-                again = [ask() for _ in range(N_GAINS - 1)]
-                mean = np.mean([asked.value[0] for asked in (gain, *again)])
-                if mean < margin * gain.sigma / N_GAINS**0.5:
-                    return self._words_alone(start, n_steps)
-                return self._steps(start, n_steps)
+            if gain.value[0] < MARGIN * gain.sigma:
+                return self._in_doubt(start, n_steps, ask, gain, public)
             if self._is_short:
                 start, n_single = replace(start, concentration=0.0), n_steps
         fitted = self._steps(start, n_steps, n_whole, n_single)
@@ -124,27 +120,55 @@ class Refinement:
             fitted = self._or_single(fitted, self._after_single)
         elif n_single and not asks_gains:
             fitted = self._or_nearer_usual(fitted)
-        if asks_public and fitted.public is not None:
-            fitted = self._or_public_alone(fitted)
+        if public is not None and (asks_gains or fitted.public is not None):
+            fitted = self._or_public_alone(fitted, public)
         return fitted
+
+    def _in_doubt(
+        self,
+        start: FittedTopics,
+        n_steps: int,
+        ask: Callable[[], Noisy],
+        gain: Noisy,
+        public: FittedTopics | None,
+    ) -> FittedTopics:
+        """Steps from topics that seem to gain nothing, from public ones, or the words alone."""
+        # What would be asked after the EM steps is asked before them.
+        again = [ask() for _ in range(N_GAINS - 1)]
+        mean = np.mean([asked.value[0] for asked in (gain, *again)])
+        if mean < MARGIN * gain.sigma / N_GAINS**0.5:
+            if public is None:
+                return self._words_alone(start, n_steps)
+            gain = self._gains(public)()
+            # Noise is no reason to do without what is known from elsewhere.
+            if gain.value[0] < -MARGIN * gain.sigma:
+                return self._words_alone(start, n_steps)
+            start = public
+        fitted = self._steps(start, n_steps)
+        return fitted if public is None else self._or_public_alone(fitted, public)
 
     @property
     def _is_short(self) -> bool:
         """Whether released counts say that documents hold too few tokens to see mixtures."""
         return self._options.concentration is None and self._length < SHORT
 
-    def _public_or(self, start: FittedTopics) -> FittedTopics:
-        """Begin with public topics, unless those learnt clearly complete documents better."""
+    def _public_start(self, start: FittedTopics) -> FittedTopics:
         given = self._options.public_topics
         assert given is not None
-        candidate = public_start(start, given, self._n_components)
-        gain = self._over(candidate, start)
-        return candidate if gain.value[0] > -gain.sigma else start
+        return public_start(start, given, self._n_components)
 
-    def _or_public_alone(self, fitted: FittedTopics) -> FittedTopics:
-        """Public topics as they are given, where steps clearly have made them worse."""
-        assert fitted.public is not None
-        alone = public_alone(fitted, fitted.public)
+    def _public_or(self, public: FittedTopics, start: FittedTopics) -> FittedTopics:
+        """Begin with public topics, unless those learnt clearly complete documents better."""
+        gain = self._over(public, start)
+        return public if gain.value[0] > -gain.sigma else start
+
+    def _or_public_alone(self, fitted: FittedTopics, public: FittedTopics) -> FittedTopics:
+        """Public topics as they are given, where those fitted are clearly worse."""
+        assert public.public is not None
+        known = fitted
+        if fitted.public is None:
+            known = replace(fitted, weights=public.weights, public=public.public)
+        alone = public_alone(known, public.public)
         gain = self._over(fitted, alone)
         return alone if gain.value[0] < -gain.sigma else fitted
 

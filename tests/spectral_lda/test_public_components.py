@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from sktensor_dp import BudgetAccountant, PrivateSpectralLDA, unsafe_seeded_noise
 from sktensor_dp.spectral_lda.public_topics import public_topics
-from sktensor_dp.spectral_topics.public_start import public_start
+from sktensor_dp.spectral_topics.public_start import beside_public, public_start
 from sktensor_dp.spectral_topics.released import FittedTopics
 
 pytestmark = [
@@ -56,8 +56,21 @@ def test_topics_of_other_words_do_little_harm(seed):
         fitted(X, seed, given, epsilon=10.0).completion_perplexity(others)
         for given in (None, wrong)
     ]
-    # Measured over seeds 0 to 11: at most 1.09, where steps stop elsewhere; else 1.00.
-    assert found[1] < 1.15 * found[0]
+    # Measured over seeds 0 to 11: at most 1.002. Steps that begin with the wrong ones end up to
+    # 9 % worse.
+    assert found[1] < 1.02 * found[0]
+
+
+def test_they_stand_in_where_the_data_shows_no_topics(seed):
+    rng = np.random.default_rng(seed)
+    topics = true_topics(rng)
+    X, others = texts(rng, topics, 4000, 2), texts(rng, topics, 2000, 4)
+    found = [
+        fitted(X, seed, given, epsilon=4.0).completion_perplexity(others)
+        for given in (None, topics)
+    ]
+    # Two words of a document say little of topics. Measured over 17 seeds: at most .88.
+    assert found[1] < 0.95 * found[0]
 
 
 def test_further_topics_are_learnt(seed):
@@ -79,6 +92,27 @@ def test_what_is_least_like_public_topics_is_taken_of_those_learnt():
     np.testing.assert_array_equal(start.topics[2], learnt.topics[2])
     assert start.weights.sum() == pytest.approx(1)
     assert len(public_start(learnt, np.eye(4)[:3], 3).topics) == 3
+
+
+def test_steps_begin_with_topics_learnt_each_in_the_place_of_the_public_one_it_is_like():
+    eye = np.eye(4) * 0.97 + 0.01
+    unigram, public = np.full(4, 0.25), np.eye(4)[[2, 0]]
+    learnt = FittedTopics(eye[[0, 1, 2]] / 1.01, np.array([0.5, 0.3, 0.2]), unigram, 0.0, 3)
+    start = beside_public(learnt, public_start(learnt, public, 3))
+    np.testing.assert_array_equal(start.topics, learnt.topics[[2, 0, 1]])
+    np.testing.assert_allclose(start.weights, [0.2, 0.5, 0.3])
+    np.testing.assert_array_equal(start.public, public)
+
+
+def test_public_topics_stay_where_fewer_were_learnt():
+    eye = np.eye(4) * 0.97 + 0.01
+    unigram, public = np.full(4, 0.25), np.eye(4)[[2, 0, 3]]
+    learnt = FittedTopics(eye[[0]] / 1.01, np.ones(1), unigram, 0.0, 1)
+    known = public_start(learnt, public, 3)
+    start = beside_public(learnt, known)
+    np.testing.assert_array_equal(start.topics[[0, 2]], known.topics[[0, 2]])
+    np.testing.assert_array_equal(start.topics[1], learnt.topics[0])
+    assert start.weights.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
