@@ -18,8 +18,7 @@ from sktensor_dp import (
     config_context,
     unsafe_seeded_noise,
 )
-from sktensor_dp.estimator import parameters
-from sktensor_dp.privacy import noise, opendp_sampling
+from sktensor_dp.privacy import noise, opendp_sampling, plan
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.report import PrivacyReport
 
@@ -170,7 +169,7 @@ def test_what_is_not_drawn_exactly_is_refused_before_the_charge(case, fits, monk
     """Releases of at most 250 numbers, each of them independent."""
     for place in (opendp_sampling, noise):
         monkeypatch.setattr(place, "LARGEST_SIZE", 250)
-    monkeypatch.setattr(parameters, "FEW_NUMBERS", 250)
+    monkeypatch.setattr(plan, "FEW_NUMBERS", 250)
     model, data = case
     accountant = BudgetAccountant(1e9, 0.5)
     model = clone(model).set_params(accountant=accountant)

@@ -146,7 +146,7 @@ class Recorder:
         self.norm, self.coordinates, self.ambient = norm, coordinates.copy(), ambient
         return coordinates
 
-    def gaussian(self, x: Floats, _: float) -> Floats:
+    def gaussian(self, x: Floats, mu: float) -> Floats:
         return self._record("l2", x)
 
     def laplace(self, x: Floats, _: float) -> Floats:

@@ -138,7 +138,7 @@ class Recorder:
         self.norm, self.coordinates = norm, coordinates.copy()
         return coordinates
 
-    gaussian = spherical_laplace = lambda self, x, *_: self._record("l2", x)
+    gaussian = spherical_laplace = lambda self, x, *_, **__: self._record("l2", x)
     laplace = lambda self, x, *_: self._record("l1", x)  # noqa: E731
 
 
