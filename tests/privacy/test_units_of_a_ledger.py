@@ -115,6 +115,8 @@ def test_other_objects_of_a_file_see_its_units(tmp_path):
         assert file.execute("SELECT COUNT(*) FROM charges").fetchone() == (3,)
 
 
+# Fifty persons are few: noise may hide the one topic.
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 def test_a_vocabulary_by_person_and_topics_by_document_do_not_go_together(ledger):
     budget = ledger()
     words = PrivateCountVectorizer(epsilon=9.0, max_words_per_document=4, accountant=budget)
