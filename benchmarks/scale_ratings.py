@@ -1,7 +1,9 @@
 """Completions of more ratings than a process should hold, on a cluster of two.
 
 Files of 250,000 ratings each by 1,000,000 people of 1,000 items, rank 5, people as units,
-epsilon = 1, seed 0. A person's ratings lie across all files, and are brought together.
+epsilon = 1, seed 0. A person's ratings lie across all files, and are brought together. Components
+are asked for by 24 releases at each size: by default public numbers say that they do not pay at
+the smallest, and a slope would compare fits that release different things.
 
     python -m benchmarks.scale_ratings FOLDER 4000000 [local]
 
@@ -30,7 +32,7 @@ from sktensor_dp import PrivateCPCompletion
 
 __all__ = ["measure_ratings"]
 
-AT_ONCE, SHAPE, RANK = 250_000, (1_000_000, 1_000), 5
+AT_ONCE, SHAPE, RANK, SWEEPS = 250_000, (1_000_000, 1_000), 5, 24
 SIZES, QUICK = (1_000_000, 4_000_000, 20_000_000), (1_000_000, 2_000_000)
 MEMORY = 2**31
 
@@ -84,7 +86,7 @@ def fit_local(folder: Path, n: int) -> dict[str, Any]:
 
 def estimator() -> PrivateCPCompletion:
     return PrivateCPCompletion(
-        RANK, bounds=(-2, 2), shape=SHAPE, privacy_unit="slice", random_state=0
+        RANK, bounds=(-2, 2), shape=SHAPE, privacy_unit="slice", max_iter=SWEEPS, random_state=0
     )
 
 
