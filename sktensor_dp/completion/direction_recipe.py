@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.completion.pair_plan import DIRECTION_CLIP, SEARCHES
-from sktensor_dp.completion.pair_recipe import LEAST_NOISE, pair_weights
+from sktensor_dp.completion.pair_recipe import pair_weights, variance_left
 from sktensor_dp.completion.plan import RESIDUAL, CompletionPlan, ModelOptions
 from sktensor_dp.privacy.curators.entries import EntryCurator, NoisyDirections
 from sktensor_dp.statistics.entry_directions import RowCells
@@ -39,10 +39,7 @@ def direction_components(
         axes = search.turned(axes, GROWTH ** min(step, int(GROWING * SEARCHES)))
     response = clipped_response(DIRECTION_CLIP, residual) ** 2
     found = search.sized(axes, response) / np.sqrt(options.regularization)
-    places = curator.index_set
-    shares = places.counts[1 - options.unit_mode] / places.n_entries
-    explained = float((shares @ found**2).sum())
-    return found, max(residual**2 - explained, LEAST_NOISE * residual**2)
+    return found, variance_left(found, curator.index_set, options.unit_mode, residual)
 
 
 class _Search:

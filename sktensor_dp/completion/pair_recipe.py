@@ -11,12 +11,13 @@ from sktensor_dp.completion.own_entries import bias_variances
 from sktensor_dp.completion.pair_plan import PAIR_CLIP
 from sktensor_dp.completion.plan import RESIDUAL, ModelOptions
 from sktensor_dp.privacy.curators.entries import EntryCurator
+from sktensor_dp.statistics.observed_entries import IndexSet
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.pair_components import components_of_pairs
 from sktensor_dp.tensor.shared_effects import clipped_response
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
-__all__ = ["pair_components", "pair_weights", "with_columns"]
+__all__ = ["pair_components", "pair_weights", "variance_left", "with_columns"]
 
 Floats = NDArray[np.float64]
 Model = CPCompletion | TuckerCompletion
@@ -44,9 +45,14 @@ def pair_components(
         noisy.sums - noisy.counts * (response * left), noisy.counts, response,
         math.hypot(noisy.sigma, math.sqrt(own)), min(options.ranks),
     ) / math.sqrt(options.regularization)  # fmt: skip
-    shares = places.counts[1 - mode] / places.n_entries
+    return found, variance_left(found, places, mode, residual)
+
+
+def variance_left(found: Floats, places: IndexSet, unit_mode: int, residual: float) -> float:
+    """Variance of a value that loadings of the rows of the other mode leave."""
+    shares = places.counts[1 - unit_mode] / places.n_entries
     explained = float((shares @ found**2).sum())
-    return found, max(residual**2 - explained, LEAST_NOISE * residual**2)
+    return max(residual**2 - explained, LEAST_NOISE * residual**2)
 
 
 def pair_weights(counts: NDArray[np.integer]) -> Floats:

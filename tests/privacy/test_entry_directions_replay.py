@@ -1,16 +1,16 @@
 """What fits that release values times directions show follows from what was released."""
 
+from functools import partial
 from typing import Any
 
+import folded_tables
 import numpy as np
 import pytest
 import replaying
+from folded_tables import SHAPE, X, values
 from small_completions import MODELS, build
 
 from sktensor_dp.completion import plan
-
-SHAPE = (80, 6)
-X = np.argwhere(np.random.default_rng(2).random(SHAPE) < 0.8)
 
 
 @pytest.fixture(autouse=True)
@@ -20,23 +20,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "values_pay", lambda *_: False)
 
 
-def values(kind: str) -> np.ndarray:
-    rng = np.random.default_rng(1)
-    return {
-        "components": rng.standard_normal(80)[X[:, 0]]
-        * np.array([1, -1, 1, 1, -1, 0.5])[X[:, 1]],
-        "noise": rng.standard_normal(len(X)),
-        "zeros": np.zeros(len(X)),
-        "enormous": rng.choice([-1, 1], len(X)) * 10 ** rng.uniform(0, 308, len(X)),
-    }[kind]  # fmt: skip
-
-
-def fit_and_use(estimator: Any, data: Any) -> Any:
-    estimator.fit(*data)
-    assert "entry_directions" in [row.name for row in estimator.privacy_report_.rows]
-    own = estimator.fold_in([[1, 2], [4, 5]], [2.0, 0.5])
-    estimator.used_ = [own.predict([[1, 0], [4, 1]]), estimator.predict(X), estimator.complete()]
-    return estimator
+fit_and_use = partial(folded_tables.fit_and_use, "entry_directions")
 
 
 # Bits are compared, and ways are what options choose: a seed would add nothing.
