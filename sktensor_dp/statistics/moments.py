@@ -28,7 +28,6 @@ from sktensor_dp.statistics.public_numbers import check_number
 from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.statistics.sums import AccurateSum, PlainSum, blocks, sum_over_rows
 from sktensor_dp.statistics.triple_terms import put_together, terms_of_documents, words_in_use
-from sktensor_dp.tensor.added_products import add_transposed_product
 from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.tensor.symmetric import n_unique
 
@@ -168,7 +167,7 @@ class PairMoments(NonNegative):
         projected = np.ones((len(weight), V.shape[1] + 1))
         projected[:, :-1] = X @ V
         projected *= weight[:, None]
-        add_transposed_product(X, projected, total)
+        total += X.T @ projected
 
     def of_products(self, total: Floats, V: Floats) -> Floats:
         """The product of V and the matrix, of which :meth:`add_products` has added up the parts."""
