@@ -10,8 +10,6 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-__all__: list[str] = []
-
 PACKAGE = "sktensor_dp."
 FORMER = {
     "_base": "estimator.base",

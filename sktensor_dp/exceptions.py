@@ -1,16 +1,5 @@
 """Errors and warnings that users may want to catch by name."""
 
-__all__ = [
-    "BudgetError",
-    "LedgerError",
-    "ModelFileError",
-    "NotEnoughDataError",
-    "NotEnoughDataWarning",
-    "PrivacyLeakWarning",
-    "StatementError",
-    "UnsoundClaimWarning",
-]
-
 
 class BudgetError(ValueError):
     """A release would cost more than the budget has left; nothing was read or charged."""

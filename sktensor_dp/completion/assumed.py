@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-__all__ = ["BIAS", "COMPONENT", "COMPONENTS", "COMPONENT_SHARE", "RESIDUAL", "SPREAD", "Assumed"]
-
 # What values are taken to be like, in widths of the bounds: the deviation of one component
 # worth finding, and of a value about the model.
 COMPONENT, RESIDUAL = 1 / 20, 1 / 5

@@ -59,8 +59,6 @@ from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, mean_width, outermost
 
-__all__ = ["CompletionMixin"]
-
 Floats = NDArray[np.float64]
 
 # Beyond these factors one of penalty and data is lost in the other's rounding.

@@ -12,8 +12,6 @@ from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.shared_effects import clipped_response
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
-__all__ = ["direction_components"]
-
 Floats = NDArray[np.float64]
 Model = CPCompletion | TuckerCompletion
 

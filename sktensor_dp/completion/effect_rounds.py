@@ -14,8 +14,6 @@ from sktensor_dp.statistics.unit_residuals import ReleasedEffects
 from sktensor_dp.tensor.shared_effects import SharedEffects, clipped_response, shared_effects
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
-__all__ = ["CLIP", "EffectRounds"]
-
 Floats = NDArray[np.float64]
 
 # Residuals are clipped at this share of the deviation of values: little is lost of a sign,

@@ -12,8 +12,6 @@ from sktensor_dp.completion.pair_plan import (
 from sktensor_dp.completion.plan import CompletionPlan, noise_of_sums, noise_of_values
 from sktensor_dp.privacy.piecewise import piecewise_variance
 
-__all__ = ["EntryErrors", "of_entries"]
-
 # As many components as share what is assumed of them, and steps of two equations for them.
 COMPONENTS, STEPS = 3, 200
 

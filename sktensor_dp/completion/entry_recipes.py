@@ -26,8 +26,6 @@ from sktensor_dp.tensor.row_effects import fit_row_sums
 from sktensor_dp.tensor.row_features import incidence_features
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion, complete_tucker
 
-__all__ = ["fit_entries"]
-
 Floats = NDArray[np.float64]
 Model = CPCompletion | TuckerCompletion
 

@@ -13,8 +13,6 @@ from sktensor_dp.completion.saved import SAVED_CP, SAVED_TUCKER
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number
 from sktensor_dp.tensor.sorted_entries import khatri_rao_rows
 
-__all__ = ["PrivateCPCompletion", "PrivateTuckerCompletion"]
-
 Floats = NDArray[np.float64]
 
 

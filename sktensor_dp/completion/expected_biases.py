@@ -11,8 +11,6 @@ from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.row_features import regressed
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
-__all__ = ["with_features"]
-
 Model = CPCompletion | TuckerCompletion
 
 

@@ -21,8 +21,6 @@ from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale, in_units,
 from sktensor_dp.tensor.top_rows import TopRows, top_rows
 from sktensor_dp.tensor.unit_parameters import fold_in_units, predict_units
 
-__all__ = ["UnitParameters", "fold_in"]
-
 Floats = NDArray[np.float64]
 
 

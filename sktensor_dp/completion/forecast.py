@@ -9,8 +9,6 @@ from sktensor_dp.completion.plan import CompletionPlan, SlicePlan
 from sktensor_dp.completion.slice_forecast import of_slices
 from sktensor_dp.privacy.tables import Shown, Table
 
-__all__ = ["CompletionForecast", "forecast_completion"]
-
 
 @dataclass(frozen=True, repr=False)
 class CompletionForecast(Shown):

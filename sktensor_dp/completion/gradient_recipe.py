@@ -13,8 +13,6 @@ from sktensor_dp.tensor.normal_equations import core_equations
 from sktensor_dp.tensor.row_effects import fit_row_sums
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
-__all__ = ["fit_gradients"]
-
 Floats = NDArray[np.float64]
 
 

@@ -18,8 +18,6 @@ from sktensor_dp.tensor.unit_parameters import (
     effects_at_entries,
 )
 
-__all__ = ["SharedModel", "attributes_of", "shared_model", "values_at"]
-
 Floats = NDArray[np.float64]
 
 

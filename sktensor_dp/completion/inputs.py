@@ -17,19 +17,6 @@ from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks, as
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.tensor.row_bounds import LEAST_WIDTH, Bounds
 
-__all__ = [
-    "check_combination",
-    "check_forecast_sizes",
-    "checked_values",
-    "coordinate_array",
-    "coordinates_or_unknown",
-    "entry_chunks",
-    "no_rows",
-    "observed_chunks",
-    "plain_bounds",
-    "refuse_entries",
-]
-
 SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
 
 CATEGORIES = (

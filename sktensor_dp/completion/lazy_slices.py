@@ -17,8 +17,6 @@ from sktensor_dp.statistics.partial_sums import PartialQuery
 from sktensor_dp.statistics.slice_parts import SliceReader
 from sktensor_dp.tensor.row_bounds import Bounds
 
-__all__ = ["LazySlices", "lazy_slices"]
-
 
 class LazySlices(ValueRange):
     """Units that lie in partitions, and add up there.

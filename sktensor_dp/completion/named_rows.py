@@ -16,20 +16,6 @@ from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 
-__all__ = [
-    "Indices",
-    "RowNames",
-    "bounds_by_id",
-    "check_names",
-    "columns_to_numbers",
-    "coordinates_of",
-    "indices_of",
-    "named_chunks",
-    "named_numbers",
-    "names_at",
-    "of_own_units",
-]
-
 Indices = tuple[RowIndex | None, ...]
 
 

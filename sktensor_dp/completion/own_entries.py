@@ -11,8 +11,6 @@ from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
-__all__ = ["bias_scale", "bias_variances", "shared_part"]
-
 Floats = NDArray[np.float64]
 Model = CPCompletion | TuckerCompletion
 

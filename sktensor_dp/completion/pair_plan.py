@@ -8,17 +8,6 @@ from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.tensor.shared_effects import clipped_response
 
-__all__ = [
-    "DIRECTION_CLIP",
-    "PAIRED_POWER",
-    "PAIR_CLIP",
-    "SEARCHES",
-    "directions_detectability",
-    "folding_share",
-    "pairs_detectability",
-    "releases_for_folding",
-]
-
 # Shares of epsilon, the largest of which is taken that raises the expected error of predictions,
 # which pairs do not help, by at most so much.
 PAIR_SHARES, MOST_LOSS = (1 / 8, 1 / 10, 1 / 12, 1 / 16, 1 / 24), 0.002

@@ -17,8 +17,6 @@ from sktensor_dp.tensor.pair_components import components_of_pairs
 from sktensor_dp.tensor.shared_effects import clipped_response
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
-__all__ = ["pair_components", "pair_weights", "variance_left", "with_columns"]
-
 Floats = NDArray[np.float64]
 Model = CPCompletion | TuckerCompletion
 

@@ -19,24 +19,6 @@ from sktensor_dp.statistics.slice_queries import SharedFactorSums
 from sktensor_dp.tensor.row_features import standardised_given
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
-__all__ = [
-    "BIAS",
-    "COMPONENT",
-    "RESIDUAL",
-    "CompletionPlan",
-    "ModelOptions",
-    "SlicePlan",
-    "check_model_size",
-    "checked_ranks",
-    "detectability",
-    "least_numbers",
-    "noise_of_sums",
-    "noise_of_values",
-    "plan_completion",
-    "plan_slices",
-    "slice_detectability",
-]
-
 # Sweeps of alternating least squares on released sums, and steps of gradient descent.
 SWEEPS, STEPS = 3, 30
 # Share of a budget for mean and biases where factors are released beside them; of the level

@@ -15,8 +15,6 @@ from sktensor_dp.estimator.lazy_tables import computed, lazy_rows
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.tensor.row_bounds import Bounds, clamped, in_units, limits_at
 
-__all__ = ["PredictorMixin"]
-
 Floats = NDArray[np.float64]
 
 # Entries whose values are computed at a time.

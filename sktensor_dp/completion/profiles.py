@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from sktensor_dp.completion.inference import SharedModel
 from sktensor_dp.tensor.cp_completion import CPCompletion
 
-__all__ = ["profiles"]
-
 Floats = NDArray[np.float64]
 
 

@@ -10,8 +10,6 @@ from sktensor_dp.completion.named_rows import indices_of
 from sktensor_dp.completion.row_tables import check_lengths, table_of_rows
 from sktensor_dp.privacy.plan import check_feasible
 
-__all__ = ["Features", "checked_features", "features_by_mode"]
-
 Floats = NDArray[np.float64]
 # One for each mode, None where none were given.
 Features = tuple[Floats | None, ...]

@@ -12,8 +12,6 @@ from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 from sktensor_dp.tensor.top_rows import TopRows
 
-__all__ = ["Candidates", "checked_mode", "named_rows", "row_number"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 

@@ -26,8 +26,6 @@ from sktensor_dp.statistics.observed_entries import as_entries
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 from sktensor_dp.tensor.top_rows import TopRows, parts_of_units, top_rows, top_rows_by_parts
 
-__all__ = ["RecommenderMixin"]
-
 Floats = NDArray[np.float64]
 
 # Values that are ranked at a time.

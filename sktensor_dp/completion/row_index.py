@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.statistics.reading import read
 
-__all__ = ["RowIndex"]
-
 Integers = NDArray[np.intp]
 
 # Whole numbers that JSON and arrays of 64 bits hold alike.

@@ -11,8 +11,6 @@ from sktensor_dp.completion.row_index import RowIndex
 from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.statistics.reading import read
 
-__all__ = ["RowTables", "check_lengths", "table_of_rows"]
-
 Floats = NDArray[np.float64]
 
 MODE = Number(0, 63, integer=True)

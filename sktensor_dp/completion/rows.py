@@ -9,8 +9,6 @@ from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
 from sktensor_dp.statistics.observed_entries import IndexSet
 from sktensor_dp.statistics.row_frames import SortedRows
 
-__all__ = ["derivatives", "posterior_rows", "sorted_derivatives", "unit_mean_square"]
-
 Floats = NDArray[np.float64]
 
 # Expectation-maximisation steps for the prior variance of the rows.

@@ -31,8 +31,6 @@ from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
-__all__ = ["INDICES", "SAVED_CP", "SAVED_TUCKER", "SHARED", "BoundsField"]
-
 # Columns of what transform returns; no table of that width would fit into memory.
 MOST_COLUMNS = 2**20
 MOST_MODES = 32

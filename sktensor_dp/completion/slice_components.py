@@ -12,8 +12,6 @@ from sktensor_dp.tensor.row_features import regressed
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects, clipped_response
 
-__all__ = ["fit_components", "shared_weights"]
-
 Floats = NDArray[np.float64]
 
 # Residuals are clipped at this share of the deviation of values: components are a part of

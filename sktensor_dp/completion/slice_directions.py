@@ -13,19 +13,6 @@ from sktensor_dp.statistics.slice_queries import SharedFactorSums
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 
-__all__ = [
-    "COMPONENT_VARIANCE",
-    "MOST_CHANCE",
-    "Directions",
-    "SharedPart",
-    "chance",
-    "columns_worth",
-    "found_components",
-    "shows",
-    "sweep_weight",
-    "trial_sweeps",
-]
-
 Floats = NDArray[np.float64]
 
 # Columns are as many as leave room for growth: so many times what reaches the noise.

@@ -21,8 +21,6 @@ from sktensor_dp.statistics.slice_queries import MOMENT_WEIGHT, SharedFactorSums
 from sktensor_dp.tensor.shared_effects import clipped_response
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
-__all__ = ["of_slices"]
-
 # Mean length of a unit's weights over its root mean square, for a handful of columns.
 MEAN_LENGTH = 0.95
 

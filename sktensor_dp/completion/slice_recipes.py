@@ -19,8 +19,6 @@ from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import clipped_response
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
-__all__ = ["fit_slices"]
-
 Floats = NDArray[np.float64]
 
 # Least deviation of values about their unit's level, in widths of the bounds.

@@ -7,8 +7,6 @@ from sktensor_dp.completion.row_tables import RowTables, table_of_rows
 from sktensor_dp.estimator.parameters import Number, Numbers
 from sktensor_dp.tensor.row_bounds import LARGEST_SIZE, RowBounds
 
-__all__ = ["BOUNDS", "bounds_of_rows"]
-
 BOUNDS = (
     Numbers(
         Number(-LARGEST_SIZE, LARGEST_SIZE),

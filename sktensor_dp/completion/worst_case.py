@@ -8,8 +8,6 @@ from sktensor_dp.completion.named_rows import Indices, names_at
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.tensor.row_bounds import Bounds, limits_at
 
-__all__ = ["worst_neighbours"]
-
 
 def worst_neighbours(
     bounds: Bounds | None,

@@ -12,8 +12,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["read_delimited"]
-
 # Offered where none is given, the usual one first.
 _DELIMITERS = (",", ";", "\t")
 _MOST_LISTED = 10

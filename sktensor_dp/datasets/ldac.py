@@ -9,8 +9,6 @@ from scipy import sparse
 
 from sktensor_dp.statistics.reading import read
 
-__all__ = ["load_ldac"]
-
 
 def load_ldac(path: str | Path, n_features: int | None = None) -> sparse.csr_array:
     r"""Read word counts in the LDA-C format.

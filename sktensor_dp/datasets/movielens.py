@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch
 
-__all__ = ["fetch_movielens_100k"]
-
 FOLDER, SECONDS_PER_DAY = "ml-100k", 86_400
 SHAPE = (943, 1682)  # users, films, as the data set's own description counts them
 ARCHIVE = "https://files.grouplens.org/datasets/movielens/ml-100k.zip"

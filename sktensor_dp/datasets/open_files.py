@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from sktensor_dp.datasets.texts import choose_column, kind_of
 from sktensor_dp.statistics.reading import read_each
 
-__all__ = ["OpenTable", "OpenTexts", "open_table", "open_texts"]
-
 # Cells of a text may be long; csv refuses those beyond its limit.
 LONGEST_CELL = 2**31 - 1
 

@@ -15,8 +15,6 @@ from typing import Any
 
 from sktensor_dp.datasets.delimited import read_delimited, say_skipped
 
-__all__ = ["choose_column", "decoded", "kind_of", "load_texts", "load_texts_by_person"]
-
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 

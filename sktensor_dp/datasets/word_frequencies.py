@@ -9,8 +9,6 @@ from typing import Any
 from sktensor_dp.datasets.delimited import read_delimited
 from sktensor_dp.datasets.texts import decoded, suffix_of
 
-__all__ = ["load_word_frequencies"]
-
 _SUFFIXES = (".csv", ".tsv", ".txt", ".json")
 
 

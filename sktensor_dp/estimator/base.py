@@ -32,20 +32,6 @@ from sktensor_dp.privacy.progress import Progress
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.query import Chunks, Source
 
-__all__ = [
-    "COUNTS",
-    "NEIGHBOURS",
-    "NEIGHBOURS_BEFORE",
-    "Fitted",
-    "PlannedFit",
-    "PrivateEstimatorMixin",
-    "cautions_of_cap",
-    "check_arguments",
-    "columns_of",
-    "is_apart",
-    "unit_of",
-]
-
 NONE = OneOf(None)
 # What scikit-learn's validation of a table leaves behind.
 COLUMNS = ("n_features_in_", "feature_names_in_")

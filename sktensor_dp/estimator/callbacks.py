@@ -14,8 +14,6 @@ try:
 except ImportError:  # scikit-learn before 1.9
     CallbackSupportMixin = with_callbacks = None
 
-__all__ = ["CALLBACKS", "Callbacks"]
-
 Result = TypeVar("Result")
 
 HOOKS = ("on_fit_task_begin", "on_fit_task_end")

@@ -2,8 +2,6 @@
 
 from sktensor_dp.privacy.documentation import link_to
 
-__all__ = ["Documented"]
-
 
 class Documented:
     """The attributes by which scikit-learn lets other packages name their documentation."""

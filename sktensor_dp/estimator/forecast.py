@@ -10,8 +10,6 @@ from typing import ClassVar, ParamSpec, TypeVar
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan
 from sktensor_dp.privacy.tables import Shown, Table
 
-__all__ = ["Forecast", "ReleaseForecast", "counted_releases", "former_name"]
-
 Passed = ParamSpec("Passed")
 Result = TypeVar("Result")
 

@@ -8,16 +8,6 @@ from sktensor_dp.estimator.parameters import Constraint, Number, OneOf
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.report import PrivacyReport
 
-__all__ = [
-    "BATCHES_BEFORE",
-    "GROUPS_BEFORE",
-    "GROUP_CONSTRAINTS",
-    "STREAM_CONSTRAINTS",
-    "batch_budget",
-    "check_same_batches",
-    "check_same_unit",
-]
-
 LARGEST_NUMBER = 2**62
 GROUP_CONSTRAINTS: Mapping[str, Iterable[Constraint]] = {
     "max_rows_per_group": [Number(1, LARGEST_NUMBER, integer=True), OneOf(None)],

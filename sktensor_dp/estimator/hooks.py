@@ -3,8 +3,6 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar
 
-__all__ = ["Hooks", "Neighbours"]
-
 # Arguments of ``fit``, those for a neighbour, and a statistic that is larger on that one.
 Neighbours = tuple[tuple[Any, ...], tuple[Any, ...], Callable[[Any], float]]
 

@@ -16,20 +16,6 @@ from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.regrouping import split_chunk
 from sktensor_dp.statistics.row_chunks import RowChoice
 
-__all__ = [
-    "Numeric",
-    "check_source",
-    "checked_grouping",
-    "checked_groups",
-    "checked_table",
-    "dense_tensor",
-    "is_plain",
-    "refuse_lists",
-    "refuse_other_kinds",
-    "row_choice",
-    "unchecked",
-]
-
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
 # Kinds of numpy that hold numbers.
 NUMBERS = frozenset("biufc")

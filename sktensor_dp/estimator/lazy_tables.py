@@ -16,20 +16,6 @@ from sktensor_dp.statistics.labels import ONE_GROUP
 from sktensor_dp.statistics.partial_sums import OneThread
 from sktensor_dp.statistics.reading import call_foreign, read
 
-__all__ = [
-    "LazyTable",
-    "TypesOf",
-    "check_columns",
-    "computed",
-    "is_lazy",
-    "label_partitions",
-    "lazy_rows",
-    "lazy_table",
-    "number_of_units",
-    "partitions_beside",
-    "row_partitions",
-]
-
 # Of an estimator, what no worker needs: some of it cannot leave this process.
 STAYS = ("_stream", "privacy_report_", "feature_names_in_")
 NUMBER_NEEDED = (

@@ -8,19 +8,6 @@ from dataclasses import dataclass
 from types import EllipsisType, NoneType
 from typing import Any, Protocol
 
-__all__ = [
-    "Constraint",
-    "InstanceOf",
-    "IntegerRange",
-    "Number",
-    "Numbers",
-    "OneOf",
-    "Pattern",
-    "check_parameters",
-    "check_sizes",
-    "shown",
-]
-
 # What messages quote of parameters: a table that was passed in the wrong place is none of it.
 PLAIN = (numbers.Number, str, bytes, type, NoneType, EllipsisType)
 MOST_SHOWN, LONGEST_SHOWN = 10, 200

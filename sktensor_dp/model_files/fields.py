@@ -70,9 +70,11 @@ class Field:
     kind: ClassVar[type] = object
 
     def write(self, value: Any, arrays: Arrays, where: str) -> Any:
+        """JSON of a value."""
         return self.kind(value)
 
     def read(self, value: Any, arrays: Arrays, where: str) -> Any:
+        """Value of what a file has."""
         raise NotImplementedError
 
 

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-__all__ = ["FittedStateMixin"]
-
 
 class FittedStateMixin:
     """Fitted state: attributes whose names end in ``_``, and those of ``_hidden_state``."""

@@ -7,8 +7,6 @@ from sktensor_dp.exceptions import ModelFileError
 from sktensor_dp.model_files.container import pack, read_file, unpack, write_file
 from sktensor_dp.model_files.fields import Arrays, Record, require
 
-__all__ = ["load_record", "save_record"]
-
 FORMAT, FORMAT_VERSION = "sktensor_dp record", 1
 
 

@@ -33,8 +33,6 @@ from sktensor_dp.privacy.composition import Composition, Kind, Part, ReleaseReco
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport, library_version
 
-__all__ = ["ModelFileMixin", "SavedState"]
-
 FORMAT, FORMAT_VERSION = "sktensor_dp model", 2
 KEYS = {"format", "version", "library", "class", "parameters", "state"}
 # An open ledger, not a value; a loaded model has none.

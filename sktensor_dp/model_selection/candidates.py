@@ -14,8 +14,6 @@ from sktensor_dp.model_files.fitted_state import FittedStateMixin
 from sktensor_dp.model_selection.shown import ShownSearch
 from sktensor_dp.statistics.reading import call_foreign
 
-__all__ = ["BestModel", "checked_distributions", "draw_candidate", "secret_random_state"]
-
 Distributions = Mapping[str, Any]
 
 

@@ -39,8 +39,6 @@ from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.scores import HeldOutScores
 
-__all__ = ["PrivateScorer", "make_private_scorer"]
-
 # Share of the bounds' width that three deviations of the noise may be where a low score is
 # told of, and one for the rounding of a score without noise.
 NOTABLE, ROUNDED = 0.05, 1e-9

@@ -25,7 +25,7 @@ from sktensor_dp.estimator.inputs import refuse_lists
 from sktensor_dp.estimator.parameters import Constraint, Number, check_parameters
 from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_selection.candidates import BestModel, checked_distributions
-from sktensor_dp.model_selection.scorer import PrivateScorer, make_private_scorer
+from sktensor_dp.model_selection.scorer import PrivateScorer
 from sktensor_dp.model_selection.stateless_steps import check_blank_rows
 from sktensor_dp.model_selection.steps import (
     check_alone,
@@ -58,8 +58,6 @@ from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import failure_of_trials, stop_probability, trial_cost
 from sktensor_dp.statistics.reading import call_foreign
-
-__all__ = ["PrivateSearchCV", "make_private_scorer"]
 
 # Below it the shares of trials vanish.
 LEAST_EPSILON = 1e-6

@@ -6,8 +6,6 @@ from typing import Any
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.tables import Table, as_html, as_text
 
-__all__ = ["ShownSearch"]
-
 HEAD = ("best candidate", "value")
 FLATTERS = (
     "The score has noise, and is the largest of several, so it flatters. Score the model on other "

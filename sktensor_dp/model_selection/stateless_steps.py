@@ -16,8 +16,6 @@ from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.model_selection.unit_rows import n_rows, one_row
 from sktensor_dp.statistics.frames import as_numbers
 
-__all__ = ["asked_row_by_row", "check_blank_rows"]
-
 # What may stand in the place of a row that is refused, by the kind of what holds it: the first
 # that the step accepts.
 NUMBERS, TEXTS = (0, 1), ("", "blank")

@@ -14,18 +14,6 @@ from sklearn.utils.validation import has_fit_parameter
 from sktensor_dp.estimator.base import PrivateEstimatorMixin, check_arguments
 from sktensor_dp.estimator.parameters import Number, check_parameters, shown
 
-__all__ = [
-    "check_alone",
-    "check_groups_taken",
-    "check_names",
-    "check_relation",
-    "check_shares",
-    "check_values",
-    "configured",
-    "delta_in_use",
-    "private_steps",
-]
-
 # Parameters of private steps that the search sets itself.
 OWN = ("epsilon", "delta", "accountant", "verbose")
 # scikit-learn before 1.7 says of this one that it has to be fitted.

@@ -18,20 +18,6 @@ from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.secret_parts import secret_halves, secret_parts
 
-__all__ = [
-    "Integers",
-    "Splits",
-    "TrialAccountant",
-    "TrialCosts",
-    "as_parameters",
-    "check_parts",
-    "part_of",
-    "public_splits",
-    "report_of_search",
-    "secret_splits",
-    "shared_among",
-]
-
 Integers = NDArray[np.intp]
 Split = tuple[Integers, Integers]
 

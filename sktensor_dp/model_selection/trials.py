@@ -38,8 +38,6 @@ from sktensor_dp.privacy.selection import SecretTrials
 from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.statistics.scores import HeldOutScores
 
-__all__ = ["Trial", "Trials"]
-
 
 @dataclass(frozen=True, eq=False)
 class Trial:

@@ -18,19 +18,6 @@ from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.row_chunks import Units
 from sktensor_dp.statistics.scores import HeldOutChunks
 
-__all__ = [
-    "answers",
-    "check_at_hand",
-    "checked_units",
-    "each_row",
-    "entries",
-    "held_out",
-    "n_rows",
-    "numbers",
-    "one_row",
-    "take",
-]
-
 Floats = NDArray[np.float64]
 
 

@@ -29,21 +29,6 @@ from sktensor_dp.statistics.public_numbers import SCORE
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores
 
-__all__ = [
-    "SCORES",
-    "UnitMetric",
-    "UnitScores",
-    "check_answers",
-    "check_scorable",
-    "check_scoring",
-    "check_targets",
-    "checked_score_bounds",
-    "default_score",
-    "hooks_of",
-    "release_score",
-    "word_counter",
-]
-
 Floats = NDArray[np.float64]
 WordCounter = Callable[[Any], Any]
 # Of (estimator, X, y), and how many words raw documents have, where X holds such.

@@ -9,8 +9,6 @@ from sklearn.frozen import FrozenEstimator
 from sktensor_dp.estimator.hooks import Hooks
 from sktensor_dp.privacy.report import PrivacyReport
 
-__all__ = ["fitted_reports", "wrapped_models"]
-
 # Where scikit-learn's estimators keep those that they fitted: searches and thresholds,
 # ensembles, calibration, transformed targets, columns, pipelines and unions.
 KEPT = (

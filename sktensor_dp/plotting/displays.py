@@ -14,14 +14,6 @@ from scipy.special import ndtri
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "BudgetDisplay",
-    "ComponentDisplay",
-    "Display",
-    "FactorDisplay",
-    "SpectrumDisplay",
-]
-
 Floats = NDArray[np.float64]
 
 FIRST, SECOND = "#2f6690", "#b3541e"

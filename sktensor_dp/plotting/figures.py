@@ -19,8 +19,6 @@ from sktensor_dp.plotting.word_bars import MUTED, PLAIN, TEXT
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["figure_png", "plot_topics"]
-
 
 def plot_topics(
     components: ArrayLike,

@@ -12,8 +12,6 @@ from sktensor_dp.plotting.word_bars import charts_for, displayed, draw_bars
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["TopicsDisplay"]
-
 Floats = NDArray[np.float64]
 
 

@@ -12,8 +12,6 @@ from sktensor_dp.plotting.displays import Display
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["UtilityDisplay"]
-
 Floats = NDArray[np.float64]
 
 MUTED = "#52606d"

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MUTED", "PLAIN", "TEXT", "charts_for", "displayed", "draw_bars"]
-
 # One hue for all bars: length carries the value, so colour need not be told apart.
 _BAR_COLOUR = "#2f6690"
 TEXT = "#1f2933"

@@ -20,8 +20,6 @@ from sktensor_dp.power_method.saved import SAVED_COMPONENTS
 from sktensor_dp.power_method.whole_tensor import TensorFits
 from sktensor_dp.statistics.regrouping import split_chunk
 
-__all__ = ["PrivateTensorPowerMethod"]
-
 
 class PrivateTensorPowerMethod(TensorFits):
     """Components of the third moment of data, found from private releases.

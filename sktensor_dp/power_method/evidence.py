@@ -5,8 +5,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bic_of_spectrum", "covariance_spectrum", "mixture_evidence"]
-
 Floats = NDArray[np.float64]
 
 # Variance below which, relative to the square of the largest eigenvalue, nothing is told apart.

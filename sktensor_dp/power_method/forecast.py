@@ -13,8 +13,6 @@ from sktensor_dp.statistics.sample_moments import (
 )
 from sktensor_dp.tensor.symmetric import n_unique
 
-__all__ = ["forecast_moments"]
-
 # Norm of equally likely, orthogonal components, in radii.
 COMPONENT = 0.5
 # A clip that few samples reach, over the norm of an average third moment.

@@ -11,8 +11,6 @@ from scipy.special import logsumexp
 from sktensor_dp.power_method.recipe import FittedComponents
 from sktensor_dp.topics.inference import document_log_likelihood, topic_posterior
 
-__all__ = ["coordinates", "fits", "sampled_counts", "sampled_gaussians"]
-
 Floats = NDArray[np.float64]
 
 

@@ -16,8 +16,6 @@ from sktensor_dp.statistics.row_chunks import RowChoice
 from sktensor_dp.statistics.samples import SampleChunks
 from sktensor_dp.tensor.oracle import tensor_oracle
 
-__all__ = ["NOT_AT_RANDOM", "random_batches", "symmetric_tensor"]
-
 Floats = NDArray[np.float64]
 
 # Relative asymmetry that sums in another order leave.

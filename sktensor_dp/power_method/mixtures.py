@@ -16,8 +16,6 @@ from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.power_method.inference import coordinates, sampled_counts, sampled_gaussians
 from sktensor_dp.power_method.released import ReleasedComponents
 
-__all__ = ["ReleasedMixtures"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 

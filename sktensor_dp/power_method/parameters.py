@@ -69,8 +69,6 @@ from sktensor_dp.statistics.samples import SampleChunks, as_samples
 from sktensor_dp.tensor.oracle import tensor_oracle
 from sktensor_dp.tensor.sketched import sketch_pays, tensor_pairs
 
-__all__ = ["PERTURBATIONS", "ComponentParameters", "reads_batches"]
-
 Floats = NDArray[np.float64]
 
 # Constant coordinate of a mixture's samples, in radii: small enough to cost little

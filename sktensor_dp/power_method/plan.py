@@ -9,15 +9,6 @@ from typing import Any
 from sktensor_dp.privacy.plan import ReleasePlan, check_feasible
 from sktensor_dp.spectral_topics.plan import effective_documents
 
-__all__ = [
-    "AFTER_RELEASE",
-    "MomentPlan",
-    "is_stream",
-    "plan_moments",
-    "power_iterations_needed",
-    "splits_rows",
-]
-
 # Beyond, the second moment of all features takes 2 GiB.
 LARGEST_SECOND_MOMENT = 2**14
 # Shares of mu^2. The second moment decides the subspace and the scale of all components.

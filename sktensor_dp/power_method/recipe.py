@@ -25,22 +25,6 @@ from sktensor_dp.tensor.sketched import sketched_power_method
 from sktensor_dp.tensor.symmetric import multilinear, symmetric_product
 from sktensor_dp.tensor.whitening import Whitener
 
-__all__ = [
-    "FittedComponents",
-    "MomentOptions",
-    "attributes_of",
-    "cautions_of_noise",
-    "fit_by_sketch",
-    "fit_by_steps",
-    "fit_gaussian_mixture",
-    "fit_raw_moments",
-    "fit_single_topics",
-    "found_by",
-    "learn",
-    "new_method",
-    "noise_edge",
-]
-
 Floats = NDArray[np.float64]
 
 # Least share of the constant in a component, and of the average variance in a variance:

@@ -13,8 +13,6 @@ from sktensor_dp.power_method.inference import coordinates, fits
 from sktensor_dp.power_method.parameters import ComponentParameters
 from sktensor_dp.power_method.recipe import FittedComponents
 
-__all__ = ["ReleasedComponents"]
-
 Floats = NDArray[np.float64]
 
 

@@ -19,8 +19,6 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.samples import SampleCurator
 from sktensor_dp.tensor.online import OnlinePowerMethod
 
-__all__ = ["STREAM_PROGRESS", "ComponentStream", "StreamState", "cautions_of_stream", "learn_batch"]
-
 STREAM_PROGRESS = ("n_batches_seen_", "n_batches_needed_", "is_complete_")
 
 

@@ -8,8 +8,6 @@ from sktensor_dp.estimator.base import check_arguments
 from sktensor_dp.power_method.inputs import symmetric_tensor
 from sktensor_dp.power_method.mixtures import ReleasedMixtures
 
-__all__ = ["TensorFits"]
-
 
 class TensorFits(ReleasedMixtures):
     """Fits of one symmetric tensor, whose entries are the units of privacy."""

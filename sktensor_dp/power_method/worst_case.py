@@ -8,8 +8,6 @@ from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.hooks import Neighbours
 
-__all__ = ["worst_samples"]
-
 
 def worst_samples(
     data_norm: float | None, shuffled_by: Any, n_units: int | None, neighbours: str

@@ -16,14 +16,12 @@ from sktensor_dp.privacy.ledger import (
     MemoryLedger,
     Receipt,
     Spending,
-    charges_of,
     check_one_unit,
 )
+from sktensor_dp.privacy.ledger import charges_of as charges_of
 from sktensor_dp.privacy.plan import FitBudget, PrivacyCost
 from sktensor_dp.privacy.statement import Statement
 from sktensor_dp.privacy.tables import Shown, Table
-
-__all__ = ["OPENED", "BudgetAccountant", "LedgerEntry", "Receipt", "charges_of"]
 
 # Bisections of what remains beside pure charges: a part in 2**10 of it may be left lying.
 HALVINGS = 10

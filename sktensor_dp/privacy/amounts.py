@@ -4,8 +4,6 @@ import math
 from numbers import Real
 from typing import Any
 
-__all__ = ["checked_delta", "checked_epsilon", "checked_shares", "checked_thresholds"]
-
 
 def checked_epsilon(value: Any) -> float:
     """A number above 0; infinity is one."""

@@ -13,8 +13,6 @@ from functools import lru_cache
 from scipy.optimize import brentq
 from scipy.special import erf, erfcx, log_ndtr
 
-__all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_mu"]
-
 SQRT_HALF = math.sqrt(0.5)
 # Below this mu, differences over an interval of length mu are taken as derivatives.
 SMALL = 1e-5

@@ -9,18 +9,6 @@ from typing import Literal, get_args
 
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 
-__all__ = [
-    "Composition",
-    "Kind",
-    "Part",
-    "ReleaseRecord",
-    "membership_costs",
-    "renyi_bound",
-    "role_costs",
-    "unit_costs",
-    "zcdp_rho",
-]
-
 Kind = Literal["releases", "sequence", "parallel", "overlapping", "selection", "conversion"]
 # More kinds of costs than this are covered by one that is at least each of them.
 MOST_COSTS = 16

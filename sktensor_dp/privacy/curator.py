@@ -25,15 +25,6 @@ from sktensor_dp.statistics.query import Chunks, Parts, Product, Query, Source, 
 from sktensor_dp.statistics.sums import COVERED_UNITS, AccurateSum, excess
 from sktensor_dp.statistics.unit_count import UnitCount
 
-__all__ = [
-    "LARGEST_COUNT",
-    "DataCurator",
-    "Noisy",
-    "check_sensitivity",
-    "released_sensitivity",
-    "sensitivity",
-]
-
 Floats = NDArray[np.float64]
 # Statistics are divided by it, and noise is multiplied with it: neither overflows, nor has
 # too few digits.

@@ -4,8 +4,6 @@ import os
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 
-__all__ = ["link_to"]
-
 # A site of one's own: what `make docs` built, served or as a file.
 VARIABLE = "SKTENSOR_DP_DOCS"
 

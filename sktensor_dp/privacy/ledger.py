@@ -20,20 +20,6 @@ from sktensor_dp.exceptions import BudgetError, LedgerError
 from sktensor_dp.privacy.mixture import mixed_epsilon
 from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost, ReleasePlan
 
-__all__ = [
-    "Admission",
-    "Balance",
-    "Ledger",
-    "LedgerEntry",
-    "MemoryLedger",
-    "Receipt",
-    "Spending",
-    "charges_of",
-    "check_one_unit",
-    "told_apart",
-    "units_of",
-]
-
 # Finer than any cost a plan assigns, so rounding up stays far below ROUNDING.
 UNIT = 10**40
 

@@ -27,23 +27,6 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, symmetric_to_coordinates
 
-__all__ = [
-    "Mechanism",
-    "gaussian_pair_masses",
-    "gaussian_pair_rows",
-    "gaussian_symmetric",
-    "gaussian_triple_histogram",
-    "gaussian_triples",
-    "gaussian_vector",
-    "histogram_residual",
-    "laplace_pair_masses",
-    "laplace_pair_rows",
-    "laplace_vector",
-    "spherical_laplace_rows",
-    "spherical_laplace_symmetric",
-    "spherical_laplace_vector",
-]
-
 Floats = NDArray[np.float64]
 
 # Pairs of words that noise is added to at once (1 MB), and the side of squares that are turned.

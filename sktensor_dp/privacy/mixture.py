@@ -4,8 +4,6 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 
-__all__ = ["mixed_epsilon"]
-
 # Bins between 0 and the epsilon that basic composition states, or 4 mu if that is larger: the
 # normal law reaches far beyond both where delta is large.
 BINS = 2**13

@@ -44,14 +44,6 @@ from sktensor_dp.privacy.opendp_sampling import (
 )
 from sktensor_dp.privacy.sampling import BLOCK, GAUSSIAN, LAPLACE, MAX_BITS, Law, rounded_samples
 
-__all__ = [
-    "Grid",
-    "NoiseSource",
-    "config_context",
-    "drawable",
-    "unsafe_seeded_noise",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -5,8 +5,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["edge_reached"]
-
 Floats = NDArray[np.float64]
 
 

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LARGEST_SIZE", "check_installed", "check_size", "opendp_samples"]
-
 # A few seconds.
 LARGEST_SIZE = 100_000
 # Discrete laws of scale 2^40, rounded to a coarser grid, differ from rounded continuous

@@ -19,14 +19,6 @@ from scipy.special import ndtri
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
 
-__all__ = [
-    "PartitionQuery",
-    "PartitionSelection",
-    "gaussian_partition_selection",
-    "largest_share",
-    "selection_threshold",
-]
-
 Floats = NDArray[np.float64]
 
 # Largest step of the grid: what rounding may add to a total, and to the noise as a share.

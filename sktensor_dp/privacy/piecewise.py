@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.noise import NoiseSource
 
-__all__ = ["Piecewise", "piecewise_deviation", "piecewise_values", "piecewise_variance"]
-
 Floats = NDArray[np.float64]
 
 # Rounding to the grid moves a value by 2.4e-7 of its range at most.

@@ -10,18 +10,6 @@ from typing import TypedDict
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.noise import drawable
 
-__all__ = [
-    "COUNT",
-    "ROUNDING",
-    "FitBudget",
-    "PlannedRelease",
-    "PrivacyCost",
-    "ReleasePlan",
-    "check_feasible",
-    "fits_memory",
-    "memory_size",
-]
-
 # Splitting a budget and adding it up again rounds; nothing else is forgiven.
 ROUNDING = 1e-9
 # The release of the number of units, where that is private, and its share of the budget.

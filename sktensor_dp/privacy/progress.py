@@ -9,8 +9,6 @@ import threading
 import time
 from typing import Protocol, TextIO
 
-__all__ = ["Progress", "progress_on"]
-
 # Of seconds: when a bar appears, and how often it is drawn.
 PATIENCE, BETWEEN = 2.0, 0.25
 WIDTH = 20

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.statistics.sums import blocks
 
-__all__ = ["ReleasedRows", "RepeatableNoise", "mean_rows"]
-
 Floats = NDArray[np.float64]
 
 # Numbers of some rows that are formed at once (16 MB).

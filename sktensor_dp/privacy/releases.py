@@ -43,8 +43,6 @@ from sktensor_dp.statistics.text import DocumentFrequencies
 from sktensor_dp.statistics.unit_count import UnitCount
 from sktensor_dp.statistics.word_votes import WordBuckets, WordVotes
 
-__all__ = ["CATALOGUE", "Release"]
-
 
 def _of_doubles(_: Any) -> str:
     return (

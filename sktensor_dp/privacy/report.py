@@ -9,9 +9,8 @@ from typing import Any
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.shares import budget_shares, kind_of_shares, percentages, written_cost
 from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite
-from sktensor_dp.privacy.written_statement import library_version, written
-
-__all__ = ["PrivacyReport", "ReleaseRecord", "library_version", "several_batches"]
+from sktensor_dp.privacy.written_statement import library_version as library_version
+from sktensor_dp.privacy.written_statement import written
 
 TEXTS = ("release", "mechanism")
 DISJOINT = (

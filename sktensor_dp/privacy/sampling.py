@@ -30,8 +30,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BLOCK", "GAUSSIAN", "LAPLACE", "MAX_BITS", "MAX_MAGNITUDE", "Law", "rounded_samples"]
-
 Words = Callable[[int], NDArray[np.uint64]]
 Integers = NDArray[np.int64]
 

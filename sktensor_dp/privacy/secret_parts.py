@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.noise import NoiseSource
 
-__all__ = ["secret_halves", "secret_parts"]
-
 # A share is rounded to a multiple of one over it, which is drawn exactly.
 STEPS = 2**53
 

@@ -22,16 +22,6 @@ from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_mu
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
 
-__all__ = [
-    "SecretTrials",
-    "failure_of_trials",
-    "secret_keys",
-    "selection_delta",
-    "selection_epsilon",
-    "stop_probability",
-    "trial_cost",
-]
-
 # Probabilities of stopping are multiples of 1 / STEPS: exact in double precision, and
 # drawn exactly.
 STEPS = 2**53

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 
-__all__ = ["budget_shares", "kind_of_shares", "percentages", "written_cost"]
-
 
 def budget_shares(
     costs: Sequence[tuple[PrivacyCost, int]], epsilon: float, delta: float

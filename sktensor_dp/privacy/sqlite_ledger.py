@@ -21,8 +21,6 @@ from sktensor_dp.exceptions import LedgerError
 from sktensor_dp.privacy.ledger import Admission, Balance, LedgerEntry, Spending, told_apart
 from sktensor_dp.privacy.plan import PrivacyCost
 
-__all__ = ["SQLiteLedger", "absolute_path", "scopes_of"]
-
 APPLICATION = int.from_bytes(b"skdp", "big")
 VERSION = 1
 # How long to wait for other processes; a charge takes milliseconds.

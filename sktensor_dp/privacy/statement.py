@@ -9,8 +9,6 @@ from sktensor_dp.privacy.ledger import LedgerEntry
 from sktensor_dp.privacy.shares import budget_shares
 from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite, printable
 
-__all__ = ["Statement"]
-
 HEAD = ["when", "fit", "estimator", "release", "unit", "uses"]
 TEXTS = ("when", "estimator", "release", "unit")
 COSTS = ["mu", "epsilon", "delta"]

@@ -20,8 +20,6 @@ from sktensor_dp.privacy.written_statement import (
     written,
 )
 
-__all__ = ["load_statement", "sigma_of"]
-
 # Adding up rounds, differently on other machines; roots are found to a part in 1e9.
 TOLERANCE = 1e-8
 # Where delta all but suffices, the last digits of an epsilon near 0 are rounding.

@@ -13,8 +13,6 @@ from typing import Any
 
 from sktensor_dp.exceptions import StatementError
 
-__all__ = ["KEYWORDS", "MOST_BYTES", "parsed", "problems", "schema_text"]
-
 MOST_BYTES, DEEPEST, LONGEST_NUMBER = 16 * 2**20, 60, 400
 TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,),

@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 from sktensor_dp.privacy.documentation import link_to
 from sktensor_dp.statistics.frames import new_frame
 
-__all__ = ["Shown", "Table", "as_frame", "as_html", "as_text", "finite", "printable"]
-
 Row = Sequence[str]
 NUMBER = ' style="text-align:right"'
 

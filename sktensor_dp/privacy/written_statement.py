@@ -19,18 +19,6 @@ from sktensor_dp.privacy.composition import (
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 from sktensor_dp.privacy.selection import stop_probability, trial_cost
 
-__all__ = [
-    "FORMAT",
-    "NOT_COVERED",
-    "ORDERS",
-    "VERSION",
-    "allowed_trial",
-    "guarantee_in_words",
-    "library_version",
-    "norm_of",
-    "written",
-]
-
 FORMAT, VERSION = "sktensor_dp privacy statement", 1
 # Orders of the Rényi curve: where its conversions to (epsilon, delta) have their best order.
 ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0, 128.0, 256.0)
@@ -56,7 +44,7 @@ RELATIONS = {
 }
 
 
-class Reported(Protocol):
+class _Reported(Protocol):
     """What of a report is written."""
 
     # Attributes of a dataclass that is frozen can only be read.
@@ -84,7 +72,7 @@ class Reported(Protocol):
         def composition(self) -> Composition | None: ...
 
 
-def written(report: Reported) -> dict[str, Any]:
+def written(report: _Reported) -> dict[str, Any]:
     """Return the statement as plain values; infinity is a float."""
     known, number = report.neighbours in RELATIONS, report.n_units
     return {
@@ -109,7 +97,7 @@ def written(report: Reported) -> dict[str, Any]:
     }
 
 
-def guarantee_in_words(report: Reported) -> str:
+def guarantee_in_words(report: _Reported) -> str:
     """Say the guarantee in one sentence; its wording is part of version 1."""
     change = {
         "replace_one": f"whichever {report.unit} of {report.n_units} is replaced by another",
@@ -137,7 +125,7 @@ def norm_of(mechanism: str) -> str:
     return "l1" if mechanism.startswith(("laplace", "piecewise")) else "l2"
 
 
-def _guarantee(report: Reported) -> dict[str, Any]:
+def _guarantee(report: _Reported) -> dict[str, Any]:
     whole = report.composition
     mu = rho = curve = None
     if whole is not None:
@@ -157,7 +145,7 @@ def _guarantee(report: Reported) -> dict[str, Any]:
     }
 
 
-def _node(report: Reported) -> dict[str, Any]:
+def _node(report: _Reported) -> dict[str, Any]:
     if report.composition is None:
         rows = Composition("releases", rows=report.rows)
         return {"kind": "unrecorded", "releases": _releases(rows)}

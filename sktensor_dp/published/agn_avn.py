@@ -40,17 +40,6 @@ from sktensor_dp.tensor import (
     whitener,
 )
 
-__all__ = [
-    "PublishedTopics",
-    "agn",
-    "avn",
-    "classical_sigma",
-    "gaussian_unique_entries",
-    "spherical_unique_entries",
-    "topics_of_eigenpairs",
-    "validated_counts",
-]
-
 Floats = NDArray[np.float64]
 
 # Weight 1 / l per document (the norm is NORM_SLACK l): the statistics are in the scale of counts,

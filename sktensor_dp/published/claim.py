@@ -10,8 +10,6 @@ from typing import Literal, ParamSpec, Protocol, TypeVar
 
 from sktensor_dp.exceptions import UnsoundClaimWarning
 
-__all__ = ["Claim", "Verdict", "claimed", "claims"]
-
 Verdict = Literal["holds", "holds if", "does not hold", "no claim"]
 
 TOO_LARGE = (

@@ -25,16 +25,6 @@ from sktensor_dp.published.claim import Claim, claimed
 from sktensor_dp.published.descent import Descent, Stochastic
 from sktensor_dp.tensor.sorted_entries import SortedEntries, cp_values, tucker_values
 
-__all__ = [
-    "PublishedCompletion",
-    "Stochastic",
-    "gradient_perturbation",
-    "input_perturbation",
-    "output_perturbation",
-    "with_laplace_noise",
-    "with_row_noise",
-]
-
 Floats = NDArray[np.float64]
 
 NEIGHBOURS = "tensors observed at the same coordinates that differ in one value"

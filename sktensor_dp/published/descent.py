@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from sktensor_dp.tensor._random import as_generator
 from sktensor_dp.tensor.sorted_entries import SortedEntries, khatri_rao_rows, kronecker_rows
 
-__all__ = ["Descent", "Stochastic"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 Protect = Callable[[Floats], Floats]

@@ -42,8 +42,6 @@ from sktensor_dp.statistics.moments import PairMoments, TripleMoments
 from sktensor_dp.tensor import Whitener, multilinear, tensor_oracle, whitener
 from sktensor_dp.tensor._random import as_generator
 
-__all__ = ["dp_tpm"]
-
 Floats = NDArray[np.float64]
 SENSITIVITY = OneOf("printed", "per_document")
 NAME = "DP-TPM (Imtiaz & Sarwate, section 4)"

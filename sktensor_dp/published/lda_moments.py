@@ -13,8 +13,6 @@ from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.moments import PairMoments, TripleMoments
 from sktensor_dp.tensor import symmetric_product
 
-__all__ = ["CorpusMoments"]
-
 Floats = NDArray[np.float64]
 
 

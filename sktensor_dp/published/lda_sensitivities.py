@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.noise import NoiseSource
 
-__all__ = ["PrintedSensitivities", "printed_sigma", "private_lower_bound"]
-
 Floats = NDArray[np.float64]
 
 

@@ -10,8 +10,6 @@ from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.tensor import Oracle
 
-__all__ = ["noise_multiplier", "noisy_columns", "noisy_power_iteration"]
-
 Floats = NDArray[np.float64]
 POSITIVE_INT = Number(1, math.inf, integer=True)
 

@@ -21,8 +21,6 @@ from sktensor_dp.published.claim import Claim, claimed
 from sktensor_dp.published.noisy_iteration import check_counts, check_guarantee, check_rank
 from sktensor_dp.tensor import multilinear
 
-__all__ = ["WhitenedMoments", "agn_of_words", "avn_of_words"]
-
 Floats = NDArray[np.float64]
 
 REASON = (

@@ -44,13 +44,6 @@ from sktensor_dp.published.noisy_iteration import (
 from sktensor_dp.tensor import Oracle, tensor_oracle
 from sktensor_dp.tensor._random import as_generator
 
-__all__ = [
-    "PublishedComponents",
-    "online_tensor_power_method",
-    "private_tensor_power_method",
-    "robust_tensor_power_method",
-]
-
 Floats = NDArray[np.float64]
 # Of both queries of Theorem 4.1, in |u|_inf^2 and |u|_inf^3.
 ENTRY_SENSITIVITY = 6.0

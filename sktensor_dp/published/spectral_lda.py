@@ -52,8 +52,6 @@ from sktensor_dp.tensor import (
     whitener,
 )
 
-__all__ = ["dp_spectral_lda"]
-
 Floats = NDArray[np.float64]
 
 NEIGHBOURS = "corpora of equally many documents that differ in one"

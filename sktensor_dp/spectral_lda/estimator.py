@@ -17,8 +17,6 @@ from sktensor_dp.spectral_lda.stream import TopicStream
 from sktensor_dp.spectral_topics.forecast import TopicForecast, forecast_topics
 from sktensor_dp.statistics.counts import CountChunks
 
-__all__ = ["PrivateSpectralLDA"]
-
 
 class PrivateSpectralLDA(ReleasedTopics):
     """Topics of documents by spectral decomposition of private moments.

@@ -12,13 +12,6 @@ from sktensor_dp.topics.inference import (
     variational_proportions,
 )
 
-__all__ = [
-    "completion_log_likelihood",
-    "log_likelihoods",
-    "proportions",
-    "token_halves",
-]
-
 Floats = NDArray[np.float64]
 
 # Steps of inference per document, and the mean change of its parameters that ends them.

@@ -51,8 +51,6 @@ from sktensor_dp.spectral_topics.released import TopicOptions
 from sktensor_dp.statistics.counts import CountChunks, as_counts
 from sktensor_dp.topics.concentration import USUAL
 
-__all__ = ["LIMITS", "TopicParameters"]
-
 # Shares drawn with a larger prior are equal to ten digits. A sum of priors beyond its limit is
 # taken for it, whatever n_components is, and a positive prior below for the least of which the
 # digamma function can be computed.

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.statistics.reading import read
 
-__all__ = ["DataFrame", "check_public_topics", "frequencies_of_topics", "public_topics"]
-
 Floats = NDArray[np.float64]
 
 NAME = "public_components"

@@ -17,8 +17,6 @@ from sktensor_dp.topics.ranking import ranked_words
 if TYPE_CHECKING:
     from sktensor_dp.privacy.report import PrivacyReport
 
-__all__ = ["ReadableTopics"]
-
 Floats = NDArray[np.float64]
 Names = Sequence[str] | NDArray[Any] | None
 

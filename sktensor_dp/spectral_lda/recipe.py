@@ -12,8 +12,6 @@ from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 
-__all__ = ["learn", "learn_batch"]
-
 
 def learn(
     curator: DocumentCurator,

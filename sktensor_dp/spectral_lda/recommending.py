@@ -11,8 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.tensor.top_rows import TopRows, top_rows_by_parts
 
-__all__ = ["RecommendingTopics"]
-
 Floats = NDArray[np.float64]
 
 # Probabilities that are ranked at a time.

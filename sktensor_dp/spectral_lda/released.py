@@ -21,8 +21,6 @@ from sktensor_dp.spectral_lda.parameters import TopicParameters
 from sktensor_dp.spectral_lda.readable import ReadableTopics
 from sktensor_dp.spectral_lda.recommending import RecommendingTopics
 
-__all__ = ["ReleasedTopics"]
-
 Floats = NDArray[np.float64]
 
 

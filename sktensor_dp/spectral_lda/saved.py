@@ -22,8 +22,6 @@ from sktensor_dp.spectral_lda.parameters import LIMITS
 from sktensor_dp.spectral_lda.stream import TopicStream
 from sktensor_dp.spectral_topics.released import FittedTopics
 
-__all__ = ["SAVED_TOPICS"]
-
 # Rows are normalised in double precision.
 ROUNDING = 1e-6
 # Lengths: k topics, d words.

@@ -12,8 +12,6 @@ from sktensor_dp.spectral_topics.released import FittedTopics
 from sktensor_dp.topics.denoise import denoise_topics
 from sktensor_dp.topics.uncertainty import std_of_refined
 
-__all__ = ["StreamState", "TopicStream", "continue_stream"]
-
 Floats = NDArray[np.float64]
 
 # Forgetting rate of online EM (Cappe & Moulines, 2009): between 1/2 and 1.

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.statistics.reading import read
 
-__all__ = ["expected_frequencies"]
-
 Floats = NDArray[np.float64]
 
 # Of the least frequency that is given, for words that have none.

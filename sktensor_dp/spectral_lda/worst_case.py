@@ -6,8 +6,6 @@ import numpy as np
 
 from sktensor_dp.estimator.hooks import Neighbours
 
-__all__ = ["worst_documents"]
-
 # Tokens of a document that is longer than any limit that is chosen by a histogram of norms.
 LONG = 10**6
 

@@ -16,8 +16,6 @@ from sktensor_dp.statistics.moments import (
 from sktensor_dp.statistics.norms import NonNegative
 from sktensor_dp.topics.concentration import USUAL
 
-__all__ = ["TopicForecast", "forecast_topics"]
-
 # A topic's probability is spread over about this many words in ordinary text, as
 # measured by one over the sum of its squared probabilities.
 WORDS_PER_TOPIC = 100

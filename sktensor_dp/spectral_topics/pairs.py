@@ -12,8 +12,6 @@ from sktensor_dp.tensor.noisy_whitening import NoisyWhitener
 from sktensor_dp.topics.coherence import umass
 from sktensor_dp.topics.moments import PriorCorrection
 
-__all__ = ["WhitenedPairs", "seen_in"]
-
 Floats = NDArray[np.float64]
 
 # Eigenvalues shown beyond those of the topics, and words whose coherence is shown.

@@ -8,8 +8,6 @@ from functools import partial
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import ReleasePlan, check_feasible, fits_memory
 
-__all__ = ["N_GAINS", "TopicPlan", "effective_documents", "plan_topics"]
-
 # Up to here all moments can be fitted jointly (a d x d problem), with clips so rare
 # that they do not bias. It pays once documents outweigh the noise by this many times
 # the d k numbers sought; below, clipping most documents and EM steps lose less to bias

@@ -9,8 +9,6 @@ from scipy.optimize import linear_sum_assignment
 from sktensor_dp.spectral_topics.released import FittedTopics
 from sktensor_dp.topics.public_topics import adapted_topics, on_all_words, shares_of_topics
 
-__all__ = ["beside_public", "public_alone", "public_start"]
-
 Floats = NDArray[np.float64]
 
 

@@ -38,8 +38,6 @@ from sktensor_dp.topics.uncertainty import (
     std_of_matched,
 )
 
-__all__ = ["FittedTopics", "TopicOptions", "fit_topics"]
-
 Floats = NDArray[np.float64]
 
 # Of the released frequencies in the start of EM, so that no word is ruled out:

@@ -24,8 +24,6 @@ from sktensor_dp.topics.uncertainty import (
     typical_length,
 )
 
-__all__ = ["MIX_FINAL", "Refinement", "expected_counts", "smoothed"]
-
 Floats = NDArray[np.float64]
 
 # Of the word frequencies in topics, so that no word is ruled out.

@@ -17,8 +17,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = ["LANES", "Space", "batches_of", "columns", "run_in_batches"]
-
 Singles = NDArray[np.float32]
 
 # Array operations release the interpreter's lock; more threads would wait for memory.

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.batches import Space, columns, run_in_batches
 from sktensor_dp.statistics.counts import CountChunk
 
-__all__ = ["collapsed_shares", "log_mixtures"]
-
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 

@@ -15,8 +15,6 @@ from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
 
-__all__ = ["CompletionGains", "TopicGain", "gains_of"]
-
 Floats = NDArray[np.float64]
 
 # The sum of logarithms that one document can count for, on either side.

@@ -15,8 +15,6 @@ from sktensor_dp.statistics.row_chunks import RowChunks, RowReader, Units
 from sktensor_dp.statistics.unit_words import UnitWords
 from sktensor_dp.tensor.same_shape import of_same_shape
 
-__all__ = ["CountChunk", "CountChunks", "as_counts"]
-
 Floats = NDArray[np.float64]
 
 # Beyond any document; sixth powers and single precision stay far from overflow, whose

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.observed_entries import SUM_SLACK, EntryChunks, IndexSet
 from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number
 
-__all__ = ["EntryPairs"]
-
 Floats = NDArray[np.float64]
 
 # Residuals are rounded to so many binary digits at most, so that all sums are exact: of

@@ -17,8 +17,6 @@ from sktensor_dp.statistics.observed_entries import SUM_SLACK, EntryChunks, Inde
 from sktensor_dp.statistics.public_numbers import HALF, LIMIT, check_array, check_number
 from sktensor_dp.statistics.row_frames import RowFrames
 
-__all__ = ["Entries", "EntryGradients", "FactorSums", "RidgeBlock", "RowSums"]
-
 Floats = NDArray[np.float64]
 
 # Of the largest of numbers of which squares are taken: few digits are lost, none overflows.

@@ -18,8 +18,6 @@ from sktensor_dp.statistics.sums import sum_over_rows
 from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
 
-__all__ = ["ExpectedCounts"]
-
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 

@@ -14,8 +14,6 @@ import scipy.sparse as sp
 
 from sktensor_dp.statistics.reading import read
 
-__all__ = ["BACKENDS", "as_documents", "as_numbers", "kinds_of", "new_frame", "taken"]
-
 BACKENDS = ("pandas", "polars", "pyarrow")
 
 

@@ -18,8 +18,6 @@ from sktensor_dp.statistics.row_frames import SortedRows
 from sktensor_dp.statistics.sums import AccurateSum, blocks
 from sktensor_dp.tensor.sorted_entries import Integers, khatri_rao_rows, kronecker_rows
 
-__all__ = ["CPJacobian", "Jacobian", "TuckerJacobian"]
-
 Floats = NDArray[np.float64]
 
 # Numbers in a block of entries that is worked on at once (4 MB).

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.frames import as_numbers
 from sktensor_dp.statistics.reading import read
 
-__all__ = ["EXPECTED", "ONE_GROUP", "are_several", "as_labels"]
-
 EXPECTED = (
     "groups must hold one label per row, all of them integers or all of them strings and none "
     "missing"

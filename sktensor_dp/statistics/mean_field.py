@@ -13,8 +13,6 @@ from sktensor_dp.statistics.batches import LANES, Space, columns, run_in_batches
 from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.tensor.same_shape import of_same_shape
 
-__all__ = ["LEAST_PRIOR", "MeanField", "mean_field", "single_precision"]
-
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Indices = NDArray[np.intp]

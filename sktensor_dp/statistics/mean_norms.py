@@ -12,8 +12,6 @@ from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.statistics.unit_words import UnitWords
 
-__all__ = ["norms_of_mean_counts", "norms_of_mean_pairs"]
-
 Floats = NDArray[np.float64]
 
 # Pairs of words that are held at once, and those of one unit beyond which its own norm is not

@@ -31,14 +31,6 @@ from sktensor_dp.statistics.triple_terms import put_together, terms_of_documents
 from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.tensor.symmetric import n_unique
 
-__all__ = [
-    "PairMoments",
-    "RowsOfPairs",
-    "TripleMoments",
-    "WhitenedTripleMoments",
-    "WordFrequencies",
-]
-
 Floats = NDArray[np.float64]
 
 # Terms of a triple moment, of which most cancels, are at most this much larger than its limit.

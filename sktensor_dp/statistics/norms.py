@@ -18,22 +18,6 @@ from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.mean_norms import norms_of_mean_pairs
 from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number, scale_to
 
-__all__ = [
-    "Clip",
-    "CountNorm",
-    "NonNegative",
-    "Norm",
-    "NormBins",
-    "NormHistogram",
-    "PairNorm",
-    "Signed",
-    "TripleNorm",
-    "WhitenedTripleNorm",
-    "triangle_of_terms",
-    "unit_factors",
-    "weights",
-]
-
 Floats = NDArray[np.float64]
 
 # Relative error of single precision and of long sums, with room to spare.

@@ -13,17 +13,6 @@ from sktensor_dp.statistics.sums import split_sum
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
-__all__ = [
-    "MOST_CELLS",
-    "EntryChunks",
-    "IndexSet",
-    "SliceChunks",
-    "ValueRange",
-    "as_entries",
-    "check_unit_mode",
-    "checked_shape",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 

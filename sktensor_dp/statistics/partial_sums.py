@@ -16,8 +16,6 @@ from threadpoolctl import ThreadpoolController
 from sktensor_dp.statistics.reading import error_or
 from sktensor_dp.statistics.sums import AccurateSum
 
-__all__ = ["PartialQuery", "PartialSum", "Reader"]
-
 # Of a partition as its holder has it: chunks as queries take them.
 Reader = Callable[[Any], Iterable[Any]]
 

@@ -15,8 +15,6 @@ from sktensor_dp.statistics.sums import sum_over_rows
 from sktensor_dp.tensor.oracle import HALVED_FROM, Oracle
 from sktensor_dp.tensor.sketched import Pairs
 
-__all__ = ["PowerIterations", "TensorChunk", "TensorPairs", "TensorPowerIterations"]
-
 Floats = NDArray[np.float64]
 
 # Combinations of starts whose pair products are smaller than this share of the

@@ -11,17 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "HALF",
-    "LIMIT",
-    "RADIUS",
-    "SCORE",
-    "Range",
-    "check_array",
-    "check_number",
-    "scale_to",
-]
-
 Floats = NDArray[np.float64]
 Range = tuple[float, float]
 

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.sums import PlainSum
 
-__all__ = ["Chunks", "Parts", "Product", "Query", "Source", "Summand"]
-
 
 class Summand(Protocol):
     """What is summed over chunks."""

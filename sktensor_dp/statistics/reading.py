@@ -16,8 +16,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["call_foreign", "error_or", "read", "read_each"]
-
 Result = TypeVar("Result")
 
 # Messages of numpy and scikit-learn that name shapes, types, and names of columns (which

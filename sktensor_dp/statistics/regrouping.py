@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.labels import EXPECTED, ONE_GROUP, as_labels
 from sktensor_dp.statistics.reading import read_each
 
-__all__ = ["MIXED", "GroupTable", "Waiting", "split_chunk", "stacked"]
-
 Integers = NDArray[np.intp]
 
 MIXED = "Every chunk must be a pair (X, groups), or none may be."

@@ -20,8 +20,6 @@ from sktensor_dp.statistics.reading import read_each
 from sktensor_dp.statistics.regrouping import MIXED, GroupTable, Waiting, split_chunk
 from sktensor_dp.statistics.sums import UNITS_AT_ONCE
 
-__all__ = ["RowChoice", "RowChunks", "RowReader", "Units", "in_order", "kept_rows", "rows_of"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 Chunk = TypeVar("Chunk")

@@ -11,8 +11,6 @@ from sktensor_dp.statistics.public_numbers import check_array
 from sktensor_dp.statistics.sums import split_anchor
 from sktensor_dp.tensor.packed import unpack_rows
 
-__all__ = ["RowFrames", "SortedRows"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 

@@ -25,14 +25,6 @@ from sktensor_dp.statistics.samples import SampleChunk, row_by_row
 from sktensor_dp.statistics.sums import sum_over_rows
 from sktensor_dp.tensor.symmetric import n_unique, symmetric_outer_sum, symmetric_to_coordinates
 
-__all__ = [
-    "LiftedBall",
-    "ProjectedThirdMoments",
-    "SecondMoments",
-    "ThirdMomentHistogram",
-    "ThirdMoments",
-]
-
 Floats = NDArray[np.float64]
 
 # Of a projected sample, and of the square of a sample's norm times a residual weight: the

@@ -13,8 +13,6 @@ from sktensor_dp.statistics.public_numbers import scale_to
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.row_chunks import RowChunks, Units
 
-__all__ = ["SampleChunk", "SampleChunks", "as_samples", "row_by_row"]
-
 Floats = NDArray[np.float64]
 
 # Entries beyond are taken for it: squares and their sums stay far from overflow, whose

@@ -14,8 +14,6 @@ from sktensor_dp.statistics.public_numbers import SCORE, check_number
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.row_chunks import Units
 
-__all__ = ["HeldOutChunk", "HeldOutChunks", "HeldOutScores"]
-
 Floats = NDArray[np.float64]
 
 

@@ -11,8 +11,6 @@ from sktensor_dp.statistics.labels import EXPECTED, as_labels
 from sktensor_dp.statistics.reading import error_or
 from sktensor_dp.statistics.regrouping import MIXED, stacked
 
-__all__ = ["gathered", "piece_of", "split", "split_by_group"]
-
 Piece = tuple[Any, NDArray[Any]]
 
 # Finalizer of SplitMix64 (Steele, Lea & Flood 2014), and a prime to fold characters by (FNV-1a).

@@ -14,8 +14,6 @@ from sktensor_dp.tensor.packed import packed_diagonal, unpack_rows
 from sktensor_dp.tensor.packed_systems import products_of_roots
 from sktensor_dp.tensor.unit_parameters import N_PLAIN
 
-__all__ = ["UnitSums"]
-
 Floats = NDArray[np.float64]
 
 # Units that are added before their sum is added accurately.

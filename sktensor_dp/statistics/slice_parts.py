@@ -18,8 +18,6 @@ from sktensor_dp.statistics.reading import error_or
 from sktensor_dp.statistics.shuffling import Piece, gathered, split
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 
-__all__ = ["SliceReader"]
-
 
 @dataclass(frozen=True)
 class SliceReader:

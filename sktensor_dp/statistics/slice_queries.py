@@ -29,8 +29,6 @@ from sktensor_dp.tensor.unit_parameters import (
     unit_posteriors,
 )
 
-__all__ = ["SharedFactorSums", "SharedRowSums", "UnitLevels"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 

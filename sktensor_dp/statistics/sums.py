@@ -13,19 +13,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = [
-    "COVERED_UNITS",
-    "AccurateSum",
-    "PlainSum",
-    "axis_sum",
-    "blocks",
-    "excess",
-    "split_anchor",
-    "split_sum",
-    "sum_over_rows",
-    "sums_by_row",
-]
-
 Floats = NDArray[np.float64]
 
 # Units that are added one after the other before their sum is added accurately.

@@ -18,18 +18,6 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.statistics.row_chunks import RowChoice, in_order, kept_rows
 
-__all__ = [
-    "DocumentFrequencies",
-    "KeyedSum",
-    "TextChunks",
-    "WordContributions",
-    "WordCounts",
-    "Words",
-    "checksums",
-    "chosen_words",
-    "named_totals",
-]
-
 Integers = NDArray[np.integer[Any]]
 
 CHUNK_SIZE = 4096

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.statistics.sums import AccurateSum, PlainSum, blocks
 
-__all__ = ["put_together", "terms_of_documents", "words_in_use"]
-
 Floats = NDArray[np.float64]
 
 # Documents, and words, whose terms are added one after the other: as many as a chunk has, where

@@ -10,8 +10,6 @@ from sktensor_dp.statistics.observed_entries import SliceChunks
 from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.unit_parameters import cell_posteriors, effects_at_entries, unit_posteriors
 
-__all__ = ["LARGEST", "ReleasedEffects"]
-
 Floats = NDArray[np.float64]
 
 # Public numbers within these, and products of factors within the square of the larger, make

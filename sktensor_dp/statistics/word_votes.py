@@ -16,8 +16,6 @@ from sktensor_dp.statistics.text import (
     named_totals,
 )
 
-__all__ = ["N_BUCKETS", "VOTE", "WordBuckets", "WordVotes"]
-
 Floats = NDArray[np.float64]
 
 # Of a checksum. Rare words of a large corpus then share one with few others.

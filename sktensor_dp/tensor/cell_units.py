@@ -17,8 +17,6 @@ from sktensor_dp.tensor.unit_parameters import (
     prior_variances,
 )
 
-__all__ = ["CellEntries", "CellUnits", "summable"]
-
 
 class CellEntries:
     """Values of a block of units in the cells where they have any.

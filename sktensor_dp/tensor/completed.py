@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.sorted_entries import as_coordinates, row_effects
 
-__all__ = ["Completion", "check_options"]
-
 
 class Completion:
     """Offsets, and factors with a row per index."""

@@ -11,8 +11,6 @@ from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion, hosvd_form, mode_product
 
-__all__ = ["with_factors", "with_orthonormal_factors"]
-
 
 def with_factors(model: CPCompletion, factors: Sequence[Floats]) -> CPCompletion:
     """Put factors of any scale into a CP model, as unit columns with weights."""

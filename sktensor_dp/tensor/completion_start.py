@@ -14,8 +14,6 @@ from sktensor_dp.tensor.normal_equations import core_equations
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
-__all__ = ["core_components", "fit_core", "mode_subspaces", "start_cp"]
-
 # Up to this length of a mode the Gram matrix of its unfolding is formed.
 _DENSE_GRAM = 600
 # An unfolding with at least one entry in so many observed is multiplied as a dense one: it

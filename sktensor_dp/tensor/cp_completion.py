@@ -23,8 +23,6 @@ from sktensor_dp.tensor.sorted_entries import (
     cp_values,
 )
 
-__all__ = ["CPCompletion", "complete_cp"]
-
 # Sweeps of the mean and biases alone, before components are started on what they leave; and
 # with components, before convergence is looked at.
 _BIAS_SWEEPS, _LEAST_SWEEPS = 5, 4

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 
 from sktensor_dp.tensor.oracle import Floats
 
-__all__ = ["incoherence", "random_marginal_bound", "subspace_distance"]
-
 # Orthonormal up to what decompositions leave of rounding and tolerance.
 _ORTHONORMAL_TOL = 1e-6
 

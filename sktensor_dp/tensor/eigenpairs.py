@@ -13,8 +13,6 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.oracle import Floats
 
-__all__ = ["Operator", "top_eigenpairs"]
-
 Operator = Callable[[Floats], Floats]
 
 # Up to this size a full reduction is as fast as any iteration.

@@ -13,8 +13,6 @@ from sktensor_dp.tensor.normal_equations import NormalEquations, cp_normal_equat
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
-__all__ = ["EntryPasses", "passes_over"]
-
 # A matrix with at least one entry in so many observed is multiplied as a dense one.
 _DENSE_SHARE = 4
 

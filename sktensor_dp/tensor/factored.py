@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor.oracle import Floats, Oracle
 
-__all__ = ["cp_oracle", "moment_oracle"]
-
 # Largest block of inner products held at once, in numbers (4 MB of float64).
 _BLOCK_NUMBERS = 2**19
 

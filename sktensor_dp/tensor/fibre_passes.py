@@ -15,8 +15,6 @@ from sktensor_dp.tensor.normal_equations import NormalEquations
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.sorted_entries import Integers, SortedEntries, distinct
 
-__all__ = ["FibrePasses", "fibre_mode"]
-
 # Entries of a fibre, on average, from which on products of what its other modes share are
 # saved: with 4 there is nothing to gain.
 _LEAST_ENTRIES = 8

@@ -15,8 +15,6 @@ from sktensor_dp.tensor.normal_equations import NormalEquations
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.sorted_entries import SortedEntries, add_at
 
-__all__ = ["MatrixPasses"]
-
 # Terms in single precision that are added one after the other, before sums go on in double.
 _SHORT_ROW = 64
 # Entries of a part of the matrix whose transpose is multiplied in single precision.

@@ -10,8 +10,6 @@ from sktensor_dp.tensor.eigenpairs import Operator, top_eigenpairs
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.whitening import CappedWhitener, Whitener
 
-__all__ = ["NULL_EIGENVALUE", "NoisyWhitener", "noisy_whitener"]
-
 # An eigenvalue below this share of the largest is rounding.
 NULL_EIGENVALUE = 1e-12
 # Of what noise may lift an eigenvalue to: one kept is taken for no less.

@@ -21,14 +21,6 @@ from sktensor_dp.tensor.packed_systems import (
 )
 from sktensor_dp.tensor.sorted_entries import Integers, SortedEntries, kronecker_rows
 
-__all__ = [
-    "NormalEquations",
-    "core_equations",
-    "cp_normal_equations",
-    "normal_equations",
-    "solve_rows",
-]
-
 # A matrix with at least one entry in so many observed is multiplied as a dense one: it
 # costs no more memory than the entries do, and BLAS reads it faster.
 _DENSE_SHARE = 4

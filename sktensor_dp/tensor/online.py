@@ -10,8 +10,6 @@ import numpy as np
 from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.oracle import Floats, check_counts
 
-__all__ = ["OnlinePowerMethod"]
-
 GENERATOR = "PCG64"
 
 

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.oracle import Floats, Oracle, check_counts, resolve
 
-__all__ = ["operator_norm"]
-
 # Rounding of T(u, u, u), relative to |T(I, u, u)|, that is no descent.
 _ROUNDING = 1e-14
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["HALVED_FROM", "Floats", "Oracle", "tensor_oracle"]
-
 Floats = NDArray[np.float64]
 Oracle = Callable[[Floats], Floats]
 
@@ -145,6 +143,7 @@ def resolve(
 
 
 def check_counts(*, n_restarts: int, max_iter: int) -> None:
+    """Refuse to begin nowhere, or not to iterate."""
     if n_restarts < 1:
         raise ValueError(f"n_restarts must be at least 1; got {n_restarts}.")
     if max_iter < 1:

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from sktensor_dp.tensor.oracle import Floats
 
-__all__ = ["packed_diagonal", "packed_inner", "packed_places", "packed_products", "unpack_rows"]
-
 
 def packed_products(rows: Floats) -> Floats:
     """Upper triangles of a a' for the rows a of an array: (n, r (r + 1) / 2)."""

@@ -11,15 +11,6 @@ import numpy as np
 
 from sktensor_dp.tensor.oracle import Floats
 
-__all__ = [
-    "eliminated",
-    "products_of_roots",
-    "roots_of_inverses",
-    "solved",
-    "times",
-    "triangle",
-]
-
 
 def triangle(packed: Floats, size: int) -> list[Floats]:
     """Rows of upper triangles that an array of shape (size (size + 1) / 2, n) holds: views."""

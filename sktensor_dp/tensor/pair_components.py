@@ -7,8 +7,6 @@ import scipy.linalg
 
 from sktensor_dp.tensor.oracle import Floats
 
-__all__ = ["components_of_pairs"]
-
 STEPS = 20
 
 

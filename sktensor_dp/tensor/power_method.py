@@ -16,12 +16,6 @@ from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.oracle import NULL_WEIGHT, Floats, Oracle, check_counts, resolve
 from sktensor_dp.tensor.simultaneous import simultaneous_power_iteration
 
-__all__ = [
-    "orthogonal_decomposition",
-    "robust_tensor_power_method",
-    "simultaneous_power_iteration",
-]
-
 # Restarts compete by T(u, ..., u), whose relative error is of the order of the
 # square of their movement: at this one it is a few percent.
 _BASIN_TOL = 0.2

@@ -7,11 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "LARGEST_SIZE", "LEAST_WIDTH", "Bounds", "RowBounds", "clamped", "in_scale", "in_units",
-    "limits_at", "mean_width", "outermost",
-]  # fmt: skip
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 

@@ -12,8 +12,6 @@ from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.row_features import RowRegression
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
-__all__ = ["fit_row_sums"]
-
 # Prior variances of the biases to start from and the least ones, in units of the variance
 # of a value.
 _FIRST_SCALE, _LEAST_SCALE = 0.1, 1e-6

@@ -14,15 +14,6 @@ from sktensor_dp.tensor.eigenpairs import top_eigenpairs
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
-__all__ = [
-    "Regressed",
-    "RowRegression",
-    "incidence_features",
-    "regressed",
-    "standardised",
-    "standardised_given",
-]
-
 # Singular vectors of where entries are, at most, and at most one to so many rows.
 _VECTORS, _ROWS_EACH = 80, 20
 # Entries added to those of a row before its direction is looked at: rows that have few point

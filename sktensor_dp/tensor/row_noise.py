@@ -10,8 +10,6 @@ from sktensor_dp.tensor.entry_passes import EntryPasses, passes_over
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
-__all__ = ["RowNoise"]
-
 # The prior of a row's variance weighs as much as so many of its entries.
 _PRIOR_ENTRIES = 20.0
 # Least variance of a row relative to the one they share.

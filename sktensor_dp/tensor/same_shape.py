@@ -5,8 +5,6 @@ from typing import Any, TypeVar
 
 import scipy.sparse as sp
 
-__all__ = ["of_same_shape"]
-
 Matrix = TypeVar("Matrix", sp.csr_matrix, sp.csr_array)
 
 

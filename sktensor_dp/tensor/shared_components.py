@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
 
-__all__ = ["SharedComponents"]
-
 
 @dataclass(frozen=True, eq=False)
 class SharedComponents:

@@ -12,8 +12,6 @@ from scipy.special import ndtr
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.row_features import RowRegression
 
-__all__ = ["SharedEffects", "clipped_response", "shared_effects"]
-
 # Popularity is the logarithm of the root of a row's weight.
 _POPULARITY_POWER = 0.5
 # The grid of weights reaches from this share of the largest to a little beyond it.

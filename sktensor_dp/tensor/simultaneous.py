@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.oracle import NULL_WEIGHT, Floats, Oracle, check_counts, resolve
 
-__all__ = ["simultaneous_power_iteration"]
-
 
 def simultaneous_power_iteration(
     T: ArrayLike | Oracle,

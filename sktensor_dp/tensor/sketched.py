@@ -12,8 +12,6 @@ from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.online import OnlinePowerMethod
 from sktensor_dp.tensor.oracle import Floats, Oracle
 
-__all__ = ["Pairs", "sketch_pays", "sketched_power_method", "tensor_pairs"]
-
 Pairs = Callable[[Floats], Floats]
 
 # Directions of the core beyond the components, and of the sketch to those of the core.

@@ -7,13 +7,6 @@ from numpy.typing import NDArray
 
 from sktensor_dp.tensor.oracle import Floats
 
-__all__ = [
-    "are_positive",
-    "positive_pivots",
-    "shifted_inverses",
-    "sweep",
-]
-
 # Numbers of a block of matrices, and of a product beside it: they stay in a cache, and calls
 # are few.
 _BLOCK_NUMBERS = 2**17

@@ -11,15 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor.oracle import Floats
 
-__all__ = [
-    "SortedEntries",
-    "cp_values",
-    "distinct",
-    "khatri_rao_rows",
-    "kronecker_rows",
-    "tucker_values",
-]
-
 # Entries read at once: three components of them (0.4 MB) and their six products stay
 # in a second-level cache.
 _BLOCK_ENTRIES = 2**14

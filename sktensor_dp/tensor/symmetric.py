@@ -19,16 +19,6 @@ from sktensor_dp.tensor._layout import (
     unpack,
 )
 
-__all__ = [
-    "coordinates_to_symmetric",
-    "multilinear",
-    "n_unique",
-    "symmetric_outer_sum",
-    "symmetric_product",
-    "symmetric_to_coordinates",
-    "symmetrize",
-]
-
 # Largest Khatri-Rao product formed at once, in numbers (32 MB of float64).
 _BLOCK_NUMBERS = 2**22
 

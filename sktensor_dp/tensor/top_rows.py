@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from sktensor_dp.tensor.oracle import Floats
 
-__all__ = ["TopRows", "parts_of_units", "top_rows", "top_rows_by_parts"]
-
 
 class TopRows(NamedTuple):
     """Rows from best to worst, and their values.

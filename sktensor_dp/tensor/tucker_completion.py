@@ -27,8 +27,6 @@ from sktensor_dp.tensor.sorted_entries import (
     tucker_values,
 )
 
-__all__ = ["TuckerCompletion", "complete_tucker"]
-
 # Least share of the entries that counts as degrees of freedom of the residuals.
 _LEAST_FREEDOM = 0.1
 # Steps of the variance of the core's entries at each fit of the core.

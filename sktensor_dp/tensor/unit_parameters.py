@@ -14,17 +14,6 @@ from sktensor_dp.tensor.packed import unpack_rows
 from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.small_systems import shifted_inverses
 
-__all__ = [
-    "EntryEffects",
-    "cell_posteriors",
-    "effects_at_entries",
-    "fold_in_units",
-    "precisions",
-    "predict_units",
-    "prior_variances",
-    "unit_posteriors",
-]
-
 # Prior variances of a unit's level (in units of the noise variance), of its slope on the
 # shared effects (a pure number) and of its slope on popularity (in units of the noise
 # variance): chosen on held-out ratings, for data in which units differ by a little less

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.symmetric import symmetrize
 
-__all__ = ["symmetrize_views"]
-
 
 def symmetrize_views(
     T: ArrayLike, M12: ArrayLike, M13: ArrayLike, M23: ArrayLike, n_components: int

@@ -12,16 +12,6 @@ from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.eigenpairs import Operator, top_eigenpairs
 from sktensor_dp.tensor.oracle import Floats
 
-__all__ = [
-    "CappedWhitener",
-    "RandomMarginal",
-    "Whitener",
-    "capped_whitener",
-    "top_eigenpairs",
-    "whiten_by_random_marginal",
-    "whitener",
-]
-
 # An eigenvalue below this share of the largest is rounding, not signal.
 _NULL_EIGENVALUE = 1e-12
 

@@ -15,14 +15,6 @@ from sklearn import get_config
 from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.statistics.text import WordCounts
 
-__all__ = [
-    "count_words",
-    "decode_documents",
-    "in_set_interface",
-    "list_documents",
-    "numbers_of_words",
-]
-
 WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open files"}
 
 

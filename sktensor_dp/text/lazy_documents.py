@@ -22,8 +22,6 @@ from sktensor_dp.text.documents import (
     list_documents,
 )
 
-__all__ = ["LazyTexts", "lazy_counts", "lazy_texts"]
-
 # Of a vectorizer, what no worker needs.
 STAYS = ("vocabulary_", "document_frequencies_", "threshold_", "privacy_report_", "stop_words_")
 

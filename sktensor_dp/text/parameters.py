@@ -40,8 +40,6 @@ from sktensor_dp.text.plan import THRESHOLD_SHARE, WordPlan, check_words, plan_w
 from sktensor_dp.text.recipe import learn
 from sktensor_dp.text.worst_case import worst_texts
 
-__all__ = ["VocabularyParameters"]
-
 Texts = TextChunks | LazyTexts
 CALLABLE = InstanceOf(Callable)  # type: ignore[arg-type]
 BOOLEAN = InstanceOf(bool, np.bool_)

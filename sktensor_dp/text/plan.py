@@ -10,18 +10,6 @@ from sktensor_dp.privacy.partition_selection import largest_share
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.statistics.word_votes import N_BUCKETS, WordBuckets
 
-__all__ = [
-    "BUCKETS",
-    "EXACT",
-    "THRESHOLD_SHARE",
-    "VOTES",
-    "WordForecast",
-    "WordPlan",
-    "check_words",
-    "forecast_words",
-    "plan_words",
-]  # fmt: skip
-
 # Without noise document frequencies are all there is to release. With it numbers of documents by a
 # checksum come first, from which documents see for which of their words votes are of use; then
 # votes; and then numbers of documents by the words that these have chosen.

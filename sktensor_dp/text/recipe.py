@@ -10,8 +10,6 @@ from sktensor_dp.statistics.text import DocumentFrequencies
 from sktensor_dp.statistics.word_votes import WordBuckets, WordVotes
 from sktensor_dp.text.plan import BUCKETS, EXACT, VOTES, WordPlan
 
-__all__ = ["learn", "released_words", "vote_weights"]
-
 Floats = NDArray[np.float64]
 
 # How many votes, as a share of the threshold, documents that are full may give a common word.

@@ -10,8 +10,6 @@ from sktensor_dp.model_files.fields import Flag, Numbers, Optional, Real, Words,
 from sktensor_dp.model_files.parameters import NUMBERS
 from sktensor_dp.model_files.saving import SavedState
 
-__all__ = ["SAVED_VOCABULARY"]
-
 
 class Columns(Words):
     """A mapping of words to columns, as the words in the order of these."""

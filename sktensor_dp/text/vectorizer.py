@@ -17,8 +17,6 @@ from sktensor_dp.text.parameters import VocabularyParameters
 from sktensor_dp.text.plan import WordForecast, forecast_words
 from sktensor_dp.text.saved import SAVED_VOCABULARY
 
-__all__ = ["PrivateCountVectorizer"]
-
 
 class PrivateCountVectorizer(VocabularyParameters):
     r"""Word counts over a vocabulary that is learned with differential privacy.

@@ -4,8 +4,6 @@ from typing import Any
 
 from sktensor_dp.estimator.hooks import Neighbours
 
-__all__ = ["worst_texts"]
-
 
 def worst_texts(n_words: int, n_units: int | None, neighbours: str) -> Neighbours:
     """Documents of as many words as may count, half of them of either set, and one changed."""

@@ -14,8 +14,6 @@ from scipy.special import ndtri
 from sktensor_dp.topics.ranking import ranked_words
 from sktensor_dp.topics.similarity import divergences, positions
 
-__all__ = ["Explorer", "explorer_section", "script_of"]
-
 Floats = NDArray[np.float64]
 
 # Numbers that the page holds of each kind, about 300 kB of text, and words whatever there are.

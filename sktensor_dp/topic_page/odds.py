@@ -2,8 +2,6 @@
 
 import math
 
-__all__ = ["odds_after", "odds_section"]
-
 # Of whoever suspects something of somebody.
 BEFORE = (0.01, 0.1, 0.5)
 

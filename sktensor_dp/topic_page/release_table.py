@@ -5,8 +5,6 @@ from html import escape
 
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
 
-__all__ = ["releases_section"]
-
 
 def releases_section(reports: Mapping[str, PrivacyReport], total: tuple[float, float]) -> str:
     """Every release with its noise and cost, folded."""

@@ -22,8 +22,6 @@ from sktensor_dp.topic_page.explorer import Explorer, explorer_section, script_o
 from sktensor_dp.topic_page.odds import odds_section
 from sktensor_dp.topic_page.release_table import releases_section
 
-__all__ = ["Topic", "topics_of", "write_topic_page"]
-
 
 @dataclass(frozen=True)
 class Topic:

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["USUAL", "PairEvidence", "in_steps"]
-
 Floats = NDArray[np.float64]
 
 # The concentration that is assumed before there is evidence.

@@ -11,14 +11,6 @@ from numpy.typing import NDArray
 
 from sktensor_dp.topics.public_topics import adapted_topics
 
-__all__ = [
-    "centres_of_topics",
-    "denoise_frequencies",
-    "denoise_topics",
-    "posterior_moments",
-    "shrink_deviations",
-]
-
 Floats = NDArray[np.float64]
 
 # Grid of prior means per fit; more changes the estimates by less than 1 % of the noise.

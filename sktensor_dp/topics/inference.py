@@ -13,17 +13,6 @@ from scipy.special import gammaln, psi, softmax
 
 from sktensor_dp.tensor.same_shape import of_same_shape
 
-__all__ = [
-    "collapsed_proportions",
-    "document_log_likelihood",
-    "expected_log_proportions",
-    "row_blocks",
-    "rows_in",
-    "topic_posterior",
-    "variational_proportions",
-    "word_ratios",
-]
-
 Floats = NDArray[np.float64]
 
 # Non-zeros per block: with 20 topics its largest temporary takes 5 MB.

@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-__all__ = ["ReleasedMoments", "match_moments", "pair_precision", "unexplained"]
-
 Floats = NDArray[np.float64]
 
 # Share of a structureless model in the variances: a start that misses a word

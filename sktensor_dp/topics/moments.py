@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from sktensor_dp.tensor.symmetric import symmetric_product
 from sktensor_dp.topics.simplex import project_rows
 
-__all__ = ["PriorCorrection", "topics_from_components"]
-
 Floats = NDArray[np.float64]
 
 # Rows of a matrix of pairs that are corrected at once.

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from sktensor_dp.topics.denoise import LEAST_SHARE, shrink_deviations
 
-__all__ = ["topics_of_pairs"]
-
 Floats = NDArray[np.float64]
 
 # Least squares and shrinkage in turn: more change little.

@@ -7,8 +7,6 @@ of a public topic is multiplied by what makes the topics mix to the frequencies 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["adapted_topics", "on_all_words", "shares_of_topics"]
-
 Floats = NDArray[np.float64]
 
 # Of the word frequencies in public topics, so that no word is ruled out.

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from sktensor_dp.topics.ranking import ranked_words
 from sktensor_dp.topics.similarity import divergences, positions
 
-__all__ = ["pyldavis_data"]
-
 Floats = NDArray[np.float64]
 
 # The number of tokens is not released: frequencies are of so many.

@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NOISE_DEVIATIONS", "ranked_words", "relevance_of"]
-
 Floats = NDArray[np.float64]
 
 # A word counts in lift as what its probability is at least, at so many deviations of its noise.

@@ -14,8 +14,6 @@ from sktensor_dp.topics.inference import (
     word_ratios,
 )
 
-__all__ = ["Rehearsal"]
-
 Floats = NDArray[np.float64]
 
 # A rehearsal's documents and their tokens, and mean field steps on each.

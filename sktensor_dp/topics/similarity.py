@@ -4,8 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-__all__ = ["divergences", "positions"]
-
 Floats = NDArray[np.float64]
 
 

@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["project_rows"]
-
 Floats = NDArray[np.float64]
 
 

@@ -18,17 +18,6 @@ from sktensor_dp.topics.denoise import LEAST_SHARE, centres_of_topics, posterior
 from sktensor_dp.topics.moment_matching import ReleasedMoments, pair_precision
 from sktensor_dp.topics.rehearsal import Rehearsal
 
-__all__ = [
-    "Limits",
-    "Steps",
-    "clip_drift",
-    "std_of_decomposed",
-    "std_of_frequencies",
-    "std_of_matched",
-    "std_of_refined",
-    "typical_length",
-]
-
 Floats = NDArray[np.float64]
 
 # Standard deviations that hold nine tenths of a normal law.

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["WorstCase", "worst_case"]
-
 
 @dataclass(frozen=True, eq=False)
 class WorstCase:

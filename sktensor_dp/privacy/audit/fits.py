@@ -17,8 +17,6 @@ from sktensor_dp.privacy.audit.hypotheses import AuditResult, audit_samples
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.report import PrivacyReport
 
-__all__ = ["Guarantee", "audit", "fitted_clone"]
-
 Floats = NDArray[np.float64]
 Statistic = Callable[[Any], float]
 

@@ -26,8 +26,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from scipy.stats import beta
 
-__all__ = ["AuditResult", "audit_samples"]
-
 Floats = NDArray[np.float64]
 
 # Thresholds that are tried, from each end of the pooled sample and evenly between them.

@@ -46,14 +46,6 @@ from scipy.stats import binom
 from sktensor_dp.privacy.audit.fits import Guarantee, fitted_clone
 from sktensor_dp.privacy.noise import NoiseSource
 
-__all__ = [
-    "OneRunResult",
-    "audit_in_one_run",
-    "guesses_from_scores",
-    "one_run_audit",
-    "one_run_p_value",
-]
-
 Floats = NDArray[np.float64]
 
 # Where the largest rejected epsilon is looked for; no number of canaries shows more.

@@ -32,8 +32,6 @@ from sktensor_dp.statistics.norms import (
     WhitenedTripleNorm,
 )
 
-__all__ = ["CLIPPED_NORMS", "DocumentCurator", "NoisyPairs"]
-
 Floats = NDArray[np.float64]
 Words = NDArray[np.intp] | None
 

@@ -34,18 +34,6 @@ from sktensor_dp.statistics.slice_queries import (
 )
 from sktensor_dp.statistics.unit_residuals import ReleasedEffects
 
-__all__ = [
-    "EntryCurator",
-    "NoisyDirections",
-    "NoisyFactorSums",
-    "NoisyLevels",
-    "NoisyPairs",
-    "NoisyRidgeBlock",
-    "NoisyRowSums",
-    "NoisySharedRows",
-    "SliceCurator",
-]
-
 Floats = NDArray[np.float64]
 
 

@@ -22,8 +22,6 @@ from sktensor_dp.statistics.sample_moments import (
 )
 from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
 
-__all__ = ["NoisyThirdMoments", "SampleCurator", "TensorCurator"]
-
 Floats = NDArray[np.float64]
 
 # Range searched for a limit on projected third moments, over the largest they can be.

@@ -8,8 +8,6 @@ from sktensor_dp.statistics.partial_sums import PartialQuery, PartialSum
 from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.statistics.shuffling import gathered, piece_of, split_by_group
 
-__all__ = ["DaskPartitions"]
-
 # Sums that are merged by one task.
 FAN_IN = 8
 # How often a sum is asked for anew where workers were lost with what it needs.

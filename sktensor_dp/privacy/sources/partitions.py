@@ -8,8 +8,6 @@ from typing import Any, Protocol, runtime_checkable
 from sktensor_dp.statistics.partial_sums import PartialQuery, PartialSum
 from sktensor_dp.statistics.reading import read_each
 
-__all__ = ["PartitionedSource", "ThreadedPartitions"]
-
 
 @runtime_checkable
 class PartitionedSource(Protocol):
