@@ -1,18 +1,17 @@
 """Components of the columns of a wide table for whoever folds in a row's own entries."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.completion.pair_plan import DIRECTION_CLIP, SEARCHES
 from sktensor_dp.completion.pair_recipe import pair_weights, variance_left
 from sktensor_dp.completion.plan import RESIDUAL, CompletionPlan, ModelOptions
 from sktensor_dp.privacy.curators.entries import EntryCurator, NoisyDirections
 from sktensor_dp.statistics.entry_directions import RowCells
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.shared_effects import clipped_response
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
-Floats = NDArray[np.float64]
 Model = CPCompletion | TuckerCompletion
 
 # Lengths of what a row says, over the root of the sum of its squared axes: at the first a

@@ -5,16 +5,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.completion.plan import ModelOptions
 from sktensor_dp.completion.slice_components import LEAST_NOISE, shared_weights
 from sktensor_dp.privacy.curators.entries import NoisySharedRows, SliceCurator
 from sktensor_dp.statistics.unit_residuals import ReleasedEffects
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.shared_effects import SharedEffects, clipped_response, shared_effects
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
-
-Floats = NDArray[np.float64]
 
 # Residuals are clipped at this share of the deviation of values: little is lost of a sign,
 # and noise is in proportion.

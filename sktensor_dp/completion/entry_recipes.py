@@ -1,7 +1,6 @@
 """Recipes from releases on observed entries to models of a tensor."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.completion.direction_recipe import direction_components
 from sktensor_dp.completion.expected_biases import with_features
@@ -20,13 +19,13 @@ from sktensor_dp.completion.rows import (
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.statistics.observed_entries import IndexSet
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.completion_forms import with_factors, with_orthonormal_factors
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
 from sktensor_dp.tensor.row_effects import fit_row_sums
 from sktensor_dp.tensor.row_features import incidence_features
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion, complete_tucker
 
-Floats = NDArray[np.float64]
 Model = CPCompletion | TuckerCompletion
 
 SWEEPS = 60

@@ -5,15 +5,14 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from sktensor_dp.completion.base import CompletionMixin
 from sktensor_dp.completion.saved import SAVED_CP, SAVED_TUCKER
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.sorted_entries import khatri_rao_rows
-
-Floats = NDArray[np.float64]
 
 
 class PrivateCPCompletion(

@@ -1,19 +1,17 @@
 """Completion from noisy gradients in all parameters, preconditioned by public curvature."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.completion.plan import COMPONENT, RESIDUAL, CompletionPlan, ModelOptions
 from sktensor_dp.completion.rows import derivatives, posterior_rows, unit_mean_square
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.completion_forms import with_factors, with_orthonormal_factors
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.normal_equations import core_equations
 from sktensor_dp.tensor.row_effects import fit_row_sums
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
-
-Floats = NDArray[np.float64]
 
 
 def fit_gradients(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
@@ -17,8 +18,6 @@ from sktensor_dp.tensor.unit_parameters import (
     EntryEffects,
     effects_at_entries,
 )
-
-Floats = NDArray[np.float64]
 
 
 def attributes_of(model: CPCompletion | TuckerCompletion) -> dict[str, Any]:

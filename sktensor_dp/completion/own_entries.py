@@ -1,17 +1,16 @@
 """Where values are the units: what of a released model others need to fold in a person's own."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.completion.inference import SharedModel
 from sktensor_dp.completion.plan import RESIDUAL
 from sktensor_dp.statistics.observed_entries import IndexSet
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
-Floats = NDArray[np.float64]
 Model = CPCompletion | TuckerCompletion
 
 # Least variances of a value about the model, and of a bias, relative to what values are

@@ -12,12 +12,12 @@ from sktensor_dp.completion.pair_plan import PAIR_CLIP
 from sktensor_dp.completion.plan import RESIDUAL, ModelOptions
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.statistics.observed_entries import IndexSet
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.pair_components import components_of_pairs
 from sktensor_dp.tensor.shared_effects import clipped_response
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
-Floats = NDArray[np.float64]
 Model = CPCompletion | TuckerCompletion
 
 # Least share of the variance of residuals that is left to noise.

@@ -4,12 +4,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.completion.inference import SharedModel
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion
-
-Floats = NDArray[np.float64]
 
 
 def profiles(estimator: Any, mode: int) -> Floats:

@@ -3,14 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sktensor_dp.completion.named_rows import indices_of
 from sktensor_dp.completion.row_tables import check_lengths, table_of_rows
 from sktensor_dp.privacy.plan import check_feasible
+from sktensor_dp.tensor.arrays import Floats
 
-Floats = NDArray[np.float64]
 # One for each mode, None where none were given.
 Features = tuple[Floats | None, ...]
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.statistics.reading import read
-
-Integers = NDArray[np.intp]
+from sktensor_dp.tensor.arrays import Integers
 
 # Whole numbers that JSON and arrays of 64 bits hold alike.
 LARGEST_NUMBER = 2**62

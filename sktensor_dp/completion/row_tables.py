@@ -5,13 +5,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from sktensor_dp.completion.row_index import RowIndex
 from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.statistics.reading import read
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 MODE = Number(0, 63, integer=True)
 

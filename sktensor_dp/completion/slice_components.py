@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.completion.rows import posterior_rows, unit_mean_square
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
 from sktensor_dp.statistics.slice_queries import SharedFactorSums
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.row_features import regressed
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects, clipped_response
-
-Floats = NDArray[np.float64]
 
 # Residuals are clipped at this share of the deviation of values: components are a part of
 # what is clipped, so that more of its tails is kept than of a residual's.

@@ -4,16 +4,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.completion.plan import ModelOptions, SlicePlan
 from sktensor_dp.completion.rows import posterior_rows
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
 from sktensor_dp.statistics.slice_queries import SharedFactorSums
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
-
-Floats = NDArray[np.float64]
 
 # Columns are as many as leave room for growth: so many times what reaches the noise.
 ROOM = 4.0

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.completion.effect_rounds import EffectRounds
 from sktensor_dp.completion.inference import SharedModel
@@ -15,11 +14,10 @@ from sktensor_dp.completion.slice_components import fit_components
 from sktensor_dp.completion.slice_directions import SharedPart, found_components
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import SliceCurator
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import clipped_response
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
-
-Floats = NDArray[np.float64]
 
 # Least deviation of values about their unit's level, in widths of the bounds.
 LEAST_DEVIATION = 1 / 16

@@ -3,9 +3,8 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 # Variance below which, relative to the square of the largest eigenvalue, nothing is told apart.
 LEAST = 1e-12

@@ -5,13 +5,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from sktensor_dp.power_method.recipe import FittedComponents
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.inference import document_log_likelihood, topic_posterior
-
-Floats = NDArray[np.float64]
 
 
 def coordinates(samples: Any, moment: str, found: FittedComponents) -> Floats:

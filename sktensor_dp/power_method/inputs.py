@@ -14,9 +14,8 @@ from sktensor_dp.privacy.secret_parts import secret_parts
 from sktensor_dp.statistics.power_iterations import TensorChunk
 from sktensor_dp.statistics.row_chunks import RowChoice
 from sktensor_dp.statistics.samples import SampleChunks
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.oracle import tensor_oracle
-
-Floats = NDArray[np.float64]
 
 # Relative asymmetry that sums in another order leave.
 LARGEST_ASYMMETRY = 1e-8

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -15,9 +15,7 @@ from sktensor_dp.estimator.lazy_tables import computed, lazy_rows
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.power_method.inference import coordinates, sampled_counts, sampled_gaussians
 from sktensor_dp.power_method.released import ReleasedComponents
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.intp]
+from sktensor_dp.tensor.arrays import Floats, Integers
 
 MIXTURES = ("single_topic", "gaussian_mixture")
 

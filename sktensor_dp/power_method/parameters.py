@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.estimator.base import (
     COUNTS,
@@ -66,10 +65,9 @@ from sktensor_dp.statistics.power_iterations import TensorChunk
 from sktensor_dp.statistics.reading import read_each
 from sktensor_dp.statistics.sample_moments import LiftedBall
 from sktensor_dp.statistics.samples import SampleChunks, as_samples
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.oracle import tensor_oracle
 from sktensor_dp.tensor.sketched import sketch_pays, tensor_pairs
-
-Floats = NDArray[np.float64]
 
 # Constant coordinate of a mixture's samples, in radii: small enough to cost little
 # noise, large enough that scales are read off it.

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.base import Fitted
@@ -18,14 +17,13 @@ from sktensor_dp.privacy.curators.samples import NoisyThirdMoments, SampleCurato
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import TopicOptions
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.noisy_whitening import NULL_EIGENVALUE, noisy_whitener
 from sktensor_dp.tensor.online import OnlinePowerMethod
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.sketched import sketched_power_method
 from sktensor_dp.tensor.symmetric import multilinear, symmetric_product
 from sktensor_dp.tensor.whitening import Whitener
-
-Floats = NDArray[np.float64]
 
 # Least share of the constant in a component, and of the average variance in a variance:
 # what noise pushes below is taken for it.

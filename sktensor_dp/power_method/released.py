@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -12,8 +11,7 @@ from sktensor_dp.estimator.lazy_tables import computed, lazy_rows
 from sktensor_dp.power_method.inference import coordinates, fits
 from sktensor_dp.power_method.parameters import ComponentParameters
 from sktensor_dp.power_method.recipe import FittedComponents
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 
 class ReleasedComponents(

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.privacy.calibration import gaussian_epsilon
@@ -39,8 +39,7 @@ from sktensor_dp.tensor import (
     symmetric_to_coordinates,
     whitener,
 )
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 # Weight 1 / l per document (the norm is NORM_SLACK l): the statistics are in the scale of counts,
 # the paper's moments are not.

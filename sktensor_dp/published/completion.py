@@ -17,15 +17,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claim import Claim, claimed
 from sktensor_dp.published.descent import Descent, Stochastic
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.sorted_entries import SortedEntries, cp_values, tucker_values
-
-Floats = NDArray[np.float64]
 
 NEIGHBOURS = "tensors observed at the same coordinates that differ in one value"
 PAPER = "(Wei et al., Algorithm"

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.tensor._random import as_generator
+from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.sorted_entries import SortedEntries, khatri_rao_rows, kronecker_rows
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.intp]
 Protect = Callable[[Floats], Floats]
 
 

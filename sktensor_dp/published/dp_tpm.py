@@ -17,7 +17,7 @@ import math
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sktensor_dp.estimator.parameters import OneOf
 from sktensor_dp.privacy.calibration import gaussian_epsilon
@@ -41,8 +41,8 @@ from sktensor_dp.published.noisy_iteration import (
 from sktensor_dp.statistics.moments import PairMoments, TripleMoments
 from sktensor_dp.tensor import Whitener, multilinear, tensor_oracle, whitener
 from sktensor_dp.tensor._random import as_generator
+from sktensor_dp.tensor.arrays import Floats
 
-Floats = NDArray[np.float64]
 SENSITIVITY = OneOf("printed", "per_document")
 NAME = "DP-TPM (Imtiaz & Sarwate, section 4)"
 FILE = "tests/published/test_verdicts_"

@@ -10,11 +10,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.privacy.noise import NoiseSource
-
-Floats = NDArray[np.float64]
 
 
 def printed_sigma(sensitivity: float, epsilon: float, delta: float) -> float:

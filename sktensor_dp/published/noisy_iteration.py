@@ -4,13 +4,12 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.tensor import Oracle
+from sktensor_dp.tensor.arrays import Floats
 
-Floats = NDArray[np.float64]
 POSITIVE_INT = Number(1, math.inf, integer=True)
 
 

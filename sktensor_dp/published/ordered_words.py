@@ -20,8 +20,7 @@ from sktensor_dp.published.agn_avn import (
 from sktensor_dp.published.claim import Claim, claimed
 from sktensor_dp.published.noisy_iteration import check_counts, check_guarantee, check_rank
 from sktensor_dp.tensor import multilinear
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 REASON = (
     "Symmetric noise leaves the antisymmetric part of the moments free of noise. Documents with "

@@ -27,7 +27,7 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sktensor_dp.estimator.parameters import OneOf
 from sktensor_dp.privacy.calibration import gaussian_epsilon
@@ -43,8 +43,8 @@ from sktensor_dp.published.noisy_iteration import (
 )
 from sktensor_dp.tensor import Oracle, tensor_oracle
 from sktensor_dp.tensor._random import as_generator
+from sktensor_dp.tensor.arrays import Floats
 
-Floats = NDArray[np.float64]
 # Of both queries of Theorem 4.1, in |u|_inf^2 and |u|_inf^3.
 ENTRY_SENSITIVITY = 6.0
 # Deviation of entries from those of the symmetrised tensor, relative to the largest.

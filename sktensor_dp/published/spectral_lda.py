@@ -27,7 +27,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.privacy.calibration import gaussian_epsilon
@@ -51,8 +51,7 @@ from sktensor_dp.tensor import (
     simultaneous_power_iteration,
     whitener,
 )
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 NEIGHBOURS = "corpora of equally many documents that differ in one"
 FILE = "tests/published/test_verdicts_"

@@ -2,8 +2,8 @@
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.inference import (
     collapsed_proportions,
     document_log_likelihood,
@@ -11,8 +11,6 @@ from sktensor_dp.topics.inference import (
     topic_posterior,
     variational_proportions,
 )
-
-Floats = NDArray[np.float64]
 
 # Steps of inference per document, and the mean change of its parameters that ends them.
 MAX_ITER, TOLERANCE = 100, 1e-3

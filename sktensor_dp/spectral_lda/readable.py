@@ -11,13 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.parameters import Number, check_sizes, shown
 from sktensor_dp.statistics.frames import new_frame
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.pyldavis import pyldavis_data
 from sktensor_dp.topics.ranking import ranked_words
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.report import PrivacyReport
 
-Floats = NDArray[np.float64]
 Names = Sequence[str] | NDArray[Any] | None
 
 # A topic that noise hides is shrunk to the frequencies of all texts, or is light. In fits to texts

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -20,8 +20,7 @@ from sktensor_dp.spectral_lda.inference import (
 from sktensor_dp.spectral_lda.parameters import TopicParameters
 from sktensor_dp.spectral_lda.readable import ReadableTopics
 from sktensor_dp.spectral_lda.recommending import RecommendingTopics
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 
 class ReleasedTopics(

@@ -2,17 +2,13 @@
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.spectral_topics.refinement import MIX_FINAL, expected_counts, smoothed
 from sktensor_dp.spectral_topics.released import FittedTopics
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.denoise import denoise_topics
 from sktensor_dp.topics.uncertainty import std_of_refined
-
-Floats = NDArray[np.float64]
 
 # Forgetting rate of online EM (Cappe & Moulines, 2009): between 1/2 and 1.
 FORGETTING = 0.6

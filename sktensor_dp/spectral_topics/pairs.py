@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curators.documents import NoisyPairs
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.eigenpairs import top_eigenpairs
 from sktensor_dp.tensor.noisy_whitening import NoisyWhitener
 from sktensor_dp.topics.coherence import umass
 from sktensor_dp.topics.moments import PriorCorrection
-
-Floats = NDArray[np.float64]
 
 # Eigenvalues shown beyond those of the topics, and words whose coherence is shown.
 MORE_EIGENVALUES, COHERENT_WORDS = 10, 10

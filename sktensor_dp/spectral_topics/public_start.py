@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from sktensor_dp.spectral_topics.released import FittedTopics
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.public_topics import adapted_topics, on_all_words, shares_of_topics
-
-Floats = NDArray[np.float64]
 
 
 def public_start(learnt: FittedTopics, public: Floats, n_components: int) -> FittedTopics:

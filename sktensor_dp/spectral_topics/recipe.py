@@ -21,6 +21,7 @@ from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.public_start import public_start
 from sktensor_dp.spectral_topics.refinement import MIX_FINAL, Refinement, smoothed
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.noisy_whitening import NoisyWhitener, noisy_whitener
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear
@@ -37,8 +38,6 @@ from sktensor_dp.topics.uncertainty import (
     std_of_frequencies,
     std_of_matched,
 )
-
-Floats = NDArray[np.float64]
 
 # Of the released frequencies in the start of EM, so that no word is ruled out:
 # little where topics come from the third moment, more where they are a guess.

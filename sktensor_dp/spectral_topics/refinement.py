@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator
@@ -14,6 +13,7 @@ from sktensor_dp.spectral_topics.public_start import beside_public, public_alone
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 from sktensor_dp.statistics.completion_gains import TopicGain
 from sktensor_dp.statistics.norms import Clip, CountNorm
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.concentration import USUAL, PairEvidence, in_steps
 from sktensor_dp.topics.denoise import denoise_frequencies, denoise_topics
 from sktensor_dp.topics.uncertainty import (
@@ -23,8 +23,6 @@ from sktensor_dp.topics.uncertainty import (
     std_of_refined,
     typical_length,
 )
-
-Floats = NDArray[np.float64]
 
 # Of the word frequencies in topics, so that no word is ruled out.
 MIX_FINAL = 1e-4

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-Singles = NDArray[np.float32]
+from sktensor_dp.tensor.arrays import Singles
 
 # Array operations release the interpreter's lock; more threads would wait for memory.
 N_THREADS = min(os.cpu_count() or 1, 4)

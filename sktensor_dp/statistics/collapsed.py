@@ -5,13 +5,10 @@ Proofs: docs/proofs/held_out_scores.md.
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from sktensor_dp.statistics.batches import Space, columns, run_in_batches
 from sktensor_dp.statistics.counts import CountChunk
-
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
+from sktensor_dp.tensor.arrays import Floats, Singles
 
 # Least probability of a word: logarithms and quotients stay finite where it has none.
 TINY = 1e-30

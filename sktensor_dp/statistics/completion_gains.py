@@ -5,17 +5,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from sktensor_dp.statistics.collapsed import collapsed_shares, log_mixtures
 from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.expected_counts import LARGEST_SHARE
 from sktensor_dp.statistics.public_numbers import check_array
 from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
-
-Floats = NDArray[np.float64]
 
 # The sum of logarithms that one document can count for, on either side.
 MOST_GAIN = 5.0

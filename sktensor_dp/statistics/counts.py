@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.row_chunks import RowChunks, RowReader, Units
 from sktensor_dp.statistics.unit_words import UnitWords
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.same_shape import of_same_shape
-
-Floats = NDArray[np.float64]
 
 # Beyond any document; sixth powers and single precision stay far from overflow, whose
 # NaN would pass every clip.

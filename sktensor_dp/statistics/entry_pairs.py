@@ -9,12 +9,10 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from sktensor_dp.statistics.observed_entries import SUM_SLACK, EntryChunks, IndexSet
 from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 # Residuals are rounded to so many binary digits at most, so that all sums are exact: of
 # integers below 2 to this power.

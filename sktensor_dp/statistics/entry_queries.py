@@ -10,14 +10,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.statistics.jacobians import Jacobian
 from sktensor_dp.statistics.observed_entries import SUM_SLACK, EntryChunks, IndexSet
 from sktensor_dp.statistics.public_numbers import HALF, LIMIT, check_array, check_number
 from sktensor_dp.statistics.row_frames import RowFrames
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 # Of the largest of numbers of which squares are taken: few digits are lost, none overflows.
 SIZES = (1e-100, 1e120)

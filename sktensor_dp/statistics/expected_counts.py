@@ -15,11 +15,9 @@ from sktensor_dp.statistics.norms import NORM_SLACK, CountNorm, NonNegative
 from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number, scale_to
 from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.statistics.sums import sum_over_rows
+from sktensor_dp.tensor.arrays import Floats, Singles
 from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
-
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 
 # Beyond any prior that can be told from an infinite one; sums with counts stay far from
 # overflow in single precision, where infinity less infinity is a NaN.

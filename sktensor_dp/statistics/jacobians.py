@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.statistics.observed_entries import IndexSet
 from sktensor_dp.statistics.row_frames import SortedRows
 from sktensor_dp.statistics.sums import AccurateSum, blocks
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.sorted_entries import Integers, khatri_rao_rows, kronecker_rows
-
-Floats = NDArray[np.float64]
 
 # Numbers in a block of entries that is worked on at once (4 MB).
 BLOCK_NUMBERS = 2**19

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.batches import LANES, Space, columns, run_in_batches
 from sktensor_dp.statistics.counts import CountChunk
+from sktensor_dp.tensor.arrays import Floats, Singles
 from sktensor_dp.tensor.same_shape import of_same_shape
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 Indices = NDArray[np.intp]
 
 # Least probability of a word in single precision: its square does not underflow, or a

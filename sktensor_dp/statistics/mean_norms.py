@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.statistics.unit_words import UnitWords
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 # Pairs of words that are held at once, and those of one unit beyond which its own norm is not
 # worth its cost.

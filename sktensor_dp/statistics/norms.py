@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.mean_norms import norms_of_mean_pairs
 from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number, scale_to
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 # Relative error of single precision and of long sums, with room to spare.
 NORM_SLACK = 1 + 1e-4

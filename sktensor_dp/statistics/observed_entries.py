@@ -10,11 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.statistics.sums import split_sum
+from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale
 from sktensor_dp.tensor.sorted_entries import SortedEntries
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.intp]
 
 # Rows of a mode are arrays' lengths; far beyond memory, and exact in double precision.
 LARGEST_COORDINATE = 2**52

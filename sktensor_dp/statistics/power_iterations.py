@@ -6,16 +6,14 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.statistics.norms import NORM_SLACK
 from sktensor_dp.statistics.public_numbers import RADIUS, check_array, check_number
 from sktensor_dp.statistics.samples import SampleChunk
 from sktensor_dp.statistics.sums import sum_over_rows
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.oracle import HALVED_FROM, Oracle
 from sktensor_dp.tensor.sketched import Pairs
-
-Floats = NDArray[np.float64]
 
 # Combinations of starts whose pair products are smaller than this share of the
 # largest are rounding.

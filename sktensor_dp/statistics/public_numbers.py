@@ -9,9 +9,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
+
 Range = tuple[float, float]
 
 # Norms that contributions are clipped to. Norms below are so small beside them that it does

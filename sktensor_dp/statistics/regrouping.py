@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.labels import EXPECTED, ONE_GROUP, as_labels
 from sktensor_dp.statistics.reading import read_each
-
-Integers = NDArray[np.intp]
+from sktensor_dp.tensor.arrays import Integers
 
 MIXED = "Every chunk must be a pair (X, groups), or none may be."
 CHANGED = "The chunks have other groups than when they were read first."

@@ -19,9 +19,8 @@ from sktensor_dp.statistics.partial_sums import PartialQuery
 from sktensor_dp.statistics.reading import read_each
 from sktensor_dp.statistics.regrouping import MIXED, GroupTable, Waiting, split_chunk
 from sktensor_dp.statistics.sums import UNITS_AT_ONCE
+from sktensor_dp.tensor.arrays import Floats, Integers
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.intp]
 Chunk = TypeVar("Chunk")
 # Whose rows can be cut apart without copying what they hold.
 BY_ROWS = (np.ndarray, sp.csr_matrix, sp.csr_array)

@@ -4,15 +4,12 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.statistics.observed_entries import IndexSet
 from sktensor_dp.statistics.public_numbers import check_array
 from sktensor_dp.statistics.sums import split_anchor
+from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.packed import unpack_rows
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.intp]
 
 # Regularisation, relative to the trace, below which the factors of a matrix are rounding.
 LEAST_RIDGE = 1e-10

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from sktensor_dp.statistics.norms import NORM_SLACK, NormBins, Signed
 from sktensor_dp.statistics.public_numbers import (
@@ -23,9 +22,8 @@ from sktensor_dp.statistics.public_numbers import (
 from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.statistics.samples import SampleChunk, row_by_row
 from sktensor_dp.statistics.sums import sum_over_rows
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.symmetric import n_unique, symmetric_outer_sum, symmetric_to_coordinates
-
-Floats = NDArray[np.float64]
 
 # Of a projected sample, and of the square of a sample's norm times a residual weight: the
 # square of what it contributes is far from overflow.

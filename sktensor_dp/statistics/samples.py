@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from sktensor_dp.statistics.norms import NORM_SLACK
 from sktensor_dp.statistics.public_numbers import scale_to
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.row_chunks import RowChunks, Units
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 # Entries beyond are taken for it: squares and their sums stay far from overflow, whose
 # NaN would pass every clip.

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.statistics.observed_entries import SUM_SLACK
 from sktensor_dp.statistics.public_numbers import SCORE, check_number
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.row_chunks import Units
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,16 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from sktensor_dp.statistics.observed_entries import SliceChunks
 from sktensor_dp.statistics.sums import AccurateSum, blocks
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cell_units import CellEntries, CellUnits
 from sktensor_dp.tensor.packed import packed_diagonal, unpack_rows
 from sktensor_dp.tensor.packed_systems import products_of_roots
 from sktensor_dp.tensor.unit_parameters import N_PLAIN
-
-Floats = NDArray[np.float64]
 
 # Units that are added before their sum is added accurately.
 UNITS_AT_ONCE = 750

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.statistics.observed_entries import MOST_CELLS, SUM_SLACK, SliceChunks
 from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number
 from sktensor_dp.statistics.slice_blocks import LEAST_EIGENVALUE, UnitSums
 from sktensor_dp.statistics.sums import SplitSums, axis_sum, blocks, sums_by_row
 from sktensor_dp.statistics.unit_residuals import LARGEST, ReleasedEffects
+from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.cell_units import CellUnits
 from sktensor_dp.tensor.packed import unpack_rows
 from sktensor_dp.tensor.shared_components import SharedComponents
@@ -28,9 +28,6 @@ from sktensor_dp.tensor.unit_parameters import (
     effects_at_entries,
     unit_posteriors,
 )
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.intp]
 
 # Public numbers within these leave no residual that overflows, whose NaN no clip would stop.
 LEAST_SCALE, LARGEST_LEVEL = 1e-100, 1e100

@@ -5,12 +5,10 @@ Proofs: docs/proofs/whitened_triple_moments.md.
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.statistics.sums import AccurateSum, PlainSum, blocks
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 # Documents, and words, whose terms are added one after the other: as many as a chunk has, where
 # rounding is no matter, for an array of all words is added each time.

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.statistics.observed_entries import SliceChunks
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.unit_parameters import cell_posteriors, effects_at_entries, unit_posteriors
-
-Floats = NDArray[np.float64]
 
 # Public numbers within these, and products of factors within the square of the larger, make
 # no number of a unit overflow but the norm of its moment, which is then clipped to 0.

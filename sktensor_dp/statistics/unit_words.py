@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-Integers = NDArray[np.intp]
+from sktensor_dp.tensor.arrays import Integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.statistics.text import (
     KeyedSum,
@@ -15,8 +14,7 @@ from sktensor_dp.statistics.text import (
     chosen_words,
     named_totals,
 )
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 # Of a checksum. Rare words of a large corpus then share one with few others.
 N_BUCKETS = 2**18

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
+
 Oracle = Callable[[Floats], Floats]
 
 # A weight below this share of the largest is rounding, not a component.

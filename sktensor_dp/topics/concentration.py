@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 # The concentration that is assumed before there is evidence.
 USUAL = 1.0

@@ -7,11 +7,9 @@ what is indistinguishable from noise is shrunk away. All of it is post-processin
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.public_topics import adapted_topics
-
-Floats = NDArray[np.float64]
 
 # Grid of prior means per fit; more changes the estimates by less than 1 % of the noise.
 N_MEANS = 50

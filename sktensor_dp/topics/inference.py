@@ -11,9 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaln, psi, softmax
 
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.same_shape import of_same_shape
-
-Floats = NDArray[np.float64]
 
 # Non-zeros per block: with 20 topics its largest temporary takes 5 MB.
 BLOCK_NONZEROS = 60_000

@@ -9,10 +9,9 @@ costs no privacy and removes most of the noise where the vocabulary is small.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 # Share of a structureless model in the variances: a start that misses a word
 # pair must not make its released mass infinitely certain.

@@ -16,12 +16,10 @@ in which the functions here return them.
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.symmetric import symmetric_product
 from sktensor_dp.topics.simplex import project_rows
-
-Floats = NDArray[np.float64]
 
 # Rows of a matrix of pairs that are corrected at once.
 _ROWS_AT_ONCE = 256

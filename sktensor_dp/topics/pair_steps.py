@@ -12,11 +12,9 @@ topics, says more: least squares for D given D, and shrinkage of what they say, 
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.denoise import LEAST_SHARE, shrink_deviations
-
-Floats = NDArray[np.float64]
 
 # Least squares and shrinkage in turn: more change little.
 N_STEPS = 3

@@ -5,9 +5,8 @@ of a public topic is multiplied by what makes the topics mix to the frequencies 
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 # Of the word frequencies in public topics, so that no word is ruled out.
 MIX = 1e-3

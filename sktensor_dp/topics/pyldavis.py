@@ -4,12 +4,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.ranking import ranked_words
 from sktensor_dp.topics.similarity import divergences, positions
-
-Floats = NDArray[np.float64]
 
 # The number of tokens is not released: frequencies are of so many.
 TOKENS = 10_000.0

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 # A word counts in lift as what its probability is at least, at so many deviations of its noise.
 NOISE_DEVIATIONS = 2.0

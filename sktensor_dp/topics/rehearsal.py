@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.denoise import LEAST_SHARE
 from sktensor_dp.topics.inference import (
     expected_log_proportions,
@@ -13,8 +13,6 @@ from sktensor_dp.topics.inference import (
     variational_proportions,
     word_ratios,
 )
-
-Floats = NDArray[np.float64]
 
 # A rehearsal's documents and their tokens, and mean field steps on each.
 DOCUMENTS, TOKENS, FIRST_STEPS, STEPS = 300, 16_000, 20, 5

@@ -1,9 +1,8 @@
 """Rotations of a subspace towards few large loadings."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 
 def varimax(loadings: Floats, max_iter: int = 200, tol: float = 1e-6) -> Floats:

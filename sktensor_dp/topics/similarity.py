@@ -1,10 +1,9 @@
 """How far topics are from each other, and where that puts them on a map."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlogy
 
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 
 def divergences(topics: Floats, others: Floats) -> Floats:

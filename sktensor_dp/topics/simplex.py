@@ -1,9 +1,8 @@
 """The probability simplex."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 
 def project_rows(values: Floats) -> Floats:

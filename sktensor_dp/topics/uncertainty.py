@@ -11,14 +11,12 @@ from the topics found as well. The constants were chosen on synthetic documents
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.denoise import LEAST_SHARE, centres_of_topics, posterior_moments
 from sktensor_dp.topics.moment_matching import ReleasedMoments, pair_precision
 from sktensor_dp.topics.rehearsal import Rehearsal
-
-Floats = NDArray[np.float64]
 
 # Standard deviations that hold nine tenths of a normal law.
 NINE_TENTHS = 1.6448536269514722
