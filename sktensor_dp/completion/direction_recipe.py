@@ -3,7 +3,7 @@
 import numpy as np
 
 from sktensor_dp.completion.pair_plan import DIRECTION_CLIP, SEARCHES
-from sktensor_dp.completion.pair_recipe import pair_weights, variance_left
+from sktensor_dp.completion.pair_recipe import centred_biases, pair_weights, variance_left
 from sktensor_dp.completion.plan import RESIDUAL, CompletionPlan, ModelOptions
 from sktensor_dp.privacy.curators.entries import EntryCurator, NoisyDirections
 from sktensor_dp.statistics.entry_directions import RowCells
@@ -46,7 +46,7 @@ class _Search:
         places = curator.index_set
         self._curator, self._scale = curator, scale
         self._cells = RowCells(places, unit_mode)
-        self._predictions = places.at_entries(model.biases) + (model.mean - curator.middle)
+        self._predictions = centred_biases(curator, model)
         self._weights = pair_weights(places.counts[unit_mode])
         # Sums of pairs of a column with all others, which are taken to be of rank one.
         repeats, cells = self._cells.repeats, self._cells

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sktensor_dp.completion.assumed import COMPONENT, RESIDUAL, Assumed
 from sktensor_dp.completion.pair_plan import (
     PAIRED_POWER,
+    Folding,
     directions_detectability,
     pairs_detectability,
 )
@@ -107,7 +108,7 @@ def _of_pairs(
     sums, pairs = plan.releases.releases
     spent = plan.releases.epsilon - sums.cost.epsilon
     delta = plan.releases.delta if pairs.cost.mu > 0 else 0.0
-    ratio = pairs_detectability(n_observed, shape, unit_mode, spent, delta)
+    ratio = pairs_detectability(Folding(n_observed, shape, unit_mode, spent, delta))
     # Which is of components worth finding, and of residuals of the usual size.
     ratio *= each / COMPONENT**2 * RESIDUAL**2 / left
     return max(1 - 1 / (2 * ratio) ** 2, 0.0) if ratio > 0 else 0.0
@@ -124,7 +125,9 @@ def _of_directions(
     """Squared cosine of a column's component and the one that directions show."""
     sums = plan.releases.releases[0]
     spent, delta = plan.releases.epsilon - sums.cost.epsilon, plan.releases.delta
-    ratio = directions_detectability(n_observed, shape, unit_mode, spent, delta, plan.n_columns)
+    ratio = directions_detectability(
+        Folding(n_observed, shape, unit_mode, spent, delta), plan.n_columns
+    )
     # Which is of components worth finding, and of residuals of the usual size; sums of several
     # releases leave about half of the noise of one.
     ratio *= each / COMPONENT**2 * RESIDUAL**2 / left

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from sktensor_dp.completion.assumed import COMPONENT, RESIDUAL
 from sktensor_dp.privacy.calibration import gaussian_mu
@@ -28,56 +29,48 @@ LEAST_COLUMNS = 4
 DIRECTION_CLIP = 0.25
 
 
-def folding_share(
-    n_observed: int,
-    shape: Sequence[int],
-    rank: int,
-    unit_mode: int,
-    epsilon: float,
-    delta: float,
-    loss: Callable[[float], float],
-) -> tuple[float, int]:
+@dataclass(frozen=True)
+class Folding:
+    """Public numbers of a table whose rows may fold in, and what is spent on that."""
+
+    n_observed: int
+    shape: Sequence[int]
+    unit_mode: int
+    epsilon: float
+    delta: float
+
+    def part(self, share: float) -> "Folding":
+        """The same with a share of epsilon."""
+        return replace(self, epsilon=share * self.epsilon)
+
+
+def folding_share(whole: Folding, rank: int, loss: Callable[[float], float]) -> tuple[float, int]:
     """Share of epsilon that is spent on folding in, and columns where it goes to directions.
 
     `loss` says by how much a share makes predictions worse. The share is 0 where none pays.
     """
-    share = pair_share(n_observed, shape, unit_mode, epsilon, delta, loss)
-    if share > 0:
-        return share, 0
-    return _directions(n_observed, shape, rank, unit_mode, epsilon, delta, loss)
+    share = pair_share(whole, loss)
+    return (share, 0) if share > 0 else _directions(whole, rank, loss)
 
 
-def pair_share(
-    n_observed: int,
-    shape: Sequence[int],
-    unit_mode: int,
-    epsilon: float,
-    delta: float,
-    loss: Callable[[float], float],
-) -> float:
-    """Share of epsilon that is spent on pairs; 0 where they do not pay.
-
-    `loss` says by how much a share makes predictions worse.
-    """
+def pair_share(whole: Folding, loss: Callable[[float], float]) -> float:
+    """Share of epsilon that is spent on pairs; 0 where they do not pay."""
     share = next((share for share in PAIR_SHARES if loss(share) <= MOST_LOSS), 0.0)
-    if share == 0:
-        return 0.0
-    found = pairs_detectability(n_observed, shape, unit_mode, share * epsilon, delta)
-    return share if found >= PAIR_ROOM else 0.0
+    pays = share > 0 and pairs_detectability(whole.part(share)) >= PAIR_ROOM
+    return share if pays else 0.0
 
 
-def pairs_detectability(
-    n_observed: int, shape: Sequence[int], unit_mode: int, epsilon: float, delta: float
-) -> float:
-    """Eigenvalue of a component worth finding over the edge of the noise of pairs at epsilon."""
-    if len(shape) != 2 or unit_mode not in (0, 1) or not 0 < epsilon < math.inf:
+def pairs_detectability(spent: Folding) -> float:
+    """Eigenvalue of a component worth finding over the edge of the noise of pairs."""
+    shape, unit_mode = spent.shape, spent.unit_mode
+    if len(shape) != 2 or unit_mode not in (0, 1) or not 0 < spent.epsilon < math.inf:
         return 0.0
     n_rows, n_columns = shape[unit_mode], shape[1 - unit_mode]
-    each = n_observed / n_rows
+    each = spent.n_observed / n_rows
     if each <= 1 or not 1 < n_columns <= MOST_PAIRED:
         return 0.0
-    cost = _cost(epsilon, delta)
-    if delta > 0:
+    cost = _cost(spent.epsilon, spent.delta)
+    if spent.delta > 0:
         noise = 2 * math.sqrt(each - 1) / cost.mu
     else:
         noise = 2 * (each - 1) * math.sqrt(2) / cost.epsilon
@@ -86,18 +79,10 @@ def pairs_detectability(
     return counts * n_columns * response / (2 * math.sqrt(n_columns) * noise)
 
 
-def _directions(
-    n_observed: int,
-    shape: Sequence[int],
-    rank: int,
-    unit_mode: int,
-    epsilon: float,
-    delta: float,
-    loss: Callable[[float], float],
-) -> tuple[float, int]:
+def _directions(whole: Folding, rank: int, loss: Callable[[float], float]) -> tuple[float, int]:
     """Share of epsilon that is spent on directions, and how many are sought; 0 where none pays."""
     for share in DIRECTION_SHARES:
-        found = _columns(n_observed, shape, rank, unit_mode, share * epsilon, delta)
+        found = _columns(whole.part(share), rank)
         if found < min(rank, LEAST_COLUMNS):
             break
         if loss(share) <= MOST_LOSS_BY_DIRECTIONS:
@@ -105,33 +90,25 @@ def _directions(
     return 0.0, 0
 
 
-def _columns(
-    n_observed: int, shape: Sequence[int], rank: int, unit_mode: int, epsilon: float, delta: float
-) -> int:
+def _columns(spent: Folding, rank: int) -> int:
     """How many directions noise leaves room for, up to the rank; 0 where there is none."""
+    shape, unit_mode = spent.shape, spent.unit_mode
     if len(shape) != 2 or unit_mode not in (0, 1) or shape[1 - unit_mode] <= MOST_PAIRED:
         return 0
-    one = directions_detectability(n_observed, shape, unit_mode, epsilon, delta, 1)
-    return min(int((one / ROOM) ** 2), rank)
+    return min(int((directions_detectability(spent, 1) / ROOM) ** 2), rank)
 
 
-def directions_detectability(
-    n_observed: int,
-    shape: Sequence[int],
-    unit_mode: int,
-    epsilon: float,
-    delta: float,
-    n_columns: int,
-) -> float:
+def directions_detectability(spent: Folding, n_columns: int) -> float:
     """Length of a component worth finding over that of noise, in one of so many directions."""
-    each, columns = n_observed / shape[unit_mode], shape[1 - unit_mode]
-    if delta == 0 or not 0 < epsilon < math.inf or each <= 1:
+    n_rows, columns = spent.shape[spent.unit_mode], spent.shape[1 - spent.unit_mode]
+    each = spent.n_observed / n_rows
+    if spent.delta == 0 or not 0 < spent.epsilon < math.inf or each <= 1:
         return 0.0
     # In a row of m values a component of length 1 adds m / d to each product; one value moves
     # all r columns, of length 1, by 2 sqrt(2 m r / d).
     response = (clipped_response(DIRECTION_CLIP, RESIDUAL) * COMPONENT) ** 2
-    signal = shape[unit_mode] * min(each / columns, 1.0) * each * response
-    mu = gaussian_mu(epsilon, delta) / math.sqrt(SEARCHES)
+    signal = n_rows * min(each / columns, 1.0) * each * response
+    mu = gaussian_mu(spent.epsilon, spent.delta) / math.sqrt(SEARCHES)
     noise = 2 * math.sqrt(2 * each * n_columns / columns) / mu
     return signal / (math.sqrt(columns) * noise)
 

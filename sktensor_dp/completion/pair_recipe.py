@@ -30,10 +30,10 @@ def pair_components(
     """Loadings of the rows of the other mode, and the variance that they leave of a value."""
     places, mode = curator.index_set, options.unit_mode
     residual = 2 * curator.half * RESIDUAL
-    predictions = places.at_entries(model.biases) + (model.mean - curator.middle)
     noisy = curator.entry_pairs(
-        mode, predictions, pair_weights(places.counts[mode]), PAIR_CLIP * residual
-    )
+        mode, centred_biases(curator, model), pair_weights(places.counts[mode]),
+        PAIR_CLIP * residual,
+    )  # fmt: skip
     # What is left of a row's bias is a component that its own level stands for.
     known = places.counts[mode] / places.n_entries
     left = float(known @ bias_variances(model, places, mode, residual**2))
@@ -44,6 +44,11 @@ def pair_components(
         math.hypot(noisy.sigma, math.sqrt(own)), min(options.ranks),
     ) / math.sqrt(options.regularization)  # fmt: skip
     return found, variance_left(found, places, mode, residual)
+
+
+def centred_biases(curator: EntryCurator, model: Model) -> Floats:
+    """Mean and biases at every entry, about the middle that the curator's values are about."""
+    return curator.index_set.at_entries(model.biases) + (model.mean - curator.middle)
 
 
 def variance_left(found: Floats, places: IndexSet, unit_mode: int, residual: float) -> float:

@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.completion.assumed import BIAS, COMPONENT, COMPONENTS, RESIDUAL
-from sktensor_dp.completion.pair_plan import PAIRED_POWER, folding_share, releases_for_folding
+from sktensor_dp.completion.pair_plan import (
+    PAIRED_POWER,
+    Folding,
+    folding_share,
+    releases_for_folding,
+)
 from sktensor_dp.estimator.parameters import Number, Numbers, shown
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.piecewise import piecewise_deviation
@@ -248,8 +253,8 @@ def plan_completion(
         found = False
         if not pays and rank > 0 and max_iter is None:
             loss = partial(_loss_by_pairs, n_observed, shape, epsilon)
-            asked = (rank, unit_mode, epsilon, delta)
-            share, sought = folding_share(n_observed, shape, *asked, loss)
+            whole = Folding(n_observed, shape, unit_mode, epsilon, delta)
+            share, sought = folding_share(whole, rank, loss)
     n_steps = 0
     if perturbation == "sufficient_statistics":
         n_steps = (SWEEPS if found else 0) if max_iter is None else max_iter
