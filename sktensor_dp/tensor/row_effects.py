@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,56 +43,71 @@ def fit_row_sums(
     # B. Efron, C. Morris, "Stein's estimation rule and its competitors: an empirical Bayes
     # approach", JASA 1973 (shrinkage by an estimated variance).
     _check(noise_variance, value_variance, max_iter)
-    n_modes = entries.n_modes
-    observed = _arrays("sums", sums, [(n,) for n in entries.shape])
-    w = _arrays("weights", weights, [(entries.n_entries,)] * n_modes)
-    totals = [entries.row_sums(w[m], m) for m in range(n_modes)]
-    precisions = []
-    for mode, total in enumerate(totals):
-        variance = entries.row_sums(w[mode] ** 2, mode) * value_variance + noise_variance
-        # Of the bias: without noise a row that has no entry says nothing of it.
-        precisions.append(np.where(total > 0, total / np.where(variance > 0, variance, 1.0), 0.0))
-    by_rows = [
-        [entries.matrix(ordered, mode, k) for k in entries.others(mode)]
-        for mode, ordered in enumerate(entries.sort(w[m], m) for m in range(n_modes))
-    ]
+    rows = _rows_seen(entries, sums, weights, noise_variance, value_variance)
     biases = [np.zeros(n) for n in entries.shape]
     variances = [np.zeros(n) for n in entries.shape]
-    scales = np.full(n_modes, _FIRST_SCALE * value_variance)
-    mean = 0.0
+    scales, mean = np.full(len(rows), _FIRST_SCALE * value_variance), 0.0
     known = [np.zeros((n, 0)) for n in entries.shape] if features is None else features
     regression = RowRegression(known, value_variance, given)
     for _ in range(max_iter):
         moment = information = 0.0
-        for mode, total in enumerate(totals):
-            left = observed[mode].copy()
-            for k, weighted in zip(entries.others(mode), by_rows[mode], strict=True):
-                left -= weighted @ biases[k]
-            gain, seen = precisions[mode], total > 0
+        for mode, seen in enumerate(rows):
+            gain, total, left = seen.gains, seen.totals, seen.left_by(biases)
             variances[mode] = 1.0 / (gain * total + 1.0 / scales[mode])
             # With what biases vary by about their means counted as noise.
             own = gain / (1.0 + gain * total * scales[mode])
             about = left - total * mean
             expected = regression.means(mode, own * total, own * about)
             biases[mode] = variances[mode] * gain * (about - total * expected)
-            if seen.any():
-                spread = np.mean(biases[mode][seen] ** 2 + variances[mode][seen])
+            if (there := total > 0).any():
+                spread = np.mean(biases[mode][there] ** 2 + variances[mode][there])
                 scales[mode] = max(float(spread), _LEAST_SCALE * value_variance)
             biases[mode] += expected
             moment += float(gain @ (left - total * biases[mode]))
             information += float(gain @ total)
         mean = moment / information if information > 0 else 0.0
     return CPCompletion(
-        mean=center + mean,
-        biases=biases,
-        factors=[np.zeros((n, 0)) for n in entries.shape],
-        weights=np.zeros(0),
-        noise_variance=value_variance,
-        n_iter=max_iter,
-        bias_variances=variances,
-        bias_scales=scales,
-        factor_scales=np.zeros((n_modes, 0)),
-    )
+        mean=center + mean, biases=biases, factors=[np.zeros((n, 0)) for n in entries.shape],
+        weights=np.zeros(0), noise_variance=value_variance, n_iter=max_iter,
+        bias_variances=variances, bias_scales=scales, factor_scales=np.zeros((len(rows), 0)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _RowsSeen:
+    """What noisy sums say of the rows of a mode."""
+
+    sums: Floats
+    totals: Floats  # of weights
+    gains: Floats  # these over the variances of the sums
+    others: list[tuple[int, Any]]  # modes, and how much of each of their rows a sum holds
+
+    def left_by(self, biases: Sequence[Floats]) -> Floats:
+        """Sums without the biases of other modes."""
+        left = self.sums.copy()
+        for mode, weighted in self.others:
+            left -= weighted @ biases[mode]
+        return left
+
+
+def _rows_seen(
+    entries: SortedEntries,
+    sums: Sequence[ArrayLike],
+    weights: Sequence[ArrayLike],
+    noise_variance: float,
+    value_variance: float,
+) -> list[_RowsSeen]:
+    observed = _arrays("sums", sums, [(n,) for n in entries.shape])
+    found = []
+    for mode, w in enumerate(_arrays("weights", weights, [(entries.n_entries,)] * len(observed))):
+        totals = entries.row_sums(w, mode)
+        variance = entries.row_sums(w**2, mode) * value_variance + noise_variance
+        # Of the bias: without noise a row that has no entry says nothing of it.
+        gains = np.where(totals > 0, totals / np.where(variance > 0, variance, 1.0), 0.0)
+        ordered = entries.sort(w, mode)
+        others = [(k, entries.matrix(ordered, mode, k)) for k in entries.others(mode)]
+        found.append(_RowsSeen(observed[mode], totals, gains, others))
+    return found
 
 
 def _arrays(
