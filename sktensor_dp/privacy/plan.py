@@ -19,7 +19,7 @@ BY_COUNT = "shared_out_by_unit_count"
 # Bytes where the system does not tell: beyond what is common.
 UNKNOWN_SIZE = 2.0**37
 # Numbers that every sampler draws at once.
-FEW_NUMBERS = 1000
+DRAWN_BY_ALL = 1000
 
 
 class FitBudget(TypedDict):
@@ -216,7 +216,7 @@ def check_feasible(
         )
     # What every sampler draws needs no look at which one is in use.
     drawn = math.inf if spherical else drawn
-    if drawn > FEW_NUMBERS and not drawable(drawn):
+    if drawn > DRAWN_BY_ALL and not drawable(drawn):
         kind = "spherical noise, which delta=0 needs here" if spherical else f"{drawn:.3g} numbers"
         raise ValueError(
             f"{what} releases {kind}; noise='exact' is for small releases of independent numbers. "

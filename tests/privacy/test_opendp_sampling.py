@@ -169,7 +169,7 @@ def test_what_is_not_drawn_exactly_is_refused_before_the_charge(case, fits, monk
     """Releases of at most 250 numbers, each of them independent."""
     for place in (opendp_sampling, noise):
         monkeypatch.setattr(place, "LARGEST_SIZE", 250)
-    monkeypatch.setattr(plan, "FEW_NUMBERS", 250)
+    monkeypatch.setattr(plan, "DRAWN_BY_ALL", 250)
     model, data = case
     accountant = BudgetAccountant(1e9, 0.5)
     model = clone(model).set_params(accountant=accountant)
