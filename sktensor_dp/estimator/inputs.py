@@ -48,6 +48,11 @@ def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
             f"{name}.compute(); where that does not fit into memory, fit_chunks takes a source "
             "of chunks."
         )
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError(
+            f"{name} must have no masked entries: what lies behind a mask would be read. Leave "
+            "them out, or fill them first."
+        )
     if isinstance(X, list) or getattr(getattr(X, "dtype", None), "kind", "") in NUMBERS:
         return
     for kind, called in kinds_of(X, name):

@@ -48,7 +48,8 @@ def as_entries(
         raise ValueError(
             "y must hold one number for each row of X; its length is not the number of rows."
         )
-    y = y.astype(np.float64, copy=False)
+    with np.errstate(all="ignore"):  # whether a longer type overflows is told by the error alone
+        y = y.astype(np.float64, copy=False)
     if not np.isfinite(y).all():
         raise ValueError("y contains NaN or infinity; leave out what was not observed.")
     rows = None if shape is None else checked_shape(shape, X.shape[1])

@@ -48,6 +48,7 @@ MATRICES = {
     "a frame of text": (FRAME[["text", "text"]].set_axis(["a", "b"], axis=1), "([Cc]ount|encode) "),
     "lists of several lengths": ([[1, 2], [3]], "X must be a table of numbers|inhomogeneous"),
     "integers beyond floats": (np.full((30, 2), 10**400), "X must hold numbers within"),
+    "masked": (np.ma.masked_equal(np.arange(60).reshape(30, 2), 7), "X must have no masked entr"),
     "dask": (Lazy(), r"X is a .*Lazy, which is not computed yet. Pass X.compute\(\)"),
 }
 ESTIMATORS = {
@@ -103,6 +104,7 @@ def test_chunks_of_a_wrong_kind_cost_nothing(estimator):
         (FRAME[["n", "day"]], "a chunk must hold numbers.*dates"),
         ([[SECRET] * 2] * 30, "a chunk must hold numbers, got text; count the words"),
         (np.ones((30, 2, 2)), "a chunk must be two-dimensional, got 3 axes"),
+        (np.ma.masked_equal(counts(30, 2), 1), "a chunk must have no masked entries"),
         (Lazy(), "a chunk is a .*Lazy, which is not computed"),
     ):
         source = [counts(30, 2), part]
@@ -121,6 +123,7 @@ TENSORS = {
     "dates": (np.zeros((3, 3, 3), "datetime64[s]"), "T must hold numbers.*dates"),
     "complex": (np.ones((3, 3, 3)) * 1j, "Complex data not supported: T"),
     "ragged": ([[1, 2], [3]], "T must be a table"),
+    "masked": (np.ma.masked_equal(np.eye(3), 1), "T must have no masked entries"),
     "dask": (Lazy(), "T is a .*Lazy, which is not computed"),
 }
 
@@ -140,6 +143,8 @@ VALUES = {
     "integers beyond floats": ([10**400] * 30, "y must hold numbers within those of double"),
     "too few": (np.ones(29), "its length is not the number of rows"),
     "sparse": (sp.csr_matrix(np.ones(30)), "y must be dense"),
+    "masked": (np.ma.masked_equal(np.arange(30.0), 7), "y must have no masked entries"),
+    "beyond doubles": (np.full(30, np.longdouble("1e4000")), "y contains NaN or infinity"),
 }
 
 
