@@ -54,6 +54,8 @@ from sktensor_dp.tensor.shared_effects import SharedEffects
 Rng = np.random.Generator
 SHAPE = (3, 4)
 PLACES = IndexSet(np.argwhere(np.ones(SHAPE)), SHAPE)
+# Of some coordinates there are several values.
+REPEATED = IndexSet(PLACES.coordinates[[0, 0, 0, 1, 1, *range(2, 9)]], SHAPE)
 EDGES = np.array([0.1, 1.0, 10.0])
 
 
@@ -161,20 +163,22 @@ QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
     "row_sums": lambda r: [RowSums(PLACES, r.standard_normal((12, 2)), size(r))],
     "factor_sums": lambda r: [FactorSums(frames(r, "isotropic", "leverage"), size(r))],
     "entry_pairs": lambda r: [
-        EntryPairs(PLACES, mode, size(r) * np.ones(12), r.random(PLACES.shape[mode]), size(r), 1.0)
+        EntryPairs(places, mode, size(r) * np.ones(12), r.random(SHAPE[mode]), size(r), 1.0)
         for mode in (0, 1)
+        for places in (PLACES, REPEATED)
     ],
     "entry_directions": lambda r: [
         EntryDirections(
-            RowCells(PLACES, mode),
+            RowCells(places, mode),
             np.ones(12),
-            r.random(PLACES.shape[mode]),
+            r.random(SHAPE[mode]),
             size(r),
-            size(r) * r.standard_normal((PLACES.shape[1 - mode], 2)),
-            size(r) * r.random(PLACES.shape[mode]),
+            size(r) * r.standard_normal((SHAPE[1 - mode], 2)),
+            size(r) * r.random(SHAPE[mode]),
             1.0,
         )
         for mode in (0, 1)
+        for places in (PLACES, REPEATED)
     ],
     "entry_gradients": lambda r: [gradients(r, limit) for limit in (size(r), 0.1, np.inf)],
     "ridge_block": lambda r: [RidgeBlock(frames(r, "solution"), size(r))],

@@ -87,6 +87,23 @@ def test_a_row_attains_the_bound(m):
     assert moved <= query.l2_sensitivity <= moved * SUM_SLACK * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("repeats", [1, 2, 5])
+def test_repeated_values_of_another_column_attain_both_bounds(repeats):
+    """One value goes from end to end beside a column with several at the upper end."""
+    X = np.array([[0, 0], *[[0, 1]] * repeats])
+    query = EntryDirections(
+        RowCells(IndexSet(X, (1, 2)), 0), np.zeros(len(X)), np.ones(1), 1.0, np.ones((2, 1)),
+        np.array([float(repeats)]), 1.0,
+    )  # fmt: skip
+    sides = [np.append(end, np.ones(repeats)) for end in LIMITS]
+    one, other = (query.total(EntryChunks(X, y, (1, 2), LIMITS)) for y in sides)
+    # Its own column moves by 2 C, the other by as much.
+    assert (np.abs(one - other) == 2 * repeats).all()
+    for norm, bound in ((2, query.l2_sensitivity), (1, query.l1_sensitivity)):
+        moved = float(np.linalg.norm((one - other).ravel(), norm))
+        assert moved <= bound <= moved * SUM_SLACK * (1 + 1e-9)
+
+
 def test_either_part_of_the_bound_alone_would_not_do():
     """What the value's own column moves by, and what the others do."""
     query, moved = worst(2)
