@@ -56,6 +56,8 @@ SHAPE = (3, 4)
 PLACES = IndexSet(np.argwhere(np.ones(SHAPE)), SHAPE)
 # Of some coordinates there are several values.
 REPEATED = IndexSet(PLACES.coordinates[[0, 0, 0, 1, 1, *range(2, 9)]], SHAPE)
+# Rounding within a row is paid for by its length: from a hundred values on it shows here.
+LONG = IndexSet(np.column_stack([np.zeros(200, dtype=int), np.arange(200)]), (1, 200))
 EDGES = np.array([0.1, 1.0, 10.0])
 
 
@@ -170,15 +172,14 @@ QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
     "entry_directions": lambda r: [
         EntryDirections(
             RowCells(places, mode),
-            np.ones(12),
-            r.random(SHAPE[mode]),
+            np.ones(places.n_entries),
+            r.random(places.shape[mode]),
             size(r),
-            size(r) * r.standard_normal((SHAPE[1 - mode], 2)),
-            size(r) * r.random(SHAPE[mode]),
+            size(r) * r.standard_normal((places.shape[1 - mode], 2)),
+            size(r) * r.random(places.shape[mode]),
             1.0,
         )
-        for mode in (0, 1)
-        for places in (PLACES, REPEATED)
+        for mode, places in ((0, PLACES), (1, PLACES), (0, REPEATED), (1, REPEATED), (0, LONG))
     ],
     "entry_gradients": lambda r: [gradients(r, limit) for limit in (size(r), 0.1, np.inf)],
     "ridge_block": lambda r: [RidgeBlock(frames(r, "solution"), size(r))],
