@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sktensor_dp.completion.pair_plan import DIRECTION_CLIP, SEARCHES
+from sktensor_dp.completion.pair_plan import DIRECTION_CLIP, search_weights
 from sktensor_dp.completion.pair_recipe import centred_biases, pair_weights, variance_left
 from sktensor_dp.completion.plan import RESIDUAL, CompletionPlan, ModelOptions
 from sktensor_dp.privacy.curators.entries import EntryCurator, NoisyDirections
@@ -17,8 +17,6 @@ Model = CPCompletion | TuckerCompletion
 # Lengths of what a row says, over the root of the sum of its squared axes: at the first a
 # search gains most, at the second hardly a row is clipped, so that sizes can be read off.
 REACH, WIDE_REACH = 1.0, 3.0
-# Earlier sums count less by this factor, in the first two thirds of the releases.
-GROWTH, GROWING = 1 / 0.7, 2 / 3
 
 
 def direction_components(
@@ -32,8 +30,8 @@ def direction_components(
     start = options.random_state.standard_normal((n_columns, min(options.ranks)))
     axes = search.scaled(start[:, : plan.n_columns])
     # The last release says how much they explain.
-    for step in range(SEARCHES - 1):
-        axes = search.turned(axes, GROWTH ** min(step, int(GROWING * SEARCHES)))
+    for weight in search_weights():
+        axes = search.turned(axes, weight)
     response = clipped_response(DIRECTION_CLIP, residual) ** 2
     found = search.sized(axes, response) / np.sqrt(options.regularization)
     return found, variance_left(found, curator.index_set, options.unit_mode, residual)

@@ -3,18 +3,26 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from sktensor_dp.completion.assumed import COMPONENT, RESIDUAL, Assumed
 from sktensor_dp.completion.pair_plan import (
     PAIRED_POWER,
     Folding,
     directions_detectability,
     pairs_detectability,
+    search_weights,
 )
 from sktensor_dp.completion.plan import CompletionPlan, noise_of_sums, noise_of_values
 from sktensor_dp.privacy.piecewise import piecewise_variance
+from sktensor_dp.tensor.arrays import Floats
 
-# As many components as share what is assumed of them, and steps of two equations for them.
-COMPONENTS, STEPS = 3, 200
+# As many components as share what is assumed of them, in wide tables as well, and steps of two
+# equations for them.
+COMPONENTS, WIDE_COMPONENTS, STEPS = 3, 5, 200
+# What clipped lengths, and rows that are longer than usual, leave of what a release of directions
+# would show of them; and of the last release, whose lengths are three times as long.
+SEARCHED, MEASURED = 0.6, 0.38
 
 
 @dataclass(frozen=True)
@@ -60,13 +68,14 @@ def of_entries(
     if unit_mode >= len(shape):
         return EntryErrors(error, model, math.nan)
     del kept[unit_mode], found[unit_mode]
-    seen = math.prod(found)
     if plan.n_columns:
-        seen = _of_directions(n_observed, shape, plan, unit_mode, each, left)
-        count = min(count, plan.n_columns)
+        each *= COMPONENTS / WIDE_COMPONENTS
+        cosines = _of_directions(n_observed, shape, plan, unit_mode, each, left)
     elif plan.with_pairs:
-        seen = _of_pairs(n_observed, shape, plan, unit_mode, each, left)
-    own = _own(rows[unit_mode], each * seen, count, left, bias)
+        cosines = [_of_pairs(n_observed, shape, plan, unit_mode, each, left)] * count
+    else:
+        cosines = [math.prod(found)] * count
+    own = _own(rows[unit_mode], [each * seen for seen in cosines], left, bias)
     return EntryErrors(error, model, math.sqrt(own + math.fsum(kept)))
 
 
@@ -121,25 +130,49 @@ def _of_directions(
     unit_mode: int,
     each: float,
     left: float,
-) -> float:
-    """Squared cosine of a column's component and the one that directions show."""
-    sums = plan.releases.releases[0]
+) -> list[float]:
+    """Squared cosines of components of the columns and the directions that are found of them."""
+    sums, n = plan.releases.releases[0], plan.n_columns
     spent, delta = plan.releases.epsilon - sums.cost.epsilon, plan.releases.delta
-    ratio = directions_detectability(
-        Folding(n_observed, shape, unit_mode, spent, delta), plan.n_columns
-    )
-    # Which is of components worth finding, and of residuals of the usual size; sums of several
-    # releases leave about half of the noise of one.
+    ratio = directions_detectability(Folding(n_observed, shape, unit_mode, spent, delta), n)
+    # Which is of components worth finding, and of residuals of the usual size.
     ratio *= each / COMPONENT**2 * RESIDUAL**2 / left
-    return max(1 - 1 / (2 * ratio**2), 0.0) if ratio > 0 else 0.0
+    found = _searched(SEARCHED * ratio, shape[1 - unit_mode], n)
+    # A direction is kept if the last release shows it beyond the edge of noise.
+    edge = (math.sqrt(2 * n) + 2) / math.sqrt(shape[1 - unit_mode])
+    kept = [cosine for cosine in found if cosine * MEASURED * ratio > edge]
+    return sorted(kept, reverse=True)[:WIDE_COMPONENTS]
 
 
-def _own(n: float, seen: float, count: int, left: float, bias: float) -> float:
+def _searched(ratio: float, n_rows: int, count: int) -> list[float]:
+    """Squared cosines after a search by so many directions, each as detectable in one release."""
+    # A random start has singular values of the quarter circle law along the components (Marchenko
+    # and Pastur 1967). From there each grows by itself, against the noise of all sums so far.
+    cosines = np.minimum(_quarter_circle(count) * math.sqrt(count / n_rows), 1.0)
+    sums, noise = np.zeros(count), 0.0
+    for weight in search_weights():
+        sums += weight * ratio * cosines
+        noise += weight**2
+        # A part of the noise, too, lies along the components.
+        cosines = np.sqrt((sums**2 + noise / n_rows) / (sums**2 + noise))
+    return [float(cosine) ** 2 for cosine in cosines]
+
+
+def _quarter_circle(count: int) -> Floats:
+    """Quantiles in the middle of so many equal parts of the quarter circle law on [0, 2]."""
+    levels, angles = (np.arange(count) + 0.5) / count, np.linspace(0, np.pi / 2, 1000)
+    # Of 2 sin(a) its distribution function is (2 a + sin 2 a) / pi.
+    shares = (2 * angles + np.sin(2 * angles)) / np.pi
+    return np.asarray(2 * np.sin(np.interp(levels, shares, angles)))
+
+
+def _own(n: float, seen: list[float], left: float, bias: float) -> float:
     """Variance about what a row's n own entries say: of its level, and weights of components."""
     explained = 0.0
     for _ in range(STEPS):
         noise = left - explained
-        ratio = n * seen / noise
-        explained = count * seen * ratio / (1 + ratio)
+        ratios = [n * one / noise for one in seen]
+        explained = math.fsum(a * r / (1 + r) for a, r in zip(seen, ratios, strict=True))
+    noise = left - explained
     level = bias * noise / (bias * n + noise) if bias > 0 else 0.0
     return noise + level

@@ -22,7 +22,9 @@ PAIRED_POWER = 2 / 3
 # The same for directions, the largest share again: below a certain one all of it is lost.
 DIRECTION_SHARES, MOST_LOSS_BY_DIRECTIONS = (0.35, 0.3, 0.25, 0.2), 0.018
 # Releases, and how far each column must stand out of the noise of all.
-SEARCHES, ROOM = 16, 0.85
+SEARCHES, ROOM = 24, 0.694
+# Earlier sums count less by this factor, in the first two thirds of the releases.
+GROWTH, GROWING = 1 / 0.7, 2 / 3
 # Fewer columns than that, if more are asked for, explain too little of what others lose by it.
 LEAST_COLUMNS = 4
 # Residual that counts as 1, in deviations of values about the model.
@@ -111,6 +113,11 @@ def directions_detectability(spent: Folding, n_columns: int) -> float:
     mu = gaussian_mu(spent.epsilon, spent.delta) / math.sqrt(SEARCHES)
     noise = 2 * math.sqrt(2 * each * n_columns / columns) / mu
     return signal / (math.sqrt(columns) * noise)
+
+
+def search_weights() -> list[float]:
+    """What the sums of each release count, in which axes turn; one more says their sizes."""
+    return [GROWTH ** min(step, int(GROWING * SEARCHES)) for step in range(SEARCHES - 1)]
 
 
 def releases_for_folding(epsilon: float, delta: float, share: float, n_columns: int) -> ReleasePlan:

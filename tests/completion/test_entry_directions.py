@@ -5,6 +5,8 @@ import pytest
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
 from sktensor_dp.completion import pair_plan, plan
+from sktensor_dp.completion.assumed import Assumed
+from sktensor_dp.completion.entry_forecast import of_entries
 from sktensor_dp.completion.pair_plan import DIRECTION_SHARES
 from sktensor_dp.completion.plan import plan_completion
 
@@ -84,6 +86,51 @@ def test_saved_models_fold_in_the_same(narrow, tmp_path):
     loaded = PrivateCPCompletion.load(tmp_path / "model")
     own = (of.fold_in(*data).predict(test[0]) for of in (model, loaded))
     np.testing.assert_array_equal(*own)
+
+
+def test_a_search_does_as_forecast(narrow, seed):
+    """Directions are found only partly, which a forecast knows from public numbers."""
+    n, d, each, count = 12_000, 150, 30, 5
+    rng = np.random.default_rng(seed)
+    X = np.argwhere(rng.random((n, d)) < each / d)
+    U, V = rng.standard_normal((n, count)), rng.standard_normal((d, count))
+    # Of the sizes that are told, not only on average, and of mean 0: columns are few.
+    V = np.linalg.qr(V - V.mean(axis=0))[0] * np.sqrt(d)
+    y = np.sqrt(0.5 / count) * np.einsum("ek,ek->e", U[X[:, 0]], V[X[:, 1]])
+    y += np.sqrt(0.5) * rng.standard_normal(len(X))
+    test = rng.random(len(X)) < 0.1
+    model = PrivateCPCompletion(
+        count, bounds=(-4, 4), shape=(n, d), epsilon=EPSILON, random_state=seed
+    )  # fmt: skip
+    said = model.forecast(
+        int((~test).sum()), (n, d), deviation=1.0, bias_deviation=0.0, component_share=0.5
+    )  # fmt: skip
+    with unsafe_seeded_noise(seed):
+        model.fit(X[~test], y[~test])
+    found = folded(model, (X[~test], y[~test]), (X[test], y[test]))
+    # Three to four percent too good at this size; 36,000 values to predict err by 1 % at most. To
+    # forget that the search finds a part only, or that there are components, is off by a tenth.
+    assert said.of_fold_in == pytest.approx(found, rel=0.05)
+
+
+def test_sums_are_forecast_by_what_directions_leave_of_epsilon():
+    n_observed, shape, rank = WIDE
+    made = plan_completion(n_observed, shape, rank, **KNOWN)
+    spent = made.releases.cost_of("row_sums").epsilon
+    assert made.n_columns > 0
+    assert spent < 0.81
+    alone = plan_completion(
+        n_observed, shape, rank, epsilon=spent, delta=1e-6, max_iter=0,
+        perturbation="sufficient_statistics",
+    )  # fmt: skip
+    assumed = Assumed.given(2, 8.0, None, None, None)
+    by_share = of_entries(n_observed, shape, made, assumed, rank, 0)
+    by_sums = of_entries(n_observed, shape, alone, assumed, rank, 0)
+    # Weights that favour rows with few entries the more change errors by a tenth of a percent.
+    assert by_share.of_biases == pytest.approx(by_sums.of_biases, rel=0.002)
+    whole = plan_completion(*WIDE, **{**KNOWN, "max_iter": 0})
+    by_all = of_entries(n_observed, shape, whole, assumed, rank, 0)
+    assert by_share.of_biases > 1.005 * by_all.of_biases
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
