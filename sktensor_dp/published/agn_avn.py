@@ -19,19 +19,25 @@ Where the print does not run or is not private, it is mended as little as it tak
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claim import Claim, claimed
+from sktensor_dp.published.noisy_iteration import (
+    POSITIVE_INT,
+    check,
+    check_guarantee,
+    check_rank,
+)
 from sktensor_dp.statistics.counts import CountChunk, as_counts
 from sktensor_dp.statistics.moments import PairMoments, TripleMoments
 from sktensor_dp.statistics.norms import NORM_SLACK, Clip, CountNorm
 from sktensor_dp.tensor import (
+    Whitener,
     coordinates_to_symmetric,
     multilinear,
     n_unique,
@@ -143,14 +149,11 @@ def agn(
     (True, 0.53)
     """
     chunk = validated_counts(X, n_components, epsilon, delta)
-    noise, delta2 = NoiseSource(), math.sqrt(2) / chunk.X.shape[0]
-    sigma = classical_sigma(delta2, epsilon / 2, delta / 2)
-    dim = chunk.X.shape[1]
-    pairs = gaussian_unique_entries(dim, 2, sigma, noise)
-    triples = gaussian_unique_entries(dim, 3, sigma, noise)
-    mu = math.sqrt(2) * delta2 / sigma if sigma > 0 else math.inf
+    n_documents, dim = chunk.X.shape
+    noise = agn_noise(n_documents, dim, epsilon, delta)
+    mu = math.sqrt(2) * noise.mu
     claim = AGN.at(epsilon, delta, gaussian_epsilon(mu, delta))
-    return _topics(chunk, n_components, pairs, triples, claim, random_state)
+    return _topics(chunk, n_components, noise, claim, random_state)
 
 
 @claimed(AVN)
@@ -207,14 +210,35 @@ def avn(
     True
     """
     chunk = validated_counts(X, n_components, epsilon, delta)
-    noise, delta2 = NoiseSource(), math.sqrt(2) / chunk.X.shape[0]
+    n_documents, dim = chunk.X.shape
+    noise = avn_noise(n_documents, dim, epsilon, delta)
+    claim = AVN.at(epsilon, delta, epsilon / 2 + gaussian_epsilon(noise.mu, delta))
+    return _topics(chunk, n_components, noise, claim, random_state)
+
+
+class MomentNoise(NamedTuple):
+    """Noise for both moments, and what the Gaussian noise on one costs."""
+
+    pairs: Floats
+    triples: Floats
+    mu: float
+
+
+def agn_noise(n_documents: int, dim: int, epsilon: float, delta: float) -> MomentNoise:
+    """Gaussian noise on both moments, each at half of the guarantee."""
+    noise, delta2 = NoiseSource(), math.sqrt(2) / n_documents
+    sigma = classical_sigma(delta2, epsilon / 2, delta / 2)
+    pairs, triples = (gaussian_unique_entries(dim, order, sigma, noise) for order in (2, 3))
+    return MomentNoise(pairs, triples, delta2 / sigma if sigma > 0 else math.inf)
+
+
+def avn_noise(n_documents: int, dim: int, epsilon: float, delta: float) -> MomentNoise:
+    """Gaussian noise on the second moment, with all of delta, and spherical on the third."""
+    noise, delta2 = NoiseSource(), math.sqrt(2) / n_documents
     sigma = classical_sigma(delta2, epsilon / 2, delta)
-    dim = chunk.X.shape[1]
     pairs = gaussian_unique_entries(dim, 2, sigma, noise)
     triples = spherical_unique_entries(dim, 3, epsilon / 2 / delta2, noise)
-    mu = delta2 / sigma if sigma > 0 else math.inf
-    claim = AVN.at(epsilon, delta, epsilon / 2 + gaussian_epsilon(mu, delta))
-    return _topics(chunk, n_components, pairs, triples, claim, random_state)
+    return MomentNoise(pairs, triples, delta2 / sigma if sigma > 0 else math.inf)
 
 
 def classical_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
@@ -301,28 +325,33 @@ def _from_unique(entries: Floats, dim: int, order: int) -> Floats:
 def _topics(
     chunk: CountChunk,
     n_components: int,
-    pair_noise: Floats,
-    triple_noise: Floats,
+    noise: MomentNoise,
     claim: Claim,
     random_state: Any,
 ) -> PublishedTopics:
     """Steps 2 to 8, the tensor power method, and topics from its eigenvectors."""
     n_documents = chunk.X.shape[0]
-    M2 = PairMoments(ONE_DRAW, 1.0).total(chunk) / n_documents + pair_noise
+    M2 = PairMoments(ONE_DRAW, 1.0).total(chunk) / n_documents + noise.pairs
+    white = positive_whitener(M2, n_components)
+    # M3(W, W, W) by way of M3(U, U, U): the same, without a dense tensor of words.
+    M3 = TripleMoments(white.basis, (ONE_DRAW,)).total(chunk) / n_documents
+    M3 += multilinear(noise.triples, white.basis)
+    eigenvalues, vectors = robust_tensor_power_method(
+        multilinear(M3, white.transform), white.n_components, random_state=random_state
+    )
+    found = topics_of_eigenpairs(eigenvalues, white.unwhiten(vectors))
+    return PublishedTopics(*found, claim)
+
+
+def positive_whitener(M2: Floats, n_components: int) -> Whitener:
+    """Whitener of a second moment with noise, or an error that says what would help."""
     white = whitener(M2, n_components)
     if white.n_components == 0:
         raise ValueError(
             "X with noise has no positive eigenvalue in its second moment: "
             "more documents or a larger epsilon are needed."
         )
-    # M3(W, W, W) by way of M3(U, U, U): the same, without a dense tensor of words.
-    M3 = TripleMoments(white.basis, (ONE_DRAW,)).total(chunk) / n_documents
-    M3 += multilinear(triple_noise, white.basis)
-    eigenvalues, vectors = robust_tensor_power_method(
-        multilinear(M3, white.transform), white.n_components, random_state=random_state
-    )
-    found = topics_of_eigenpairs(eigenvalues, white.unwhiten(vectors))
-    return PublishedTopics(*found, claim)
+    return white
 
 
 def topics_of_eigenpairs(eigenvalues: Floats, unwhitened: Floats) -> tuple[Floats, Floats]:
@@ -340,19 +369,10 @@ def topics_of_eigenpairs(eigenvalues: Floats, unwhitened: Floats) -> tuple[Float
 
 def validated_counts(X: ArrayLike, n_components: int, epsilon: float, delta: float) -> CountChunk:
     """Counts with parameters of the right kind, or an error that names what is wrong."""
-    constraints = {
-        "epsilon": (epsilon, Number(0, math.inf, closed="right")),
-        "delta": (delta, Number(0, 1, closed="neither")),
-        "n_components": (n_components, Number(1, math.inf, integer=True)),
-    }
-    for name, (value, constraint) in constraints.items():
-        if not constraint.accepts(value):
-            raise ValueError(f"{name} must be {constraint}, got {value!r}.")
+    check_guarantee(epsilon, delta)
+    check(POSITIVE_INT, n_components=n_components)
     counts = as_counts(X)
     if counts.shape[0] == 0:
         raise ValueError("X must have at least one document, got none.")
-    if n_components > counts.shape[1]:
-        raise ValueError(
-            f"n_components must be at most the {counts.shape[1]} features of X, got {n_components}."
-        )
+    check_rank(n_components, counts.shape[1], "X")
     return CountChunk(counts)

@@ -23,6 +23,7 @@ from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claim import Claim, claimed
 from sktensor_dp.published.descent import Descent, Stochastic
+from sktensor_dp.published.noisy_iteration import EPSILON, POSITIVE_INT, check
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.sorted_entries import SortedEntries, cp_values, tucker_values
 
@@ -303,14 +304,9 @@ def _validated(
     scale: float = 1.0,
 ) -> tuple[SortedEntries, Floats]:
     """Entries with parameters of the right kind, or an error that names what is wrong."""
-    constraints: dict[str, tuple[float, Number]] = {
-        "epsilon": (epsilon, Number(0, math.inf, closed="right")),
-        "rank": (rank, Number(1, math.inf, integer=True)),
-        "clip and lipschitz": (scale, Number(0, math.inf, closed="neither")),
-    }
-    for name, (value, constraint) in constraints.items():
-        if not constraint.accepts(value):
-            raise ValueError(f"{name} must be {constraint}, got {value!r}.")
+    check(EPSILON, epsilon=epsilon)
+    check(POSITIVE_INT, rank=rank)
+    check(Number(0, math.inf, closed="neither"), **{"clip and lipschitz": scale})
     entries, y = SortedEntries(coordinates, shape), np.asarray(values, dtype=np.float64)
     if y.shape != (entries.n_entries,) or not np.isfinite(y).all():
         raise ValueError(

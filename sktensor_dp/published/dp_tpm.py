@@ -28,18 +28,20 @@ from sktensor_dp.published.agn_avn import (
     PublishedTopics,
     classical_sigma,
     gaussian_unique_entries,
+    positive_whitener,
     topics_of_eigenpairs,
     validated_counts,
 )
 from sktensor_dp.published.claim import Claim, claimed
 from sktensor_dp.published.noisy_iteration import (
-    check_counts,
+    POSITIVE_INT,
+    check,
     noise_multiplier,
     noisy_columns,
     noisy_power_iteration,
 )
 from sktensor_dp.statistics.moments import PairMoments, TripleMoments
-from sktensor_dp.tensor import Whitener, multilinear, tensor_oracle, whitener
+from sktensor_dp.tensor import Whitener, multilinear, tensor_oracle
 from sktensor_dp.tensor._random import as_generator
 from sktensor_dp.tensor.arrays import Floats
 
@@ -133,20 +135,14 @@ def dp_tpm(
     >>> bool(np.abs(found.topics[np.argsort(-found.topics[:, 0])] - topics).max() < 0.1)
     True
     """
-    check_counts(n_restarts=n_restarts, max_iter=max_iter)
-    if not SENSITIVITY.accepts(sensitivity):
-        raise ValueError(f"sensitivity must be {SENSITIVITY}, got {sensitivity!r}.")
+    check(POSITIVE_INT, n_restarts=n_restarts, max_iter=max_iter)
+    check(SENSITIVITY, sensitivity=sensitivity)
     chunk = validated_counts(X, n_components, epsilon, delta)
     n_documents, dim = chunk.X.shape
     noise, delta2 = NoiseSource(), math.sqrt(2) / n_documents
     sigma = classical_sigma(delta2, epsilon / 2, delta / 2)
     M2 = PairMoments(ONE_DRAW, 1.0).total(chunk) / n_documents
-    white = whitener(M2 + gaussian_unique_entries(dim, 2, sigma, noise), n_components)
-    if white.n_components == 0:
-        raise ValueError(
-            "X with noise has no positive eigenvalue in its second moment: "
-            "more documents or a larger epsilon are needed."
-        )
+    white = positive_whitener(M2 + gaussian_unique_entries(dim, 2, sigma, noise), n_components)
     # The schedule is public: it counts the components asked for.
     n_queries = n_components * n_restarts * (max_iter + 1)
     multiplier = noise_multiplier(epsilon / 2, delta / 2, n_queries)

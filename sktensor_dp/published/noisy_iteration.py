@@ -2,15 +2,17 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from sktensor_dp.estimator.parameters import Number
+from sktensor_dp.estimator.parameters import Constraint, Number
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.tensor import Oracle
 from sktensor_dp.tensor.arrays import Floats
 
 POSITIVE_INT = Number(1, math.inf, integer=True)
+EPSILON = Number(0, math.inf, closed="right")
 
 
 def noisy_power_iteration(
@@ -88,21 +90,17 @@ def noise_multiplier(epsilon: float, delta: float, n_queries: int) -> float:
     return math.sqrt(2 * math.log(1.25 / delta_each)) / epsilon_each
 
 
-def check_counts(**values: int) -> None:
-    """Raise unless every value is an integer >= 1."""
+def check(constraint: Constraint, **values: Any) -> None:
+    """Raise unless every value is one that the constraint allows."""
     for name, value in values.items():
-        if not POSITIVE_INT.accepts(value):
-            raise ValueError(f"{name} must be {POSITIVE_INT}, got {value!r}.")
+        if not constraint.accepts(value):
+            raise ValueError(f"{name} must be {constraint}, got {value!r}.")
 
 
 def check_guarantee(epsilon: float, delta: float) -> None:
     """Raise unless epsilon > 0 and 0 < delta < 1."""
-    for name, value, constraint in (
-        ("epsilon", epsilon, Number(0, math.inf, closed="right")),
-        ("delta", delta, Number(0, 1, closed="neither")),
-    ):
-        if not constraint.accepts(value):
-            raise ValueError(f"{name} must be {constraint}, got {value!r}.")
+    check(EPSILON, epsilon=epsilon)
+    check(Number(0, 1, closed="neither"), delta=delta)
 
 
 def check_rank(n_components: int, dim: int, name: str) -> None:

@@ -11,14 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.published.agn_avn import (
-    classical_sigma,
-    gaussian_unique_entries,
-    spherical_unique_entries,
-)
+from sktensor_dp.published.agn_avn import MomentNoise, agn_noise, avn_noise
 from sktensor_dp.published.claim import Claim, claimed
-from sktensor_dp.published.noisy_iteration import check_counts, check_guarantee, check_rank
+from sktensor_dp.published.noisy_iteration import POSITIVE_INT, check, check_guarantee, check_rank
 from sktensor_dp.tensor import multilinear
 from sktensor_dp.tensor.arrays import Floats
 
@@ -112,11 +107,8 @@ def agn_of_words(
     ((2, 2, 2), inf)
     """
     index = _validated(words, n_features, n_components, epsilon, delta)
-    noise, delta2 = NoiseSource(), math.sqrt(2) / len(index)
-    sigma = classical_sigma(delta2, epsilon / 2, delta / 2)
-    pairs = gaussian_unique_entries(n_features, 2, sigma, noise)
-    triples = gaussian_unique_entries(n_features, 3, sigma, noise)
-    return _whitened(index, n_components, pairs, triples, AGN.at(epsilon, delta))
+    noise = agn_noise(len(index), n_features, epsilon, delta)
+    return _whitened(index, n_components, noise, AGN.at(epsilon, delta))
 
 
 @claimed(AVN)
@@ -162,20 +154,19 @@ def avn_of_words(
     does not hold
     """
     index = _validated(words, n_features, n_components, epsilon, delta)
-    noise, delta2 = NoiseSource(), math.sqrt(2) / len(index)
-    sigma = classical_sigma(delta2, epsilon / 2, delta)
-    pairs = gaussian_unique_entries(n_features, 2, sigma, noise)
-    triples = spherical_unique_entries(n_features, 3, epsilon / 2 / delta2, noise)
-    return _whitened(index, n_components, pairs, triples, AVN.at(epsilon, delta))
+    noise = avn_noise(len(index), n_features, epsilon, delta)
+    return _whitened(index, n_components, noise, AVN.at(epsilon, delta))
 
 
 def _whitened(
-    index: NDArray[np.intp], n_components: int, pairs: Floats, triples: Floats, claim: Claim
+    index: NDArray[np.intp], n_components: int, noise: MomentNoise, claim: Claim
 ) -> WhitenedMoments:
     """Steps 2 to 4, 7 and 8."""
-    U, scale, _ = np.linalg.svd(_mean(index[:, :2], pairs.shape) + pairs)
+    U, scale, _ = np.linalg.svd(_mean(index[:, :2], noise.pairs.shape) + noise.pairs)
     W = U[:, :n_components] / np.sqrt(scale[:n_components])
-    return WhitenedMoments(multilinear(_mean(index, triples.shape) + triples, W), W, claim)
+    return WhitenedMoments(
+        multilinear(_mean(index, noise.triples.shape) + noise.triples, W), W, claim
+    )
 
 
 def _mean(index: NDArray[np.intp], shape: tuple[int, ...]) -> Floats:
@@ -187,7 +178,7 @@ def _mean(index: NDArray[np.intp], shape: tuple[int, ...]) -> Floats:
 def _validated(
     words: ArrayLike, n_features: int, n_components: int, epsilon: float, delta: float
 ) -> NDArray[np.intp]:
-    check_counts(n_features=n_features, n_components=n_components)
+    check(POSITIVE_INT, n_features=n_features, n_components=n_components)
     check_guarantee(epsilon, delta)
     check_rank(n_components, n_features, "words")
     index = np.asarray(words)

@@ -34,7 +34,8 @@ from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claim import Claim, claimed
 from sktensor_dp.published.noisy_iteration import (
-    check_counts,
+    POSITIVE_INT,
+    check,
     check_guarantee,
     check_rank,
     noise_multiplier,
@@ -153,7 +154,7 @@ def robust_tensor_power_method(
     >>> np.sort(found.weights).round(6), found.claim.verdict
     (array([1., 2.]), 'no claim')
     """
-    check_counts(n_components=n_components, n_restarts=n_restarts, max_iter=max_iter)
+    check(POSITIVE_INT, n_components=n_components, n_restarts=n_restarts, max_iter=max_iter)
     oracle, dim = _symmetric_oracle(T)
     check_rank(n_components, dim, "T")
     weights, vectors = noisy_power_iteration(
@@ -224,9 +225,8 @@ def online_tensor_power_method(
     array([[0., 1., 0., 0.],
            [1., 0., 0., 0.]])
     """
-    check_counts(n_components=n_components, n_restarts=n_restarts, max_iter=max_iter)
-    if not EIGENVALUE.accepts(eigenvalue):
-        raise ValueError(f"eigenvalue must be {EIGENVALUE}, got {eigenvalue!r}.")
+    check(POSITIVE_INT, n_components=n_components, n_restarts=n_restarts, max_iter=max_iter)
+    check(EIGENVALUE, eigenvalue=eigenvalue)
     fresh = eigenvalue == "fresh"
     stream = _checked(batches, n_components * (max_iter + fresh))
     first = next(stream)
@@ -314,7 +314,7 @@ def private_tensor_power_method(
     >>> found.claim.holds, round(found.claim.exact_epsilon, 2)
     (True, 0.14)
     """
-    check_counts(n_components=n_components, n_restarts=n_restarts, max_iter=max_iter)
+    check(POSITIVE_INT, n_components=n_components, n_restarts=n_restarts, max_iter=max_iter)
     check_guarantee(epsilon, delta)
     oracle, dim = _symmetric_oracle(T)
     check_rank(n_components, dim, "T")

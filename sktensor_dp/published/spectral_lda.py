@@ -45,6 +45,7 @@ from sktensor_dp.published.lda_sensitivities import (
     printed_sigma,
     private_lower_bound,
 )
+from sktensor_dp.published.noisy_iteration import check
 from sktensor_dp.tensor import (
     Whitener,
     multilinear,
@@ -170,8 +171,7 @@ def dp_spectral_lda(
     'holds if'
     """
     chunk = validated_counts(X, n_components, epsilon, delta)
-    if not Number(0, math.inf).accepts(concentration):
-        raise ValueError(f"concentration must be {Number(0, math.inf)}, got {concentration!r}.")
+    check(Number(0, math.inf), concentration=concentration)
     if configuration not in (1, 2, 3, 4):
         raise ValueError(f"configuration must be 1, 2, 3 or 4, got {configuration!r}.")
     if chunk.X.shape[0] < 3:
