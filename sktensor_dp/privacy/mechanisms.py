@@ -29,6 +29,8 @@ from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, symmetric_to_
 
 Floats = NDArray[np.float64]
 
+# Laws of independent noise, by the method of a source that adds it.
+Independent = Literal["gaussian", "laplace"]
 # Pairs of words that noise is added to at once (1 MB), and the side of squares that are turned.
 PAIRS_AT_ONCE, SQUARE = 2**17, 256
 
@@ -119,32 +121,40 @@ def _add_to_unique(value: Floats, sensitivity: float, add: Callable[[Floats], Fl
     return coordinates_to_symmetric(coordinates, value.shape[0], value.ndim)
 
 
-def _add_to_pair_masses(
+def _pair_masses(
+    law: Independent,
     value: Floats,
-    diagonal_weight: float,
     sensitivity: float,
-    add: Callable[[Floats, int], Floats],
-    overwrite: bool,
+    strength: float,
+    noise: NoiseSource,
+    diagonal_weight: float = 1.0,
+    *,
+    overwrite: bool = False,
 ) -> Floats:
-    """Let ``add`` work on twice the entries off the diagonal, and the weighted diagonal."""
+    """Independent noise on the mass of every word pair of a symmetric matrix."""
+    # The coordinates are `2 M_ij` for i < j and `diagonal_weight M_ii`: weight 1 is the histogram
+    # of pairs, sqrt(2) isotropic noise, and less than 1 lets documents that repeat a word weigh
+    # less in the sensitivity.
     # Some rows of the upper triangle at a time: beside a matrix of many words there is no room for
     # another. Each of its entries is overwritten by one with noise, each below by its twin.
     released = value if overwrite else value.copy()
     # In the order of memory, which must not show in products: the other triangle is as good.
     released = released if released.flags.c_contiguous else released.T
-    _add_to_upper(released, len(value), diagonal_weight, sensitivity, add)
+    _pair_rows(law, released, len(value), sensitivity, strength, noise, diagonal_weight)
     _mirror_upper(released)
     return released
 
 
-def _add_to_upper(
+def _pair_rows(
+    law: Independent,
     rows: Floats,
     n_words: int,
-    diagonal_weight: float,
     sensitivity: float,
-    add: Callable[[Floats, int], Floats],
+    strength: float,
+    noise: NoiseSource,
+    diagonal_weight: float = 1.0,
 ) -> None:
-    """Let ``add`` work on rows of a symmetric matrix, in place, the first from its diagonal on."""
+    """Part of the same, in place: rows of a matrix of `n_words`, the first from its diagonal on."""
     # What is left of the diagonal stays as it is.
     n_columns, n_pairs, start = rows.shape[1], n_words * (n_words + 1) // 2, 0
     room = np.empty(min(max(PAIRS_AT_ONCE, n_columns), len(rows) * n_columns))
@@ -156,7 +166,7 @@ def _add_to_upper(
         coordinates = np.concatenate(parts, out=room[: ends[-1]])
         coordinates[diagonal] *= diagonal_weight / 2
         coordinates /= sensitivity / 2
-        coordinates = add(coordinates, n_pairs)
+        coordinates = getattr(noise, law)(coordinates, strength, n_pairs)
         coordinates *= sensitivity / 2
         coordinates[diagonal] *= 2 / diagonal_weight
         for part, first, end in zip(parts, diagonal.tolist(), ends.tolist(), strict=True):
@@ -216,75 +226,11 @@ def gaussian_symmetric(value: Floats, sensitivity: float, mu: float, noise: Nois
     return _add_to_unique(value, sensitivity, partial(noise.gaussian, mu=mu))
 
 
-def gaussian_pair_masses(
-    value: Floats,
-    sensitivity: float,
-    mu: float,
-    noise: NoiseSource,
-    diagonal_weight: float = 1.0,
-    *,
-    overwrite: bool = False,
-) -> Floats:
-    """Independent Gaussian noise on the mass of every word pair of a symmetric matrix."""
-    # The coordinates are `2 M_ij` for i < j and `diagonal_weight M_ii`: weight 1 is the histogram
-    # of pairs, sqrt(2) isotropic noise, and less than 1 lets documents that repeat a word weigh
-    # less in the sensitivity.
-    return _add_to_pair_masses(
-        value, diagonal_weight, sensitivity, lambda x, size: noise.gaussian(x, mu, size), overwrite
-    )
-
-
-def laplace_pair_masses(
-    value: Floats,
-    sensitivity: float,
-    epsilon: float,
-    noise: NoiseSource,
-    diagonal_weight: float = 1.0,
-    *,
-    overwrite: bool = False,
-) -> Floats:
-    """Independent Laplace noise on the mass of every word pair; ``sensitivity`` in L1."""
-    return _add_to_pair_masses(
-        value,
-        diagonal_weight,
-        sensitivity,
-        lambda x, size: noise.laplace(x, epsilon, size),
-        overwrite,
-    )
-
-
-def gaussian_pair_rows(
-    rows: Floats,
-    n_words: int,
-    sensitivity: float,
-    mu: float,
-    noise: NoiseSource,
-    diagonal_weight: float = 1.0,
-) -> None:
-    """Part of :func:`gaussian_pair_masses`, in place."""
-    # Of a matrix of `n_words`, `rows` holds some, from the diagonal of the first one on. What is
-    # left of the diagonal of the others stays as it is.
-    _add_to_upper(
-        rows, n_words, diagonal_weight, sensitivity, lambda x, size: noise.gaussian(x, mu, size)
-    )
-
-
-def laplace_pair_rows(
-    rows: Floats,
-    n_words: int,
-    sensitivity: float,
-    epsilon: float,
-    noise: NoiseSource,
-    diagonal_weight: float = 1.0,
-) -> None:
-    """Part of :func:`laplace_pair_masses`, in place."""
-    _add_to_upper(
-        rows,
-        n_words,
-        diagonal_weight,
-        sensitivity,
-        lambda x, size: noise.laplace(x, epsilon, size),
-    )
+gaussian_pair_masses = partial(_pair_masses, "gaussian")
+gaussian_pair_rows = partial(_pair_rows, "gaussian")
+# Of these the sensitivity is in L1.
+laplace_pair_masses = partial(_pair_masses, "laplace")
+laplace_pair_rows = partial(_pair_rows, "laplace")
 
 
 def spherical_laplace_symmetric(

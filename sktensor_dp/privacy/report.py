@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from sktensor_dp.privacy.composition import Composition, ReleaseRecord
+from sktensor_dp.privacy.composition import ReleaseRecord
 from sktensor_dp.privacy.shares import budget_shares, kind_of_shares, percentages, written_cost
 from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite
+from sktensor_dp.privacy.written_statement import Reported, written
 from sktensor_dp.privacy.written_statement import library_version as library_version
-from sktensor_dp.privacy.written_statement import written
 
 TEXTS = ("release", "mechanism")
 DISJOINT = (
@@ -36,7 +36,7 @@ def _shared_note(notes: Iterable[str]) -> str | None:
 
 
 @dataclass(frozen=True, repr=False)
-class PrivacyReport(Shown):
+class PrivacyReport(Shown, Reported):
     """The guarantee of a fitted estimator, and each release behind it.
 
     Attributes
@@ -72,17 +72,6 @@ class PrivacyReport(Shown):
     release  mechanism  sensitivity  sigma   mu  epsilon  uses  share of mu^2
     mean     gaussian           0.1    0.5  0.2              1          71.4%
     """
-
-    epsilon: float
-    delta: float
-    unit: str
-    neighbours: str
-    n_units: int
-    sampler: str
-    seeded: bool
-    rows: tuple[ReleaseRecord, ...]
-    notes: tuple[str, ...] = ()
-    composition: Composition | None = None
 
     _page = "reference/generated/sktensor_dp.PrivacyReport.html"
 

@@ -4,8 +4,9 @@ What each field means is said in ``privacy_statement.schema.json`` beside this m
 that follow from others are written too: whoever reads a statement can add it up again.
 """
 
+from dataclasses import dataclass
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from sktensor_dp.privacy.composition import (
     Composition,
@@ -44,35 +45,23 @@ RELATIONS = {
 }
 
 
-class _Reported(Protocol):
-    """What of a report is written."""
+@dataclass(frozen=True)
+class Reported:
+    """What of a report is written; its own class says what each field means."""
 
-    # Attributes of a dataclass that is frozen can only be read.
-    if TYPE_CHECKING:
-
-        @property
-        def epsilon(self) -> float: ...
-        @property
-        def delta(self) -> float: ...
-        @property
-        def unit(self) -> str: ...
-        @property
-        def neighbours(self) -> str: ...
-        @property
-        def n_units(self) -> int: ...
-        @property
-        def sampler(self) -> str: ...
-        @property
-        def seeded(self) -> bool: ...
-        @property
-        def rows(self) -> tuple[ReleaseRecord, ...]: ...
-        @property
-        def notes(self) -> tuple[str, ...]: ...
-        @property
-        def composition(self) -> Composition | None: ...
+    epsilon: float
+    delta: float
+    unit: str
+    neighbours: str
+    n_units: int
+    sampler: str
+    seeded: bool
+    rows: tuple[ReleaseRecord, ...]
+    notes: tuple[str, ...] = ()
+    composition: Composition | None = None
 
 
-def written(report: _Reported) -> dict[str, Any]:
+def written(report: Reported) -> dict[str, Any]:
     """Return the statement as plain values; infinity is a float."""
     known, number = report.neighbours in RELATIONS, report.n_units
     return {
@@ -97,7 +86,7 @@ def written(report: _Reported) -> dict[str, Any]:
     }
 
 
-def guarantee_in_words(report: _Reported) -> str:
+def guarantee_in_words(report: Reported) -> str:
     """Say the guarantee in one sentence; its wording is part of version 1."""
     change = {
         "replace_one": f"whichever {report.unit} of {report.n_units} is replaced by another",
@@ -125,7 +114,7 @@ def norm_of(mechanism: str) -> str:
     return "l1" if mechanism.startswith(("laplace", "piecewise")) else "l2"
 
 
-def _guarantee(report: _Reported) -> dict[str, Any]:
+def _guarantee(report: Reported) -> dict[str, Any]:
     whole = report.composition
     mu = rho = curve = None
     if whole is not None:
@@ -145,7 +134,7 @@ def _guarantee(report: _Reported) -> dict[str, Any]:
     }
 
 
-def _node(report: _Reported) -> dict[str, Any]:
+def _node(report: Reported) -> dict[str, Any]:
     if report.composition is None:
         rows = Composition("releases", rows=report.rows)
         return {"kind": "unrecorded", "releases": _releases(rows)}

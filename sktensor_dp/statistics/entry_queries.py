@@ -42,10 +42,7 @@ class Entries:
         """One value moves, by R at most."""
         return 2 * self.half
 
-    @property
-    def l1_sensitivity(self) -> float:
-        """One value moves, by R at most."""
-        return 2 * self.half
+    l1_sensitivity = l2_sensitivity
 
     def total(self, chunk: EntryChunks) -> Floats:
         """Values, of shape (n_observed,)."""

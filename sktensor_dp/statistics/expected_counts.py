@@ -1,6 +1,5 @@
 """Expected counts of words per topic: what one EM step needs of the data."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -60,25 +59,8 @@ class ExpectedCounts(NonNegative):
                     f"{self.order!r} and shape {self.scales.shape}."
                 )
 
-    @property
-    def l2_sensitivity(self) -> float:
-        """Arrays are non-negative: sqrt(2) times the limit."""
-        return self.sensitivity_of(self.limit)
-
-    @property
-    def l1_sensitivity(self) -> float:
-        """Twice the limit, if it is one on the sum."""
-        return self.sensitivity_of(self.limit, 1) if self.order == 1 else math.inf
-
-    @property
-    def l2_contribution(self) -> float:
-        """The limit: no L2 norm is larger than its own, or than that in L1."""
-        return self.limit
-
-    @property
-    def l1_contribution(self) -> float:
-        """The limit, if it is one on the sum."""
-        return self.limit if self.order == 1 else math.inf
+    def _limited(self) -> tuple[float, int]:
+        return self.limit, self.order
 
     def total(self, chunk: CountChunk) -> Floats:
         """Array of shape (n_components, n_features)."""

@@ -1,6 +1,5 @@
 """Queries on counts: word frequencies, pair and triple moments."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
@@ -54,27 +53,9 @@ class WordFrequencies(NonNegative):
         if not isinstance(self.clip.norm, CountNorm):
             raise TypeError("word frequencies are bounded by a CountNorm.")
 
-    @property
-    def l2_sensitivity(self) -> float:
-        """Contributions are non-negative, so two differ by sqrt(2) times the limit at most."""
-        return self.sensitivity_of(self.clip.limit)
-
-    @property
-    def l1_sensitivity(self) -> float:
-        """Twice the limit, if it is one on the number of tokens."""
+    def _limited(self) -> tuple[float, int]:
         assert isinstance(self.clip.norm, CountNorm)
-        return self.sensitivity_of(self.clip.limit, 1) if self.clip.norm.order == 1 else math.inf
-
-    @property
-    def l2_contribution(self) -> float:
-        """The limit: no L2 norm is larger than its own, or than that in L1."""
-        return self.clip.limit
-
-    @property
-    def l1_contribution(self) -> float:
-        """The limit, if it is one on the number of tokens."""
-        assert isinstance(self.clip.norm, CountNorm)
-        return self.clip.limit if self.clip.norm.order == 1 else math.inf
+        return self.clip.limit, self.clip.norm.order
 
     def total(self, chunk: CountChunk) -> Floats:
         """Sum of w c."""
@@ -103,26 +84,9 @@ class PairMoments(NonNegative):
         elif not (isinstance(norm, CountNorm) and norm.order == 1 and self.diagonal_weight <= 1):
             raise TypeError("pair moments are bounded by a PairNorm or by the number of tokens.")
 
-    @property
-    def l2_sensitivity(self) -> float:
-        """Coordinates are non-negative: sqrt(2) times the limit."""
-        return self.sensitivity_of(self.clip.limit)
-
-    @property
-    def l1_sensitivity(self) -> float:
-        """All masses of ``l M2`` sum to the number of tokens."""
-        by_tokens = isinstance(self.clip.norm, CountNorm)
-        return self.sensitivity_of(self.clip.limit, 1) if by_tokens else math.inf
-
-    @property
-    def l2_contribution(self) -> float:
-        """The limit."""
-        return self.clip.limit
-
-    @property
-    def l1_contribution(self) -> float:
-        """The limit, if it is one on the number of tokens."""
-        return self.clip.limit if isinstance(self.clip.norm, CountNorm) else math.inf
+    def _limited(self) -> tuple[float, int]:
+        # All masses of ``l M2`` sum to the number of tokens.
+        return self.clip.limit, 1 if isinstance(self.clip.norm, CountNorm) else 2
 
     def _weighted(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         weight = weights(chunk, (self.clip, *self.clips), max(self.min_tokens, 2))
@@ -245,12 +209,8 @@ class _Triples:
     clips: tuple[Clip, ...]
     words: NDArray[np.intp] | None = None
 
-    l1_sensitivity = l1_contribution = math.inf
-
-    @property
-    def l2_contribution(self) -> float:
-        """The first limit, whatever the signs."""
-        return self.clips[0].limit
+    def _limited(self) -> tuple[float, int]:
+        return self.clips[0].limit, 2
 
     def weights(self, chunk: CountChunk) -> Floats:
         """What the terms of each document are multiplied by."""
@@ -308,11 +268,6 @@ class WhitenedTripleMoments(_Triples, Signed):
         if not isinstance(norm, WhitenedTripleNorm) or norm.whitener is not self.basis:
             raise ValueError("whitened triples are bounded by the norm of the same whitener.")
 
-    @property
-    def l2_sensitivity(self) -> float:
-        """Contributions have any sign: twice the limit."""
-        return self.sensitivity_of(self.clips[0].limit)
-
 
 @dataclass(frozen=True, eq=False)
 class TripleMoments(_Triples, NonNegative):
@@ -338,8 +293,3 @@ class TripleMoments(_Triples, NonNegative):
     def ambient_dimension(self) -> int:
         """Dimension of the space of which the coordinates are a part."""
         return n_unique(self.basis.shape[0], 3)
-
-    @property
-    def l2_sensitivity(self) -> float:
-        """Entries are non-negative: sqrt(2) times the limit."""
-        return self.sensitivity_of(self.clips[0].limit)

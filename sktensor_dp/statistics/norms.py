@@ -46,8 +46,38 @@ class Clip:
         check_number("the limit of a clip", self.limit, LIMIT, infinite=True)
 
 
-class NonNegative:
+class Limited:
+    """Contributions whose norm has a limit."""
+
+    def _limited(self) -> tuple[float, int]:
+        """The limit, and the order of the norm that it is one on: 2, or 1 and so of both."""
+        raise NotImplementedError
+
+    @property
+    def l2_contribution(self) -> float:
+        """The limit: no L2 norm is larger than its own, or than that in L1."""
+        return self._limited()[0]
+
+    @property
+    def l1_contribution(self) -> float:
+        """The limit, if it is one on the sum of sizes."""
+        limit, order = self._limited()
+        return limit if order == 1 else math.inf
+
+
+class NonNegative(Limited):
     """Contributions without a negative number, of norm `limit` at most."""
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """There is no obtuse angle between two: sqrt(2) times the limit."""
+        return self.sensitivity_of(self._limited()[0])
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """Twice the limit, if it is one on the sum."""
+        limit, order = self._limited()
+        return self.sensitivity_of(limit, 1) if order == 1 else math.inf
 
     @staticmethod
     def sensitivity_of(limit: float, order: int = 2, neighbours: str = "replace_one") -> float:
@@ -57,8 +87,15 @@ class NonNegative:
         return math.sqrt(2) * limit if order == 2 else 2 * limit
 
 
-class Signed:
+class Signed(Limited):
     """Contributions of any sign, of Euclidean norm `limit` at most."""
+
+    l1_sensitivity = math.inf
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Two may be opposite: twice the limit."""
+        return self.sensitivity_of(self._limited()[0])
 
     @staticmethod
     def sensitivity_of(limit: float, neighbours: str = "replace_one") -> float:

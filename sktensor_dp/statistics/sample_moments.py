@@ -181,21 +181,12 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
 
     limit: float = math.inf
 
-    l1_sensitivity = l1_contribution = math.inf
-
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number("the limit", self.limit, LIMIT, infinite=True)
 
-    @property
-    def l2_sensitivity(self) -> float:
-        """Contributions have any sign: twice the limit."""
-        return self.sensitivity_of(self.limit)
-
-    @property
-    def l2_contribution(self) -> float:
-        """The limit, whatever the signs."""
-        return self.limit
+    def _limited(self) -> tuple[float, int]:
+        return self.limit, 2
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Orthonormal coordinates of the symmetric tensor, then the m of the second part."""

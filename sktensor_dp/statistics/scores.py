@@ -70,19 +70,12 @@ class HeldOutScores:
         return (self.high - self.low) * SUM_SLACK
 
     @property
-    def l1_sensitivity(self) -> float:
-        """The same, of one number."""
-        return self.l2_sensitivity
-
-    @property
     def l2_contribution(self) -> float:
         """Largest that one unit adds: it is as far from the middle as a bound is."""
         return self.l2_sensitivity / 2
 
-    @property
-    def l1_contribution(self) -> float:
-        """The same, of one number."""
-        return self.l2_contribution
+    # Of one number.
+    l1_sensitivity, l1_contribution = l2_sensitivity, l2_contribution
 
     def total(self, chunk: HeldOutChunk) -> Floats:
         """Sum of the scores of a chunk, about the middle."""

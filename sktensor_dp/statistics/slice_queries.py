@@ -230,6 +230,7 @@ class SharedFactorSums:
 
     # L2 distance of two units' sums, without their moments and before rounding.
     farthest: ClassVar[float] = 2.0
+    l1_sensitivity = math.inf  # there is no pure law for this query
 
     def __post_init__(self) -> None:
         released = ReleasedEffects(self.effects, self.level, self.noise_variance)
@@ -262,11 +263,6 @@ class SharedFactorSums:
     def l2_sensitivity(self) -> float:
         """Sums lie in the unit ball; moments do too, at acute angles to each other."""
         return math.sqrt(self.farthest**2 + 2 * MOMENT_WEIGHT**2) * SUM_SLACK
-
-    @property
-    def l1_sensitivity(self) -> float:
-        """Not bounded usefully: there is no pure law for this query."""
-        return math.inf
 
     def total(self, chunk: SliceChunks) -> Floats:
         """Rows of sums, then those of the weighted moment: (shape[mode] + r, r) numbers."""
