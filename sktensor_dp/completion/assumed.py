@@ -17,21 +17,11 @@ SPREAD, COMPONENT_SHARE = 1 / 4, 0.08
 
 @dataclass(frozen=True)
 class Assumed:
-    """What values are taken to be like, in widths of the bounds.
+    """What values are taken to be like, in widths of the bounds."""
 
-    Attributes
-    ----------
-    deviation : float
-        Of values about their mean.
-    bias_deviation : float
-        Of the biases of each mode.
-    component_share : float
-        Share of components in the variance of values.
-    """
-
-    deviation: float = SPREAD
-    bias_deviation: float = BIAS
-    component_share: float = COMPONENT_SHARE
+    deviation: float = SPREAD  # of values about their mean
+    bias_deviation: float = BIAS  # of the biases of each mode
+    component_share: float = COMPONENT_SHARE  # share of components in the variance of values
 
     @classmethod
     def given(

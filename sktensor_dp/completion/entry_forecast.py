@@ -27,21 +27,11 @@ SEARCHED, MEASURED = 0.6, 0.38
 
 @dataclass(frozen=True)
 class EntryErrors:
-    """Root mean square errors, in widths of the bounds.
+    """Root mean square errors, in widths of the bounds."""
 
-    Attributes
-    ----------
-    of_biases : float
-        With mean and biases.
-    of_model : float
-        With what else is released.
-    of_fold_in : float
-        With a row's own entries at hand; NaN where there is no such mode.
-    """
-
-    of_biases: float
-    of_model: float
-    of_fold_in: float
+    of_biases: float  # with mean and biases
+    of_model: float  # with what else is released
+    of_fold_in: float  # with a row's own entries at hand; NaN where there is no such mode
 
 
 def of_entries(

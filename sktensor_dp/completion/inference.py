@@ -50,33 +50,16 @@ def values_at(
 
 @dataclass(frozen=True, eq=False)
 class SharedModel:
-    """What was released: a level, and effects and factors of the rows of shared modes.
+    """What was released: a level, and effects and factors of the rows of shared modes."""
 
-    Attributes
-    ----------
-    level : float
-        Mean value of a unit.
-    noise_variance : float
-        Of a value about the model of its unit.
-    unit_mode : int
-        Mode of the units.
-    effects : list of SharedEffects
-        One for each other mode.
-    components : SharedComponents or None
-        Factors of the other modes, if any were found.
-    level_variance : float or None
-        Prior variance of a unit's own level; None is that of `unit_parameters`.
-    slope_variance : float or None
-        Of its slope on the effects; the same.
-    """
-
-    level: float
-    noise_variance: float
-    unit_mode: int
-    effects: list[SharedEffects]
-    components: SharedComponents | None = None
+    level: float  # mean value of a unit
+    noise_variance: float  # of a value about the model of its unit
+    unit_mode: int  # mode of the units
+    effects: list[SharedEffects]  # one for each other mode
+    components: SharedComponents | None = None  # factors of the other modes, if any were found
+    # Prior variance of a unit's own level; None is that of `unit_parameters`.
     level_variance: float | None = None
-    slope_variance: float | None = None
+    slope_variance: float | None = None  # of its slope on the effects; the same
 
     @property
     def n_parameters(self) -> int:

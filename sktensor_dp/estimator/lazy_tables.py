@@ -31,21 +31,11 @@ def is_lazy(X: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class LazyTable:
-    """Rows that lie in partitions.
+    """Rows that lie in partitions."""
 
-    Attributes
-    ----------
-    partitions : DaskPartitions
-        The data.
-    n_units : int or None
-        Number of rows, or of groups; None where it is private.
-    n_features : int
-        Number of columns.
-    """
-
-    partitions: DaskPartitions
-    n_units: int | None
-    n_features: int
+    partitions: DaskPartitions  # the data
+    n_units: int | None  # number of rows, or of groups; None where it is private
+    n_features: int  # number of columns
 
 
 def lazy_table(estimator: Any, X: Any, groups: Any, n_samples: Any, *, reset: bool) -> LazyTable:

@@ -24,27 +24,13 @@ STREAM_PROGRESS = ("n_batches_seen_", "n_batches_needed_", "is_complete_")
 
 @dataclass(frozen=True, eq=False)
 class ComponentStream:
-    """Released quantities carried from batch to batch; nothing of the batches themselves.
+    """Released quantities carried from batch to batch; nothing of the batches themselves."""
 
-    Attributes
-    ----------
-    method : OnlinePowerMethod
-        Components and starts so far.
-    sigma : float
-        Noise of the last answer.
-    budget : tuple
-        Epsilon, delta and data_norm of every batch.
-    accountant : BudgetAccountant or None
-        Who was charged for the first batch, and so for all.
-    max_batches : int
-        In how many batches a group may be, which was charged for.
-    """
-
-    method: OnlinePowerMethod
-    sigma: float
-    budget: tuple[float, float, float]
-    accountant: BudgetAccountant | None
-    max_batches: int = 1
+    method: OnlinePowerMethod  # components and starts so far
+    sigma: float  # noise of the last answer
+    budget: tuple[float, float, float]  # epsilon, delta and data_norm of every batch
+    accountant: BudgetAccountant | None  # who was charged for the first batch, and so for all
+    max_batches: int = 1  # in how many batches a group may be, which was charged for
 
     def check_budget(self, *now: float | None) -> None:
         """Refuse a batch at another budget than the first one's, which was charged."""

@@ -103,20 +103,13 @@ def _as_float(units: int) -> float:
 
 @dataclass(frozen=True)
 class Balance:
-    """Exact sum of costs.
+    """Exact sum of costs."""
 
-    Attributes
-    ----------
-    mu_squared, epsilon, delta : int
-        In units of 1e-40.
-    unbounded : bool
-        Whether an infinite cost was among them.
-    """
-
+    # In units of 1e-40.
     mu_squared: int = 0
     epsilon: int = 0
     delta: int = 0
-    unbounded: bool = False
+    unbounded: bool = False  # whether an infinite cost was among them
 
     def plus(self, entries: Iterable[LedgerEntry]) -> "Balance":
         """Return the sum after further charges."""
@@ -141,22 +134,13 @@ class Balance:
 
 @dataclass(frozen=True)
 class Spending:
-    """What has been spent, and how it composes.
+    """What has been spent, and how it composes."""
 
-    Attributes
-    ----------
-    balance : Balance
-        Sum of all costs.
-    pure : callable
-        Returns how often each pure epsilon was charged; asked only where Gaussian
-        and pure charges are mixed.
-    units : frozenset of str
-        What the charges that name a unit of privacy protect.
-    """
-
-    balance: Balance
+    balance: Balance  # sum of all costs
+    # Returns how often each pure epsilon was charged; asked only where Gaussian and pure charges
+    # are mixed.
     pure: Callable[[], Mapping[float, int]]
-    units: frozenset[str] = frozenset()
+    units: frozenset[str] = frozenset()  # what the charges that name a unit of privacy protect
 
     def plus(self, entries: Sequence[LedgerEntry]) -> "Spending":
         """Return the spending after further charges."""

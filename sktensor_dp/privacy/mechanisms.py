@@ -37,43 +37,27 @@ PAIRS_AT_ONCE, SQUARE = 2**17, 256
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A law of noise with the norm in which it needs the sensitivity.
+    """A law of noise with the norm in which it needs the sensitivity."""
 
-    Attributes
-    ----------
-    name : str
-        As shown in reports.
-    norm : {"l2", "l1"}
-        Norm of the sensitivity it is calibrated to.
-    law : callable
-        ``(value, sensitivity, strength, noise, *of_query) -> noisy value``, where
-        strength is mu for Gaussian laws and epsilon for the others.
-    pure : bool
-        Whether the strength is a pure epsilon.
-    unit_deviation : callable, optional
-        Standard deviation of a coordinate's noise for unit sensitivity, as a function of
-        the strength, of laws that are not scaled by it.
-    of_query : tuple of str
-        Public attributes of the query that the law depends on, such as the basis of the
-        subspace that it acts in.
-    residual : callable, optional
-        What reports say of how far the program may be from the law, as a function of the
-        query; empty where it is not. None where nothing is added to delta.
-    overwrites : bool
-        Whether the law takes ``overwrite=True``, to work in the memory of the value.
-    of_rows : callable, optional
-        The same law on some rows of a symmetric matrix, in place: ``(rows, size of the matrix,
-        sensitivity, strength, noise, *of_query)``. None where no matrix is released by rows.
-    """
-
-    name: str
-    norm: Literal["l1", "l2"]
+    name: str  # as shown in reports
+    norm: Literal["l1", "l2"]  # norm of the sensitivity it is calibrated to
+    # ``(value, sensitivity, strength, noise, *of_query) -> noisy value``, where strength is mu for
+    # Gaussian laws and epsilon for the others.
     law: Callable[..., Floats]
-    pure: bool = False
+    pure: bool = False  # whether the strength is a pure epsilon
+    # Standard deviation of a coordinate's noise for unit sensitivity, as a function of the
+    # strength, of laws that are not scaled by it.
     unit_deviation: Callable[[float], float] | None = None
+    # Public attributes of the query that the law depends on, such as the basis of the subspace that
+    # it acts in.
     of_query: tuple[str, ...] = ()
+    # What reports say of how far the program may be from the law, as a function of the query; empty
+    # where it is not. None where nothing is added to delta.
     residual: Callable[[Any], str] | None = None
+    # Whether the law takes ``overwrite=True``, to work in the memory of the value.
     overwrites: bool = False
+    # The same law on some rows of a symmetric matrix, in place: ``(rows, size of the matrix,
+    # sensitivity, strength, noise, *of_query)``. None where no matrix is released by rows.
     of_rows: Callable[..., None] | None = None
 
     def release(

@@ -180,21 +180,11 @@ def drawable(size: float) -> bool:
 
 @dataclass(frozen=True)
 class Grid:
-    """Where noise of a given scale is placed.
+    """Where noise of a given scale is placed."""
 
-    Attributes
-    ----------
-    scale : float
-        Of the noise, with the cost of rounding.
-    bits : int or None
-        The step is ``2^-bits`` times the scale; None without a grid.
-    diameter : float
-        How far apart rounding moves neighbours at most.
-    """
-
-    scale: float
-    bits: int | None
-    diameter: float
+    scale: float  # of the noise, with the cost of rounding
+    bits: int | None  # the step is ``2^-bits`` times the scale; None without a grid
+    diameter: float  # how far apart rounding moves neighbours at most
 
     @property
     def step(self) -> float:

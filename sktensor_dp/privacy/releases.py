@@ -119,30 +119,14 @@ Family = Literal["units", "texts", "counts", "samples", "tensors", "entries", "s
 
 @dataclass(frozen=True)
 class Release:
-    """One kind of release.
+    """One kind of release."""
 
-    Attributes
-    ----------
-    name : str
-        As used in plans and reports.
-    family : {"units", "texts", "counts", "samples", "tensors", "entries", "slices", "scores"}
-        Kind of raw data that the query reads; units are texts, counts or samples.
-    description : str
-        The statistic in words; a mean over units, or under PartitionSelection a sum.
-    query : type
-        Type of the query, whose sensitivities are proved on the page.
-    gaussian : Mechanism or PartitionSelection
-        Law of the noise when delta > 0.
-    pure : Mechanism or None
-        Law of the noise when delta = 0; ``None`` where the statistic has none.
-    """
-
-    name: str
-    family: Family
-    description: str
-    query: type
-    gaussian: Mechanism | PartitionSelection
-    pure: Mechanism | None
+    name: str  # as used in plans and reports
+    family: Family  # kind of raw data that the query reads; units are texts, counts or samples
+    description: str  # the statistic in words; a mean over units, or under PartitionSelection a sum
+    query: type  # type of the query, whose sensitivities are proved on the page
+    gaussian: Mechanism | PartitionSelection  # law of the noise when delta > 0
+    pure: Mechanism | None  # law of the noise when delta = 0; ``None`` where the statistic has none
 
     @property
     def proof(self) -> str:

@@ -61,18 +61,11 @@ BLOCK = 2**15
 
 @dataclass(frozen=True)
 class Law:
-    """A symmetric density ``exp(-energy)``, up to a constant, falling from 0.
+    """A symmetric density ``exp(-energy)``, up to a constant, falling from 0."""
 
-    Attributes
-    ----------
-    name : str
-        Of the law.
-    energy : callable
-        Function of the magnitude in cells, convex, a polynomial of degree 2 at most, of slope
-        below 1/3 up to the quantile of 2^-48; takes decimal numbers and arrays.
-    """
-
-    name: str
+    name: str  # of the law
+    # Function of the magnitude in cells, convex, a polynomial of degree 2 at most, of slope below
+    # 1/3 up to the quantile of 2^-48; takes decimal numbers and arrays.
     energy: Callable[[Any], Any]
 
     def cumulative(self, digits: int) -> list[Decimal]:

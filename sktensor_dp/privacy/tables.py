@@ -15,27 +15,13 @@ NUMBER = ' style="text-align:right"'
 
 @dataclass(frozen=True)
 class Table:
-    """What is shown of an object, to people.
+    """What is shown of an object, to people."""
 
-    Attributes
-    ----------
-    title : str
-        The main thing, in a sentence.
-    head : sequence of str
-        Names of columns.
-    rows : sequence of sequence of str
-        Cells.
-    notes : sequence of str, default=()
-        What else is to be said, below.
-    left : collection of str, default=()
-        Columns of words; those of numbers stand to the right.
-    """
-
-    title: str
-    head: Row
-    rows: Sequence[Row]
-    notes: Sequence[str] = ()
-    left: Collection[str] = ()
+    title: str  # the main thing, in a sentence
+    head: Row  # names of columns
+    rows: Sequence[Row]  # cells
+    notes: Sequence[str] = ()  # what else is to be said, below
+    left: Collection[str] = ()  # columns of words; those of numbers stand to the right
 
 
 class Shown:

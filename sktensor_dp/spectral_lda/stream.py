@@ -16,33 +16,15 @@ FORGETTING = 0.6
 
 @dataclass(frozen=True, eq=False)
 class TopicStream:
-    """Released quantities carried from batch to batch; nothing of the batches themselves.
+    """Released quantities carried from batch to batch; nothing of the batches themselves."""
 
-    Attributes
-    ----------
-    fitted : FittedTopics
-        The model so far.
-    mean : ndarray of shape (k, n_features)
-        Running mean of released expected counts; they sum to about 1.
-    variance : float
-        Variance of the noise in it.
-    n_batches : int
-        Batches read.
-    budget : tuple of float
-        Epsilon and delta that every batch may cost.
-    accountant : BudgetAccountant or None
-        Who was charged for the first batch, and so for all.
-    max_batches : int
-        In how many batches a group may be, which was charged for.
-    """
-
-    fitted: FittedTopics
-    mean: Floats
-    variance: float
-    n_batches: int
-    budget: tuple[float, float]
-    accountant: BudgetAccountant | None
-    max_batches: int = 1
+    fitted: FittedTopics  # the model so far
+    mean: Floats  # (k, n_features): running mean of released expected counts; they sum to about 1
+    variance: float  # variance of the noise in it
+    n_batches: int  # batches read
+    budget: tuple[float, float]  # epsilon and delta that every batch may cost
+    accountant: BudgetAccountant | None  # who was charged for the first batch, and so for all
+    max_batches: int = 1  # in how many batches a group may be, which was charged for
 
     def check_budget(self, *now: float) -> None:
         """Refuse a batch at another budget than the first one's, which was charged."""

@@ -42,24 +42,13 @@ class CompletionGains(HeldOutScores):
 
 @dataclass(frozen=True, eq=False)
 class TopicGain:
-    """Log-probability of the words in one half of the vocabulary by those in the other.
+    """Log-probability of the words in one half of the vocabulary by those in the other."""
 
-    Attributes
-    ----------
-    topics : ndarray of shape (n_components, n_features)
-        Released topics.
-    weights : ndarray of shape (n_components,)
-        Their shares.
-    concentration : float
-        Sum of the Dirichlet prior; 0 for one topic per document.
-    against : TopicGain or None
-        Other topics, whose log-probability of the same words is subtracted; None for the word
-        frequencies to which the topics mix.
-    """
-
-    topics: Floats
-    weights: Floats
-    concentration: float
+    topics: Floats  # (n_components, n_features): released topics
+    weights: Floats  # (n_components,): their shares
+    concentration: float  # sum of the Dirichlet prior; 0 for one topic per document
+    # Other topics, whose log-probability of the same words is subtracted; None for the word
+    # frequencies to which the topics mix.
     against: "TopicGain | None" = None
 
     def __post_init__(self) -> None:

@@ -27,18 +27,10 @@ LEAST_SQUARE = 1e-250
 
 @dataclass(frozen=True, eq=False)
 class RowCells:
-    """Pairs of a row and a column of a matrix that have values; public.
+    """Pairs of a row and a column of a matrix that have values; public."""
 
-    Parameters
-    ----------
-    index_set : IndexSet
-        Where values of a matrix were observed.
-    unit_mode : {0, 1}
-        Mode of the rows; the other one is of columns.
-    """
-
-    index_set: IndexSet
-    unit_mode: int
+    index_set: IndexSet  # where values of a matrix were observed
+    unit_mode: int  # 0 or 1: mode of the rows; the other one is of columns
 
     def __post_init__(self) -> None:
         if self.index_set.n_modes != 2 or self.unit_mode not in (0, 1):
@@ -109,32 +101,18 @@ class EntryDirections:
     by the root of its row's public weight. A row's residuals in the same column are added. What
     a row says of directions is the sum of its residuals times public axes of their columns. Each
     residual is multiplied by that sum over all other columns, clipped to a public length.
-
-    Parameters
-    ----------
-    cells : RowCells
-        Where values of a matrix were observed, and mode of the rows; public.
-    predictions : ndarray of shape (n_observed,)
-        Subtracted from values, which are centred; public.
-    weights : ndarray of shape (n_rows,)
-        Of the products of each row, from 0 to 1; public.
-    scale : float
-        Residual that is clipped to 1; public.
-    axes : ndarray of shape (n_columns, r)
-        Directions; public.
-    lengths : ndarray of shape (n_rows,)
-        That the sums of each row are clipped to; public.
-    half : float
-        Half of the width of the range of values; public.
     """
 
-    cells: RowCells
+    cells: RowCells  # where values of a matrix were observed, and mode of the rows; public
+    # (n_observed,): subtracted from values, which are centred; public.
     predictions: Floats = field(repr=False)
+    # (n_rows,): of the products of each row, from 0 to 1; public.
     weights: Floats = field(repr=False)
-    scale: float
-    axes: Floats = field(repr=False)
+    scale: float  # residual that is clipped to 1; public
+    axes: Floats = field(repr=False)  # (n_columns, r): directions; public
+    # (n_rows,): that the sums of each row are clipped to; public.
     lengths: Floats = field(repr=False)
-    half: float
+    half: float  # half of the width of the range of values; public
 
     def __post_init__(self) -> None:
         check_number("half the range", self.half, HALF)

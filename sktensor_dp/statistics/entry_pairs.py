@@ -30,29 +30,16 @@ class EntryPairs:
     A residual is what a public prediction leaves of a value, clipped to [-1, 1]. Those of a row
     are multiplied by the root of a public weight and rounded to a public grid. A row's
     residuals in the same column are added; products are those of two different columns.
-
-    Parameters
-    ----------
-    index_set : IndexSet
-        Where values of a matrix were observed; public.
-    unit_mode : {0, 1}
-        Mode of the rows; the other one is of columns.
-    predictions : ndarray of shape (n_observed,)
-        Subtracted from values, which are centred; public.
-    weights : ndarray of shape (n_rows,)
-        Of the products of each row, from 0 to 1; public.
-    scale : float
-        Residual that is clipped to 1; public.
-    half : float
-        Half of the width of the range of values; public.
     """
 
-    index_set: IndexSet
-    unit_mode: int
+    index_set: IndexSet  # where values of a matrix were observed; public
+    unit_mode: int  # 0 or 1: mode of the rows; the other one is of columns
+    # (n_observed,): subtracted from values, which are centred; public.
     predictions: Floats = field(repr=False)
+    # (n_rows,): of the products of each row, from 0 to 1; public.
     weights: Floats = field(repr=False)
-    scale: float
-    half: float
+    scale: float  # residual that is clipped to 1; public
+    half: float  # half of the width of the range of values; public
 
     def __post_init__(self) -> None:
         check_number("half the range", self.half, HALF)

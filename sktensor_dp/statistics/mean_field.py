@@ -33,23 +33,15 @@ LEAST_EXPONENT = np.float32(-50)
 
 @dataclass(frozen=True, eq=False)
 class MeanField:
-    """Where the mean field steps of a chunk's documents have come to.
+    """Where the mean field steps of a chunk's documents have come to."""
 
-    Attributes
-    ----------
-    order : ndarray of shape (n_documents,)
-        Documents by their number of words; rows of all else are in this order.
-    expected : ndarray of shape (n_documents, n_components)
-        Proportions of topics, of which the largest is 1.
-    ratios : csr_matrix of shape (n_documents, n_features)
-        Counts divided by what the proportions make of their word.
-    norms : ndarray of shape (n_documents,)
-        Euclidean norm of ``ratios * expected @ topics``; infinity where nobody asked.
-    """
-
+    # (n_documents,): documents by their number of words; rows of all else are in this order.
     order: Indices
+    # (n_documents, n_components): proportions of topics, of which the largest is 1.
     expected: Singles
+    # (n_documents, n_features): counts divided by what the proportions make of their word.
     ratios: sp.csr_matrix
+    # (n_documents,): Euclidean norm of ``ratios * expected @ topics``; infinity where nobody asked.
     norms: Floats
 
 

@@ -95,23 +95,14 @@ class PowerIterations:
 
 @dataclass(frozen=True, eq=False)
 class TensorChunk:
-    """A symmetric tensor that is itself the data, and the only chunk.
+    """A symmetric tensor that is itself the data, and the only chunk."""
 
-    Attributes
-    ----------
-    oracle : callable
-        Maps U of shape (d, L) to T(I, u, u) for its columns u.
-    pairs : callable, optional
-        Maps Q of shape (d, s) to T(I, Q, Q), for fits without noise.
-    largest_ratio : float
-        Entries are at most this many times the largest change: beside much larger ones
-        rounding of an answer would outweigh it.
-    """
-
-    oracle: Oracle
+    oracle: Oracle  # maps U of shape (d, L) to T(I, u, u) for its columns u
     n_units: int = 1
-    pairs: Pairs | None = None
+    pairs: Pairs | None = None  # maps Q of shape (d, s) to T(I, Q, Q), for fits without noise
 
+    # Entries are at most this many times the largest change: beside much larger ones rounding of an
+    # answer would outweigh it.
     largest_ratio: ClassVar[float] = 1e6
 
     def __iter__(self) -> Iterator["TensorChunk"]:

@@ -68,18 +68,10 @@ class Words:
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """How often each of some units uses each word of a corpus.
+    """How often each of some units uses each word of a corpus."""
 
-    Attributes
-    ----------
-    words : Words
-        Of the corpus.
-    counts : csr_matrix of shape (n_units, n_words)
-        Without duplicates.
-    """
-
-    words: Words
-    counts: sp.csr_matrix
+    words: Words  # of the corpus
+    counts: sp.csr_matrix  # (n_units, n_words): without duplicates
 
     @classmethod
     def of(cls, documents: Iterable[Iterable[str]]) -> "WordCounts":

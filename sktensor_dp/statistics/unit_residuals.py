@@ -18,21 +18,11 @@ LEAST_UNIT = 1e-60
 
 @dataclass(frozen=True, eq=False)
 class ReleasedEffects:
-    """What units fit their own parameters about.
+    """What units fit their own parameters about."""
 
-    Parameters
-    ----------
-    effects : tuple of SharedEffects
-        Released, one per shared mode.
-    level : float
-        Mean level of units, minus the middle of the range; public.
-    noise_variance : float
-        Of values about the model, in each unit's own fit; public.
-    """
-
-    effects: tuple[SharedEffects, ...] = field(repr=False)
-    level: float
-    noise_variance: float
+    effects: tuple[SharedEffects, ...] = field(repr=False)  # released, one per shared mode
+    level: float  # mean level of units, minus the middle of the range; public
+    noise_variance: float  # of values about the model, in each unit's own fit; public
 
     def check(self, scale: float) -> None:
         """Refuse numbers that might overflow in a unit's fit."""

@@ -11,29 +11,15 @@ from sktensor_dp.tensor.arrays import Integers
 
 @dataclass(frozen=True, eq=False)
 class UnitWords:
-    """Where the counts of documents are added up to those of their unit.
+    """Where the counts of documents are added up to those of their unit."""
 
-    Attributes
-    ----------
-    sizes : ndarray of shape (n_units,)
-        Number of documents of each unit, and 0 of those that are left out.
-    rows : ndarray of shape (n_rows,)
-        Documents of the units, in their order.
-    per_row : ndarray of shape (n_rows,)
-        Number of their counts.
-    stored : ndarray of shape (nnz,)
-        Where their counts stand among all counts.
-    places : ndarray of shape (nnz,)
-        Place of each among the different words of units.
-    words, owners : ndarray of shape (n_places,)
-        Word and unit of each place.
-    """
-
+    # (n_units,): number of documents of each unit, and 0 of those that are left out.
     sizes: Integers
-    rows: Integers
-    per_row: Integers
-    stored: Integers
-    places: Integers
+    rows: Integers  # (n_rows,): documents of the units, in their order
+    per_row: Integers  # (n_rows,): number of their counts
+    stored: Integers  # (nnz,): where their counts stand among all counts
+    places: Integers  # (nnz,): place of each among the different words of units
+    # (n_places,): word and unit of each place.
     words: Integers
     owners: Integers
 

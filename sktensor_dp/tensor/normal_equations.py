@@ -43,23 +43,13 @@ class NormalEquations:
 
     With z_e the design of entry e and x_e its target, row i has the sums over the
     entries e whose coordinate in the mode is i.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (n_rows, r (r + 1) / 2)
-        Sum of z z', or of its expectation: upper triangles, row by row.
-    moment : ndarray of shape (n_rows, r)
-        Sum of x z.
-    design : ndarray of shape (n_rows, r)
-        Sum of z.
-    rough : bool, default=False
-        Whether they hold the rounding of single precision.
     """
 
+    # (n_rows, r (r + 1) / 2): sum of z z', or of its expectation: upper triangles, row by row.
     gram: Floats
-    moment: Floats
-    design: Floats
-    rough: bool = False
+    moment: Floats  # (n_rows, r): sum of x z
+    design: Floats  # (n_rows, r): sum of z
+    rough: bool = False  # whether they hold the rounding of single precision
 
 
 def normal_equations(

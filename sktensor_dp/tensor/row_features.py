@@ -190,22 +190,13 @@ class RowRegression:
 
 @dataclass(frozen=True, eq=False)
 class Regressed:
-    """Posterior of numbers of rows, one each, whose prior means are linear in features.
+    """Posterior of numbers of rows, one each, whose prior means are linear in features."""
 
-    Parameters
-    ----------
-    means, variances : ndarray of shape (n_rows,)
-        Posterior.
-    expected : ndarray of shape (n_rows,)
-        Prior means.
-    scale : float
-        Prior variance about them.
-    """
-
+    # (n_rows,): posterior.
     means: Floats
     variances: Floats
-    expected: Floats
-    scale: float
+    expected: Floats  # (n_rows,): prior means
+    scale: float  # prior variance about them
 
 
 def regressed(

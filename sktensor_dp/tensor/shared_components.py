@@ -18,19 +18,12 @@ class SharedComponents:
     A unit with weights g has ``g' z`` at an entry, where z holds products of one number
     from the entry's row of each factor: of equal columns (CP), or of all combinations of
     columns (Tucker, where g is the unit's slice of the core).
-
-    Parameters
-    ----------
-    factors : tuple of ndarray of shape (n_m, r_m)
-        One per shared mode, in order.
-    full_core : bool
-        Whether all combinations of columns count.
-    mixing : ndarray of shape (n_combinations, q), optional
-        A unit's weights are of these sums of combinations; by default each has its own.
     """
 
-    factors: tuple[Floats, ...]
-    full_core: bool
+    factors: tuple[Floats, ...]  # (n_m, r_m): one per shared mode, in order
+    full_core: bool  # whether all combinations of columns count
+    # (n_combinations, q): a unit's weights are of these sums of combinations; by default each has
+    # its own.
     mixing: Floats | None = None
 
     def __post_init__(self) -> None:

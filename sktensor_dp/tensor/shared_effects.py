@@ -29,22 +29,14 @@ _TINY = 1e-100
 
 @dataclass(frozen=True, eq=False)
 class SharedEffects:
-    """Posterior of the effects of one mode's rows.
+    """Posterior of the effects of one mode's rows."""
 
-    Parameters
-    ----------
-    effects, variances : ndarray of shape (n_rows,)
-        Posterior means and variances.
-    popularity : ndarray of shape (n_rows,)
-        Posterior mean of half the logarithm of a row's weight over the mean weight.
-    scale : float
-        Prior variance of the effects.
-    """
-
+    # (n_rows,): posterior means and variances.
     effects: Floats
     variances: Floats
+    # (n_rows,): posterior mean of half the logarithm of a row's weight over the mean weight.
     popularity: Floats
-    scale: float
+    scale: float  # prior variance of the effects
 
 
 def clipped_response(clip: float, deviation: float = 1.0) -> float:

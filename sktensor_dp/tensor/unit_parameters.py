@@ -29,19 +29,13 @@ N_PLAIN = 3
 
 @dataclass(frozen=True, eq=False)
 class EntryEffects:
-    """What units share at entries.
+    """What units share at entries."""
 
-    Parameters
-    ----------
-    effects, variances, popularity : ndarray of shape (n,)
-        Sums over the shared modes of those of the entries' rows.
-    components : ndarray of shape (n, q), optional
-        Derivatives of the entries' values in the unit's components; none by default.
-    """
-
+    # (n,): sums over the shared modes of those of the entries' rows.
     effects: Floats
     variances: Floats
     popularity: Floats
+    # (n, q): derivatives of the entries' values in the unit's components; none by default.
     components: Floats | None = None
 
     def design(self) -> Floats:

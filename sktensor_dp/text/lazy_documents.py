@@ -28,21 +28,11 @@ STAYS = ("vocabulary_", "document_frequencies_", "threshold_", "privacy_report_"
 
 @dataclass(frozen=True, eq=False)
 class TextReader:
-    """How texts of a partition become words; of public parameters alone.
+    """How texts of a partition become words; of public parameters alone."""
 
-    Attributes
-    ----------
-    vectorizer : object
-        Its options of texts, and nothing fitted.
-    grouped : bool
-        Whether partitions are pairs of texts and labels.
-    choice : tuple or None
-        How many texts of a group are read.
-    """
-
-    vectorizer: Any
-    grouped: bool = False
-    choice: RowChoice | None = None
+    vectorizer: Any  # its options of texts, and nothing fitted
+    grouped: bool = False  # whether partitions are pairs of texts and labels
+    choice: RowChoice | None = None  # how many texts of a group are read
 
     def __call__(self, partition: Any) -> Iterator[WordCounts]:
         """Chunks of units."""
@@ -68,24 +58,12 @@ class TextReader:
 
 @dataclass(frozen=True, eq=False)
 class LazyTexts:
-    """Texts that lie in partitions, and add up there.
+    """Texts that lie in partitions, and add up there."""
 
-    Attributes
-    ----------
-    partitions : DaskPartitions or ThreadedPartitions
-        The data.
-    reader : TextReader
-        Makes words of a partition.
-    n_units : int
-        Number of documents, or of groups, as it was announced; 0 where it is private.
-    counted : bool
-        Whether it is private, and nothing is held against it.
-    """
-
-    partitions: DaskPartitions | ThreadedPartitions
-    reader: TextReader
-    n_units: int
-    counted: bool
+    partitions: DaskPartitions | ThreadedPartitions  # the data
+    reader: TextReader  # makes words of a partition
+    n_units: int  # number of documents, or of groups, as it was announced; 0 where it is private
+    counted: bool  # whether it is private, and nothing is held against it
 
     apart = True
 

@@ -63,38 +63,20 @@ class WordForecast:
 
 @dataclass(frozen=True)
 class WordPlan:
-    """Decisions that may depend on public numbers only.
+    """Decisions that may depend on public numbers only."""
 
-    Attributes
-    ----------
-    releases : ReleasePlan
-        The budget.
-    max_words : int
-        Words of a document that may count.
-    sigma : float
-        Noise on the number of documents of a word; 0 where there is none.
-    votes, largest : float
-        Noisy votes from which a word is kept, and the most that a document may give it.
-    needed : float
-        Noisy documents that a word needs to get votes.
-    threshold : float
-        Documents from which a word is kept, about.
-    least, most : float
-        ``min_df`` and ``max_df`` in units.
-    noun : str
-        What units are called.
-    """
-
-    releases: ReleasePlan
-    max_words: int
-    sigma: float
+    releases: ReleasePlan  # the budget
+    max_words: int  # words of a document that may count
+    sigma: float  # noise on the number of documents of a word; 0 where there is none
+    # Noisy votes from which a word is kept, and the most that a document may give it.
     votes: float
     largest: float
-    needed: float
-    threshold: float
+    needed: float  # noisy documents that a word needs to get votes
+    threshold: float  # documents from which a word is kept, about
+    # ``min_df`` and ``max_df`` in units.
     least: float = 0.0
     most: float = math.inf
-    noun: str = "documents"
+    noun: str = "documents"  # what units are called
 
 
 def forecast_words(

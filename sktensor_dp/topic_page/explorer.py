@@ -24,32 +24,20 @@ SIDE, MARGIN, LARGEST = 400.0, 20.0, 62.0
 
 @dataclass(frozen=True, eq=False)
 class Explorer:
-    """Topics by falling share, with words chosen for the page; all of it released.
+    """Topics by falling share, with words chosen for the page; all of it released."""
 
-    Attributes
-    ----------
-    words : tuple of str
-        Words of the page, and `n_words`, how many there are in all.
-    topics, std, unigram : ndarray
-        Probabilities of these words, (k, m); their deviations, or None; and in all texts, (m,).
-    shares, low, high : ndarray of shape (k,)
-        Of topics, and their intervals.
-    hidden : tuple of bool
-        Whether noise hides what sets a topic apart.
-    distances : ndarray of shape (k, k)
-        Jensen-Shannon divergences.
-    """
-
-    words: tuple[str, ...]
-    n_words: int
+    words: tuple[str, ...]  # those of the page
+    n_words: int  # how many there are in all
+    # Probabilities of these words, (k, m); their deviations, or None; and in all texts, (m,).
     topics: Floats
     std: Floats | None
     unigram: Floats
+    # (k,): of topics, and their intervals.
     shares: Floats
     low: Floats
     high: Floats
-    hidden: tuple[bool, ...]
-    distances: Floats
+    hidden: tuple[bool, ...]  # whether noise hides what sets a topic apart
+    distances: Floats  # (k, k): Jensen-Shannon divergences
 
     @classmethod
     def of(

@@ -37,19 +37,6 @@ def in_steps(concentration: float, length: float) -> float:
 class PairEvidence:
     """A released second moment, as far as it speaks of the concentration.
 
-    Attributes
-    ----------
-    words : ndarray of int or None
-        Words it is about; all if None.
-    frequencies : ndarray of shape (n_words,)
-        Their released frequencies.
-    variance : float
-        Of the noise in these.
-    product : callable
-        ``V -> E2 @ V``; E2 sums to the square of what the frequencies sum to.
-    sigma : float
-        Standard deviation of its noise.
-
     Examples
     --------
     Half of all pairs have one topic, so the concentration is 1:
@@ -62,11 +49,12 @@ class PairEvidence:
     1.0
     """
 
-    words: NDArray[np.intp] | None
-    frequencies: Floats
-    variance: float
+    words: NDArray[np.intp] | None  # words it is about; all if None
+    frequencies: Floats  # (n_words,): their released frequencies
+    variance: float  # of the noise in these
+    # ``V -> E2 @ V``; E2 sums to the square of what the frequencies sum to.
     product: Callable[[Floats], Floats]
-    sigma: float
+    sigma: float  # standard deviation of its noise
 
     def concentration(self, topics: Floats, weights: Floats) -> float:
         """Sum of the Dirichlet parameters; 0 where documents have one topic each."""

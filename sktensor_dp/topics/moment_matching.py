@@ -20,42 +20,18 @@ FLOOR = 0.2
 
 @dataclass(frozen=True, eq=False)
 class ReleasedMoments:
-    """Noisy moments of the single topic model (or corrected to it).
+    """Noisy moments of the single topic model (or corrected to it)."""
 
-    Attributes
-    ----------
-    frequencies : ndarray of shape (d,)
-        First moment, sum_j w_j mu_j.
-    frequencies_sigma : float
-        Standard deviation of its noise.
-    pairs : ndarray of shape (d, d)
-        Second moment, sum_j w_j mu_j mu_j'.
-    pairs_sigma : float
-        Standard deviation of the noise off the diagonal.
-    diagonal_sigma : float
-        Standard deviation of the noise on the diagonal.
-    basis : ndarray of shape (d, m)
-        B, in which the third moment was released.
-    triples : ndarray of shape (m, m, m)
-        sum_j w_j (B' mu_j)^(x)3.
-    triples_sigma : float
-        Standard deviation of its noise in orthonormal coordinates.
-    n_documents : int
-        Number of documents.
-    spread : float
-        Mean squared norm of the pair masses of one document, which scales the
-        sampling variance.
-    """
-
-    frequencies: Floats
-    frequencies_sigma: float
-    pairs: Floats
-    pairs_sigma: float
-    diagonal_sigma: float
-    basis: Floats
-    triples: Floats
-    triples_sigma: float
-    n_documents: int
+    frequencies: Floats  # (d,): first moment, sum_j w_j mu_j
+    frequencies_sigma: float  # standard deviation of its noise
+    pairs: Floats  # (d, d): second moment, sum_j w_j mu_j mu_j'
+    pairs_sigma: float  # standard deviation of the noise off the diagonal
+    diagonal_sigma: float  # standard deviation of the noise on the diagonal
+    basis: Floats  # (d, m): B, in which the third moment was released
+    triples: Floats  # (m, m, m): sum_j w_j (B' mu_j)^(x)3
+    triples_sigma: float  # standard deviation of its noise in orthonormal coordinates
+    n_documents: int  # number of documents
+    # Mean squared norm of the pair masses of one document, which scales the sampling variance.
     spread: float
 
 

@@ -43,23 +43,12 @@ ABOVE = 4.0
 
 @dataclass(frozen=True)
 class Limits:
-    """Norms that a document is scaled down to; infinite for none.
+    """Norms that a document is scaled down to; infinite for none."""
 
-    Attributes
-    ----------
-    counts : float
-        Of its counts.
-    order : int
-        Of this norm: 1 for the number of tokens, 2 for the Euclidean norm.
-    pairs : float
-        Of the masses of its pairs of words.
-    scales : ndarray of shape (d,) or None
-        What counts of each word are divided by before their norm is taken.
-    """
-
-    counts: float = np.inf
-    order: int = 2
-    pairs: float = np.inf
+    counts: float = np.inf  # of its counts
+    order: int = 2  # of this norm: 1 for the number of tokens, 2 for the Euclidean norm
+    pairs: float = np.inf  # of the masses of its pairs of words
+    # (d,): what counts of each word are divided by before their norm is taken.
     scales: Floats | None = None
 
     def left(self, lengths: Floats, repeats: Floats, singles: float | Floats = 1.0) -> Floats:
@@ -75,29 +64,14 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """What is known of steps of EM on noisy expected counts.
+    """What is known of steps of EM on noisy expected counts."""
 
-    Attributes
-    ----------
-    start : ndarray of shape (k, d)
-        Topics of the first step.
-    rates : tuple of float
-        Weight of each step's counts in the running mean.
-    concentration : float
-        Sum of the Dirichlet prior; 0 for one topic per document.
-    length : float
-        About how many tokens a document has.
-    limits : Limits
-        On what a document counts in them.
-    assumed : float or None, default=None
-        Concentration that the steps assumed; None where it is that of the documents.
-    """
-
-    start: Floats
-    rates: tuple[float, ...]
-    concentration: float
-    length: float
-    limits: Limits = Limits()
+    start: Floats  # (k, d): topics of the first step
+    rates: tuple[float, ...]  # weight of each step's counts in the running mean
+    concentration: float  # sum of the Dirichlet prior; 0 for one topic per document
+    length: float  # about how many tokens a document has
+    limits: Limits = Limits()  # on what a document counts in them
+    # Concentration that the steps assumed; None where it is that of the documents.
     assumed: float | None = None
 
 
