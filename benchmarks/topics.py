@@ -145,8 +145,7 @@ class HeldOut:
         with (
             reproducible_noise(seed),
             DocumentCurator(
-                chunks, plan, limits={}, pure=False, spender="benchmark", unit="document",
-                accountant=None,
+                chunks, plan, known={}, spender="benchmark", unit="document", accountant=None
             ) as curator,
         ):  # fmt: skip
             noisy = curator.word_frequencies(curator.count_clip(0.1), (), 0)

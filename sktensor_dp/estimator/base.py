@@ -132,13 +132,12 @@ class PlannedFit(Generic[Curator]):
         options = {**self.options, "neighbours": "add_remove"}
         return replace(self, releases=releases, options=options, by_count=by_count)
 
-    def made(self, curator: Curator) -> tuple[Fitted, tuple[str, ...]]:
-        """What the recipe makes of the curator's answers, and notes for the report."""
-        going = self
-        if self.by_count is not None:
-            going = self.by_count(curator.count())
-            curator.go_on(going.releases)
-        return going.recipe(curator), going.notes
+    def after_count(self, curator: Curator) -> "PlannedFit[Curator]":
+        """The fit that a released number of units leads to; the curator goes on by its plan."""
+        assert self.by_count is not None
+        going = self.by_count(curator.count())
+        curator.go_on(going.releases)
+        return going
 
 
 class _Products(ThreadpoolController):
@@ -162,7 +161,7 @@ def is_apart(X: Any) -> bool:
     return hasattr(X, "to_delayed") or hasattr(X, "in_chunks")
 
 
-def cautions_of_cap(asked: int, n_features: int, noun: str) -> tuple[Warning, ...]:
+def cautions_of_cap(asked: int, n_features: int, noun: str = "components") -> tuple[Warning, ...]:
     """What to warn of where more components are asked for than there are features."""
     if asked <= n_features:
         return ()
@@ -320,8 +319,8 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
                 planned.kind, *opened, progress=progress, **planned.options
             )
             with curator:
-                fitted, notes = planned.made(curator)
-                report = curator.report(notes)
+                going = planned.after_count(curator) if planned.by_count else planned
+                fitted, report = going.recipe(curator), curator.report(going.notes)
         if planned.earlier is not None:
             report = planned.earlier.joined(report)
         attributes = {**planned.columns, **fitted.attributes, "privacy_report_": report}

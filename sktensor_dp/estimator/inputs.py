@@ -1,8 +1,8 @@
 """Data as it is passed: refused by its kind, converted, and never quoted by an error."""
 
 import math
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,8 @@ from sktensor_dp.statistics.labels import ONE_GROUP, are_several, as_labels
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.regrouping import split_chunk
 from sktensor_dp.statistics.row_chunks import RowChoice
+
+Rows = TypeVar("Rows")
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
 # Kinds of numpy that hold numbers.
@@ -115,6 +117,16 @@ def checked_table(
         return None
 
     return read(validate, "X", told)
+
+
+def as_validated(convert: Callable[[Any], Rows], X: Any) -> Rows:
+    """Validated rows as queries take them; where memory lacks, how many there are is not told."""
+    try:
+        return convert(X)
+    except MemoryError:
+        pass
+    # Not in the handler, which would leave the error in the context of this one.
+    raise MemoryError("there is too little memory for X.")
 
 
 def _as_it_is(estimator: Any, X: Any, reset: bool, least: int) -> bool:

@@ -74,5 +74,5 @@ def _against(
         # The best start's squared overlap with a component.
         overlap = min(2 * math.log(1 + plan.n_restarts) / n_features, 1.0)
         return sigma, eigenvalue * overlap
-    seen = k if "second_moments" in plan.names else n_features
+    seen = k if plan.whiten else n_features
     return sigma * math.sqrt(n_unique(seen, 3)), eigenvalue * math.sqrt(k)

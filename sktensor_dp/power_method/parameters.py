@@ -1,7 +1,7 @@
 """What a tensor power method is asked for, and how that becomes a plan."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -29,7 +29,13 @@ from sktensor_dp.estimator.grouped_rows import (
     check_same_unit,
 )
 from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.inputs import Numeric, checked_grouping, checked_table, row_choice
+from sktensor_dp.estimator.inputs import (
+    Numeric,
+    as_validated,
+    checked_grouping,
+    checked_table,
+    row_choice,
+)
 from sktensor_dp.estimator.lazy_tables import lazy_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.power_method.forecast import forecast_moments
@@ -41,33 +47,27 @@ from sktensor_dp.power_method.plan import (
     splits_rows,
 )
 from sktensor_dp.power_method.recipe import (
-    FittedComponents,
     MomentOptions,
-    fit_by_sketch,
     fit_by_steps,
     fit_gaussian_mixture,
     fit_raw_moments,
-    fit_single_topics,
     learn,
+    single_topics,
 )
 from sktensor_dp.power_method.stream import ComponentStream, cautions_of_stream, learn_batch
 from sktensor_dp.power_method.worst_case import worst_samples
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.documents import DocumentCurator
-from sktensor_dp.privacy.curators.samples import SampleCurator, TensorCurator
-from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.curators.samples import SampleCurator
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_topics.forecast import forecast_topics
 from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
+from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import TopicOptions
 from sktensor_dp.statistics.counts import CountChunks, as_counts
-from sktensor_dp.statistics.power_iterations import TensorChunk
 from sktensor_dp.statistics.reading import read_each
 from sktensor_dp.statistics.sample_moments import LiftedBall
 from sktensor_dp.statistics.samples import SampleChunks, as_samples
-from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.oracle import tensor_oracle
-from sktensor_dp.tensor.sketched import sketch_pays, tensor_pairs
 
 # Constant coordinate of a mixture's samples, in radii: small enough to cost little
 # noise, large enough that scales are read off it.
@@ -168,10 +168,6 @@ class ComponentParameters(PrivateEstimatorMixin):
         assert self.data_norm is not None
         return float(self.data_norm)
 
-    def _bound(self) -> float:
-        """Largest change of an entry of a private tensor."""
-        return 1.0 if self.data_norm is None else float(self.data_norm)
-
     def _offset(self) -> float:
         return OFFSET * self._radius() if self.moment == "gaussian_mixture" else 0.0
 
@@ -248,49 +244,27 @@ class ComponentParameters(PrivateEstimatorMixin):
         plan = self._topic_plan(n_units, chunks.n_features, chunks.apart)
         n_iter = self.max_iter or AFTER_RELEASE
         options = TopicOptions(0.0, "isotropic", self.random_state, self.n_restarts, n_iter)
+        leave = partial(single_topics, plan=plan, n_iter=n_iter)
         return PlannedFit(
             DocumentCurator, chunks, plan.releases,
-            partial(learn, recipe=fit_single_topics, plan=plan, options=options, n_iter=n_iter),
-            columns, {"unit": "document", "limits": {}, "pure": self.delta == 0},
-            self._cautions_of_cap(chunks.n_features),
+            partial(fit_topics, plan=plan, options=options, leave=leave),
+            columns, {"unit": "document", "known": {}},
+            cautions_of_cap(self.n_components, chunks.n_features),
         )  # fmt: skip
 
     def _planned_samples(
         self, n_units: int, chunks: SampleChunks, columns: Mapping[str, Any]
     ) -> PlannedFit[SampleCurator]:
-        plan = self._plan(n_units, chunks.n_features, self.perturbation, to_fit=True)
         options = self._options(chunks.n_features)
+        ball = LiftedBall(self._radius(), options.offset)
+        plan = self._plan(n_units, chunks.n_features, self.perturbation, to_fit=True)
         recipe = fit_by_steps if plan.perturbation == "iteration" else fit_raw_moments
         if self.moment == "gaussian_mixture":
             recipe = fit_gaussian_mixture
         return PlannedFit(
             SampleCurator, chunks, plan.releases,
             partial(learn, recipe=recipe, plan=plan, options=options, n_iter=plan.max_iter),
-            columns, {"radius": self._radius(), "offset": options.offset},
-            self._cautions_of_cap(chunks.n_features),
-        )  # fmt: skip
-
-    def _planned_tensor(self, tensor: Floats) -> PlannedFit[TensorCurator]:
-        """Plan to decompose a tensor whose entries are private."""
-        n_features = len(tensor)
-        plan, options = self._plan(1, n_features, "iteration"), self._options(n_features)
-        n_steps = plan.n_components * (plan.max_iter + 1)
-        recipe: Callable[[Any, MomentPlan, MomentOptions], FittedComponents] = fit_by_steps
-        if math.isinf(self.epsilon) and sketch_pays(n_features, plan.n_components):
-            # Without noise steps cost no privacy: those of the core may be followed by all.
-            n_steps, recipe = n_steps + plan.max_iter + 3, fit_by_sketch
-        releases = ReleasePlan.split(
-            self.epsilon, self.delta, {"tensor_power_iterations": 1.0},
-            {"tensor_power_iterations": n_steps},
-        )  # fmt: skip
-        bound = self._bound()
-        neighbours = f"tensors that differ by {bound:g} in each of the six orders of one entry"
-        return PlannedFit(
-            TensorCurator, TensorChunk(tensor_oracle(tensor), pairs=tensor_pairs(tensor)), releases,
-            partial(learn, recipe=recipe, plan=plan, options=options, n_iter=plan.max_iter),
-            {"n_features_in_": n_features},
-            {"bound": bound, "unit": "entry", "neighbours": neighbours},
-            self._cautions_of_cap(n_features),
+            columns, {"known": ball}, cautions_of_cap(self.n_components, chunks.n_features),
         )  # fmt: skip
 
     def _planned_batch(
@@ -328,8 +302,8 @@ class ComponentParameters(PrivateEstimatorMixin):
         return PlannedFit(
             SampleCurator, chunks, plan.releases,
             lambda curator: learn_batch(curator, plan, options, stream, charged, payer), columns,
-            {"radius": self._radius(), "charge": charge},
-            self._cautions_of_cap(chunks.n_features) if stream is None else (),
+            {"known": LiftedBall(self._radius()), "charge": charge},
+            cautions_of_cap(self.n_components, chunks.n_features) if stream is None else (),
         )  # fmt: skip
 
     def _lazy_chunks(
@@ -371,12 +345,9 @@ class ComponentParameters(PrivateEstimatorMixin):
     def _options(self, n_features: int) -> MomentOptions:
         return MomentOptions(n_features, self._offset(), self.random_state)
 
-    def _cautions_of_cap(self, n_features: int) -> tuple[Warning, ...]:
-        return cautions_of_cap(self.n_components, n_features, "components")
-
     def _validated(self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False) -> Any:
         X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
-        return as_counts(X) if self.moment == "single_topic" else as_samples(X)
+        return as_validated(as_counts if self.moment == "single_topic" else as_samples, X)
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         read = checked_table if "moment" in searched else type(self)._validated

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from sktensor_dp.privacy.plan import ReleasePlan, check_feasible
@@ -44,16 +44,6 @@ class MomentPlan:
     max_iter: int
     quantile: float
     releases: ReleasePlan
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Names of the releases."""
-        return tuple(planned.name for planned in self.releases.releases)
-
-    @property
-    def third(self) -> str:
-        """Name of the release of third moments."""
-        return self.names[-1]
 
 
 def plan_moments(

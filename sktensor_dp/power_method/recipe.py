@@ -12,11 +12,9 @@ from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method.evidence import covariance_spectrum, mixture_evidence
 from sktensor_dp.power_method.plan import MomentPlan
-from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.privacy.curators.samples import NoisyThirdMoments, SampleCurator, TensorCurator
 from sktensor_dp.spectral_topics.plan import TopicPlan
-from sktensor_dp.spectral_topics.recipe import fit_topics
-from sktensor_dp.spectral_topics.released import TopicOptions
+from sktensor_dp.spectral_topics.released import FittedTopics
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.noisy_whitening import NULL_EIGENVALUE, noisy_whitener
 from sktensor_dp.tensor.online import OnlinePowerMethod
@@ -84,7 +82,7 @@ def fit_raw_moments(
 ) -> FittedComponents:
     """Components of ``E[x (x) x (x) x]`` as unit vectors with their eigenvalues."""
     k, n_features = plan.n_components, options.n_features
-    if "second_moments" not in plan.names:
+    if plan.perturbation == "moment_tensor" and not plan.whiten:
         white, in_second = Whitener(np.eye(n_features), np.ones(n_features)), k
     else:
         second = curator.second_moments()
@@ -128,7 +126,7 @@ def fit_gaussian_mixture(
     # Expected squared distance from the span, in units of the variance.
     freedom = float(spherical.sum() - (white.basis**2 * spherical[:, None]).sum())
     rho = (3 / (size - k)) ** 0.5
-    if plan.third == "projected_third_moments":
+    if plan.perturbation == "whitened_tensor":
         rho = 0.5 * k / (max(freedom, 1e-3) * variance)
     third = _third_moments(curator, plan, white, rho)
     by_variance = third.residual / max(freedom, 1e-3)
@@ -149,13 +147,11 @@ def fit_gaussian_mixture(
     return FittedComponents(means[order], weights, white.n_resolved, variances[order], evidence)
 
 
-def fit_single_topics(
-    curator: DocumentCurator, plan: TopicPlan, options: TopicOptions
-) -> FittedComponents:
-    """Topics of documents of one topic each, the most probable first."""
-    topics = fit_topics(curator, plan, options)
+def single_topics(topics: FittedTopics, _: Any, plan: TopicPlan, n_iter: int) -> Fitted:
+    """What topics of documents of one topic each leave behind, the most probable first."""
     order = np.argsort(-topics.weights, kind="stable")
-    return FittedComponents(topics.topics[order], topics.weights[order], topics.n_resolved)
+    found = FittedComponents(topics.topics[order], topics.weights[order], topics.n_resolved)
+    return _left(found, plan, n_iter)
 
 
 def fit_by_steps(
@@ -200,7 +196,10 @@ def learn(
     curator: Any, recipe: Callable[..., FittedComponents], plan: Any, options: Any, n_iter: int
 ) -> Fitted:
     """Follow a recipe to its end: the state that a fit leaves, and what to warn of."""
-    found = recipe(curator, plan, options)
+    return _left(recipe(curator, plan, options), plan, n_iter)
+
+
+def _left(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:
     cautions = cautions_of_noise(found, plan.n_components, plan.releases.epsilon)
     return Fitted({**attributes_of(found), "n_iter_": n_iter}, cautions)
 
@@ -209,7 +208,7 @@ def _third_moments(
     curator: SampleCurator, plan: MomentPlan, white: Whitener, rho: float
 ) -> NoisyThirdMoments:
     """Whitened third moments, by the perturbation planned."""
-    if plan.third == "projected_third_moments":
+    if plan.perturbation == "whitened_tensor":
         return curator.projected_third_moments(white.matrix, rho, plan.quantile)
     third = curator.third_moments(white.basis, rho)
     tensor = multilinear(third.tensor, white.transform)

@@ -57,6 +57,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
     # With neighbours="add_remove" the number of units is private. The plan is then one that was
     # left open (ReleasePlan.before_count): `count` releases the number that takes its place, and
     # `go_on` the plan that follows from it.
+    # `known` is public: what questions in the words of a kind of data take for granted.
     # `charge` is False for a batch disjoint from one that was charged at least as much: each unit
     # then is in one batch only and its cost is covered (parallel composition).
 
@@ -72,6 +73,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         charge: bool = True,
         verbose: int = 0,
         progress: Progress | None = None,
+        known: Any = None,
     ) -> None:
         self._receipt: Receipt | None = None
         if accountant is not None and charge:
@@ -81,6 +83,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         self.n_units = self._most_units = 1 if neighbours == "add_remove" else chunks.n_units
         self._chunks: Chunks | Source | None = chunks
         self._take(plan)
+        self.pure, self._noiseless, self._known = plan.delta == 0, math.isinf(plan.epsilon), known
         self._records: list[ReleaseRecord] = []
         self._residuals: dict[str, None] = {}
         self._noise = NoiseSource()

@@ -29,7 +29,13 @@ from sktensor_dp.estimator.grouped_rows import (
     check_same_unit,
 )
 from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.inputs import Numeric, checked_grouping, checked_table, row_choice
+from sktensor_dp.estimator.inputs import (
+    Numeric,
+    as_validated,
+    checked_grouping,
+    checked_table,
+    row_choice,
+)
 from sktensor_dp.estimator.lazy_tables import lazy_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -42,11 +48,12 @@ from sktensor_dp.spectral_lda.public_topics import (
     frequencies_of_topics,
     public_topics,
 )
-from sktensor_dp.spectral_lda.recipe import learn, learn_batch
+from sktensor_dp.spectral_lda.recipe import learn_batch, learned
 from sktensor_dp.spectral_lda.stream import TopicStream
 from sktensor_dp.spectral_lda.word_frequencies import expected_frequencies
 from sktensor_dp.spectral_lda.worst_case import worst_documents
 from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
+from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import TopicOptions
 from sktensor_dp.statistics.counts import CountChunks, as_counts
 from sktensor_dp.topics.concentration import USUAL
@@ -171,7 +178,7 @@ class TopicParameters(PrivateEstimatorMixin):
         begins: bool = False,
     ) -> PlannedFit[DocumentCurator]:
         """Plan a fit of so many units, or with `begins` of the first batch of a stream."""
-        options = self._options(chunks.n_features, columns)
+        options, limits = self._options(chunks.n_features, columns), self._limits()
         budget, n_batches, opened = (self.epsilon, self.delta), self.max_batches_per_group, None
         if begins:
             opened = partial(
@@ -179,15 +186,17 @@ class TopicParameters(PrivateEstimatorMixin):
             )
             budget = batch_budget(*budget, n_batches)
         plan = self._plan(n_units, chunks.n_features, budget, chunks.apart)
-        # A number below the largest one is that of a released count.
-        counted = self.neighbours == "add_remove" and n_units < LARGEST_COUNT
-        limits = self._limits()
-        notes = _notes_on_public(plan, options, counted=counted)
+        notes: tuple[str, ...] = ()
+        if options.public_topics is not None:
+            # A number below the largest one is that of a released count.
+            counted = self.neighbours == "add_remove" and n_units < LARGEST_COUNT
+            notes = _notes_on_public(plan, counted=counted)
+        leave = partial(learned, plan=plan, opened=opened)
         return PlannedFit(
-            DocumentCurator, self._joined(chunks, plan),
+            DocumentCurator, self._joined(chunks, plan) if chunks.joinable else chunks,
             plan.releases.repeated(n_batches) if begins else plan.releases,
-            partial(learn, plan=plan, options=options, opened=opened), columns,
-            {"limits": limits, "pure": self.delta == 0},
+            partial(fit_topics, plan=plan, options=options, leave=leave), columns,
+            {"known": limits},
             cautions_of_cap(self.n_components, chunks.n_features, "topics"), notes,
         )  # fmt: skip
 
@@ -202,7 +211,8 @@ class TopicParameters(PrivateEstimatorMixin):
         budget = batch_budget(self.epsilon, self.delta, stream.max_batches)
         plan = ReleasePlan.split(*budget, {"expected_counts": 1.0}).repeated(stream.max_batches)
         concentration, limits = self._fitted_concentration(), self.clip_norm_
-        chunks = self._joined(chunks, self._plan(n_units, chunks.n_features))
+        if chunks.joinable:
+            chunks = self._joined(chunks, self._plan(n_units, chunks.n_features))
         frequencies = self._expected(chunks.n_features, columns_of(self))
         # Another accountant keeps another ledger, which knows nothing of the first batch.
         charge = self._payer() is not stream.accountant
@@ -210,7 +220,7 @@ class TopicParameters(PrivateEstimatorMixin):
             DocumentCurator, chunks, plan,
             lambda curator: learn_batch(curator, stream, concentration, limits, frequencies),
             columns_of(self),
-            {"limits": self._limits(), "pure": self.delta == 0, "charge": charge},
+            {"known": self._limits(), "charge": charge},
             earlier=self.privacy_report_,
         )  # fmt: skip
 
@@ -219,8 +229,7 @@ class TopicParameters(PrivateEstimatorMixin):
         how = self.group_rows
         if how == "auto":
             how = "mean" if self._concentration() == 0 else plan.group_rows
-        several = chunks.grouped or chunks.apart or chunks.announced
-        return chunks.joined() if how == "concatenate" and several else chunks
+        return chunks.joined() if how == "concatenate" else chunks
 
     def _options(self, n_features: int, columns: Mapping[str, Any]) -> TopicOptions:
         return TopicOptions(
@@ -295,7 +304,8 @@ class TopicParameters(PrivateEstimatorMixin):
     def _validated(
         self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
     ) -> sp.csr_matrix:
-        return as_counts(checked_table(self, X, reset=reset, fits=fits, grouped=grouped))
+        X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
+        return as_validated(as_counts, X)
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         self._witness()._validated(X, reset=True, fits=True, grouped=grouped)
@@ -307,9 +317,9 @@ class TopicParameters(PrivateEstimatorMixin):
         return worst_documents(n_units, self.neighbours)
 
 
-def _notes_on_public(plan: TopicPlan, options: TopicOptions, *, counted: bool) -> tuple[str, ...]:
+def _notes_on_public(plan: TopicPlan, *, counted: bool) -> tuple[str, ...]:
     """Refuse public topics that nothing could begin with; say so once the documents are counted."""
-    if options.public_topics is None or plan.n_refinements or plan.match_moments:
+    if plan.n_refinements or plan.match_moments:
         return ()
     if counted:
         # The charge is made: what is left of the fit does without.

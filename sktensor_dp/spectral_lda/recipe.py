@@ -9,19 +9,17 @@ from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.spectral_lda.stream import TopicStream, continue_stream
 from sktensor_dp.spectral_topics.plan import TopicPlan
-from sktensor_dp.spectral_topics.recipe import fit_topics
-from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
+from sktensor_dp.spectral_topics.released import FittedTopics
 
 
-def learn(
-    curator: DocumentCurator,
+def learned(
+    found: FittedTopics,
+    limits: Mapping[str, float],
     plan: TopicPlan,
-    options: TopicOptions,
     opened: Callable[[FittedTopics], TopicStream] | None = None,
 ) -> Fitted:
-    """Fit topics; `opened` makes the stream whose first batch this is."""
-    found = fit_topics(curator, plan, options)
-    state = {**_attributes(found), "clip_norm_": dict(curator.limits)}
+    """What topics leave behind; `opened` makes the stream whose first batch this is."""
+    state = {**_attributes(found), "clip_norm_": dict(limits)}
     if opened is not None:
         state["_stream"] = opened(found)
     return Fitted(state, _cautions_of_noise(found, plan))

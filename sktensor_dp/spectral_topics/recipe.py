@@ -7,6 +7,7 @@ fitted to all moments jointly, or refined by EM steps on fresh releases; the lat
 the moments turn out not to be those of a topic model.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator, NoisyPairs
 from sktensor_dp.spectral_topics.pairs import WhitenedPairs, seen_in
@@ -67,9 +69,14 @@ class _TopicsOfPairs:
     matched: bool = False
 
 
-def fit_topics(curator: DocumentCurator, plan: TopicPlan, options: TopicOptions) -> FittedTopics:
-    """Make all releases of the plan and return the topics."""
-    return _SpectralFit(curator, plan, options).run()
+def fit_topics(
+    curator: DocumentCurator,
+    plan: TopicPlan,
+    options: TopicOptions,
+    leave: Callable[[FittedTopics, Mapping[str, float]], Fitted],
+) -> Fitted:
+    """Make all releases of the plan; what they `leave` depends on topics and limits."""
+    return leave(_SpectralFit(curator, plan, options).run(), curator.limits)
 
 
 class _SpectralFit:

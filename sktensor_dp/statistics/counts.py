@@ -3,15 +3,14 @@
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.reading import read
-from sktensor_dp.statistics.row_chunks import RowChunks, RowReader, Units
+from sktensor_dp.statistics.row_chunks import RowChunk, RowChunks, RowReader, Units
 from sktensor_dp.statistics.unit_words import UnitWords
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.same_shape import of_same_shape
@@ -24,7 +23,7 @@ LARGEST_COUNT = 2.0**30
 def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
     """Validated counts in float64 compressed rows."""
     # The bounds of moments hold for whole numbers >= 0 alone; counts above 2**30 are taken for it.
-    counts = read(partial(sp.csr_matrix, X, dtype=np.float64), name)
+    counts = sp.csr_matrix(X, dtype=np.float64)
     if not np.isfinite(counts.data).all():
         raise ValueError(f"{name} contains NaN or infinity; counts must be finite numbers >= 0.")
     if counts.data.size and counts.data.min() < 0:
@@ -45,14 +44,11 @@ def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
     return counts
 
 
-class CountChunk:
+class CountChunk(RowChunk):
     """Some units' documents with their power sums, computed once."""
 
-    def __init__(self, X: sp.csr_matrix, units: Units | None = None) -> None:
-        self.X = X
-        self.units = Units.single(X.shape[0]) if units is None else units
-        # Moments and their norms ask for the same words one after the other.
-        self._restricted: tuple[NDArray[np.intp], CountChunk] | None = None
+    # Moments and their norms ask for the same words one after the other.
+    _restricted: "tuple[NDArray[np.intp], CountChunk] | None" = None
 
     @cached_property
     def rows(self) -> NDArray[np.intp]:
@@ -118,7 +114,7 @@ class CountChunk:
 class CountChunks(RowChunks[CountChunk]):
     """Counts to be read several times, some documents at a time."""
 
-    noun = "documents"
+    noun, _chunk = "documents", CountChunk
 
     def _validated(self, part: Any) -> sp.csr_matrix:
         counts = as_counts(part, "a chunk")
@@ -127,9 +123,6 @@ class CountChunks(RowChunks[CountChunk]):
                 f"A chunk has {counts.shape[1]} features; n_features is {self.n_features}."
             )
         return counts
-
-    def _chunk(self, X: sp.csr_matrix, units: Units) -> CountChunk:
-        return CountChunk(X, units)
 
     def joined(self) -> "CountChunks":
         """The same with all rows of a unit as one document."""

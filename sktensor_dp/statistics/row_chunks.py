@@ -7,7 +7,7 @@ Proofs: docs/proofs/groups.md.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.labels import as_labels
 from sktensor_dp.statistics.partial_sums import PartialQuery
-from sktensor_dp.statistics.reading import read_each
+from sktensor_dp.statistics.reading import read, read_each
 from sktensor_dp.statistics.regrouping import MIXED, GroupTable, Waiting, split_chunk
 from sktensor_dp.statistics.sums import UNITS_AT_ONCE
 from sktensor_dp.tensor.arrays import Floats, Integers
 
-Chunk = TypeVar("Chunk")
+Chunk = TypeVar("Chunk", bound="RowChunk")
 # Whose rows can be cut apart without copying what they hold.
 BY_ROWS = (np.ndarray, sp.csr_matrix, sp.csr_array)
 Prepared = Callable[[Iterable[Any]], Iterable[Any]]
@@ -139,6 +139,14 @@ def _blocks(X: Any) -> Iterator[Any]:
         yield rows_of(X, slice(start, min(start + UNITS_AT_ONCE, X.shape[0])))
 
 
+class RowChunk:
+    """Some units' rows, and what queries that come one after the other all ask of them."""
+
+    def __init__(self, X: Any, units: Units | None = None) -> None:
+        self.X = X
+        self.units = Units.single(X.shape[0]) if units is None else units
+
+
 class RowChunks(Generic[Chunk]):
     """Rows to be read several times, some units at a time.
 
@@ -174,6 +182,8 @@ class RowChunks(Generic[Chunk]):
     # accurate; a unit with more stays whole, and sums over its rows are cut.
 
     noun = "rows"
+    # What queries take rows of whole units as.
+    _chunk: type[Chunk]
 
     def __init__(
         self,
@@ -211,16 +221,14 @@ class RowChunks(Generic[Chunk]):
             self.n_units = len(names)
             self._whole = self._cut(*self._together(source, places))
         self.announced = self._whole is None and not self.apart
+        # Whether a unit may have several rows, which can be made one.
+        self.joinable = self.grouped or self._whole is None
         one_by_one = self._whole is not None and groups is None
         few = 0 < self.n_units * n_features <= FEW_NUMBERS and n_features <= FEW_FEATURES
         self.few = one_by_one and few
 
     def _validated(self, part: Any) -> Any:
         """Rows of a chunk of the caller's."""
-        raise NotImplementedError
-
-    def _chunk(self, X: Any, units: Units) -> Chunk:
-        """Rows of whole units, as queries take them."""
         raise NotImplementedError
 
     def sum(self, query: Any) -> Any:
@@ -282,10 +290,10 @@ class RowChunks(Generic[Chunk]):
                 # partition is. Sums are cut at the same rows, so their digits are the same.
                 large = isinstance(X, BY_ROWS) and X.ndim == 2 and X.shape[0] > UNITS_AT_ONCE
                 for block in _blocks(X) if large else [X]:
-                    rows, told = self._validated(block), True
+                    rows, told = read(partial(self._validated, block), "a chunk"), True
                     yield rows, Units.single(rows.shape[0])
                 continue
-            rows = self._validated(X)
+            rows = read(partial(self._validated, X), "a chunk")
             if (ready := waiting.after(rows, as_labels(groups, rows.shape[0]))) is not None:
                 told = True
                 yield self._together(*ready)

@@ -1,7 +1,7 @@
 """Samples, the rows of a matrix of real numbers, as the custodian holds them."""
 
 from collections.abc import Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,7 @@ import scipy.sparse as sp
 
 from sktensor_dp.statistics.norms import NORM_SLACK
 from sktensor_dp.statistics.public_numbers import scale_to
-from sktensor_dp.statistics.reading import read
-from sktensor_dp.statistics.row_chunks import RowChunks, Units
+from sktensor_dp.statistics.row_chunks import RowChunk, RowChunks
 from sktensor_dp.tensor.arrays import Floats
 
 # Entries beyond are taken for it: squares and their sums stay far from overflow, whose
@@ -26,7 +25,7 @@ COLUMNS_AT_ONCE = 2**12
 def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
     """Validated samples in float64, dense or in compressed rows."""
     kind: Any = sp.csr_matrix if sp.issparse(X) else np.asarray
-    samples: Any = read(partial(kind, X, dtype=np.float64), name)
+    samples = kind(X, dtype=np.float64)
     entries = samples.data if sp.issparse(samples) else samples
     # NaN fails both comparisons; no temporary of the size of the data is made.
     largest = max(entries.max(initial=0.0), -entries.min(initial=0.0))
@@ -66,14 +65,11 @@ def _square_norms(X: Floats) -> Floats:
     return sums
 
 
-class SampleChunk:
+class SampleChunk(RowChunk):
     """Some samples with their norms, computed once."""
 
-    def __init__(self, X: Floats | sp.csr_matrix, units: Units | None = None) -> None:
-        self.X: Any = X
-        self.units = Units.single(X.shape[0]) if units is None else units
-        # One radius is in use at a time, and asked for block by block.
-        self._scales: tuple[float, Floats] | None = None
+    # One radius is in use at a time, and asked for block by block.
+    _scales: tuple[float, Floats] | None = None
 
     @cached_property
     def square_norms(self) -> Floats:
@@ -106,7 +102,7 @@ class SampleChunk:
 class SampleChunks(RowChunks[SampleChunk]):
     """Samples to be read several times, some at a time."""
 
-    noun = "samples"
+    noun, _chunk = "samples", SampleChunk
 
     def _validated(self, part: Any) -> Floats | sp.csr_matrix:
         samples = as_samples(part, "a chunk")
@@ -115,6 +111,3 @@ class SampleChunks(RowChunks[SampleChunk]):
             has = f"{samples.shape[1]} features" if samples.ndim == 2 else f"{samples.ndim} axes"
             raise ValueError(f"A chunk has {has}; n_features is {self.n_features}.")
         return samples
-
-    def _chunk(self, X: Floats | sp.csr_matrix, units: Units) -> SampleChunk:
-        return SampleChunk(X, units)

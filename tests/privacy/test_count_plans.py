@@ -154,7 +154,7 @@ def test_the_plan_is_a_function_of_the_released_count():
     assert planned.options["neighbours"] == "add_remove"
     assert [one.name for one in planned.releases.releases] == ["unit_count", BY_COUNT]
     with opened(N, planned.releases) as curator:
-        assert planned.made(curator)[1] == (f"{curator.n_units}",)
+        assert planned.after_count(curator).notes == (f"{curator.n_units}",)
     assert asked == [2**53, curator.n_units]
 
 

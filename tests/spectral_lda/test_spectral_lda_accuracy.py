@@ -219,8 +219,7 @@ def test_noise_in_a_histogram_of_norms_is_not_taken_for_long_documents(seed, del
     limits = []
     for _ in range(200):
         with DocumentCurator(
-            chunks, plan.releases, limits={}, pure=delta == 0,
-            spender="test", unit="document", accountant=None,
+            chunks, plan.releases, known={}, spender="test", unit="document", accountant=None,
         ) as curator:  # fmt: skip
             limits.append(curator.count_clip(plan.clip_quantile).limit)
     # With false alarms at 1 in 200, 9 or more have a probability of 1e-6.

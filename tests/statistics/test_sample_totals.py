@@ -186,7 +186,7 @@ def exact_curator(X, names, offset=0.0):
     plan = ReleasePlan.split(math.inf, 1e-6, dict.fromkeys(names, 1.0))
     return SampleCurator(
         SampleChunks(as_samples(X), *X.shape), plan, spender="test", unit="sample",
-        accountant=None, radius=RADIUS, offset=offset,
+        accountant=None, known=LiftedBall(RADIUS, offset),
     )  # fmt: skip
 
 
@@ -232,7 +232,7 @@ def test_a_limit_is_searched_where_norms_can_be(monkeypatch, seed):
         plan = ReleasePlan.split(1.0, delta, names)
         chunks = SampleChunks(as_samples(X), *X.shape)
         with SampleCurator(
-            chunks, plan, spender="t", unit="u", accountant=None, radius=RADIUS
+            chunks, plan, spender="t", unit="u", accountant=None, known=LiftedBall(RADIUS)
         ) as curator:
             curator.projected_third_moments(rng.standard_normal((D, 3)), 0.0, 0.9)
             sensitivity = curator.report().rows[-1].sensitivity

@@ -7,7 +7,7 @@ returns public values together with the noise level they were given.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,30 +78,21 @@ class NoisyPairs:
 class DocumentCurator(DataCurator):
     """A :class:`DataCurator` of counts of words in documents.
 
-    Parameters
-    ----------
-    *args, **kwargs
-        As for :class:`DataCurator`.
-    limits : mapping of str to float
-        Public limits by the names of ``CLIPPED_NORMS``; others are chosen from
-        noisy histograms.
-    pure : bool
-        Whether all noise has pure epsilon: then the number of tokens is the norm
-        that is clipped, since it bounds all others in L1 and L2.
-
-    Attributes
-    ----------
-    limits : dict of str to float
-        Limits in force so far, public or released.
+    What it takes for granted are public limits by the names of ``CLIPPED_NORMS``; others are
+    chosen from noisy histograms. With pure epsilon the number of tokens is the norm that is
+    clipped, since it bounds all others in L1 and L2.
     """
 
-    def __init__(self, *args: Any, limits: Mapping[str, float], pure: bool, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._limits = dict(limits)
-        self.pure = pure
-        self._count_norm = PURE_COUNT_NORM if pure else COUNT_NORM
-        self._noiseless = math.isinf(self._plan.epsilon)
-        self.limits: dict[str, float] = {}
+    _known: Mapping[str, float]
+
+    @cached_property
+    def limits(self) -> dict[str, float]:
+        """Limits in force so far, public or released."""
+        return {}
+
+    @property
+    def _count_norm(self) -> CountNorm:
+        return PURE_COUNT_NORM if self.pure else COUNT_NORM
 
     def count_clip(self, quantile: float) -> Clip:
         """Clip on the counts (their number, if pure) at a quantile over documents."""
@@ -224,8 +215,8 @@ class DocumentCurator(DataCurator):
         search: tuple[float, float, int] | None = None,
     ) -> Clip:
         """Choose a limit: the public one, none without noise, or a noisy quantile."""
-        if name in self._limits:
-            limit = float(self._limits[name])
+        if name in self._known:
+            limit = float(self._known[name])
         elif self._noiseless:
             limit = math.inf
         else:

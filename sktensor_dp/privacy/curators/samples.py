@@ -48,55 +48,41 @@ class NoisyThirdMoments:
 
 
 class SampleCurator(DataCurator):
-    """A :class:`DataCurator` of samples.
+    """A :class:`DataCurator` of samples; the :class:`LiftedBall` they are scaled into is known."""
 
-    Parameters
-    ----------
-    *args, **kwargs
-        As for :class:`DataCurator`.
-    radius : float
-        Of the ball that samples are scaled into; public.
-    offset : float, default=0.0
-        Constant last coordinate that second and third moments include; public.
-    """
-
-    def __init__(self, *args: Any, radius: float, offset: float = 0.0, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._embedding = LiftedBall(radius, offset)
-        self._noiseless = math.isinf(self._plan.epsilon)
-        self._pure = self._plan.delta == 0
+    _known: LiftedBall
 
     @property
     def norm(self) -> float:
         """Largest norm of a sample with its constant; public."""
-        return self._embedding.norm
+        return self._known.norm
 
     def second_moments(self) -> Noisy:
         """Mean second moment."""
-        return self.noisy("second_moments", SecondMoments(self._embedding))
+        return self.noisy("second_moments", SecondMoments(self._known))
 
     def projected_third_moments(
         self, basis: Floats, residual_weight: float, quantile: float
     ) -> NoisyThirdMoments:
         """Mean third moment in any frame, clipped at a noisy quantile of its norm."""
         options: dict[str, Any] = {
-            "embedding": self._embedding,
+            "embedding": self._known,
             "residual_weight": residual_weight,
         }
         limit = math.inf
         if not self._noiseless:
-            largest = self._embedding.norm**3 * float(np.linalg.norm(basis, 2)) ** 3
+            largest = self._known.norm**3 * float(np.linalg.norm(basis, 2)) ** 3
             edges = largest * np.geomspace(LEAST_LIMIT, 1.0, N_BINS + 1)
             histogram = ThirdMomentHistogram(basis, **options, edges=edges)
             limit = self.noisy_quantile(
-                "third_moment_histogram", histogram, edges, quantile, pure=self._pure
+                "third_moment_histogram", histogram, edges, quantile, pure=self.pure
             )
         query = ProjectedThirdMoments(basis, **options, limit=limit)
         return self._third_moments("projected_third_moments", query)
 
     def third_moments(self, basis: Floats, residual_weight: float) -> NoisyThirdMoments:
         """Mean third moment with noise in the whole space, seen in an orthonormal frame."""
-        query = ThirdMoments(basis, self._embedding, residual_weight)
+        query = ThirdMoments(basis, self._known, residual_weight)
         return self._third_moments("third_moments", query)
 
     def power_iterations(self, starts: Floats) -> Noisy:
@@ -105,7 +91,7 @@ class SampleCurator(DataCurator):
         The noise along a coordinate has the standard deviation given, divided by
         ``sqrt(3)`` outside the span of the starts.
         """
-        query = PowerIterations(starts, self._embedding.radius)
+        query = PowerIterations(starts, self._known.radius)
         noisy = self.noisy("power_iterations", query)
         return Noisy(query.answers(noisy.value), noisy.sigma)
 
@@ -120,28 +106,18 @@ class SampleCurator(DataCurator):
 
 
 class TensorCurator(DataCurator):
-    """A :class:`DataCurator` of one tensor, whose entries are private.
+    """A :class:`DataCurator` of one tensor of private entries, whose largest change is known."""
 
-    Parameters
-    ----------
-    *args, **kwargs
-        As for :class:`DataCurator`.
-    bound : float
-        Largest change of an entry; public.
-    """
-
-    def __init__(self, *args: Any, bound: float, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._bound = bound
+    _known: float
 
     def power_iterations(self, starts: Floats) -> Noisy:
         """Answers ``T(I, u, u)`` for every column u."""
-        query = TensorPowerIterations(starts, self._bound)
+        query = TensorPowerIterations(starts, self._known)
         return self.noisy("tensor_power_iterations", query)
 
     def exact_pairs(self, basis: Floats) -> Floats:
         """``T(I, u, v)`` of all pairs of columns, without noise."""
         # Only under `epsilon=inf`: noise and its bound are those of equal starts.
-        query = TensorPowerIterations(basis, self._bound)
+        query = TensorPowerIterations(basis, self._known)
         self._admit_exact("tensor_power_iterations", query)
         return self._mean(TensorPairs(basis))
