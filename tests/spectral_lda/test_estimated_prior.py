@@ -130,7 +130,7 @@ def test_steps_assume_less_than_is_estimated_and_what_is_given(monkeypatch, give
     priors = concentrations_of_steps(monkeypatch)
     PrivateSpectralLDA(4, epsilon=INF, doc_topic_prior=given).fit(short_documents(0)[1])
     # Those before take each document to have one topic.
-    assert priors == pytest.approx([0.0] * 5 + [assumed] * 10)
+    assert priors == pytest.approx([0.0] * 8 + [assumed] * 15)
 
 
 @pytest.mark.parametrize(("length", "single"), [(6, True), (40, False)])
@@ -181,8 +181,8 @@ def test_mixed_steps_without_noise_gather_momentum_that_the_last_does_without(mo
 
     monkeypatch.setattr(refinement, "expected_counts", spied)
     lda = PrivateSpectralLDA(4, epsilon=INF, random_state=0).fit(documents(0, 1, n=1000))
-    assert len(steps) == 15
-    parts = [0.0] * 5 + [step / (step + 3) for step in range(9)]
+    assert len(steps) == 23
+    parts = [0.0] * 8 + [step / (step + 3) for step in range(14)]
     for (_, before), (_, found), (begun, _), part in zip(
         steps[:-2], steps[1:-1], steps[2:], parts[1:], strict=True
     ):

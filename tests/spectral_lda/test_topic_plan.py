@@ -183,7 +183,7 @@ def test_what_a_class_bounds_is_what_its_query_is_released_with(order):
 @pytest.mark.parametrize(
     ("changed", "single"),
     [
-        ({}, 5), ({"n_refinements": 2}, 0), ({"n_refinements": 6}, 2), ({"epsilon": 1e6}, 0),
+        ({}, 8), ({"n_refinements": 2}, 0), ({"n_refinements": 6}, 2), ({"epsilon": 1e6}, 0),
         ({"n_features": 256}, 0), ({"perturbation": "moment_tensor", "n_refinements": 15}, 0),
     ],
 )  # fmt: skip
@@ -193,3 +193,15 @@ def test_the_first_steps_without_noise_are_of_documents_of_one_topic(changed, si
         "delta": 1e-6, "perturbation": "whitened_tensor", "n_refinements": None, "limits": {},
     }  # fmt: skip
     assert plan_topics(**{**usual, **changed}).n_single == single
+
+
+@pytest.mark.parametrize(
+    ("n_components", "n_features", "steps"),
+    [(2, 257, 23), (10, 257, 23), (15, 257, 18), (50, 257, 13), (250, 257, 13), (50, 256, 10)],
+)
+def test_many_topics_take_fewer_steps_without_noise(n_components, n_features, steps):
+    plan = plan_topics(
+        1000, n_features, n_components, epsilon=math.inf, delta=1e-6,
+        perturbation="whitened_tensor", n_refinements=None, limits={},
+    )  # fmt: skip
+    assert plan.n_refinements == steps

@@ -50,7 +50,7 @@ TOKENS = (1.0, 1e5, 70)
 DIAGONAL_WEIGHT = math.sqrt(0.5)
 # Mean field steps per document: what is left of their bias at seven is hidden by noise. Without it
 # the last steps of EM take more; in all of them they would take longer for 0.0005 in error.
-MEAN_FIELD, EXACT_MEAN_FIELD, EXACT_STEPS = 7, 13, 3
+MEAN_FIELD, EXACT_MEAN_FIELD, EXACT_STEPS = 7, 13, 2
 
 
 @dataclass(frozen=True, eq=False)
