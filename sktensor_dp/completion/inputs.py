@@ -10,7 +10,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
 from sktensor_dp.completion.lazy_slices import LazySlices, lazy_slices
-from sktensor_dp.estimator.inputs import is_plain, refuse_other_kinds
+from sktensor_dp.estimator.inputs import has_columns, refuse_other_kinds
 from sktensor_dp.estimator.lazy_tables import computed, is_lazy
 from sktensor_dp.estimator.parameters import check_sizes, shown
 from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks, as_entries
@@ -100,14 +100,26 @@ def entry_chunks(
 
 def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     """Numbers of shape (n, n_modes) from what may be a frame or a list."""
-    plain = is_plain(estimator, X, reset=reset, least=2 if reset else 1)
-    numbers = X if plain else _array_of(estimator, X, reset=reset)
+    numbers = X if _is_plain(estimator, X, reset) else _array_of(estimator, X, reset=reset)
     if reset and numbers.dtype.kind in "if" and (numbers < 0).any():
         raise ValueError(
             "Negative values in data: X must have coordinates >= 0 to fit. Leave out entries whose "
             "category is unknown; predict takes them."
         )
     return numbers
+
+
+def _is_plain(estimator: Any, X: Any, reset: bool) -> bool:
+    """Whether validation would leave an array as it is, and then what it writes is written."""
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype.kind not in "iuf":
+        return False
+    if not reset:
+        return X.shape[1] > 0 and has_columns(estimator, X.shape[1], reset)
+    if X.shape[1] < 2:
+        return False
+    vars(estimator).pop("feature_names_in_", None)
+    estimator.n_features_in_ = X.shape[1]
+    return True
 
 
 def _array_of(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:

@@ -142,17 +142,10 @@ def _as_it_is(estimator: Any, X: Any, reset: bool, least: int) -> bool:
         values = X.data if sp.issparse(X) else X
         if X.dtype.kind == "f" and not math.isfinite(values.sum()):
             return False
-    return _has_columns(estimator, n_features, reset)
+    return has_columns(estimator, n_features, reset)
 
 
-def is_plain(estimator: Any, X: Any, *, reset: bool, least: int) -> bool:
-    """Whether X is an array of numbers, whatever they are, with so many columns or more."""
-    # As above: what validation would write is written.
-    plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "iuf"
-    return plain and X.shape[1] >= least and _has_columns(estimator, X.shape[1], reset)
-
-
-def _has_columns(estimator: Any, n_features: int, reset: bool) -> bool:
+def has_columns(estimator: Any, n_features: int, reset: bool) -> bool:
     """Whether columns without names are those of an estimator, whose they become by `reset`."""
     named = hasattr(estimator, "feature_names_in_")
     if not reset:

@@ -32,10 +32,8 @@ class Entries:
         Half of R; public.
     """
 
+    # Nothing is multiplied with it: of any R that values were clamped to the bound holds.
     half: float
-
-    def __post_init__(self) -> None:
-        check_number("half the range", self.half, HALF)
 
     @property
     def l2_sensitivity(self) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.statistics.public_numbers import HALF
 from sktensor_dp.statistics.sums import split_sum
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale
@@ -107,8 +108,9 @@ class ValueRange:
             raise ValueError(f"bounds must be two finite numbers, low < high; got {bounds!r}.")
         self.half = high / 2 - low / 2
         self.middle = low / 2 + high / 2
-        if not 0 < 2 * self.half < math.inf:
-            raise ValueError(f"bounds must differ by a finite number; got {bounds!r}.")
+        if not HALF[0] <= self.half <= HALF[1]:
+            least, most = 2 * HALF[0], 2 * HALF[1]
+            raise ValueError(f"bounds must differ by {least:g} to {most:g}; got {bounds!r}.")
 
     def centred(self, values: Floats, coordinates: Integers) -> Floats:
         """Numbers in ``[-half, half]``, exactly."""
@@ -183,8 +185,6 @@ class EntryChunks(ValueRange):
         Clamped, minus the middle of the bounds.
     shape : tuple of n_modes int
         Public.
-    index_set : IndexSet
-        Public.
     half, middle : float
         Half of the width R of the bounds, and their middle; public.
     n_units : int
@@ -201,10 +201,14 @@ class EntryChunks(ValueRange):
         super().__init__(bounds)
         if len(values) == 0:
             raise ValueError("X and y hold no entries; at least one has to be observed.")
-        self.shape = shape
-        self.index_set = IndexSet(coordinates, shape)
-        self.values = self.centred(values, coordinates)
-        self.n_units = len(values)
+        self.shape, self.n_units = shape, len(values)
+        self.values, self._coordinates = self.centred(values, coordinates), coordinates
+
+    @cached_property
+    def index_set(self) -> IndexSet:
+        """Where values were observed; public."""
+        # Handed over, not held: it has coordinates of its own.
+        return IndexSet(vars(self).pop("_coordinates"), self.shape)
 
     def __iter__(self) -> Iterator["EntryChunks"]:
         return iter([self])

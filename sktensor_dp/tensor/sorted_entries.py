@@ -40,6 +40,8 @@ class SortedEntries:
         The coordinates in the order given.
     shape : tuple of int
         Lengths of the modes.
+    n_entries, n_modes : int
+        Number of observed entries, and of modes.
     counts : list of ndarray of shape (n_m,)
         Number of entries in each row of each mode.
 
@@ -64,7 +66,8 @@ class SortedEntries:
         if len(self.shape) < 2 or min(self.shape) < 1:
             raise ValueError(f"shape must have two or more lengths of at least 1; got {shape}.")
         self.coordinates = as_coordinates(coordinates, self.shape)
-        if len(self.coordinates) == 0:
+        self.n_entries, self.n_modes = self.coordinates.shape
+        if self.n_entries == 0:
             raise ValueError("coordinates must have at least one row; got none.")
         self.counts: list[Integers] = [
             np.bincount(self.rows(mode), minlength=n) for mode, n in enumerate(self.shape)
@@ -72,16 +75,6 @@ class SortedEntries:
         self._orders: dict[int, Integers] = {}
         self._pointers: dict[int, Integers] = {}
         self._sorted: dict[tuple[int, int], Integers] = {}
-
-    @property
-    def n_entries(self) -> int:
-        """Number of observed entries."""
-        return int(self.coordinates.shape[0])
-
-    @property
-    def n_modes(self) -> int:
-        """Number of modes."""
-        return len(self.shape)
 
     def others(self, mode: int) -> list[int]:
         """All modes but one."""

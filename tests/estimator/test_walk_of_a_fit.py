@@ -23,8 +23,8 @@ GOAL = (14, 25)
 LONGEST = {
     "PrivateSpectralLDA": ((15, 25), (23, 83)),
     "PrivateTensorPowerMethod": ((20, 38), (26, 102)),
-    "PrivateCPCompletion": ((17, 31), (20, 131)),
-    "PrivateTuckerCompletion": ((17, 31), (20, 161)),
+    "PrivateCPCompletion": ((14, 25), (19, 124)),
+    "PrivateTuckerCompletion": ((14, 25), (19, 153)),
     "PrivateCountVectorizer": ((15, 32), (16, 33)),
     # With data that is refused before a search pays for trials.
     "PrivateSearchCV": ((19, 35), (20, 44)),

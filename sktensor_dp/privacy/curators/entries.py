@@ -7,6 +7,7 @@ noise level they were given.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from sktensor_dp.statistics.entry_queries import (
     RowSums,
 )
 from sktensor_dp.statistics.jacobians import Jacobian
-from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks
+from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet, SliceChunks
 from sktensor_dp.statistics.row_frames import RowFrames, SortedRows
 from sktensor_dp.statistics.slice_queries import (
     MOMENT_WEIGHT,
@@ -121,7 +122,19 @@ class NoisySharedFactor:
 
 
 class _PlainCurator(DataCurator):
-    """A :class:`DataCurator` that hands back sums in place of means over units."""
+    """A :class:`DataCurator` of values, which hands back sums in place of means over units.
+
+    Attributes
+    ----------
+    shape : tuple of n_modes int
+        Of the tensor; public.
+    half, middle : float
+        Half of the width of the bounds, and their middle; public.
+    """
+
+    def __init__(self, chunks: EntryChunks | SliceChunks, plan: ReleasePlan, **kwargs: Any) -> None:
+        super().__init__(chunks, plan, **kwargs)
+        self.shape, self.half, self.middle = chunks.shape, chunks.half, chunks.middle
 
     def _sums(self, noisy: Noisy) -> Noisy:
         return Noisy(noisy.value * self.n_units, noisy.sigma * self.n_units)
@@ -134,19 +147,13 @@ class EntryCurator(_PlainCurator):
     """A :class:`DataCurator` of values at public coordinates; the unit is one value.
 
     Values are given out minus ``middle``.
-
-    Attributes
-    ----------
-    index_set : IndexSet
-        Where values were observed; public.
-    half, middle : float
-        Half of the width of the bounds, and their middle; public.
     """
 
-    def __init__(self, chunks: EntryChunks, plan: ReleasePlan, **kwargs: Any) -> None:
-        super().__init__(chunks, plan, **kwargs)
-        self.index_set = chunks.index_set
-        self.half, self.middle = chunks.half, chunks.middle
+    @cached_property
+    def index_set(self) -> IndexSet:
+        """Where values were observed; public."""
+        index_set: IndexSet = self._read().index_set
+        return index_set
 
     def entries(self) -> Noisy:
         """All values, of shape (n_observed,)."""
@@ -223,20 +230,7 @@ class EntryCurator(_PlainCurator):
 
 
 class SliceCurator(_PlainCurator):
-    """A :class:`DataCurator` of entries; the unit is all that one index of a mode holds.
-
-    Attributes
-    ----------
-    shape : tuple of n_modes int
-        Of the tensor; public.
-    half, middle : float
-        Half of the width of the bounds, and their middle; public.
-    """
-
-    def __init__(self, chunks: SliceChunks, plan: ReleasePlan, **kwargs: Any) -> None:
-        super().__init__(chunks, plan, **kwargs)
-        self.shape = chunks.shape
-        self.half, self.middle = chunks.half, chunks.middle
+    """A :class:`DataCurator` of entries; the unit is all that one index of a mode holds."""
 
     def unit_levels(
         self, about: tuple[float, float] | None = None, scale: float = 1.0
