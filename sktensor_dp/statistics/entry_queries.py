@@ -32,7 +32,7 @@ class Entries:
         Half of R; public.
     """
 
-    # Nothing is multiplied with it: of any R that values were clamped to the bound holds.
+    # Nothing is multiplied with it: the bound holds for any R that noise can be scaled by.
     half: float
 
     @property

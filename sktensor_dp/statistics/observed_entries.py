@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.public_numbers import HALF
 from sktensor_dp.statistics.sums import split_sum
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale
@@ -108,9 +107,8 @@ class ValueRange:
             raise ValueError(f"bounds must be two finite numbers, low < high; got {bounds!r}.")
         self.half = high / 2 - low / 2
         self.middle = low / 2 + high / 2
-        if not HALF[0] <= self.half <= HALF[1]:
-            least, most = 2 * HALF[0], 2 * HALF[1]
-            raise ValueError(f"bounds must differ by {least:g} to {most:g}; got {bounds!r}.")
+        if not 0 < 2 * self.half < math.inf:
+            raise ValueError(f"bounds must differ by a finite number; got {bounds!r}.")
 
     def centred(self, values: Floats, coordinates: Integers) -> Floats:
         """Numbers in ``[-half, half]``, exactly."""
