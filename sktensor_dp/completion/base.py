@@ -47,7 +47,6 @@ from sktensor_dp.estimator.base import (
     PlannedFit,
     PrivateEstimatorMixin,
     check_arguments,
-    columns_of,
 )
 from sktensor_dp.estimator.forecast import former_name
 from sktensor_dp.estimator.hooks import Neighbours
@@ -207,7 +206,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
                 "The 'shape' parameter must be given for privacy_unit='slice': which indices "
                 "occur is private."
             )
-        chunks = (
+        chunks, columns = (
             observed_chunks(witness, X, y, announced, bounds)
             if indices is None
             else named_chunks(witness, X, y, indices, announced, bounds)
@@ -228,7 +227,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
             self.unit_mode, features,
         )  # fmt: skip
         recipe = partial(fit, plan=plan, options=options)
-        known = {**columns_of(witness), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
+        known = {**columns, "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             known["_indices"] = indices
         return PlannedFit(kind, chunks, plan.releases, recipe, known, how, cautions)

@@ -10,6 +10,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
 from sktensor_dp.completion.lazy_slices import LazySlices, lazy_slices
+from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.inputs import has_columns, refuse_other_kinds
 from sktensor_dp.estimator.lazy_tables import computed, is_lazy
 from sktensor_dp.estimator.parameters import check_sizes, shown
@@ -64,17 +65,20 @@ def check_forecast_sizes(n_observed: int, shape: Sequence[int]) -> None:
 
 def observed_chunks(
     estimator: Any, X: Any, y: Any, shape: Sequence[int] | None, bounds: Bounds
-) -> EntryChunks | SliceChunks | LazySlices:
-    """Entries to fit, on behalf of an estimator, as its curator reads them."""
+) -> tuple[EntryChunks | SliceChunks | LazySlices, dict[str, Any]]:
+    """Entries to fit, on behalf of an estimator, as its curator reads them; and their columns."""
     if estimator.privacy_unit == "slice" and shape is not None and is_lazy(X):
         check_given(estimator, y)
         mode = estimator.unit_mode
-        return lazy_slices(estimator, X, y, shape, mode, bounds, text=CATEGORIES)
+        chunks = lazy_slices(estimator, X, y, shape, mode, bounds, text=CATEGORIES)
+        return chunks, columns_of(estimator)
     if hasattr(X, "to_delayed") or hasattr(y, "to_delayed"):
         # Coordinates are public where the unit is a value, and are needed here as a whole.
         X, y = computed(X, "Reading X"), computed(y, "Reading y")
     given = coordinate_array(estimator, X, reset=True)
-    return entry_chunks(estimator, given, checked_values(estimator, y), shape, bounds)
+    # Columns of an array that is as it was have no names.
+    columns = {"n_features_in_": given.shape[1]} if given is X else columns_of(estimator)
+    return entry_chunks(estimator, given, checked_values(estimator, y), shape, bounds), columns
 
 
 def refuse_entries(estimator: Any, X: Any, y: Any) -> None:
@@ -110,16 +114,9 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
 
 
 def _is_plain(estimator: Any, X: Any, reset: bool) -> bool:
-    """Whether validation would leave an array as it is, and then what it writes is written."""
-    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype.kind not in "iuf":
-        return False
-    if not reset:
-        return X.shape[1] > 0 and has_columns(estimator, X.shape[1], reset)
-    if X.shape[1] < 2:
-        return False
-    vars(estimator).pop("feature_names_in_", None)
-    estimator.n_features_in_ = X.shape[1]
-    return True
+    """Whether validation would leave an array as it is."""
+    plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "iuf"
+    return plain and (X.shape[1] > 1 if reset else has_columns(estimator, X.shape[1], reset))
 
 
 def _array_of(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:

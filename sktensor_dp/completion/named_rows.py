@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 from sktensor_dp.completion.inference import SharedModel
 from sktensor_dp.completion.inputs import checked_values, coordinate_array, entry_chunks, no_rows
 from sktensor_dp.completion.row_index import RowIndex
+from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.lazy_tables import computed, is_lazy
 from sktensor_dp.estimator.parameters import shown
 from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks
@@ -87,8 +88,8 @@ def named_chunks(
     indices: Indices,
     shape: Sequence[int] | None,
     bounds: Bounds,
-) -> EntryChunks | SliceChunks:
-    """Entries whose names are rows, as a curator reads them; what they mean is in memory."""
+) -> tuple[EntryChunks | SliceChunks, dict[str, Any]]:
+    """As `observed_chunks`, of entries whose names are rows; what they mean is in memory."""
     if witness.privacy_unit == "slice" and is_lazy(X):
         raise TypeError(
             f"X is a Dask {type(X).__name__}, and names are numbered in memory. Pass X.compute() "
@@ -98,7 +99,7 @@ def named_chunks(
         X = no_rows(X, len(indices))
     values = checked_values(witness, computed(y, "Reading y"))
     given, values, shape = _known_entries(witness, computed(X, "Reading X"), values, indices, shape)
-    return entry_chunks(witness, given, values, shape, bounds)
+    return entry_chunks(witness, given, values, shape, bounds), columns_of(witness)
 
 
 def _known_entries(
