@@ -10,7 +10,9 @@ from replaying import replay
 from sklearn.base import clone
 
 from sktensor_dp import BudgetAccountant, PrivateSpectralLDA, unsafe_seeded_noise
+from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.spectral_lda.public_topics import public_topics
+from sktensor_dp.spectral_topics import refinement
 from sktensor_dp.spectral_topics.public_start import beside_public, public_start
 from sktensor_dp.spectral_topics.released import FittedTopics
 
@@ -71,6 +73,43 @@ def test_they_stand_in_where_the_data_shows_no_topics(seed):
     ]
     # Two words of a document say little of topics. Measured over 17 seeds: at most .88.
     assert found[1] < 0.95 * found[0]
+
+
+@pytest.mark.parametrize(("gain", "stand_in"), [(-3.0, False), (-1.0, True), (3.0, True)])
+def test_where_no_topics_show_public_ones_stand_in_unless_they_clearly_lose(
+    monkeypatch, gain, stand_in
+):
+    """Noise is no reason to do without them; one topic is left where words are better."""
+    gains = iter([0.0, gain])
+
+    def asked(self, fitted):
+        gained = next(gains)
+        return lambda: Noisy(np.array([gained]), 1.0)
+
+    monkeypatch.setattr(refinement.Refinement, "_gains", asked)
+    rng = np.random.default_rng(0)
+    topics = true_topics(rng)
+    model = fitted(texts(rng, topics), 0, topics)
+    assert model.n_components_ == (K if stand_in else 1)
+    assert next(gains, None) is None
+
+
+@pytest.mark.parametrize(("gain", "as_given"), [(-2.0, True), (-0.5, False), (2.0, False)])
+def test_in_the_end_public_topics_stay_as_given_where_steps_are_clearly_worse(
+    monkeypatch, gain, as_given
+):
+    def over(self, fitted, other):
+        return Noisy(np.array([gain]), 1.0)
+
+    monkeypatch.setattr(refinement.Refinement, "_over", over)
+    rng = np.random.default_rng(0)
+    topics = true_topics(rng)
+    public = 0.8 * topics + 0.2 / D
+    model = fitted(texts(rng, topics, 5000), 0, public, epsilon=10.0)
+    apart = 0.5 * np.abs(model.components_ - public).sum(axis=1)
+    # As given they are moved by a thousandth of the word frequencies; 5000 texts of the truth,
+    # which is a fifth of about one from them, move them by more.
+    assert (apart < 1.5e-3).all() if as_given else (apart > 0.02).all()
 
 
 def test_further_topics_are_learnt(seed):
