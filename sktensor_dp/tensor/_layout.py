@@ -1,7 +1,5 @@
 """How the entries of symmetric matrices and tensors are laid out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import permutations

@@ -1,7 +1,5 @@
 """Randomness of algorithms (starting points), as opposed to that of noise."""
 
-from __future__ import annotations
-
 import numpy as np
 
 RandomState = int | np.random.Generator | np.random.RandomState | None

@@ -1,7 +1,5 @@
 """Posteriors of units whose entries lie in cells that all units share, many units at once."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

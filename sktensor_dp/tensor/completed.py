@@ -1,7 +1,5 @@
 """What CP and Tucker models of observed entries share."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 
 import numpy as np

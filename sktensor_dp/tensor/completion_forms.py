@@ -1,7 +1,5 @@
 """Completed tensors from parameters found elsewhere, in their standard forms."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

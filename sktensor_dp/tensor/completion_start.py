@@ -1,7 +1,5 @@
 """Where completion starts: leading subspaces of the unfoldings, a core, its components."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

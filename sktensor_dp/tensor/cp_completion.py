@@ -1,7 +1,5 @@
 """CP completion: mean, biases and components from observed entries, by variational Bayes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How well a decomposition can go: incoherence, and distances between subspaces."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

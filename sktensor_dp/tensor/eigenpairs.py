@@ -1,7 +1,5 @@
 """Leading eigenpairs of a symmetric matrix, dense or known by its products."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 

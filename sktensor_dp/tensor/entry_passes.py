@@ -1,7 +1,5 @@
 """Passes over observed entries: what each update of a CP model asks of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """Oracles of symmetric tensors that are never formed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

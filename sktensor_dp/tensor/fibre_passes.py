@@ -1,7 +1,5 @@
 """Passes over the observed entries of a tensor, fibre by fibre."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

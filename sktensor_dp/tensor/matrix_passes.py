@@ -1,7 +1,5 @@
 """Passes over the observed entries of a sparse matrix, by products with it."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Normal equations of one mode of a CP or Tucker model, from observed entries alone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

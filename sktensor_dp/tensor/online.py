@@ -1,7 +1,5 @@
 """The power method on answers that come one batch at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -137,7 +135,7 @@ class OnlinePowerMethod:
         }  # fmt: skip
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> OnlinePowerMethod:
+    def from_state(cls, state: Mapping[str, Any]) -> "OnlinePowerMethod":
         """Method that goes on from where another was."""
         _check_state(state)
         rng = np.random.Generator(np.random.PCG64(0))

@@ -1,7 +1,5 @@
 """Operator norm of a symmetric third-order tensor."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -1,7 +1,5 @@
 """Oracles: a symmetric tensor known through its answers T(I, u, ..., u)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

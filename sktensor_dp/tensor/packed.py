@@ -1,7 +1,5 @@
 """Symmetric matrices kept as their upper triangles, row by row."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -5,8 +5,6 @@ All is done number by number: what is computed of one system is a function of it
 bit, whatever others there are.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from sktensor_dp.tensor.oracle import Floats

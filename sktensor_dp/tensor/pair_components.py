@@ -1,7 +1,5 @@
 """Components of the columns of a matrix from noisy sums of products of residuals."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.linalg
 

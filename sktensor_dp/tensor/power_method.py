@@ -5,8 +5,6 @@ function that answers T(I, u, ..., u) for each column u of a matrix. All
 restarts of an iteration are columns of one such query.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Mean and biases of all modes from noisy weighted sums over the rows of a tensor."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What coordinates alone say of rows: features that their biases may depend on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

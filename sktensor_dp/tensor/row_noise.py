@@ -1,7 +1,5 @@
 """Noise variances of their own for the rows of one mode, as in factor analysis."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

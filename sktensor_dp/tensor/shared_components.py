@@ -1,7 +1,5 @@
 """Components whose factors units share, while each unit has weights of its own."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -74,7 +72,7 @@ class SharedComponents:
         both = both.reshape(n, *self._sizes(mode), *self._sizes(mode))
         return np.asarray(np.einsum("nabcd,nbd->nac", both, beside), dtype=np.float64)
 
-    def with_factor(self, mode: int, factor: Floats) -> SharedComponents:
+    def with_factor(self, mode: int, factor: Floats) -> "SharedComponents":
         """The same with another factor of one mode."""
         factors = list(self.factors)
         factors[mode] = factor

@@ -1,7 +1,5 @@
 """Effects of rows that units share, from noisy sums."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

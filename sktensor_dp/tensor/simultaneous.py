@@ -1,7 +1,5 @@
 """Orthogonalised power iteration on all components of a tensor at once."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import numpy as np

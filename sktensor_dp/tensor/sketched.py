@@ -1,7 +1,5 @@
 """The power method on the core of a sketch of a large tensor, polished on the tensor itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

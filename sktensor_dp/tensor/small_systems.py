@@ -1,7 +1,5 @@
 """Many small positive definite systems at once, along contiguous memory."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Observed entries of a tensor: sorted once per mode, read in blocks, never made dense."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Symmetric matrices and tensors: symmetrisation, coordinates, products."""
 
-from __future__ import annotations
-
 import math
 from itertools import permutations
 from typing import Any

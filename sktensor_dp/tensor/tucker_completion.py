@@ -1,7 +1,5 @@
 """Tucker completion: mean, biases, factors and a core from observed entries."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

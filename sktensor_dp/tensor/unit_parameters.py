@@ -1,7 +1,5 @@
 """Parameters of units, each from its own entries and what all units share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

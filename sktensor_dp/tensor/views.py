@@ -1,7 +1,5 @@
 """Moments of several views made symmetric."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

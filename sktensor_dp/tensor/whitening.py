@@ -1,7 +1,5 @@
 """Whitening: the linear maps that make the components of a moment orthogonal."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
