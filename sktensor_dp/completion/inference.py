@@ -13,11 +13,7 @@ from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
-from sktensor_dp.tensor.unit_parameters import (
-    N_PLAIN,
-    EntryEffects,
-    effects_at_entries,
-)
+from sktensor_dp.tensor.unit_parameters import N_PLAIN, EntryEffects, effects_at_entries
 
 
 def attributes_of(model: CPCompletion | TuckerCompletion) -> dict[str, Any]:

@@ -40,12 +40,7 @@ from sktensor_dp.estimator.lazy_tables import lazy_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.power_method.forecast import forecast_moments
 from sktensor_dp.power_method.inputs import NOT_AT_RANDOM
-from sktensor_dp.power_method.plan import (
-    AFTER_RELEASE,
-    MomentPlan,
-    plan_moments,
-    splits_rows,
-)
+from sktensor_dp.power_method.plan import AFTER_RELEASE, MomentPlan, plan_moments, splits_rows
 from sktensor_dp.power_method.recipe import (
     MomentOptions,
     fit_by_steps,

@@ -46,12 +46,7 @@ from sktensor_dp.published.lda_sensitivities import (
     private_lower_bound,
 )
 from sktensor_dp.published.noisy_iteration import check
-from sktensor_dp.tensor import (
-    Whitener,
-    multilinear,
-    simultaneous_power_iteration,
-    whitener,
-)
+from sktensor_dp.tensor import Whitener, multilinear, simultaneous_power_iteration, whitener
 from sktensor_dp.tensor.arrays import Floats
 
 NEIGHBOURS = "corpora of equally many documents that differ in one"

@@ -7,15 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.model_files.fields import (
-    Integer,
-    ListOf,
-    Numbers,
-    Optional,
-    Real,
-    Record,
-    require,
-)
+from sktensor_dp.model_files.fields import Integer, ListOf, Numbers, Optional, Real, Record, require
 from sktensor_dp.model_files.saving import INPUT, SavedState
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS
 from sktensor_dp.spectral_lda.parameters import LIMITS

@@ -12,13 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sktensor_dp.statistics.norms import NORM_SLACK, NormBins, Signed
-from sktensor_dp.statistics.public_numbers import (
-    LIMIT,
-    RADIUS,
-    check_array,
-    check_number,
-    scale_to,
-)
+from sktensor_dp.statistics.public_numbers import LIMIT, RADIUS, check_array, check_number, scale_to
 from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.statistics.samples import SampleChunk, row_by_row
 from sktensor_dp.statistics.sums import sum_over_rows

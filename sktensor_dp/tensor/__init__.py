@@ -1,11 +1,7 @@
 """Tensor kernels: numpy and scipy only, with no notion of privacy."""
 
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
-from sktensor_dp.tensor.diagnostics import (
-    incoherence,
-    random_marginal_bound,
-    subspace_distance,
-)
+from sktensor_dp.tensor.diagnostics import incoherence, random_marginal_bound, subspace_distance
 from sktensor_dp.tensor.factored import cp_oracle, moment_oracle
 from sktensor_dp.tensor.operator_norm import operator_norm
 from sktensor_dp.tensor.oracle import Oracle, tensor_oracle

@@ -8,12 +8,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.packed_systems import eliminated, roots_of_inverses, solved, triangle
-from sktensor_dp.tensor.unit_parameters import (
-    N_PLAIN,
-    EntryEffects,
-    precisions,
-    prior_variances,
-)
+from sktensor_dp.tensor.unit_parameters import N_PLAIN, EntryEffects, precisions, prior_variances
 
 
 class CellEntries:

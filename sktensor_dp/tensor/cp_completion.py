@@ -14,12 +14,7 @@ from sktensor_dp.tensor.normal_equations import NormalEquations, solve_rows
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.packed import packed_diagonal, packed_inner, packed_products
 from sktensor_dp.tensor.row_noise import RowNoise
-from sktensor_dp.tensor.sorted_entries import (
-    SortedEntries,
-    add_at,
-    as_values,
-    cp_values,
-)
+from sktensor_dp.tensor.sorted_entries import SortedEntries, add_at, as_values, cp_values
 
 # Sweeps of the mean and biases alone, before components are started on what they leave; and
 # with components, before convergence is looked at.

@@ -11,19 +11,10 @@ from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.completed import Completion
 from sktensor_dp.tensor.completion_start import fit_core, mode_subspaces
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
-from sktensor_dp.tensor.normal_equations import (
-    Design,
-    core_equations,
-    normal_equations,
-    solve_rows,
-)
+from sktensor_dp.tensor.normal_equations import Design, core_equations, normal_equations, solve_rows
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.packed import packed_diagonal
-from sktensor_dp.tensor.sorted_entries import (
-    SortedEntries,
-    as_values,
-    tucker_values,
-)
+from sktensor_dp.tensor.sorted_entries import SortedEntries, as_values, tucker_values
 
 # Least share of the entries that counts as degrees of freedom of the residuals.
 _LEAST_FREEDOM = 0.1
