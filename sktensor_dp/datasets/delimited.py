@@ -77,7 +77,7 @@ def _records(text: str, name: str, delimiter: str, quoted: bool) -> Iterator[tup
     """Yield rows with the lines of the file at which they begin."""
     # Unlike str.splitlines, this breaks lines at carriage returns and newlines alone.
     lines = _Remembered(io.StringIO(text, newline=""))
-    with _unlimited_fields():
+    with unlimited_fields():
         reader = csv.reader(
             lines,
             delimiter=delimiter,
@@ -139,7 +139,8 @@ class _Remembered(Iterator[str]):
 
 
 @contextmanager
-def _unlimited_fields() -> Iterator[None]:
+def unlimited_fields() -> Iterator[None]:
+    """A block in which cells of any length are read."""
     # The largest value that fits a C long on every platform.
     previous = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     try:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sktensor_dp.datasets.texts import existing
 from sktensor_dp.statistics.reading import read
 
 
@@ -54,9 +55,7 @@ def load_ldac(path: str | Path, n_features: int | None = None) -> sparse.csr_arr
            [0, 0, 0],
            [0, 5, 0]])
     """
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"path: nothing is at {str(path)!r}")
+    path = existing(path)
     content = path.read_bytes()
     if path.suffix == ".gz":
         # Messages of gzip quote the first bytes.

@@ -5,7 +5,6 @@ Messages name files, lines, columns and types, and show nothing of what is in a 
 
 import csv
 import gzip
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from itertools import chain, islice
@@ -15,11 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.datasets.texts import choose_column, kind_of
+from sktensor_dp.datasets.delimited import unlimited_fields
+from sktensor_dp.datasets.texts import choose_column, existing, kind_of, parsed_object
 from sktensor_dp.statistics.reading import read_each
-
-# Cells of a text may be long; csv refuses those beyond its limit.
-LONGEST_CELL = 2**31 - 1
 
 
 class OpenTexts:
@@ -218,9 +215,7 @@ def open_table(
 
 
 def _existing(path: str | Path, chunk_size: Any) -> Path:
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"path: nothing is at {str(path)!r}")
+    path = existing(path)
     if not (isinstance(chunk_size, int) and not isinstance(chunk_size, bool) and chunk_size >= 1):
         raise ValueError(f"chunk_size must be an int >= 1, got {chunk_size!r}")
     return path
@@ -243,35 +238,24 @@ def _decoded(path: Path, encoding: str) -> str:
 def _jsonl_texts(path: Path, key: str, encoding: str) -> Iterator[str]:
     with _lines(path, encoding) as file:
         for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                row = None
-            if not isinstance(row, dict):
-                raise ValueError(f"path: line {number} of {path.name!r} is not a JSON object")
-            yield _as_text(path, row.get(key))
+            if line.strip():
+                yield _as_text(path, parsed_object(path, number, line).get(key))
 
 
 def _cells(path: Path, column: str | None, options: dict[str, Any], encoding: str) -> Iterator[str]:
-    before = csv.field_size_limit(LONGEST_CELL)
-    try:
-        with _lines(path, encoding) as file:
-            rows = csv.reader(file, **options)
-            header = next(rows, [])
-            place = header.index(choose_column(path, column, "text", header, "column"))
-            for row in rows:
-                if not row and len(header) > 1:
-                    continue
-                if len(row) not in (len(header), 0):
-                    raise ValueError(
-                        f"path: the row that ends at line {rows.line_num} of {path.name!r} has "
-                        f"{len(row)} cells, the header has {len(header)}"
-                    )
-                yield row[place] if row else ""
-    finally:
-        csv.field_size_limit(before)
+    with unlimited_fields(), _lines(path, encoding) as file:
+        rows = csv.reader(file, **options)
+        header = next(rows, [])
+        place = header.index(choose_column(path, column, "text", header, "column"))
+        for row in rows:
+            if not row and len(header) > 1:
+                continue
+            if len(row) not in (len(header), 0):
+                raise ValueError(
+                    f"path: the row that ends at line {rows.line_num} of {path.name!r} has "
+                    f"{len(row)} cells, the header has {len(header)}"
+                )
+            yield row[place] if row else ""
 
 
 def _parquet_texts(path: Path, name: str, chunk_size: int) -> Iterator[str]:

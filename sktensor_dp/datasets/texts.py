@@ -159,9 +159,7 @@ def _read(
     encoding: str,
 ) -> tuple[list[str], list[str]]:
     """Texts, and labels of persons if a column of them is named too."""
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"path: nothing is at {str(path)!r}")
+    path = existing(path)
     _check_options(delimiter, quoting, encoding)
     kind = "folder" if path.is_dir() else kind_of(path)
     if kind not in (".csv", ".tsv") and (delimiter is not None or quoting != "auto"):
@@ -205,6 +203,14 @@ def _check_options(delimiter: str | None, quoting: str, encoding: str) -> None:
         pass
     if not known:
         raise ValueError(f"encoding {encoding!r} is not one that Python knows")
+
+
+def existing(path: str | Path) -> Path:
+    """A path at which there is something."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"path: nothing is at {str(path)!r}")
+    return path
 
 
 def suffix_of(path: Path) -> tuple[str, bool]:
@@ -270,7 +276,7 @@ def _read_jsonl(
     lines = decoded(path, encoding).rstrip().split("\n")
     blank = [number for number, line in enumerate(lines, start=1) if not line.strip()]
     rows = [
-        _parse_object(path, number, line)
+        parsed_object(path, number, line)
         for number, line in enumerate(lines, start=1)
         if line.strip()
     ]
@@ -282,7 +288,8 @@ def _read_jsonl(
     return [_as_texts(path, *name, (row.get(name[0]) for row in rows)) for name in names]
 
 
-def _parse_object(path: Path, number: int, line: str) -> dict[str, Any]:
+def parsed_object(path: Path, number: int, line: str) -> dict[str, Any]:
+    """A line that holds a JSON object."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sktensor_dp.datasets.delimited import read_delimited
-from sktensor_dp.datasets.texts import decoded, suffix_of
+from sktensor_dp.datasets.texts import decoded, existing, suffix_of
 
 _SUFFIXES = (".csv", ".tsv", ".txt", ".json")
 
@@ -66,9 +66,7 @@ def load_word_frequencies(
     ...     load_word_frequencies(path)
     {'the': 0.875, 'cat': 0.125}
     """
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"path: nothing is at {str(path)!r}")
+    path = existing(path)
     kind, _ = suffix_of(path)
     if kind not in _SUFFIXES or path.is_dir():
         raise ValueError(

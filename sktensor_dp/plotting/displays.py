@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from sktensor_dp.plotting.word_bars import FIRST, PLAIN, SECOND, draw_intervals
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
-
-FIRST, SECOND = "#2f6690", "#b3541e"
-# Vocabulary is text, never markup: a dollar sign must not start a formula.
-PLAIN: dict[str, Any] = {"parse_math": False}
 
 
 @dataclass
@@ -46,6 +44,16 @@ class Display:
             ax = Figure(layout="constrained", facecolor="white").subplots()
         self._where = ax
         return ax
+
+
+def _draw_bars(ax: "Axes", values: Floats, names: list[str], label: str, title: str) -> None:
+    """Draw bars with names, the first on top."""
+    places = np.arange(len(names))
+    ax.barh(places, values, color=FIRST, height=0.7)
+    ax.set_yticks(places, names, **PLAIN)
+    ax.invert_yaxis()
+    ax.set(xlabel=label)
+    ax.set_title(title, **PLAIN)
 
 
 @dataclass
@@ -130,15 +138,11 @@ class ComponentDisplay(Display):
     def plot(self, ax: "Axes | None" = None) -> "ComponentDisplay":
         """Draw into axes, or into a new figure."""
         ax = self._axes(ax)
-        values, places = np.asarray(self.values), np.arange(len(self.names))
-        ax.barh(places, values, color=FIRST, height=0.7)
+        values = np.asarray(self.values)
+        label = "probability" if (values >= 0).all() else "value"
+        _draw_bars(ax, values, self.names, label, self.title)
         if self.low is not None and self.high is not None:
-            reach = np.maximum([values - self.low, self.high - values], 0.0)
-            ax.errorbar(values, places, xerr=reach, fmt="none", ecolor=SECOND, capsize=2)
-        ax.set_yticks(places, self.names, **PLAIN)
-        ax.invert_yaxis()
-        ax.set(xlabel="probability" if (values >= 0).all() else "value")
-        ax.set_title(self.title, **PLAIN)
+            draw_intervals(ax, values, self.low, self.high)
         return self
 
 
@@ -254,12 +258,8 @@ class BudgetDisplay(Display):
     def plot(self, ax: "Axes | None" = None) -> "BudgetDisplay":
         """Draw into axes, or into a new figure."""
         ax = self._axes(ax)
-        places = np.arange(len(self.names))
-        ax.barh(places, 100 * np.asarray(self.shares), color=FIRST, height=0.7)
-        ax.set_yticks(places, self.names, **PLAIN)
-        ax.invert_yaxis()
-        ax.set(xlabel="share of the budget, %")
-        ax.set_title(self.title, **PLAIN)
+        shares = 100 * np.asarray(self.shares)
+        _draw_bars(ax, shares, self.names, "share of the budget, %", self.title)
         return self
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.plotting.word_bars import charts_for, displayed, draw_bars
+from sktensor_dp.plotting.word_bars import charts_for, displayed, draw_bars, draw_intervals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -142,11 +142,7 @@ class TopicsDisplay:
         for place, axes in enumerate(self._where):
             draw_bars(axes, values[place], words[place], self.titles[place])
             if self.low is not None and self.high is not None:
-                ends = values[place] - self.low[place], self.high[place] - values[place]
-                axes.errorbar(
-                    values[place], np.arange(values.shape[1]), xerr=np.maximum(ends, 0.0),
-                    fmt="none", ecolor="#b3541e", capsize=2,
-                )  # fmt: skip
+                draw_intervals(axes, values[place], self.low[place], self.high[place])
             axes.set_xlim(0.0, 1.05 * max(largest, np.finfo(float).tiny))
         return self
 

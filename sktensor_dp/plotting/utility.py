@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.plotting.displays import Display
+from sktensor_dp.plotting.word_bars import MUTED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
-
-MUTED = "#52606d"
 
 
 @dataclass

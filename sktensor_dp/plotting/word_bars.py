@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# One hue for all bars: length carries the value, so colour need not be told apart.
-_BAR_COLOUR = "#2f6690"
+Floats = NDArray[np.float64]
+
+# One hue for all bars: length carries the value, so colour need not be told apart. Another one
+# for what is drawn over them.
+FIRST, SECOND = "#2f6690", "#b3541e"
 TEXT = "#1f2933"
 MUTED = "#52606d"
 _MAX_WORD_CHARACTERS = 20
@@ -70,10 +73,10 @@ def _word_width(word: str) -> float:
     )
 
 
-def draw_bars(axes: "Axes", values: NDArray[np.float64], words: list[str], label: str) -> None:
+def draw_bars(axes: "Axes", values: Floats, words: list[str], label: str) -> None:
     """Draw values of words, the first on top."""
     positions = np.arange(len(words))
-    axes.barh(positions, np.maximum(values, 0.0), height=0.68, color=_BAR_COLOUR)
+    axes.barh(positions, np.maximum(values, 0.0), height=0.68, color=FIRST)
     axes.set_yticks(positions, words, fontsize=9, color=TEXT, **PLAIN)
     axes.set_ylim(len(words) - 0.4, -0.6)
     axes.set_title(label, loc="left", fontsize=10, fontweight="bold", color=TEXT, **PLAIN)
@@ -84,6 +87,12 @@ def draw_bars(axes: "Axes", values: NDArray[np.float64], words: list[str], label
     axes.spines["bottom"].set_color("#cbd2d9")
     axes.grid(axis="x", color="#e4e7eb", linewidth=0.7)
     axes.set_axisbelow(True)
+
+
+def draw_intervals(axes: "Axes", values: Floats, low: Floats, high: Floats) -> None:
+    """Draw how far noise may have moved the values of bars."""
+    reach = np.maximum([values - low, high - values], 0.0)
+    axes.errorbar(values, np.arange(len(values)), xerr=reach, fmt="none", ecolor=SECOND, capsize=2)
 
 
 def displayed(word: str) -> str:

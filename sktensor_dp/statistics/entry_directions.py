@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sktensor_dp.statistics.observed_entries import SUM_SLACK, EntryChunks, IndexSet
-from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number
+from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number, check_shape
 from sktensor_dp.tensor.arrays import Floats, Integers
 
 # Sums are of integers below 2 to this power, over a power of 2: nothing is rounded in them.
@@ -118,13 +118,9 @@ class EntryDirections:
         check_number("half the range", self.half, HALF)
         check_number("the scale", self.scale, SCALE)
         n_rows, n_columns = self.cells.shape
-        for name, of, n in (
-            ("predictions", self.predictions, self.cells.index_set.n_entries),
-            ("weights", self.weights, n_rows),
-            ("lengths", self.lengths, n_rows),
-        ):
-            if of.shape != (n,):
-                raise ValueError(f"{name} must have shape ({n},); got {of.shape}.")
+        check_shape("predictions", self.predictions, self.cells.index_set.n_entries)
+        check_shape("weights", self.weights, n_rows)
+        check_shape("lengths", self.lengths, n_rows)
         if self.axes.ndim != 2 or len(self.axes) != n_columns or self.axes.shape[1] == 0:
             raise ValueError(f"axes must have shape ({n_columns}, r); got {self.axes.shape}.")
         check_array("predictions", self.predictions, LARGEST)

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sktensor_dp.statistics.observed_entries import SUM_SLACK, EntryChunks, IndexSet
-from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number
+from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number, check_shape
 from sktensor_dp.tensor.arrays import Floats
 
 # Residuals are rounded to so many binary digits at most, so that all sums are exact: of
@@ -47,12 +47,8 @@ class EntryPairs:
         places = self.index_set
         if places.n_modes != 2 or self.unit_mode not in (0, 1):
             raise ValueError("pairs are of the values in a row of a matrix, mode 0 or 1.")
-        for name, of, n in (
-            ("predictions", self.predictions, places.n_entries),
-            ("weights", self.weights, places.shape[self.unit_mode]),
-        ):
-            if of.shape != (n,):
-                raise ValueError(f"{name} must have shape ({n},); got {of.shape}.")
+        check_shape("predictions", self.predictions, places.n_entries)
+        check_shape("weights", self.weights, places.shape[self.unit_mode])
         check_array("predictions", self.predictions, LARGEST)
         check_array("weights", self.weights, 1.0, least=0.0)
 

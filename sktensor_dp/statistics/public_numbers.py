@@ -45,6 +45,12 @@ def check_array(name: str, array: Any, largest: float, *, least: float | None = 
         )
 
 
+def check_shape(name: str, array: Floats, *shape: int) -> None:
+    """Refuse an array of another shape."""
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}; got {array.shape}.")
+
+
 def scale_to(norms: Floats, limit: float) -> Floats:
     """Factor in [0, 1] of each contribution that brings its norm within a limit."""
     # A norm of NaN is scaled to 0, as an infinite one is: no comparison would stop it.

@@ -1,7 +1,6 @@
 """Passes over observed entries: what each update of a CP model asks of them."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -15,17 +14,23 @@ from sktensor_dp.tensor.sorted_entries import SortedEntries
 _DENSE_SHARE = 4
 
 
-class EntryPasses(Protocol):
-    """Arrays of a number for each entry, in an arrangement for each mode, and sums of them."""
+class SortedPasses:
+    """Entries sorted by each mode: a number for each of them, in an arrangement for each mode."""
+
+    def __init__(self, entries: SortedEntries) -> None:
+        self._entries = entries
 
     def arrange(self, values: Floats) -> list[Floats]:
         """Values of the entries, as given, in the arrangement of each mode."""
+        return [self._entries.sort(values, mode) for mode in range(self._entries.n_modes)]
 
     def at(self, numbers: Floats, of: int, mode: int) -> Floats:
         """Numbers of the rows of one mode at every entry, in the arrangement of another."""
+        return numbers.take(self._entries.sorted_column(mode, of))
 
     def row_sums(self, arranged: Floats, mode: int) -> Floats:
         """Sums over the entries of each row of a mode, of values arranged for it."""
+        return self._entries.sorted_row_sums(arranged, mode)
 
     def equations(
         self,
@@ -38,6 +43,10 @@ class EntryPasses(Protocol):
     ) -> NormalEquations:
         """Normal equations of a CP model, of targets arranged for the mode."""
         # Rough ones may err by a few units of single precision.
+        return cp_normal_equations(self._entries, mode, factors, targets, second_moments)
+
+
+EntryPasses = SortedPasses | MatrixPasses | FibrePasses
 
 
 def passes_over(entries: SortedEntries) -> EntryPasses:
@@ -47,31 +56,4 @@ def passes_over(entries: SortedEntries) -> EntryPasses:
         return MatrixPasses(entries)
     if entries.n_modes > 2 and (inner := fibre_mode(entries)) is not None:
         return FibrePasses(entries, inner)
-    return _SortedPasses(entries)
-
-
-class _SortedPasses:
-    """Entries sorted by each mode."""
-
-    def __init__(self, entries: SortedEntries) -> None:
-        self._entries = entries
-
-    def arrange(self, values: Floats) -> list[Floats]:
-        return [self._entries.sort(values, mode) for mode in range(self._entries.n_modes)]
-
-    def at(self, numbers: Floats, of: int, mode: int) -> Floats:
-        return numbers.take(self._entries.sorted_column(mode, of))
-
-    def row_sums(self, arranged: Floats, mode: int) -> Floats:
-        return self._entries.sorted_row_sums(arranged, mode)
-
-    def equations(
-        self,
-        mode: int,
-        factors: Sequence[Floats],
-        targets: Floats,
-        second_moments: Sequence[Floats],
-        *,
-        rough: bool,
-    ) -> NormalEquations:
-        return cp_normal_equations(self._entries, mode, factors, targets, second_moments)
+    return SortedPasses(entries)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.tables import printable
 from sktensor_dp.topic_page.explorer import Explorer, explorer_section, script_of
 from sktensor_dp.topic_page.odds import odds_section
 from sktensor_dp.topic_page.release_table import releases_section
@@ -136,7 +137,8 @@ def write_topic_page(
     if total is None:
         if len(reports) > 1:
             raise ValueError("total must be given where reports are several: they share it")
-        total = _total_of(next(iter(reports.values())))
+        (report,) = reports.values()
+        total = report.epsilon, report.delta
     sections = [
         _headline(title, reports, total, len(topics)),
         _warnings_section(warnings),
@@ -193,10 +195,6 @@ def _names(model: Any, feature_names: Any) -> Any:
     return getattr(model, "feature_names_in_", numbers)
 
 
-def _total_of(report: PrivacyReport) -> tuple[float, float]:
-    return report.epsilon, report.delta
-
-
 def _page(title: str, sections: Sequence[str], explorer: Explorer | None) -> str:
     here = Path(__file__).parent
     template, style, program = (
@@ -241,7 +239,7 @@ def _headline(
 def _warnings_section(warnings: Sequence[str]) -> str:
     if not warnings:
         return ""
-    items = "".join(f"<li>{escape(_printable(warning))}</li>" for warning in warnings)
+    items = "".join(f"<li>{escape(printable(warning))}</li>" for warning in warnings)
     return f'<section><h2>Warnings</h2><ul class="box alarm">{items}</ul></section>'
 
 
@@ -322,12 +320,8 @@ def _mark(topic: Topic) -> str:
 
 
 def _words(words: Iterable[str]) -> str:
-    first, *others = [escape(_printable(word)) for word in words] or [""]
+    first, *others = [escape(printable(word)) for word in words] or [""]
     return " ".join([f"<b>{first}</b>", *others]) if others else first
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _figure_section(figure_png: bytes | None, topics: Sequence[Topic]) -> str:

@@ -5,7 +5,7 @@ import pytest
 
 from sktensor_dp.tensor import cp_completion, fibre_passes, matrix_passes
 from sktensor_dp.tensor.cp_completion import complete_cp
-from sktensor_dp.tensor.entry_passes import _SortedPasses, passes_over
+from sktensor_dp.tensor.entry_passes import SortedPasses, passes_over
 from sktensor_dp.tensor.fibre_passes import FibrePasses, fibre_mode
 from sktensor_dp.tensor.matrix_passes import MatrixPasses
 from sktensor_dp.tensor.packed import packed_products
@@ -25,7 +25,7 @@ def test_sparse_passes_are_those_of_sorted_entries(shape, part, rough, seed, mon
     monkeypatch.setattr(matrix_passes, "_PART_ENTRIES", part)
     rng = np.random.default_rng(seed)
     entries = entries_of(rng, shape)
-    ours, plain = passes_over(entries), _SortedPasses(entries)
+    ours, plain = passes_over(entries), SortedPasses(entries)
     assert isinstance(ours, MatrixPasses)
     values = rng.standard_normal(entries.n_entries)
     factors = [rng.standard_normal((n, 3)) for n in shape]
@@ -74,7 +74,7 @@ def test_passes_along_fibres_are_those_of_sorted_entries(shape, marks, rank, see
     # Some rows stay empty, and some entries occur twice.
     entries = entries_of(rng, tuple(n - 1 for n in shape), 900)
     entries = SortedEntries(entries.coordinates, shape)
-    ours, plain = passes_over(entries), _SortedPasses(entries)
+    ours, plain = passes_over(entries), SortedPasses(entries)
     assert isinstance(ours, FibrePasses)
     assert fibre_mode(entries) == FIBRED[shape]
     values, mean = rng.standard_normal(900), rng.standard_normal()
@@ -133,7 +133,7 @@ def test_few_entries_a_fibre_are_sorted_by_every_mode(seed):
     rng = np.random.default_rng(seed)
     # 490 pairs at most in any two modes with all of 2000: four entries each.
     assert fibre_mode(entries_of(rng, (25, 25, 25), 2000)) is None
-    assert isinstance(passes_over(entries_of(rng, (25, 25, 25), 2000)), _SortedPasses)
+    assert isinstance(passes_over(entries_of(rng, (25, 25, 25), 2000)), SortedPasses)
     # No number holds that many fibres.
     assert fibre_mode(entries_of(rng, (2**22, 2**22, 2**22, 2**22), 30)) is None
 
@@ -144,7 +144,7 @@ def test_fits_along_fibres_are_those_of_sorted_entries(seed, monkeypatch):
     values = rng.standard_normal(2400) + rng.standard_normal(40)[entries.rows(2)]
     options = {"max_iter": 12, "tol": 0.0, "random_state": 0}
     ours = complete_cp(entries, values, 2, **options)
-    monkeypatch.setattr(cp_completion, "passes_over", _SortedPasses)
+    monkeypatch.setattr(cp_completion, "passes_over", SortedPasses)
     plain = complete_cp(entries, values, 2, **options)
     # Twelve sweeps may enlarge what rounding makes of 2400 terms by some powers of ten.
     np.testing.assert_allclose(

@@ -154,13 +154,13 @@ def audit_samples(
     True
     """
     x, y = _checked("one", one), _checked("other", other)
-    _check_rate("delta", delta, least=True)
-    _check_rate("confidence", confidence)
+    check_rate("delta", delta, least=True)
+    check_rate("confidence", confidence)
     if threshold is not None:
         error = (1 - confidence) / 2
         found = _Bounds.at(x, y, np.array([float(threshold)]), delta, error)
         return found.result(delta, confidence, epsilon_claim, mu_claim)
-    _check_rate("selection", selection)
+    check_rate("selection", selection)
     if min(x.size, y.size) < 2:
         raise ValueError(
             "one and other must hold two values or more each: some choose, some count."
@@ -185,7 +185,8 @@ def _checked(name: str, part: ArrayLike) -> Floats:
     return values
 
 
-def _check_rate(name: str, value: float, least: bool = False) -> None:
+def check_rate(name: str, value: float, least: bool = False) -> None:
+    """Refuse a number that is not between 0 and 1; with `least` it may be 0."""
     if not (0 <= value < 1 if least else 0 < value < 1):
         raise ValueError(f"{name} must lie in {'[' if least else '('}0, 1), got {value!r}.")
 

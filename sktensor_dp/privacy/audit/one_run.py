@@ -44,6 +44,7 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from sktensor_dp.privacy.audit.fits import Guarantee, fitted_clone
+from sktensor_dp.privacy.audit.hypotheses import check_rate
 from sktensor_dp.privacy.noise import NoiseSource
 
 Floats = NDArray[np.float64]
@@ -179,10 +180,8 @@ def one_run_audit(
         )
     if not np.isin(told, (-1, 0, 1)).all():
         raise ValueError("guesses must be -1, 0 or 1.")
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta must lie in [0, 1), got {delta!r}.")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie in (0, 1), got {confidence!r}.")
+    check_rate("delta", delta, least=True)
+    check_rate("confidence", confidence)
     made = told != 0
     counts = told.size, int(made.sum()), int((made & ((told > 0) == coins)).sum())
 
