@@ -67,59 +67,31 @@ Curator = TypeVar("Curator", bound=DataCurator)
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What a recipe made of releases.
+    """What a recipe made of releases."""
 
-    Attributes
-    ----------
-    attributes : mapping of str to object
-        Fitted state to publish.
-    cautions : tuple of Warning
-        What to warn of, by released values; before anything is published, as a caller may
-        have made errors of warnings.
-    """
-
-    attributes: Mapping[str, Any]
+    attributes: Mapping[str, Any]  # fitted state to publish
+    # What to warn of, by released values; before anything is published, as a caller may have made
+    # errors of warnings.
     cautions: tuple[Warning, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class PlannedFit(Generic[Curator]):
-    """A fit that was validated and planned, and is not paid for.
+    """A fit that was validated and planned, and is not paid for."""
 
-    Attributes
-    ----------
-    kind : type
-        Of the curator.
-    chunks : Chunks
-        The raw data, for the curator alone.
-    releases : ReleasePlan
-        What is released at what cost.
-    recipe : callable
-        Asks the curator and returns what it was :class:`Fitted`; writes on nothing else.
-    columns : mapping of str to object
-        What validation has seen of the columns.
-    options : mapping of str to object
-        Of the curator.
-    cautions : tuple of Warning
-        What to warn of before the charge, by public numbers.
-    notes : tuple of str
-        For the report.
-    earlier : PrivacyReport or None
-        On batches of the same stream, disjoint from this one.
-    by_count : callable or None
-        Where the number of units is private: the fit that a released one leads to. Of this
-        one the cost is charged, the kinds of noise are fixed, and the rest is replaced.
-    """
-
-    kind: type[Curator]
-    chunks: Chunks | Source
-    releases: ReleasePlan
+    kind: type[Curator]  # of the curator
+    chunks: Chunks | Source  # the raw data, for the curator alone
+    releases: ReleasePlan  # what is released at what cost
+    # Asks the curator and returns what it was :class:`Fitted`; writes on nothing else.
     recipe: Callable[[Curator], Fitted]
+    # What validation has seen of the columns.
     columns: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    cautions: tuple[Warning, ...] = ()
-    notes: tuple[str, ...] = ()
-    earlier: PrivacyReport | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the curator
+    cautions: tuple[Warning, ...] = ()  # what to warn of before the charge, by public numbers
+    notes: tuple[str, ...] = ()  # for the report
+    earlier: PrivacyReport | None = None  # on batches of the same stream, disjoint from this one
+    # Where the number of units is private: the fit that a released one leads to. Of this one the
+    # cost is charged, the kinds of noise are fixed, and the rest is replaced.
     by_count: "Callable[[int], PlannedFit[Curator]] | None" = None
 
     def counted(self, by_count: "Callable[[int], PlannedFit[Curator]]") -> "PlannedFit[Curator]":

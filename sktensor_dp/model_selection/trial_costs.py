@@ -41,17 +41,10 @@ GENERATED = (
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """Training and held-out units of every split of a search.
+    """Training and held-out units of every split of a search."""
 
-    Attributes
-    ----------
-    pairs : tuple of (training units, held-out units)
-        By their places.
-    uses : tuple of (int, int)
-        In how many fits and in how many scores a unit may be; public.
-    """
-
-    pairs: tuple[Split, ...]
+    pairs: tuple[Split, ...]  # by their places
+    # In how many fits and in how many scores a unit may be; public.
     uses: tuple[tuple[int, int], ...]
 
     @property
@@ -152,22 +145,14 @@ class TrialAccountant(BudgetAccountant):
 
 @dataclass(frozen=True)
 class TrialCosts:
-    """What each use of the data in a trial may cost.
+    """What each use of the data in a trial may cost."""
 
-    Attributes
-    ----------
-    fit, score : PrivacyCost
-        Of one fit on training rows, of one score on held-out rows; fits alone may set a
-        part of delta aside.
-    refit : PrivacyCost or None
-        Of a fit on all rows; None if the model of the only split is kept.
-    memberships : tuple
-        In how many fits and scores units are, as :class:`Composition` has it.
-    """
-
+    # Of one fit on training rows, of one score on held-out rows; fits alone may set a part of delta
+    # aside.
     fit: PrivacyCost
     score: PrivacyCost
-    refit: PrivacyCost | None
+    refit: PrivacyCost | None  # of a fit on all rows; None if the model of the only split is kept
+    # In how many fits and scores units are, as :class:`Composition` has it.
     memberships: tuple[tuple[tuple[str, int], ...], ...] = ()
 
     @classmethod

@@ -53,50 +53,24 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """How to make a trial on the data of one search.
+    """How to make a trial on the data of one search."""
 
-    Attributes
-    ----------
-    estimator, X, y : object
-        As given to the search.
-    places : ndarray of shape (n_rows,) or None
-        Of the group of each row in the order of labels, where units are groups.
-    distributions : sequence of mappings
-        Of the candidates.
-    scoring : str or callable
-        Score of each unit.
-    score_bounds : pair of float or None
-        What it is clipped to.
-    public_steps : collection of str
-        Steps that may learn from the data.
-    step_shares : mapping of str to float or None
-        Weights of private steps in the cost of a fit.
-    splits : Splits
-        Training units and held-out ones, rows or groups.
-    n_units : int
-        Number of all units, which `neighbours` may make private.
-    neighbours : str
-        Of the search, and of every fit.
-    costs : TrialCosts
-        Of every use of the data.
-    delta : float
-        At which fits are told their budget, and 0 for pure ones.
-    """
-
+    # As given to the search.
     estimator: Any
     X: Any
     y: Any
+    # (n_rows,): of the group of each row in the order of labels, where units are groups.
     places: Integers | None
-    distributions: Sequence[Any]
-    scoring: str | Callable[..., Any]
-    score_bounds: Sequence[float] | None
-    public_steps: Collection[str]
-    step_shares: Mapping[str, float] | None
-    splits: Splits
-    n_units: int
-    neighbours: str
-    costs: TrialCosts
-    delta: float
+    distributions: Sequence[Any]  # of the candidates
+    scoring: str | Callable[..., Any]  # score of each unit
+    score_bounds: Sequence[float] | None  # what it is clipped to
+    public_steps: Collection[str]  # steps that may learn from the data
+    step_shares: Mapping[str, float] | None  # weights of private steps in the cost of a fit
+    splits: Splits  # training units and held-out ones, rows or groups
+    n_units: int  # number of all units, which `neighbours` may make private
+    neighbours: str  # of the search, and of every fit
+    costs: TrialCosts  # of every use of the data
+    delta: float  # at which fits are told their budget, and 0 for pure ones
 
     def best(self, stop: float) -> Trial:
         """Return the best of a secret number of trials, with a model of all rows."""

@@ -19,31 +19,17 @@ AFTER_RELEASE = 100
 
 @dataclass(frozen=True)
 class MomentPlan:
-    """Decisions that may depend on public numbers only.
+    """Decisions that may depend on public numbers only."""
 
-    Attributes
-    ----------
-    n_components : int
-        Capped by the number of features.
-    perturbation : {"whitened_tensor", "moment_tensor", "iteration", "stream"}
-        Where noise is added.
-    whiten : bool
-        Whether third moments are whitened by second ones.
-    n_restarts, max_iter : int
-        Of the power method.
-    quantile : float
-        Share of samples whose third moment is left unclipped.
-    releases : ReleasePlan
-        The budget; of one batch in a stream.
-    """
-
-    n_components: int
+    n_components: int  # capped by the number of features
+    # "whitened_tensor" or "moment_tensor" or "iteration" or "stream": where noise is added.
     perturbation: str
-    whiten: bool
+    whiten: bool  # whether third moments are whitened by second ones
+    # Of the power method.
     n_restarts: int
     max_iter: int
-    quantile: float
-    releases: ReleasePlan
+    quantile: float  # share of samples whose third moment is left unclipped
+    releases: ReleasePlan  # the budget; of one batch in a stream
 
 
 def plan_moments(

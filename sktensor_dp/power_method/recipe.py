@@ -30,46 +30,23 @@ LEAST_SHARE, LEAST_VARIANCE = 1e-3, 0.05
 
 @dataclass(frozen=True, eq=False)
 class FittedComponents:
-    """What a fit learned, all of it post-processing of releases.
+    """What a fit learned, all of it post-processing of releases."""
 
-    Attributes
-    ----------
-    components : ndarray of shape (k, n_features)
-        Unit vectors, or means.
-    weights : ndarray of shape (k,)
-        Eigenvalues, or probabilities; decreasing.
-    n_resolved : int
-        How many stand out of the noise.
-    variances : ndarray of shape (k,) or None
-        Of each Gaussian along a direction.
-    evidence : ndarray of shape (n_features,) or None
-        What the released second moment says of numbers of Gaussians.
-    """
-
-    components: Floats
-    weights: Floats
-    n_resolved: int
-    variances: Floats | None = None
+    components: Floats  # (k, n_features): unit vectors, or means
+    weights: Floats  # (k,): eigenvalues, or probabilities; decreasing
+    n_resolved: int  # how many stand out of the noise
+    variances: Floats | None = None  # (k,): of each Gaussian along a direction
+    # (n_features,): what the released second moment says of numbers of Gaussians.
     evidence: Floats | None = None
 
 
 @dataclass(frozen=True)
 class MomentOptions:
-    """What a fit is told beside its plan.
+    """What a fit is told beside its plan."""
 
-    Attributes
-    ----------
-    n_features : int
-        Of the data.
-    offset : float
-        Constant that samples of a mixture get as their last coordinate; 0 without one.
-    random_state : int, RandomState or None
-        For starts, after release.
-    """
-
-    n_features: int
-    offset: float
-    random_state: Any
+    n_features: int  # of the data
+    offset: float  # constant that samples of a mixture get as their last coordinate; 0 without one
+    random_state: Any  # for starts, after release
 
 
 def noise_edge(sigma: float, size: int) -> float:

@@ -69,57 +69,29 @@ N_PUBLIC = 2
 
 @dataclass(frozen=True)
 class TopicPlan:
-    """Decisions that may depend on public numbers only.
+    """Decisions that may depend on public numbers only."""
 
-    Attributes
-    ----------
-    n_components : int
-        Topics, capped by the number of words.
-    n_words : int
-        Words whose pairs are released: all, or the most frequent ones by the
-        released frequencies.
-    all_words : bool
-        Whether that is all; then every document has one weight in all moments.
-    triples : {"whitened_triple_moments", "triple_moments"} or None
-        Which third moment is released.
-    match_moments : bool
-        Whether topics are fitted to all moments jointly.
-    n_refinements : int
-        Number of EM steps.
-    clip_quantile : float
-        Share of documents left unclipped.
-    group_rows : {"mean", "concatenate"}
-        What becomes of the documents of a group.
-    releases : ReleasePlan
-        The budget.
-    pairs_by_rows : bool
-        Whether memory cannot hold the pairs of words, so that rows of them are formed anew for
-        every product.
-    n_single : int
-        EM steps, the first ones, that take each document to have one topic.
-    may_misfit : bool
-        Whether the EM steps are made only where the released moments do not fit the model.
-    asks_gains : bool
-        Whether it is asked what topics gain over word frequencies, which take the budget of the
-        EM steps where topics gain nothing.
-    asks_public : bool
-        Whether it is asked what public topics gain over those learnt.
-    """
-
-    n_components: int
+    n_components: int  # topics, capped by the number of words
+    # Words whose pairs are released: all, or the most frequent ones by the released frequencies.
     n_words: int
-    all_words: bool
+    all_words: bool  # whether that is all; then every document has one weight in all moments
+    # "whitened_triple_moments" or "triple_moments": which third moment is released.
     triples: str | None
-    match_moments: bool
-    n_refinements: int
-    clip_quantile: float
-    group_rows: str
-    releases: ReleasePlan
+    match_moments: bool  # whether topics are fitted to all moments jointly
+    n_refinements: int  # number of EM steps
+    clip_quantile: float  # share of documents left unclipped
+    group_rows: str  # "mean" or "concatenate": what becomes of the documents of a group
+    releases: ReleasePlan  # the budget
+    # Whether it is asked what topics gain over word frequencies, which take the budget of the EM
+    # steps where topics gain nothing.
     asks_gains: bool = False
-    asks_public: bool = False
+    asks_public: bool = False  # whether it is asked what public topics gain over those learnt
+    # Whether the EM steps are made only where the released moments do not fit the model.
     may_misfit: bool = False
+    # Whether memory cannot hold the pairs of words, so that rows of them are formed anew for every
+    # product.
     pairs_by_rows: bool = False
-    n_single: int = 0
+    n_single: int = 0  # EM steps, the first ones, that take each document to have one topic
 
     # The third moment is clipped last and rarely: clipping it alone breaks the
     # identities that the common weight keeps.
