@@ -331,18 +331,19 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         return super()._parameter_to_save(name)
 
     @property
-    def _unit_is_row(self) -> bool:
+    def _unit_is_row(self) -> bool:  # type: ignore[override]
         return self.privacy_unit != "slice"
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         # Names are looked up in lists that may be candidates.
         if self.row_names is None and "row_names" not in searched:
-            refuse_entries(self._witness(), X, y)
+            refuse_entries(self, X, y)
 
     def _check_public(self) -> None:
         self._check_all()
 
-    def _has_pure_noise(self) -> bool:
+    @property
+    def _has_pure_noise(self) -> bool:  # type: ignore[override]
         # Completions take noise of pure epsilon wherever it is the smaller one.
         return self.perturbation in ("auto", "input", "sufficient_statistics")
 

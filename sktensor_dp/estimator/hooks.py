@@ -16,16 +16,14 @@ class Hooks:
     this class answers for a model that is public.
     """
 
-    @property
-    def _unit_is_row(self) -> bool:
-        """Whether units are rows, which may then be held out and scored one by one."""
-        return True
-
-    @property
-    def _number_is_private(self) -> bool:
-        """Whether units may come and go, so that neither number nor places are public."""
-        return False
-
+    # Whether units are rows, which may then be held out and scored one by one.
+    _unit_is_row: bool = True
+    # Whether a fit spends a pure epsilon, whatever delta it is given.
+    _has_pure_noise: bool = False
+    # Share of its delta that a fit sets aside for failures of its own.
+    _delta_set_aside: float = 0.0
+    # Whether a fit learns nothing from the data, so that it needs no budget.
+    _releases_nothing: bool = False
     # Names of parameters that `_check_public` looks at, where they are not None.
     _may_clash: ClassVar[tuple[str, ...]] = ()
 
@@ -33,22 +31,10 @@ class Hooks:
         """Refuse parameters that are wrong together, whatever the data is."""
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        """Refuse data that no fit takes, before a search pays for fits.
+        """Refuse data that no fit takes, before a search pays for fits; asked of a witness.
 
         `searched` names the parameters that candidates may change.
         """
-
-    def _has_pure_noise(self) -> bool:
-        """Whether a fit spends a pure epsilon, whatever delta it is given."""
-        return False
-
-    def _delta_set_aside(self) -> float:
-        """Share of its delta that a fit sets aside for failures of its own."""
-        return 0.0
-
-    def _releases_nothing(self) -> bool:
-        """Whether a fit learns nothing from the data, so that it needs no budget."""
-        return False
 
     def _word_counter(self) -> Callable[[Any], Any] | None:
         """How many words each unit has, known or not; None where units are no texts."""

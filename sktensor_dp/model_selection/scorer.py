@@ -14,14 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.base import unit_of
 from sktensor_dp.estimator.parameters import Number, shown
-from sktensor_dp.model_selection.unit_rows import check_at_hand, checked_units, held_out, n_rows
+from sktensor_dp.model_selection.unit_rows import (
+    check_at_hand,
+    check_scorable,
+    check_scoring,
+    check_targets,
+    checked_units,
+    held_out,
+    n_rows,
+)
 from sktensor_dp.model_selection.unit_scores import (
     UnitMetric,
     UnitScores,
     check_answers,
-    check_scorable,
-    check_scoring,
-    check_targets,
     checked_score_bounds,
     hooks_of,
     release_score,

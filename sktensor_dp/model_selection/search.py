@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
@@ -24,7 +23,7 @@ from sktensor_dp.estimator.base import (
 from sktensor_dp.estimator.inputs import refuse_lists
 from sktensor_dp.estimator.parameters import Constraint, Number, check_parameters
 from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
-from sktensor_dp.model_selection.candidates import BestModel, checked_distributions
+from sktensor_dp.model_selection.candidates import BestModel
 from sktensor_dp.model_selection.scorer import PrivateScorer
 from sktensor_dp.model_selection.stateless_steps import check_blank_rows
 from sktensor_dp.model_selection.steps import (
@@ -34,6 +33,7 @@ from sktensor_dp.model_selection.steps import (
     check_relation,
     check_shares,
     check_values,
+    checked_distributions,
     delta_in_use,
     private_steps,
 )
@@ -45,12 +45,14 @@ from sktensor_dp.model_selection.trial_costs import (
     secret_splits,
 )
 from sktensor_dp.model_selection.trials import Trial, Trials
-from sktensor_dp.model_selection.unit_rows import checked_units, n_rows
-from sktensor_dp.model_selection.unit_scores import (
+from sktensor_dp.model_selection.unit_rows import (
     check_scorable,
     check_scoring,
+    checked_units,
+    n_rows,
+)
+from sktensor_dp.model_selection.unit_scores import (
     checked_score_bounds,
-    default_score,
 )
 from sktensor_dp.privacy.accountant import OPENED, BudgetAccountant, LedgerEntry
 from sktensor_dp.privacy.composition import Composition
@@ -272,21 +274,22 @@ class PrivateSearchCV(BestModel):
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        steps, distributions, scoring, delta, aside = self._checked(groups, unsupported)
-        step = list(steps.values())[-1]
-        if y is None and get_tags(self.estimator).target_tags.required:
-            raise ValueError("This search requires y to be passed, but the target y is None.")
-        unit, counted = unit_of(step._unit, groups is not None), self.neighbours == "add_remove"
+        steps, distributions, scoring, delta, aside, unit = self._checked(y, groups, unsupported)
+        counted = self.neighbours == "add_remove"
         if counted:
             refuse_lists(X)
         X, y, places = checked_units(X, y, groups, self.neighbours)
         if "" in steps:  # what other steps make of rows is not known
             searched = set().union(*distributions)
-            step._refuse_rows(X, y, grouped=groups is not None, searched=searched)
+            witness = steps[""]._witness()
+            witness._refuse_rows(X, y, grouped=groups is not None, searched=searched)
         n_units, private = n_rows(X), places is not None or counted
         check_scorable(scoring, self.estimator, y, n_units, "scoring", private=private)
         if places is not None:
             n_units = int(places.max(initial=-1)) + 1
+        stop = stop_probability(self.n_trials)
+        failure = failure_of_trials(delta, stop) if aside else 0.0
+        trial = trial_cost(self.epsilon, delta, stop, failure)
         splits = (
             secret_splits(self.cv, self.test_size, n_units)
             if counted
@@ -299,9 +302,7 @@ class PrivateSearchCV(BestModel):
                 partial(check_blank_rows, self.estimator, self.public_steps, X), "A blank row",
                 rows_private=private,
             )  # fmt: skip
-        stop = stop_probability(self.n_trials)
-        failure = failure_of_trials(delta, stop) if aside else 0.0
-        costs = TrialCosts.shared(trial_cost(self.epsilon, delta, stop, failure), splits)
+        costs = TrialCosts.shared(trial, splits)
         trials = Trials(
             self.estimator, X, y, places, distributions, scoring, self.score_bounds,
             frozenset(self.public_steps), self.step_shares, splits, n_units, self.neighbours,
@@ -320,9 +321,9 @@ class PrivateSearchCV(BestModel):
         return self
 
     def _checked(
-        self, groups: Any, unsupported: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], list[Mapping[str, Any]], Any, float, bool]:
-        """Refuse what is wrong by public numbers alone; private steps, what is tried, delta."""
+        self, y: Any, groups: Any, unsupported: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], list[Mapping[str, Any]], Any, float, bool, str]:
+        """Refuse what is wrong by public numbers alone; steps, what is tried, delta, the unit."""
         constraints = {**PrivateEstimatorMixin._privacy_constraints, **self._own_constraints}
         check_parameters(self, constraints)
         check_arguments(self, unsupported)
@@ -340,15 +341,21 @@ class PrivateSearchCV(BestModel):
             check_names(one, self.estimator, steps)
         tried = check_values(distributions, steps, self.neighbours)
         delta, aside = delta_in_use(steps, tried, self.epsilon, self.delta)
-        scoring = self.scoring
+        tags, step, scoring = get_tags(self.estimator), list(steps.values())[-1], self.scoring
+        unit = unit_of(step._unit, groups is not None)
         if scoring is None:
-            scoring = default_score(list(steps.values())[-1], is_regressor(self.estimator))
+            regressor = tags.estimator_type == "regressor"
+            scoring = "neg_mean_squared_error" if regressor else step._unit_score()
+        if scoring is None:
+            raise ValueError(f"scoring must be given: {type(step).__name__} has no default.")
         if isinstance(scoring, PrivateScorer):
             raise ValueError("scoring must not add noise: the search does. Pass the metric itself.")
         check_scoring(scoring, "scoring")
         if self.score_bounds is not None:
             checked_score_bounds(self.score_bounds, scoring, None, "score_bounds")
-        return steps, distributions, scoring, delta, aside
+        if y is None and tags.target_tags.required:
+            raise ValueError("This search requires y to be passed, but the target y is None.")
+        return steps, distributions, scoring, delta, aside, unit
 
     def _charge(self, delta: float, unit: str) -> None:
         """Charge the whole search as one."""

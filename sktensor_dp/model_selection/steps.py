@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,29 @@ def private_steps(estimator: Any, public_steps: Collection[str]) -> dict[str, An
         if step.accountant is not None:
             raise ValueError("A private step must have accountant=None; pass it to the search.")
     return found
+
+
+def checked_distributions(given: Any) -> list[Mapping[str, Any]]:
+    """Distributions, of names to lists of values or objects with ``rvs``, as a list."""
+    several = [given] if isinstance(given, Mapping) else given
+    if not isinstance(several, Sequence) or not all(isinstance(one, Mapping) for one in several):
+        raise TypeError(
+            "param_distributions must be a dict, or a list of dicts, of lists of values or "
+            f"distributions with rvs; got {type(given).__name__}."
+        )
+    if len(several) == 0:
+        raise ValueError("param_distributions must have at least one dict, got an empty list.")
+    for name, values in ((name, values) for one in several for name, values in one.items()):
+        if hasattr(values, "rvs"):
+            continue
+        if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
+            raise TypeError(
+                f"param_distributions[{name!r}] must be a list of values or have an rvs method, "
+                f"got {type(values).__name__}."
+            )
+        if len(values) == 0:
+            raise ValueError(f"param_distributions[{name!r}] must not be empty.")
+    return list(several)
 
 
 def check_shares(shares: Any, steps: Mapping[str, Any]) -> None:
@@ -99,9 +122,9 @@ def delta_in_use(
     private: Mapping[str, Any], tried: Iterable[Any], epsilon: float, delta: float
 ) -> tuple[float, bool]:
     """Delta of a search: 0 where a step's noise is pure; and whether one tried sets it aside."""
-    sets_aside = max([step._delta_set_aside() for step in tried]) > 0
+    sets_aside = max([step._delta_set_aside for step in tried]) > 0
     for step in private.values():
-        if step._has_pure_noise():
+        if step._has_pure_noise:
             delta = 0.0
     if sets_aside and delta == 0 and math.isfinite(epsilon):
         raise ValueError(

@@ -205,11 +205,11 @@ def shared_among(
     """What each private step gets of the cost of a fit, by its name."""
     # A step that learns nothing from the data needs nothing.
     weights = {
-        name: 0.0 if step._releases_nothing() else 1.0 if shares is None else float(shares[name])
+        name: 0.0 if step._releases_nothing else 1.0 if shares is None else float(shares[name])
         for name, step in steps.items()
     }
     whole = math.fsum(weights.values()) or 1.0
-    failing = [name for name, step in steps.items() if step._delta_set_aside() > 0]
+    failing = [name for name, step in steps.items() if step._delta_set_aside > 0]
     return {
         name: cost.part(weight / whole, cost.delta / len(failing) if name in failing else 0.0)
         for name, weight in weights.items()

@@ -146,8 +146,8 @@ class Trials:
         steps = private_steps(model, self.public_steps)
         costs = shared_among(cost, steps, self.step_shares)
         for name, step in steps.items():
-            if not step._releases_nothing():
-                epsilon, delta = as_parameters(costs[name], self.delta, step._delta_set_aside())
+            if not step._releases_nothing:
+                epsilon, delta = as_parameters(costs[name], self.delta, step._delta_set_aside)
                 step.set_params(epsilon=epsilon, delta=delta)
             # What a distribution draws is known now.
             check_relation(step, self.neighbours)

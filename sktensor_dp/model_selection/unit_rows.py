@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import indexable
 
 from sktensor_dp.estimator.inputs import checked_groups
-from sktensor_dp.estimator.lazy_tables import is_lazy
+from sktensor_dp.estimator.parameters import shown
 from sktensor_dp.statistics.frames import as_numbers, kinds_of, taken
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.row_chunks import Units
@@ -20,11 +20,20 @@ from sktensor_dp.statistics.scores import HeldOutChunks
 
 Floats = NDArray[np.float64]
 
+# Names of scores, and the method of a model that they are made from.
+ANSWERED_BY = {
+    "accuracy": "predict",
+    "log_likelihood": "score_samples",
+    "log_likelihood_per_token": "score_samples",
+    "neg_mean_absolute_error": "predict",
+    "neg_mean_squared_error": "predict",
+}
+
 
 def check_at_hand(X: Any, y: Any, groups: Any) -> None:
     """Refuse what Dask has not computed: rows are taken one by one."""
     for name, given in (("X", X), ("y", y), ("groups", groups)):
-        if is_lazy(given):
+        if hasattr(given, "to_delayed"):
             raise TypeError(
                 f"{name} must lie in memory, since its rows are taken one by one; got a Dask "
                 f"{type(given).__name__}. Pass {name}.compute(), or a part of the rows."
@@ -37,12 +46,54 @@ def checked_units(
     """Rows that can be taken by their numbers, and the places of their groups if there are any."""
     check_at_hand(X, y, groups)
     if groups is None and neighbours != "add_remove":
+        given = [one for one in (X, y) if one is not None]
+        plain = all(type(one) is np.ndarray and one.ndim for one in given)
+        if plain and len({len(one) for one in given}) == 1:
+            return X, y, None
         return (*read(partial(indexable, X, y), "X or y"), None)
     # How many rows there are is private then.
     said = "X and y must be tables, arrays or lists with equally many rows."
     X, y = read(partial(indexable, X, y), "X or y", lambda message: said)
     labels = checked_groups(groups, n_rows(X), neighbours)
     return X, y, None if labels is None else np.unique(labels, return_inverse=True)[1]
+
+
+def check_scoring(scoring: Any, name: str) -> None:
+    """Refuse what is neither a callable nor the name of a score."""
+    if not callable(scoring) and scoring not in ANSWERED_BY:
+        raise ValueError(
+            f"{name} must be a callable that returns one number per row, or one of "
+            f"{sorted(ANSWERED_BY)}; got {shown(scoring)}."
+        )
+
+
+def check_scorable(
+    scoring: Any, estimator: Any, y: Any, n_rows: int, name: str, *, private: bool = False
+) -> None:
+    """Refuse, before anything is charged, what cannot be scored at all."""
+    if not isinstance(scoring, str):
+        return
+    method = ANSWERED_BY[scoring]
+    if not hasattr(estimator, method):
+        raise ValueError(
+            f"{name}={scoring!r} needs an estimator with {method}; "
+            f"{type(estimator).__name__} has none."
+        )
+    if method == "predict":
+        if y is None:
+            raise ValueError(f"{name}={scoring!r} needs y, which is None.")
+        check_targets(y, n_rows, private=private)
+
+
+def check_targets(y: Any, n_wanted: int, *, private: bool = False) -> None:
+    """Refuse targets of another number than there are rows, which may be private."""
+    found = read(lambda: n_rows(y), "y")
+    if found != n_wanted:
+        raise ValueError(
+            "y must have a target for each row."
+            if private
+            else f"y must have a target for each of the {n_wanted} rows, got {found}."
+        )
 
 
 def take(data: Any, rows: Sequence[int] | NDArray[np.intp] | slice) -> Any:

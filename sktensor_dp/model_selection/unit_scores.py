@@ -26,7 +26,6 @@ from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.public_numbers import SCORE
-from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores
 
 Floats = NDArray[np.float64]
@@ -165,33 +164,6 @@ class UnitMetric:
         return _scored(scores, refused)
 
 
-def check_scoring(scoring: Any, name: str) -> None:
-    """Refuse what is neither a callable nor the name of a score."""
-    if not callable(scoring) and scoring not in SCORES:
-        raise ValueError(
-            f"{name} must be a callable that returns one number per row, or one of "
-            f"{sorted(SCORES)}; got {shown(scoring)}."
-        )
-
-
-def check_scorable(
-    scoring: Any, estimator: Any, y: Any, n_rows: int, name: str, *, private: bool = False
-) -> None:
-    """Refuse, before anything is charged, what cannot be scored at all."""
-    if not isinstance(scoring, str):
-        return
-    method = "score_samples" if scoring.startswith("log_likelihood") else "predict"
-    if not hasattr(estimator, method):
-        raise ValueError(
-            f"{name}={scoring!r} needs an estimator with {method}; "
-            f"{type(estimator).__name__} has none."
-        )
-    if method == "predict":
-        if y is None:
-            raise ValueError(f"{name}={scoring!r} needs y, which is None.")
-        check_targets(y, n_rows, private=private)
-
-
 def check_answers(scoring: Any, estimator: Any, X: Any, name: str) -> None:
     """Refuse, by the model and the number of columns alone, what could score no row."""
     if callable(scoring) and not hasattr(estimator, "predict"):
@@ -214,28 +186,9 @@ def check_answers(scoring: Any, estimator: Any, X: Any, name: str) -> None:
         )
 
 
-def check_targets(y: Any, n_wanted: int, *, private: bool = False) -> None:
-    """Refuse targets of another number than there are rows, which may be private."""
-    found = read(lambda: n_rows(y), "y")
-    if found != n_wanted:
-        raise ValueError(
-            "y must have a target for each row."
-            if private
-            else f"y must have a target for each of the {n_wanted} rows, got {found}."
-        )
-
-
 def hooks_of(step: Any) -> Hooks:
     """Who answers for a model: itself, or defaults for one that is public."""
     return step if isinstance(step, Hooks) else Hooks()
-
-
-def default_score(step: Hooks, is_regressor: bool) -> str:
-    """Name of the score of a private estimator that is a mean over units, or ValueError."""
-    found = "neg_mean_squared_error" if is_regressor else step._unit_score()
-    if found is None:
-        raise ValueError(f"scoring must be given: {type(step).__name__} has no default.")
-    return found
 
 
 def checked_score_bounds(

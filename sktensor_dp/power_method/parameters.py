@@ -346,7 +346,7 @@ class ComponentParameters(PrivateEstimatorMixin):
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         read = checked_table if "moment" in searched else type(self)._validated
-        read(self._witness(), X, reset=True, fits=True, grouped=grouped)
+        read(self, X, reset=True, fits=True, grouped=grouped)
 
     def _unit_score(self) -> str:
         return "log_likelihood" + "_per_token" * (self.moment == "single_topic")

@@ -308,7 +308,7 @@ class TopicParameters(PrivateEstimatorMixin):
         return as_validated(as_counts, X)
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        self._witness()._validated(X, reset=True, fits=True, grouped=grouped)
+        self._validated(X, reset=True, fits=True, grouped=grouped)
 
     def _unit_score(self) -> str:
         return "log_likelihood_per_token"

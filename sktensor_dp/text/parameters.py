@@ -118,10 +118,12 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _delta_set_aside(self) -> float:
+    @property
+    def _delta_set_aside(self) -> float:  # type: ignore[override]
         return 0.0 if self.vocabulary is not None else THRESHOLD_SHARE
 
-    def _releases_nothing(self) -> bool:
+    @property
+    def _releases_nothing(self) -> bool:  # type: ignore[override]
         return self.vocabulary is not None
 
     def _word_counter(self) -> Callable[[Any], Any]:

@@ -26,7 +26,7 @@ BY_NAME = {
     *("best_estimator_", "feature_names_in_", "n_features_in_", "privacy_report_", "unit"),
     *("__next__", "_skl_callbacks", "columns", "dtype", "iloc", "kind", "rvs", "shape"),
     *("transform", "_worst_case", "classes_", "get_params", "predict"),
-    *("clear", "vstack", "fit_transform", "ndim"),
+    *("clear", "vstack", "fit_transform", "ndim", "to_delayed"),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
 
@@ -54,8 +54,7 @@ class Stranger(NoisyMean):
 
 
 class Pure(NoisyMean):
-    def _has_pure_noise(self):
-        return True
+    _has_pure_noise = True
 
 
 class Families(NoisyMean):

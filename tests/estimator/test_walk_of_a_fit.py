@@ -27,7 +27,7 @@ LONGEST = {
     "PrivateTuckerCompletion": ((14, 25), (19, 153)),
     "PrivateCountVectorizer": ((15, 32), (16, 33)),
     # With data that is refused before a search pays for trials.
-    "PrivateSearchCV": ((19, 35), (20, 44)),
+    "PrivateSearchCV": ((14, 23), (17, 33)),
 }
 
 

@@ -118,8 +118,8 @@ def test_steps_spend_what_they_are_given_and_no_more(cv, share):
     assert PrivacyCost.total(parts.values()).mu == pytest.approx(costs.fit.mu)
     assert (parts["counts"].delta, parts["topics"].delta) == (costs.fit.delta, 0.0)
     for name, step in steps.items():
-        epsilon, delta = as_parameters(parts[name], 1e-6, step._delta_set_aside())
-        assert step._delta_set_aside() * delta <= parts[name].delta * (1 + 1e-12)
+        epsilon, delta = as_parameters(parts[name], 1e-6, step._delta_set_aside)
+        assert step._delta_set_aside * delta <= parts[name].delta * (1 + 1e-12)
         if name == "counts":
             plan = clone(step).set_params(epsilon=epsilon, delta=delta)._words_of(40, _Few())
             assert plan.releases.cost.mu == pytest.approx(parts[name].mu, rel=1e-9)
