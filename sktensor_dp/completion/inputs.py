@@ -67,12 +67,12 @@ def observed_chunks(
     estimator: Any, X: Any, y: Any, shape: Sequence[int] | None, bounds: Bounds
 ) -> tuple[EntryChunks | SliceChunks | LazySlices, dict[str, Any]]:
     """Entries to fit, on behalf of an estimator, as its curator reads them; and their columns."""
-    if estimator.privacy_unit == "slice" and shape is not None and is_lazy(X):
-        check_given(estimator, y)
-        mode = estimator.unit_mode
-        chunks = lazy_slices(estimator, X, y, shape, mode, bounds, text=CATEGORIES)
-        return chunks, columns_of(estimator)
     if hasattr(X, "to_delayed") or hasattr(y, "to_delayed"):
+        if estimator.privacy_unit == "slice" and shape is not None and is_lazy(X):
+            check_given(estimator, y)
+            mode = estimator.unit_mode
+            chunks = lazy_slices(estimator, X, y, shape, mode, bounds, text=CATEGORIES)
+            return chunks, columns_of(estimator)
         # Coordinates are public where the unit is a value, and are needed here as a whole.
         X, y = computed(X, "Reading X"), computed(y, "Reading y")
     given = coordinate_array(estimator, X, reset=True)
