@@ -306,10 +306,8 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
         return self
 
     def _adopt(self, report: PrivacyReport) -> None:
-        """Tell the guarantee of a search: the own report covers one fit, not its choice.
-
-        A stream goes on without the ledger that the fit was charged to.
-        """
+        """Tell the guarantee of a search: the own report covers one fit, not its choice."""
+        # A stream goes on without the ledger that the fit was charged to.
         state = {**self._fitted_state(), "privacy_report_": report}
         if "_stream" in state:
             state["_stream"] = replace(state["_stream"], accountant=None)

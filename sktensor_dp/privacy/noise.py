@@ -359,10 +359,8 @@ def _rounded(values: Floats, step: float) -> Integers:
 
 
 def _on_grid(coordinates: Floats, steps: Integers, grid: Grid) -> Floats:
-    """Add steps to rounded coordinates, in blocks that stay in the cache.
-
-    What is released takes the place of the steps.
-    """
+    """Add steps to rounded coordinates, in blocks that stay in the cache."""
+    # What is released takes the place of the steps.
     flat, steps = coordinates.reshape(-1), steps.reshape(-1)
     released = steps.view(np.float64)
     for start in range(0, flat.size, BLOCK):

@@ -242,10 +242,8 @@ def _steps(
 
 
 def _clip_quantile(n_effective: float, small: bool) -> float:
-    """Clip most documents where noise dominates, and few where bias would show.
-
-    The share clipped for ``small`` falls with the noise, so that estimates converge.
-    """
+    """Clip most documents where noise dominates, and few where bias would show."""
+    # The share clipped for ``small`` falls with the noise, so that estimates converge.
     return 1 - min(0.05, 500 / n_effective) if small else 0.1
 
 

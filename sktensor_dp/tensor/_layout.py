@@ -48,11 +48,9 @@ def diagonal_positions(k: int) -> NDArray[np.int64]:
 
 
 def _packed_blocks(k: int) -> Iterator[tuple[slice, slice, NDArray[np.bool_]]]:
-    """Row blocks of the upper triangle: rows, packed positions, mask.
-
-    A mask of one block at a time replaces index arrays, which at 16 bytes a
-    coordinate would be larger than the matrix.
-    """
+    """Row blocks of the upper triangle: rows, packed positions, mask."""
+    # A mask of one block at a time replaces index arrays, which at 16 bytes a coordinate would be
+    # larger than the matrix.
     start = 0
     for first in range(0, k, _BLOCK_ROWS):
         last = min(first + _BLOCK_ROWS, k)

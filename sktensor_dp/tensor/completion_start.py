@@ -149,11 +149,9 @@ def _matrix_components(core: Floats, rank: int) -> list[Floats]:
 
 
 def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
-    """Residuals and factors of alternating least squares on a dense tensor, for all starts.
-
-    ``starts`` holds an array of shape (n_starts, length, rank) for each mode. Small matrices
-    cost calls, not arithmetic, so all starts go together until the last of them stands still.
-    """
+    """Residuals and factors of alternating least squares on a dense tensor, for all starts."""
+    # ``starts`` holds an array of shape (n_starts, length, rank) for each mode. Small matrices cost
+    # calls, not arithmetic, so all starts go together until the last of them stands still.
     factors, rank = list(starts), starts[0].shape[2]
     unfoldings = [np.moveaxis(core, m, 0).reshape(n, -1) for m, n in enumerate(core.shape)]
     ridge = 1e-9 / rank * np.eye(rank)

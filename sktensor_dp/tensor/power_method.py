@@ -236,11 +236,8 @@ def _deflation(weights: Floats, vectors: Floats, order: int) -> Oracle:
 
 
 def _moved(U: Floats, answers: Floats) -> tuple[Floats, Floats]:
-    """Answers brought to unit length, and how far they are from U up to sign.
-
-    Where T(u, ..., u) is negative and the order even, u changes sign at every
-    step.
-    """
+    """Answers brought to unit length, and how far they are from U up to sign."""
+    # Where T(u, ..., u) is negative and the order even, u changes sign at every step.
     norms = np.sqrt(np.einsum("ij,ij->j", answers, answers))
     if norms.all():
         moved = answers / norms
@@ -253,10 +250,8 @@ def _moved(U: Floats, answers: Floats) -> tuple[Floats, Floats]:
 def _iterate(
     oracle: Oracle, U: Floats, answers: Floats, max_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Power iterations on columns, of known answers, and the answers at their ends.
-
-    A column that would move no further than `tol` is left out of queries.
-    """
+    """Power iterations on columns, of known answers, and the answers at their ends."""
+    # A column that would move no further than `tol` is left out of queries.
     U, answers = U.copy(), answers.copy()
     active = np.arange(U.shape[1])
     for _ in range(max_iter):
@@ -271,11 +266,9 @@ def _iterate(
 
 
 def _signed_end(end: Floats, answer: Floats, order: int, tol: float) -> Floats:
-    """Unit vector of a component, of positive T(v, ..., v) if the order is odd.
-
-    The last step of at most `tol` needs no query for its end: it is taken, so that
-    deflation leaves nothing that could be mistaken for another component.
-    """
+    """Unit vector of a component, of positive T(v, ..., v) if the order is odd."""
+    # The last step of at most `tol` needs no query for its end: it is taken, so that deflation
+    # leaves nothing that could be mistaken for another component.
     moved, change = _moved(end, answer)
     if change[0] <= tol and np.any(answer):
         return moved[:, 0]

@@ -69,10 +69,9 @@ def standardised(features: Floats, counts: NDArray[Any], shares: Floats | None =
 
 
 class _Incidence:
-    """Where entries are: counts of one mode's rows with those of all others, scaled by margins.
+    """Where entries are: counts of one mode's rows with those of all others, scaled by margins."""
 
-    Nothing of it is held but the pattern, as entries sorted by the mode have it.
-    """
+    # Nothing of it is held but the pattern, as entries sorted by the mode have it.
 
     def __init__(self, entries: SortedEntries, mode: int) -> None:
         self.n_rows, others = entries.shape[mode], entries.others(mode)

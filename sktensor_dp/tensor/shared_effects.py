@@ -156,10 +156,8 @@ class _GridPosterior:
         )
 
     def _posterior(self) -> tuple[Floats, Floats, Floats]:
-        """Posterior of the grid, and of the effect at each of its points: (n_rows, grid).
-
-        The first two are overwritten by the next call.
-        """
+        """Posterior of the grid, and of the effect at each of its points: (n_rows, grid)."""
+        # The first two are overwritten by the next call.
         posterior, effects = self._room
         marginal = self._slopes**2 * self.scale + self._variances
         sums, squares = self._sums, self._squares
