@@ -1,6 +1,7 @@
 """Effects of shared rows from several releases, each about what was found before."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ from sktensor_dp.completion import effect_rounds
 from sktensor_dp.completion import plan as plans
 from sktensor_dp.completion.effect_rounds import ONWARDS, EffectRounds
 from sktensor_dp.completion.plan import plan_slices
-from sktensor_dp.completion.slice_recipes import _levels
+from sktensor_dp.completion.slice_recipes import SLOPE_VARIANCE, _levels
 from sktensor_dp.privacy.curators.entries import NoisyLevels, NoisySharedRows
 from sktensor_dp.statistics.observed_entries import SliceChunks
 from sktensor_dp.statistics.slice_queries import UnitLevels
+from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
 
@@ -140,6 +142,25 @@ def test_levels_about_released_ones_mend_them(off, seed):
     # Exact levels stay what they are.
     exact = _levels(Levels(means, deviations, 0.0, 0.0), 2)
     np.testing.assert_allclose(exact, [means.mean(), deviations.mean(), 0.0], rtol=1e-9)
+
+
+def test_persons_are_folded_in_by_the_variances_that_a_fit_says(tmp_path):
+    X, y, _ = ratings(0)
+    model = fitted(X, y, 0)
+    known = model._model
+    assert known.slope_variance == SLOPE_VARIANCE
+    # The noise of the level is on top of how far levels of units are apart.
+    assert known.level_variance > LEVEL_VARIANCE * known.noise_variance
+    model.save(tmp_path / "model")
+
+    def folded(of):
+        return of.fold_in(X[:300], y[:300]).predict(X[:300])
+
+    own = folded(model)
+    np.testing.assert_array_equal(folded(PrivateCPCompletion.load(tmp_path / "model")), own)
+    for name in ("slope_variance", "level_variance"):
+        model._model = replace(known, **{name: None})
+        assert not np.array_equal(folded(model), own)
 
 
 def test_rounds_cost_what_one_release_does(seed, monkeypatch):
