@@ -32,6 +32,7 @@ from benchmarks import (
     tensor_speed,
     topic_speed,
     topics,
+    topics_and_gibbs,
     words,
 )
 from benchmarks.report import Report
@@ -52,6 +53,7 @@ BENCHES = (
     "long_documents",
     "real_text",
     "topics",
+    "topics_and_gibbs",
     "decomposition_accuracy",
     "people",
     "budget",
@@ -127,6 +129,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         public_topics.run(report, options.data)
     elif name == "topics":
         topics.run(report, options.data)
+    elif name == "topics_and_gibbs":
+        topics_and_gibbs.run(report, options.data)
     elif name == "small_counts":
         small_counts.run(report)
     elif name == "long_documents":

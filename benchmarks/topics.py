@@ -152,8 +152,8 @@ class HeldOut:
         found = denoise_frequencies(noisy.value, noisy.sigma) + 1e-12
         return np.asarray(found / found.sum())
 
-    def fit(self, epsilon: float, seed: int) -> PrivateSpectralLDA:
-        model = PrivateSpectralLDA(N_TOPICS, epsilon=epsilon, delta=DELTA, random_state=seed)
+    def fit(self, epsilon: float, seed: int, n_topics: int = N_TOPICS) -> PrivateSpectralLDA:
+        model = PrivateSpectralLDA(n_topics, epsilon=epsilon, delta=DELTA, random_state=seed)
         with reproducible_noise(seed):
             return model.fit(self.train, groups=self.labels)
 

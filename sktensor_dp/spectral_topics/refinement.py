@@ -35,6 +35,8 @@ USUAL_TOPICS = 10
 # Nats of a document that this has to gain: documents complete themselves better by topics that were
 # fitted to them as if they had one each. Drawn as mixtures they gain up to .023, texts .07 to .15.
 LEAST_GAIN = 0.04
+# Within this factor of the usual concentration it is not asked: half-way to it gains less.
+NEAR_USUAL = 1.2
 # Without noise, mixed steps gather momentum, as Nesterov's method does: step i goes farther than it
 # leads by i / (i + this) of the way from the topics of the step before.
 MOMENTUM = 3
@@ -282,6 +284,8 @@ class Refinement:
         documents for more evenly mixed than they are.
         """
         if self._options.concentration is not None or not fitted.concentration:
+            return fitted
+        if 1 / NEAR_USUAL < fitted.concentration / USUAL < NEAR_USUAL:
             return fitted
         other = replace(fitted, concentration=(fitted.concentration * USUAL) ** 0.5)
         return other if self._over(other, fitted).value[0] > LEAST_GAIN else fitted

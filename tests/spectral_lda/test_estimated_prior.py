@@ -169,6 +169,22 @@ def test_without_noise_documents_say_whether_the_prior_is_nearer_to_the_usual(mo
     assert 4 * lda.doc_topic_prior_ == pytest.approx(nearer if gain > 0 else estimated)
 
 
+@pytest.mark.parametrize(("estimated", "asks"), [(1.19, False), (0.84, False), (1.21, True)])
+def test_it_is_not_asked_of_a_prior_that_is_about_the_usual_one(monkeypatch, estimated, asks):
+    asked = []
+
+    def over(*fitted):
+        asked.append(fitted)
+        return Noisy(np.array([1.0]), 0.0)
+
+    monkeypatch.setattr(refinement.Refinement, "_over", over)
+    monkeypatch.setattr(refinement.PairEvidence, "concentration", lambda *_: estimated)
+    lda = PrivateSpectralLDA(4, epsilon=INF, random_state=0).fit(documents(0, 4, n=500))
+    assert bool(asked) == asks
+    found = estimated**0.5 if asks else estimated
+    assert 4 * lda.doc_topic_prior_ == pytest.approx(found)
+
+
 def test_mixed_steps_without_noise_gather_momentum_that_the_last_does_without(monkeypatch):
     steps, ask = [], refinement.expected_counts
 
