@@ -14,19 +14,20 @@ from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 
 # Columns are as many as leave room for growth: so many times what reaches the noise.
-ROOM = 4.0
+ROOM = 4.3
 # What noise alone may be expected to explain, over what components are assumed to.
 MOST_CHANCE = 0.25
 # Residuals beyond so many deviations of values are clipped.
 CLIP = 3.0
 # Variance of one component, relative to that of values, that units' own fits assume.
 COMPONENT_VARIANCE = 0.1
-# What is found grows from sweep to sweep until the noise of one is no longer what limits it:
-# earlier sums count less by this factor, in the first two thirds of the sweeps, or by less where
-# there are so many that the last ones would count more than this times the first.
-GROWTH, GROWING, MOST_GROWN = 1 / 0.7, 2 / 3, 0.7**-16
-# Share of the sweeps, last ones, by which the variance of components is estimated.
-LAST = 1 / 4
+# A direction that is not found yet grows from sweep to sweep: what earlier sums say of it counts
+# less by this factor, or by one so near to 1 that two thirds of the sweeps forget no more than
+# so much. It counts in full once so much is explained of what is assumed of a component.
+GROWTH, GROWING, MOST_GROWN, SETTLED = 1 / 0.7, 2 / 3, 0.7**-16, 0.5
+# Share of the sweeps, last ones, by which the variance of components is estimated; and how many
+# of them it is estimated by while directions turn.
+LAST, LATELY = 1 / 4, 3
 # Deviations of noise that what is explained must exceed.
 CERTAIN = 3.0
 # Share of the sweeps after which components must show, and least part of what is assumed of
@@ -69,24 +70,27 @@ class Directions:
         self._curator, self._part, self._n_sweeps = curator, part, n_sweeps
         self._shares = part.weights / max(float(part.weights.sum()), 1e-100)
         self._size = part.deviation * np.sqrt(COMPONENT_VARIANCE)
-        self._sums, self._variance, self._unit = np.zeros((len(start), n_columns)), 0.0, 0.0
+        self._sums = np.zeros((len(start), n_columns))
+        # Covariance of the noise of a row of the sums, and how much releases count in them.
+        self._covariance, self._unit = np.zeros((2, n_columns, n_columns))
         self._axes = self._scaled(start[:, :n_columns])
         self._moments: list[NoisySharedFactor] = []
 
-    def sweep(self, step: int) -> None:
+    def sweep(self) -> None:
         """Release sums for the directions so far, and turn them."""
         part = self._part
         components = SharedComponents((self._axes,), full_core=False)
+        turned, kept = self._turned_and_kept()
         query = SharedFactorSums(
             0, self._curator.shape, part.level, (part.effects,), components,
-            part.deviation**2, CLIP * part.deviation, whole=True,
+            part.deviation**2, CLIP * part.deviation, whole=True, turned=turned,
         )  # fmt: skip
         noisy = self._curator.shared_factor_sums(query)
         self._moments.append(noisy)
-        weight = sweep_weight(step, self._n_sweeps)
-        self._sums = self._sums + weight * noisy.sums
-        self._variance += (weight * noisy.sigma) ** 2
-        self._unit += weight
+        one = np.eye(len(kept))
+        self._sums = self._sums @ kept + noisy.sums
+        self._covariance = kept @ self._covariance @ kept + noisy.sigma**2 * one
+        self._unit = self._unit @ kept + one
         self._axes = self._scaled(self._rows())
 
     def explained(self, last: int) -> tuple[Floats, float]:
@@ -116,15 +120,30 @@ class Directions:
         sigma = self._moments[0].moment_sigma * r
         return float(sigma * np.sqrt(1 / last + 1 / r))
 
+    def _turned_and_kept(self) -> tuple[Floats | None, Floats]:
+        """What makes units' weights of all directions equally large, and what stays of sums."""
+        if not self._moments:
+            return None, np.eye(self._axes.shape[1])
+        values, vectors = np.linalg.eigh(self.explained(LATELY)[0])
+        # Units know less of a direction that is still mostly noise, and would say little of it
+        # beside the others: it would come late, or never. Noise of a unit's entries alone gives
+        # a weight variance 1, and what a direction explains adds to that.
+        each = (float(self._part.weights.sum()) / max(self._curator.n_units, 1)) ** 2
+        sizes = np.sqrt(1 + COMPONENT_VARIANCE * each * np.maximum(values, 0.0))
+        turned = np.clip((vectors / sizes) @ vectors.T, -1.0, 1.0)
+        return turned, (vectors * share_kept(values, self._n_sweeps)) @ vectors.T
+
     def _rows(self) -> Floats:
         """Rows that explain the sums, shrunk by their noise, up to one factor for all."""
         r, weights = self._sums.shape[1], self._part.weights
         grams = weights[:, None, None] * np.eye(r)
-        noise = np.broadcast_to(self._variance * np.eye(r), grams.shape)
+        noise = np.broadcast_to((self._covariance + self._covariance.T) / 2, grams.shape)
         # A unit of m entries adds one over m times a square of mean 1 / r.
         total = max(float(weights.sum()), 1.0)
-        residual = self._unit**2 * min(self._curator.n_units / total, 1.0) / r
-        prior = (self._variance / max(float(np.mean(weights)) ** 2, 1e-100)) or 1.0
+        by_units = float(np.mean(self._unit.diagonal())) ** 2
+        residual = by_units * min(self._curator.n_units / total, 1.0) / r
+        variance = float(np.mean(self._covariance.diagonal()))
+        prior = (variance / max(float(np.mean(weights)) ** 2, 1e-100)) or 1.0
         return posterior_rows(self._sums, grams, noise, residual, prior)
 
     def _scaled(self, rows: Floats) -> Floats:
@@ -147,7 +166,7 @@ def found_components(
     search = Directions(curator, part, n_columns, start, plan.n_sweeps)
     trial = trial_sweeps(plan)
     for step in range(plan.n_sweeps):
-        search.sweep(step)
+        search.sweep()
         if step + 1 == trial:
             found, noise = search.explained(2)
             if not shows(float(np.trace(found)) / n_columns, noise, n_columns):
@@ -157,11 +176,10 @@ def found_components(
     return SharedComponents((padded,), options.full_core), search.noise_variance(factor)
 
 
-def sweep_weight(step: int, n_sweeps: int) -> float:
-    """How much a sweep's sums count."""
-    growing = int(GROWING * n_sweeps)
-    growth = min(GROWTH, MOST_GROWN ** (1 / max(growing, 1)))
-    return float(growth ** min(step, growing))
+def share_kept(explained: Floats, n_sweeps: int) -> Floats:
+    """How much of earlier sums counts, by what directions explain of a component."""
+    growth = min(GROWTH, MOST_GROWN ** (1 / max(int(GROWING * n_sweeps), 1)))
+    return np.asarray(1 / (1 + (growth - 1) * np.clip(1 - explained / SETTLED, 0.0, 1.0)))
 
 
 def trial_sweeps(plan: SlicePlan) -> int:

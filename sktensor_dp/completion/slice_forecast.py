@@ -12,8 +12,8 @@ from sktensor_dp.completion.slice_directions import (
     MOST_CHANCE,
     chance,
     columns_worth,
+    share_kept,
     shows,
-    sweep_weight,
     trial_sweeps,
 )
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -105,10 +105,11 @@ class _Search:
             return None
         total = variance = weight_of_all = 0.0
         for step in range(plan.n_sweeps):
-            weight = sweep_weight(step, plan.n_sweeps)
-            total += weight * self._signal()
-            variance += (weight * self._deviation) ** 2
-            weight_of_all += weight
+            explained = np.array(self._share * self.overlap / COMPONENT_VARIANCE)
+            kept = float(share_kept(explained, plan.n_sweeps)) if step > 0 else 0.0
+            total = kept * total + self._signal()
+            variance = kept**2 * variance + self._deviation**2
+            weight_of_all = kept * weight_of_all + 1
             # Units differ by chance, and are the same in all sweeps.
             by_units = weight_of_all**2 * self._weight / math.sqrt(self._each) / self._columns
             ratio = total**2 / (variance + by_units)

@@ -42,6 +42,8 @@ class UnitSums:
         Of a moment of norm 1.
     whole : bool, default=False
         Whether a unit's residuals and weights are each divided by their own length.
+    turned : ndarray of shape (r, r), optional
+        Symmetric; weights of whole units are multiplied by it first.
     """
 
     units: CellUnits
@@ -49,6 +51,7 @@ class UnitSums:
     slope_scale: float
     moment_weight: float
     whole: bool = False
+    turned: Floats | None = None
 
     def total(self, chunk: SliceChunks) -> Floats:
         """Rows of sums, then those of the weighted moment: (n_cells + r, r) numbers."""
@@ -70,6 +73,8 @@ class UnitSums:
         plain, weights = means[:N_PLAIN], means[N_PLAIN:]
         residuals = entries.residuals(plain, self.units.plain, self.scale)
         slopes = weights / self.slope_scale
+        if self.turned is not None:
+            slopes = _turned(slopes, self.turned)
         squares = slopes[0] ** 2
         for row in slopes[1:]:
             squares += row**2
@@ -101,6 +106,15 @@ class UnitSums:
             squares = 2 * below + sum(squares[place] for place in diagonal)
             lengths = np.sqrt(squares) / self.slope_scale**2
         return packed, self.moment_weight / self.slope_scale**2 / np.maximum(lengths, 1.0)
+
+
+def _turned(slopes: Floats, by: Floats) -> Floats:
+    """Columns times a matrix, number by number: those of a unit do not depend on its block."""
+    turned = np.zeros_like(slopes)
+    for own, row in zip(turned, by, strict=True):
+        for slope, number in zip(slopes, row, strict=True):
+            own += number * slope
+    return turned
 
 
 def _inverses(lengths: Floats) -> Floats:

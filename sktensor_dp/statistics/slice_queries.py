@@ -217,6 +217,9 @@ class SharedFactorSums:
         Residual that is clipped to 1; public.
     whole : bool, default=False
         Whether a unit's sums have norm 1. Of matrices only, with few enough rows to share.
+    turned : ndarray of shape (r, r), optional
+        Symmetric, of numbers within +-1: slopes of whole units are multiplied by it before
+        they get length 1. Released numbers that say what columns shall count.
     """
 
     mode: int
@@ -227,6 +230,7 @@ class SharedFactorSums:
     noise_variance: float
     scale: float
     whole: bool = False
+    turned: Floats | None = field(default=None, repr=False)
 
     # L2 distance of two units' sums, without their moments and before rounding.
     farthest: ClassVar[float] = 2.0
@@ -248,6 +252,10 @@ class SharedFactorSums:
             raise ValueError("whole needs a matrix with few enough shared rows.")
         if not released.are_of(shared):
             raise ValueError("effects must be as many as rows of the factors.")
+        if self.turned is not None:
+            if not self.whole or self.turned.shape != (self.components.n_components,) * 2:
+                raise ValueError("turned needs whole units, and a number for each pair of columns.")
+            check_array("turned", self.turned, 1.0)
 
     @staticmethod
     def may_be_whole(shape: Sequence[int], shared: Sequence[int]) -> bool:
@@ -292,7 +300,7 @@ class SharedFactorSums:
         at = effects_at_entries(self.effects, cells, self.components.rows(cells))
         units = CellUnits(at, level=self.level, noise_variance=self.noise_variance)
         weights = self.slope_scale, MOMENT_WEIGHT
-        return UnitSums(units, self.scale, *weights, self.whole).total(chunk)
+        return UnitSums(units, self.scale, *weights, self.whole, self.turned).total(chunk)
 
     def _parts(self, values: Floats, shared: Integers, means: Floats) -> tuple[Floats, Floats]:
         """Clipped residuals, and clipped slopes, of entries and the means of their units."""

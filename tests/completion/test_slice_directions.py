@@ -8,6 +8,9 @@ import pytest
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
 from sktensor_dp.completion.plan import plan_slices
+from sktensor_dp.completion.slice_directions import Directions, SharedPart, share_kept
+from sktensor_dp.privacy.curators.entries import NoisySharedFactor
+from sktensor_dp.tensor.shared_effects import SharedEffects
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
 
@@ -107,6 +110,51 @@ def test_forecasts_say_what_comes_out_of_what_is_assumed(epsilon, share, seed):
     # variance deviates by half of sqrt(2 / 60 / 2), 6 %, of which the error is half. Without
     # components it would be off by 35 %.
     assert said.of_model == pytest.approx(error(model, data, test), rel=0.1)
+
+
+class Noise:
+    """In the place of a curator: sums of noise alone, and moments of all kinds."""
+
+    shape, n_units = (1000, 4000), 1000
+
+    def __init__(self, rng):
+        self.rng, self.turned = rng, []
+
+    def shared_factor_sums(self, query):
+        self.turned.append(query.turned)
+        root = self.rng.standard_normal((3, 3)) / 3
+        sums = 5 * self.rng.standard_normal((self.shape[1], 3))
+        return NoisySharedFactor(sums, root @ root.T, 5.0, 1.0, 0.01)
+
+
+def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):
+    """Whatever of earlier sums is kept; and units' weights are turned within the bounds."""
+    rng = np.random.default_rng(seed)
+    none = np.zeros(Noise.shape[1])
+    part = SharedPart(0.0, 1.0, SharedEffects(none, none, none, 1.0), none + 1)
+    curator = Noise(rng)
+    search = Directions(curator, part, 3, rng.standard_normal((4000, 3)), 12)
+    for _ in range(12):
+        search.sweep()
+    found = search._sums.T @ search._sums / len(none)
+    # A covariance of 4000 rows deviates by .022 of its variances at most: five times that.
+    largest = found.diagonal().max()
+    np.testing.assert_allclose(found, search._covariance, atol=0.11 * largest)
+    # All of it were 300, and nothing but the last 25.
+    assert (found.diagonal() > 25).all()
+    assert (found.diagonal() < 280).all()
+    assert curator.turned[0] is None
+    for turned in curator.turned[1:]:
+        assert 0 < np.linalg.eigvalsh(turned)[0] <= np.linalg.eigvalsh(turned)[-1] <= 1 + 1e-12
+
+
+def test_what_is_found_is_kept():
+    explained = np.array([-0.3, 0.0, 0.2, 0.5, 3.0])
+    for n_sweeps in (4, 24, 40, 1000):
+        kept = share_kept(explained, n_sweeps)
+        assert kept[0] == kept[1] < kept[2] < kept[3] == kept[4] == 1
+        # Two thirds of the sweeps keep as much of what is not found as sixteen of 24 do.
+        assert kept[0] ** max(int(2 * n_sweeps / 3), 16) == pytest.approx(0.7**16)
 
 
 def test_few_columns_hold_few_components():

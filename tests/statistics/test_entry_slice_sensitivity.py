@@ -136,9 +136,22 @@ def whole_sums(rng: Rng, world: World) -> SharedFactorSums:
     return replace(query, whole=len(world.shape) == 2)
 
 
+def turned_sums(rng: Rng, world: World) -> SharedFactorSums:
+    """The same, of weights turned by a matrix, which may be singular."""
+    query = whole_sums(rng, world)
+    r = query.components.n_components
+    by = rng.choice([-1.0, 0.0, 1.0], (r, r)) * rng.random((r, r)) ** rng.choice([0, 1, 9])
+    return replace(query, turned=by) if query.whole else query
+
+
 def extreme_whole_sums() -> tuple[Any, World, Pair]:
     query, space, pair = extreme_factor_sums()
     return replace(query, whole=True), space, pair
+
+
+def extreme_turned_sums() -> tuple[Any, World, Pair]:
+    query, space, pair = extreme_whole_sums()
+    return replace(query, turned=np.full((1, 1), -0.3)), space, pair
 
 
 def unit(rows: Any, values: Any) -> tuple[Floats, Floats]:
@@ -224,6 +237,9 @@ SLICE_CASES = [
     ),
     SliceCase(
         "shared_factor_sums", "whole units", whole_sums, extreme_whole_sums, OPPOSITE_SLOPES
+    ),
+    SliceCase(
+        "shared_factor_sums", "turned units", turned_sums, extreme_turned_sums, OPPOSITE_SLOPES
     ),
 ]  # fmt: skip
 

@@ -81,6 +81,9 @@ def test_whole_units_stay_within_one_whatever_is_released(size, seed):
     rng = np.random.default_rng(seed)
     scale = 10.0 ** rng.uniform(-9, 9)
     asked = query(rng, size=size * scale, scale=scale, whole=True)
+    if seed % 2:
+        by = rng.choice([-1.0, 0.0, 1e-300, 1.0], (RANK, RANK))
+        asked = replace(asked, turned=by)
     X, y = entries(rng, 0.4)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -88,6 +91,43 @@ def test_whole_units_stay_within_one_whatever_is_released(size, seed):
             found = asked.total(chunk_of(X[X[:, 0] == u], y[X[:, 0] == u]))
             assert np.isfinite(found).all()
             assert np.linalg.norm(found[:N_CELLS]) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("share", [0.2, 0.8])
+def test_what_is_turned_keeps_its_length_and_is_of_each_unit_alone(share, seed, monkeypatch):
+    """Against the products of each unit, in blocks of any size: the same bits."""
+    rng = np.random.default_rng(seed)
+    by = rng.uniform(-1, 1, (RANK, RANK))
+    plain, (X, y) = query(rng, whole=True), entries(rng, share)
+    asked = replace(plain, turned=by)
+    for u in range(0, N_UNITS, 7):
+        own = X[:, 0] == u
+        found, usual = (q.total(chunk_of(X[own], y[own])) for q in (asked, plain))
+        expected = usual[:N_CELLS] @ by.T
+        # Sums have rank one: their length is that of the weights.
+        expected /= max(np.linalg.norm(expected), 1e-300)
+        np.testing.assert_allclose(found[:N_CELLS], expected, atol=1e-9)
+        np.testing.assert_array_equal(found[N_CELLS:], usual[N_CELLS:])
+        # Beside other units, of which nothing is left when they are taken away: those here have
+        # opposite values, and a unit's own sums are what is left of one.
+        monkeypatch.setattr(slice_blocks, "LEAST_BLOCK", 1)
+        monkeypatch.setattr(slice_blocks, "BLOCK_NUMBERS", 1)
+        np.testing.assert_array_equal(asked.total(chunk_of(X[own], y[own])), found)
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("turned", "whole", "message"),
+    [
+        (np.eye(RANK), False, "turned needs whole units"),
+        (np.eye(RANK + 1), True, "a number for each pair"),
+        (np.full((RANK, RANK), np.nan), True, "turned must hold numbers"),
+        (2 * np.eye(RANK), True, "turned must hold numbers"),
+    ],
+)
+def test_what_units_are_turned_by_is_checked(turned, whole, message):
+    with pytest.raises(ValueError, match=message):
+        replace(query(np.random.default_rng(0), whole=whole), turned=turned)
 
 
 @pytest.mark.parametrize("shape", [(9, 4, 3), (9, observed_entries.MOST_CELLS + 1)])
@@ -98,11 +138,13 @@ def test_whole_units_are_rows_of_a_matrix_with_few_columns(shape):
         SharedFactorSums(0, shape, 0.0, tuple(none), components, 1.0, 1.0, whole=True)
 
 
-@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("whole", [False, True, "turned"])
 def test_units_in_a_table_add_what_they_add_entry_by_entry(whole, seed, monkeypatch):
     """To the last bit, one by one; where most cells are taken they lie in a table."""
     rng = np.random.default_rng(seed)
-    asked, (X, y) = query(rng, whole=whole), entries(rng, 0.5)
+    asked, (X, y) = query(rng, whole=bool(whole)), entries(rng, 0.5)
+    if whole == "turned":
+        asked = replace(asked, turned=rng.uniform(-1, 1, (RANK, RANK)))
     for u in range(0, N_UNITS, 5):
         own = X[:, 0] == u
         found = []
