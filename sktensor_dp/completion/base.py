@@ -230,7 +230,10 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         known = {**columns, "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             known["_indices"] = indices
-        return PlannedFit(kind, chunks, plan.releases, recipe, known, how, cautions)
+        in_parts = isinstance(plan, CompletionPlan) and plan.tried > 0
+        return PlannedFit(
+            kind, chunks, plan.releases, recipe, known, how, cautions, in_parts=in_parts
+        )  # fmt: skip
 
     def _caution_of_few(self, n_units: int, shape: tuple[int, ...]) -> Warning:
         return NotEnoughDataWarning(

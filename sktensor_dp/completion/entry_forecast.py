@@ -49,7 +49,7 @@ def of_entries(
     found = [0.0] * len(shape)
     if plan.perturbation == "input":
         variance = piecewise_variance(plan.releases.epsilon, min(assumed.deviation, 0.5))
-        found = _turned(rows, each, variance + left, count)
+        found = turned(rows, each, variance + left, count)
     noise = _noise(n_observed, shape, plan, assumed)
     bias = assumed.bias_deviation**2
     kept = [bias * v / (bias + v) if bias > 0 else 0.0 for v in noise]
@@ -69,7 +69,7 @@ def of_entries(
     return EntryErrors(error, model, math.sqrt(own + math.fsum(kept)))
 
 
-def _turned(rows: list[float], each: float, noise: float, count: int) -> list[float]:
+def turned(rows: list[float], each: float, noise: float, count: int) -> list[float]:
     """Squared cosines of one component's factors and those found, one for each mode."""
     # State evolution of a spiked model with normal factors (Lesieur, Krzakala and Zdeborova 2017).
     found = [1.0] * len(rows)

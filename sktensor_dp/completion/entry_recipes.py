@@ -16,6 +16,12 @@ from sktensor_dp.completion.rows import (
     sorted_derivatives,
     unit_mean_square,
 )
+from sktensor_dp.completion.tried_rows import (
+    biases_of_both,
+    components_pay,
+    plan_of_sums,
+    rows_first,
+)
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.statistics.observed_entries import IndexSet
@@ -42,7 +48,11 @@ def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptio
         "output": _with_released_block,
         "gradient": fit_gradients,
     }[plan.perturbation]
-    model = recipe(curator, plan, options)
+    asked = curator
+    if plan.tried:
+        model, plan, asked = _from_tried(curator, plan, options)
+    else:
+        model = recipe(curator, plan, options)
     if plan.perturbation in ("input", "output"):
         # Of sums they are part of the fit itself.
         model = with_features(model, curator.index_set, options)
@@ -50,9 +60,9 @@ def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptio
     if plan.perturbation in ("input", "output"):
         noise = (width * plan.value_deviation) ** 2
     if plan.n_columns:
-        folded = direction_components(curator, model, plan, options)
+        folded = direction_components(asked, model, plan, options)
     elif plan.with_pairs:
-        folded = pair_components(curator, model, options)
+        folded = pair_components(asked, model, options)
     if folded is not None:
         model = with_columns(model, folded[0], options.unit_mode)
     state = {
@@ -69,6 +79,13 @@ def _from_values(curator: EntryCurator, plan: CompletionPlan, options: ModelOpti
     noise_variance, released = noisy.sigma**2, [noisy.value + curator.middle]
     # Handed over, not held: a number for each entry is a large part of all memory.
     del noisy
+    return _of_values(entries, released, noise_variance, options)
+
+
+def _of_values(
+    entries: IndexSet, released: list[Floats], noise_variance: float, options: ModelOptions
+) -> Model:
+    """A model of values with noise, which are taken out of a list."""
     if options.full_core:
         return complete_tucker(
             entries, released.pop(), options.ranks, noise_variance=noise_variance,
@@ -79,6 +96,31 @@ def _from_values(curator: EntryCurator, plan: CompletionPlan, options: ModelOpti
         noise_mode=_variables(entries), regularization=options.regularization,
         max_iter=SWEEPS, random_state=options.random_state,
     )  # fmt: skip
+
+
+def _from_tried(
+    curator: EntryCurator, plan: CompletionPlan, options: ModelOptions
+) -> tuple[Model, CompletionPlan, EntryCurator]:
+    """Ask some rows for their values; then the rest for theirs, or for sums, by what these show.
+
+    With the model come what was released in the end, and who else may be asked for it.
+    """
+    places, half, epsilon = curator.index_set, curator.half, plan.releases.epsilon
+    first = rows_first(places, plan.tried)
+    if first.all() or not first.any():
+        return _from_values(curator, plan, options), plan, curator
+    tried = curator.part(first, plan.releases)
+    noisy = tried.entries()
+    values, variance = noisy.value + curator.middle, noisy.sigma**2
+    if components_pay(tried.index_set, values, variance, places, half, epsilon, options):
+        rest, released = curator.part(~first, plan.releases), np.empty(places.n_entries)
+        released[first], released[~first] = values, rest.entries().value + curator.middle
+        return _of_values(places, [released], variance, options), plan, rest
+    by_sums = plan_of_sums(places.n_entries, places.shape, plan, options)
+    rest = curator.part(~first, by_sums.releases)
+    sums = rest.row_sums(power=PAIRED_POWER if by_sums.with_pairs else 0.5)
+    model = biases_of_both(places, first, values, variance, sums, half, curator.middle, options)
+    return _in_form(model, options), by_sums, rest
 
 
 def _variables(entries: IndexSet) -> int | None:
@@ -109,6 +151,11 @@ def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOption
             if mode < len(shape) - 1:
                 factors[mode] = unit_mean_square(factors[mode])[0]
         model = with_factors(model, factors)
+    return _in_form(model, options)
+
+
+def _in_form(model: CPCompletion, options: ModelOptions) -> Model:
+    """The model, with a core where one was asked for."""
     if not options.full_core:
         return model
     core = np.zeros((model.rank,) * len(options.ranks))

@@ -61,7 +61,8 @@ class PrivateCPCompletion(
         were found from values with noise. ``"auto"`` is ``"input"`` where public numbers
         say that components stand out of its noise, ``"sufficient_statistics"`` elsewhere,
         of long tables with few columns with sums of products of two values of a row, from
-        which ``fold_in`` has components.
+        which ``fold_in`` has components. Where it depends on the table which of the two
+        is better, some rows are asked for their values first, and the rest by what they show.
     privacy_unit : {"entry", "slice"}, default="entry"
         Whether one value is protected, at coordinates that are public, or all that one
         index of ``unit_mode`` holds, coordinates included.
@@ -96,7 +97,7 @@ class PrivateCPCompletion(
     shape_ : tuple of int
         Number of rows of each mode.
     perturbation_ : str
-        What got noise.
+        What got noise; where some rows were asked first, in the rest of them.
     n_iter_ : int
         Sweeps over the modes, of released values or of releases; steps of descent.
     privacy_report_ : PrivacyReport

@@ -71,7 +71,7 @@ def pairs_detectability(spent: Folding) -> float:
     each = spent.n_observed / n_rows
     if each <= 1 or not 1 < n_columns <= MOST_PAIRED:
         return 0.0
-    cost = _cost(spent.epsilon, spent.delta)
+    cost = cost_at(spent.epsilon, spent.delta)
     if spent.delta > 0:
         noise = 2 * math.sqrt(each - 1) / cost.mu
     else:
@@ -123,14 +123,15 @@ def search_weights() -> list[float]:
 def releases_for_folding(epsilon: float, delta: float, share: float, n_columns: int) -> ReleasePlan:
     """Sums by a pure law, and pairs; or directions, of which so many columns are sought."""
     sums = PlannedRelease("row_sums", PrivacyCost(epsilon=(1 - share) * epsilon))
-    found = PlannedRelease("entry_pairs", _cost(share * epsilon, delta))
+    found = PlannedRelease("entry_pairs", cost_at(share * epsilon, delta))
     if n_columns > 0:
         mu = gaussian_mu(share * epsilon, delta) / math.sqrt(SEARCHES)
         found = PlannedRelease("entry_directions", PrivacyCost(mu=mu), SEARCHES)
     return ReleasePlan(float(epsilon), float(delta), (sums, found))
 
 
-def _cost(epsilon: float, delta: float) -> PrivacyCost:
+def cost_at(epsilon: float, delta: float) -> PrivacyCost:
+    """Cost of Gaussian noise, or of pure noise where there is no delta."""
     return (
         PrivacyCost(mu=gaussian_mu(epsilon, delta)) if delta > 0 else PrivacyCost(epsilon=epsilon)
     )

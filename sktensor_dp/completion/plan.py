@@ -13,6 +13,7 @@ from sktensor_dp.completion.assumed import BIAS, COMPONENT, COMPONENTS, RESIDUAL
 from sktensor_dp.completion.pair_plan import (
     PAIRED_POWER,
     Folding,
+    cost_at,
     folding_share,
     releases_for_folding,
 )
@@ -32,6 +33,8 @@ BIAS_SHARE, LEVEL_SHARE, INPUT_SHARE = 0.4, 0.01, 0.5
 # Numbers in memory to a row: beside any model, for components by their squared rank, and
 # beside a model of the values themselves.
 ROW_NUMBERS, ROW_SQUARES, VALUES_NUMBERS = 12, 3, 200
+# Rows asked first: how far components stand out there, one of how many, and least that is saved.
+TRIED_ROOM, TRIED, LEAST_SAVED = 1.5, (4, 10), 0.003
 # Of slices: share of the shared factors, if they are released; share of a unit's cells that
 # are taken to have entries, which is private; and sweeps where there is no noise.
 FACTOR_SHARE, OBSERVED_SHARE, EXACT_SWEEPS = 0.6, 1 / 4, 20
@@ -156,6 +159,8 @@ class CompletionPlan:
         Whether components of the other mode are released for those who fold in alone.
     n_columns : int
         Directions that they are found by; 0 where it is products of pairs.
+    tried : int
+        One of so many rows of the longest mode is asked for its values first; 0 if none is.
     """
 
     perturbation: str
@@ -163,6 +168,7 @@ class CompletionPlan:
     releases: ReleasePlan
     with_pairs: bool = False
     n_columns: int = 0
+    tried: int = 0
 
     @property
     def value_deviation(self) -> float:
@@ -217,11 +223,22 @@ def _kept(noise: list[float]) -> float:
     return math.fsum(BIAS**2 * v / (BIAS**2 + v) for v in noise)
 
 
-def _loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, share: float) -> float:
+def _loss(noise: list[float], usual: list[float]) -> float:
+    """By how much predictions by biases get worse if they have such noise."""
+    return math.sqrt((RESIDUAL**2 + _kept(noise)) / (RESIDUAL**2 + _kept(usual))) - 1
+
+
+def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, share: float) -> float:
     """By how much predictions by sums get worse if a share of epsilon goes to pairs."""
-    usual = noise_of_sums(n_observed, shape, epsilon)
     less = noise_of_sums(n_observed, shape, (1 - share) * epsilon, power=PAIRED_POWER)
-    return math.sqrt((RESIDUAL**2 + _kept(less)) / (RESIDUAL**2 + _kept(usual))) - 1
+    return _loss(less, noise_of_sums(n_observed, shape, epsilon))
+
+
+def _tried(*size: Any) -> int:
+    """Of how many rows of the longest mode one is asked first; 0 where that says too little."""
+    every = (detectability(*size) / TRIED_ROOM) ** 2
+    saved = _loss(noise_of_values(*size), noise_of_sums(*size))
+    return int(min(every, TRIED[1])) if every >= TRIED[0] and saved > LEAST_SAVED else 0
 
 
 def values_pay(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
@@ -245,14 +262,15 @@ def plan_completion(
 ) -> CompletionPlan:
     """Choose releases and split the budget, where the unit is a value."""
     piecewise_deviation(epsilon)  # refuses an epsilon too small for the law
-    found, share, sought = detectability(n_observed, shape, epsilon) >= 1, 0.0, 0
+    found, share, sought, tried = detectability(n_observed, shape, epsilon) >= 1, 0.0, 0, 0
     if perturbation == "auto":
         pays = found and values_pay(n_observed, shape, epsilon)
         perturbation = "input" if pays else "sufficient_statistics"
-        # Sweeps of released sums were not better anywhere; who asks for them gets them.
-        found = False
-        if not pays and rank > 0 and max_iter is None:
-            loss = partial(_loss_by_pairs, n_observed, shape, epsilon)
+        found = False  # sweeps of released sums were better nowhere; who asks for them gets them
+        if pays and rank > 0 and max_iter is None:
+            tried = _tried(n_observed, shape, epsilon)
+        elif rank > 0 and max_iter is None:
+            loss = partial(loss_by_pairs, n_observed, shape, epsilon)
             whole = Folding(n_observed, shape, unit_mode, epsilon, delta)
             share, sought = folding_share(whole, rank, loss)
     n_steps = 0
@@ -264,7 +282,7 @@ def plan_completion(
     releases = _releases(perturbation, n_steps, len(shape), epsilon, delta)
     if share > 0:
         releases = releases_for_folding(epsilon, delta, share, sought)
-    return CompletionPlan(perturbation, n_steps, releases, share > 0, n_columns=sought)
+    return CompletionPlan(perturbation, n_steps, releases, share > 0, n_columns=sought, tried=tried)
 
 
 def _releases(
@@ -276,14 +294,9 @@ def _releases(
     if perturbation == "output":
         # An epsilon too small for the law is refused now, before anything is charged.
         piecewise_deviation(INPUT_SHARE * epsilon)
-        second = (1 - INPUT_SHARE) * epsilon
-        pure = PrivacyCost(epsilon=second)
-        of_output = PrivacyCost(mu=gaussian_mu(second, delta)) if delta > 0 else pure
-        releases = (
-            PlannedRelease("entries", PrivacyCost(epsilon=INPUT_SHARE * epsilon)),
-            PlannedRelease("ridge_block", of_output),
-        )
-        return ReleasePlan(epsilon, delta, releases)
+        first = PlannedRelease("entries", PrivacyCost(epsilon=INPUT_SHARE * epsilon))
+        second = PlannedRelease("ridge_block", cost_at((1 - INPUT_SHARE) * epsilon, delta))
+        return ReleasePlan(epsilon, delta, (first, second))
     if n_steps == 0:
         name = "entries" if perturbation == "input" else "row_sums"
         return ReleasePlan(epsilon, delta, (PlannedRelease(name, PrivacyCost(epsilon=epsilon)),))

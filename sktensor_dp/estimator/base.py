@@ -93,6 +93,8 @@ class PlannedFit(Generic[Curator]):
     # Where the number of units is private: the fit that a released one leads to. Of this one the
     # cost is charged, the kinds of noise are fixed, and the rest is replaced.
     by_count: "Callable[[int], PlannedFit[Curator]] | None" = None
+    # Whether what some units show decides what the others are asked, and how often.
+    in_parts: bool = False
 
     def counted(self, by_count: "Callable[[int], PlannedFit[Curator]]") -> "PlannedFit[Curator]":
         """The same once it has released the number of its units, of which it has the most.
@@ -276,7 +278,8 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
             warnings.warn(caution, stacklevel=4)
         if not getattr(self, CALLBACKS, None):
             return self._made(planned, None)
-        number = None if planned.by_count else sum(one.uses for one in planned.releases.releases)
+        known = not (planned.by_count or planned.in_parts)
+        number = sum(one.uses for one in planned.releases.releases) if known else None
         return self._followed(partial(self._made, planned), number)
 
     def _made(self, planned: PlannedFit[Curator], progress: Progress | None) -> Fitted:

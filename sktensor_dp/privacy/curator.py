@@ -20,7 +20,7 @@ from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, Release
 from sktensor_dp.privacy.progress import Progress, progress_on
 from sktensor_dp.privacy.released_rows import ReleasedRows, mean_rows
 from sktensor_dp.privacy.releases import CATALOGUE, Release
-from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord, several_batches
+from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord, on_parts, several_batches
 from sktensor_dp.statistics.query import Chunks, Parts, Product, Query, Source, Summand
 from sktensor_dp.statistics.sums import COVERED_UNITS, AccurateSum, excess
 from sktensor_dp.statistics.unit_count import UnitCount
@@ -88,6 +88,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         self._residuals: dict[str, None] = {}
         self._noise = NoiseSource()
         self._rows_of: dict[str, ReleasedRows] = {}
+        self._parts: list[DataCurator] = []
         self._repeated: Query | None = None
         self._mean_of_repeated: Floats | None = None
         self._spender = spender
@@ -186,6 +187,8 @@ class DataCurator(AbstractContextManager["DataCurator"]):
 
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
         """Return the report on what was released under the whole plan's cost."""
+        if self._parts:
+            return on_parts([part.report() for part in self._parts], notes)
         total = self._plan.cost
         # Of a batch of several that a unit may be in, the others are paid for too.
         later = self._plan.repeats - 1

@@ -72,6 +72,11 @@ class PrivacyCost:
             return PrivacyCost(delta=delta)
         return PrivacyCost(self.mu * math.sqrt(share), self.epsilon * share, delta)
 
+    def is_within(self, most: "PrivacyCost") -> bool:
+        """Whether no kind of it is more than that of another cost, but for rounding."""
+        pairs = (self.mu, most.mu), (self.epsilon, most.epsilon), (self.delta, most.delta)
+        return all(own <= of * (1 + ROUNDING) for own, of in pairs)
+
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon so that all of it is (epsilon, delta)-DP; may be infinite."""
         if self.delta > delta * (1 + ROUNDING):

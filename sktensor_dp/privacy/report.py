@@ -2,8 +2,9 @@
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import reduce
 from typing import Any
 
 from sktensor_dp.privacy.composition import ReleaseRecord
@@ -16,6 +17,10 @@ TEXTS = ("release", "mechanism")
 DISJOINT = (
     "The releases were made on disjoint batches: what one unit costs is the cost of its own "
     "batch. The caller answers for batches being disjoint."
+)
+PARTS = (
+    "The releases were made on parts of the units that have none in common, at places that public "
+    "numbers chose: what one unit costs is the cost of its own part."
 )
 SEVERAL = (
     "A group may be in up to {most} batches of the stream: the guarantee is that of all of them "
@@ -205,3 +210,11 @@ class PrivacyReport(Shown, Reported):
         ]
         head = [*TEXTS, *costs, f"share of {self.shares_of}"]
         return Table(self.guarantee, head, rows, self.notes, TEXTS)
+
+
+def on_parts(reports: Sequence[PrivacyReport], notes: tuple[str, ...]) -> PrivacyReport:
+    """One report on parts of the units of a fit that have none in common."""
+    joined = reduce(PrivacyReport.joined, reports)
+    residuals = tuple(note for note in joined.notes if note != DISJOINT)
+    several = (PARTS,) if len(reports) > 1 else ()
+    return replace(joined, notes=(*residuals, *notes, *several))

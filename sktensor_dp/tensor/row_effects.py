@@ -21,7 +21,7 @@ def fit_row_sums(
     entries: SortedEntries,
     sums: Sequence[ArrayLike],
     weights: Sequence[ArrayLike],
-    noise_variance: float,
+    noise_variance: float | Sequence[ArrayLike],
     value_variance: float,
     *,
     center: float = 0.0,
@@ -29,7 +29,10 @@ def fit_row_sums(
     given: Sequence[Floats | None] | None = None,
     max_iter: int = 30,
 ) -> CPCompletion:
-    """Fit mean and biases to noisy weighted sums of the values in every row."""
+    """Fit mean and biases to noisy weighted sums of the values in every row.
+
+    Sums have one variance of noise, or each its own: an array for each mode.
+    """
     # The sum of row i of mode m is s = sum_e w_e (x_e - center) + noise over the row's entries
     # e, with x_e = mean + the biases of its rows + N(0, value_variance). Biases are normal with
     # mean 0 and a variance per mode, which is estimated; modes are updated in turn. Coordinates
@@ -40,8 +43,13 @@ def fit_row_sums(
     # without entries too.
     # B. Efron, C. Morris, "Stein's estimation rule and its competitors: an empirical Bayes
     # approach", JASA 1973 (shrinkage by an estimated variance).
-    _check(noise_variance, value_variance, max_iter)
-    rows = _rows_seen(entries, sums, weights, noise_variance, value_variance)
+    noise: Sequence[ArrayLike] = (
+        [noise_variance] * entries.n_modes
+        if isinstance(noise_variance, float | int)
+        else noise_variance
+    )
+    _check(noise, value_variance, max_iter)
+    rows = _rows_seen(entries, sums, weights, noise, value_variance)
     biases = [np.zeros(n) for n in entries.shape]
     variances = [np.zeros(n) for n in entries.shape]
     scales, mean = np.full(len(rows), _FIRST_SCALE * value_variance), 0.0
@@ -92,14 +100,15 @@ def _rows_seen(
     entries: SortedEntries,
     sums: Sequence[ArrayLike],
     weights: Sequence[ArrayLike],
-    noise_variance: float,
+    noise_variance: Sequence[ArrayLike],
     value_variance: float,
 ) -> list[_RowsSeen]:
     observed = _arrays("sums", sums, [(n,) for n in entries.shape])
     found = []
     for mode, w in enumerate(_arrays("weights", weights, [(entries.n_entries,)] * len(observed))):
         totals = entries.row_sums(w, mode)
-        variance = entries.row_sums(w**2, mode) * value_variance + noise_variance
+        variance = entries.row_sums(w**2, mode) * value_variance
+        variance += np.asarray(noise_variance[mode])
         # Of the bias: without noise a row that has no entry says nothing of it.
         gains = np.where(totals > 0, totals / np.where(variance > 0, variance, 1.0), 0.0)
         ordered = entries.sort(w, mode)
@@ -121,9 +130,11 @@ def _arrays(
     return arrays
 
 
-def _check(noise_variance: float, value_variance: float, max_iter: int) -> None:
-    if not 0 <= noise_variance < np.inf:
-        raise ValueError(f"noise_variance must be finite and at least 0; got {noise_variance}.")
+def _check(noise_variance: Sequence[ArrayLike], value_variance: float, max_iter: int) -> None:
+    for each in map(np.asarray, noise_variance):
+        if not ((each >= 0) & (each < np.inf)).all():
+            least = each.min() if each.size else each
+            raise ValueError(f"noise_variance must be finite and at least 0; got {least}.")
     if not 0 < value_variance < np.inf:
         raise ValueError(f"value_variance must be finite and positive; got {value_variance}.")
     if max_iter < 1:

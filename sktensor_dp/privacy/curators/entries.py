@@ -149,11 +149,41 @@ class EntryCurator(_PlainCurator):
     Values are given out minus ``middle``.
     """
 
+    def __init__(self, chunks: EntryChunks, plan: ReleasePlan, **kwargs: Any) -> None:
+        super().__init__(chunks, plan, **kwargs)
+        self._in_parts = np.zeros(0, dtype=bool)
+
     @cached_property
     def index_set(self) -> IndexSet:
         """Where values were observed; public."""
         index_set: IndexSet = self._read().index_set
         return index_set
+
+    def __exit__(self, *exc_info: Any) -> None:
+        for part in self._parts:
+            part.__exit__(*exc_info)
+        super().__exit__(*exc_info)
+
+    def part(self, chosen: NDArray[np.bool_], plan: ReleasePlan) -> "EntryCurator":
+        """A curator of some of the values, at public places, that no other part has.
+
+        Each part may cost what was charged for the whole, which answers nothing itself any more:
+        what a value costs is what its own part costs (parallel composition).
+        """
+        # Before anything is handed out; what a part is asked may follow from what others said.
+        if self._records or (len(self._in_parts) and bool((self._in_parts & chosen).any())):
+            raise RuntimeError("a value may be in one part, and in nothing that was released.")
+        if not plan.cost.is_within(self._plan.cost) or plan.delta > self._plan.delta:
+            raise RuntimeError("a part may not cost more than what was charged for the whole.")
+        self._left = dict.fromkeys(self._left, 0)
+        self._in_parts = chosen | self._in_parts if len(self._in_parts) else chosen.copy()
+        part = EntryCurator(
+            self._read().part(chosen), plan, spender=self._spender, unit=self._unit,
+            accountant=None, charge=False,
+        )  # fmt: skip
+        part._told = self._told
+        self._parts.append(part)
+        return part
 
     def entries(self) -> Noisy:
         """All values, of shape (n_observed,)."""
