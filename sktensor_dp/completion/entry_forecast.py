@@ -60,9 +60,11 @@ def of_entries(
     del kept[unit_mode], found[unit_mode]
     if plan.n_columns:
         each *= COMPONENTS / WIDE_COMPONENTS
-        cosines = _of_directions(n_observed, shape, plan, unit_mode, each, left)
+        cosines = _of_directions(
+            _spent(n_observed, shape, plan, unit_mode), plan.n_columns, each, left
+        )
     elif plan.with_pairs:
-        cosines = [_of_pairs(n_observed, shape, plan, unit_mode, each, left)] * count
+        cosines = [_of_pairs(_spent(n_observed, shape, plan, unit_mode), each, left)] * count
     else:
         cosines = [math.prod(found)] * count
     own = _own(rows[unit_mode], [each * seen for seen in cosines], left, bias)
@@ -95,41 +97,30 @@ def _noise(
     return noise_of_sums(n_observed, shape, epsilon, residual)
 
 
-def _of_pairs(
-    n_observed: int,
-    shape: tuple[int, ...],
-    plan: CompletionPlan,
-    unit_mode: int,
-    each: float,
-    left: float,
-) -> float:
+def _spent(
+    n_observed: int, shape: tuple[int, ...], plan: CompletionPlan, unit_mode: int
+) -> Folding:
+    """What is spent on pairs or directions."""
+    sums, found = plan.releases.releases
+    delta = plan.releases.delta if found.cost.mu > 0 else 0.0
+    return Folding(n_observed, shape, unit_mode, plan.releases.epsilon - sums.cost.epsilon, delta)
+
+
+def _of_pairs(spent: Folding, each: float, left: float) -> float:
     """Squared cosine of a column's component and the one that pairs show."""
-    sums, pairs = plan.releases.releases
-    spent = plan.releases.epsilon - sums.cost.epsilon
-    delta = plan.releases.delta if pairs.cost.mu > 0 else 0.0
-    ratio = pairs_detectability(Folding(n_observed, shape, unit_mode, spent, delta))
-    # Which is of components worth finding, and of residuals of the usual size.
-    ratio *= each / COMPONENT**2 * RESIDUAL**2 / left
+    # Detectability is of components worth finding, and of residuals of the usual size.
+    ratio = pairs_detectability(spent) * (each / COMPONENT**2 * RESIDUAL**2 / left)
     return max(1 - 1 / (2 * ratio) ** 2, 0.0) if ratio > 0 else 0.0
 
 
-def _of_directions(
-    n_observed: int,
-    shape: tuple[int, ...],
-    plan: CompletionPlan,
-    unit_mode: int,
-    each: float,
-    left: float,
-) -> list[float]:
+def _of_directions(spent: Folding, n: int, each: float, left: float) -> list[float]:
     """Squared cosines of components of the columns and the directions that are found of them."""
-    sums, n = plan.releases.releases[0], plan.n_columns
-    spent, delta = plan.releases.epsilon - sums.cost.epsilon, plan.releases.delta
-    ratio = directions_detectability(Folding(n_observed, shape, unit_mode, spent, delta), n)
-    # Which is of components worth finding, and of residuals of the usual size.
-    ratio *= each / COMPONENT**2 * RESIDUAL**2 / left
-    found = _searched(SEARCHED * ratio, shape[1 - unit_mode], n)
+    n_rows = spent.shape[1 - spent.unit_mode]
+    # As for pairs.
+    ratio = directions_detectability(spent, n) * (each / COMPONENT**2 * RESIDUAL**2 / left)
+    found = _searched(SEARCHED * ratio, n_rows, n)
     # A direction is kept if the last release shows it beyond the edge of noise.
-    edge = (math.sqrt(2 * n) + 2) / math.sqrt(shape[1 - unit_mode])
+    edge = (math.sqrt(2 * n) + 2) / math.sqrt(n_rows)
     kept = [cosine for cosine in found if cosine * MEASURED * ratio > edge]
     return sorted(kept, reverse=True)[:WIDE_COMPONENTS]
 
