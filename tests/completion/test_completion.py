@@ -316,6 +316,9 @@ def test_names_of_features(model):
     assert names == [f"{model.__name__.lower()}{i}" for i in range(n_features)]
     assert list(fitted.transform(frame).columns) == names
     assert list(fitted.feature_names_in_) == ["user", "item", "day"]
+    fitted.fit(X0, Y0)
+    assert fitted.n_features_in_ == 3
+    assert not hasattr(fitted, "feature_names_in_")
 
 
 @all_models
