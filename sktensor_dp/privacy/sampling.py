@@ -116,8 +116,11 @@ def rounded_samples(law: Law, size: int, bits: int, words: Words) -> Integers:
     r"""Draw independent variables of a law, each rounded to the nearest integer."""
     if bits > MAX_BITS:
         raise ValueError(f"bits must be at most {MAX_BITS}, got {bits}.")
-    # In whole blocks: of arrays that differ a little in size the system keeps several.
-    samples = np.empty(size if size <= BLOCK else -(-size // BLOCK) * BLOCK, np.int64)[:size]
+    # In whole blocks: of arrays that differ a little in size the system keeps several. What memory
+    # held before may be raw data, and what is released may be a view of the samples.
+    whole = np.empty(size if size <= BLOCK else -(-size // BLOCK) * BLOCK, np.int64)
+    whole[size:] = 0
+    samples = whole[:size]
     rejected = _propose(law, samples, bits, words)
     while rejected.size:
         again = np.empty(rejected.size, np.int64)

@@ -133,6 +133,20 @@ def test_tables_are_those_of_the_density(law: Law) -> None:
     assert certain.mean() > 0.99
 
 
+def test_no_memory_of_before_lies_beside_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a release of many numbers is a view of is whole blocks, and is anyone's to look at."""
+    before = 77
+
+    def found(shape: int, dtype: type = float) -> np.ndarray:
+        return np.full(shape, before, dtype)
+
+    monkeypatch.setattr(np, "empty", found)
+    samples = rounded_samples(GAUSSIAN, sampling.BLOCK + 5, 10, source(0))
+    assert samples.size == sampling.BLOCK + 5
+    assert samples.base is not None
+    assert not samples.base[samples.size :].any()
+
+
 def test_tables_do_not_depend_on_the_decimal_context() -> None:
     with localcontext() as context:
         context.prec = 4
