@@ -1,7 +1,7 @@
 """EM steps of topics, each on a release of expected counts."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,8 +42,13 @@ NEAR_USUAL = 1.2
 MOMENTUM = 3
 # A probability changes by at most this factor before it is moved on.
 LARGEST_FACTOR = 20.0
-# Memory of the running mean of expected counts: each step counts at least this.
-LEAST_STEP = 0.3
+# Memory of the running mean of expected counts: each step counts at least this, so that those of
+# a usual number of steps count alike. They hold the last one back less than their noise would.
+LEAST_STEP = 1 / 6
+# Such a part of what a step tells are the topics that it was given: documents are read by them.
+# Without it, noise is larger, and topics do not have to go all of their way step by step. On texts
+# parts of .3 and .5 are equally good, and better than none.
+ECHO = 0.3
 # By how many deviations of its noise the gain of the first topics has to be above 0, before the
 # rest of the budget goes to topics.
 MARGIN = 2.0
@@ -175,7 +180,7 @@ class Refinement:
     ) -> FittedTopics:
         fitted, frequencies, before = start, self._frequencies, start.topics
         scales = 1.0 if self._scales is None else self._scales
-        mean, variance, rates = np.zeros_like(start.topics), 0.0, []
+        told = _Told(scales, np.zeros_like(start.topics), 0.0, np.zeros_like(start.topics), ())
         # Topics of documents that had one each look as if they still had, and those fitted to
         # documents for long as if these were mixed more evenly than they are, so that the
         # estimate would grow from step to step: what is usual is assumed up to the last one.
@@ -186,12 +191,10 @@ class Refinement:
             # The mean over steps lowers the noise while topics still move; where they have far
             # to go, it would hold them back.
             rate = max(LEAST_STEP, 1 / (max(step - n_whole, 0) + 1))
-            rate = 1.0 if noisy.sigma == 0 else rate
-            rates.append(rate)
-            mean = (1 - rate) * mean + rate * noisy.value
-            variance = (1 - rate) ** 2 * variance + (rate * noisy.sigma) ** 2
+            told = told.after(noisy, fitted, 1.0 if noisy.sigma == 0 else rate)
+            counts, sigma = told.without_echo()
             topics, unigram, weights = denoise_topics(
-                scales * mean, scales * variance**0.5, frequencies.value, frequencies.sigma,
+                counts, sigma, frequencies.value, frequencies.sigma,
                 expected=self._options.word_frequencies, public=start.public,
             )  # fmt: skip
             topics = smoothed(topics, unigram, MIX_FINAL)
@@ -213,12 +216,10 @@ class Refinement:
         length = typical_length(self._clip.limit, topics, weights, self._clip.norm.order)
         limits = Limits(self._step_clip.limit, self._clip.norm.order, scales=self._scales)
         steps = Steps(
-            start.topics, tuple(rates), fitted.concentration, length, limits,
-            assumed=self._in_steps(fitted.concentration),
+            start.topics, told.rates, fitted.concentration, length, limits,
+            assumed=self._in_steps(fitted.concentration), echo=ECHO,
         )  # fmt: skip
-        std = std_of_refined(
-            scales * mean, scales * variance**0.5, fitted.unigram, weights, steps, start.public
-        )
+        std = std_of_refined(*told.without_echo(), fitted.unigram, weights, steps, start.public)
         return replace(fitted, topics_std=std[0], weights_std=std[1])
 
     def _words_alone(self, start: FittedTopics, n_steps: int) -> FittedTopics:
@@ -315,6 +316,37 @@ class Refinement:
         """What steps assume; whoever gives a prior means it."""
         given = self._options.concentration is not None
         return concentration if given else in_steps(concentration, self._length)
+
+
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """What steps told so far."""
+
+    scales: Floats | float  # (d,): what counts of each word were divided by
+    # (k, d): running mean of the expected counts of all steps, divided so, and its noise
+    mean: Floats
+    variance: float
+    given: Floats  # the same mean of the shares of words and topics that steps were given
+    rates: tuple[float, ...]  # what each step counted in the running means when it came
+
+    def after(self, noisy: Noisy, fitted: FittedTopics, rate: float) -> "_Told":
+        """The same after one more step, on these topics."""
+        given = fitted.weights[:, None] * fitted.topics
+        return replace(
+            self,
+            mean=(1 - rate) * self.mean + rate * noisy.value,
+            variance=(1 - rate) ** 2 * self.variance + (rate * noisy.sigma) ** 2,
+            given=(1 - rate) * self.given + rate * given,
+            rates=(*self.rates, rate),
+        )
+
+    def without_echo(self) -> tuple[Floats, float | Floats]:
+        """Expected counts less the part that steps were given, and the deviation of their noise."""
+        counts: Floats = self.scales * self.mean
+        if self.variance == 0:
+            return counts, 0.0
+        echo = ECHO * float(counts.sum()) * self.given
+        return (counts - echo) / (1 - ECHO), self.scales * self.variance**0.5 / (1 - ECHO)
 
 
 def expected_counts(

@@ -7,6 +7,7 @@ what is indistinguishable from noise is shrunk away. All of it is post-processin
 """
 
 import numpy as np
+from scipy.special import gammainc
 
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.public_topics import adapted_topics
@@ -16,6 +17,14 @@ N_MEANS = 50
 # Prior standard deviations of a topic's deviation from the unigram, relative to
 # the unigram's own share: from none at all to a word 32 times as frequent.
 RELATIVE_SCALES = np.concatenate([[0.0], 2.0 ** np.arange(-4, 6)])
+# A word is in a topic so many times as frequent as is expected. The first is for words that are
+# just as frequent; the others are half an octave apart, and each means what is near it.
+RATIOS = np.concatenate([[1.0, 2.0**-6.5], 2.0 ** (np.arange(-11, 21) / 2)])
+RATIO_SPREADS = np.concatenate([[0.0, RATIOS[1]], np.log(2.0) / 4 * RATIOS[2:]])
+# Their prior is a mixture of gamma distributions of mean 1, from words that are much the same in
+# all topics to words of few topics: counts are not negative, and few are far above the expected.
+# Normals around the expected instead lose two to four percent of completion.
+GAMMA_SHAPES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 # A word keeps at least this share of its unigram frequency in every topic, so
 # that no document gets probability zero.
 LEAST_SHARE = 1e-3
@@ -29,7 +38,12 @@ UNEXPECTED = 0.05
 def _mixture_weights(log_likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floats, Floats]:
     """Posterior component probabilities and the evidence of each value, after an EM fit."""
     highest = log_likelihood.max(axis=1, keepdims=True)
-    likelihood = np.exp(log_likelihood - highest)
+    posterior, evidence = _posterior(np.exp(log_likelihood - highest), weights, n_iter)
+    return posterior, highest.ravel() + np.log(evidence)
+
+
+def _posterior(likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floats, Floats]:
+    """The same from likelihoods."""
     # Of few words, steps take as long as numpy takes to begin one.
     weights, share, inverse = weights.copy(), np.empty_like(weights), np.empty(len(likelihood))
     number = np.array(float(len(likelihood)))
@@ -41,7 +55,7 @@ def _mixture_weights(log_likelihood: Floats, weights: Floats, n_iter: int) -> tu
         np.divide(weights, number, weights)
     posterior = likelihood * weights
     sums = posterior.sum(axis=1, keepdims=True)
-    return posterior / sums, (highest + np.log(sums)).ravel()
+    return posterior / sums, sums.ravel()
 
 
 def denoise_frequencies(
@@ -124,23 +138,29 @@ def posterior_moments(
 ) -> tuple[Floats, Floats, Floats]:
     """Posterior means and variances of numbers, and what share of their noise the means keep.
 
-    Each number is around one of the centres, in proportion to which it deviates.
+    Each number is a multiple of one of the centres, which are positive. How far multiples are
+    from 1 is learnt from all of the numbers.
     """
     if np.max(sigma) <= 0:
         return noisy, np.zeros_like(noisy), np.ones_like(noisy)
-    if len(centres) == 1:
-        deviations = noisy - centres[0]
-        posterior, kept, _ = _deviation_posterior(deviations, centres[0], sigma, n_iter)
-        mean = deviations * (posterior * kept).sum(axis=1)
-        spread = kept * _column(sigma) ** 2
-        squares = (posterior * (spread + (deviations[:, None] * kept) ** 2)).sum(axis=1)
-        share = mean / np.where(deviations == 0, 1.0, deviations)
-        return centres[0] + mean, np.maximum(squares - mean**2, 0.0), share
-    posterior, kept, moved = _posterior_around(noisy, centres, sigma, n_iter)
-    mean = (posterior * moved).sum(axis=1)
-    squares = (posterior * (kept * _column(sigma) ** 2 + moved**2)).sum(axis=1)
-    kept = (posterior * kept).sum(axis=1)
-    return centres[0] + mean, np.maximum(squares - mean**2, 0.0), kept
+    noise = np.square(_column(sigma))[..., None]
+    around = np.stack(centres, axis=1)[:, :, None]
+    spread = (around * RATIO_SPREADS) ** 2
+    away, kept = noisy[:, None, None] - around * RATIOS, spread / (spread + noise)
+    exponents = -0.5 * (away**2 / (spread + noise) + np.log(spread + noise))
+    likelihood = np.exp(exponents - exponents.max(axis=(1, 2), keepdims=True))
+    explained = likelihood @ _RATIO_PRIOR.T
+    weights = np.tile(_few_deviate(len(_RATIO_PRIOR)), len(centres)) / len(centres)
+    posterior, _ = _posterior(explained.reshape(len(noisy), -1), weights, n_iter)
+    # From components to the ratios that these are made of.
+    odds = posterior.reshape(explained.shape) / np.maximum(explained, 1e-300)
+    posterior_ratios = likelihood * (odds @ _RATIO_PRIOR)
+    moved = around * RATIOS + kept * away
+    mean = (posterior_ratios * moved).sum(axis=(1, 2))
+    squares = kept * noise + (moved - mean[:, None, None]) ** 2
+    variance = (posterior_ratios * squares).sum(axis=(1, 2))
+    # How fast the mean follows the number (Robbins, 1956).
+    return mean, variance, np.minimum(variance / np.square(sigma), 1.0)
 
 
 def centres_of_topics(
@@ -155,30 +175,14 @@ def centres_of_topics(
     return found
 
 
-def _posterior_around(
-    noisy: Floats, centres: tuple[Floats, ...], sigma: float | Floats, n_iter: int
-) -> tuple[Floats, Floats, Floats]:
-    """Probabilities of the prior's components, the share each keeps, and where it puts a number.
-
-    Numbers are put relative to the first centre.
-    """
-    likelihoods, kept, moved = [], [], []
-    for centre in centres:
-        log_likelihood, share = _deviations(noisy - centre, centre, sigma)
-        likelihoods.append(log_likelihood)
-        kept.append(share)
-        moved.append((centre - centres[0])[:, None] + share * (noisy - centre)[:, None])
-    weights = np.tile(_prior_weights(), len(centres)) / len(centres)
-    posterior, _ = _mixture_weights(np.hstack(likelihoods), weights, n_iter)
-    return posterior, np.hstack(kept), np.hstack(moved)
-
-
 def _deviation_posterior(
     noisy: Floats, scale: Floats, sigma: float | Floats, n_iter: int
 ) -> tuple[Floats, Floats, Floats]:
     """Probabilities of the prior's components, the share each keeps of a value, and evidence."""
     log_likelihood, kept = _deviations(noisy, scale, sigma)
-    posterior, evidence = _mixture_weights(log_likelihood, _prior_weights(), n_iter)
+    posterior, evidence = _mixture_weights(
+        log_likelihood, _few_deviate(RELATIVE_SCALES.size), n_iter
+    )
     return posterior, kept, evidence
 
 
@@ -189,11 +193,24 @@ def _deviations(noisy: Floats, scale: Floats, sigma: float | Floats) -> tuple[Fl
     return -0.5 * (noisy[:, None] ** 2 / variance + np.log(variance)), spread / variance
 
 
-def _prior_weights() -> Floats:
+def _few_deviate(n_components: int) -> Floats:
     # Half of the prior starts at no deviation: evidence has to move it away.
-    weights = np.full(RELATIVE_SCALES.size, 0.5 / (RELATIVE_SCALES.size - 1))
+    weights = np.full(n_components, 0.5 / (n_components - 1))
     weights[0] = 0.5
     return weights
+
+
+def _ratio_prior() -> Floats:
+    """Probabilities of the ratios under each component: of none but the first, and of gammas."""
+    ends = np.sqrt(RATIOS[1:-1] * RATIOS[2:])
+    below = [
+        np.concatenate([[0.0], gammainc(shape, shape * ends), [1.0]]) for shape in GAMMA_SHAPES
+    ]
+    gammas = np.hstack([np.zeros((len(below), 1)), np.diff(below)])
+    return np.vstack([np.arange(RATIOS.size) == 0, gammas]).astype(np.float64)
+
+
+_RATIO_PRIOR = _ratio_prior()
 
 
 def denoise_topics(
@@ -227,12 +244,8 @@ def denoise_topics(
     topics = np.empty_like(expected_counts)
     centres = centres_of_topics(base, weights, total, public if noise else None)
     for row, (counts, around) in enumerate(zip(expected_counts, centres, strict=True)):
-        share = around[0]
-        if len(around) > 1:
-            counts = posterior_moments(counts, around, sigma)[0]
-        else:
-            counts = share + shrink_deviations(counts - share, share, sigma)
-        topics[row] = np.maximum(counts, LEAST_SHARE * share) if noise else counts
+        counts = posterior_moments(counts, around, sigma)[0]
+        topics[row] = np.maximum(counts, LEAST_SHARE * around[0]) if noise else counts
     sums = topics.sum(axis=1, keepdims=True)
     # A topic that no document uses is as good as the unigram.
     topics = np.where(sums > 1e-12 * total, topics / np.maximum(sums, 1e-300), base)

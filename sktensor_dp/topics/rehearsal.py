@@ -30,11 +30,12 @@ class Rehearsal:
         concentration: float,
         length: int,
         assumed: float | None = None,
+        echo: float = 0.0,
     ) -> None:
         # Nothing that is protected hangs on these draws: all of this is made of released values.
         self._rng = np.random.default_rng(0)
         self._topics, self._weights, self._kept = topics, weights, kept
-        self._rates = rates
+        self._rates, self._echo = rates, echo
         self._assumed = concentration if assumed is None else assumed
         n = max(min(DOCUMENTS, TOKENS // length), 20)
         self._X = _documents(topics, weights, concentration, n, length, self._rng)
@@ -46,15 +47,18 @@ class Rehearsal:
         spent = 0.0
         for rate in self._rates:
             spent = (1 - rate) ** 2 * spent + rate**2
-        sigma = sigma / max(spent, 1e-300) ** 0.5
+        sigma = sigma * (1 - self._echo) / max(spent, 1e-300) ** 0.5
         base = self._weights[:, None] * self._topics
-        moved, current, shares = np.zeros_like(base), start, self._weights
+        told, given = np.zeros_like(base), np.zeros_like(base)
+        current, shares = start, self._weights
         for rate in self._rates:
             answer, _ = _expected(self._X, current, shares, self._assumed, self._gamma)
             change = answer / self._size - self._truth
             if np.max(sigma) > 0:
                 change += sigma * self._rng.standard_normal(base.shape)
-            moved = (1 - rate) * moved + rate * change
+            told = (1 - rate) * told + rate * change
+            given = (1 - rate) * given + rate * (shares[:, None] * current - base)
+            moved = (told - self._echo * given) / (1 - self._echo)
             counts = np.maximum(base + self._kept * moved, LEAST_SHARE * base)
             current = counts / counts.sum(axis=1, keepdims=True)
             shares = np.maximum((base + moved).sum(axis=1), 1e-9)

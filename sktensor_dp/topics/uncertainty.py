@@ -23,7 +23,7 @@ NINE_TENTHS = 1.6448536269514722
 
 # What a rehearsal of the steps on documents from the model leaves out: these are of the topics
 # found, and words are told apart less well than they are by the true ones.
-SLACK, SHARES_SLACK = 1.45, 0.87
+SLACK, SHARES_SLACK = 1.4, 0.87
 # Steps that leave more of their way than this are not taken to go on at the same pace.
 MOST_LEFT = 2 / 3
 # Of moments fitted jointly: words are not held where they are, and all words of a topic may turn
@@ -73,6 +73,8 @@ class Steps:
     limits: Limits = Limits()  # on what a document counts in them
     # Concentration that the steps assumed; None where it is that of the documents.
     assumed: float | None = None
+    # Part of what a step tells that are topics which it was given, and that was taken off.
+    echo: float = 0.0
 
 
 def typical_length(limit: float, topics: Floats, weights: Floats, order: int) -> float:
@@ -224,8 +226,9 @@ def _rehearsed(
 ) -> tuple[Floats, Floats]:
     """How far topics and shares move in the same steps, with noise, on documents from them."""
     rehearsal = Rehearsal(
-        topics, weights, kept, steps.rates, steps.concentration, int(steps.length), steps.assumed
-    )
+        topics, weights, kept, steps.rates, steps.concentration, int(steps.length), steps.assumed,
+        steps.echo,
+    )  # fmt: skip
     # Steps that end early leave a part of their way. It is told from a way that ends at the topics
     # found; the true one led beyond them, by what was left of it, and so was longer.
     short, short_shares = rehearsal.run(steps.start, 0.0)

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.stats import gamma
 
-from sktensor_dp.topics.denoise import denoise_topics, posterior_moments
+from sktensor_dp.topics.denoise import denoise_topics, posterior_moments, shrink_deviations
 from sktensor_dp.topics.public_topics import adapted_topics, on_all_words, shares_of_topics
 
 D = 300
@@ -54,23 +55,59 @@ def test_a_number_is_shrunk_towards_the_nearer_centre(seed):
 
 def test_moments_are_those_of_the_prior_integrated_by_hand():
     centres = (np.full(5, 1.0), np.full(5, 3.0))
-    noisy = np.array([1.0, 1.4, 2.0, 2.6, 3.0])
+    noisy = np.array([-0.5, 1.4, 2.0, 2.6, 3.0])
     mean, variance, kept = posterior_moments(noisy, centres, 0.5, n_iter=0)
-    scales = np.concatenate([[0.0], 2.0 ** np.arange(-4, 6)])
-    prior = np.r_[0.5, np.full(10, 0.05)] / 2
+    ratios = np.r_[2.0**-6.5, 2.0 ** (np.arange(-11, 21) / 2)]
+    ends = np.concatenate([[0.0], np.sqrt(ratios[1:] * ratios[:-1]), [np.inf]])
+    widths = np.r_[ratios[0], ratios[1:] * np.log(2) / 4]
+    # Half of the prior is what is expected itself, and an eighth of the rest is of each gamma.
+    prior = np.zeros(len(ratios))
+    for shape in (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03):
+        prior += np.diff(gamma.cdf(ends, shape, scale=1 / shape)) / 16
     for place, value in enumerate(noisy):
         found = []
         for centre in (1.0, 3.0):
-            for scale, share in zip(scales * centre, prior, strict=True):
-                total = scale**2 + 0.25
-                mass = share * np.exp(-0.5 * (value - centre) ** 2 / total) / total**0.5
-                keeps = scale**2 / total
-                found.append((mass, centre + keeps * (value - centre), keeps * 0.25, keeps))
-        mass, at, spread, keeps = np.array(found).T
+            for ratio, width, share in zip(
+                np.r_[1.0, ratios], np.r_[0.0, widths], np.r_[0.5, prior], strict=True
+            ):
+                at, spread = centre * ratio, (centre * width) ** 2
+                total = spread + 0.25
+                mass = share * np.exp(-0.5 * (value - at) ** 2 / total) / total**0.5
+                found.append((mass, at + spread / total * (value - at), spread / total * 0.25))
+        mass, at, spread = np.array(found).T
         mass /= mass.sum()
         assert mean[place] == pytest.approx(mass @ at)
-        assert variance[place] == pytest.approx(mass @ (spread + at**2) - (mass @ at) ** 2)
-        assert kept[place] == pytest.approx(mass @ keeps)
+        left = mass @ (spread + at**2) - (mass @ at) ** 2
+        assert variance[place] == pytest.approx(left)
+        assert kept[place] == pytest.approx(min(left / 0.25, 1.0))
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.5, 5.0])
+def test_the_mean_follows_a_number_as_fast_as_is_said(seed, sigma):
+    rng = np.random.default_rng(seed)
+    centre = rng.gamma(1.0, size=40) + 0.01
+    noisy, step = centre * rng.gamma(0.5, 2.0, 40) + sigma * rng.standard_normal(40), 1e-3 * sigma
+    # Without steps the prior stays what it is.
+    low, _, _ = posterior_moments(noisy - step, (centre,), sigma, n_iter=0)
+    high, _, _ = posterior_moments(noisy + step, (centre,), sigma, n_iter=0)
+    _, _, kept = posterior_moments(noisy, (centre,), sigma, n_iter=0)
+    # To second order: the third derivative of a posterior mean is a few at most in units of noise.
+    slope = (high - low) / (2 * step)
+    np.testing.assert_allclose(kept, np.minimum(slope, 1.0), atol=1e-4)
+
+
+@pytest.mark.parametrize(("sigma", "most"), [(1e-3, 1.1), (0.1, 0.97), (1.0, 0.93)])
+def test_words_of_few_topics_come_out_nearer_than_by_normals(seed, sigma, most):
+    """Most words are nearly absent, and few are many times as frequent as is expected."""
+    rng = np.random.default_rng(seed)
+    truth = rng.gamma(0.2, 5.0, 2000)
+    noisy = truth + sigma * rng.standard_normal(2000)
+    centre = np.ones(2000)
+    mean, _, _ = posterior_moments(noisy, (centre,), sigma)
+    normal = np.maximum(centre + shrink_deviations(noisy - centre, centre, sigma), 0.0)
+    errors = [np.linalg.norm(guess - truth) for guess in (mean, normal, np.maximum(noisy, 0))]
+    # Where noise is next to nothing, so is all that either could do about it.
+    assert errors[0] < most * min(errors[1:])
 
 
 def test_large_noise_leaves_topics_what_they_were(seed):
