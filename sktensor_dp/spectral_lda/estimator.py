@@ -188,54 +188,6 @@ class PrivateSpectralLDA(ReleasedTopics):
 
     _saved_state = SAVED_TOPICS
 
-    def fit(
-        self,
-        X: ArrayLike | sp.spmatrix,
-        y: Any = None,
-        *,
-        groups: ArrayLike | None = None,
-        n_samples: int | None = None,
-        **unsupported: Any,
-    ) -> "PrivateSpectralLDA":
-        """Learn topics.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Counts of words in documents. Of a Dask array (blocks dense or of scipy.sparse) or
-            data frame nothing is computed before the charge, and no more than sums leaves
-            the workers: see ``docs/scale.md``.
-        y : None
-            Ignored.
-        groups : array-like of shape (n_samples,), optional
-            Whose document each row is: integers or strings. The group is then what is
-            protected, with all its documents; their number is private. Of a Dask `X` they
-            may be a Dask array or series with its partitions; rows are shuffled by them.
-        n_samples : int or None, default=None
-            For a Dask `X` whose number of rows is not known, or with `groups`: the number of
-            rows, or of groups, in all partitions together; public, and held against them.
-        **unsupported : object
-            Refused: ``sample_weight`` would be read from the data.
-
-        Returns
-        -------
-        self : PrivateSpectralLDA
-            The fitted model.
-
-        Raises
-        ------
-        TypeError
-            If an argument is not supported.
-        ValueError
-            If a parameter is wrong, `X` does not hold counts, or `groups` is not one label
-            per row, of at least two groups; no budget is spent.
-        BudgetError
-            If the accountant has too little left; no budget is spent.
-        """
-        witness = self._check_call(X, n_samples, unsupported)
-        chunks = self._read(witness, X, groups, n_samples)
-        return self._live_on(chunks, partial(self._fit_of, chunks, columns_of(witness)))
-
     def fit_chunks(
         self,
         source: Iterable[Any],
