@@ -39,9 +39,8 @@ from sktensor_dp.statistics.sample_moments import (
 )
 from sktensor_dp.statistics.scores import HeldOutScores
 from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
-from sktensor_dp.statistics.text import DocumentFrequencies
+from sktensor_dp.statistics.text import DocumentFrequencies, WordBuckets, WordVotes
 from sktensor_dp.statistics.unit_count import UnitCount
-from sktensor_dp.statistics.word_votes import WordBuckets, WordVotes
 
 
 def _of_doubles(_: Any) -> str:

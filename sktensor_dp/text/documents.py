@@ -37,7 +37,10 @@ def list_documents(
             + ("" if shape is None else f" and shape {shape}")
             + ". Pass one column of a table, or a list; a single document as [document]."
         )
-    documents = call_foreign(lambda: list(raw_documents), "The iterable of documents")
+    if kind is list:  # copied by Python's own code, which quotes nothing
+        documents = list(raw_documents)
+    else:
+        documents = call_foreign(lambda: list(raw_documents), "The iterable of documents")
     if len(documents) < least:
         raise ValueError("raw_documents must hold at least one document, got none.")
     kinds = list(map(type, documents))

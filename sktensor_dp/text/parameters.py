@@ -1,12 +1,12 @@
-"""What a private vocabulary is asked for, and how that becomes a plan."""
+"""What a private vocabulary is asked for, and how that becomes a plan and a fit."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp.estimator.base import (
@@ -36,7 +36,7 @@ from sktensor_dp.statistics.frames import as_documents
 from sktensor_dp.statistics.text import TextChunks, WordCounts
 from sktensor_dp.text.documents import decode_documents, list_documents, numbers_of_words
 from sktensor_dp.text.lazy_documents import LazyTexts, lazy_texts
-from sktensor_dp.text.plan import THRESHOLD_SHARE, WordPlan, check_words, plan_words
+from sktensor_dp.text.plan import THRESHOLD_SHARE, check_words, plan_words
 from sktensor_dp.text.recipe import learn
 from sktensor_dp.text.worst_case import worst_texts
 
@@ -46,7 +46,7 @@ BOOLEAN = InstanceOf(bool, np.bool_)
 
 
 class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
-    """Parameters of a vocabulary, and the plan they make with public sizes."""
+    """Parameters of a vocabulary, the plan they make with public sizes, and its fit."""
 
     _unit = "document"
     vocabulary_: dict[str, int]
@@ -132,15 +132,61 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
     def _worst_case(self, n_units: int | None) -> Neighbours:
         return worst_texts(self.max_words_per_document, n_units, self.neighbours)
 
+    def fit(
+        self,
+        raw_documents: Iterable[Any],
+        y: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        n_samples: int | None = None,
+        **unsupported: Any,
+    ) -> Self:
+        """Choose the vocabulary.
+
+        Parameters
+        ----------
+        raw_documents : iterable of n_documents items
+            Texts, paths or files, as ``input`` says; read once. Of a Dask bag or series
+            nothing is computed before the charge, and they are split into words by workers.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_documents,), optional
+            Whose text each one is: integers or strings. The group is then what is
+            protected, with all its texts, whose words it contributes together; the number
+            of groups is public, that of texts is private.
+        n_samples : int or None, default=None
+            For a Dask bag or series, the number of texts, or of groups; public.
+        **unsupported : object
+            Refused: ``sample_weight`` would be read from the data.
+
+        Returns
+        -------
+        self : PrivateCountVectorizer
+            The fitted vectorizer.
+
+        Raises
+        ------
+        TypeError
+            If an argument is not supported.
+        ValueError
+            If a parameter is wrong, the documents are none or not of the right kind, or
+            `groups` is not one label per document, of at least two groups; no budget is
+            spent.
+        BudgetError
+            If the accountant has too little left; no budget is spent.
+        """
+        return self._live(self._planned_fit(raw_documents, groups, n_samples, unsupported)[0])
+
     def _planned_fit(
         self, raw_documents: Any, groups: Any, n_samples: Any, unsupported: Mapping[str, Any]
     ) -> tuple[PlannedFit[DataCurator], WordCounts | None]:
         """Plan what is released, and split the documents into words; not those that are lazy."""
+        apart = is_apart(raw_documents)
         content = self._check_call(raw_documents, n_samples, unsupported)
         np.dtype(self.dtype)
         if not isinstance(raw_documents, list):
             raw_documents = as_documents(raw_documents, "raw_documents")
-        if is_apart(raw_documents):
+        if apart:
             choice = row_choice(self.max_rows_per_group)
             texts = lazy_texts(self, raw_documents, groups, n_samples, choice)
             return self._planned(texts), None
@@ -180,25 +226,23 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
 
     def _planned_selection(self, chunks: Texts) -> PlannedFit[DataCurator]:
         """Ask for the words that enough documents contain, and prune them."""
-        public = None if self.neighbours == "add_remove" else chunks.n_units
-        plan = self._words_of(LARGEST_COUNT if public is None else public, chunks)
-        check_words(plan, public, min_df=self.min_df, max_df=self.max_df)
-        planned = self._fit_of(plan, chunks)
-        if public is not None:
-            return planned
-        return planned.counted(
-            lambda n_units: self._fit_of(self._words_of(n_units, chunks), chunks)
-        )
+        if self.neighbours != "add_remove":
+            return self._fit_of(chunks, chunks.n_units)
+        by_count = partial(self._fit_of, chunks, counted=True)
+        return self._fit_of(chunks, LARGEST_COUNT).counted(by_count)
 
-    def _words_of(self, n_units: int, chunks: Texts) -> WordPlan:
-        return plan_words(
+    def _fit_of(
+        self, chunks: Texts, n_units: int, *, counted: bool = False
+    ) -> PlannedFit[DataCurator]:
+        """Plan a fit of so many units; once they are `counted`, the charge is made."""
+        plan = plan_words(
             n_units, self.max_words_per_document, epsilon=self.epsilon, delta=self.delta,
             min_df=self.min_df, max_df=self.max_df,
             noun="groups" if chunks.grouped else "documents", neighbours=self.neighbours,
         )  # fmt: skip
-
-    def _fit_of(self, plan: WordPlan, chunks: Texts) -> PlannedFit[DataCurator]:
-        """Plan a fit of as many units as the words were planned for."""
+        if not counted:
+            public = None if self.neighbours == "add_remove" else n_units
+            check_words(plan, public, min_df=self.min_df, max_df=self.max_df)
         note = f"Words are kept from about {plan.threshold:.6g} {plan.noun} on."
         recipe = partial(learn, plan=plan, max_features=self.max_features)
         return PlannedFit(DataCurator, chunks, plan.releases, recipe, notes=(note,))

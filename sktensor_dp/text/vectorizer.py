@@ -170,51 +170,6 @@ class PrivateCountVectorizer(VocabularyParameters):
 
     _saved_state = SAVED_VOCABULARY
 
-    def fit(
-        self,
-        raw_documents: Iterable[Any],
-        y: Any = None,
-        *,
-        groups: ArrayLike | None = None,
-        n_samples: int | None = None,
-        **unsupported: Any,
-    ) -> "PrivateCountVectorizer":
-        """Choose the vocabulary.
-
-        Parameters
-        ----------
-        raw_documents : iterable of n_documents items
-            Texts, paths or files, as ``input`` says; read once. Of a Dask bag or series
-            nothing is computed before the charge, and they are split into words by workers.
-        y : None
-            Ignored.
-        groups : array-like of shape (n_documents,), optional
-            Whose text each one is: integers or strings. The group is then what is
-            protected, with all its texts, whose words it contributes together; the number
-            of groups is public, that of texts is private.
-        n_samples : int or None, default=None
-            For a Dask bag or series, the number of texts, or of groups; public.
-        **unsupported : object
-            Refused: ``sample_weight`` would be read from the data.
-
-        Returns
-        -------
-        self : PrivateCountVectorizer
-            The fitted vectorizer.
-
-        Raises
-        ------
-        TypeError
-            If an argument is not supported.
-        ValueError
-            If a parameter is wrong, the documents are none or not of the right kind, or
-            `groups` is not one label per document, of at least two groups; no budget is
-            spent.
-        BudgetError
-            If the accountant has too little left; no budget is spent.
-        """
-        return self._live(self._planned_fit(raw_documents, groups, n_samples, unsupported)[0])
-
     def fit_transform(  # type: ignore[override]
         self,
         raw_documents: Iterable[Any],

@@ -20,7 +20,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.privacy.audit import audit, worst_case
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.statistics import moments, word_votes
+from sktensor_dp.statistics import moments, text
 from sktensor_dp.statistics.observed_entries import EntryChunks
 
 SURE = 1 - 5e-7
@@ -119,7 +119,7 @@ def test_half_the_noise_of_a_fit_is_caught(halve, n_runs, monkeypatch):
     counts of 350 runs show more than it.
     """
     # So many buckets are enough to tell two words apart, and take no noise to speak of.
-    monkeypatch.setattr(word_votes, "N_BUCKETS", 2**10)
+    monkeypatch.setattr(text, "N_BUCKETS", 2**10)
     if halve:
         grid = NoiseSource.grid
         monkeypatch.setattr(

@@ -45,9 +45,8 @@ from sktensor_dp.statistics.sample_moments import (
 )
 from sktensor_dp.statistics.scores import HeldOutScores
 from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
-from sktensor_dp.statistics.text import DocumentFrequencies
+from sktensor_dp.statistics.text import N_BUCKETS, DocumentFrequencies, WordBuckets, WordVotes
 from sktensor_dp.statistics.unit_count import UnitCount
-from sktensor_dp.statistics.word_votes import N_BUCKETS, WordBuckets, WordVotes
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 

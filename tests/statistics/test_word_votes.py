@@ -17,8 +17,16 @@ from sktensor_dp.privacy.partition_selection import (
 )
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.statistics import text
-from sktensor_dp.statistics.text import DocumentFrequencies, TextChunks, Words, checksums
-from sktensor_dp.statistics.word_votes import N_BUCKETS, VOTE, WordBuckets, WordVotes
+from sktensor_dp.statistics.text import (
+    N_BUCKETS,
+    VOTE,
+    DocumentFrequencies,
+    TextChunks,
+    WordBuckets,
+    Words,
+    WordVotes,
+    checksums,
+)
 
 WORDS = [f"w{i}" for i in range(30)]
 
