@@ -250,8 +250,7 @@ class ComponentParameters(PrivateEstimatorMixin):
     def _planned_samples(
         self, n_units: int, chunks: SampleChunks, columns: Mapping[str, Any]
     ) -> PlannedFit[SampleCurator]:
-        options = self._options(chunks.n_features)
-        ball = LiftedBall(self._radius(), options.offset)
+        radius, options = self._radius(), self._options(chunks.n_features)
         plan = self._plan(n_units, chunks.n_features, self.perturbation, to_fit=True)
         recipe = fit_by_steps if plan.perturbation == "iteration" else fit_raw_moments
         if self.moment == "gaussian_mixture":
@@ -259,7 +258,8 @@ class ComponentParameters(PrivateEstimatorMixin):
         return PlannedFit(
             SampleCurator, chunks, plan.releases,
             partial(learn, recipe=recipe, plan=plan, options=options, n_iter=plan.max_iter),
-            columns, {"known": ball}, cautions_of_cap(self.n_components, chunks.n_features),
+            columns, {"known": LiftedBall(radius, options.offset)},
+            cautions_of_cap(self.n_components, chunks.n_features),
         )  # fmt: skip
 
     def _planned_batch(

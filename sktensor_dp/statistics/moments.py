@@ -28,8 +28,8 @@ from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.statistics.sums import AccurateSum, PlainSum, blocks, sum_over_rows
 from sktensor_dp.statistics.triple_terms import put_together, terms_of_documents, words_in_use
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.coordinates import n_unique
 from sktensor_dp.tensor.same_shape import of_same_shape
-from sktensor_dp.tensor.symmetric import n_unique
 
 # Terms of a triple moment, of which most cancels, are at most this much larger than its limit.
 LARGEST_TERMS = 16.0

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.mean_norms import norms_of_mean_pairs
-from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number, scale_to
+from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number
+from sktensor_dp.statistics.row_chunks import scale_to
 from sktensor_dp.tensor.arrays import Floats
 
 # Relative error of single precision and of long sums, with room to spare.

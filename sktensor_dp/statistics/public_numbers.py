@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.tensor.arrays import Floats
-
 Range = tuple[float, float]
 
 # Norms that contributions are clipped to. Norms below are so small beside them that it does
@@ -49,13 +47,3 @@ def check_shape(name: str, array: Floats, *shape: int) -> None:
     """Refuse an array of another shape."""
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}; got {array.shape}.")
-
-
-def scale_to(norms: Floats, limit: float) -> Floats:
-    """Factor in [0, 1] of each contribution that brings its norm within a limit."""
-    # A norm of NaN is scaled to 0, as an infinite one is: no comparison would stop it.
-    if math.isinf(limit):
-        return np.ones_like(norms)
-    factors = limit / np.maximum(norms, limit)
-    factors[np.isnan(factors)] = 0.0
-    return factors

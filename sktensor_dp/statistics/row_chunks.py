@@ -5,6 +5,7 @@ A unit of privacy with several rows contributes the mean of what its rows contri
 Proofs: docs/proofs/groups.md.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -83,6 +84,16 @@ class Units:
     def spread(self, factors: Floats) -> Floats:
         """Factor of each row, whose sum is then that of means times the factors of units."""
         return np.repeat(factors / self.sizes, self.sizes)
+
+
+def scale_to(norms: Floats, limit: float) -> Floats:
+    """Factor in [0, 1] of each contribution that brings its norm within a limit."""
+    # A norm of NaN is scaled to 0, as an infinite one is: no comparison would stop it.
+    if math.isinf(limit):
+        return np.ones_like(norms)
+    factors = limit / np.maximum(norms, limit)
+    factors[np.isnan(factors)] = 0.0
+    return factors
 
 
 def in_order(places: Integers) -> tuple[Integers | None, Units]:

@@ -8,8 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sktensor_dp.statistics.norms import NORM_SLACK
-from sktensor_dp.statistics.public_numbers import scale_to
-from sktensor_dp.statistics.row_chunks import RowChunk, RowChunks
+from sktensor_dp.statistics.row_chunks import RowChunk, RowChunks, scale_to
 from sktensor_dp.tensor.arrays import Floats
 
 # Entries beyond are taken for it: squares and their sums stay far from overflow, whose

@@ -107,6 +107,8 @@ class PlainSum:
 
 def sum_over_rows(n_rows: int, add: Callable[[slice], Any]) -> Floats:
     """Sum of what `add` makes of at most 2**14 rows at a time."""
+    if n_rows <= UNITS_AT_ONCE:
+        return np.asarray(add(slice(0, n_rows)))
     result = AccurateSum()
     for rows in blocks(n_rows):
         result.add(np.asarray(add(rows)))

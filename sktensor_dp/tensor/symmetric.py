@@ -1,4 +1,4 @@
-"""Symmetric matrices and tensors: symmetrisation, coordinates, products."""
+"""Symmetric matrices and tensors: symmetrisation and products."""
 
 import math
 from itertools import permutations
@@ -7,14 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.tensor._layout import (
+from sktensor_dp.tensor.coordinates import (
     as_cube,
     as_float,
-    diagonal_positions,
     mirror_sorted,
-    pack,
-    sorted_triples,
-    unpack,
+)
+from sktensor_dp.tensor.coordinates import (
+    coordinates_to_symmetric as coordinates_to_symmetric,
+)
+from sktensor_dp.tensor.coordinates import (
+    n_unique as n_unique,
+)
+from sktensor_dp.tensor.coordinates import (
+    symmetric_to_coordinates as symmetric_to_coordinates,
 )
 
 # Largest Khatri-Rao product formed at once, in numbers (32 MB of float64).
@@ -59,129 +64,6 @@ def symmetrize(T: ArrayLike) -> NDArray[Any]:
     total /= math.factorial(tensor.ndim)
     # Sums of the same numbers in another order differ in their last bits.
     return mirror_sorted(total)
-
-
-def n_unique(k: int, order: int) -> int:
-    """Dimension of the space of symmetric tensors, C(k + order - 1, order).
-
-    Parameters
-    ----------
-    k : int
-        Length of each mode, at least 1.
-    order : int
-        Number of modes, at least 1.
-
-    Returns
-    -------
-    int
-        Number of entries that determine a symmetric tensor.
-
-    Examples
-    --------
-    >>> from sktensor_dp.tensor.symmetric import n_unique
-    >>> n_unique(10, 2), n_unique(10, 3)
-    (55, 220)
-    """
-    return math.comb(k + order - 1, order)
-
-
-def symmetric_to_coordinates(T: ArrayLike) -> NDArray[Any]:
-    """Orthonormal coordinates of a symmetric matrix or third-order tensor.
-
-    They are the unique entries, in lexicographic order of their sorted
-    indices, times the square root of how often each occurs: sqrt 2 off the
-    diagonal of a matrix; sqrt 3 (two equal indices) and sqrt 6 (none) in a
-    tensor. Hence the Euclidean norm of the coordinates is the Frobenius norm
-    of `T`, and i.i.d. Gaussian coordinates are an isotropic symmetric tensor.
-
-    Parameters
-    ----------
-    T : array-like of shape (k, k) or (k, k, k)
-        Symmetric. Only entries with sorted indices are read.
-
-    Returns
-    -------
-    ndarray of shape (n_unique(k, order),)
-        float32 stays float32, integers become float64.
-
-    Raises
-    ------
-    ValueError
-        If the order is not 2 or 3, or the modes differ in length.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
-    >>> A = np.array([[3.0, 2.0], [2.0, 0.0]])
-    >>> c = symmetric_to_coordinates(A)
-    >>> c.round(3)
-    array([3.   , 2.828, 0.   ])
-    >>> bool(np.isclose(np.linalg.norm(c), np.linalg.norm(A)))
-    True
-    """
-    tensor = as_cube(T, "T", orders=(2, 3))
-    k = tensor.shape[0]
-    if tensor.ndim == 2:
-        coordinates = pack(tensor)
-        coordinates *= math.sqrt(2.0)
-        coordinates[diagonal_positions(k)] = np.diagonal(tensor)
-        return coordinates
-    entries, multiplicity_roots, _ = sorted_triples(k)
-    coordinates = tensor.reshape(-1)[entries]
-    coordinates *= multiplicity_roots
-    return coordinates
-
-
-def coordinates_to_symmetric(c: ArrayLike, k: int, order: int) -> NDArray[Any]:
-    """Symmetric matrix or tensor with the given orthonormal coordinates.
-
-    The inverse of `symmetric_to_coordinates`.
-
-    Parameters
-    ----------
-    c : array-like of shape (n_unique(k, order),)
-        Coordinates.
-    k : int
-        Length of each mode.
-    order : {2, 3}
-        Number of modes.
-
-    Returns
-    -------
-    ndarray of shape (k, k) or (k, k, k)
-        Symmetric to the last bit. float32 stays float32, integers become
-        float64.
-
-    Raises
-    ------
-    ValueError
-        If `order` is neither 2 nor 3, or `c` has another length.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.symmetric import coordinates_to_symmetric
-    >>> coordinates_to_symmetric([3.0, 2.0 * np.sqrt(2.0), 0.0], 2, 2)
-    array([[3., 2.],
-           [2., 0.]])
-    """
-    if order not in (2, 3):
-        raise ValueError(f"order must be 2 or 3; got {order}.")
-    coordinates = as_float(c)
-    if coordinates.shape != (n_unique(k, order),):
-        raise ValueError(
-            f"c must have shape ({n_unique(k, order)},) for k={k} and order={order}; "
-            f"got shape {coordinates.shape}."
-        )
-    if order == 2:
-        matrix = unpack(coordinates, k)
-        matrix /= math.sqrt(2.0)
-        np.fill_diagonal(matrix, coordinates[diagonal_positions(k)])
-        return matrix
-    _, multiplicity_roots, positions = sorted_triples(k)
-    values = coordinates / multiplicity_roots
-    return values.astype(coordinates.dtype, copy=False)[positions].reshape(k, k, k)
 
 
 def multilinear(T: ArrayLike, A: ArrayLike) -> NDArray[Any]:

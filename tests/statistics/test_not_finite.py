@@ -11,7 +11,7 @@ from sktensor_dp.privacy.noise import NoiseSource, unsafe_seeded_noise
 from sktensor_dp.statistics.counts import CountChunk, as_counts
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.norms import Clip, weights
-from sktensor_dp.statistics.public_numbers import scale_to
+from sktensor_dp.statistics.row_chunks import scale_to
 from sktensor_dp.statistics.samples import SampleChunk
 
 ROWS = np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 5.0]])

@@ -20,7 +20,7 @@ from sktensor_dp.statistics.sample_moments import (
     ThirdMomentHistogram,
     ThirdMoments,
 )
-from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
+from sktensor_dp.tensor.coordinates import coordinates_to_symmetric, n_unique
 
 Floats = NDArray[np.float64]
 
