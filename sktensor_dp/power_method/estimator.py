@@ -11,14 +11,26 @@ from sklearn.utils.metaestimators import available_if
 from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.forecast import Forecast, former_name
 from sktensor_dp.estimator.grouped_rows import check_same_batches
-from sktensor_dp.estimator.inputs import check_source, checked_grouping, unchecked
+from sktensor_dp.estimator.inputs import check_source, unchecked
 from sktensor_dp.estimator.parameters import check_sizes
-from sktensor_dp.power_method.inputs import random_batches
-from sktensor_dp.power_method.parameters import PERTURBATIONS, reads_batches
-from sktensor_dp.power_method.plan import is_stream, splits_rows
+from sktensor_dp.power_method.forecast import forecast_moments
+from sktensor_dp.power_method.parameters import PERTURBATIONS
+from sktensor_dp.power_method.plan import is_stream
 from sktensor_dp.power_method.saved import SAVED_COMPONENTS
 from sktensor_dp.power_method.whole_tensor import TensorFits
+from sktensor_dp.spectral_topics.forecast import forecast_topics
 from sktensor_dp.statistics.regrouping import split_chunk
+from sktensor_dp.statistics.sample_moments import LiftedBall
+
+
+def reads_batches(estimator: Any) -> bool:
+    """Whether batches can be handed over one by one; why not, if not."""
+    if estimator.moment == "raw" and estimator.perturbation in ("auto", "stream"):
+        return True
+    raise AttributeError(
+        "partial_fit needs moment='raw' and perturbation 'auto' or 'stream'; got "
+        f"{estimator.moment!r} and {estimator.perturbation!r}."
+    )
 
 
 class PrivateTensorPowerMethod(TensorFits):
@@ -164,63 +176,6 @@ class PrivateTensorPowerMethod(TensorFits):
 
     _saved_state = SAVED_COMPONENTS
 
-    def fit(
-        self,
-        X: ArrayLike | sp.spmatrix,
-        y: Any = None,
-        *,
-        groups: ArrayLike | None = None,
-        n_samples: int | None = None,
-        **unsupported: Any,
-    ) -> "PrivateTensorPowerMethod":
-        """Learn components.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Samples; counts of words for ``moment="single_topic"``. Of a Dask array or data
-            frame nothing is computed before the charge: see ``docs/scale.md``.
-        y : None
-            Ignored.
-        groups : array-like of shape (n_samples,), optional
-            Whose sample each row is: integers or strings. The group is then what is
-            protected, with all its samples; their number is private.
-        n_samples : int or None, default=None
-            For a Dask `X` whose number of rows is not known, or with `groups`: the number of
-            rows, or of groups; public.
-        **unsupported : object
-            Refused: ``sample_weight`` would be read from the data.
-
-        Returns
-        -------
-        self : PrivateTensorPowerMethod
-            The fitted model.
-
-        Raises
-        ------
-        TypeError
-            If an argument is not supported.
-        ValueError
-            If a parameter or their combination is wrong, `X` is not a matrix of finite
-            numbers (counts), or `groups` is not one label per row, of at least two groups;
-            no budget is spent.
-        BudgetError
-            If the accountant has too little left; no budget is spent.
-        """
-        witness = self._check_call(X, n_samples, unsupported)
-        self._check_combination(PERTURBATIONS, "fit")
-        if hasattr(X, "to_delayed"):
-            chunks = self._lazy_chunks(witness, X, groups, n_samples, reset=True)
-            return self._live_on(chunks, partial(self._fit_of, chunks, columns_of(witness)))
-        X = witness._validated(X, reset=True, fits=True, grouped=groups is not None)
-        grouping = {} if groups is None else checked_grouping(groups, X.shape[0], self)
-        if splits_rows(self, X.shape[1]):
-            plan, coins = self._plan(1, X.shape[1], "stream"), self._number_is_private
-            batches = random_batches(X, plan, self.random_state, by_coins=coins, **grouping)
-            return self._fit_stream(batches, witness)
-        chunks = self._as_chunks(X, *X.shape, **grouping)
-        return self._live_on(chunks, partial(self._fit_of, chunks, columns_of(witness)))
-
     def fit_chunks(
         self,
         source: Iterable[Any],
@@ -357,6 +312,15 @@ class PrivateTensorPowerMethod(TensorFits):
         self._check_parameters()
         self._check_combination(PERTURBATIONS, "forecast")
         check_sizes(n_samples=n_samples, n_features=n_features)
-        return self._forecast(n_samples, n_features)
+        if self.moment == "single_topic":
+            topics = self._topic_plan(n_samples, n_features)
+            return forecast_topics(
+                topics, n_samples, n_features, 100.0, 0.0, self.delta == 0, self.neighbours
+            )
+        plan = self._plan(n_samples, n_features, self.perturbation)
+        embedding = LiftedBall(self._radius(), self._offset())
+        return forecast_moments(
+            plan, n_samples, n_features, embedding, self.delta == 0, self.neighbours
+        )
 
     plan = former_name(forecast, "plan")

@@ -1,4 +1,4 @@
-"""What a tensor power method is asked for, and how that becomes a plan."""
+"""What a tensor power method is asked for, and how that becomes a plan and a fit."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping
@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from sktensor_dp.estimator.base import (
     COUNTS,
@@ -19,7 +21,6 @@ from sktensor_dp.estimator.base import (
     cautions_of_cap,
     columns_of,
 )
-from sktensor_dp.estimator.forecast import Forecast
 from sktensor_dp.estimator.grouped_rows import (
     BATCHES_BEFORE,
     GROUP_CONSTRAINTS,
@@ -38,9 +39,8 @@ from sktensor_dp.estimator.inputs import (
 )
 from sktensor_dp.estimator.lazy_tables import lazy_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
-from sktensor_dp.power_method.forecast import forecast_moments
-from sktensor_dp.power_method.inputs import NOT_AT_RANDOM
-from sktensor_dp.power_method.plan import AFTER_RELEASE, MomentPlan, plan_moments, splits_rows
+from sktensor_dp.power_method.inputs import NOT_AT_RANDOM, random_batches
+from sktensor_dp.power_method.plan import AFTER_RELEASE, MomentPlan, plan_moments
 from sktensor_dp.power_method.recipe import (
     MomentOptions,
     fit_by_steps,
@@ -55,7 +55,6 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.privacy.curators.samples import SampleCurator
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.spectral_topics.forecast import forecast_topics
 from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
 from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import TopicOptions
@@ -64,6 +63,8 @@ from sktensor_dp.statistics.reading import read_each
 from sktensor_dp.statistics.sample_moments import LiftedBall
 from sktensor_dp.statistics.samples import SampleChunks, as_samples
 
+# Beyond, the second moment of all features takes 2 GiB.
+LARGEST_SECOND_MOMENT = 2**14
 # Constant coordinate of a mixture's samples, in radii: small enough to cost little
 # noise, large enough that scales are read off it.
 OFFSET = 0.5
@@ -71,18 +72,8 @@ BY_STEPS = ("iteration", "stream")
 PERTURBATIONS = ("auto", "whitened_tensor", "moment_tensor", *BY_STEPS)
 
 
-def reads_batches(estimator: Any) -> bool:
-    """Whether batches can be handed over one by one; why not, if not."""
-    if estimator.moment == "raw" and estimator.perturbation in ("auto", "stream"):
-        return True
-    raise AttributeError(
-        "partial_fit needs moment='raw' and perturbation 'auto' or 'stream'; got "
-        f"{estimator.moment!r} and {estimator.perturbation!r}."
-    )
-
-
 class ComponentParameters(PrivateEstimatorMixin):
-    """Parameters of a tensor power method, and the plans they make with public sizes."""
+    """Parameters of a tensor power method, the plans they make, and the fit."""
 
     _later_parameters: ClassVar[Mapping[str, Any]] = {
         **GROUPS_BEFORE,
@@ -177,43 +168,86 @@ class ComponentParameters(PrivateEstimatorMixin):
     ) -> MomentPlan:
         epsilon, delta = budget or (self.epsilon, self.delta)
         return plan_moments(
-            n_samples,
-            n_features,
-            self.n_components,
-            epsilon=epsilon,
-            delta=delta,
-            perturbation=perturbation,
-            whiten=self.whiten,
-            n_restarts=self.n_restarts,
-            max_iter=self.max_iter,
-            to_fit=to_fit,
-        )
+            n_samples, n_features, self.n_components, epsilon=epsilon, delta=delta,
+            perturbation=self._chosen(perturbation, n_features), whiten=self.whiten,
+            n_restarts=self.n_restarts, max_iter=self.max_iter, to_fit=to_fit,
+        )  # fmt: skip
 
     def _topic_plan(self, n_samples: int, n_features: int, apart: bool | None = None) -> TopicPlan:
         moment = self.perturbation == "moment_tensor"
         return plan_topics(
-            n_samples,
-            n_features,
-            self.n_components,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            perturbation="moment_tensor" if moment else "whitened_tensor",
-            n_refinements=None,
-            limits={},
-            apart=apart,
-        )
+            n_samples, n_features, self.n_components, epsilon=self.epsilon, delta=self.delta,
+            perturbation="moment_tensor" if moment else "whitened_tensor", n_refinements=None,
+            limits={}, apart=apart,
+        )  # fmt: skip
 
-    def _forecast(self, n_samples: int, n_features: int) -> Forecast:
-        if self.moment == "single_topic":
-            topics = self._topic_plan(n_samples, n_features)
-            return forecast_topics(
-                topics, n_samples, n_features, 100.0, 0.0, self.delta == 0, self.neighbours
-            )
-        plan = self._plan(n_samples, n_features, self.perturbation)
-        embedding = LiftedBall(self._radius(), self._offset())
-        return forecast_moments(
-            plan, n_samples, n_features, embedding, self.delta == 0, self.neighbours
-        )
+    def _chosen(self, asked: str, n_features: int) -> str:
+        """Where noise is added, which `"auto"` leaves to the number of features."""
+        if asked != "auto":
+            return asked
+        return "whitened_tensor" if n_features <= LARGEST_SECOND_MOMENT else "stream"
+
+    def _splits_rows(self, n_features: int) -> bool:
+        """Whether rows that are fitted at once are split at random into the batches of a stream."""
+        chosen = self._chosen(self.perturbation, n_features)
+        return self.moment != "single_topic" and chosen == "stream"
+
+    def fit(
+        self,
+        X: ArrayLike | sp.spmatrix,
+        y: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        n_samples: int | None = None,
+        **unsupported: Any,
+    ) -> Self:
+        """Learn components.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            Samples; counts of words for ``moment="single_topic"``. Of a Dask array or data
+            frame nothing is computed before the charge: see ``docs/scale.md``.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,), optional
+            Whose sample each row is: integers or strings. The group is then what is
+            protected, with all its samples; their number is private.
+        n_samples : int or None, default=None
+            For a Dask `X` whose number of rows is not known, or with `groups`: the number of
+            rows, or of groups; public.
+        **unsupported : object
+            Refused: ``sample_weight`` would be read from the data.
+
+        Returns
+        -------
+        self : PrivateTensorPowerMethod
+            The fitted model.
+
+        Raises
+        ------
+        TypeError
+            If an argument is not supported.
+        ValueError
+            If a parameter or their combination is wrong, `X` is not a matrix of finite
+            numbers (counts), or `groups` is not one label per row, of at least two groups;
+            no budget is spent.
+        BudgetError
+            If the accountant has too little left; no budget is spent.
+        """
+        witness = self._check_call(X, n_samples, unsupported)
+        self._check_combination(PERTURBATIONS, "fit")
+        if hasattr(X, "to_delayed"):
+            chunks = self._lazy_chunks(witness, X, groups, n_samples, reset=True)
+            return self._live_on(chunks, partial(self._fit_of, chunks, columns_of(witness)))
+        X = witness._validated(X, reset=True, fits=True, grouped=groups is not None)
+        grouping = {} if groups is None else checked_grouping(groups, X.shape[0], self)
+        if self._splits_rows(X.shape[1]):
+            plan, coins = self._plan(1, X.shape[1], "stream"), self._number_is_private
+            batches = random_batches(X, plan, self.random_state, by_coins=coins, **grouping)
+            return self._fit_stream(batches, witness)
+        chunks = self._as_chunks(X, *X.shape, **grouping)
+        return self._live_on(chunks, partial(self._fit_of, chunks, columns_of(witness)))
 
     def _as_chunks(
         self, X: Any, n_samples: int | None, n_features: int, **grouping: Any
@@ -306,7 +340,7 @@ class ComponentParameters(PrivateEstimatorMixin):
     ) -> Any:
         """Rows that Dask has not computed yet."""
         table = lazy_table(witness, X, groups, n_samples, reset=reset)
-        if not batch and splits_rows(self, table.n_features):
+        if not batch and self._splits_rows(table.n_features):
             raise ValueError(NOT_AT_RANDOM)
         return self._parts(table.partitions, table.n_units, table.n_features)
 

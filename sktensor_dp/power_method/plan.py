@@ -9,8 +9,6 @@ from typing import Any
 from sktensor_dp.privacy.plan import ReleasePlan, check_feasible
 from sktensor_dp.spectral_topics.plan import effective_documents
 
-# Beyond, the second moment of all features takes 2 GiB.
-LARGEST_SECOND_MOMENT = 2**14
 # Shares of mu^2. The second moment decides the subspace and the scale of all components.
 SHARES = {"second_moments": 0.5, "third_moment_histogram": 0.02, "third": 0.48}
 # Starts polished to this many iterations once a tensor is released; it costs nothing.
@@ -46,7 +44,6 @@ def plan_moments(
     to_fit: bool = False,
 ) -> MomentPlan:
     """Choose releases and split the budget; what is to be fitted has to fit into memory."""
-    perturbation = chosen_perturbation(perturbation, n_features)
     k = min(n_components, n_features)
     if max_iter is None:
         by_steps = perturbation in ("iteration", "stream")
@@ -109,13 +106,6 @@ def _feasible(
     )  # fmt: skip
 
 
-def chosen_perturbation(asked: str, n_features: int) -> str:
-    """Where noise is added, which `"auto"` leaves to the number of features."""
-    if asked != "auto":
-        return asked
-    return "whitened_tensor" if n_features <= LARGEST_SECOND_MOMENT else "stream"
-
-
 def power_iterations_needed(n_features: int) -> int:
     """Iterations from a random start: a logarithm of the dimension, and a few to converge."""
     return math.ceil(math.log2(max(n_features, 2))) + 4
@@ -124,13 +114,6 @@ def power_iterations_needed(n_features: int) -> int:
 def _quantile(n_samples: int, epsilon: float, delta: float) -> float:
     """Clip few samples, and fewer the less noise there is: clipping is a bias."""
     return 1 - min(0.05, 500 / effective_documents(n_samples, epsilon, delta))
-
-
-def splits_rows(estimator: Any, n_features: int) -> bool:
-    """Whether rows that are fitted at once are split at random into the batches of a stream."""
-    if estimator.moment == "single_topic":
-        return False
-    return chosen_perturbation(estimator.perturbation, n_features) == "stream"
 
 
 def is_stream(estimator: Any, source: Any, n_samples: int | None) -> bool:

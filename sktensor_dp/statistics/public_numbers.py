@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from sktensor_dp.tensor.arrays import Floats
+
 Range = tuple[float, float]
 
 # Norms that contributions are clipped to. Norms below are so small beside them that it does
