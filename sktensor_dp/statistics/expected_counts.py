@@ -12,8 +12,7 @@ from sktensor_dp.statistics.mean_field import mean_field, single_precision
 from sktensor_dp.statistics.mean_norms import norms_of_mean_counts
 from sktensor_dp.statistics.norms import NORM_SLACK, CountNorm, NonNegative
 from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number
-from sktensor_dp.statistics.row_chunks import rows_of, scale_to
-from sktensor_dp.statistics.sums import sum_over_rows
+from sktensor_dp.statistics.row_chunks import rows_of, scale_to, sum_over_rows
 from sktensor_dp.tensor.arrays import Floats, Singles
 from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior

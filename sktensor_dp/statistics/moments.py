@@ -24,8 +24,8 @@ from sktensor_dp.statistics.norms import (
     weights,
 )
 from sktensor_dp.statistics.public_numbers import check_number
-from sktensor_dp.statistics.row_chunks import rows_of
-from sktensor_dp.statistics.sums import AccurateSum, PlainSum, blocks, sum_over_rows
+from sktensor_dp.statistics.row_chunks import rows_of, sum_over_rows
+from sktensor_dp.statistics.sums import AccurateSum, PlainSum, blocks
 from sktensor_dp.statistics.triple_terms import put_together, terms_of_documents, words_in_use
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.coordinates import n_unique

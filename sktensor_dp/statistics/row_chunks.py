@@ -19,7 +19,7 @@ from sktensor_dp.statistics.labels import as_labels
 from sktensor_dp.statistics.partial_sums import PartialQuery
 from sktensor_dp.statistics.reading import read, read_each
 from sktensor_dp.statistics.regrouping import MIXED, GroupTable, Waiting, split_chunk
-from sktensor_dp.statistics.sums import UNITS_AT_ONCE
+from sktensor_dp.statistics.sums import UNITS_AT_ONCE, AccurateSum, blocks
 from sktensor_dp.tensor.arrays import Floats, Integers
 
 Chunk = TypeVar("Chunk", bound="RowChunk")
@@ -128,6 +128,16 @@ def rows_of(X: Any, rows: slice) -> Any:
     # Given to the constructor, arrays of less than half of their memory would be copied.
     part.data, part.indices, part.indptr = X.data[stored], X.indices[stored], ends - ends[0]
     return part
+
+
+def sum_over_rows(n_rows: int, add: Callable[[slice], Any]) -> Floats:
+    """Sum of what `add` makes of at most 2**14 rows at a time."""
+    if n_rows <= UNITS_AT_ONCE:
+        return np.asarray(add(slice(0, n_rows)))
+    result = AccurateSum()
+    for rows in blocks(n_rows):
+        result.add(np.asarray(add(rows)))
+    return result.value()
 
 
 def _parts(X: Any, units: Units) -> Iterator[tuple[Any, Units]]:

@@ -13,9 +13,8 @@ import scipy.sparse as sp
 
 from sktensor_dp.statistics.norms import NORM_SLACK, NormBins, Signed
 from sktensor_dp.statistics.public_numbers import LIMIT, RADIUS, check_array, check_number
-from sktensor_dp.statistics.row_chunks import rows_of, scale_to
+from sktensor_dp.statistics.row_chunks import rows_of, scale_to, sum_over_rows
 from sktensor_dp.statistics.samples import SampleChunk, row_by_row
-from sktensor_dp.statistics.sums import sum_over_rows
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.coordinates import n_unique, symmetric_to_coordinates
 from sktensor_dp.tensor.symmetric import symmetric_outer_sum

@@ -7,7 +7,6 @@ Proofs: docs/proofs/rounding_of_sums.md.
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -103,16 +102,6 @@ class PlainSum:
         if self._total is None:
             raise ValueError("nothing was added.")
         return self._total
-
-
-def sum_over_rows(n_rows: int, add: Callable[[slice], Any]) -> Floats:
-    """Sum of what `add` makes of at most 2**14 rows at a time."""
-    if n_rows <= UNITS_AT_ONCE:
-        return np.asarray(add(slice(0, n_rows)))
-    result = AccurateSum()
-    for rows in blocks(n_rows):
-        result.add(np.asarray(add(rows)))
-    return result.value()
 
 
 def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) -> Floats:
