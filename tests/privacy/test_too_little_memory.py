@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from sktensor_dp import PrivateSpectralLDA, PrivateTensorPowerMethod
+from sktensor_dp.power_method import parameters as components
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.spectral_lda import parameters as topics
 from sktensor_dp.statistics.counts import CountChunks
 from sktensor_dp.statistics.moments import PairMoments, RowsOfPairs
 from sktensor_dp.statistics.norms import Clip, CountNorm
@@ -50,4 +53,21 @@ def test_what_has_no_room_is_not_told_by_its_shape(asked, broken, method, monkey
         asked(curator)
     assert "1234567" not in str(error.value)
     assert "charged" in str(error.value)
+    assert error.value.__context__ is error.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("model", "module", "name"),
+    [
+        (PrivateSpectralLDA(2), topics, "as_counts"),
+        (PrivateTensorPowerMethod(2, data_norm=1.0), components, "as_samples"),
+        (PrivateTensorPowerMethod(2, moment="single_topic"), components, "as_counts"),
+    ],
+)
+def test_rows_that_have_no_room_are_not_told_by_their_number(model, module, name, monkeypatch):
+    """It may be private, and how many words occur always is."""
+    monkeypatch.setattr(module, name, roomless)
+    with pytest.raises(MemoryError, match="too little memory for X") as error:
+        model.fit(np.ones((9, D)))
+    assert "1234567" not in str(error.value)
     assert error.value.__context__ is error.value.__cause__ is None
