@@ -108,8 +108,7 @@ def test_what_is_turned_keeps_its_length_and_is_of_each_unit_alone(share, seed, 
         expected /= max(np.linalg.norm(expected), 1e-300)
         np.testing.assert_allclose(found[:N_CELLS], expected, atol=1e-9)
         np.testing.assert_array_equal(found[N_CELLS:], usual[N_CELLS:])
-        # Beside other units, of which nothing is left when they are taken away: those here have
-        # opposite values, and a unit's own sums are what is left of one.
+        # Alone in its block, and beside units without entries.
         monkeypatch.setattr(slice_blocks, "LEAST_BLOCK", 1)
         monkeypatch.setattr(slice_blocks, "BLOCK_NUMBERS", 1)
         np.testing.assert_array_equal(asked.total(chunk_of(X[own], y[own])), found)
