@@ -80,7 +80,7 @@ def test_a_rare_way_to_ask_is_planned_by_public_numbers():
 
 
 def test_sums_with_noise_of_their_own_count_by_it(seed):
-    """Equal variances given row by row are one; rows with next to no noise are followed."""
+    """Equal variances given row by row are one; sums of nothing but noise are not followed."""
     rng = np.random.default_rng(seed)
     places = IndexSet(np.argwhere(rng.random((40, 6)) < 0.7), (40, 6))
     weights = places.balanced_weights(0.5)
@@ -91,13 +91,9 @@ def test_sums_with_noise_of_their_own_count_by_it(seed):
     one = fit_row_sums(*given, 1.0, 1e-3)
     each = fit_row_sums(*given, [np.ones(40), np.ones(6)], 1e-3)
     np.testing.assert_array_equal(one.biases[0], each.biases[0])
-    noise = np.where(np.arange(40) < 20, 1e-12, 1.0)
-    exact = [np.where(np.arange(40) < 20, sums[0], noisy[0]), sums[1]]
-    found = fit_row_sums(places, exact, list(weights.T), [noise, np.full(6, 1e-12)], 1e-12)
-    truth = np.zeros(40)
-    truth[places.rows(0)] = values
-    off = np.square(found.mean + found.biases[0] - truth)
-    # Sums of weights of about 1 have noise of deviation 1, of values of deviation 1.
-    assert off[:20].mean() < 0.1 < off[20:].mean()
+    noise = np.where(np.arange(40) < 20, 1e12, 1.0)
+    found = fit_row_sums(*given, [noise, np.ones(6)], 1e-3)
+    # Next to nothing is believed of a sum of which the noise is a million deviations.
+    assert np.abs(found.biases[0][:20]).max() < 1e-6 < np.abs(found.biases[0][20:]).max()
     with pytest.raises(ValueError, match="noise_variance"):
         fit_row_sums(*given, [noise, np.full(6, -1.0)], 1.0)

@@ -71,7 +71,8 @@ def test_a_value_moves_the_answer_of_its_own_part_alone(seed):
         return shown, sums
 
     (shown, sums), (shown_of_other, sums_of_other) = answers(values), answers(other)
-    assert np.array_equal(shown, shown_of_other) != first[moved]
+    # A value with noise may be the same of two values; sums with noise are not.
+    assert first[moved] or np.array_equal(shown, shown_of_other)
     assert np.array_equal(sums, sums_of_other) == first[moved]
 
 
