@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from sktensor_dp.completion.plan import ModelOptions
-from sktensor_dp.completion.slice_components import LEAST_NOISE, shared_weights
+from sktensor_dp.completion.rows import unexplained
+from sktensor_dp.completion.slice_components import shared_weights
 from sktensor_dp.privacy.curators.entries import NoisySharedRows, SliceCurator
 from sktensor_dp.statistics.unit_residuals import ReleasedEffects
 from sktensor_dp.tensor.arrays import Floats
@@ -80,7 +81,7 @@ class EffectRounds:
     def noise_variance(self) -> float:
         """What of the variance about a unit's level the effects do not explain."""
         explained = float(self._shares @ self.effects.effects**2)
-        return max(self._deviation**2 - explained, LEAST_NOISE * self._deviation**2)
+        return unexplained(self._deviation, explained)
 
     def last(self) -> SharedEffects:
         """The effects, with what shrinking took of their slope on popularity."""

@@ -10,6 +10,7 @@ from scipy.special import ndtr
 from sktensor_dp.completion.own_entries import bias_variances
 from sktensor_dp.completion.pair_plan import PAIR_CLIP
 from sktensor_dp.completion.plan import RESIDUAL, ModelOptions
+from sktensor_dp.completion.rows import unexplained
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.statistics.observed_entries import IndexSet
 from sktensor_dp.tensor.arrays import Floats
@@ -19,9 +20,6 @@ from sktensor_dp.tensor.shared_effects import clipped_response
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
 Model = CPCompletion | TuckerCompletion
-
-# Least share of the variance of residuals that is left to noise.
-LEAST_NOISE = 0.2
 
 
 def pair_components(
@@ -55,7 +53,7 @@ def variance_left(found: Floats, places: IndexSet, unit_mode: int, residual: flo
     """Variance of a value that loadings of the rows of the other mode leave."""
     shares = places.counts[1 - unit_mode] / places.n_entries
     explained = float((shares @ found**2).sum())
-    return max(residual**2 - explained, LEAST_NOISE * residual**2)
+    return unexplained(residual, explained)
 
 
 def pair_weights(counts: NDArray[np.integer]) -> Floats:

@@ -14,6 +14,13 @@ PRIOR_STEPS = 20
 # Least prior variance relative to the first, and what keeps matrices regular, relative to
 # their size.
 LEAST_PRIOR, LEAST_RIDGE = 1e-8, 1e-12
+# Least share of the variance of values that is left to noise.
+LEAST_NOISE = 0.2
+
+
+def unexplained(deviation: float, explained: float) -> float:
+    """What of the variance of values is left, if a model explains so much."""
+    return max(deviation**2 - explained, LEAST_NOISE * deviation**2)
 
 
 def derivatives(

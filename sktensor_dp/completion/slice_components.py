@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sktensor_dp.completion.rows import posterior_rows, unit_mean_square
+from sktensor_dp.completion.rows import posterior_rows, unexplained, unit_mean_square
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
 from sktensor_dp.statistics.slice_queries import SharedFactorSums
 from sktensor_dp.tensor.arrays import Floats
@@ -15,10 +15,8 @@ from sktensor_dp.tensor.shared_effects import SharedEffects, clipped_response
 # Residuals are clipped at this share of the deviation of values: components are a part of
 # what is clipped, so that more of its tails is kept than of a residual's.
 CLIP = 1.0
-# Variance of one component, relative to that of values, to start from.
+# Variance of one component, relative to that of values: what fits start from, units' own too.
 COMPONENT_VARIANCE = 0.1
-# Least share of the variance of values that is left to noise.
-LEAST_NOISE = 0.2
 # Least eigenvalue of a moment, relative to its trace: below it noise or rounding is seen.
 LEAST_MOMENT = 1e-3
 # Least variance of what is seen of a row, relative to its prior one: exact sums leave none.
@@ -138,4 +136,4 @@ def _noise_variance(
         explained += float(np.prod([part.sum() for part in parts]))
     else:
         explained += float(np.prod(parts, axis=0).sum())
-    return max(deviation**2 - explained, LEAST_NOISE * deviation**2)
+    return unexplained(deviation, explained)

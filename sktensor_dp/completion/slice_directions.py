@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sktensor_dp.completion.plan import ModelOptions, SlicePlan
-from sktensor_dp.completion.rows import posterior_rows
+from sktensor_dp.completion.rows import posterior_rows, unexplained
+from sktensor_dp.completion.slice_components import COMPONENT_VARIANCE
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
 from sktensor_dp.statistics.slice_queries import SharedFactorSums
 from sktensor_dp.tensor.arrays import Floats
@@ -19,8 +20,6 @@ ROOM = 4.3
 MOST_CHANCE = 0.25
 # Residuals beyond so many deviations of values are clipped.
 CLIP = 3.0
-# Variance of one component, relative to that of values, that units' own fits assume.
-COMPONENT_VARIANCE = 0.1
 # A direction that is not found yet grows from sweep to sweep: what earlier sums say of it counts
 # less by this factor, or by one so near to 1 that two thirds of the sweeps forget no more than
 # so much. It counts in full once so much is explained of what is assumed of a component.
@@ -33,8 +32,6 @@ CERTAIN = 3.0
 # Share of the sweeps after which components must show, and least part of what is assumed of
 # them that must be explained by then.
 TRIAL, LEAST_SHARE = 3 / 8, 0.03
-# Least share of the variance of values that is left to noise.
-LEAST_NOISE = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +110,7 @@ class Directions:
         """What of the variance about a unit's level neither effects nor components explain."""
         part, shares = self._part, self._shares
         explained = float(shares @ part.effects.effects**2) + float((shares @ factor**2).sum())
-        return max(part.deviation**2 - explained, LEAST_NOISE * part.deviation**2)
+        return unexplained(part.deviation, explained)
 
     def _moment_noise(self, last: int) -> float:
         r = self._axes.shape[1]

@@ -7,8 +7,8 @@ import numpy as np
 from sktensor_dp.completion.assumed import Assumed
 from sktensor_dp.completion.effect_rounds import CLIP
 from sktensor_dp.completion.plan import SlicePlan
+from sktensor_dp.completion.slice_components import COMPONENT_VARIANCE
 from sktensor_dp.completion.slice_directions import (
-    COMPONENT_VARIANCE,
     MOST_CHANCE,
     chance,
     columns_worth,
