@@ -121,7 +121,7 @@ def test_steps_spend_what_they_are_given_and_no_more(cv, share):
         epsilon, delta = as_parameters(parts[name], 1e-6, step._delta_set_aside)
         assert step._delta_set_aside * delta <= parts[name].delta * (1 + 1e-12)
         if name == "counts":
-            plan = clone(step).set_params(epsilon=epsilon, delta=delta)._words_of(40, _Few())
+            plan = clone(step).set_params(epsilon=epsilon, delta=delta)._fit_of(_Few(), 4000)
             assert plan.releases.cost.mu == pytest.approx(parts[name].mu, rel=1e-9)
             assert plan.releases.cost.delta == pytest.approx(costs.fit.delta, rel=1e-9)
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from following import Follower
 
 from sktensor_dp import BudgetAccountant, PrivateCPCompletion, unsafe_seeded_noise
 from sktensor_dp.completion import plan as plans
@@ -130,20 +131,17 @@ def test_a_fit_in_parts_spends_its_epsilon_once(monkeypatch):
 
 def test_callbacks_are_told_of_every_part(monkeypatch):
     """How many releases there are is not known when they begin."""
-    reason = "scikit-learn before 1.9 has no callbacks"
-    callback = pytest.importorskip("sklearn.callback", reason=reason)
+    pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has no callbacks")
     monkeypatch.setattr(plans, "detectability", lambda *_: 2.0)
     monkeypatch.setattr(plans, "values_pay", lambda *_: True)
     monkeypatch.setattr(plans, "_tried", lambda *_: 4)
-    told = []
-    curator_begins = EntryCurator._record
-    monkeypatch.setattr(
-        EntryCurator, "_record", lambda self, *a: (told.append(a[0].name), curator_begins(self, *a))
-    )
+    callback = Follower()
     X = np.argwhere(np.random.default_rng(0).random((40, 8)) < 0.8)
-    model = PrivateCPCompletion(2, bounds=(0, 1), shape=(40, 8)).set_callbacks(
-        callback.ProgressBar()
-    )
+    model = PrivateCPCompletion(2, bounds=(0, 1), shape=(40, 8)).set_callbacks(callback)
     model.fit(X, np.random.default_rng(1).random(len(X)))
-    assert told[0] == "entries"
-    assert len(told) >= 2
+    made = [row.name for row in model.privacy_report_.rows for _ in range(row.uses)]
+    assert made[0] == "entries"
+    assert len(made) >= 2
+    assert [name for what, name in callback.told if what == "begin"] == ["fit", *made]
+    ended = [name for what, name in callback.told if what == "end"]
+    assert sorted(ended) == sorted([*made, "fit"])
