@@ -5,6 +5,7 @@ import numpy as np
 from sktensor_dp.completion.pair_plan import DIRECTION_CLIP, search_weights
 from sktensor_dp.completion.pair_recipe import centred_biases, pair_weights, variance_left
 from sktensor_dp.completion.plan import RESIDUAL, CompletionPlan, ModelOptions
+from sktensor_dp.completion.rows import inverse_root
 from sktensor_dp.privacy.curators.entries import EntryCurator, NoisyDirections
 from sktensor_dp.statistics.entry_directions import RowCells
 from sktensor_dp.tensor.arrays import Floats
@@ -71,9 +72,7 @@ class _Search:
         # Of mean 0: what is left of a row's level is no direction.
         shares = self._margin / max(float(self._margin.sum()), 1e-100)
         rows = rows - shares @ rows
-        values, vectors = np.linalg.eigh(rows.T @ (shares[:, None] * rows))
-        values = np.maximum(values, 1e-12 * max(float(values[-1]), 1e-100))
-        axes = rows @ ((vectors / np.sqrt(values)) @ vectors.T)
+        axes = rows @ inverse_root(rows.T @ (shares[:, None] * rows))
         lengths = np.linalg.norm(axes, axis=1, keepdims=True)
         usual = np.sqrt(axes.shape[1])
         return np.asarray(axes * np.minimum(usual / np.maximum(lengths, 1e-100), 1.0))

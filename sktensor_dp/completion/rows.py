@@ -14,6 +14,8 @@ PRIOR_STEPS = 20
 # Least prior variance relative to the first, and what keeps matrices regular, relative to
 # their size.
 LEAST_PRIOR, LEAST_RIDGE = 1e-8, 1e-12
+# Least eigenvalue of a matrix of which a root is taken, relative to the largest.
+LEAST_EIGENVALUE = 1e-12
 # Least share of the variance of values that is left to noise.
 LEAST_NOISE = 0.2
 
@@ -21,6 +23,13 @@ LEAST_NOISE = 0.2
 def unexplained(deviation: float, explained: float) -> float:
     """What of the variance of values is left, if a model explains so much."""
     return max(deviation**2 - explained, LEAST_NOISE * deviation**2)
+
+
+def inverse_root(gram: Floats) -> Floats:
+    """Symmetric inverse square root, bounded where there is none: it turns columns least."""
+    values, vectors = np.linalg.eigh(gram)
+    values = np.maximum(values, LEAST_EIGENVALUE * max(float(values[-1]), 1e-100))
+    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
 
 
 def derivatives(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sktensor_dp.completion.plan import ModelOptions, SlicePlan
-from sktensor_dp.completion.rows import posterior_rows, unexplained
+from sktensor_dp.completion.rows import inverse_root, posterior_rows, unexplained
 from sktensor_dp.completion.slice_components import COMPONENT_VARIANCE
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
 from sktensor_dp.statistics.slice_queries import SharedFactorSums
@@ -146,9 +146,7 @@ class Directions:
     def _scaled(self, rows: Floats) -> Floats:
         """Columns at right angles and of the assumed size, turned as little as possible."""
         gram = rows.T @ (self._shares[:, None] * rows)
-        values, vectors = np.linalg.eigh((gram + gram.T) / 2)
-        values = np.maximum(values, 1e-12 * max(float(values[-1]), 1e-100))
-        return np.asarray(self._size * rows @ ((vectors / np.sqrt(values)) @ vectors.T))
+        return np.asarray(self._size * rows @ inverse_root((gram + gram.T) / 2))
 
 
 def found_components(

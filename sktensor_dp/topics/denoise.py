@@ -179,18 +179,13 @@ def _deviation_posterior(
     noisy: Floats, scale: Floats, sigma: float | Floats, n_iter: int
 ) -> tuple[Floats, Floats, Floats]:
     """Probabilities of the prior's components, the share each keeps of a value, and evidence."""
-    log_likelihood, kept = _deviations(noisy, scale, sigma)
+    spread = (scale[:, None] * RELATIVE_SCALES) ** 2
+    variance = spread + _column(sigma) ** 2
+    log_likelihood = -0.5 * (noisy[:, None] ** 2 / variance + np.log(variance))
     posterior, evidence = _mixture_weights(
         log_likelihood, _few_deviate(RELATIVE_SCALES.size), n_iter
     )
-    return posterior, kept, evidence
-
-
-def _deviations(noisy: Floats, scale: Floats, sigma: float | Floats) -> tuple[Floats, Floats]:
-    """Log-likelihood under each component of the prior, and the share it keeps of a value."""
-    spread = (scale[:, None] * RELATIVE_SCALES) ** 2
-    variance = spread + _column(sigma) ** 2
-    return -0.5 * (noisy[:, None] ** 2 / variance + np.log(variance)), spread / variance
+    return posterior, spread / variance, evidence
 
 
 def _few_deviate(n_components: int) -> Floats:

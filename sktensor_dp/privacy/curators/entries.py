@@ -149,9 +149,8 @@ class EntryCurator(_PlainCurator):
     Values are given out minus ``middle``.
     """
 
-    def __init__(self, chunks: EntryChunks, plan: ReleasePlan, **kwargs: Any) -> None:
-        super().__init__(chunks, plan, **kwargs)
-        self._in_parts = np.zeros(0, dtype=bool)
+    # Which values parts have; none before the first.
+    _in_parts: NDArray[np.bool_] | bool = False
 
     @cached_property
     def index_set(self) -> IndexSet:
@@ -171,12 +170,12 @@ class EntryCurator(_PlainCurator):
         what a value costs is what its own part costs (parallel composition).
         """
         # Before anything is handed out; what a part is asked may follow from what others said.
-        if self._records or (len(self._in_parts) and bool((self._in_parts & chosen).any())):
+        if self._records or bool(np.any(self._in_parts & chosen)):
             raise RuntimeError("a value may be in one part, and in nothing that was released.")
         if not plan.cost.is_within(self._plan.cost) or plan.delta > self._plan.delta:
             raise RuntimeError("a part may not cost more than what was charged for the whole.")
         self._left = dict.fromkeys(self._left, 0)
-        self._in_parts = chosen | self._in_parts if len(self._in_parts) else chosen.copy()
+        self._in_parts = self._in_parts | chosen
         part = EntryCurator(
             self._read().part(chosen), plan, spender=self._spender, unit=self._unit,
             accountant=None, charge=False,
