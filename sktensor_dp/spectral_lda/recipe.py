@@ -38,15 +38,13 @@ def learn_batch(
 
 
 def _attributes(found: FittedTopics) -> dict[str, Any]:
-    concentration = found.concentration
-    assert concentration is not None
-    scale = concentration if concentration > 0 else 1.0
+    scale = found.concentration if found.concentration > 0 else 1.0
     return {
         "components_": found.topics,
         "components_std_": found.topics_std,
         "topic_prior_": found.weights * scale,
         "topic_prior_std_": None if found.weights_std is None else found.weights_std * scale,
-        "doc_topic_prior_": concentration / len(found.topics),
+        "doc_topic_prior_": found.concentration / len(found.topics),
         "coherence_": found.coherence,
         "spectrum_": found.spectrum,
         "noise_edge_": found.noise_edge,

@@ -94,20 +94,11 @@ class _SpectralFit:
     def run(self) -> FittedTopics:
         found, evidence, count_clip, frequencies, pairs, length = self._start()
         if self._refines:
-            n_steps, asks = self._plan.n_refinements, self._plan.asks_gains
-            # What moments say is far from what is likely where they do not fit.
-            n_whole = n_steps // 2 if self._plan.may_misfit else 0
             if self._plan.may_misfit:
                 # They are of documents that have triples, and steps of all: no prior for them.
                 frequencies = Noisy(frequencies.value, 1.0)
-            steps = Refinement(
-                self._curator, frequencies, count_clip, evidence, self._options,
-                self._plan.n_components, length,
-            )  # fmt: skip
-            found = steps.run(
-                found, n_steps, asks_gains=asks, n_whole=n_whole,
-                asks_public=self._plan.asks_public, n_single=self._plan.n_single,
-            )  # fmt: skip
+            told = self._curator, self._plan, self._options
+            found = Refinement(*told, frequencies, count_clip, evidence, length).run(found)
         return replace(found, **seen_in(pairs, found.topics))
 
     def _start(self) -> tuple[FittedTopics, PairEvidence, Any, Noisy, WhitenedPairs, float]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator
-from sktensor_dp.spectral_topics.plan import N_GAINS
+from sktensor_dp.spectral_topics.plan import N_GAINS, TopicPlan
 from sktensor_dp.spectral_topics.public_start import beside_public, public_alone, public_start
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 from sktensor_dp.statistics.completion_gains import TopicGain
@@ -73,41 +73,30 @@ class Refinement:
     def __init__(
         self,
         curator: DocumentCurator,
+        plan: TopicPlan,
+        options: TopicOptions,
         frequencies: Noisy,
         count_clip: Clip,
         evidence: PairEvidence,
-        options: TopicOptions,
-        n_components: int,
         length: float,
     ) -> None:
-        self._curator, self._frequencies = curator, frequencies
-        self._clip, self._evidence, self._options = count_clip, evidence, options
+        self._curator, self._plan, self._options = curator, plan, options
+        self._frequencies, self._clip, self._evidence = frequencies, count_clip, evidence
         self._step_clip = count_clip
         # Tokens that documents have on average, of what is counted of them.
-        self._n_components, self._length = n_components, length
+        self._length = length
         self._scales: Floats | None = None
         self._after_single: FittedTopics | None = None
 
-    def run(
-        self,
-        start: FittedTopics,
-        n_steps: int,
-        *,
-        asks_gains: bool,
-        n_whole: int = 0,
-        asks_public: bool = False,
-        n_single: int = 0,
-    ) -> FittedTopics:
-        """Make so many steps, each of which is a release of the plan.
-
-        The first ones count as a whole, or take each document to have one topic.
-        """
+    def run(self, start: FittedTopics) -> FittedTopics:
+        """Make the steps of the plan, each of which is a release."""
+        asks_gains, n_single = self._plan.asks_gains, self._plan.n_single
         assert isinstance(self._clip.norm, CountNorm)
         if self._frequencies.sigma > 0 and self._clip.norm.order == 2:
             self._scales = scales_of_words(start.unigram)
             if asks_gains:
                 self._step_clip = replace(self._clip, limit=STEP_LIMIT * self._clip.limit)
-        public = self._public_start(start) if asks_public else None
+        public = self._public_start(start) if self._plan.asks_public else None
         if public is not None and not asks_gains:
             start = self._public_or(public, start)
         elif public is not None:
@@ -116,10 +105,10 @@ class Refinement:
             ask = self._gains(start)
             gain = ask()
             if gain.value[0] < MARGIN * gain.sigma:
-                return self._in_doubt(start, n_steps, ask, gain, public)
+                return self._in_doubt(start, ask, gain, public)
             if self._is_short:
-                start, n_single = replace(start, concentration=0.0), n_steps
-        fitted = self._steps(start, n_steps, n_whole, n_single)
+                start, n_single = replace(start, concentration=0.0), self._plan.n_refinements
+        fitted = self._steps(start, n_single)
         if asks_gains:
             fitted = self._better(fitted)
         if self._after_single is not None and self._is_short:
@@ -133,7 +122,6 @@ class Refinement:
     def _in_doubt(
         self,
         start: FittedTopics,
-        n_steps: int,
         ask: Callable[[], Noisy],
         gain: Noisy,
         public: FittedTopics | None,
@@ -144,13 +132,13 @@ class Refinement:
         mean = np.mean([asked.value[0] for asked in (gain, *again)])
         if mean < MARGIN * gain.sigma / N_GAINS**0.5:
             if public is None:
-                return self._words_alone(start, n_steps)
+                return self._words_alone(start)
             gain = self._gains(public)()
             # Noise is no reason to do without what is known from elsewhere.
             if gain.value[0] < -MARGIN * gain.sigma:
-                return self._words_alone(start, n_steps)
+                return self._words_alone(start)
             start = public
-        fitted = self._steps(start, n_steps)
+        fitted = self._steps(start)
         return fitted if public is None else self._or_public_alone(fitted, public)
 
     @property
@@ -161,7 +149,7 @@ class Refinement:
     def _public_start(self, start: FittedTopics) -> FittedTopics:
         given = self._options.public_topics
         assert given is not None
-        return public_start(start, given, self._n_components)
+        return public_start(start, given, self._plan.n_components)
 
     def _public_or(self, public: FittedTopics, start: FittedTopics) -> FittedTopics:
         """Begin with public topics, unless those learnt clearly complete documents better."""
@@ -178,9 +166,11 @@ class Refinement:
         gain = self._over(fitted, alone)
         return alone if gain.value[0] < -gain.sigma else fitted
 
-    def _steps(
-        self, start: FittedTopics, n_steps: int, n_whole: int = 0, n_single: int = 0
-    ) -> FittedTopics:
+    def _steps(self, start: FittedTopics, n_single: int = 0) -> FittedTopics:
+        """Steps of which the first ones take each document to have one topic."""
+        n_steps = self._plan.n_refinements
+        # What moments say is far from what is likely where they do not fit.
+        n_whole = n_steps // 2 if self._plan.may_misfit else 0
         fitted, frequencies, before = start, self._frequencies, start.topics
         scales = 1.0 if self._scales is None else self._scales
         told = _Told(scales, np.zeros_like(start.topics), 0.0, np.zeros_like(start.topics), ())
@@ -213,7 +203,6 @@ class Refinement:
                 part = (step - n_single) / (step - n_single + MOMENTUM)
                 fitted = replace(fitted, topics=_moved_on(topics, before, part))
             before = topics
-        assert fitted.concentration is not None
         assert isinstance(self._clip.norm, CountNorm)
         topics, weights = fitted.topics, fitted.weights
         length = typical_length(self._clip.limit, topics, weights, self._clip.norm.order)
@@ -225,13 +214,13 @@ class Refinement:
         std = std_of_refined(*told.without_echo(), fitted.unigram, weights, steps, start.public)
         return replace(fitted, topics_std=std[0], weights_std=std[1])
 
-    def _words_alone(self, start: FittedTopics, n_steps: int) -> FittedTopics:
+    def _words_alone(self, start: FittedTopics) -> FittedTopics:
         """One topic: the word frequencies, on which all that is left of the budget is spent."""
         fitted = replace(start, topics=start.unigram[None], weights=np.ones(1), public=None)
         ask = self._curator.repeated_counts(start.unigram, self._clip, self._scales)
-        steps = [ask() for _ in range(n_steps)]
+        steps = [ask() for _ in range(self._plan.n_refinements)]
         value = np.mean([noisy.value[0] for noisy in steps], axis=0)
-        sigma = np.sqrt(np.mean([noisy.sigma**2 for noisy in steps]) / n_steps)
+        sigma = np.sqrt(np.mean([noisy.sigma**2 for noisy in steps]) / len(steps))
         if self._scales is not None:
             value, sigma = self._scales * value, self._scales * sigma
         total = max(float(value.sum()), 1e-9)
@@ -296,8 +285,6 @@ class Refinement:
 
     def _over(self, fitted: FittedTopics, other: FittedTopics) -> Noisy:
         """What topics gain over others."""
-        assert fitted.concentration is not None
-        assert other.concentration is not None
         against = TopicGain(other.topics, other.weights, other.concentration)
         return self._curator.completion_gain(
             fitted.topics, fitted.weights, fitted.concentration, against
@@ -305,11 +292,9 @@ class Refinement:
 
     def _gains(self, fitted: FittedTopics) -> Callable[[], Noisy]:
         """What topics gain over the word frequencies, as often as it is called."""
-        assert fitted.concentration is not None
         return self._curator.repeated_gains(fitted.topics, fitted.weights, fitted.concentration)
 
     def _counts(self, fitted: FittedTopics) -> Noisy:
-        assert fitted.concentration is not None
         return expected_counts(
             self._curator, fitted.topics, fitted.weights, self._in_steps(fitted.concentration),
             self._step_clip, self._scales,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.topics.concentration import USUAL
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +26,9 @@ class FittedTopics:
     # (m,): leading eigenvalues of the released second moment, corrected for the prior.
     spectrum: Floats | None = None
     noise_edge: float | None = None  # what noise alone may lift one to
-    # Sum of the Dirichlet prior in use; 0 for one topic per document. None in files that are older
-    # than its estimation.
-    concentration: float | None = None
+    # Sum of the Dirichlet prior in use; 0 for one topic per document. Files that are older than its
+    # estimation lack it.
+    concentration: float = USUAL
     # (k0, n_features): public topics that the first ones began with and are shrunk towards; None
     # where there are none, or the data was better off without.
     public: Floats | None = None
