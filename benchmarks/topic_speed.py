@@ -139,7 +139,7 @@ def pair_noise(report: Report, repeats: int) -> None:
     matrix = np.full((d, d), 1e-3)
 
     def in_place() -> None:
-        gaussian_pair_masses(matrix, 1e-3, 1.0, NoiseSource(), overwrite=True)
+        gaussian_pair_masses(matrix, 1e-3, 1.0, NoiseSource())
 
     actions = {"noise on pairs": in_place}
     report.table(f"{d} words", COLUMNS, timed(actions, repeats))

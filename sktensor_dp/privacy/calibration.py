@@ -8,6 +8,7 @@ Roth & Su, 2019, corollary 2). Budgets are therefore split as shares of
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 from scipy.optimize import brentq
@@ -59,23 +60,8 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         raise ValueError(f"delta must lie in (0, 1) for Gaussian noise, got {delta!r}.")
     if math.isinf(epsilon):
         return math.inf
-    # delta grows with mu: bracket the root. mu <= sqrt(2 epsilon) + 2 z with
-    # Phi(-z) = 1 - delta never falls short because gaussian_delta -> 1.
-    high = 1.0
-    while gaussian_delta(high, epsilon) < delta:
-        high *= 2
-    low = high
-    while gaussian_delta(low, epsilon) > delta:
-        low /= 2
-    if low == high:
-        return high
-    root = float(
-        brentq(lambda mu: gaussian_delta(mu, epsilon) - delta, low, high, xtol=1e-300, maxiter=1000)
-    )
-    # brentq may end on either side; the guarantee needs the lower one.
-    while gaussian_delta(root, epsilon) > delta:
-        root = root * (1 - 1e-14)
-    return root
+    # delta grows with mu, and to 1.
+    return _root(lambda mu: gaussian_delta(mu, epsilon) - delta, below=True)
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -85,15 +71,21 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return 0.0
     if math.isinf(mu) or delta <= 0:
         return math.inf
+    return _root(lambda epsilon: delta - gaussian_delta(mu, epsilon))
+
+
+def _root(rising: Callable[[float], float], *, below: bool = False) -> float:
+    """Where a rising function of positive numbers is 0: at or above there, or at or `below`."""
     high = 1.0
-    while gaussian_delta(mu, high) > delta:
+    while rising(high) < 0:
         high *= 2
     low = high
-    while gaussian_delta(mu, low) <= delta:
+    while rising(low) > 0 if below else rising(low) >= 0:
         low /= 2
-    root = float(
-        brentq(lambda eps: gaussian_delta(mu, eps) - delta, low, high, xtol=1e-300, maxiter=1000)
-    )
-    while gaussian_delta(mu, root) > delta:
-        root = root * (1 + 1e-14)
+    if low == high:
+        return high
+    root = float(brentq(rising, low, high, xtol=1e-300, maxiter=1000))
+    # brentq may end on either side; the guarantee needs this one.
+    while rising(root) > 0 if below else rising(root) < 0:
+        root *= 1 - 1e-14 if below else 1 + 1e-14
     return root

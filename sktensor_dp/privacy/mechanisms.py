@@ -42,7 +42,7 @@ class Mechanism:
     name: str  # as shown in reports
     norm: Literal["l1", "l2"]  # norm of the sensitivity it is calibrated to
     # ``(value, sensitivity, strength, noise, *of_query) -> noisy value``, where strength is mu for
-    # Gaussian laws and epsilon for the others.
+    # Gaussian laws and epsilon for the others, and the value may be overwritten.
     law: Callable[..., Floats]
     pure: bool = False  # whether the strength is a pure epsilon
     # Standard deviation of a coordinate's noise for unit sensitivity, as a function of the
@@ -54,8 +54,6 @@ class Mechanism:
     # What reports say of how far the program may be from the law, as a function of the query; empty
     # where it is not. None where nothing is added to delta.
     residual: Callable[[Any], str] | None = None
-    # Whether the law takes ``overwrite=True``, to work in the memory of the value.
-    overwrites: bool = False
     # The same law on some rows of a symmetric matrix, in place: ``(rows, size of the matrix,
     # sensitivity, strength, noise, *of_query)``. None where no matrix is released by rows.
     of_rows: Callable[..., None] | None = None
@@ -64,21 +62,14 @@ class Mechanism:
         self, value: Floats, sensitivity: float, cost: PrivacyCost, noise: NoiseSource, query: Any
     ) -> Floats:
         """Return the value, which is used up, with noise of this law at the given cost."""
-        strength, options = self.strength(cost), {"overwrite": True} if self.overwrites else {}
-        return self.apply(value, sensitivity, strength, noise, query, **options)
+        return self.apply(value, sensitivity, self.strength(cost), noise, query)
 
     def apply(
-        self,
-        value: Floats,
-        sensitivity: float,
-        strength: float,
-        noise: NoiseSource,
-        query: Any,
-        **options: bool,
+        self, value: Floats, sensitivity: float, strength: float, noise: NoiseSource, query: Any
     ) -> Floats:
         """Return the value with noise of this law at the given strength."""
         geometry = (getattr(query, name) for name in self.of_query)
-        return self.law(value, sensitivity, strength, noise, *geometry, **options)
+        return self.law(value, sensitivity, strength, noise, *geometry)
 
     def strength(self, cost: PrivacyCost) -> float:
         """Return the part of a cost that this law spends: mu, or a pure epsilon."""
@@ -96,13 +87,44 @@ class Mechanism:
         return scale * math.sqrt(2) if self.norm == "l1" else scale
 
 
-def _add_to_unique(value: Floats, sensitivity: float, add: Callable[[Floats], Floats]) -> Floats:
+def _on_entries(value: Floats, sensitivity: float, add: Callable[[Floats], Floats]) -> Floats:
+    """Let ``add`` work on the entries of an array of any shape."""
+    return (add(np.ravel(value) / sensitivity) * sensitivity).reshape(np.shape(value))
+
+
+def _on_unique(value: Floats, sensitivity: float, add: Callable[[Floats], Floats]) -> Floats:
     """Let ``add`` work on the orthonormal coordinates of a symmetric array."""
     coordinates = symmetric_to_coordinates(value)
     coordinates /= sensitivity
     coordinates = add(coordinates)
     coordinates *= sensitivity
     return coordinates_to_symmetric(coordinates, value.shape[0], value.ndim)
+
+
+def _noisy(
+    on: Callable[..., Floats],
+    law: str,
+    value: Floats,
+    sensitivity: float,
+    strength: float,
+    noise: NoiseSource,
+    *geometry: Any,
+) -> Floats:
+    """Noise of a law, by the method of a source that adds it, on coordinates of a value."""
+    return on(value, sensitivity, lambda x: getattr(noise, law)(x, strength, *geometry))
+
+
+gaussian_vector = partial(_noisy, _on_entries, "gaussian")
+# Of this one the sensitivity is in L1.
+laplace_vector = partial(_noisy, _on_entries, "laplace")
+# Isotropic, on a matrix or a third-order tensor: the sensitivity is in the Frobenius norm. Applied
+# to a projection `E(U, U, U)` with orthonormal `U` it has exactly the law of projecting isotropic
+# noise on the whole space.
+gaussian_symmetric = partial(_noisy, _on_unique, "gaussian")
+# Of density exp(-epsilon |b|_2 / sensitivity), on symmetric arrays in the Frobenius norm (AVN). The
+# value is an orthonormal projection from a space of so many dimensions, where that is given last.
+spherical_laplace_vector = partial(_noisy, _on_entries, "spherical_laplace")
+spherical_laplace_symmetric = partial(_noisy, _on_unique, "spherical_laplace")
 
 
 def _pair_masses(
@@ -112,18 +134,15 @@ def _pair_masses(
     strength: float,
     noise: NoiseSource,
     diagonal_weight: float = 1.0,
-    *,
-    overwrite: bool = False,
 ) -> Floats:
-    """Independent noise on the mass of every word pair of a symmetric matrix."""
+    """Independent noise on the mass of every word pair of a symmetric matrix, in its memory."""
     # The coordinates are `2 M_ij` for i < j and `diagonal_weight M_ii`: weight 1 is the histogram
     # of pairs, sqrt(2) isotropic noise, and less than 1 lets documents that repeat a word weigh
     # less in the sensitivity.
     # Some rows of the upper triangle at a time: beside a matrix of many words there is no room for
     # another. Each of its entries is overwritten by one with noise, each below by its twin.
-    released = value if overwrite else value.copy()
     # In the order of memory, which must not show in products: the other triangle is as good.
-    released = released if released.flags.c_contiguous else released.T
+    released = value if value.flags.c_contiguous else value.T
     _pair_rows(law, released, len(value), sensitivity, strength, noise, diagonal_weight)
     _mirror_upper(released)
     return released
@@ -169,32 +188,6 @@ def _mirror_upper(matrix: Floats) -> None:
                 matrix[j : j + SQUARE, i : i + SQUARE] = upper.T
 
 
-def gaussian_vector(value: Floats, sensitivity: float, mu: float, noise: NoiseSource) -> Floats:
-    """Gaussian mechanism on an array of any shape, entry by entry."""
-    coordinates = noise.gaussian(np.ravel(value) / sensitivity, mu)
-    return (coordinates * sensitivity).reshape(np.shape(value))
-
-
-def laplace_vector(value: Floats, sensitivity: float, epsilon: float, noise: NoiseSource) -> Floats:
-    """Laplace mechanism on an array of any shape; ``sensitivity`` is in L1."""
-    coordinates = noise.laplace(np.ravel(value) / sensitivity, epsilon)
-    return (coordinates * sensitivity).reshape(np.shape(value))
-
-
-def spherical_laplace_vector(
-    value: Floats,
-    sensitivity: float,
-    epsilon: float,
-    noise: NoiseSource,
-    ambient_dimension: int | None = None,
-) -> Floats:
-    """Noise of density exp(-epsilon |b|_2 / sensitivity) on an array of any shape."""
-    # `value` is an orthonormal projection from a space of `ambient_dimension`, if that is given.
-    coordinates = np.ravel(value) / sensitivity
-    coordinates = noise.spherical_laplace(coordinates, epsilon, ambient_dimension)
-    return (coordinates * sensitivity).reshape(np.shape(value))
-
-
 def spherical_laplace_rows(
     value: Floats, sensitivity: float, epsilon: float, noise: NoiseSource
 ) -> Floats:
@@ -203,31 +196,11 @@ def spherical_laplace_rows(
     return noise.spherical_laplace_rows(value / sensitivity, epsilon) * sensitivity
 
 
-def gaussian_symmetric(value: Floats, sensitivity: float, mu: float, noise: NoiseSource) -> Floats:
-    """Isotropic Gaussian noise on a symmetric matrix or third-order tensor."""
-    # The sensitivity is in the Frobenius norm. Applied to a projection `E(U, U, U)` with
-    # orthonormal `U` it has exactly the law of projecting isotropic noise on the whole space.
-    return _add_to_unique(value, sensitivity, partial(noise.gaussian, mu=mu))
-
-
 gaussian_pair_masses = partial(_pair_masses, "gaussian")
 gaussian_pair_rows = partial(_pair_rows, "gaussian")
 # Of these the sensitivity is in L1.
 laplace_pair_masses = partial(_pair_masses, "laplace")
 laplace_pair_rows = partial(_pair_rows, "laplace")
-
-
-def spherical_laplace_symmetric(
-    value: Floats,
-    sensitivity: float,
-    epsilon: float,
-    noise: NoiseSource,
-    ambient_dimension: int | None = None,
-) -> Floats:
-    """Noise of density exp(-epsilon |E|_F / sensitivity) on symmetric arrays (AVN)."""
-    return _add_to_unique(
-        value, sensitivity, lambda x: noise.spherical_laplace(x, epsilon, ambient_dimension)
-    )
 
 
 def gaussian_triples(
@@ -257,7 +230,7 @@ def gaussian_triple_histogram(
         extra = _repeated_word_noise(basis, math.sqrt(6) * grid.scale, noise)
         return noise.add_gaussian(coordinates, grid, symmetric_to_coordinates(extra))
 
-    return _add_to_unique(value, sensitivity, add)
+    return _on_unique(value, sensitivity, add)
 
 
 def histogram_residual(n_words: int, k: int) -> float:

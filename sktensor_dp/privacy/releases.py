@@ -90,7 +90,6 @@ PAIRS = Mechanism(
     "l2",
     mechanisms.gaussian_pair_masses,
     of_query=("diagonal_weight",),
-    overwrites=True,
     of_rows=mechanisms.gaussian_pair_rows,
 )
 LAPLACE_PAIRS = Mechanism(
@@ -99,7 +98,6 @@ LAPLACE_PAIRS = Mechanism(
     mechanisms.laplace_pair_masses,
     pure=True,
     of_query=("diagonal_weight",),
-    overwrites=True,
     of_rows=mechanisms.laplace_pair_rows,
 )
 TRIPLES = Mechanism(

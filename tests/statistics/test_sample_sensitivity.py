@@ -152,7 +152,7 @@ class Recorder:
     def laplace(self, x: Floats, _: float) -> Floats:
         return self._record("l1", x)
 
-    def spherical_laplace(self, x: Floats, _: float, ambient: int | None) -> Floats:
+    def spherical_laplace(self, x: Floats, _: float, ambient: int | None = None) -> Floats:
         return self._record("l2", x, ambient)
 
 

@@ -156,23 +156,38 @@ def audit_samples(
     x, y = _checked("one", one), _checked("other", other)
     check_rate("delta", delta, least=True)
     check_rate("confidence", confidence)
+    x, y, events, error = _events(x, y, threshold, selection, delta, 1 - confidence)
+    parts = [_bounds(sign * x, sign * y, np.array([level]), delta, error) for sign, level in events]
+    hits, false_hits, epsilon, mu = np.concatenate(parts, axis=1)
+    best = int(epsilon.argmax())
+    return AuditResult(
+        # Each pair of rates bounds both parameters.
+        epsilon_lower=float(epsilon.max()),
+        mu_lower=float(mu.max()),
+        delta=delta,
+        confidence=confidence,
+        threshold=events[best][1],
+        true_positive_rate=float(hits[best]),
+        false_positive_rate=float(false_hits[best]),
+        n_runs=min(x.size, y.size),
+        epsilon_claim=epsilon_claim,
+        mu_claim=mu_claim,
+    )
+
+
+def _events(
+    x: Floats, y: Floats, threshold: float | None, selection: float, delta: float, error: float
+) -> tuple[Floats, Floats, list[tuple[int, float]], float]:
+    """Samples that count, events as signs and thresholds, and how often each rate may be wrong."""
     if threshold is not None:
-        error = (1 - confidence) / 2
-        found = _Bounds.at(x, y, np.array([float(threshold)]), delta, error)
-        return found.result(delta, confidence, epsilon_claim, mu_claim)
+        return x, y, [(1, float(threshold))], error / 2
     check_rate("selection", selection)
     if min(x.size, y.size) < 2:
         raise ValueError(
             "one and other must hold two values or more each: some choose, some count."
         )
-    error = (1 - confidence) / 4
     m, n = (min(max(1, int(selection * part.size)), part.size - 1) for part in (x, y))
-    bounds = [
-        _Bounds.at(sign * x[m:], sign * y[n:], np.array([level]), delta, error)
-        for sign, level in _choose(x[:m], y[:n], delta, error)
-    ]
-    both = bounds[0].joined(bounds[1])
-    return both.result(delta, confidence, epsilon_claim, mu_claim)
+    return x[m:], y[n:], _choose(x[:m], y[:n], delta, error / 4), error / 4
 
 
 def _checked(name: str, part: ArrayLike) -> Floats:
@@ -191,64 +206,16 @@ def check_rate(name: str, value: float, least: bool = False) -> None:
         raise ValueError(f"{name} must lie in {'[' if least else '('}0, 1), got {value!r}.")
 
 
-@dataclass(frozen=True, eq=False)
-class _Bounds:
+def _bounds(one: Floats, other: Floats, thresholds: Floats, delta: float, error: float) -> Floats:
     """Rates of the events that a statistic exceeds each threshold, and what they bound."""
-
-    thresholds: Floats
-    rates: Floats
-    epsilon: Floats
-    mu: Floats
-    n_runs: int
-
-    @classmethod
-    def at(
-        cls, one: Floats, other: Floats, thresholds: Floats, delta: float, error: float
-    ) -> "_Bounds":
-        below, above = (_exceeding(part, thresholds) for part in (one, other))
-        most, least = _upper(below, one.size, error), _lower(above, other.size, error)
-        with np.errstate(divide="ignore"):
-            gains = [np.log(np.maximum(least - delta, 0)) - np.log(most)]
-            gains.append(np.log(np.maximum(1 - most - delta, 0)) - np.log1p(-least))
-            mu = ndtri(least) - ndtri(most)
-        return cls(
-            thresholds,
-            np.array([above / other.size, below / one.size]),
-            np.maximum(np.max(gains, axis=0), 0.0),
-            np.maximum(mu, 0.0),
-            min(one.size, other.size),
-        )
-
-    def joined(self, later: "_Bounds") -> "_Bounds":
-        return _Bounds(
-            np.concatenate([self.thresholds, later.thresholds]),
-            np.concatenate([self.rates, later.rates], axis=1),
-            np.concatenate([self.epsilon, later.epsilon]),
-            np.concatenate([self.mu, later.mu]),
-            self.n_runs,
-        )
-
-    def result(
-        self,
-        delta: float,
-        confidence: float,
-        epsilon_claim: float | None,
-        mu_claim: float | None,
-    ) -> AuditResult:
-        best = int(self.epsilon.argmax())
-        return AuditResult(
-            # Each pair of rates bounds both parameters.
-            epsilon_lower=float(self.epsilon.max()),
-            mu_lower=float(self.mu.max()),
-            delta=delta,
-            confidence=confidence,
-            threshold=float(self.thresholds[best]),
-            true_positive_rate=float(self.rates[0, best]),
-            false_positive_rate=float(self.rates[1, best]),
-            n_runs=self.n_runs,
-            epsilon_claim=epsilon_claim,
-            mu_claim=mu_claim,
-        )
+    # In rows: the rates under the other and under the one, epsilon, and mu.
+    below, above = (_exceeding(part, thresholds) for part in (one, other))
+    most, least = _upper(below, one.size, error), _lower(above, other.size, error)
+    with np.errstate(divide="ignore"):
+        gains = [np.log(np.maximum(least - delta, 0)) - np.log(most)]
+        gains.append(np.log(np.maximum(1 - most - delta, 0)) - np.log1p(-least))
+        bounds = np.maximum([np.max(gains, axis=0), ndtri(least) - ndtri(most)], 0.0)
+    return np.array([above / other.size, below / one.size, *bounds])
 
 
 def _exceeding(values: Floats, thresholds: Floats) -> Floats:
@@ -273,8 +240,8 @@ def _choose(one: Floats, other: Floats, delta: float, error: float) -> list[tupl
     for sign in (1, -1):
         x, y = sign * one, sign * other
         thresholds = _candidates(np.concatenate([x, y]))
-        bounds = _Bounds.at(x, y, thresholds, delta, error)
-        for name, found in (("epsilon", bounds.epsilon), ("mu", bounds.mu)):
+        _, _, epsilon, mu = _bounds(x, y, thresholds, delta, error)
+        for name, found in (("epsilon", epsilon), ("mu", mu)):
             place = int(found.argmax())
             if name not in best or found[place] > best[name][0]:
                 best[name] = (float(found[place]), sign, float(thresholds[place]))
