@@ -68,7 +68,7 @@ class _BlockGaussNewton:
             jacobian = TuckerJacobian(index_set, factors, self._core * core_scale)
             sizes = [size * core_scale for size in sizes] + [factor_scale**n_modes]
         # What the model itself adds to the gradient is public: it is left out.
-        noisy = self._curator.descent_direction(jacobian, np.zeros(index_set.n_entries))
+        noisy = self._curator.entry_gradients(jacobian)
         _, *parts = jacobian.split(noisy.value)
         offsets = self._offsets(parts[:n_modes], noisy.sigma)
         base = offsets.predict(index_set.coordinates) - self._curator.middle

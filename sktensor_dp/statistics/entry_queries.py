@@ -6,20 +6,19 @@ coordinates and from released parameters alone is public.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from sktensor_dp.statistics.jacobians import Jacobian
 from sktensor_dp.statistics.observed_entries import SUM_SLACK, EntryChunks, IndexSet
-from sktensor_dp.statistics.public_numbers import HALF, LIMIT, check_array, check_number
+from sktensor_dp.statistics.public_numbers import HALF, check_number
 from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.tensor.arrays import Floats
 
 # Of the largest of numbers of which squares are taken: few digits are lost, none overflows.
 SIZES = (1e-100, 1e120)
-LARGEST_PREDICTION = 1e100
 
 
 @dataclass(frozen=True)
@@ -156,9 +155,7 @@ class RidgeBlock(FactorSums):
 class EntryGradients:
     """Sum over entries of ``x_e J_e``, J_e the Jacobian of the model's value in all parameters.
 
-    Up to public terms it is minus the gradient of half the squared error. A gradient in
-    which each entry's part is clipped to a norm m is the same sum with x_e clamped to the
-    interval in which nothing is clipped, up to public terms: see the page of its proof.
+    Up to public terms it is minus the gradient of half the squared error.
 
     Parameters
     ----------
@@ -166,47 +163,24 @@ class EntryGradients:
         Of the model at released parameters; public.
     half : float
         Half of R; public.
-    predictions : ndarray of shape (n_observed,), optional
-        Values of the model; public. Needed for a finite limit.
-    limit : float
-        m > 0.
     """
 
     jacobian: Jacobian
     half: float
-    predictions: Floats | None = None
-    limit: float = math.inf
-    _norms: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_number("half the range", self.half, HALF)
-        check_number("the limit", self.limit, LIMIT, infinite=True)
-        norms = self.jacobian.norms()
-        if norms.any() or np.isnan(norms).any():
-            check_number("the largest norm of the Jacobian", norms.max(), SIZES)
-        if self.predictions is None and math.isfinite(self.limit):
-            raise ValueError("a finite limit needs predictions.")
-        if self.predictions is not None:
-            check_array("predictions", self.predictions, LARGEST_PREDICTION)
-        object.__setattr__(self, "_norms", norms)
+        # Where nothing can move there is nothing to multiply with; NaN is not 0.
+        if (largest := self._norms.max()) != 0:
+            check_number("the largest norm of the Jacobian", largest, SIZES)
 
     @cached_property
-    def reach(self) -> Floats:
-        """Residual at which an entry's part of the gradient has the norm m."""
-        return np.divide(self.limit, self._norms, out=np.full_like(self._norms, np.inf),
-                         where=self._norms > 0)  # fmt: skip
+    def _norms(self) -> Floats:
+        return self.jacobian.norms()
 
-    @cached_property
-    def interval(self) -> tuple[Floats, Floats]:
-        """Range that each value is clamped to."""
-        if self.predictions is None or math.isinf(self.limit):
-            return np.full_like(self._norms, -self.half), np.full_like(self._norms, self.half)
-        low, high = self.predictions - self.reach, self.predictions + self.reach
-        return np.clip(low, -self.half, self.half), np.clip(high, -self.half, self.half)
-
-    @cached_property
+    @property
     def l2_sensitivity(self) -> float:
-        """One value moves within its interval, and ``J_e`` times as far."""
+        """One value moves by R at most, and its ``J_e`` times as far."""
         return self._largest_move(self._norms)
 
     @cached_property
@@ -215,28 +189,9 @@ class EntryGradients:
         return self._largest_move(self.jacobian.absolute_norms())
 
     def _largest_move(self, norms: Floats) -> float:
-        low, high = self.interval
-        largest = float(((high - low) * norms).max())
         # Where nothing can move, any noise is enough.
-        return SUM_SLACK * (largest if largest > 0 else 2 * self.half)
-
-    @cached_property
-    def _centres(self) -> Floats:
-        """Middle of each interval: far from 0 in a narrow one, it would drown what is private."""
-        low, high = self.interval
-        return low / 2 + high / 2
+        return SUM_SLACK * (float((2 * self.half * norms).max()) or 2 * self.half)
 
     def total(self, chunk: EntryChunks) -> Floats:
-        """``sum_e (clamp(x_e) - middle_e) J_e``, of shape (n_parameters,)."""
-        return self.jacobian.scatter(np.clip(chunk.values, *self.interval) - self._centres)
-
-    def offset(self) -> Floats:
-        """Public part of the descent direction, to be added to the sum."""
-        if self.predictions is None:
-            raise ValueError("the descent direction needs predictions.")
-        f, half = self.predictions, self.half
-        if math.isinf(self.limit):
-            return -self.jacobian.scatter(f)
-        # Where no value in the range comes near the prediction the part has the norm m.
-        beyond = np.maximum(f - self.reach - half, 0.0) + np.minimum(f + self.reach + half, 0.0)
-        return self.jacobian.scatter(beyond - f + self._centres)
+        """``sum_e x_e J_e``, of shape (n_parameters,)."""
+        return self.jacobian.scatter(np.clip(chunk.values, -self.half, self.half))

@@ -9,7 +9,7 @@ import pytest
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics import jacobians, row_frames
-from sktensor_dp.statistics.entry_queries import EntryGradients, FactorSums, RidgeBlock, RowSums
+from sktensor_dp.statistics.entry_queries import FactorSums, RidgeBlock, RowSums
 from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
 from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet, SliceChunks, as_entries
 from sktensor_dp.statistics.row_frames import RowFrames
@@ -162,33 +162,13 @@ def test_jacobians_are_derivatives(place, block, seed, monkeypatch):
     np.testing.assert_allclose(model.absolute_norms(), np.abs(J).sum(axis=1), atol=1e-7)
 
 
-@pytest.mark.parametrize("limit", [0.3, 2.0, 50.0, math.inf])
-def test_descent_directions_are_clipped_gradients(limit, seed):
+def test_gradients_are_the_products_with_the_jacobian(seed):
     rng, X, y = data(seed)
-    chunk, x = EntryChunks(X, y, SHAPE, LIMITS), clamped(y)
+    chunk = EntryChunks(X, y, SHAPE, LIMITS)
     for model in models(rng, chunk.index_set):
-        f = 4 * rng.standard_normal(N)
-        residuals = x - f
-        norms = model.norms()
-        clips = np.minimum(1.0, limit / np.maximum(np.abs(residuals) * norms, 1e-300))
         with exact(EntryCurator, chunk, ["entry_gradients"]) as curator:
-            found = curator.descent_direction(model, f, limit)
-        np.testing.assert_allclose(found.value, model.scatter(clips * residuals), atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"limit": 0.0}, "limit must be a number from"),
-        ({"limit": 1.0}, "needs predictions"),
-        ({"predictions": np.full(N, np.nan)}, "predictions must hold"),
-    ],
-)
-def test_gradients_that_cannot_be_bounded_are_refused(options, message):
-    rng, X, _ = data(0)
-    model = next(models(rng, IndexSet(X, SHAPE)))
-    with pytest.raises(ValueError, match=message):
-        EntryGradients(model, HALF, **options)
+            found = curator.entry_gradients(model)
+        np.testing.assert_allclose(found.value, model.scatter(clamped(y)), atol=1e-9)
 
 
 def test_frames_and_weights_that_do_not_fit_are_refused():

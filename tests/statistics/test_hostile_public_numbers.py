@@ -173,13 +173,11 @@ def row_sums(kind: type, kinds: tuple[str, ...], rows: Any, ridge: Any, half: An
     return kind(RowFrames(PLACES, 0, rows, ridge, kinds), half)
 
 
-def gradients(
-    first: Any, second: Any, core: Any, half: Any, predictions: Any, limit: Any
-) -> EntryGradients:
+def gradients(first: Any, second: Any, core: Any, half: Any) -> EntryGradients:
     jacobian: Any = CPJacobian(PLACES, [first, second], offsets=False)
     if core is not None:
         jacobian = TuckerJacobian(PLACES, [first, second], core)
-    return EntryGradients(jacobian, half, predictions, limit)
+    return EntryGradients(jacobian, half)
 
 
 def shared_factors(
@@ -204,9 +202,7 @@ TOPICS = RNG.dirichlet(np.ones(D), 2)
 ROWS, FACTORS = RNG.standard_normal((4, 2)), [RNG.standard_normal((n, 2)) for n in (3, 2)]
 SAMPLE = {"basis": BASIS, "radius": 2.0, "offset": 1.0, "weight": 0.7}
 TOPIC = {"topics": TOPICS, "prior": np.array([0.3, 0.7]), "limit": 1.5}
-GRADIENT = {
-    "first": FACTORS[0], "second": FACTORS[1], "half": 1.5, "predictions": ROWS[:, 0], "limit": 0.7
-}  # fmt: skip
+GRADIENT = {"first": FACTORS[0], "second": FACTORS[1], "half": 1.5}
 PAIR_NUMBERS = {"predictions": ROWS[:, 0], "weights": np.arange(3) / 2, "scale": 0.5, "half": 1.5}
 CELLS = RowCells(PLACES, 0)
 DIRECTION_NUMBERS = {**PAIR_NUMBERS, "axes": ROWS[:2], "lengths": np.array([0.5, 0.0, 2.0])}

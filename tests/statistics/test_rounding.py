@@ -183,41 +183,6 @@ def test_sums_of_long_rows_move_by_the_sensitivity():
         assert np.abs(one - other).sum() <= query.l1_sensitivity
 
 
-@pytest.mark.parametrize("limit", [1e-14, 1e-12, 1e-6, 1e-2])
-def test_gradients_of_a_tiny_limit_move_by_the_sensitivity(limit, seed):
-    """Values are clamped to narrow intervals far from 0: only places within them are added."""
-    rng = np.random.default_rng(seed)
-    index_set = IndexSet(rng.integers(0, 3, (N, 2)), (3, 3))
-    jacobian = CPJacobian(index_set, [rng.standard_normal((3, 2)) for _ in range(2)])
-    query = EntryGradients(jacobian, 0.5, rng.uniform(0.3, 0.4, N), limit)
-    low, high = query.interval
-    values = rng.uniform(-0.5, 0.5, N)
-    chosen = int(np.argmax((high - low) * jacobian.absolute_norms()))
-    values[chosen] = -0.5
-    other = values.copy()
-    other[chosen] = 0.5
-    one, two = (query.total(SimpleNamespace(values=part)) for part in (values, other))
-    assert np.abs(one - two).sum() <= query.l1_sensitivity
-    assert np.linalg.norm(one - two) <= query.l2_sensitivity
-
-
-def test_gradients_about_middles_are_descent_directions_still(seed):
-    """Public parts that are left out of the sum are in the offset."""
-    rng = np.random.default_rng(seed)
-    index_set = IndexSet(rng.integers(0, 3, (50, 2)), (3, 3))
-    jacobian = TuckerJacobian(index_set, [rng.standard_normal((3, 2))] * 2, np.ones((2, 2)))
-    predictions, values = rng.uniform(-1, 1, 50), rng.uniform(-0.5, 0.5, 50)
-    for limit in (0.01, 1.0, math.inf):
-        query = EntryGradients(jacobian, 0.5, predictions, limit)
-        parts = (values - predictions)[:, None] * np.array(
-            [jacobian.scatter(unit) for unit in np.eye(50)]
-        )
-        lengths = np.linalg.norm(parts, axis=1, keepdims=True)
-        expected = (parts * np.minimum(1, limit / lengths)).sum(axis=0)
-        found = query.total(SimpleNamespace(values=values)) + query.offset()
-        np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
 # Sums as such
 
 

@@ -245,13 +245,9 @@ class EntryCurator(_PlainCurator):
         sigma = noisy.sigma * self._spread("ridge_block", rows.shape[1])
         return NoisyRidgeBlock(noisy.value * query.scales[:, None], sigma * query.scales)
 
-    def descent_direction(
-        self, jacobian: Jacobian, predictions: Floats, limit: float = math.inf
-    ) -> Noisy:
-        """Minus the gradient of half the squared error, each entry's part clipped."""
-        query = EntryGradients(jacobian, self.half, predictions, limit)
-        noisy = self._sums(self.noisy("entry_gradients", query))
-        return Noisy(noisy.value + query.offset(), noisy.sigma)
+    def entry_gradients(self, jacobian: Jacobian) -> Noisy:
+        """What values add to minus the gradient of half the squared error, in all parameters."""
+        return self._sums(self.noisy("entry_gradients", EntryGradients(jacobian, self.half)))
 
     def _spread(self, name: str, size: int) -> float:
         """Standard deviation along a coordinate of a row over the law's own measure."""
