@@ -7,15 +7,13 @@ from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.inference import (
     collapsed_proportions,
     document_log_likelihood,
-    row_blocks,
+    token_log_likelihood,
     topic_posterior,
     variational_proportions,
 )
 
 # Steps of inference per document, and the mean change of its parameters that ends them.
 MAX_ITER, TOLERANCE = 100, 1e-3
-# Keeps logarithms finite where no topic has a word.
-LEAST_PROBABILITY = 1e-30
 
 
 def proportions(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:
@@ -48,10 +46,4 @@ def token_halves(
 
 def completion_log_likelihood(counts: sp.csr_matrix, shares: Floats, topics: Floats) -> float:
     """Log-probability of tokens in documents of given shares of topics."""
-    by_word, total = np.ascontiguousarray(topics.T), 0.0
-    for block in row_blocks(counts):
-        part = counts[block]
-        rows = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
-        found = np.einsum("ij,ij->i", shares[block][rows], by_word[part.indices])
-        total += float(part.data @ np.log(np.maximum(found, LEAST_PROBABILITY)))
-    return total
+    return float(token_log_likelihood(counts, shares, topics).sum())

@@ -32,9 +32,9 @@ from sktensor_dp.topics.denoise import denoise_frequencies
 from sktensor_dp.topics.moment_matching import ReleasedMoments, match_moments, unexplained
 from sktensor_dp.topics.moments import PriorCorrection, topics_from_components
 from sktensor_dp.topics.pair_steps import topics_of_pairs
+from sktensor_dp.topics.rehearsal import Limits
 from sktensor_dp.topics.rotation import varimax
 from sktensor_dp.topics.uncertainty import (
-    Limits,
     clip_drift,
     std_of_decomposed,
     std_of_frequencies,

@@ -16,13 +16,8 @@ from sktensor_dp.statistics.norms import Clip, CountNorm
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.concentration import USUAL, PairEvidence, in_steps
 from sktensor_dp.topics.denoise import denoise_frequencies, denoise_topics
-from sktensor_dp.topics.uncertainty import (
-    Limits,
-    Steps,
-    std_of_frequencies,
-    std_of_refined,
-    typical_length,
-)
+from sktensor_dp.topics.rehearsal import Limits, Steps
+from sktensor_dp.topics.uncertainty import std_of_frequencies, std_of_refined, typical_length
 
 # Of the word frequencies in topics, so that no word is ruled out.
 MIX_FINAL = 1e-4

@@ -167,11 +167,16 @@ def document_log_likelihood(
     log_theta = expected_log_proportions(gamma)
     bound = ((prior - gamma) * log_theta + gammaln(gamma) - gammaln(prior)).sum(axis=1)
     bound += gammaln(prior.sum()) - gammaln(gamma.sum(axis=1))
-    by_word = np.ascontiguousarray(topics.T)
+    return np.asarray(bound + token_log_likelihood(X, np.exp(log_theta), topics))
+
+
+def token_log_likelihood(X: sp.csr_matrix, weights: Floats, topics: Floats) -> Floats:
+    """Log-likelihood of the tokens of each document in a mixture of topics."""
+    by_word, found = np.ascontiguousarray(topics.T), np.empty(X.shape[0])
     for block in row_blocks(X):
-        counts, weights = rows_in(X, block), np.exp(log_theta[block])
+        counts, own = rows_in(X, block), weights[block]
         rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-        mixture = np.einsum("ij,ij->i", weights[rows], by_word[counts.indices])
+        mixture = np.einsum("ij,ij->i", own[rows], by_word[counts.indices])
         terms = counts.data * np.log(np.maximum(mixture, TINY))
-        bound[block] += np.bincount(rows, weights=terms, minlength=counts.shape[0])
-    return bound
+        found[block] = np.bincount(rows, weights=terms, minlength=counts.shape[0])
+    return found

@@ -1,5 +1,6 @@
 """Steps of EM made again on a few documents drawn from the topics that they found."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,47 +19,74 @@ from sktensor_dp.topics.inference import (
 DOCUMENTS, TOKENS, FIRST_STEPS, STEPS = 300, 16_000, 20, 5
 
 
+@dataclass(frozen=True)
+class Limits:
+    """Norms that a document is scaled down to; infinite for none."""
+
+    counts: float = np.inf  # of its counts
+    order: int = 2  # of this norm: 1 for the number of tokens, 2 for the Euclidean norm
+    pairs: float = np.inf  # of the masses of its pairs of words
+    # (d,): what counts of each word are divided by before their norm is taken.
+    scales: Floats | None = None
+
+    def left(self, lengths: Floats, repeats: Floats, singles: float | Floats = 1.0) -> Floats:
+        """Tokens that count of so many, if two words are the same one with these odds.
+
+        Where counts are scaled, odds are of scaled words, and `singles` what one adds to a square.
+        """
+        squares = lengths * singles + lengths * (lengths - 1) * repeats
+        counts = np.sqrt(squares) if self.order == 2 else lengths
+        pairs = np.sqrt(2) * squares / (lengths - 1)
+        return np.minimum(1.0, np.minimum(self.counts / counts, self.pairs / pairs)) * lengths
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """What is known of steps of EM on noisy expected counts."""
+
+    start: Floats  # (k, d): topics of the first step
+    rates: tuple[float, ...]  # weight of each step's counts in the running mean
+    concentration: float  # sum of the Dirichlet prior; 0 for one topic per document
+    length: float  # about how many tokens a document has
+    limits: Limits = Limits()  # on what a document counts in them
+    # Concentration that the steps assumed; None where it is that of the documents.
+    assumed: float | None = None
+    # Part of what a step tells that are topics which it was given, and that was taken off.
+    echo: float = 0.0
+
+
 class Rehearsal:
     """The same steps on a few documents drawn from the topics found."""
 
-    def __init__(
-        self,
-        topics: Floats,
-        weights: Floats,
-        kept: Floats,
-        rates: tuple[float, ...],
-        concentration: float,
-        length: int,
-        assumed: float | None = None,
-        echo: float = 0.0,
-    ) -> None:
+    def __init__(self, topics: Floats, weights: Floats, kept: Floats, steps: Steps) -> None:
         # Nothing that is protected hangs on these draws: all of this is made of released values.
         self._rng = np.random.default_rng(0)
-        self._topics, self._weights, self._kept = topics, weights, kept
-        self._rates, self._echo = rates, echo
-        self._assumed = concentration if assumed is None else assumed
+        self._topics, self._weights, self._kept, self._steps = topics, weights, kept, steps
+        self._assumed = steps.concentration if steps.assumed is None else steps.assumed
+        length = int(steps.length)
         n = max(min(DOCUMENTS, TOKENS // length), 20)
-        self._X = _documents(topics, weights, concentration, n, length, self._rng)
+        self._X = _documents(topics, weights, steps.concentration, n, length, self._rng)
         truth, self._gamma = _expected(self._X, topics, weights, self._assumed, None)
         self._truth, self._size = truth / truth.sum(), truth.sum()
 
-    def run(self, start: Floats, sigma: float | Floats) -> tuple[Floats, Floats]:
-        """How far from the topics found, and their shares, steps from there end."""
+    def run(self, sigma: float | Floats) -> tuple[Floats, Floats]:
+        """How far from the topics found, and their shares, the same steps end with such noise."""
+        rates, echo = self._steps.rates, self._steps.echo
         spent = 0.0
-        for rate in self._rates:
+        for rate in rates:
             spent = (1 - rate) ** 2 * spent + rate**2
-        sigma = sigma * (1 - self._echo) / max(spent, 1e-300) ** 0.5
+        sigma = sigma * (1 - echo) / max(spent, 1e-300) ** 0.5
         base = self._weights[:, None] * self._topics
         told, given = np.zeros_like(base), np.zeros_like(base)
-        current, shares = start, self._weights
-        for rate in self._rates:
+        current, shares = self._steps.start, self._weights
+        for rate in rates:
             answer, _ = _expected(self._X, current, shares, self._assumed, self._gamma)
             change = answer / self._size - self._truth
             if np.max(sigma) > 0:
                 change += sigma * self._rng.standard_normal(base.shape)
             told = (1 - rate) * told + rate * change
             given = (1 - rate) * given + rate * (shares[:, None] * current - base)
-            moved = (told - self._echo * given) / (1 - self._echo)
+            moved = (told - echo * given) / (1 - echo)
             counts = np.maximum(base + self._kept * moved, LEAST_SHARE * base)
             current = counts / counts.sum(axis=1, keepdims=True)
             shares = np.maximum((base + moved).sum(axis=1), 1e-9)

@@ -8,7 +8,7 @@ from the topics found as well. The constants were chosen on synthetic documents
 (``python -m benchmarks.topic_intervals`` prints the coverage on others).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import stdtrit
@@ -16,7 +16,7 @@ from scipy.special import stdtrit
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.denoise import LEAST_SHARE, centres_of_topics, posterior_moments
 from sktensor_dp.topics.moment_matching import ReleasedMoments, pair_precision
-from sktensor_dp.topics.rehearsal import Rehearsal
+from sktensor_dp.topics.rehearsal import Limits, Rehearsal, Steps
 
 # Standard deviations that hold nine tenths of a normal law.
 NINE_TENTHS = 1.6448536269514722
@@ -39,42 +39,6 @@ LENGTHS = (5.0, 200.0)
 MIXTURES, TRIED = 2000, 100
 # Words at least so many deviations above zero say how much a rehearsal enlarges these.
 ABOVE = 4.0
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Norms that a document is scaled down to; infinite for none."""
-
-    counts: float = np.inf  # of its counts
-    order: int = 2  # of this norm: 1 for the number of tokens, 2 for the Euclidean norm
-    pairs: float = np.inf  # of the masses of its pairs of words
-    # (d,): what counts of each word are divided by before their norm is taken.
-    scales: Floats | None = None
-
-    def left(self, lengths: Floats, repeats: Floats, singles: float | Floats = 1.0) -> Floats:
-        """Tokens that count of so many, if two words are the same one with these odds.
-
-        Where counts are scaled, odds are of scaled words, and `singles` what one adds to a square.
-        """
-        squares = lengths * singles + lengths * (lengths - 1) * repeats
-        counts = np.sqrt(squares) if self.order == 2 else lengths
-        pairs = np.sqrt(2) * squares / (lengths - 1)
-        return np.minimum(1.0, np.minimum(self.counts / counts, self.pairs / pairs)) * lengths
-
-
-@dataclass(frozen=True, eq=False)
-class Steps:
-    """What is known of steps of EM on noisy expected counts."""
-
-    start: Floats  # (k, d): topics of the first step
-    rates: tuple[float, ...]  # weight of each step's counts in the running mean
-    concentration: float  # sum of the Dirichlet prior; 0 for one topic per document
-    length: float  # about how many tokens a document has
-    limits: Limits = Limits()  # on what a document counts in them
-    # Concentration that the steps assumed; None where it is that of the documents.
-    assumed: float | None = None
-    # Part of what a step tells that are topics which it was given, and that was taken off.
-    echo: float = 0.0
 
 
 def typical_length(limit: float, topics: Floats, weights: Floats, order: int) -> float:
@@ -225,17 +189,14 @@ def _rehearsed(
     topics: Floats, weights: Floats, kept: Floats, sigma: float | Floats, steps: Steps
 ) -> tuple[Floats, Floats]:
     """How far topics and shares move in the same steps, with noise, on documents from them."""
-    rehearsal = Rehearsal(
-        topics, weights, kept, steps.rates, steps.concentration, int(steps.length), steps.assumed,
-        steps.echo,
-    )  # fmt: skip
+    rehearsal = Rehearsal(topics, weights, kept, steps)
     # Steps that end early leave a part of their way. It is told from a way that ends at the topics
     # found; the true one led beyond them, by what was left of it, and so was longer.
-    short, short_shares = rehearsal.run(steps.start, 0.0)
+    short, short_shares = rehearsal.run(0.0)
     way = float(np.abs(steps.start - topics).sum())
     left = min(float(np.abs(short).sum()) / max(way, 1e-300), MOST_LEFT)
     further = left / (1 - left)
-    moved, moved_shares = rehearsal.run(steps.start, sigma)
+    moved, moved_shares = rehearsal.run(sigma)
     return moved + further * short, moved_shares + further * short_shares
 
 
