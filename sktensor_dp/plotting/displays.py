@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from sktensor_dp.plotting.word_bars import FIRST, PLAIN, SECOND, draw_intervals
+from sktensor_dp.plotting.word_bars import FIRST, PLAIN, SECOND, draw_intervals, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,14 +36,8 @@ class Display:
         return None if self._where is None else self._where.figure
 
     def _axes(self, ax: "Axes | None") -> "Axes":
-        if ax is None:
-            try:
-                from matplotlib.figure import Figure
-            except ImportError:
-                raise ImportError("plotting needs matplotlib: pip install matplotlib") from None
-            ax = Figure(layout="constrained", facecolor="white").subplots()
-        self._where = ax
-        return ax
+        self._where = drawn = new_figure().subplots() if ax is None else ax
+        return drawn
 
 
 def _draw_bars(ax: "Axes", values: Floats, names: list[str], label: str, title: str) -> None:

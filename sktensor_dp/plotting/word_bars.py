@@ -26,18 +26,20 @@ _LINE_HEIGHT = 0.2  # inches per bar, for words in 9 point type
 PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
 
 
-def charts_for(words: list[list[str]], n_columns: int | None) -> "list[Axes]":
-    """Axes of a new figure, one for each list of words, on one scale."""
+def new_figure(**options: Any) -> Any:
+    """Figure that leaves its charts the room they need."""
     try:
         from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError:
         raise ImportError("plotting needs matplotlib: pip install matplotlib") from None
+    return Figure(layout="constrained", facecolor="white", **options)
+
+
+def charts_for(words: list[list[str]], n_columns: int | None) -> "list[Axes]":
+    """Axes of a new figure, one for each list of words, on one scale."""
     n_rows, n_columns = _grid_shape(len(words), n_columns)
-    figure = Figure(
-        figsize=_figure_size(n_rows, n_columns, words), facecolor="white",
-        layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06, wspace=0.02, hspace=0.02),
-    )  # fmt: skip
+    figure = new_figure(figsize=_figure_size(n_rows, n_columns, words))
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06, wspace=0.02, hspace=0.02)
     grid = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True).ravel()
     for unused in grid[len(words) :]:
         unused.remove()

@@ -18,18 +18,9 @@ def releases_section(reports: Mapping[str, PrivacyReport], total: tuple[float, f
         if report.sampler == "float":
             notes["Floating-point noise: open to attacks on low-order digits."] = None
     items = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    head = "".join(
-        f'<th scope="col"{kind}>{name}</th>'
-        for name, kind in [
-            ("Step", ""),
-            ("Release", ""),
-            ("Noise", ""),
-            *(
-                (name, ' class="number"')
-                for name in ("Sensitivity", "σ", "μ", "ε", "Uses", "Share")
-            ),
-        ]
-    )
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("Step", "Release", "Noise"))
+    for name in ("Sensitivity", "σ", "μ", "ε", "Uses", "Share"):
+        head += f'<th scope="col" class="number">{name}</th>'
     return (
         '<details><summary><h2>Privacy report</h2></summary><div class="scroll" tabindex="0" '
         'role="region" aria-label="Privacy report"><table class="report">'

@@ -134,22 +134,19 @@ def write_topic_page(
         raise ValueError("topics must hold at least one Topic")
     if not reports:
         raise ValueError("reports must hold the PrivacyReport of at least one step")
-    if total is None:
-        if len(reports) > 1:
-            raise ValueError("total must be given where reports are several: they share it")
-        (report,) = reports.values()
-        total = report.epsilon, report.delta
+    total = _total_of(reports) if total is None else total
+    first, problem = next(iter(reports.values())), _why_not_private(reports, total)
     sections = [
-        _headline(title, reports, total, len(topics)),
-        _warnings_section(warnings),
+        _headline(title, first, total, problem, len(topics)),
+        _warnings_section(warnings) if warnings else "",
         "" if explorer is None else explorer_section(explorer),
         _topics_section(topics),
-        _figure_section(figure_png, topics),
-        _meaning_section(reports, total),
-        _protection_section(reports, total),
+        _figure_section(figure_png, len(topics)) if figure_png else "",
+        "" if problem else odds_section(*total, escape(first.unit)),
+        "" if problem else _protection_section(first),
         releases_section(reports, total),
-        _facts_section(facts or {}),
-        _snippet_section(snippet),
+        _facts_section(facts) if facts else "",
+        _snippet_section(snippet) if snippet else "",
     ]
     path = Path(path)
     path.write_text(_page(title, sections, explorer), encoding="utf-8")
@@ -188,6 +185,13 @@ def topics_of(model: Any, names: Sequence[str] | NDArray[Any], n_words: int = 10
     ]  # fmt: skip
 
 
+def _total_of(reports: Mapping[str, PrivacyReport]) -> tuple[float, float]:
+    if len(reports) > 1:
+        raise ValueError("total must be given where reports are several: they share it")
+    (report,) = reports.values()
+    return report.epsilon, report.delta
+
+
 def _names(model: Any, feature_names: Any) -> Any:
     if feature_names is not None:
         return feature_names
@@ -216,29 +220,26 @@ def _page(title: str, sections: Sequence[str], explorer: Explorer | None) -> str
 
 
 def _headline(
-    title: str, reports: Mapping[str, PrivacyReport], total: tuple[float, float], n_topics: int
+    title: str,
+    report: PrivacyReport,
+    total: tuple[float, float],
+    problem: str | None,
+    n_topics: int,
 ) -> str:
-    report = next(iter(reports.values()))
     unit, units = escape(report.unit), _several(report.unit)
-    number = f"The number of {units} is public; what each of them says"
-    if report.neighbours == "add_remove":
-        number = f"The number of {units} was counted with noise; whether any {unit} is among them"
-    made = (
-        f"{n_topics} topics learned from {report.n_units:,} {units}. {number} is protected as "
-        "stated below."
-    )
-    problem = _why_not_private(reports, total)
+    made = f"{n_topics} topics learned from {report.n_units:,} {units}."
     if problem:
-        made = f"{n_topics} topics learned from {report.n_units:,} {units}."
         box = f'<p class="box alarm"><strong>Not private.</strong> {escape(problem)}</p>'
     else:
-        box = f'<div class="box">{_guarantee(report, total)}</div>'
+        number = "is public; what each of them says"
+        if report.neighbours == "add_remove":
+            number = f"was counted with noise; whether any {unit} is among them"
+        made += f" The number of {units} {number} is protected as stated below."
+        box = f'<div class="box">{_guarantee(unit, total)}</div>'
     return f"<header><h1>{escape(title)}</h1><p>{made}</p>{box}</header>"
 
 
 def _warnings_section(warnings: Sequence[str]) -> str:
-    if not warnings:
-        return ""
     items = "".join(f"<li>{escape(printable(warning))}</li>" for warning in warnings)
     return f'<section><h2>Warnings</h2><ul class="box alarm">{items}</ul></section>'
 
@@ -253,21 +254,15 @@ def _why_not_private(
     return None
 
 
-def _guarantee(report: PrivacyReport, total: tuple[float, float]) -> str:
+def _guarantee(unit: str, total: tuple[float, float]) -> str:
+    """Statement of the guarantee; `unit` is escaped."""
     epsilon, delta = total
-    unit = escape(report.unit)
     return (
         f"<p><strong>(ε = {epsilon:.4g}, δ = {delta:.3g})-differential privacy for replacing "
         f"one {unit}.</strong></p><p>Replace any one {unit} by any other: whatever is shown "
         f"here becomes at most e<sup>ε</sup> = {_factor(epsilon)} times as likely, up to an added "
         f"probability of δ. Smaller ε and δ protect more.</p>"
     )
-
-
-def _meaning_section(reports: Mapping[str, PrivacyReport], total: tuple[float, float]) -> str:
-    if _why_not_private(reports, total):
-        return ""
-    return odds_section(*total, escape(next(iter(reports.values())).unit))
 
 
 def _factor(epsilon: float) -> str:
@@ -324,13 +319,11 @@ def _words(words: Iterable[str]) -> str:
     return " ".join([f"<b>{first}</b>", *others]) if others else first
 
 
-def _figure_section(figure_png: bytes | None, topics: Sequence[Topic]) -> str:
-    if not figure_png:
-        return ""
+def _figure_section(figure_png: bytes, n_topics: int) -> str:
     source = base64.b64encode(figure_png).decode("ascii")
     return (
         '<section><h2>Probabilities</h2><figure><img alt="Bar charts of the most probable words '
-        f'of {len(topics)} topics; the table above lists the same words." '
+        f'of {n_topics} topics; the table above lists the same words." '
         f'src="data:image/png;base64,{source}"></figure></section>'
     )
 
@@ -341,10 +334,7 @@ def _several(unit: str) -> str:
     return escape(f"groups of {unit.removeprefix(one)}" if unit.startswith(one) else f"{unit}s")
 
 
-def _protection_section(reports: Mapping[str, PrivacyReport], total: tuple[float, float]) -> str:
-    if _why_not_private(reports, total):
-        return ""
-    report = next(iter(reports.values()))
+def _protection_section(report: PrivacyReport) -> str:
     unit, units = escape(report.unit), _several(report.unit)
     public = "The settings of the run: they are public."
     if report.neighbours != "add_remove":
@@ -363,17 +353,13 @@ def _protection_section(reports: Mapping[str, PrivacyReport], total: tuple[float
 
 
 def _facts_section(facts: Mapping[str, str]) -> str:
-    if not facts:
-        return ""
     items = "".join(
         f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in facts.items()
     )
     return f"<section><h2>Settings</h2><dl>{items}</dl></section>"
 
 
-def _snippet_section(snippet: str | None) -> str:
-    if not snippet:
-        return ""
+def _snippet_section(snippet: str) -> str:
     return (
         "<section><h2>Do the same in Python</h2><p>Noise is drawn afresh each time, so topics "
         "differ a little from run to run, and every run on private data spends budget.</p>"
