@@ -8,10 +8,8 @@ import zlib
 from collections.abc import Mapping
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch
 
@@ -138,19 +136,20 @@ def _check(contents: Mapping[str, bytes], where: str) -> None:
 
 
 def _as_bunch(contents: Mapping[str, bytes], files: Mapping[str, Path]) -> Bunch:
-    parts: list[tuple[NDArray[Any], NDArray[np.float64]]] = []
     tables = [np.loadtxt(io.BytesIO(contents[name]), dtype=np.int64, ndmin=2) for name in files]
     first = min(int(table[:, 3].min()) for table in tables)
+    parts = []
     for table in tables:
         day = (table[:, 3] - first) // SECONDS_PER_DAY
         data = np.column_stack([table[:, :2] - 1, day]).astype(np.intp)
-        parts.append((data, table[:, 2].astype(np.float64)))
-    data = np.concatenate([part[0] for part in parts])
+        parts.append(Bunch(data=data, target=table[:, 2].astype(np.float64)))
+    train, test = parts
+    data = np.concatenate([train.data, test.data])
     return Bunch(
         data=data,
-        target=np.concatenate([part[1] for part in parts]),
-        train=Bunch(data=parts[0][0], target=parts[0][1]),
-        test=Bunch(data=parts[1][0], target=parts[1][1]),
+        target=np.concatenate([train.target, test.target]),
+        train=train,
+        test=test,
         shape=(*SHAPE, int(data[:, 2].max()) + 1),
         feature_names=["user", "item", "day"],
         filenames=dict(files),

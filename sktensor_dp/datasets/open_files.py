@@ -5,7 +5,7 @@ Messages name files, lines, columns and types, and show nothing of what is in a 
 
 import csv
 import gzip
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.datasets.delimited import unlimited_fields
 from sktensor_dp.datasets.texts import choose_column, existing, kind_of, parsed_object
-from sktensor_dp.statistics.reading import read_each
+from sktensor_dp.statistics.reading import call_foreign, read_each
 
 
 class OpenTexts:
@@ -32,7 +32,7 @@ class OpenTexts:
         self.path, self.chunk_size, self._texts = path, chunk_size, texts
 
     def __iter__(self) -> Iterator[list[str]]:
-        texts = read_each(_Again(self._texts), f"Reading {self.path.name!r}")
+        texts = read_each(self._texts(), f"Reading {self.path.name!r}")
         # A file without texts is a list without any: how many there are may be private.
         yield list(islice(texts, self.chunk_size))
         while chunk := list(islice(texts, self.chunk_size)):
@@ -58,13 +58,15 @@ class OpenTable:
         self._batches = batches
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
-        rows = lambda: map(self._as_array, self._batches())  # noqa: E731
         doing = f"Reading {self.path.name!r}, whose columns must hold numbers,"
-        batches = read_each(_Again(rows), doing)
+        batches = read_each(self._arrays(), doing)
         # A file without rows is an array without any: how many there are may be private.
         for batch in chain([next(iter(batches), np.zeros((0, self.n_features)))], batches):
             for start in range(0, max(len(batch), 1), self.chunk_size):
                 yield batch[start : start + self.chunk_size]
+
+    def _arrays(self) -> Iterator[NDArray[Any]]:
+        yield from map(self._as_array, self._batches())
 
     def _as_array(self, batch: Any) -> NDArray[Any]:
         if not batch.num_columns:
@@ -75,16 +77,6 @@ class OpenTable:
                 f"path: the columns of {self.path.name!r} must hold numbers; name those that do."
             )
         return np.column_stack(found)
-
-
-class _Again:
-    """What can be iterated over again and again."""
-
-    def __init__(self, start: Callable[[], Iterator[Any]]) -> None:
-        self._start = start
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._start()
 
 
 def open_texts(
@@ -211,7 +203,7 @@ def open_table(
             path, lambda: _parquet(path).iter_batches(chunk_size, columns=wanted), wanted,
             chunk_size,
         )  # fmt: skip
-    return OpenTable(path, lambda: _csv_batches(path, wanted), wanted, chunk_size)
+    return OpenTable(path, lambda: iter(_csv_stream(path, wanted)), wanted, chunk_size)
 
 
 def _existing(path: str | Path, chunk_size: Any) -> Path:
@@ -288,20 +280,16 @@ def _parquet(path: Path) -> Any:
 
 
 def _parquet_names(path: Path) -> list[str]:
-    return [str(name) for name in _first(path, _parquet).schema_arrow.names]
+    return [str(name) for name in _opened(path, _parquet).schema_arrow.names]
 
 
 def _csv_names(path: Path) -> list[str]:
-    return [str(name) for name in _first(path, _csv_stream).schema.names]
+    return [str(name) for name in _opened(path, _csv_stream).schema.names]
 
 
-def _first(path: Path, open_file: Callable[[Path], Any]) -> Any:
+def _opened(path: Path, open_file: Callable[[Path], Any]) -> Any:
     """A file that was opened; errors of what opens it are told by their type."""
-    opened: Iterable[Any] = read_each(
-        _Again(lambda: iter([open_file(path)])), f"Opening {path.name!r}"
-    )
-    (found,) = opened
-    return found
+    return call_foreign(lambda: open_file(path), f"Opening {path.name!r}")
 
 
 def _csv_stream(path: Path, columns: list[str] | None = None) -> Any:
@@ -313,7 +301,3 @@ def _csv_stream(path: Path, columns: list[str] | None = None) -> Any:
     types = None if columns is None else dict.fromkeys(columns, pyarrow.float64())
     only = pyarrow_csv.ConvertOptions(include_columns=columns, column_types=types)
     return pyarrow_csv.open_csv(path, convert_options=only)
-
-
-def _csv_batches(path: Path, columns: list[str]) -> Iterator[Any]:
-    return iter(_csv_stream(path, columns))

@@ -194,15 +194,12 @@ def _check_options(delimiter: str | None, quoting: str, encoding: str) -> None:
         )
     if quoting not in ("auto", "standard", "none"):
         raise ValueError(f"quoting must be 'auto', 'standard' or 'none', got {quoting!r}")
-    known = True
     try:
         b"a".decode(encoding)
     except LookupError:
-        known = False
+        raise ValueError(f"encoding {encoding!r} is not one that Python knows") from None
     except UnicodeError:  # of an encoding with more bytes to a character
         pass
-    if not known:
-        raise ValueError(f"encoding {encoding!r} is not one that Python knows")
 
 
 def existing(path: str | Path) -> Path:
