@@ -54,12 +54,14 @@ CORE: dict[str, tuple[str, ...]] = {
         *("privacy.composition", "privacy.shares", "privacy.tables"),
         "privacy.written_statement",
     ),
-    "statement_schema": ("exceptions",),
+    "strict_json": ("exceptions",),
+    "statement_schema": (),
     # It reads what anyone may have written, and adds it up without data or noise.
     "statement_check": (
         *("exceptions", "privacy.piecewise.piecewise_deviation"),
         *("privacy.composition", "privacy.plan", "privacy.report", "privacy.selection"),
-        *("privacy.statement_schema", "privacy.tables", "privacy.written_statement"),
+        *("privacy.statement_schema", "privacy.strict_json", "privacy.tables"),
+        "privacy.written_statement",
     ),
     "mixture": (),
     "ledger": ("exceptions", "privacy.mixture", "privacy.plan"),
@@ -95,7 +97,8 @@ COUNTER = (
     *("privacy.accountant", "privacy.calibration", "privacy.composition", "privacy.curator"),
     *("privacy.curators", "privacy.documentation", "privacy.piecewise", "privacy.plan"),
     *("privacy.progress", "privacy.report"),
-    *("privacy.secret_parts", "privacy.selection", "privacy.sources", "privacy.tables"),
+    *("privacy.secret_parts", "privacy.selection", "privacy.sources", "privacy.strict_json"),
+    "privacy.tables",
 )
 # Outside the boundary: what papers print, and the commands that show ledgers and statements.
 BESIDE = {
@@ -303,7 +306,7 @@ HIDING = (
     "plotting",
     "privacy.sqlite_ledger",
     "privacy.statement_check",
-    "privacy.statement_schema",
+    "privacy.strict_json",
     "privacy.tables",
 )
 

@@ -11,10 +11,11 @@ that unpack to more than is there, pickles.
 """
 
 import hashlib
+import io
 import math
 import re
 import struct
-import zlib
+import zipfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,38 +34,27 @@ Array = NDArray[Any]
 DTYPES = {"float64": "<f8", "int64": "<i8", "uint8": "|u1"}
 MOST_MODES = 32
 
-DOCUMENT = b"model.json"
+DOCUMENT = "model.json"
 MEMBER_NAME = re.compile(r"[A-Za-z0-9_]{1,60}\.npy")
 DIGEST = b"sha256:"
 DIGEST_SIZE = len(DIGEST) + 64
 
 # Members are stored, never compressed. Time and mode are constants: the same model gives the
 # same bytes, and the file does not tell when or where it was made.
-MIDNIGHT_1980, VERSION, FILE_MODE = (0, 0x21), 20, 0o100644 << 16
-LOCAL, CENTRAL, END = (
-    struct.Struct("<4s5H3I2H"),
-    struct.Struct("<4s6H3I5H2I"),
-    struct.Struct("<4s4H2IH"),
-)
+UNIX, FILE_MODE = 3, 0o100644 << 16
+LOCAL = struct.Struct("<4s5H3I2H")
 
 
-def _local_header(name: bytes, content: Any) -> bytes:
-    size = len(content)
-    fields = (VERSION, 0, 0, *MIDNIGHT_1980, zlib.crc32(content), size, size, len(name), 0)
-    return LOCAL.pack(START, *fields) + name
-
-
-def _directory(members: Sequence[tuple[bytes, Any, int]], start: int) -> bytes:
-    """Central directory of (name, content, offset), and the end, whose comment is a digest."""
-    entries = []
-    for name, content, offset in members:
-        size = len(content)
-        fields = (zlib.crc32(content), size, size, len(name), 0, 0, 0, 0, FILE_MODE, offset)
-        head = (3 << 8 | VERSION, VERSION, 0, 0, *MIDNIGHT_1980)
-        entries.append(CENTRAL.pack(b"PK\1\2", *head, *fields) + name)
-    size, count = sum(map(len, entries)), len(entries)
-    end = END.pack(b"PK\5\6", 0, 0, count, count, size, start, DIGEST_SIZE)
-    return b"".join([*entries, end])
+def archive_of(members: Sequence[tuple[str, Any]], comment: bytes) -> bytes:
+    """The only archive that has these members, by their names and contents, and a comment."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.comment = comment
+        for name, content in members:
+            member = zipfile.ZipInfo(name)
+            member.create_system, member.external_attr = UNIX, FILE_MODE
+            archive.writestr(member, content)
+    return whole.getvalue()
 
 
 def _npy_header(descr: str, fortran: bool, shape: Sequence[int]) -> bytes:
@@ -96,16 +86,17 @@ def read_archive(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
     """Document and arrays of an archive as they are, or ModelFileError."""
     view = memoryview(data)
-    if data[:4] != START or len(data) < LOCAL.size + len(DOCUMENT) + END.size + DIGEST_SIZE:
+    if data[:4] != START or len(data) < LOCAL.size + len(DOCUMENT) + DIGEST_SIZE:
         raise ModelFileError("The file holds no model.")
-    if data[-DIGEST_SIZE:] != _digest([view[:-DIGEST_SIZE]]):
+    digest = digest_of(view[:-DIGEST_SIZE])
+    if data[-DIGEST_SIZE:] != digest:
         raise ModelFileError("The file is damaged: its checksum is not that of its content.")
     size = LOCAL.unpack_from(data)[8]
     start = LOCAL.size + len(DOCUMENT)
     if size > min(LARGEST_TEXT, len(data) - start):
         raise ModelFileError("The file's document is larger than a model's can be.")
     document = parsed(data[start : start + size])
-    members: list[tuple[bytes, Any, int]] = [(DOCUMENT, view[start : start + size], 0)]
+    members = [(DOCUMENT, view[start : start + size])]
     arrays, offset = {}, start + size
     for entry in _manifest(document.pop("arrays", None)):
         name, dtype, fortran, shape = entry
@@ -115,34 +106,25 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
         if end > len(data):
             raise ModelFileError("The file declares arrays larger than it is.")
         content = view[begin - len(header) : end]
-        members.append((name.encode(), content, offset))
+        members.append((name, content))
         if content[: len(header)] != header:
             raise ModelFileError("An array is not of the type and shape declared.")
         arrays[name.removesuffix(".npy")] = _array(view[begin:end], dtype, fortran, shape)
         offset = end
-    _check_framing(view[:-DIGEST_SIZE], members, offset)
+    if archive_of(members, digest) != data:
+        raise ModelFileError("The file is not laid out as a model file.")
     return document, arrays
 
 
-def _digest(parts: Sequence[Any]) -> bytes:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    return DIGEST + digest.hexdigest().encode()
+def digest_of(content: Any) -> bytes:
+    """What an archive ends in, by what comes before."""
+    return DIGEST + hashlib.sha256(content).hexdigest().encode()
 
 
 def _array(numbers: memoryview, dtype: str, fortran: bool, shape: Sequence[int]) -> Array:
     flat = np.frombuffer(numbers, dtype=DTYPES[dtype]).astype(dtype)
     # The order of a matrix decides in which order products add, so their last digits.
     return flat.reshape(shape, order="F" if fortran else "C")
-
-
-def _check_framing(view: memoryview, members: Sequence[tuple[bytes, Any, int]], end: int) -> None:
-    if view[end:] != _directory(members, end) or any(
-        view[offset : offset + LOCAL.size + len(name)] != _local_header(name, content)
-        for name, content, offset in members
-    ):
-        raise ModelFileError("The file is not laid out as a model file.")
 
 
 def _manifest(entries: Any) -> list[tuple[str, str, bool, tuple[int, ...]]]:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.exceptions import ModelFileError
+from sktensor_dp.privacy import strict_json
 
 LARGEST_FILE, LARGEST_TEXT = 2**31 - 1, 2**22
 LARGEST_ARRAYS = LARGEST_FILE - 2 * LARGEST_TEXT - 8
@@ -100,24 +101,9 @@ def _backed(array: NDArray[Any], size: int) -> bool:
 
 def parsed(text: bytes) -> dict[str, Any]:
     """A JSON object, or ModelFileError; no key twice, no NaN."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        result = dict(pairs)
-        if len(result) < len(pairs):
-            raise ValueError("a key occurs twice")
-        return result
-
-    def refused(constant: str) -> Any:
-        raise ValueError(f"{constant} is no JSON")
-
     try:
-        if len(text) > LARGEST_TEXT:
-            raise ValueError("too long")
-        document = json.loads(
-            text.decode("utf-8"), object_pairs_hook=unique, parse_constant=refused
-        )
-    except (ValueError, RecursionError):
-        # The parser's own message quotes the file.
+        document = strict_json.parsed(text, LARGEST_TEXT)
+    except ValueError:
         raise ModelFileError("The file's document is not JSON as models are written in.") from None
     if not isinstance(document, dict):
         raise ModelFileError("The file's document is no JSON object.")

@@ -10,7 +10,8 @@ from sktensor_dp.privacy.composition import Composition, Part, ReleaseRecord, un
 from sktensor_dp.privacy.piecewise import piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.statement_schema import parsed, problems
+from sktensor_dp.privacy.statement_schema import MOST_BYTES, problems
+from sktensor_dp.privacy.strict_json import parsed
 from sktensor_dp.privacy.tables import finite, printable
 from sktensor_dp.privacy.written_statement import (
     FORMAT,
@@ -59,7 +60,8 @@ def load_statement(data: str | bytes) -> PrivacyReport:
     ...
     sktensor_dp.exceptions.StatementError: it does not say how its releases add up: ...
     """
-    stated = parsed(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data)
+    encoded = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    stated = parsed(encoded, MOST_BYTES)
     _check_heading(stated)
     _refuse(problems(stated))
     try:

@@ -1,4 +1,4 @@
-"""JSON from anywhere, held against the schema of privacy statements.
+"""Plain values from anywhere, held against the schema of privacy statements.
 
 The schema is the one in ``privacy_statement.schema.json``; of JSON Schema this module knows
 the words that it uses, so that reading a statement needs no other library.
@@ -11,9 +11,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from sktensor_dp.exceptions import StatementError
-
-MOST_BYTES, DEEPEST, LONGEST_NUMBER = 16 * 2**20, 60, 400
+MOST_BYTES = 16 * 2**20
 TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,),
     "number": (int, float), "integer": (int, float), "null": (type(None),),
@@ -37,66 +35,9 @@ def _schema() -> dict[str, Any]:
     return schema
 
 
-def parsed(data: bytes) -> Any:
-    """Read JSON that says nothing twice, is not too long or deep, and has no other numbers."""
-    if len(data) > MOST_BYTES:
-        raise StatementError(f"it is longer than {MOST_BYTES >> 20} MiB.")
-    try:
-        value = json.loads(
-            data.decode("utf-8"),
-            object_pairs_hook=_once,
-            parse_constant=_refused,
-            parse_float=_finite,
-            parse_int=_whole,
-        )
-    except UnicodeDecodeError:
-        raise StatementError("it is not UTF-8.") from None
-    except RecursionError:
-        raise StatementError("it is nested too deeply.") from None
-    except json.JSONDecodeError as error:
-        raise StatementError(
-            f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}."
-        ) from None
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > DEEPEST:
-            raise StatementError("it is nested too deeply.")
-        inner = [
-            x.values() if isinstance(x, dict) else x for x in level if isinstance(x, dict | list)
-        ]
-        level = [item for items in inner for item in items]
-    return value
-
-
 def problems(value: Any) -> Iterator[str]:
     """Say where a value is not what the schema asks for."""
     return _problems(value, _schema(), "the statement")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) < len(pairs):
-        raise StatementError("an object names a field twice.")
-    return dict(pairs)
-
-
-def _refused(constant: str) -> None:
-    raise StatementError(f'{constant} is no JSON; infinity is written "inf".')
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise StatementError("a number is too large.")
-    return value
-
-
-def _whole(text: str) -> int:
-    if len(text) > LONGEST_NUMBER:
-        raise StatementError("a number is too long.")
-    # All that is a number is a float to its reader, too.
-    _finite(text)
-    return int(text)
 
 
 def _problems(value: Any, rule: dict[str, Any], place: str) -> Iterator[str]:

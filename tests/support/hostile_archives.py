@@ -15,12 +15,10 @@ from hostile_values import Mutation, Payload, Rng, cut, flipped, rewritten
 from sktensor_dp.model_files.archives import (
     DOCUMENT,
     DTYPES,
-    LOCAL,
     Array,
-    _digest,
-    _directory,
-    _local_header,
     _npy_header,
+    archive_of,
+    digest_of,
     unpack,
 )
 
@@ -38,20 +36,14 @@ def pack(document: Mapping[str, Any], arrays: Mapping[str, Array]) -> list[bytes
         numbers = array.astype(descr, copy=False).tobytes("F" if fortran else "C")
         contents.append(_npy_header(descr, bool(fortran), array.shape) + numbers)
     text = json.dumps({**document, "arrays": manifest}, allow_nan=False, indent=1).encode()
-    names = [DOCUMENT, *(entry[0].encode() for entry in manifest)]
-    parts: list[bytes] = []
-    members, offset = [], 0
-    for name, content in zip(names, [text, *contents], strict=True):
-        members.append((name, content, offset))
-        parts += [_local_header(name, content), content]
-        offset += LOCAL.size + len(name) + len(content)
-    parts.append(_directory(members, offset))
-    return [*parts, _digest(parts)]
+    names = [DOCUMENT, *(entry[0] for entry in manifest)]
+    unsigned = archive_of(list(zip(names, [text, *contents], strict=True)), b" " * TRAILER)
+    return [signed(unsigned)]
 
 
 def signed(data: bytes) -> bytes:
     """The file with a checksum that is right."""
-    return data[:-TRAILER] + _digest([data[:-TRAILER]])
+    return data[:-TRAILER] + digest_of(data[:-TRAILER])
 
 
 def zipped(members: list[tuple[Any, bytes]], compression: int = zipfile.ZIP_STORED) -> bytes:
