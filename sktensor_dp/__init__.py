@@ -1,9 +1,21 @@
 """Differentially private tensor methods as scikit-learn estimators."""
 
 from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 import sktensor_dp._former_paths  # noqa: F401
+from sktensor_dp.exceptions import (
+    BudgetError,
+    LedgerError,
+    ModelFileError,
+    NotEnoughDataError,
+    NotEnoughDataWarning,
+    PrivacyLeakWarning,
+    StatementError,
+    UnsoundClaimWarning,
+)
 
 if TYPE_CHECKING:
     from sktensor_dp.completion import (
@@ -11,16 +23,6 @@ if TYPE_CHECKING:
         PrivateTuckerCompletion,
         RowIndex,
         UnitParameters,
-    )
-    from sktensor_dp.exceptions import (
-        BudgetError,
-        LedgerError,
-        ModelFileError,
-        NotEnoughDataError,
-        NotEnoughDataWarning,
-        PrivacyLeakWarning,
-        StatementError,
-        UnsoundClaimWarning,
     )
     from sktensor_dp.model_selection import PrivateSearchCV, make_private_scorer
     from sktensor_dp.power_method import PrivateTensorPowerMethod
@@ -33,12 +35,6 @@ else:
     # Names are imported when first asked for: who fits topics does not wait for completions.
     _HOMES = {
         "BudgetAccountant": "privacy.accountant",
-        "BudgetError": "exceptions",
-        "LedgerError": "exceptions",
-        "ModelFileError": "exceptions",
-        "NotEnoughDataError": "exceptions",
-        "NotEnoughDataWarning": "exceptions",
-        "PrivacyLeakWarning": "exceptions",
         "PrivacyReport": "privacy.report",
         "PrivateCPCompletion": "completion",
         "PrivateCountVectorizer": "text",
@@ -47,33 +43,23 @@ else:
         "PrivateTensorPowerMethod": "power_method",
         "PrivateTuckerCompletion": "completion",
         "RowIndex": "completion",
-        "StatementError": "exceptions",
         "UnitParameters": "completion",
-        "UnsoundClaimWarning": "exceptions",
         "config_context": "privacy.noise",
         "make_private_scorer": "model_selection",
         "unsafe_seeded_noise": "privacy.noise",
     }
-    _MODULES = frozenset(
-        {
-            *("budget", "completion", "datasets", "estimator", "exceptions", "metrics"),
-            *("model_files", "model_selection", "plotting", "power_method", "privacy"),
-            *("published", "report", "spectral_lda", "spectral_topics", "statistics", "tensor"),
-            *("text", "topic_page", "topics"),
-        }
-    )
 
     def __getattr__(name: str) -> object:
-        if name in _MODULES:
-            return import_module(f"{__name__}.{name}")
-        if name not in _HOMES:
+        if name in _HOMES:
+            found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+            globals()[name] = found  # the next time it is here
+            return found
+        if name.startswith("_") or find_spec(f"{__name__}.{name}") is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-        globals()[name] = found  # the next time it is here
-        return found
+        return import_module(f"{__name__}.{name}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_HOMES, *_MODULES})
+        return sorted({*globals(), *_HOMES, *(room.name for room in iter_modules(__path__))})
 
 
 __version__ = "0.2.0"

@@ -46,7 +46,7 @@ CORE: dict[str, tuple[str, ...]] = {
     # Whether the sampler in use draws so much is asked of public sizes, before a charge.
     "plan": ("privacy.calibration", "privacy.noise.drawable"),
     "shares": ("privacy.calibration", "privacy.plan"),
-    **{"documentation": (), "progress": ()},
+    **{"documentation": (), "progress": (), "statement_schema": ()},
     "tables": ("privacy.documentation", "statistics.frames"),
     "composition": ("privacy.plan",),
     "written_statement": ("privacy.composition", "privacy.plan", "privacy.selection"),
@@ -55,7 +55,6 @@ CORE: dict[str, tuple[str, ...]] = {
         "privacy.written_statement",
     ),
     "strict_json": ("exceptions",),
-    "statement_schema": (),
     # It reads what anyone may have written, and adds it up without data or noise.
     "statement_check": (
         *("exceptions", "privacy.piecewise.piecewise_deviation"),

@@ -6,7 +6,8 @@ from sktensor_dp.completion.pair_plan import DIRECTION_CLIP, search_weights
 from sktensor_dp.completion.pair_recipe import centred_biases, pair_weights, variance_left
 from sktensor_dp.completion.plan import RESIDUAL, CompletionPlan, ModelOptions
 from sktensor_dp.completion.rows import inverse_root
-from sktensor_dp.privacy.curators.entries import EntryCurator, NoisyDirections
+from sktensor_dp.privacy.curator import Noisy
+from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.statistics.entry_directions import RowCells
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion
@@ -58,7 +59,7 @@ class _Search:
     def turned(self, axes: Floats, weight: float) -> Floats:
         """Axes by one more release, whose sums count so much."""
         noisy = self._asked(axes, REACH)
-        self._sums = self._sums + weight * noisy.sums
+        self._sums = self._sums + weight * noisy.value
         self._variance += (weight * noisy.sigma) ** 2
         # Rows are normal a priori, of one variance.
         margin, sums = self._margin[:, None], self._sums
@@ -83,7 +84,7 @@ class _Search:
         # Sums are of ``margin V V' gram`` with V = axes A, and noise.
         gram = axes.T @ (self._margin[:, None] * axes)
         inverse = np.linalg.pinv(gram, hermitian=True)
-        found = inverse @ (axes.T @ noisy.sums) @ inverse / response
+        found = inverse @ (axes.T @ noisy.value) @ inverse / response
         values, vectors = np.linalg.eigh((found + found.T) / 2)
         spread = noisy.sigma * np.sqrt(np.mean(axes**2) * len(axes)) / response
         spread *= float(np.trace(inverse) / len(inverse)) ** 2
@@ -93,7 +94,7 @@ class _Search:
         order = np.flatnonzero(kept)[::-1]
         return np.asarray(axes @ (vectors[:, order] * np.sqrt(values[order])))
 
-    def _asked(self, axes: Floats, reach: float) -> NoisyDirections:
+    def _asked(self, axes: Floats, reach: float) -> Noisy:
         cells, weights = self._cells, self._weights
         squares = cells.by_row((cells.repeats * np.linalg.norm(axes, axis=1)[cells.columns]) ** 2)
         lengths = reach * np.sqrt(weights * squares)

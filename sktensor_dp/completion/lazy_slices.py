@@ -5,7 +5,6 @@ from typing import Any
 
 from sktensor_dp.estimator.inputs import refuse_other_kinds
 from sktensor_dp.estimator.lazy_tables import (
-    TypesOf,
     check_columns,
     is_lazy,
     partitions_beside,
@@ -61,7 +60,7 @@ def lazy_slices(
     X = check_columns(estimator, X, reset=True, text=text)
     reader = SliceReader.checked(shape, int(X.shape[1]), unit_mode, bounds)
     if is_lazy(y):
-        refuse_other_kinds(TypesOf(y), "y", "encode it first")
+        refuse_other_kinds(y._meta, "y", "encode it first")
     parts = row_partitions(X)
     values = partitions_beside(y, X, len(parts), "y", "value")
     split = dask.delayed(reader.split)

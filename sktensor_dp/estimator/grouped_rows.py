@@ -38,11 +38,7 @@ def batch_budget(epsilon: float, delta: float, n_batches: int) -> tuple[float, f
 
 def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> None:
     """Refuse a batch of a stream whose units, or neighbours, are not those of the first one."""
-    if before.neighbours != neighbours:
-        raise ValueError(
-            f"neighbours must be that of the first batch, {before.neighbours!r}, which was charged "
-            f"for; got {neighbours!r}. fit() starts anew."
-        )
+    check_same("neighbours", before.neighbours, neighbours)
     if before.unit.startswith("group") != grouped:
         raise ValueError(
             "All batches of a stream must come with groups, or none: the first one decided what "
@@ -50,10 +46,10 @@ def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> No
         )
 
 
-def check_same_batches(before: int, now: int) -> None:
-    """Refuse a batch that counts on another number of batches than was charged for."""
+def check_same(name: str, before: Any, now: Any) -> None:
+    """Refuse a batch of a stream with another parameter than was charged for."""
     if before != now:
         raise ValueError(
-            f"max_batches_per_group must be that of the first batch, {before}, which was charged "
-            f"for; got {now}. fit() starts anew."
+            f"{name} must be that of the first batch, {before!r}, which was charged for; got "
+            f"{now!r}. fit() starts anew."
         )

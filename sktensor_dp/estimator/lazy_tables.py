@@ -56,7 +56,7 @@ def check_columns(estimator: Any, X: Any, *, reset: bool, text: str = TEXT) -> A
 
     `text` says what to do about columns of text.
     """
-    refuse_other_kinds(TypesOf(X), "X", text)
+    refuse_other_kinds(X._meta, "X", text)
     if getattr(X, "ndim", 0) != 2:
         raise ValueError(
             f"X must have one row per sample and one column per feature; got a "
@@ -72,17 +72,6 @@ def check_columns(estimator: Any, X: Any, *, reset: bool, text: str = TEXT) -> A
     if not hasattr(X, "columns") and len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
     return X
-
-
-class TypesOf:
-    """Types of the columns of a collection, as they are told before it is computed."""
-
-    def __init__(self, X: Any) -> None:
-        meta = X._meta
-        if hasattr(meta, "dtypes"):
-            self.dtypes = meta.dtypes
-        else:
-            self.dtype = X.dtype
 
 
 def number_of_units(
@@ -186,19 +175,14 @@ def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None) -> 
     X = check_columns(estimator, X, reset=False)
     # One object of the graph: it goes to a worker once, not with every partition.
     of_rows = dask.delayed(_RowsOf(estimator, method, width), pure=False, traverse=False)
-    apply = dask.delayed(_applied, pure=False)
     framed = hasattr(X, "columns")
     sizes = [math.nan] * X.npartitions if framed else X.chunks[0]
     rest = () if width is None else (width,)
     parts = [
-        da.from_delayed(apply(of_rows, part), (size, *rest), dtype=np.float64)
+        da.from_delayed(of_rows(part), (size, *rest), dtype=np.float64)
         for part, size in zip(row_partitions(X), sizes, strict=True)
     ]
     return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
-
-
-def _applied(of_rows: _RowsOf, part: Any) -> Any:
-    return of_rows(part)
 
 
 def computed(value: Any, doing: str) -> Any:

@@ -4,6 +4,7 @@ import copy
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -13,11 +14,9 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.base import unit_of
-from sktensor_dp.estimator.parameters import Number, shown
+from sktensor_dp.estimator.parameters import Number, OneOf, shown
 from sktensor_dp.model_selection.unit_rows import (
     check_at_hand,
-    check_scorable,
-    check_scoring,
     check_targets,
     checked_units,
     held_out,
@@ -27,6 +26,8 @@ from sktensor_dp.model_selection.unit_scores import (
     UnitMetric,
     UnitScores,
     check_answers,
+    check_scorable,
+    check_scoring,
     checked_score_bounds,
     hooks_of,
     release_score,
@@ -130,15 +131,12 @@ def make_private_scorer(
     for name, value, allowed in (
         ("epsilon", epsilon, Number(0, math.inf, closed="right")),
         ("delta", delta, Number(0, 1, closed="left")),
+        ("neighbours", neighbours, OneOf(None, "replace_one", "add_remove")),
     ):
         if not allowed.accepts(value):
-            raise ValueError(f"{name} must be {allowed}, got {value!r}.")
+            raise ValueError(f"{name} must be {allowed}, got {shown(value)}.")
     if bounds is not None:
         bounds = checked_score_bounds(bounds, metric, None, "bounds")
-    if neighbours not in (None, "replace_one", "add_remove"):
-        raise ValueError(
-            f"neighbours must be None, 'replace_one' or 'add_remove'; got {shown(neighbours)}."
-        )
     return PrivateScorer(metric, float(epsilon), float(delta), bounds, accountant, neighbours)
 
 
@@ -183,6 +181,7 @@ def _warn_if_low(score: float, bounds: tuple[float, float], sigma: float) -> Non
         )
 
 
+@dataclass(eq=False, repr=False)
 class PrivateScorer:
     """A scorer as :func:`make_private_scorer` makes it.
 
@@ -192,23 +191,14 @@ class PrivateScorer:
         As there.
     """
 
-    neighbours: str | None = None  # of scorers that were pickled before
+    metric: str | Callable[[Any, Any], Any]
+    epsilon: float
+    delta: float
+    bounds: Sequence[float] | None
+    accountant: BudgetAccountant | None
+    neighbours: str | None = None  # also of scorers that were pickled before
 
-    def __init__(
-        self,
-        metric: str | Callable[[Any, Any], Any],
-        epsilon: float,
-        delta: float,
-        bounds: Sequence[float] | None,
-        accountant: BudgetAccountant | None,
-        neighbours: str | None = None,
-    ) -> None:
-        self.metric = metric
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.accountant = accountant
-        self.neighbours = neighbours
+    def __post_init__(self) -> None:
         self._requests = MetadataRequest(owner=type(self).__name__)
         self._requests.score.add_request(param="groups", alias=None)
 

@@ -30,7 +30,6 @@ from sktensor_dp.model_selection.steps import (
     check_alone,
     check_groups_taken,
     check_names,
-    check_relation,
     check_shares,
     check_values,
     checked_distributions,
@@ -45,13 +44,10 @@ from sktensor_dp.model_selection.trial_costs import (
     secret_splits,
 )
 from sktensor_dp.model_selection.trials import Trial, Trials
-from sktensor_dp.model_selection.unit_rows import (
+from sktensor_dp.model_selection.unit_rows import checked_units, n_rows
+from sktensor_dp.model_selection.unit_scores import (
     check_scorable,
     check_scoring,
-    checked_units,
-    n_rows,
-)
-from sktensor_dp.model_selection.unit_scores import (
     checked_score_bounds,
 )
 from sktensor_dp.privacy.accountant import OPENED, BudgetAccountant, LedgerEntry
@@ -311,7 +307,7 @@ class PrivateSearchCV(BestModel):
         self._charge(delta, unit)
         best = trials.best(stop)
         number = trials.number(best)
-        state = self._attributes(best, costs.composed(best.parts, number), number, delta)
+        state = self._attributes(best, costs.composed(splits, best.parts, number), number, delta)
         self._say("search ended")
         # What numpy says of the rows a step was shown is no release.
         ours = (NotEnoughDataWarning, PrivacyLeakWarning)
@@ -332,8 +328,6 @@ class PrivateSearchCV(BestModel):
         for step in steps.values():
             check_groups_taken(step, groups)
         check_shares(self.step_shares, steps)
-        for step in steps.values():
-            check_relation(step, self.neighbours)
         if self.neighbours == "add_remove":
             check_alone(steps)
             check_parts(self.cv)

@@ -192,8 +192,8 @@ def _fills(X: Any) -> Sequence[Fill]:
     if hasattr(X, "shape"):
         kind = X.dtype.kind
         values = OBJECTS if kind == "O" else TEXTS if kind in "US" else NUMBERS
-        return [partial(_blank_array, value) for value in values]
-    return [partial(_blank_list, value) for value in OBJECTS]
+        return [partial(_blank_items, value) for value in values]
+    return [partial(_blank_items, value) for value in OBJECTS]
 
 
 def _places(frame: Any, rows: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -217,15 +217,8 @@ def _blank_sparse(matrix: Any, rows: NDArray[np.intp]) -> Any:
     return csr.asformat(matrix.format)
 
 
-def _blank_array(value: Any, array: Any, rows: NDArray[np.intp]) -> Any:
-    array = array.copy()
-    for row in rows.tolist():
-        array[row] = value
-    return array
-
-
-def _blank_list(value: Any, items: Any, rows: NDArray[np.intp]) -> Any:
-    items = list(items)
+def _blank_items(value: Any, items: Any, rows: NDArray[np.intp]) -> Any:
+    items = items.copy() if hasattr(items, "copy") else list(items)
     for row in rows.tolist():
         items[row] = value
     return items

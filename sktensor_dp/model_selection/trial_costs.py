@@ -14,7 +14,7 @@ from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry
 from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_epsilon
 from sktensor_dp.privacy.composition import Composition, Part
-from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
+from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.secret_parts import secret_halves, secret_parts
 
@@ -130,12 +130,7 @@ class TrialAccountant(BudgetAccountant):
         asked = [entry.cost for entry in entries for _ in range(entry.uses)]
         cost = PrivacyCost.total([self.cost, *asked])
         # Of each kind: a trial of mixed kinds has another profile than either.
-        most = self._allowed
-        if (
-            cost.delta > (1 + ROUNDING) * most.delta
-            or cost.mu > (1 + ROUNDING) * most.mu
-            or cost.epsilon > (1 + ROUNDING) * most.epsilon
-        ):
+        if not cost.is_within(self._allowed):
             raise BudgetError(
                 "A fit of the search asked for more than its share, or for another kind of noise "
                 f"than was planned. Fits of pure noise need delta=0. {NOT_PLANNED}"
@@ -152,8 +147,6 @@ class TrialCosts:
     fit: PrivacyCost
     score: PrivacyCost
     refit: PrivacyCost | None  # of a fit on all rows; None if the model of the only split is kept
-    # In how many fits and scores units are, as :class:`Composition` has it.
-    memberships: tuple[tuple[tuple[str, int], ...], ...] = ()
 
     @classmethod
     def shared(cls, trial: PrivacyCost, splits: Splits) -> "TrialCosts":
@@ -161,7 +154,7 @@ class TrialCosts:
         # A unit that is in some training sets and some held-out ones costs the sum of those
         # uses, and nothing for others (parallel composition, at public positions or by coins).
         fits, scores = np.array(splits.uses).T
-        memberships, several = splits.memberships, splits.several
+        several = splits.several
         per_fit = 1 / max(int(fits.max()), 1)
         per_score = (SCORE_PER_FIT if several else 1.0) / max(int(scores.max()), 1)
         most = float((fits * per_fit + scores * per_score).max())
@@ -171,17 +164,17 @@ class TrialCosts:
             trial.part(rest * per_fit / most, failure),
             trial.part(rest * per_score / most, 0.0),
             trial.part(REFIT, failure) if several else None,
-            memberships,
         )
 
-    def composed(self, parts: Sequence[Part], n_units: int) -> Composition:
+    def composed(self, splits: Splits, parts: Sequence[Part], n_units: int) -> Composition:
         """How the parts of a trial add up."""
         split = tuple(part for part in parts if part.role != "refit")
-        alone = all(sum(count for _, count in kind) == 1 for kind in self.memberships)
-        whole = Composition(
-            "parallel" if alone else "overlapping",
-            parts=split,
-            memberships=() if alone else self.memberships,
+        kinds = splits.memberships
+        alone = all(sum(count for _, count in kind) == 1 for kind in kinds)
+        whole = (
+            Composition("parallel", parts=split)
+            if alone
+            else Composition("overlapping", parts=split, memberships=kinds)
         )
         if self.refit is None:
             return whole

@@ -15,6 +15,7 @@ from sktensor_dp.estimator.hooks import Hooks
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.model_selection.unit_rows import (
     answers,
+    check_targets,
     each_row,
     entries,
     n_rows,
@@ -39,7 +40,6 @@ WORST_TOKEN = 2.0
 # number: about that of one of the rarer words of a language. A vocabulary that is small pays it
 # often. Such scores are clipped at its logarithm.
 UNKNOWN_WORD = 1e-5
-COMPARE_NUMBERS = ("neg_mean_squared_error", "neg_mean_absolute_error")
 
 
 def _neg_squared_error(estimator: Any, X: Any, y: Any, words: Any) -> Floats:
@@ -113,12 +113,22 @@ def _row_sums(counts: Any) -> Floats:
     return np.asarray(sp.csr_matrix(counts, dtype=np.float64).sum(axis=1)).ravel()
 
 
-SCORES: dict[str, UnitScore] = {
-    "neg_mean_squared_error": _neg_squared_error,
-    "neg_mean_absolute_error": _neg_absolute_error,
-    "accuracy": _accuracy,
-    "log_likelihood": _log_likelihood,
-    "log_likelihood_per_token": _log_likelihood_per_token,
+@dataclass(frozen=True)
+class NamedScore:
+    """A score of units that goes by the name of its mean in scikit-learn."""
+
+    of: UnitScore
+    asks: str  # which method of a model
+    # Of those that compare numbers: the least, for targets and predictions so far apart.
+    least: Callable[[float], float] | None = None
+
+
+SCORES = {
+    "accuracy": NamedScore(_accuracy, "predict"),
+    "log_likelihood": NamedScore(_log_likelihood, "score_samples"),
+    "log_likelihood_per_token": NamedScore(_log_likelihood_per_token, "score_samples"),
+    "neg_mean_absolute_error": NamedScore(_neg_absolute_error, "predict", lambda gap: -gap),
+    "neg_mean_squared_error": NamedScore(_neg_squared_error, "predict", lambda gap: -(gap**2)),
 }
 
 
@@ -133,7 +143,7 @@ class UnitScores:
     def __call__(self, X: Any, y: Any) -> Any:
         """One number for each unit."""
         if isinstance(self.scoring, str):
-            return SCORES[self.scoring](self.estimator, X, y, self.words)
+            return SCORES[self.scoring].of(self.estimator, X, y, self.words)
         score, model = self.scoring, self.estimator
         found = each_row(
             lambda row: (
@@ -164,13 +174,40 @@ class UnitMetric:
         return _scored(scores, refused)
 
 
+def check_scoring(scoring: Any, name: str) -> None:
+    """Refuse what is neither a callable nor the name of a score."""
+    if not callable(scoring) and scoring not in SCORES:
+        raise ValueError(
+            f"{name} must be a callable that returns one number per row, or one of "
+            f"{sorted(SCORES)}; got {shown(scoring)}."
+        )
+
+
+def check_scorable(
+    scoring: Any, estimator: Any, y: Any, n_wanted: int, name: str, *, private: bool = False
+) -> None:
+    """Refuse, before anything is charged, what cannot be scored at all."""
+    if not isinstance(scoring, str):
+        return
+    method = SCORES[scoring].asks
+    if not hasattr(estimator, method):
+        raise ValueError(
+            f"{name}={scoring!r} needs an estimator with {method}; "
+            f"{type(estimator).__name__} has none."
+        )
+    if method == "predict":
+        if y is None:
+            raise ValueError(f"{name}={scoring!r} needs y, which is None.")
+        check_targets(y, n_wanted, private=private)
+
+
 def check_answers(scoring: Any, estimator: Any, X: Any, name: str) -> None:
     """Refuse, by the model and the number of columns alone, what could score no row."""
     if callable(scoring) and not hasattr(estimator, "predict"):
         raise ValueError(
             f"{name} needs an estimator with predict; {type(estimator).__name__} has none."
         )
-    compared = isinstance(scoring, str) and scoring in COMPARE_NUMBERS
+    compared = isinstance(scoring, str) and SCORES[scoring].least is not None
     if compared and np.asarray(getattr(estimator, "classes_", 0.0)).dtype.kind in "US":
         raise ValueError(
             f"predict must return numbers for {name}={scoring!r}; that of this "
@@ -253,12 +290,9 @@ def _implied_bounds(scoring: Any, step: Any, texts: bool) -> tuple[float, float]
     if scoring == "log_likelihood_per_token" and hasattr(step, "n_features_in_"):
         return -WORST_TOKEN * math.log(max(step.n_features_in_, 2)), 0.0
     targets = hooks_of(step)._target_range()
-    if isinstance(scoring, str) and targets is not None:
-        width = float(targets[1]) - float(targets[0])
-        return {
-            "neg_mean_squared_error": (-(width**2), 0.0),
-            "neg_mean_absolute_error": (-width, 0.0),
-        }.get(scoring)
+    least = SCORES[scoring].least if isinstance(scoring, str) else None
+    if least is not None and targets is not None:
+        return least(float(targets[1]) - float(targets[0])), 0.0
     return None
 
 

@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 
 from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.forecast import Forecast, former_name
-from sktensor_dp.estimator.grouped_rows import check_same_batches
+from sktensor_dp.estimator.grouped_rows import check_same
 from sktensor_dp.estimator.inputs import check_source, unchecked
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.power_method.forecast import forecast_moments
@@ -283,7 +283,7 @@ class PrivateTensorPowerMethod(TensorFits):
             batch = self._batch(witness, X, groups, n_samples, first=True)
             return self._live(self._planned_batch(batch, None, columns_of(witness), None, most))
         stream.check_budget(self.epsilon, self.delta, self.data_norm)
-        check_same_batches(stream.max_batches, most)
+        check_same("max_batches_per_group", stream.max_batches, most)
         batch, report = self._batch(self, X, groups, n_samples, first=False), self.privacy_report_
         return self._live(self._planned_batch(batch, stream, columns_of(self), report, most))
 

@@ -4,7 +4,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import groupby, product
 from typing import Literal, get_args
 
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
@@ -129,6 +129,12 @@ class Composition:
             if not 1 <= count <= there_are[role]:
                 raise ValueError("a unit is in no more parts than there are.")
 
+    @property
+    def spent(self) -> list[tuple[PrivacyCost, int]]:
+        """Costs of its own releases, made or not, and how often each is spent."""
+        releases: tuple[ReleaseRecord | PlannedRelease, ...] = (*self.rows, *self.unmade)
+        return [(release.cost, release.uses) for release in releases]
+
     def all_rows(self) -> tuple[ReleaseRecord, ...]:
         """Every release of the tree; equal ones that follow each other are uses of one."""
         rows = list(self.rows)
@@ -136,11 +142,8 @@ class Composition:
             inner = part.of.all_rows()
             if len(inner) == 1:
                 inner = (replace(inner[0], uses=inner[0].uses * part.times),)
-            for row in inner:
-                if self.kind == "parallel" and rows and replace(rows[-1], uses=row.uses) == row:
-                    row = replace(row, uses=rows.pop().uses + row.uses)
-                rows.append(row)
-        return tuple(rows)
+            rows += inner
+        return merged(rows) if self.kind == "parallel" else tuple(rows)
 
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon so that all of it is (epsilon, delta)-DP; may be infinite."""
@@ -157,12 +160,16 @@ class Composition:
         return Composition("parallel", parts=(*parts, new))
 
 
+def merged(rows: Iterable[ReleaseRecord]) -> tuple[ReleaseRecord, ...]:
+    """Rows of which equal ones that follow each other are uses of one."""
+    alike = groupby(rows, key=lambda row: replace(row, uses=0))
+    return tuple(replace(row, uses=sum(one.uses for one in same)) for row, same in alike)
+
+
 def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
     """What one unit may cost: each unit costs at most one of these."""
     if node.kind == "releases":
-        planned = [(row.cost, row.uses) for row in node.rows]
-        planned += [(release.cost, release.uses) for release in node.unmade]
-        return (_sum(planned),)
+        return (_sum(node.spent),)
     if node.kind == "selection":
         return (PrivacyCost(epsilon=node.epsilon, delta=node.delta),)
     own = [(part, unit_costs(part.of)) for part in node.parts]
@@ -211,11 +218,9 @@ def _added(node: Composition, of_mu: Divergence, of_epsilon: Divergence) -> floa
     if node.kind in ("selection", "conversion"):
         return None
     if node.kind == "releases":
-        costs = [(row.cost, row.uses) for row in node.rows]
-        costs += [(release.cost, release.uses) for release in node.unmade]
-        if any(cost.delta > 0 and uses for cost, uses in costs):
+        if any(cost.delta > 0 and uses for cost, uses in node.spent):
             return None
-        return _fsum(uses * (of_mu(c.mu) + of_epsilon(c.epsilon)) for c, uses in costs if uses)
+        return _fsum(uses * (of_mu(c.mu) + of_epsilon(c.epsilon)) for c, uses in node.spent if uses)
     values = [_added(part.of, of_mu, of_epsilon) for part in node.parts]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
@@ -274,7 +279,7 @@ def _combined(lists: Sequence[Sequence[PrivacyCost]]) -> tuple[PrivacyCost, ...]
 
 def _largest(costs: Iterable[PrivacyCost]) -> tuple[PrivacyCost, ...]:
     """Costs that no other is at least as large as, in order."""
-    different = sorted(set(costs), key=_parts_of, reverse=True)
+    different = sorted(set(costs), key=lambda cost: cost.amounts, reverse=True)
     if len(different) > MOST_COSTS:
         return (_cover(different),)
     kept: list[PrivacyCost] = []
@@ -285,12 +290,8 @@ def _largest(costs: Iterable[PrivacyCost]) -> tuple[PrivacyCost, ...]:
 
 
 def _cover(costs: Sequence[PrivacyCost]) -> PrivacyCost:
-    return PrivacyCost(*map(max, zip(*map(_parts_of, costs), strict=True)))
+    return PrivacyCost(*map(max, zip(*(cost.amounts for cost in costs), strict=True)))
 
 
 def _covers(large: PrivacyCost, small: PrivacyCost) -> bool:
-    return all(a >= b for a, b in zip(_parts_of(large), _parts_of(small), strict=True))
-
-
-def _parts_of(cost: PrivacyCost) -> tuple[float, float, float]:
-    return cost.mu, cost.epsilon, cost.delta
+    return all(a >= b for a, b in zip(large.amounts, small.amounts, strict=True))

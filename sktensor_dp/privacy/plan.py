@@ -42,11 +42,16 @@ class PrivacyCost:
 
     def __post_init__(self) -> None:
         # A negative cost would hand budget back, and NaN would pass every comparison.
-        for name, value in (("mu", self.mu), ("epsilon", self.epsilon), ("delta", self.delta)):
+        for name, value in zip(("mu", "epsilon", "delta"), self.amounts, strict=True):
             if not (isinstance(value, Real) and value >= 0):
                 raise ValueError(f"{name} must be >= 0, got {value!r}.")
             # Scalars of numpy's other types are less precise, and bytes to SQLite.
             object.__setattr__(self, name, float(value))
+
+    @property
+    def amounts(self) -> tuple[float, float, float]:
+        """The three, in order."""
+        return self.mu, self.epsilon, self.delta
 
     def __add__(self, other: "PrivacyCost") -> "PrivacyCost":
         return PrivacyCost(
@@ -74,7 +79,7 @@ class PrivacyCost:
 
     def is_within(self, most: "PrivacyCost") -> bool:
         """Whether no kind of it is more than that of another cost, but for rounding."""
-        pairs = (self.mu, most.mu), (self.epsilon, most.epsilon), (self.delta, most.delta)
+        pairs = zip(self.amounts, most.amounts, strict=True)
         return all(own <= of * (1 + ROUNDING) for own, of in pairs)
 
     def epsilon_at(self, delta: float) -> float:
@@ -151,13 +156,9 @@ class ReleasePlan:
         )
         most, now = rest.cost, replace(plan, releases=parts).once.cost
         # Kinds of noise, and a delta set aside, may not be chosen in view of a release.
-        same = (most.mu > 0, most.epsilon > 0, most.delta) == (
-            now.mu > 0,
-            now.epsilon > 0,
-            now.delta,
-        )
-        within = now.mu <= most.mu * (1 + ROUNDING) and now.epsilon <= most.epsilon * (1 + ROUNDING)
-        if not (same and within and plan.repeats == self.repeats):
+        kinds = [(cost.mu > 0, cost.epsilon > 0, cost.delta) for cost in (now, most)]
+        covered = kinds[0] == kinds[1] and now.is_within(most)
+        if not (covered and plan.repeats == self.repeats):
             raise RuntimeError("the plan made by a count is not covered by what was charged.")
         return replace(self, releases=(count, *parts))
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import reduce
 from typing import Any
 
-from sktensor_dp.privacy.composition import ReleaseRecord
+from sktensor_dp.privacy.composition import ReleaseRecord, merged
 from sktensor_dp.privacy.shares import budget_shares, kind_of_shares, percentages, written_cost
 from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite
 from sktensor_dp.privacy.written_statement import Reported, written
@@ -132,14 +132,9 @@ class PrivacyReport(Shown, Reported):
             The larger epsilon and delta for all units, and the rows and notes of both;
             equal rows that follow each other are counted as uses of one.
         """
-        rows, notes = self.rows, self.notes + later.notes
+        notes = self.notes + later.notes
         # Once each, how batches share units last.
         last = _shared_note(notes) or DISJOINT
-        for row in later.rows:
-            if rows and replace(rows[-1], uses=row.uses) == row:
-                row = replace(row, uses=rows[-1].uses + row.uses)
-                rows = rows[:-1]
-            rows = (*rows, row)
         epsilon, delta = max(self.epsilon, later.epsilon), max(self.delta, later.delta)
         composition = None
         if self.composition is not None and later.composition is not None:
@@ -153,7 +148,7 @@ class PrivacyReport(Shown, Reported):
             n_units=self.n_units + later.n_units,
             sampler=min(self.sampler, later.sampler, key=("float", "grid", "exact").index),
             seeded=self.seeded or later.seeded,
-            rows=rows,
+            rows=merged((*self.rows, *later.rows)),
             notes=(*dict.fromkeys(n for n in notes if n not in (DISJOINT, last)), last),
             composition=composition,
         )
@@ -162,9 +157,7 @@ class PrivacyReport(Shown, Reported):
         """Return all fields but the composition as plain Python objects."""
         values = asdict(replace(self, composition=None))
         del values["composition"]
-        values["rows"] = [asdict(row) for row in self.rows]
-        values["notes"] = list(self.notes)
-        return values
+        return {**values, "rows": list(values["rows"]), "notes": list(values["notes"])}
 
     def to_json(self) -> str:
         """Return the privacy statement: JSON that programs and authorities can check.

@@ -209,7 +209,7 @@ class SQLiteLedger:
 
     def spending(self) -> Spending:
         """Return what has been spent."""
-        with self._reading() as connection:
+        with self._opened() as connection:
             balance = self._balance(connection)
             uses: Counter[float] = Counter()
             # Without Gaussian charges too: remaining() asks what one more would cost.
@@ -220,20 +220,19 @@ class SQLiteLedger:
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return every charge, in order."""
-        with self._reading() as connection:
+        with self._opened() as connection:
             return self._entries(connection)
 
     def verify(self) -> None:
         """Check that the sums are those of the charges."""
-        with self._reading() as connection:
+        with self._opened() as connection:
             if self._balance(connection) != Balance().plus(self._entries(connection)):
                 raise sqlite3.DatabaseError("its sums are not those of its charges")
 
     def charge(self, entries: Sequence[LedgerEntry], admit: Admission) -> int:
         """Record charges if ``admit`` does not raise; return their common number."""
         # Immediate: the lock for writing is taken before the balance is read.
-        with _transaction(self.file, begin="BEGIN IMMEDIATE") as connection:
-            _check_stamp(self.file, connection)
+        with self._opened("BEGIN IMMEDIATE") as connection:
             balance = self._balance(connection)
             pure, units = partial(self._pure_uses, connection), self._units_of(connection)
             before = Spending(balance, pure, units)
@@ -256,8 +255,7 @@ class SQLiteLedger:
 
     def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
         """Add to a charge what became known when its release was made."""
-        with _transaction(self.file, begin="BEGIN IMMEDIATE") as connection:
-            _check_stamp(self.file, connection)
+        with self._opened("BEGIN IMMEDIATE") as connection:
             self._balance(connection)
             known = "SELECT COUNT(*) FROM charges WHERE id = ? AND scope = ?"
             if connection.execute(known, (fit, self.scope)).fetchone() != (1,):
@@ -268,8 +266,8 @@ class SQLiteLedger:
             )
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with _transaction(self.file) as connection:
+    def _opened(self, begin: str = "BEGIN") -> Iterator[sqlite3.Connection]:
+        with _transaction(self.file, begin=begin) as connection:
             _check_stamp(self.file, connection)
             yield connection
 
@@ -334,18 +332,8 @@ class SQLiteLedger:
         connection.executemany(
             "INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
             [
-                (
-                    fit,
-                    place,
-                    entry.spender,
-                    entry.release,
-                    entry.uses,
-                    entry.protects,
-                    entry.cost.mu,
-                    entry.cost.epsilon,
-                    entry.cost.delta,
-                )
-                for place, entry in enumerate(entries)
+                (fit, place, one.spender, one.release, one.uses, one.protects, *one.cost.amounts)
+                for place, one in enumerate(entries)
             ],
         )
         return fit

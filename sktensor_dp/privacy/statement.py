@@ -1,7 +1,7 @@
 """What a budget is, what is spent of it and on what: for people and for programs."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC
 from typing import Any
 
@@ -80,9 +80,7 @@ class Statement(Shown):
                 "uses": entry.uses,
                 "sensitivity": entry.sensitivity,
                 "sigma": entry.sigma,
-                "mu": entry.cost.mu,
-                "epsilon": entry.cost.epsilon,
-                "delta": entry.cost.delta,
+                **asdict(entry.cost),
                 "share": share,
             }
             for entry, share in zip(self.entries, shares, strict=True)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -184,11 +185,9 @@ def _row(row: dict[str, Any]) -> ReleaseRecord:
         description=row["description"],
         sensitivity=sensitivity,
         sigma=sigma_of(row["mechanism"], sensitivity, cost),
-        mu=cost.mu,
-        epsilon=cost.epsilon,
-        delta=cost.delta,
         uses=int(row["uses"]),
         mechanism=row["mechanism"],
+        **asdict(cost),
     )
 
 

@@ -4,7 +4,7 @@ What each field means is said in ``privacy_statement.schema.json`` beside this m
 that follow from others are written too: whoever reads a statement can add it up again.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import Any
 
@@ -152,7 +152,7 @@ def _composed(node: Composition) -> dict[str, Any]:
             "stop_probability": stop,
             "epsilon": float(node.epsilon),
             "delta": float(node.delta),
-            "trial_may_cost": _cost(allowed_trial(node)),
+            "trial_may_cost": asdict(allowed_trial(node)),
         }
     elif node.kind == "conversion":
         found |= {"from": "add_remove", "to": "replace_one"}
@@ -172,11 +172,11 @@ def _composed(node: Composition) -> dict[str, Any]:
         found["a_unit_is_in"] = [
             {
                 "parts": [{"role": role, "number": number} for role, number in kind],
-                "unit_costs": [_cost(cost) for cost in membership_costs(of_role, kind)],
+                "unit_costs": [asdict(cost) for cost in membership_costs(of_role, kind)],
             }
             for kind in node.memberships
         ]
-    found["unit_costs"] = [_cost(cost) for cost in unit_costs(node)]
+    found["unit_costs"] = [asdict(cost) for cost in unit_costs(node)]
     return found
 
 
@@ -190,9 +190,7 @@ def _releases(node: Composition) -> list[dict[str, Any]]:
             "norm": norm_of(row.mechanism),
             "sensitivity": row.sensitivity,
             "sigma": row.sigma,
-            **_cost(row.cost),
-            "uses": row.uses,
-            "share": _share(row, whole),
+            **_spent(row, whole),
         }
         for row in node.rows
     ]
@@ -200,15 +198,12 @@ def _releases(node: Composition) -> list[dict[str, Any]]:
 
 def _unmade(node: Composition) -> list[dict[str, Any]]:
     (whole,) = unit_costs(node)
-    return [
-        {
-            "name": planned.name,
-            **_cost(planned.cost),
-            "uses": planned.uses,
-            "share": _share(planned, whole),
-        }
-        for planned in node.unmade
-    ]
+    return [{"name": planned.name, **_spent(planned, whole)} for planned in node.unmade]
+
+
+def _spent(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> dict[str, Any]:
+    share = _share(release, whole)
+    return {**asdict(release.cost), "uses": release.uses, "share": share}
 
 
 def _share(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> float | None:
@@ -219,10 +214,6 @@ def _share(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> float
         return None
     ratio = part / of
     return min(1.0, release.uses * (ratio if cost.epsilon > 0 else ratio * ratio))
-
-
-def _cost(cost: PrivacyCost) -> dict[str, float]:
-    return {"mu": cost.mu, "epsilon": cost.epsilon, "delta": cost.delta}
 
 
 def library_version() -> str:

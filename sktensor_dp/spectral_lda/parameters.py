@@ -25,7 +25,7 @@ from sktensor_dp.estimator.grouped_rows import (
     GROUPS_BEFORE,
     STREAM_CONSTRAINTS,
     batch_budget,
-    check_same_batches,
+    check_same,
     check_same_unit,
 )
 from sktensor_dp.estimator.hooks import Neighbours
@@ -250,7 +250,8 @@ class TopicParameters(PrivateEstimatorMixin):
 
     def _check_batch(self, chunks: CountChunks, stream: TopicStream) -> None:
         check_same_unit(self.privacy_report_, chunks.grouped, self.neighbours)
-        check_same_batches(stream.max_batches, self.max_batches_per_group)
+        batches = "max_batches_per_group"
+        check_same(batches, stream.max_batches, self.max_batches_per_group)
 
     def _step_of(
         self, chunks: CountChunks, stream: TopicStream, n_units: int

@@ -14,10 +14,9 @@ from scipy import stats
 from scipy.special import kolmogi
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.curator import DataCurator, Noisy
 from sktensor_dp.privacy.curators.entries import (
     EntryCurator,
-    NoisyDirections,
     NoisyPairs,
     SliceCurator,
 )
@@ -258,7 +257,7 @@ def test_noise_of_directions_has_the_deviation_claimed(cost, noise):
         plan = ReleasePlan(1.0, 1e-6, (PlannedRelease("entry_directions", cost, uses),))
         return EntryCurator(chunks, plan, spender="test", unit="entry", accountant=None)
 
-    def answer(curator: EntryCurator) -> NoisyDirections:
+    def answer(curator: EntryCurator) -> Noisy:
         cells = RowCells(curator.index_set, 0)
         return curator.entry_directions(
             cells, np.zeros(90), np.full(20, 0.5), 1.0, axes, np.full(20, 2.0)
@@ -267,7 +266,7 @@ def test_noise_of_directions_has_the_deviation_claimed(cost, noise):
     exact, draws = answer(asked(EXACT, 1)), 900
     noisy = asked(cost, draws)
     found = [answer(noisy) for _ in range(draws)]
-    errors = np.array([one.sums - exact.sums for one in found])
+    errors = np.array([one.value - exact.value for one in found])
     # Squares of Laplace noise have a variance of 5, so that the mean of 57,600 has a deviation of
     # .0093, and this allows .0457. A scale 5 % too small moves it by 1 - .95^2 = .0975, of which
     # Z deviations, .95^2 as large, leave .056; one 5 % too large by .1025, which leaves .052.

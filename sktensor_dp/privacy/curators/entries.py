@@ -84,14 +84,6 @@ class NoisyPairs:
     sigma: float  # of each number off the diagonal
 
 
-@dataclass(frozen=True, eq=False)
-class NoisyDirections:
-    """Released sums of clipped residuals times what their row says of directions."""
-
-    sums: Floats  # of shape (n_columns, r)
-    sigma: float
-
-
 @dataclass(frozen=True)
 class NoisyLevels:
     """Released level of units, where 0 stands in for units without entries."""
@@ -229,11 +221,10 @@ class EntryCurator(_PlainCurator):
         scale: float,
         axes: Floats,
         lengths: Floats,
-    ) -> NoisyDirections:
+    ) -> Noisy:
         """Residuals times what the others of their row say of axes, summed in each column."""
         query = EntryDirections(cells, predictions, weights, scale, axes, lengths, self.half)
-        noisy = self._sums(self.noisy("entry_directions", query))
-        return NoisyDirections(noisy.value, noisy.sigma)
+        return self._sums(self.noisy("entry_directions", query))
 
     def ridge_block(
         self, mode: int, rows: Floats | SortedRows, regularization: float | Floats
@@ -289,8 +280,7 @@ class SliceCurator(_PlainCurator):
         if rest is None:
             noisy = self._sums(self.noisy("shared_row_sums", query))
         else:
-            paid = self.noisy_with_rest("shared_row_sums", rest[0], query, rest[1])
-            noisy = self._sums(paid)
+            noisy = self._sums(self.noisy_with_rest("shared_row_sums", rest[0], query, rest[1]))
         return NoisySharedRows(noisy.value[0], noisy.value[1], noisy.sigma)
 
     def shared_factor_sums(self, query: SharedFactorSums) -> NoisySharedFactor:
