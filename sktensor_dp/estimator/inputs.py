@@ -204,15 +204,19 @@ def check_source(
             f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
             f"got a {type(source).__name__}, which can be read once."
         )
-    if neighbours == "add_remove":
-        if n_samples is not None:
-            raise ValueError(
-                "n_samples must not be given where neighbours='add_remove': how many there are is "
-                "private, and is counted with noise."
-            )
-        check_sizes(n_features=n_features)
-        return
-    check_sizes(n_samples=n_samples, n_features=n_features)
+    if not number_is_private(n_samples, neighbours):
+        check_sizes(n_samples=n_samples)
+    check_sizes(n_features=n_features)
+
+
+def number_is_private(n_samples: Any, neighbours: str) -> bool:
+    """Whether a noisy count stands for the number of units, which then must not be given."""
+    if neighbours == "add_remove" and n_samples is not None:
+        raise ValueError(
+            "n_samples must not be given where neighbours='add_remove': how many there are is "
+            "private, and is counted with noise."
+        )
+    return neighbours == "add_remove"
 
 
 class Numeric:

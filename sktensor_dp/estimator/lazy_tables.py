@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from sktensor_dp.estimator.inputs import TEXT, refuse_other_kinds
+from sktensor_dp.estimator.inputs import TEXT, number_is_private, refuse_other_kinds
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
 from sktensor_dp.statistics.labels import ONE_GROUP
@@ -81,12 +81,7 @@ def number_of_units(
 
     `known` is the number of rows; NaN where it is not known.
     """
-    if estimator.neighbours == "add_remove":
-        if n_samples is not None:
-            raise ValueError(
-                "n_samples must not be given where neighbours='add_remove': how many there are "
-                "is private, and is counted with noise."
-            )
+    if number_is_private(n_samples, estimator.neighbours):
         return None
     if n_samples is not None:
         check_sizes(n_samples=n_samples)

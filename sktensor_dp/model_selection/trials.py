@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -55,20 +55,15 @@ class Trial:
 class Trials:
     """How to make a trial on the data of one search."""
 
-    # As given to the search.
-    estimator: Any
+    search: Any  # the estimator, and what was given for it
     X: Any
     y: Any
     # (n_rows,): of the group of each row in the order of labels, where units are groups.
     places: Integers | None
     distributions: Sequence[Any]  # of the candidates
     scoring: str | Callable[..., Any]  # score of each unit
-    score_bounds: Sequence[float] | None  # what it is clipped to
-    public_steps: Collection[str]  # steps that may learn from the data
-    step_shares: Mapping[str, float] | None  # weights of private steps in the cost of a fit
     splits: Splits  # training units and held-out ones, rows or groups
-    n_units: int  # number of all units, which `neighbours` may make private
-    neighbours: str  # of the search, and of every fit
+    n_units: int  # number of all units, which `neighbours` of the search may make private
     costs: TrialCosts  # of every use of the data
     delta: float  # at which fits are told their budget, and 0 for pure ones
 
@@ -88,7 +83,7 @@ class Trials:
         return self._guarded(partial(self.refitted, best), "The last fit")
 
     def _guarded(self, make: Callable[[], Trial], doing: str) -> Trial:
-        private = self.places is not None or self.neighbours == "add_remove"
+        private = self.places is not None or self.search.neighbours == "add_remove"
         return call_foreign(make, doing, rows_private=private)
 
     def run(self, bits: Sequence[int]) -> Trial:
@@ -97,7 +92,7 @@ class Trials:
         # that, too, is a selection of the best.
         rng = secret_random_state(bits)
         params = draw_candidate(self.distributions, rng)
-        template = configured(self.estimator, params, self.public_steps, rng)
+        template = configured(self.search.estimator, params, self.search.public_steps, rng)
         try:
             return self._made(template, params)
         except NotEnoughDataError as error:
@@ -130,7 +125,7 @@ class Trials:
 
     def number(self, trial: Trial) -> int:
         """Number of units as it may be told: the public one, or one that the trial released."""
-        if self.neighbours != "add_remove":
+        if self.search.neighbours != "add_remove":
             return self.n_units
         if self.costs.refit is not None:
             return trial.parts[-1].n_units
@@ -143,14 +138,14 @@ class Trials:
     def _fitted(self, template: Any, units: Integers, cost: PrivacyCost) -> tuple[Any, list[Any]]:
         """Fit a clone under a budget of its own, and tell what it warned of."""
         model = clone(template)
-        steps = private_steps(model, self.public_steps)
-        costs = shared_among(cost, steps, self.step_shares)
+        steps = private_steps(model, self.search.public_steps)
+        costs = shared_among(cost, steps, self.search.step_shares)
         for name, step in steps.items():
             if not step._releases_nothing:
                 epsilon, delta = as_parameters(costs[name], self.delta, step._delta_set_aside)
                 step.set_params(epsilon=epsilon, delta=delta)
             # What a distribution draws is known now.
-            check_relation(step, self.neighbours)
+            check_relation(step, self.search.neighbours)
         # The innermost accountant is the one that is charged: an enclosing block, which the
         # whole search has been charged to, is not asked again.
         own = TrialAccountant(cost)
@@ -161,14 +156,14 @@ class Trials:
             told = {f"{name}__groups" if name else "groups": self.places[rows] for name in steps}
         # Names of steps say where groups go; requests that they may carry would be for others.
         unrouted = config_context(enable_metadata_routing=False)
-        guarded = asked_row_by_row(model, self.public_steps)
+        guarded = asked_row_by_row(model, self.search.public_steps)
         with own, unrouted, warnings.catch_warnings(record=True) as caught, guarded:
             warnings.simplefilter("always")
             X, y = take(self.X, rows), take(self.y, rows)
             model.fit(X, **told) if y is None else model.fit(X, y, **told)
         # Where the number is private no other step could have changed it.
         numbers = {step.privacy_report_.n_units for step in self._steps(model)}
-        if self.neighbours != "add_remove" and numbers != {len(units)}:
+        if self.search.neighbours != "add_remove" and numbers != {len(units)}:
             raise ValueError(
                 "A step of the estimator changed the number of rows: the units that the private "
                 "step protects are not those of the search."
@@ -180,9 +175,9 @@ class Trials:
 
     def _scored(self, model: Any, units: Integers) -> tuple[float, PrivacyReport]:
         """Score a model on held-out units, with noise."""
-        step, words = self._steps(model)[-1], word_counter(self.estimator)
+        step, words = self._steps(model)[-1], word_counter(self.search.estimator)
         low, high = checked_score_bounds(
-            self.score_bounds, self.scoring, step, "score_bounds", texts=words is not None
+            self.search.score_bounds, self.scoring, step, "score_bounds", texts=words is not None
         )
         query = HeldOutScores(UnitScores(self.scoring, model, words), low, high)
         rows = self._rows(units)
@@ -192,8 +187,8 @@ class Trials:
         plan = ReleasePlan(epsilon, delta, (PlannedRelease(name, self.costs.score),))
         return release_score(
             query, chunks, plan, spender="PrivateSearchCV", unit=step.privacy_report_.unit,
-            accountant=None, neighbours=self.neighbours,
+            accountant=None, neighbours=self.search.neighbours,
         )  # fmt: skip
 
     def _steps(self, model: Any) -> list[Any]:
-        return list(private_steps(model, self.public_steps).values())
+        return list(private_steps(model, self.search.public_steps).values())

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -339,11 +339,9 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             description=entry.description,
             sensitivity=sensitivity,
             sigma=sigma,
-            mu=cost.mu,
-            epsilon=cost.epsilon,
-            delta=cost.delta,
             uses=1,
             mechanism=mechanism,
+            **asdict(cost),
         )
         count = sum(planned.uses for planned in self._plan.releases)
         for progress in self._told:

@@ -48,10 +48,6 @@ class PartitionQuery(Protocol):
     def l2_sensitivity(self) -> float:
         """L2 norm of the largest change of the sum when one unit is replaced."""
 
-    @property
-    def l1_sensitivity(self) -> float:
-        """L1 norm of the largest change of the sum when one unit is replaced."""
-
 
 @dataclass(frozen=True)
 class PartitionSelection:

@@ -70,40 +70,31 @@ SYMMETRIC = Mechanism("gaussian, symmetric", "l2", mechanisms.gaussian_symmetric
 SPHERICAL = Mechanism(
     "spherical laplace", "l2", mechanisms.spherical_laplace_symmetric, True, residual=_of_doubles
 )
-SPHERICAL_VECTOR = Mechanism(
-    "spherical laplace", "l2", mechanisms.spherical_laplace_vector, True, residual=_of_doubles
-)
+SPHERICAL_VECTOR = replace(SPHERICAL, law=mechanisms.spherical_laplace_vector)
 # Only for statistics of which neighbours differ in one row, and in one number.
-SPHERICAL_ROWS = Mechanism(
-    "spherical laplace, by rows",
-    "l2",
-    mechanisms.spherical_laplace_rows,
-    True,
-    residual=_of_doubles,
+SPHERICAL_ROWS = replace(
+    SPHERICAL, name="spherical laplace, by rows", law=mechanisms.spherical_laplace_rows
 )
 PIECEWISE = Mechanism(
     "piecewise", "l1", piecewise_values, pure=True, unit_deviation=piecewise_deviation
 )
 # A query that is seen in a subspace says of which space, and in which geometry.
-PAIRS = Mechanism(
-    "gaussian, symmetric",
-    "l2",
-    mechanisms.gaussian_pair_masses,
+PAIRS = replace(
+    SYMMETRIC,
+    law=mechanisms.gaussian_pair_masses,
     of_query=("diagonal_weight",),
     of_rows=mechanisms.gaussian_pair_rows,
 )
-LAPLACE_PAIRS = Mechanism(
-    "laplace, symmetric",
-    "l1",
-    mechanisms.laplace_pair_masses,
-    pure=True,
-    of_query=("diagonal_weight",),
+LAPLACE_PAIRS = replace(
+    LAPLACE,
+    name="laplace, symmetric",
+    law=mechanisms.laplace_pair_masses,
+    of_query=PAIRS.of_query,
     of_rows=mechanisms.laplace_pair_rows,
 )
-TRIPLES = Mechanism(
-    "gaussian, symmetric",
-    "l2",
-    mechanisms.gaussian_triples,
+TRIPLES = replace(
+    SYMMETRIC,
+    law=mechanisms.gaussian_triples,
     residual=_of_triples,
     of_query=("histogram_basis",),
 )

@@ -16,11 +16,6 @@ TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,),
     "number": (int, float), "integer": (int, float), "null": (type(None),),
 }  # fmt: skip
-# Words that say what holds, and words for readers.
-KEYWORDS = frozenset(
-    ("type", "const", "enum", "minimum", "maximum", "maxLength", "minItems", "maxItems", "items")
-) | frozenset(("properties", "required", "additionalProperties", "anyOf", "allOf", "$ref", "$defs"))
-LOST = "title", "description", "examples", "$schema", "$id"
 
 
 def schema_text() -> str:
