@@ -2,8 +2,10 @@
 
 import copy
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,10 +46,7 @@ def lazy_table(estimator: Any, X: Any, groups: Any, n_samples: Any, *, reset: bo
     known = math.nan if hasattr(X, "columns") else X.shape[0]
     n_units = number_of_units(estimator, known, groups, n_samples, "rows")
     rows = row_partitions(X)
-    if groups is None:
-        partitions = DaskPartitions(rows)
-    else:
-        partitions = DaskPartitions.shuffled(rows, label_partitions(groups, X, len(rows)))
+    partitions = partitions_by_group(rows, groups, X)
     return LazyTable(partitions, n_units, int(X.shape[1]))
 
 
@@ -107,9 +106,12 @@ def row_partitions(X: Any) -> list[Any]:
     return list(np.ravel(np.asarray(X.to_delayed(), dtype=object)))
 
 
-def label_partitions(groups: Any, X: Any, n_parts: int) -> Sequence[Any]:
-    """Delayed labels, in the partitions of their rows."""
-    return partitions_beside(groups, X, n_parts, "groups", "label")
+def partitions_by_group(rows: Sequence[Any], groups: Any, X: Any) -> DaskPartitions:
+    """Partitions of the rows of X, each with all rows of its groups where there are any."""
+    if groups is None:
+        return DaskPartitions(rows)
+    labels = partitions_beside(groups, X, len(rows), "groups", "label")
+    return DaskPartitions.shuffled(rows, labels)
 
 
 def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) -> Sequence[Any]:
@@ -144,22 +146,13 @@ def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) ->
     return parts
 
 
-class _RowsOf:
+def _rows_of(estimator: Any, method: str, width: int | None, part: Any) -> Any:
     """What a method of a fitted estimator makes of the rows of a partition."""
-
-    def __init__(self, estimator: Any, method: str, width: int | None) -> None:
-        bare = copy.copy(estimator)
-        bare.accountant = None
-        for name in STAYS:
-            vars(bare).pop(name, None)
-        self._estimator, self._method, self._width = bare, method, width
-
-    def __call__(self, part: Any) -> Any:
-        rows = part.to_numpy() if hasattr(part, "to_numpy") else part
-        if rows.shape[0] == 0:
-            return np.zeros((0,) if self._width is None else (0, self._width))
-        with OneThread():
-            return getattr(self._estimator, self._method)(rows)
+    rows = part.to_numpy() if hasattr(part, "to_numpy") else part
+    if rows.shape[0] == 0:
+        return np.zeros((0,) if width is None else (0, width))
+    with OneThread():
+        return getattr(estimator, method)(rows)
 
 
 def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None) -> Any:
@@ -168,13 +161,18 @@ def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None) -> 
     import dask.array as da
 
     X = check_columns(estimator, X, reset=False)
+    bare = copy.copy(estimator)
+    bare.accountant = None
+    for name in STAYS:
+        vars(bare).pop(name, None)
     # One object of the graph: it goes to a worker once, not with every partition.
-    of_rows = dask.delayed(_RowsOf(estimator, method, width), pure=False, traverse=False)
+    of_rows = dask.delayed(partial(_rows_of, bare, method, width), pure=False, traverse=False)
+    ask = dask.delayed(operator.call, pure=False)
     framed = hasattr(X, "columns")
     sizes = [math.nan] * X.npartitions if framed else X.chunks[0]
     rest = () if width is None else (width,)
     parts = [
-        da.from_delayed(of_rows(part), (size, *rest), dtype=np.float64)
+        da.from_delayed(ask(of_rows, part), (size, *rest), dtype=np.float64)
         for part, size in zip(row_partitions(X), sizes, strict=True)
     ]
     return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)

@@ -34,7 +34,7 @@ from sktensor_dp.model_selection.unit_scores import (
 from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.selection import SecretTrials
+from sktensor_dp.privacy.selection import secret_trials
 from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.statistics.scores import HeldOutScores
 
@@ -70,7 +70,7 @@ class Trials:
     def best(self, stop: float) -> Trial:
         """Return the best of a secret number of trials, with a model of all rows."""
         best: Trial | None = None
-        for bits in SecretTrials(stop):
+        for bits in secret_trials(stop):
             # Fits keep their own warnings; one from elsewhere in each trial would count them.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

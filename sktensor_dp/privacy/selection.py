@@ -88,22 +88,16 @@ def trial_cost(epsilon: float, delta: float, stop: float, failure: float = 0.0) 
     return PrivacyCost(mu=mu, delta=failure)
 
 
-class SecretTrials:
+def secret_trials(stop: float) -> Iterator[list[int]]:
     """Trials, each with random bits of its own, in a number nobody is told."""
-
     # Iterating yields 256 secret bits per trial, as four integers: all that the trial draws besides
     # noise has to come from them. After each the iteration ends with probability `stop`. Both come
     # from the source of noise; nothing seeds them.
-
-    def __init__(self, stop: float) -> None:
-        self._threshold = round(stop * STEPS)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        source = NoiseSource()
-        stopped = False
-        while not stopped:
-            yield [int(word) for word in source.integers(2**64, 4)]
-            stopped = int(source.integers(STEPS, 1)[0]) < self._threshold
+    source, threshold = NoiseSource(), round(stop * STEPS)
+    stopped = False
+    while not stopped:
+        yield [int(word) for word in source.integers(2**64, 4)]
+        stopped = int(source.integers(STEPS, 1)[0]) < threshold
 
 
 def _tail_ratio(mu: float, stop: float, failure: float) -> float:

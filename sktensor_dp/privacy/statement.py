@@ -88,15 +88,16 @@ class Statement(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python objects; infinity as the string ``"inf"``."""
-        whole = {
-            "scope": self.scope,
-            "path": self.path,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "spent": self.spent,
-            "entries": self.rows(),
-        }
-        return {name: finite(value) for name, value in whole.items()}
+        return finite(
+            {
+                "scope": self.scope,
+                "path": self.path,
+                "epsilon": self.epsilon,
+                "delta": self.delta,
+                "spent": self.spent,
+                "entries": self.rows(),
+            }
+        )
 
     def to_json(self) -> str:
         """Return everything as JSON."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.estimator.lazy_tables import label_partitions, number_of_units, row_partitions
+from sktensor_dp.estimator.lazy_tables import number_of_units, partitions_by_group, row_partitions
 from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
 from sktensor_dp.privacy.sources.partitions import ThreadedPartitions
 from sktensor_dp.statistics.labels import as_labels
@@ -100,11 +100,7 @@ def lazy_texts(
     known = shape[0] if isinstance(shape[0], int) else math.nan
     n_units = number_of_units(vectorizer, known, groups, n_samples, "documents")
     parts = row_partitions(raw_documents)
-    if groups is None:
-        partitions = DaskPartitions(parts)
-    else:
-        labels = label_partitions(groups, raw_documents, len(parts))
-        partitions = DaskPartitions.shuffled(parts, labels)
+    partitions = partitions_by_group(parts, groups, raw_documents)
     return LazyTexts(partitions, reader, n_units or 0, n_units is None)
 
 

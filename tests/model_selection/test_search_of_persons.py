@@ -44,7 +44,7 @@ def persons(seed=0):
 @pytest.fixture
 def one_trial(monkeypatch):
     """One trial, whose coins are told."""
-    monkeypatch.setattr(searching, "SecretTrials", lambda stop: [[1, 2, 3, 4]])
+    monkeypatch.setattr(searching, "secret_trials", lambda stop: [[1, 2, 3, 4]])
 
 
 @pytest.fixture

@@ -203,7 +203,7 @@ def test_a_word_that_the_vocabulary_lacks_counts_at_the_floor():
 def trials(monkeypatch, number):
     """As many trials, each of fixed bits: of eight each of two candidates is in some."""
     bits = [(place,) for place in range(number)]
-    monkeypatch.setattr("sktensor_dp.model_selection.trials.SecretTrials", lambda stop: bits)
+    monkeypatch.setattr("sktensor_dp.model_selection.trials.secret_trials", lambda stop: bits)
 
 
 def test_a_tiny_vocabulary_does_not_win(monkeypatch):

@@ -103,7 +103,7 @@ def process_state():
 def test_no_trial_moves_what_the_process_keeps(monkeypatch):
     for trials in (3, 1, 8):
         bits = [(number,) for number in range(trials)]
-        monkeypatch.setattr(searching, "SecretTrials", lambda stop, bits=bits: bits)
+        monkeypatch.setattr(searching, "secret_trials", lambda stop, bits=bits: bits)
         before = process_state()
         search(mixture(), random_state=0).fit(ROWS)
         after = process_state()

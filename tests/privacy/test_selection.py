@@ -18,7 +18,7 @@ from scipy.stats import chi2, geom
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.selection import (
-    SecretTrials,
+    secret_trials,
     selection_delta,
     selection_epsilon,
     stop_probability,
@@ -172,7 +172,7 @@ def test_infinity_asks_for_no_noise():
 
 
 def numbers_of_trials(stop, size):
-    return np.array([sum(1 for _ in SecretTrials(stop)) for _ in range(size)])
+    return np.array([sum(1 for _ in secret_trials(stop)) for _ in range(size)])
 
 
 def p_value(found, law):
@@ -204,7 +204,7 @@ def test_number_of_trials_is_geometric(seed):
 def test_trials_have_bits_of_their_own_that_nothing_seeds():
     np.random.seed(0)  # noqa: NPY002 (what people do)
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    bits = [tuple(trial) for _ in range(20) for trial in SecretTrials(0.2)]
+    bits = [tuple(trial) for _ in range(20) for trial in secret_trials(0.2)]
     assert len(set(bits)) == len(bits)
     assert all(len(trial) == 4 and max(trial) < 2**64 for trial in bits)
     assert (np.random.get_state()[1] == before).all()  # noqa: NPY002

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,19 +64,16 @@ class SampleCurator(DataCurator):
         self, basis: Floats, residual_weight: float, quantile: float
     ) -> NoisyThirdMoments:
         """Mean third moment in any frame, clipped at a noisy quantile of its norm."""
-        options: dict[str, Any] = {
-            "embedding": self._known,
-            "residual_weight": residual_weight,
-        }
+        seen = basis, self._known, residual_weight
         limit = math.inf
         if not self._noiseless:
             largest = self._known.norm**3 * float(np.linalg.norm(basis, 2)) ** 3
             edges = largest * np.geomspace(LEAST_LIMIT, 1.0, N_BINS + 1)
-            histogram = ThirdMomentHistogram(basis, **options, edges=edges)
+            histogram = ThirdMomentHistogram(*seen, edges=edges)
             limit = self.noisy_quantile(
                 "third_moment_histogram", histogram, edges, quantile, pure=self.pure
             )
-        query = ProjectedThirdMoments(basis, **options, limit=limit)
+        query = ProjectedThirdMoments(*seen, limit)
         return self._third_moments("projected_third_moments", query)
 
     def third_moments(self, basis: Floats, residual_weight: float) -> NoisyThirdMoments:
