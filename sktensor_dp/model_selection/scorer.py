@@ -17,6 +17,8 @@ from sktensor_dp.estimator.base import unit_of
 from sktensor_dp.estimator.parameters import Number, OneOf, shown
 from sktensor_dp.model_selection.unit_rows import (
     check_at_hand,
+    check_scorable,
+    check_scoring,
     check_targets,
     checked_units,
     held_out,
@@ -26,8 +28,6 @@ from sktensor_dp.model_selection.unit_scores import (
     UnitMetric,
     UnitScores,
     check_answers,
-    check_scorable,
-    check_scoring,
     checked_score_bounds,
     hooks_of,
     release_score,

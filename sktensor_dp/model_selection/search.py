@@ -37,8 +37,6 @@ from sktensor_dp.model_selection.steps import (
     private_steps,
 )
 from sktensor_dp.model_selection.trial_costs import (
-    Integers,
-    Splits,
     TrialCosts,
     check_parts,
     public_splits,
@@ -46,12 +44,13 @@ from sktensor_dp.model_selection.trial_costs import (
     secret_splits,
 )
 from sktensor_dp.model_selection.trials import Trial, Trials
-from sktensor_dp.model_selection.unit_rows import checked_units, n_rows
-from sktensor_dp.model_selection.unit_scores import (
+from sktensor_dp.model_selection.unit_rows import (
     check_scorable,
     check_scoring,
-    checked_score_bounds,
+    checked_units,
+    n_rows,
 )
+from sktensor_dp.model_selection.unit_scores import checked_score_bounds
 from sktensor_dp.privacy.accountant import OPENED, BudgetAccountant, LedgerEntry
 from sktensor_dp.privacy.composition import Composition
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -273,12 +272,31 @@ class PrivateSearchCV(BestModel):
             If the accountant has too little left; no budget is spent.
         """
         steps, distributions, scoring, delta, aside, unit = self._checked(y, groups, unsupported)
-        X, y, places = self._checked_rows(X, y, groups, steps, distributions, scoring)
-        n_units = n_rows(X) if places is None else int(places.max(initial=-1)) + 1
+        counted = self.neighbours == "add_remove"
+        if counted:
+            refuse_lists(X)
+        X, y, places = checked_units(X, y, groups, self.neighbours)
+        if "" in steps:  # what other steps make of rows is not known
+            searched = set().union(*distributions)
+            witness = steps[""]._witness()
+            witness._refuse_rows(X, y, grouped=groups is not None, searched=searched)
+        n_units, private = n_rows(X), places is not None or counted
+        check_scorable(scoring, self.estimator, y, n_units, "scoring", private=private)
+        if places is not None:
+            n_units = int(places.max(initial=-1)) + 1
         stop = stop_probability(self.n_trials)
         failure = failure_of_trials(delta, stop) if aside else 0.0
         trial = trial_cost(self.epsilon, delta, stop, failure)
-        splits = self._splits(n_units, grouped=places is not None)
+        splits = (
+            secret_splits(self.cv, self.test_size, n_units)
+            if counted
+            else public_splits(self.cv, self.test_size, n_units, self.random_state)
+        )
+        if places is not None and not counted and min(len(own) for own, _ in splits.pairs) < 2:
+            raise ValueError("groups, cv and test_size must leave two groups or more to train on.")
+        if isinstance(self.estimator, Pipeline):
+            check = partial(check_blank_rows, self.estimator, self.public_steps, X)
+            call_foreign(check, "A blank row", rows_private=private)
         costs = TrialCosts.shared(trial, splits)
         trials = Trials(self, X, y, places, distributions, scoring, splits, n_units, costs, delta)
         self._charge(delta, unit)
@@ -327,39 +345,6 @@ class PrivateSearchCV(BestModel):
         if y is None and tags.target_tags.required:
             raise ValueError("This search requires y to be passed, but the target y is None.")
         return steps, distributions, scoring, delta, aside, unit
-
-    def _checked_rows(
-        self,
-        X: Any,
-        y: Any,
-        groups: Any,
-        steps: Mapping[str, Any],
-        distributions: Any,
-        scoring: Any,
-    ) -> tuple[Any, Any, Integers | None]:
-        """Refuse data that no trial could take; rows, targets, and the places of their groups."""
-        counted = self.neighbours == "add_remove"
-        if counted:
-            refuse_lists(X)
-        X, y, places = checked_units(X, y, groups, self.neighbours)
-        if "" in steps:  # what other steps make of rows is not known
-            searched = set().union(*distributions)
-            witness = steps[""]._witness()
-            witness._refuse_rows(X, y, grouped=groups is not None, searched=searched)
-        private = places is not None or counted
-        check_scorable(scoring, self.estimator, y, n_rows(X), "scoring", private=private)
-        if isinstance(self.estimator, Pipeline):
-            check = partial(check_blank_rows, self.estimator, self.public_steps, X)
-            call_foreign(check, "A blank row", rows_private=private)
-        return X, y, places
-
-    def _splits(self, n_units: int, *, grouped: bool) -> Splits:
-        if self.neighbours == "add_remove":
-            return secret_splits(self.cv, self.test_size, n_units)
-        splits = public_splits(self.cv, self.test_size, n_units, self.random_state)
-        if grouped and min(len(own) for own, _ in splits.pairs) < 2:
-            raise ValueError("groups, cv and test_size must leave two groups or more to train on.")
-        return splits
 
     def _charge(self, delta: float, unit: str) -> None:
         """Charge the whole search as one."""

@@ -12,12 +12,23 @@ from numpy.typing import NDArray
 from sklearn.utils import indexable
 
 from sktensor_dp.estimator.inputs import checked_groups
+from sktensor_dp.estimator.parameters import shown
 from sktensor_dp.statistics.frames import as_numbers, kinds_of, taken
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.row_chunks import Units
 from sktensor_dp.statistics.scores import HeldOutChunks
 
 Floats = NDArray[np.float64]
+
+
+# Names of scores, and the method of a model that they are made from.
+ANSWERED_BY = {
+    "accuracy": "predict",
+    "log_likelihood": "score_samples",
+    "log_likelihood_per_token": "score_samples",
+    "neg_mean_absolute_error": "predict",
+    "neg_mean_squared_error": "predict",
+}
 
 
 def check_at_hand(X: Any, y: Any, groups: Any) -> None:
@@ -46,6 +57,33 @@ def checked_units(
     X, y = read(partial(indexable, X, y), "X or y", lambda message: said)
     labels = checked_groups(groups, n_rows(X), neighbours)
     return X, y, None if labels is None else np.unique(labels, return_inverse=True)[1]
+
+
+def check_scoring(scoring: Any, name: str) -> None:
+    """Refuse what is neither a callable nor the name of a score."""
+    if not callable(scoring) and scoring not in ANSWERED_BY:
+        raise ValueError(
+            f"{name} must be a callable that returns one number per row, or one of "
+            f"{sorted(ANSWERED_BY)}; got {shown(scoring)}."
+        )
+
+
+def check_scorable(
+    scoring: Any, estimator: Any, y: Any, n_rows: int, name: str, *, private: bool = False
+) -> None:
+    """Refuse, before anything is charged, what cannot be scored at all."""
+    if not isinstance(scoring, str):
+        return
+    method = ANSWERED_BY[scoring]
+    if not hasattr(estimator, method):
+        raise ValueError(
+            f"{name}={scoring!r} needs an estimator with {method}; "
+            f"{type(estimator).__name__} has none."
+        )
+    if method == "predict":
+        if y is None:
+            raise ValueError(f"{name}={scoring!r} needs y, which is None.")
+        check_targets(y, n_rows, private=private)
 
 
 def check_targets(y: Any, n_wanted: int, *, private: bool = False) -> None:

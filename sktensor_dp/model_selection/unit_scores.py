@@ -15,7 +15,6 @@ from sktensor_dp.estimator.hooks import Hooks
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.model_selection.unit_rows import (
     answers,
-    check_targets,
     each_row,
     entries,
     n_rows,
@@ -113,22 +112,17 @@ def _row_sums(counts: Any) -> Floats:
     return np.asarray(sp.csr_matrix(counts, dtype=np.float64).sum(axis=1)).ravel()
 
 
-@dataclass(frozen=True)
-class NamedScore:
-    """A score of units that goes by the name of its mean in scikit-learn."""
-
-    of: UnitScore
-    asks: str  # which method of a model
-    # Of those that compare numbers: the least, for targets and predictions so far apart.
-    least: Callable[[float], float] | None = None
-
-
-SCORES = {
-    "accuracy": NamedScore(_accuracy, "predict"),
-    "log_likelihood": NamedScore(_log_likelihood, "score_samples"),
-    "log_likelihood_per_token": NamedScore(_log_likelihood_per_token, "score_samples"),
-    "neg_mean_absolute_error": NamedScore(_neg_absolute_error, "predict", lambda gap: -gap),
-    "neg_mean_squared_error": NamedScore(_neg_squared_error, "predict", lambda gap: -(gap**2)),
+SCORES: dict[str, UnitScore] = {
+    "neg_mean_squared_error": _neg_squared_error,
+    "neg_mean_absolute_error": _neg_absolute_error,
+    "accuracy": _accuracy,
+    "log_likelihood": _log_likelihood,
+    "log_likelihood_per_token": _log_likelihood_per_token,
+}
+# Of those that compare numbers: the least, for targets and predictions so far apart.
+LEAST: dict[str, Callable[[float], float]] = {
+    "neg_mean_squared_error": lambda gap: -(gap**2),
+    "neg_mean_absolute_error": lambda gap: -gap,
 }
 
 
@@ -143,7 +137,7 @@ class UnitScores:
     def __call__(self, X: Any, y: Any) -> Any:
         """One number for each unit."""
         if isinstance(self.scoring, str):
-            return SCORES[self.scoring].of(self.estimator, X, y, self.words)
+            return SCORES[self.scoring](self.estimator, X, y, self.words)
         score, model = self.scoring, self.estimator
         found = each_row(
             lambda row: (
@@ -174,40 +168,13 @@ class UnitMetric:
         return _scored(scores, refused)
 
 
-def check_scoring(scoring: Any, name: str) -> None:
-    """Refuse what is neither a callable nor the name of a score."""
-    if not callable(scoring) and scoring not in SCORES:
-        raise ValueError(
-            f"{name} must be a callable that returns one number per row, or one of "
-            f"{sorted(SCORES)}; got {shown(scoring)}."
-        )
-
-
-def check_scorable(
-    scoring: Any, estimator: Any, y: Any, n_wanted: int, name: str, *, private: bool = False
-) -> None:
-    """Refuse, before anything is charged, what cannot be scored at all."""
-    if not isinstance(scoring, str):
-        return
-    method = SCORES[scoring].asks
-    if not hasattr(estimator, method):
-        raise ValueError(
-            f"{name}={scoring!r} needs an estimator with {method}; "
-            f"{type(estimator).__name__} has none."
-        )
-    if method == "predict":
-        if y is None:
-            raise ValueError(f"{name}={scoring!r} needs y, which is None.")
-        check_targets(y, n_wanted, private=private)
-
-
 def check_answers(scoring: Any, estimator: Any, X: Any, name: str) -> None:
     """Refuse, by the model and the number of columns alone, what could score no row."""
     if callable(scoring) and not hasattr(estimator, "predict"):
         raise ValueError(
             f"{name} needs an estimator with predict; {type(estimator).__name__} has none."
         )
-    compared = isinstance(scoring, str) and SCORES[scoring].least is not None
+    compared = isinstance(scoring, str) and scoring in LEAST
     if compared and np.asarray(getattr(estimator, "classes_", 0.0)).dtype.kind in "US":
         raise ValueError(
             f"predict must return numbers for {name}={scoring!r}; that of this "
@@ -290,9 +257,8 @@ def _implied_bounds(scoring: Any, step: Any, texts: bool) -> tuple[float, float]
     if scoring == "log_likelihood_per_token" and hasattr(step, "n_features_in_"):
         return -WORST_TOKEN * math.log(max(step.n_features_in_, 2)), 0.0
     targets = hooks_of(step)._target_range()
-    least = SCORES[scoring].least if isinstance(scoring, str) else None
-    if least is not None and targets is not None:
-        return least(float(targets[1]) - float(targets[0])), 0.0
+    if isinstance(scoring, str) and scoring in LEAST and targets is not None:
+        return LEAST[scoring](float(targets[1]) - float(targets[0])), 0.0
     return None
 
 

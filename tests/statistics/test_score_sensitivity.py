@@ -158,13 +158,13 @@ def test_each_score_is_of_its_own_row(seed):
 def test_means_of_scores_are_what_score_says():
     for model, X, y in fitted():
         if y is not None:
-            assert np.mean(SCORES["neg_mean_squared_error"].of(model, X, y, None)) == pytest.approx(
+            assert np.mean(SCORES["neg_mean_squared_error"](model, X, y, None)) == pytest.approx(
                 -np.mean((model.predict(X) - y) ** 2)
             )
         elif isinstance(model, PrivateSpectralLDA):
             assert model.score_samples(X).sum() == pytest.approx(model.score(X))
             tokens = X.sum(axis=1)
-            per_token = SCORES["log_likelihood_per_token"].of(model, X, None, None)
+            per_token = SCORES["log_likelihood_per_token"](model, X, None, None)
             assert math.exp(-np.average(per_token, weights=tokens)) == pytest.approx(
                 model.perplexity(X)
             )
