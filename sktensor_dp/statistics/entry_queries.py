@@ -169,9 +169,10 @@ class EntryGradients:
     half: float
 
     def __post_init__(self) -> None:
+        largest = self._norms.max()
         check_number("half the range", self.half, HALF)
         # Where nothing can move there is nothing to multiply with; NaN is not 0.
-        if (largest := self._norms.max()) != 0:
+        if largest != 0:
             check_number("the largest norm of the Jacobian", largest, SIZES)
 
     @cached_property
