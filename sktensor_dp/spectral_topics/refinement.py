@@ -50,6 +50,10 @@ SHARPER = 0.3
 # By how many deviations of its noise the gain of the first topics has to be above 0, before the
 # rest of the budget goes to topics.
 MARGIN = 2.0
+# Such a part of the EM steps is made before it is asked. Topics that steps begin with say little of
+# where these lead: of six tokens, and of summaries, they were 20 % worse than words, and 3 % better
+# in the end. What steps tell of words is not lost where words take the rest.
+SURE_PART = 1 / 3
 # The other concentration that is tried: hardly any word of a short document then decides on all
 # the others, so that weak topics do no harm.
 WIDE = 8.0
@@ -82,6 +86,7 @@ class Refinement:
         self._length = length
         self._scales: Floats | None = None
         self._after_single: FittedTopics | None = None
+        self._n_left = N_GAINS  # questions what topics gain
 
     def run(self, start: FittedTopics) -> FittedTopics:
         """Make the steps of the plan, each of which is a release."""
@@ -96,14 +101,18 @@ class Refinement:
             start = self._public_or(public, start)
         elif public is not None:
             start = beside_public(start, public)
+        if asks_gains and public is not None and not self._pays(start):
+            gain = self._gains(public)()
+            # Noise is no reason to do without what is known from elsewhere.
+            if gain.value[0] < -MARGIN * gain.sigma:
+                return self._words_alone(start, self._nothing_told(start))
+            return self._or_public_alone(self._steps(public), public)
+        n_sure = None
         if asks_gains:
-            ask = self._gains(start)
-            gain = ask()
-            if gain.value[0] < MARGIN * gain.sigma:
-                return self._in_doubt(start, ask, gain, public)
+            n_sure = None if public is not None else int(self._plan.n_refinements * SURE_PART)
             if self._is_short:
                 start, n_single = replace(start, concentration=0.0), self._plan.n_refinements
-        fitted = self._steps(start, n_single)
+        fitted = self._steps(start, n_single, n_sure)
         if asks_gains:
             fitted = self._better(fitted)
         if self._after_single is not None and self._is_short:
@@ -114,27 +123,18 @@ class Refinement:
             fitted = self._or_public_alone(fitted, public)
         return fitted
 
-    def _in_doubt(
-        self,
-        start: FittedTopics,
-        ask: Callable[[], Noisy],
-        gain: Noisy,
-        public: FittedTopics | None,
-    ) -> FittedTopics:
-        """Steps from topics that seem to gain nothing, from public ones, or the words alone."""
-        # What would be asked after the EM steps is asked before them.
-        again = [ask() for _ in range(N_GAINS - 1)]
+    def _pays(self, fitted: FittedTopics) -> bool:
+        """Whether topics gain something over word frequencies, as far as noise lets it be seen."""
+        ask = self._gains(fitted)
+        gain = ask()
+        self._n_left -= 1
+        if gain.value[0] >= MARGIN * gain.sigma:
+            return True
+        # What would be asked after the EM steps is asked at once.
+        again = [ask() for _ in range(self._n_left)]
+        self._n_left = 0
         mean = np.mean([asked.value[0] for asked in (gain, *again)])
-        if mean < MARGIN * gain.sigma / N_GAINS**0.5:
-            if public is None:
-                return self._words_alone(start)
-            gain = self._gains(public)()
-            # Noise is no reason to do without what is known from elsewhere.
-            if gain.value[0] < -MARGIN * gain.sigma:
-                return self._words_alone(start)
-            start = public
-        fitted = self._steps(start)
-        return fitted if public is None else self._or_public_alone(fitted, public)
+        return bool(mean >= MARGIN * gain.sigma / N_GAINS**0.5)
 
     @property
     def _is_short(self) -> bool:
@@ -161,19 +161,25 @@ class Refinement:
         gain = self._over(fitted, alone)
         return alone if gain.value[0] < -gain.sigma else fitted
 
-    def _steps(self, start: FittedTopics, n_single: int = 0) -> FittedTopics:
-        """Steps of which the first ones take each document to have one topic."""
+    def _steps(
+        self, start: FittedTopics, n_single: int = 0, n_sure: int | None = None
+    ) -> FittedTopics:
+        """Steps of which the first ones take each document to have one topic.
+
+        After some, which are made in any case, words may take what is left of the budget.
+        """
         n_steps = self._plan.n_refinements
         # What moments say is far from what is likely where they do not fit.
         n_whole = n_steps // 2 if self._plan.may_misfit else 0
         fitted, frequencies, before = start, self._frequencies, start.topics
-        scales = 1.0 if self._scales is None else self._scales
-        told = _Told(scales, np.zeros_like(start.topics), 0.0, np.zeros_like(start.topics), ())
+        told = self._nothing_told(start)
         # Topics of documents that had one each look as if they still had, and those fitted to
         # documents for long as if these were mixed more evenly than they are, so that the
         # estimate would grow from step to step: what is usual is assumed up to the last one.
         n_usual = n_single and max(n_steps - 1, n_single)
         for step in range(n_steps):
+            if step == n_sure and not self._pays(fitted):
+                return self._words_alone(start, told)
             single = step < n_single
             noisy = self._counts(replace(fitted, concentration=0.0) if single else fitted)
             # The mean over steps lowers the noise while topics still move; where they have far
@@ -209,17 +215,24 @@ class Refinement:
         std = std_of_refined(*told.without_echo(), fitted.unigram, weights, steps, start.public)
         return replace(fitted, topics_std=std[0], weights_std=std[1])
 
-    def _words_alone(self, start: FittedTopics) -> FittedTopics:
+    def _nothing_told(self, start: FittedTopics) -> "_Told":
+        scales, none = self._scales, np.zeros_like(start.topics)
+        return _Told(1.0 if scales is None else scales, none, 0.0, none, ())
+
+    def _words_alone(self, start: FittedTopics, told: "_Told") -> FittedTopics:
         """One topic: the word frequencies, on which all that is left of the budget is spent."""
         fitted = replace(start, topics=start.unigram[None], weights=np.ones(1), public=None)
         ask = self._curator.repeated_counts(start.unigram, self._clip, self._scales)
-        steps = [ask() for _ in range(self._plan.n_refinements)]
-        value = np.mean([noisy.value[0] for noisy in steps], axis=0)
-        sigma = np.sqrt(np.mean([noisy.sigma**2 for noisy in steps]) / len(steps))
-        if self._scales is not None:
-            value, sigma = self._scales * value, self._scales * sigma
+        steps = [ask() for _ in range(self._plan.n_refinements - len(told.rates))]
+        value = told.scales * np.mean([noisy.value[0] for noisy in steps], axis=0)
+        sigma = told.scales * np.sqrt(np.mean([noisy.sigma**2 for noisy in steps]) / len(steps))
         total = max(float(value.sum()), 1e-9)
         value, sigma, first = value / total, sigma / total, self._frequencies
+        if told.rates:
+            # Inverse variances weigh what steps of topics told of the same words.
+            seen, seen_sigma = told.words()
+            own = seen_sigma**2 / (sigma**2 + seen_sigma**2)
+            value, sigma = own * value + (1 - own) * seen, own**0.5 * sigma
         own = first.sigma**2 / (sigma**2 + first.sigma**2)
         unigram = denoise_frequencies(
             own * value + (1 - own) * first.value, own**0.5 * sigma,
@@ -233,6 +246,8 @@ class Refinement:
 
     def _better(self, fitted: FittedTopics) -> FittedTopics:
         """The same at the concentration that completes documents best; words, if none does."""
+        if self._n_left == 0:
+            return fitted
         # What is known from elsewhere stays in doubt.
         doubts = fitted.public is not None
         others = [] if self._options.concentration is not None else [USUAL, WIDE]
@@ -243,7 +258,7 @@ class Refinement:
             if gain.value[0] > doubts * gain.sigma:
                 fitted = other
         ask = self._gains(fitted)
-        asked = [ask() for _ in range(N_GAINS - 1 - len(others))]
+        asked = [ask() for _ in range(self._n_left - len(others))]
         gained = np.mean([float(gain.value[0]) for gain in asked])
         doubt = doubts * asked[0].sigma / len(asked) ** 0.5
         if gained < -doubt:
@@ -325,6 +340,13 @@ class _Told:
             given=(1 - rate) * self.given + rate * given,
             rates=(*self.rates, rate),
         )
+
+    def words(self) -> tuple[Floats, Floats | float]:
+        """Frequencies of words, of which no topic decides anything, and the noise in them."""
+        counts = self.scales * self.mean
+        total = max(float(counts.sum()), 1e-9)
+        sigma = self.scales * (len(counts) * self.variance) ** 0.5
+        return counts.sum(axis=0) / total, sigma / total
 
     def without_echo(self) -> tuple[Floats, float | Floats]:
         """Expected counts less the part that steps were given, and the deviation of their noise."""

@@ -50,6 +50,9 @@ class TopicGain:
     # Other topics, whose log-probability of the same words is subtracted; None for the word
     # frequencies to which the topics mix.
     against: "TopicGain | None" = None
+    # Whether the tokens of a word that a document repeats are in both halves: of texts, which
+    # repeat their words, this is most of what topics gain.
+    divides_words: bool = False
 
     def __post_init__(self) -> None:
         check_array("topics", self.topics, LARGEST_SHARE, least=0.0)
@@ -61,7 +64,7 @@ class TopicGain:
 
     def __call__(self, X: sp.csr_matrix, _: Any) -> Floats:
         """Of each row, in nats above what others make of the same words."""
-        seen, asked = _halves(X)
+        seen, asked = _halves(X, self.divides_words)
         # Both over the same frequencies: what is rounded is small.
         over = self.weights @ self.topics
         found = _gains(seen, asked, self, over)
@@ -71,25 +74,35 @@ class TopicGain:
 
 
 def gains_of(
-    topics: Floats, weights: Floats, concentration: float, against: TopicGain | None = None
+    topics: Floats,
+    weights: Floats,
+    concentration: float,
+    against: TopicGain | None = None,
+    divides_words: bool = False,
 ) -> CompletionGains:
     """A query for the gain of topics, computed from a document and released values alone."""
-    score = TopicGain(topics, weights, concentration, against)
+    score = TopicGain(topics, weights, concentration, against, divides_words)
     return CompletionGains(score, -MOST_GAIN, MOST_GAIN)
 
 
-def _halves(X: sp.csr_matrix) -> tuple[CountChunk, CountChunk]:
+def _halves(X: sp.csr_matrix, divides_words: bool) -> tuple[CountChunk, CountChunk]:
     """Counts of the words that topics are inferred from, and of those that they are asked for."""
     # Which half a word is in depends on its number alone, so that it is public.
     hidden = (np.arange(X.shape[1], dtype=np.uint64) * np.uint64(2654435761) >> np.uint64(16)) & 1
-    is_hidden = hidden.astype(bool).take(X.indices)
-    before = np.concatenate([[0], np.cumsum(is_hidden)]).take(X.indptr)
-    halves = []
-    for chosen, pointers in ((~is_hidden, X.indptr - before), (is_hidden, before)):
-        kept = np.flatnonzero(chosen)
-        layout = (X.data.take(kept), X.indices.take(kept), pointers)
-        halves.append(CountChunk(of_same_shape(X, *layout)))
-    return halves[0], halves[1]
+    asked = hidden.astype(np.float64).take(X.indices)
+    if divides_words:
+        # Of tokens of one word every second is asked for, and the odd one as the word is.
+        asked = np.floor((X.data + asked) / 2)
+    else:
+        asked *= X.data
+    return _where_positive(X, X.data - asked), _where_positive(X, asked)
+
+
+def _where_positive(X: sp.csr_matrix, data: Floats) -> CountChunk:
+    """Counts of the same documents, without those that are 0."""
+    kept = np.flatnonzero(data > 0)
+    pointers = np.searchsorted(kept, X.indptr)
+    return CountChunk(of_same_shape(X, data.take(kept), X.indices.take(kept), pointers))
 
 
 def _gains(seen: CountChunk, asked: CountChunk, gain: TopicGain, over: Floats) -> Floats:

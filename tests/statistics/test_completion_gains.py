@@ -27,25 +27,44 @@ def made(seed):
     return X.astype(np.float64), topics, rng.dirichlet(np.ones(3))
 
 
+def asked_for(row, divides_words):
+    """How many tokens of each word of a document are asked for."""
+    hidden = np.array([(word * 2654435761 >> 16) & 1 for word in range(WORDS)])
+    return (row + hidden) // 2 if divides_words else row * hidden
+
+
+@pytest.mark.parametrize("divides_words", [False, True])
 @pytest.mark.parametrize("concentration", [0.0, 0.5, 8.0])
-def test_the_sum_is_that_of_documents_by_themselves(seed, concentration):
+def test_the_sum_is_that_of_documents_by_themselves(seed, concentration, divides_words):
     X, topics, weights = made(seed)
-    query = gains_of(topics, weights, concentration)
-    hidden = [bool((word * 2654435761 >> 16) & 1) for word in range(WORDS)]
+    query = gains_of(topics, weights, concentration, None, divides_words)
     expected = 0.0
     for row in X.toarray():
-        seen = sp.csr_matrix(np.where(hidden, 0.0, row)[None])
+        asked = asked_for(row, divides_words)
+        seen = sp.csr_matrix((row - asked)[None])
         if concentration == 0:
             shares = topic_posterior(seen, topics, weights)[0]
         else:
             gamma = collapsed_proportions(seen, topics, weights * concentration, n_iter=5)[0]
             shares = gamma / gamma.sum()
         ratio = np.log(shares @ topics) - np.log(weights @ topics)
-        expected += np.clip((row * hidden) @ ratio, -MOST_GAIN, MOST_GAIN)
+        expected += np.clip(asked @ ratio, -MOST_GAIN, MOST_GAIN)
     assert query.total(CountChunk(X))[0] == pytest.approx(expected, abs=12 * ROUNDING)
 
 
-def test_neighbours_stay_within_the_bound_and_reach_it(seed):
+def test_tokens_of_one_word_are_in_both_halves():
+    topics = np.eye(2) * 0.98 + 0.01
+    X = sp.csr_matrix(np.array([[9.0, 0.0], [0.0, 8.0], [1.0, 0.0], [0.0, 1.0]]))
+    divided = gains_of(topics, np.array([0.5, 0.5]), 0.0, None, True)
+    # Four of nine, or of eight, are asked for and certain; of one there is nothing to go by.
+    nats = np.log(0.99 / 0.5)
+    assert divided.total(CountChunk(X))[0] == pytest.approx(8 * nats, abs=ROUNDING)
+    apart = gains_of(topics, np.array([0.5, 0.5]), 0.0)
+    assert apart.total(CountChunk(X))[0] == pytest.approx(0.0, abs=ROUNDING)
+
+
+@pytest.mark.parametrize("divides_words", [False, True])
+def test_neighbours_stay_within_the_bound_and_reach_it(seed, divides_words):
     X, topics, weights = made(seed)
     # A document of one topic's words gains the most there is; one of words that topics of its
     # other words exclude loses as much.
@@ -54,11 +73,11 @@ def test_neighbours_stay_within_the_bound_and_reach_it(seed):
     hidden = np.array([bool((word * 2654435761 >> 16) & 1) for word in range(WORDS)])
     first = np.arange(WORDS) < WORDS // 2
     same[first] = 9.0
-    crossed[(first & hidden) | (~first & ~hidden)] = 9.0
-    query = gains_of(apart, np.array([0.5, 0.5]), 1.0)
+    crossed[(first & hidden) | (~first & ~hidden)] = 1.0 if divides_words else 9.0
+    query = gains_of(apart, np.array([0.5, 0.5]), 1.0, None, divides_words)
     totals = [query.total(CountChunk(sp.csr_matrix(row[None])))[0] for row in (same, crossed)]
     assert totals[0] - totals[1] == pytest.approx(2 * MOST_GAIN)
-    query = gains_of(topics, weights, 1.0)
+    query = gains_of(topics, weights, 1.0, None, divides_words)
     ones = [query.total(CountChunk(X[row]))[0] for row in range(X.shape[0])]
     for relation, moved in (("replace_one", max(ones) - min(ones)), ("add_remove", np.abs(ones))):
         assert np.max(moved) <= sensitivity(query, "l2", relation)

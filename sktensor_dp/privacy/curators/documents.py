@@ -185,7 +185,7 @@ class DocumentCurator(DataCurator):
         against: TopicGain,
     ) -> Noisy:
         """What topics gain over others on half of a document's words."""
-        query = gains_of(topics, weights, concentration, against)
+        query = gains_of(topics, weights, concentration, against, not self._noiseless)
         return self.noisy("held_out_scores", query)
 
     def repeated_counts(
@@ -202,7 +202,7 @@ class DocumentCurator(DataCurator):
         self, topics: Floats, weights: Floats, concentration: float
     ) -> Callable[[], Noisy]:
         """What topics gain over word frequencies on half of a document's words."""
-        query = gains_of(topics, weights, concentration)
+        query = gains_of(topics, weights, concentration, None, not self._noiseless)
         return self.repeatedly("held_out_scores", query)
 
     def _clip(
