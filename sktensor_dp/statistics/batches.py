@@ -35,10 +35,13 @@ LANES = 16
 
 
 def run_in_batches(
-    work: Callable[[slice, "Space"], None], counts: sp.csr_matrix, n_components: int
+    work: Callable[[slice, "Space"], None],
+    counts: sp.csr_matrix,
+    n_components: int,
+    most: int = BATCH_NUMBERS,
 ) -> None:
     """Work on each batch of documents that are sorted by their numbers of words."""
-    room = min(max(counts.nnz * n_components // FEWEST_BATCHES, LEAST_NUMBERS), BATCH_NUMBERS)
+    room = min(max(counts.nnz * n_components // FEWEST_BATCHES, LEAST_NUMBERS), most)
     batches = list(batches_of(np.diff(counts.indptr), n_components, room))
 
     def run(some: list[slice]) -> None:

@@ -1,5 +1,6 @@
 """Expected counts of words per topic: what one EM step needs of the data."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +14,7 @@ from sktensor_dp.statistics.mean_norms import norms_of_mean_counts
 from sktensor_dp.statistics.norms import NORM_SLACK, CountNorm, NonNegative
 from sktensor_dp.statistics.public_numbers import LIMIT, check_array, check_number
 from sktensor_dp.statistics.row_chunks import rows_of, scale_to, sum_over_rows
+from sktensor_dp.statistics.unlimited_counts import counts_of_mixtures, counts_of_one_topic
 from sktensor_dp.tensor.arrays import Floats, Singles
 from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
@@ -64,10 +66,18 @@ class ExpectedCounts(NonNegative):
     def total(self, chunk: CountChunk) -> Floats:
         """Array of shape (n_components, n_features)."""
         with np.errstate(all="ignore"):
+            if math.isinf(self.limit) and self.scales is None:
+                return self._unlimited(chunk)
             ratios, scaled = (self._single if self.single else self._mixed)(chunk)
             # In double precision: sums of many documents must not round.
             result = sum_over_rows(len(scaled), lambda rows: rows_of(ratios, rows).T @ scaled[rows])
         return result.T if self.single else result.T * self.topics
+
+    def _unlimited(self, chunk: CountChunk) -> Floats:
+        """The same where nothing is limited, so that there is no noise either."""
+        if self.single:
+            return counts_of_one_topic(chunk, self.topics, self.prior).T
+        return counts_of_mixtures(chunk, *self._single_precision, self.n_iter).T * self.topics
 
     def _single(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         blocks = [rows_in(chunk.X, block) for block in row_blocks(chunk.X)]
