@@ -45,7 +45,8 @@ EXACT_REFINEMENTS = 10
 SINGLE_PART = 1 / 3
 # Those of many words: so many that mix topics, over their number, within these limits. What a step
 # costs grows with the topics. Of ten, twice as many steps are up to 1 % better, of fifty as good.
-SINGLE_STEPS, MIXED_TIMES_TOPICS, MIXED_STEPS = 8, 150, (5, 15)
+# Twelve single ones lead posts to completions .5 % better than eight; twenty are no better.
+SINGLE_STEPS, MIXED_TIMES_TOPICS, MIXED_STEPS = 12, 150, (5, 15)
 PURE_REFINEMENTS = 2
 
 # Relative shares of mu^2. Around these values accuracy is flat within a factor of two.
@@ -92,6 +93,9 @@ class TopicPlan:
     # product.
     pairs_by_rows: bool = False
     n_single: int = 0  # EM steps, the first ones, that take each document to have one topic
+    # Most EM steps where documents turn out to be short: after those that take them to have one
+    # topic, few tell whether others are better. None: as many as of others.
+    n_if_short: int | None = None
 
     # The third moment is clipped last and rarely: clipping it alone breaks the
     # identities that the common weight keeps.
@@ -121,6 +125,7 @@ def plan_topics(
     """Choose releases and split the budget; of data that lies `apart` or not, refuse too much."""
     n_effective, k = effective_documents(n_samples, epsilon, delta), min(n_components, n_features)
     exact, moment = math.isinf(n_effective), perturbation == "moment_tensor"
+    few_if_short = n_refinements is None
     small = n_features <= SMALL_VOCABULARY
     small = small and n_effective >= MATCH_FROM * n_features * n_components
     kind = "moment" if moment else "small" if small else "large"
@@ -151,6 +156,7 @@ def plan_topics(
         group_rows="concatenate" if n_effective < JOINED_BELOW * n_components else "mean",
         asks_gains=asks_gains, asks_public=asks_public, may_misfit=may_misfit,
         pairs_by_rows=by_rows, n_single=n_single,
+        n_if_short=n_single + MIXED_STEPS[0] if few_if_short else None,
         releases=_release_plan(
             epsilon, delta, shares, triples, n_refinements, limits, third is not None, n_gains
         ),

@@ -169,6 +169,8 @@ class Refinement:
         After some, which are made in any case, words may take what is left of the budget.
         """
         n_steps = self._plan.n_refinements
+        if 0 < n_single < n_steps and self._is_short:
+            n_steps = min(n_steps, self._plan.n_if_short or n_steps)
         # What moments say is far from what is likely where they do not fit.
         n_whole = n_steps // 2 if self._plan.may_misfit else 0
         fitted, frequencies, before = start, self._frequencies, start.topics

@@ -35,6 +35,8 @@ from sktensor_dp.tensor.same_shape import of_same_shape
 LARGEST_TERMS = 16.0
 # Pairs of words that are formed at once (16 MB).
 PAIRS_AT_ONCE = 2**21
+# From so many words eigenvectors are searched for, to a tolerance that single precision is within.
+SINGLE_FROM = 600
 # Of so many pairs in rows at least one is met, or those that are not are left out of sums.
 SPARSE = 8
 
@@ -119,7 +121,10 @@ class PairMoments(NonNegative):
         # Only without noise, where rounding is no matter of privacy. The last column is that of
         # the diagonal, which is taken off once: of many words, V is larger than a chunk.
         X, weight = self._weighted(chunk)
-        projected = np.ones((len(weight), V.shape[1] + 1))
+        if len(V) > SINGLE_FROM:
+            order, X = chunk.restricted(self.words).by_words
+            V, weight = V.astype(np.float32), weight[order].astype(np.float32)
+        projected = np.ones((len(weight), V.shape[1] + 1), dtype=V.dtype)
         projected[:, :-1] = X @ V
         projected *= weight[:, None]
         total += X.T @ projected

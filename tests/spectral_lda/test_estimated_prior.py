@@ -197,8 +197,8 @@ def test_mixed_steps_without_noise_gather_momentum_that_the_last_does_without(mo
 
     monkeypatch.setattr(refinement, "expected_counts", spied)
     lda = PrivateSpectralLDA(4, epsilon=INF, random_state=0).fit(documents(0, 1, n=1000))
-    assert len(steps) == 23
-    parts = [0.0] * 8 + [step / (step + 3) for step in range(14)]
+    assert len(steps) == 27
+    parts = [0.0] * 12 + [step / (step + 3) for step in range(14)]
     for (_, before), (_, found), (begun, _), part in zip(
         steps[:-2], steps[1:-1], steps[2:], parts[1:], strict=True
     ):

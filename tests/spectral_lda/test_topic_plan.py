@@ -197,7 +197,7 @@ def test_the_first_steps_without_noise_are_of_documents_of_one_topic(changed, si
 
 @pytest.mark.parametrize(
     ("n_components", "n_features", "steps"),
-    [(2, 257, 23), (10, 257, 23), (15, 257, 18), (50, 257, 13), (250, 257, 13), (50, 256, 10)],
+    [(2, 257, 27), (10, 257, 27), (15, 257, 22), (50, 257, 17), (250, 257, 17), (50, 256, 10)],
 )
 def test_many_topics_take_fewer_steps_without_noise(n_components, n_features, steps):
     plan = plan_topics(
