@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from sktensor_dp.statistics.observed_entries import SUM_SLACK, EntryChunks, IndexSet
-from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number, check_shape
+from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number
 from sktensor_dp.tensor.arrays import Floats, Integers
+from sktensor_dp.tensor.oracle import check_shape
 
 # Sums are of integers below 2 to this power, over a power of 2: nothing is rounded in them.
 EXACT = 52

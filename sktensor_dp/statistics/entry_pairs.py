@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from sktensor_dp.statistics.observed_entries import SUM_SLACK, EntryChunks, IndexSet
-from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number, check_shape
+from sktensor_dp.statistics.public_numbers import HALF, check_array, check_number
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.oracle import check_shape
 
 # Residuals are rounded to so many binary digits at most, so that all sums are exact: of
 # integers below 2 to this power.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sktensor_dp.statistics.sums import split_sum
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale
+from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 # Rows of a mode are arrays' lengths; far beyond memory, and exact in double precision.
@@ -316,8 +317,7 @@ class SliceChunks(ValueRange):
         matrix = self.by_cells
         if matrix.nnz < DENSE_SHARE * math.prod(matrix.shape):
             return None
-        layout = (np.ones(matrix.nnz, dtype=bool), matrix.indices, matrix.indptr)
-        taken = sp.csr_matrix(layout, matrix.shape)
+        taken = of_same_shape(matrix, np.ones(matrix.nnz, dtype=bool))
         return matrix.toarray(order="F").T, taken.toarray(order="F").T
 
     def count_norms(self, mode: int) -> Floats:

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.tensor.arrays import Floats
-
 Range = tuple[float, float]
 
 # Norms that contributions are clipped to. Norms below are so small beside them that it does
@@ -43,9 +41,3 @@ def check_array(name: str, array: Any, largest: float, *, least: float | None = 
             f"{name} must hold numbers from {low:g} to {largest:g}; an array of shape "
             f"{array.shape} holds others."
         )
-
-
-def check_shape(name: str, array: Floats, *shape: int) -> None:
-    """Refuse an array of another shape."""
-    if array.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}; got {array.shape}.")

@@ -154,12 +154,6 @@ def _parts(X: Any, units: Units) -> Iterator[tuple[Any, Units]]:
             return
 
 
-def _blocks(X: Any) -> Iterator[Any]:
-    """A few rows at a time."""
-    for start in range(0, X.shape[0], UNITS_AT_ONCE):
-        yield rows_of(X, slice(start, min(start + UNITS_AT_ONCE, X.shape[0])))
-
-
 class RowChunk:
     """Some units' rows, and what queries that come one after the other all ask of them."""
 
@@ -310,7 +304,8 @@ class RowChunks(Generic[Chunk]):
                 # What validating and counting rows takes is bounded by a block, however large a
                 # partition is. Sums are cut at the same rows, so their digits are the same.
                 large = isinstance(X, BY_ROWS) and X.ndim == 2 and X.shape[0] > UNITS_AT_ONCE
-                for block in _blocks(X) if large else [X]:
+                parts = (rows_of(X, rows) for rows in blocks(X.shape[0])) if large else [X]
+                for block in parts:
                     rows, told = read(partial(self._validated, block), "a chunk"), True
                     yield rows, Units.single(rows.shape[0])
                 continue

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
 from sktensor_dp.statistics.observed_entries import SliceChunks
+from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.statistics.sums import AccurateSum, blocks
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cell_units import CellEntries, CellUnits
@@ -58,12 +58,9 @@ class UnitSums:
         by_cells, table, result = chunk.by_cells, chunk.cell_table, AccurateSum()
         numbers = max(self.units.packed_size, 0 if table is None else len(table[0]))
         for span in blocks(chunk.n_units, max(BLOCK_NUMBERS // numbers, LEAST_BLOCK)):
-            pointers = by_cells.indptr[span.start : span.stop + 1]
-            inside = slice(pointers[0], pointers[-1])
-            layout = (by_cells.data[inside], by_cells.indices[inside], pointers - pointers[0])
-            own = sp.csr_matrix(layout, (len(pointers) - 1, by_cells.shape[1]))
             columns = None if table is None else (table[0][:, span], table[1][:, span])
-            for part in self._of_units(CellEntries(own, self.units.offsets, columns)):
+            entries = CellEntries(rows_of(by_cells, span), self.units.offsets, columns)
+            for part in self._of_units(entries):
                 result.add(part)
         return result.value()
 

@@ -19,6 +19,7 @@ from sktensor_dp.statistics.unit_residuals import LARGEST, ReleasedEffects
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.cell_units import CellUnits
 from sktensor_dp.tensor.packed import unpack_rows
+from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.small_systems import are_positive
@@ -331,8 +332,7 @@ class SharedFactorSums:
             pairs = (beside[:, i] * beside[:, j] for i, j in zip(first, second_of, strict=True))
             packed = np.stack([_unit_sums(chunk, pair) for pair in pairs], axis=1)
         else:
-            observed = chunk.by_cells.copy()
-            observed.data = np.ones(observed.nnz)
+            observed = of_same_shape(chunk.by_cells, np.ones(chunk.by_cells.nnz))
             packed = np.asarray(observed @ (beside[:, first] * beside[:, second_of]))
         products = unpack_rows(packed / counts[:, None], beside.shape[1])
         moments = self.components.slope_moments(self.mode, second, products) / self.slope_scale**2

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.packed_systems import eliminated, roots_of_inverses, solved, triangle
+from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.tensor.unit_parameters import N_PLAIN, EntryEffects, precisions, prior_variances
 
 
@@ -33,8 +34,7 @@ class CellEntries:
         table: tuple[Floats, NDArray[np.bool_]] | None = None,
     ) -> None:
         self.counts = np.diff(values.indptr)
-        left = values.data - offsets.take(values.indices)
-        self._left = scipy.sparse.csr_matrix((left, values.indices, values.indptr), values.shape)
+        self._left = of_same_shape(values, values.data - offsets.take(values.indices))
         self._table, self._pattern = None, None
         if table is not None:
             self._table, self._pattern = table[0] - offsets[:, None], table[1].astype(np.float64)
@@ -45,8 +45,7 @@ class CellEntries:
         # not depend on how many others there are.
         if self._pattern is not None:
             return np.asarray(table.T @ self._pattern)
-        layout = (np.ones(self._left.nnz), self._left.indices, self._left.indptr)
-        pattern = scipy.sparse.csr_matrix(layout, self._left.shape)
+        pattern = of_same_shape(self._left, np.ones(self._left.nnz))
         return np.ascontiguousarray((pattern @ table).T)
 
     def moments(self, table: Floats) -> Floats:
@@ -89,10 +88,7 @@ class CellEntries:
         own = slopes[:, units]
         if self._table is not None:
             return np.asarray(residuals[:, units] @ own.T)
-        pointers = self._left.indptr[units.start : units.stop + 1]
-        inside = slice(pointers[0], pointers[-1])
-        layout = (residuals[inside], self._left.indices[inside], pointers - pointers[0])
-        of = scipy.sparse.csr_matrix(layout, (own.shape[1], self._left.shape[1]))
+        of = of_same_shape(self._left, residuals)[units]
         return np.asarray(of.T @ np.ascontiguousarray(own.T))
 
 

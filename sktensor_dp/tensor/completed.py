@@ -5,7 +5,7 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.oracle import Floats, check_at_least
 from sktensor_dp.tensor.sorted_entries import as_coordinates, row_effects
 
 
@@ -51,11 +51,7 @@ class Completion:
 
 def check_options(rank: int, max_iter: int, tol: float, noise_variance: float | None) -> None:
     """Refuse what a completion cannot be asked for."""
-    if rank < 0:
-        raise ValueError(f"rank must be at least 0; got {rank}.")
-    if max_iter < 1:
-        raise ValueError(f"max_iter must be at least 1; got {max_iter}.")
-    if not tol >= 0:
-        raise ValueError(f"tol must be at least 0; got {tol}.")
+    check_at_least(0, rank=rank, tol=tol)
+    check_at_least(1, max_iter=max_iter)
     if noise_variance is not None and not 0 <= noise_variance < np.inf:
         raise ValueError(f"noise_variance must be finite and at least 0; got {noise_variance}.")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.oracle import Floats, check_shape
 
 # Orthonormal up to what decompositions leave of rounding and tolerance.
 _ORTHONORMAL_TOL = 1e-6
@@ -149,8 +149,7 @@ def random_marginal_bound(
     """
     V = _orthonormal_rows(vectors)
     w, direction = np.asarray(weights, dtype=np.float64), np.asarray(theta, dtype=np.float64)
-    if w.shape != V.shape[:1]:
-        raise ValueError(f"weights must have shape {V.shape[:1]}; got shape {w.shape}.")
+    check_shape("weights", w, len(V))
     if direction.shape != V.shape[1:] or not np.any(direction):
         raise ValueError(
             f"theta must have shape {V.shape[1:]} and not be 0; got {direction.shape}."

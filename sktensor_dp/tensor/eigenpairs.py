@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from sktensor_dp.tensor._random import RandomState, as_generator
-from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.oracle import Floats, check_components, check_finite
 
 Operator = Callable[[Floats], Floats]
 
@@ -110,8 +110,7 @@ def top_eigenpairs(
            [1., 0.]]))
     """
     multiply, matrix, d = _resolve(operator, dim)
-    if not 1 <= n_components <= d:
-        raise ValueError(f"n_components must be between 1 and {d}; got {n_components}.")
+    check_components(n_components, d)
     if n_iter < 1 or oversample < 0:
         raise ValueError(f"n_iter must be >= 1 and oversample >= 0; got {n_iter} and {oversample}.")
     block_size = n_components + oversample
@@ -145,8 +144,7 @@ def _resolve(
         raise ValueError(f"operator must have shape (d, d); got shape {matrix.shape}.")
     if dim not in (None, matrix.shape[0]):
         raise ValueError(f"dim must be {matrix.shape[0]}, the size of the matrix; got {dim}.")
-    if not np.isfinite(matrix).all():
-        raise ValueError("operator must be finite; it holds NaN or infinity.")
+    check_finite("operator", matrix)
     return matrix.__matmul__, matrix, matrix.shape[0]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.tensor.oracle import Floats, Oracle
+from sktensor_dp.tensor.oracle import Floats, Oracle, check_at_least, check_finite, check_shape
 
 # Largest block of inner products held at once, in numbers (4 MB of float64).
 _BLOCK_NUMBERS = 2**19
@@ -44,14 +44,13 @@ def cp_oracle(weights: ArrayLike, factors: ArrayLike, order: int = 3) -> Oracle:
            [0.05]])
     """
     w, vectors = np.asarray(weights, dtype=np.float64), np.asarray(factors, dtype=np.float64)
-    _check_order(order)
+    check_at_least(2, order=order)
     if vectors.ndim != 2 or w.shape != vectors.shape[:1]:
         raise ValueError(
             "weights and factors must have shapes (n,) and (n, d); "
             f"got {w.shape} and {vectors.shape}."
         )
-    if not (np.isfinite(w).all() and np.isfinite(vectors).all()):
-        raise ValueError("weights and factors must be finite; one holds NaN or infinity.")
+    check_finite("weights and factors", w, vectors)
 
     def contract(U: Floats) -> Floats:
         return vectors.T @ (w[:, None] * (vectors @ U) ** (order - 1))
@@ -95,17 +94,15 @@ def moment_oracle(X: Any, sample_weight: ArrayLike | None = None, order: int = 3
     array([[4. ],
            [0.5]])
     """
-    _check_order(order)
+    check_at_least(2, order=order)
     sparse = scipy.sparse.issparse(X)
     rows = X.tocsr() if sparse else np.asarray(X, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[0] == 0:
         raise ValueError(f"X must have shape (n, d), n >= 1; got shape {rows.shape}.")
     n, d = rows.shape
     weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},); got shape {weights.shape}.")
-    if not (np.isfinite(rows.data if sparse else rows).all() and np.isfinite(weights).all()):
-        raise ValueError("X and sample_weight must be finite; one holds NaN or infinity.")
+    check_shape("sample_weight", weights, n)
+    check_finite("X and sample_weight", rows.data if sparse else rows, weights)
     scaled: NDArray[np.float64] = weights[:, None] / n
 
     def contract(U: Floats) -> Floats:
@@ -120,8 +117,3 @@ def moment_oracle(X: Any, sample_weight: ArrayLike | None = None, order: int = 3
         return answer
 
     return contract
-
-
-def _check_order(order: int) -> None:
-    if order < 2:
-        raise ValueError(f"order must be at least 2; got {order}.")

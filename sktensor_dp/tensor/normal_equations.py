@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
 
 from sktensor_dp.tensor.oracle import Floats
-from sktensor_dp.tensor.packed import packed_diagonal, packed_places, packed_products
+from sktensor_dp.tensor.packed import packed_diagonal, packed_places
 from sktensor_dp.tensor.packed_systems import (
     eliminated,
     products_of_roots,
@@ -19,9 +18,6 @@ from sktensor_dp.tensor.packed_systems import (
 )
 from sktensor_dp.tensor.sorted_entries import Integers, SortedEntries, kronecker_rows
 
-# A matrix with at least one entry in so many observed is multiplied as a dense one: it
-# costs no more memory than the entries do, and BLAS reads it faster.
-_DENSE_SHARE = 4
 # Numbers that a block of Kronecker products may hold (4 MB of float64).
 _BLOCK_NUMBERS = 2**19
 # Without noise the ridge vanishes, and a row with fewer entries than components would be
@@ -73,27 +69,6 @@ def normal_equations(
         total[:, rows] += np.add.reduceat(z, starts, axis=1)
         moment[:, rows] += np.add.reduceat(z * targets[span], starts, axis=1)
     return NormalEquations(gram.T.copy(), moment.T.copy(), total.T.copy())
-
-
-def cp_normal_equations(
-    entries: SortedEntries,
-    mode: int,
-    factors: Sequence[Floats],
-    targets: Floats,
-    second_moments: Sequence[Floats] | None = None,
-) -> NormalEquations:
-    """Normal equations of a CP model, z the product of the rows of the other factors."""
-    others = entries.others(mode)
-    if len(others) == 1:
-        return _matrix_equations(entries, mode, factors, targets, second_moments)
-    # Components as rows: reads and sums then run along contiguous memory.
-    columns = [np.ascontiguousarray(factors[k].T) for k in others]
-    indices = [entries.sorted_column(mode, k) for k in others]
-    design = _gathered_product(columns, indices)
-    if second_moments is None:
-        return normal_equations(entries, mode, design, targets)
-    packed = [np.ascontiguousarray(second_moments[k].T) for k in others]
-    return normal_equations(entries, mode, design, targets, _gathered_product(packed, indices))
 
 
 def core_equations(
@@ -188,19 +163,6 @@ def _solve_block(packed: Floats, b: Floats, rank: int, n_times: int) -> tuple[Fl
     return found, products_of_roots(own)
 
 
-def _gathered_product(columns: list[Floats], indices: list[Integers]) -> Design:
-    """Products, over modes, of the columns that a span of entries points at."""
-    # Coordinates were checked when they were sorted; "clip" saves a check of each.
-
-    def gather(span: slice) -> Floats:
-        product = columns[0].take(indices[0][span], axis=1, mode="clip")
-        for column, index in zip(columns[1:], indices[1:], strict=True):
-            product *= column.take(index[span], axis=1, mode="clip")
-        return product
-
-    return gather
-
-
 def _products(z: Floats) -> Floats:
     """Upper triangles of z z' for the columns z of an array."""
     first, second = np.triu_indices(len(z))
@@ -208,27 +170,3 @@ def _products(z: Floats) -> Floats:
     for position, (i, j) in enumerate(zip(first, second, strict=True)):
         np.multiply(z[i], z[j], out=products[position])
     return products
-
-
-def _matrix_equations(
-    entries: SortedEntries,
-    mode: int,
-    factors: Sequence[Floats],
-    targets: Floats,
-    second_moments: Sequence[Floats] | None,
-) -> NormalEquations:
-    """The same for two modes, by products with the matrix of observed entries."""
-    other = 1 - mode
-    shape = (entries.shape[mode], entries.shape[other])
-    columns = entries.sorted_column(mode, other)
-    packed = packed_products(factors[other]) if second_moments is None else second_moments[other]
-    if shape[0] * shape[1] <= _DENSE_SHARE * entries.n_entries:
-        rows = np.repeat(np.arange(shape[0]), entries.counts[mode])
-        flat = rows * shape[1] + columns
-        observed = np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape).astype(float)
-        values = np.bincount(flat, targets, minlength=shape[0] * shape[1]).reshape(shape)
-    else:
-        pointers = entries.row_pointers(mode)
-        observed = scipy.sparse.csr_matrix((np.ones(len(targets)), columns, pointers), shape)
-        values = scipy.sparse.csr_matrix((targets, columns, pointers), shape)
-    return NormalEquations(observed @ packed, values @ factors[other], observed @ factors[other])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp.tensor._random import RandomState, as_generator
-from sktensor_dp.tensor.oracle import Floats, check_counts
+from sktensor_dp.tensor.oracle import Floats, check_at_least, check_components
 
 GENERATOR = "PCG64"
 
@@ -77,9 +77,8 @@ class OnlinePowerMethod:
         max_iter: int = 10,
         random_state: RandomState = None,
     ) -> None:
-        check_counts(n_restarts=n_restarts, max_iter=max_iter)
-        if not 1 <= n_components <= dim:
-            raise ValueError(f"n_components must be between 1 and {dim}; got {n_components}.")
+        check_at_least(1, n_restarts=n_restarts, max_iter=max_iter)
+        check_components(n_components, dim)
         self.n_answers = 0
         self.n_answers_needed = n_components * (max_iter + 1)
         self._n_components = n_components

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sktensor_dp.tensor._random import RandomState, as_generator
-from sktensor_dp.tensor.oracle import Floats, Oracle, check_counts, resolve
+from sktensor_dp.tensor.oracle import Floats, Oracle, check_at_least, resolve
 
 # Rounding of T(u, u, u), relative to |T(I, u, u)|, that is no descent.
 _ROUNDING = 1e-14
@@ -73,7 +73,7 @@ def operator_norm(
     4.0
     """
     oracle, d, _ = resolve(T, dim, 1, 3)
-    check_counts(n_restarts=n_restarts, max_iter=max_iter)
+    check_at_least(1, n_restarts=n_restarts, max_iter=max_iter)
     if shift is not None and not shift >= 0:
         raise ValueError(f"shift must be None or non-negative; got {shift}.")
     U = as_generator(random_state).standard_normal((d, n_restarts))

@@ -1,6 +1,10 @@
-"""Oracles: a symmetric tensor known through its answers T(I, u, ..., u)."""
+"""Oracles: a symmetric tensor known through its answers T(I, u, ..., u).
+
+And what kernels refuse to compute on, in one wording.
+"""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -73,8 +77,7 @@ def tensor_oracle(T: ArrayLike) -> Oracle:
             "T must have shape (k, k, k), k >= 1, or more modes of equal length; "
             f"got shape {tensor.shape}."
         )
-    if not np.isfinite(tensor).all():
-        raise ValueError("T must be finite; it holds NaN or infinity.")
+    check_finite("T", tensor)
     k, order = tensor.shape[0], tensor.ndim
     if order == 3 and k >= HALVED_FROM:
         return lambda U: _contract_by_half(tensor, U)
@@ -128,22 +131,37 @@ def resolve(
         if dim is None:
             raise ValueError("dim, the length of a mode, is required when T is an oracle.")
         oracle, k, n_modes = T, int(dim), 3 if order is None else int(order)
-        if n_modes < 3:
-            raise ValueError(f"order must be at least 3; got {order}.")
+        check_at_least(3, order=n_modes)
     else:
         oracle, k, n_modes = tensor_oracle(T), np.shape(T)[0], np.ndim(T)
         if dim not in (None, k):
             raise ValueError(f"dim must be {k}, the length of the modes of T; got {dim}.")
         if order not in (None, n_modes):
             raise ValueError(f"order must be {n_modes}, the number of modes of T; got {order}.")
-    if not 1 <= n_components <= k:
-        raise ValueError(f"n_components must be between 1 and {k}; got {n_components}.")
+    check_components(n_components, k)
     return oracle, k, n_modes
 
 
-def check_counts(*, n_restarts: int, max_iter: int) -> None:
-    """Refuse to begin nowhere, or not to iterate."""
-    if n_restarts < 1:
-        raise ValueError(f"n_restarts must be at least 1; got {n_restarts}.")
-    if max_iter < 1:
-        raise ValueError(f"max_iter must be at least 1; got {max_iter}.")
+def check_at_least(least: float, **numbers: float) -> None:
+    """Refuse numbers that are less, or NaN."""
+    for name, number in numbers.items():
+        if not number >= least:
+            raise ValueError(f"{name} must be at least {least}; got {number}.")
+
+
+def check_components(n_components: int, most: int) -> None:
+    """Refuse as many components as a space has no room for."""
+    if not 1 <= n_components <= most:
+        raise ValueError(f"n_components must be between 1 and {most}; got {n_components}.")
+
+
+def check_shape(name: str, array: Any, *shape: int) -> None:
+    """Refuse an array of another shape."""
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}; got shape {array.shape}.")
+
+
+def check_finite(name: str, *arrays: Any) -> None:
+    """Refuse arrays that hold something else than numbers."""
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise ValueError(f"{name} must be finite, without NaN or infinity.")

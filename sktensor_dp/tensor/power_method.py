@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sktensor_dp.tensor._random import RandomState, as_generator
-from sktensor_dp.tensor.oracle import NULL_WEIGHT, Floats, Oracle, check_counts, resolve
+from sktensor_dp.tensor.oracle import NULL_WEIGHT, Floats, Oracle, check_at_least, resolve
 from sktensor_dp.tensor.simultaneous import simultaneous_power_iteration
 
 # Restarts compete by T(u, ..., u), whose relative error is of the order of the
@@ -102,7 +102,7 @@ def robust_tensor_power_method(
            [ 0.6,  0.8]]))
     """
     oracle, k, n_modes = resolve(T, dim, n_components, order)
-    check_counts(n_restarts=n_restarts, max_iter=max_iter)
+    check_at_least(1, n_restarts=n_restarts, max_iter=max_iter)
     rng = as_generator(random_state)
     weights, vectors = np.zeros(n_components), np.zeros((n_components, k))
     # A negative tolerance never stops anything, nor does it here.

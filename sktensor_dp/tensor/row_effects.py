@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sktensor_dp.tensor.cp_completion import CPCompletion
-from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.oracle import Floats, check_at_least, check_finite
 from sktensor_dp.tensor.row_features import RowRegression
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
@@ -125,8 +125,7 @@ def _arrays(
         raise ValueError(
             f"{name} must have shapes {list(shapes)}; got {[array.shape for array in arrays]}."
         )
-    if not all(np.isfinite(array).all() for array in arrays):
-        raise ValueError(f"{name} must be finite; they hold NaN or infinity.")
+    check_finite(name, *arrays)
     return arrays
 
 
@@ -137,5 +136,4 @@ def _check(noise_variance: Sequence[ArrayLike], value_variance: float, max_iter:
             raise ValueError(f"noise_variance must be finite and at least 0; got {least}.")
     if not 0 < value_variance < np.inf:
         raise ValueError(f"value_variance must be finite and positive; got {value_variance}.")
-    if max_iter < 1:
-        raise ValueError(f"max_iter must be at least 1; got {max_iter}.")
+    check_at_least(1, max_iter=max_iter)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sktensor_dp.tensor.entry_passes import EntryPasses, passes_over
+from sktensor_dp.tensor.entry_passes import EntryPasses
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
@@ -27,7 +27,7 @@ class RowNoise:
         Coordinates of the observed entries.
     mode : int or None
         Whose rows differ in noise; None for one variance throughout.
-    passes : EntryPasses, optional
+    passes : EntryPasses
         Over the entries; the arrangement of weights is theirs.
 
     Attributes
@@ -45,11 +45,9 @@ class RowNoise:
     D. Rubin, D. Thayer, "EM algorithms for ML factor analysis", Psychometrika 1982.
     """
 
-    def __init__(
-        self, entries: SortedEntries, mode: int | None, passes: EntryPasses | None = None
-    ) -> None:
+    def __init__(self, entries: SortedEntries, mode: int | None, passes: EntryPasses) -> None:
         self.mode = mode
-        self._passes = passes_over(entries) if passes is None else passes
+        self._passes = passes
         self.precisions = [np.ones(n) for n in entries.shape]
         self.totals = [counts.astype(np.float64) for counts in entries.counts]
         self._entries = entries

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.oracle import Floats, check_at_least, check_finite
 from sktensor_dp.tensor.row_features import RowRegression
 
 # Popularity is the logarithm of the root of a row's weight.
@@ -198,13 +198,10 @@ def _check_sums(
             "sums and weights must both have shape (n_rows,), n_rows >= 1; "
             f"got {sums.shape} and {weights.shape}."
         )
-    if not (np.isfinite(sums).all() and np.isfinite(weights).all()):
-        raise ValueError("sums and weights must be finite; they hold NaN or infinity.")
+    check_finite("sums and weights", sums, weights)
     if not 0 <= noise_std < np.inf:
         raise ValueError(f"noise_std must be finite and at least 0; got {noise_std}.")
     for name, number in (("gain", gain), ("effect_variance", effect_variance)):
         if not 0 < number < np.inf:
             raise ValueError(f"{name} must be finite and positive; got {number}.")
-    for name, count in (("n_units", n_units), ("max_iter", max_iter), ("grid_size", grid_size)):
-        if count < 1:
-            raise ValueError(f"{name} must be at least 1; got {count}.")
+    check_at_least(1, n_units=n_units, max_iter=max_iter, grid_size=grid_size)

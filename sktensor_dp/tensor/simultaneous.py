@@ -6,7 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sktensor_dp.tensor._random import RandomState, as_generator
-from sktensor_dp.tensor.oracle import NULL_WEIGHT, Floats, Oracle, check_counts, resolve
+from sktensor_dp.tensor.oracle import (
+    NULL_WEIGHT,
+    Floats,
+    Oracle,
+    check_at_least,
+    check_shape,
+    resolve,
+)
 
 
 def simultaneous_power_iteration(
@@ -86,15 +93,12 @@ def simultaneous_power_iteration(
            [ 1.,  0.]]))
     """
     oracle, k, n_modes = resolve(T, dim, n_components, order)
-    check_counts(n_restarts=n_restarts + (starts is not None), max_iter=max_iter)
+    check_at_least(1, n_restarts=n_restarts + (starts is not None), max_iter=max_iter)
     rng = as_generator(random_state)
     frames = np.linalg.qr(rng.standard_normal((n_restarts, k, n_components)))[0]
     if starts is not None:
         given = np.asarray(starts, dtype=np.float64)
-        if given.shape != (n_components, k):
-            raise ValueError(
-                f"starts must have shape ({n_components}, {k}); got shape {given.shape}."
-            )
+        check_shape("starts", given, n_components, k)
         frames = np.concatenate([_polar(given.T)[None], frames])
     frames, values = _iterate_frames(oracle, frames, max_iter, tol)
     best = int(np.argmax(np.sum(values**2, axis=1)))

@@ -1,5 +1,7 @@
 """Many small positive definite systems at once, along contiguous memory."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,9 +12,13 @@ from sktensor_dp.tensor.oracle import Floats
 _BLOCK_NUMBERS = 2**17
 
 
-def _at_once(r: int) -> int:
-    """How many matrices of size r to work on at once: they stay in a cache, and calls are few."""
-    return max(1, _BLOCK_NUMBERS // max(r, 1) ** 2)
+def _blocks(matrices: Floats) -> Iterator[tuple[slice, Floats]]:
+    """Some of the matrices at a time, copied, of shape (r, r, n)."""
+    n, r, _ = matrices.shape
+    step = max(1, _BLOCK_NUMBERS // max(r, 1) ** 2)
+    for first in range(0, n, step):
+        block = slice(first, first + step)
+        yield block, np.array(matrices[block].transpose(1, 2, 0), order="C")
 
 
 def shifted_inverses(matrices: Floats) -> Floats:
@@ -20,14 +26,19 @@ def shifted_inverses(matrices: Floats) -> Floats:
     # Every pivot is 1 at least, and is raised to it: whatever matrices hold, nothing fails,
     # and each inverse is a function of its own matrix to the last bit, wherever it stands.
     # No entry of such an inverse is above 1 but by rounding, which huge entries make huge.
-    n, r, _ = matrices.shape
-    inverses, step = np.empty_like(matrices), _at_once(r)
-    diagonal = np.arange(r)
-    for first in range(0, n, step):
-        M = np.array(matrices[first : first + step].transpose(1, 2, 0), order="C")
+    inverses, diagonal = np.empty_like(matrices), np.arange(matrices.shape[1])
+    for block, M in _blocks(matrices):
         M[diagonal, diagonal] += 1.0
-        sweep(M, r, 1.0)
-        inverses[first : first + step] = M.transpose(2, 0, 1)
+        product = np.empty_like(M)
+        # Gauss-Jordan elimination, in place.
+        for k in diagonal:
+            inverse = 1.0 / np.maximum(M[k, k], 1.0)
+            row, column = M[k] * inverse, M[:, k].copy()
+            np.multiply(column[:, None], row, out=product)
+            M -= product
+            M[k], M[:, k] = row, -column * inverse
+            M[k, k] = inverse
+        inverses[block] = M.transpose(2, 0, 1)
     np.clip(inverses, -1.0, 1.0, out=inverses)
     inverses[~np.isfinite(inverses).all(axis=(1, 2))] = 0.0
     return inverses
@@ -35,31 +46,11 @@ def shifted_inverses(matrices: Floats) -> Floats:
 
 def are_positive(matrices: Floats) -> NDArray[np.bool_]:
     """Whether symmetric matrices have positive pivots; never where they are not finite."""
-    n, r, _ = matrices.shape
-    found, step = np.ones(n, dtype=bool), _at_once(r)
-    for first in range(0, n, step):
-        M = np.array(matrices[first : first + step].transpose(1, 2, 0), order="C")
-        found[first : first + step] = positive_pivots(M)
+    found = np.ones(len(matrices), dtype=bool)
+    for block, M in _blocks(matrices):
+        positive = found[block]
+        for k in range(len(M)):
+            positive &= (M[k, k] > 0) & np.isfinite(M[k, k])
+            below = M[k + 1 :, k] / np.where(positive, M[k, k], 1.0)
+            M[k + 1 :, k + 1 :] -= below[:, None] * M[k, k + 1 :]
     return found
-
-
-def positive_pivots(M: Floats) -> NDArray[np.bool_]:
-    """`are_positive` of (r, r, n) matrices, which are changed."""
-    positive = np.ones(M.shape[2], dtype=bool)
-    for k in range(len(M)):
-        positive &= (M[k, k] > 0) & np.isfinite(M[k, k])
-        below = M[k + 1 :, k] / np.where(positive, M[k, k], 1.0)
-        M[k + 1 :, k + 1 :] -= below[:, None] * M[k, k + 1 :]
-    return positive
-
-
-def sweep(M: Floats, n_pivots: int, least: float) -> None:
-    """Gauss-Jordan elimination of the first pivots of (r, r, n) matrices, in place."""
-    product = np.empty_like(M)
-    for k in range(n_pivots):
-        inverse = 1.0 / (np.maximum(M[k, k], least) if least else M[k, k])
-        row, column = M[k] * inverse, M[:, k].copy()
-        np.multiply(column[:, None], row, out=product)
-        M -= product
-        M[k], M[:, k] = row, -column * inverse
-        M[k, k] = inverse

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.oracle import Floats, check_finite, check_shape
 
 # Entries read at once: three components of them (0.4 MB) and their six products stay
 # in a second-level cache.
@@ -265,13 +265,8 @@ def _index_type(largest: int) -> type[np.signedinteger[Any]]:
 def as_values(values: ArrayLike, entries: SortedEntries) -> Floats:
     """One finite number for each entry."""
     array = np.asarray(values, dtype=np.float64)
-    if array.shape != (entries.n_entries,):
-        raise ValueError(
-            f"values must have shape ({entries.n_entries},), one per entry; "
-            f"got shape {array.shape}."
-        )
-    if not np.isfinite(array).all():
-        raise ValueError("values must be finite; they hold NaN or infinity.")
+    check_shape("values", array, entries.n_entries)
+    check_finite("values", array)
     return array
 
 

@@ -21,6 +21,7 @@ from sktensor_dp.tensor.coordinates import (
 from sktensor_dp.tensor.coordinates import (
     symmetric_to_coordinates as symmetric_to_coordinates,
 )
+from sktensor_dp.tensor.oracle import check_at_least, check_shape
 
 # Largest Khatri-Rao product formed at once, in numbers (32 MB of float64).
 _BLOCK_NUMBERS = 2**22
@@ -141,8 +142,7 @@ def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike, order: int = 3) -> NDA
         raise ValueError(
             f"weights and V must have shapes (n,) and (n, k); got {w.shape} and {vectors.shape}."
         )
-    if order < 2:
-        raise ValueError(f"order must be at least 2; got {order}.")
+    check_at_least(2, order=order)
     n, k = vectors.shape
     total = np.zeros((k, k ** (order - 1)), dtype=np.result_type(w, vectors))
     step = max(1, _BLOCK_NUMBERS // max(1, k ** (order - 1)))
@@ -186,8 +186,7 @@ def symmetric_product(A: ArrayLike, v: ArrayLike) -> NDArray[Any]:
     3.0
     """
     matrix, vector = as_cube(A, "A", orders=(2,)), as_float(v)
-    if vector.shape != matrix.shape[:1]:
-        raise ValueError(f"v must have shape {matrix.shape[:1]}; got shape {vector.shape}.")
+    check_shape("v", vector, len(matrix))
     product = matrix[:, :, None] * vector
     product = product + matrix[:, None, :] * vector[:, None]
     product += vector[:, None, None] * matrix

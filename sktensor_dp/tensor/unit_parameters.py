@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.packed import unpack_rows
+from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.small_systems import shifted_inverses
 
@@ -107,21 +108,15 @@ def cell_posteriors(
     size = design.shape[1]
     first, second = np.triu_indices(size)
     table = precision[:, None] * design[:, first] * design[:, second]
-    observed = _pattern(values)
+    observed = of_same_shape(values, np.ones(values.nnz))
     packed = np.concatenate(
         [observed @ np.ascontiguousarray(part) for part in np.array_split(table, -(-size // 4), 1)],
         axis=1,
     )
     gram = unpack_rows(packed, size)
     gram += np.diag(1.0 / prior_variances(size, noise_variance))
-    left = values.copy()
-    left.data -= (level + cells.effects)[values.indices]
+    left = of_same_shape(values, values.data - (level + cells.effects)[values.indices])
     return _posteriors(gram, left @ (precision[:, None] * design), noise_variance)
-
-
-def _pattern(matrix: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
-    layout = (np.ones(matrix.nnz), matrix.indices, matrix.indptr)
-    return scipy.sparse.csr_matrix(layout, matrix.shape)
 
 
 def _posteriors(gram: Floats, moment: Floats, noise_variance: float) -> tuple[Floats, Floats]:

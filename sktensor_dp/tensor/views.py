@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.oracle import Floats, check_components, check_finite, check_shape
 from sktensor_dp.tensor.symmetric import symmetrize
 
 
@@ -69,15 +69,9 @@ def symmetrize_views(
     if tensor.ndim != 3:
         raise ValueError(f"T must have shape (d1, d2, d3); got shape {tensor.shape}.")
     for name, modes, M in zip(("M12", "M13", "M23"), ((0, 1), (0, 2), (1, 2)), pairs, strict=True):
-        expected = tuple(tensor.shape[mode] for mode in modes)
-        if M.shape != expected:
-            raise ValueError(f"{name} must have shape {expected}; got shape {M.shape}.")
-    if not all(np.isfinite(array).all() for array in (tensor, *pairs)):
-        raise ValueError("moments must be finite; one holds NaN or infinity.")
-    if not 1 <= n_components <= min(tensor.shape):
-        raise ValueError(
-            f"n_components must be between 1 and {min(tensor.shape)}; got {n_components}."
-        )
+        check_shape(name, M, *(tensor.shape[mode] for mode in modes))
+    check_finite("moments", tensor, *pairs)
+    check_components(n_components, min(tensor.shape))
     m12, m13, m23 = pairs
     inverse = _pseudo_inverse(m12, n_components)
     from_first, from_second = m23.T @ inverse, m13.T @ inverse.T

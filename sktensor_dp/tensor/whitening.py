@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.eigenpairs import Operator, top_eigenpairs
-from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.oracle import Floats, check_at_least, check_components
 
 # An eigenvalue below this share of the largest is rounding, not signal.
 _NULL_EIGENVALUE = 1e-12
@@ -240,8 +240,7 @@ def capped_whitener(white: Whitener, limit: float, *, n_rounds: int = 10) -> Cap
     """
     if not limit > 0:
         raise ValueError(f"limit must be positive; got {limit}.")
-    if n_rounds < 1:
-        raise ValueError(f"n_rounds must be at least 1; got {n_rounds}.")
+    check_at_least(1, n_rounds=n_rounds)
     unwhitening = white.unwhitening
     row_scale = np.ones((white.basis.shape[0], 1))
     rows = white.matrix
@@ -354,8 +353,7 @@ def whiten_by_random_marginal(
     if tensor.ndim != 3 or len(set(tensor.shape)) > 1:
         raise ValueError(f"T must have shape (d, d, d); got shape {tensor.shape}.")
     d = tensor.shape[0]
-    if not 1 <= n_components <= d:
-        raise ValueError(f"n_components must be between 1 and {d}; got {n_components}.")
+    check_components(n_components, d)
     if theta is None:
         direction = as_generator(random_state).standard_normal((d,))
     else:

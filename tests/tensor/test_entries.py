@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from sktensor_dp.tensor import entries as entries_module
-from sktensor_dp.tensor.normal_equations import cp_normal_equations, normal_equations, solve_rows
-from sktensor_dp.tensor.packed import unpack_rows
+from sktensor_dp.tensor.entry_passes import SortedPasses
+from sktensor_dp.tensor.normal_equations import normal_equations, solve_rows
+from sktensor_dp.tensor.packed import packed_products, unpack_rows
 from sktensor_dp.tensor.sorted_entries import (
     SortedEntries,
     cp_values,
@@ -49,6 +50,13 @@ def by_row(entries, mode, terms):
     return sums
 
 
+def equations(entries, mode, factors, values, second_moments=None):
+    """Normal equations, with second moments of rows that are known unless they are given."""
+    moments = [packed_products(a) for a in factors] if second_moments is None else second_moments
+    passes, targets = SortedPasses(entries), entries.sort(values, mode)
+    return passes.equations(mode, factors, targets, moments, rough=False)
+
+
 def full(found):
     return unpack_rows(found.gram, found.moment.shape[1])
 
@@ -58,7 +66,7 @@ def test_normal_equations_are_sums_over_rows(problem):
     entries, factors, values, _ = problem
     for mode in range(entries.n_modes):
         z = designs(entries, factors, mode)
-        found = cp_normal_equations(entries, mode, factors, entries.sort(values, mode))
+        found = equations(entries, mode, factors, values)
         np.testing.assert_allclose(
             full(found), by_row(entries, mode, z[:, :, None] * z[:, None, :]), atol=1e-12
         )
@@ -80,8 +88,7 @@ def test_second_moments_replace_products(problem):
     for mode in range(entries.n_modes):
         others = [k for k in range(entries.n_modes) if k != mode]
         products = np.prod([moments[k][entries.coordinates[:, k]] for k in others], axis=0)
-        targets = entries.sort(values, mode)
-        found = cp_normal_equations(entries, mode, factors, targets, packed)
+        found = equations(entries, mode, factors, values, packed)
         np.testing.assert_allclose(full(found), by_row(entries, mode, products), atol=1e-10)
 
 
@@ -142,7 +149,7 @@ def test_values_of_models(problem, monkeypatch):
 
 def test_rows_solve_the_joint_ridge_regression(problem):
     entries, factors, values, _ = problem
-    found = cp_normal_equations(entries, 0, factors, entries.sort(values, 0))
+    found = equations(entries, 0, factors, values)
     counts = entries.counts[0].astype(float)
     ridge = np.array([0.5, 1.0, 2.0])
     biases, rows, _ = solve_rows(found, counts, entries.row_sums(values, 0), 0.3, ridge)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sktensor_dp.tensor.cp_completion import complete_cp
+from sktensor_dp.tensor.entry_passes import passes_over
 from sktensor_dp.tensor.row_noise import RowNoise
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
@@ -30,7 +31,7 @@ def test_weights_and_totals():
     rng = np.random.default_rng(0)
     shape = (4, 5, 3)
     entries = SortedEntries(rng.integers(0, shape, (60, 3)), shape)
-    noise = RowNoise(entries, 1)
+    noise = RowNoise(entries, 1, passes_over(entries))
     shared = noise.update(np.array([1.0, 2.0, 4.0, 80.0, 0.5]), 1.0, 0.0)
     precisions, at = noise.precisions[1], entries.coordinates
     # The variances' geometric mean over the entries is the shared one.
@@ -58,7 +59,7 @@ def test_weights_and_totals():
 
 def test_no_variance_below_the_known_noise():
     entries = SortedEntries(np.argwhere(np.ones((50, 2))), (50, 2))
-    noise = RowNoise(entries, 1)
+    noise = RowNoise(entries, 1, passes_over(entries))
     shared = noise.update(np.array([0.0, 500.0]), 1.0, 0.7)
     assert (shared / noise.precisions[1])[0] == pytest.approx(0.7)
 
