@@ -10,11 +10,8 @@ from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.statistics.entry_directions import RowCells
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.cp_completion import CPCompletion
+from sktensor_dp.tensor.completion_forms import Model
 from sktensor_dp.tensor.shared_effects import clipped_response
-from sktensor_dp.tensor.tucker_completion import TuckerCompletion
-
-Model = CPCompletion | TuckerCompletion
 
 # Lengths of what a row says, over the root of the sum of its squared axes: at the first a
 # search gains most, at the second hardly a row is clipped, so that sizes can be read off.

@@ -10,12 +10,7 @@ from sktensor_dp.completion.own_entries import shared_part
 from sktensor_dp.completion.pair_plan import PAIRED_POWER
 from sktensor_dp.completion.pair_recipe import pair_components, with_columns
 from sktensor_dp.completion.plan import COMPONENT, RESIDUAL, CompletionPlan, ModelOptions
-from sktensor_dp.completion.rows import (
-    derivatives,
-    posterior_rows,
-    sorted_derivatives,
-    unit_mean_square,
-)
+from sktensor_dp.completion.rows import posterior_rows, unit_mean_square
 from sktensor_dp.completion.tried_rows import (
     biases_of_both,
     components_pay,
@@ -24,15 +19,14 @@ from sktensor_dp.completion.tried_rows import (
 )
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import EntryCurator
+from sktensor_dp.statistics.jacobians import jacobian_of
 from sktensor_dp.statistics.observed_entries import IndexSet
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.completion_forms import with_factors, with_orthonormal_factors
+from sktensor_dp.tensor.completion_forms import Model, with_factors, with_orthonormal_factors
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
 from sktensor_dp.tensor.row_effects import fit_row_sums
 from sktensor_dp.tensor.row_features import incidence_features
-from sktensor_dp.tensor.tucker_completion import TuckerCompletion, complete_tucker
-
-Model = CPCompletion | TuckerCompletion
+from sktensor_dp.tensor.tucker_completion import complete_tucker
 
 SWEEPS = 60
 # Rows of a matrix with so many entries each, on average, are variables: each one's noise has a
@@ -168,7 +162,7 @@ def _released_rows(
 ) -> Floats:
     """Rows of a factor from released right-hand sides, shrunk by their known noise."""
     # `base` is in the order of the mode.
-    z, width = sorted_derivatives(curator.index_set, factors, None, mode), 2 * curator.half
+    z, width = jacobian_of(curator.index_set, factors, None).sorted_rows(mode), 2 * curator.half
     spread = float(np.einsum("iaa->", z.grams)) / len(base)
     residual, prior = (width * RESIDUAL) ** 2, (width * COMPONENT) ** 2 / max(spread, 1e-300)
     noisy = curator.factor_sums(mode, z, regularization * residual / prior)
@@ -183,7 +177,7 @@ def _with_released_block(
     model, index_set = _from_values(curator, plan, options), curator.index_set
     mode = index_set.n_modes - 1
     core = None if isinstance(model, CPCompletion) else model.core
-    rows = derivatives(index_set, model.factors, core, mode)
+    rows = jacobian_of(index_set, model.factors, core).rows(mode)
     if not np.any(rows):
         return model
     # In the scale in which values are linear in it.

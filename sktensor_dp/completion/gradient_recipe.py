@@ -3,20 +3,17 @@
 import numpy as np
 
 from sktensor_dp.completion.plan import COMPONENT, RESIDUAL, CompletionPlan, ModelOptions
-from sktensor_dp.completion.rows import derivatives, posterior_rows, unit_mean_square
+from sktensor_dp.completion.rows import posterior_rows, unit_mean_square
 from sktensor_dp.privacy.curators.entries import EntryCurator
-from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
+from sktensor_dp.statistics.jacobians import jacobian_of
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.completion_forms import with_factors, with_orthonormal_factors
+from sktensor_dp.tensor.completion_forms import Model, with_factors, with_orthonormal_factors
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.normal_equations import core_equations
 from sktensor_dp.tensor.row_effects import fit_row_sums
-from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
 
-def fit_gradients(
-    curator: EntryCurator, plan: CompletionPlan, options: ModelOptions
-) -> CPCompletion | TuckerCompletion:
+def fit_gradients(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:
     """Take the steps of the plan, each a release, and return the model."""
     return _BlockGaussNewton(curator, options).run(plan.n_steps)
 
@@ -48,7 +45,7 @@ class _BlockGaussNewton:
         self._weights: Floats = np.zeros(self._ranks[0])
         self._averages: list[_Average] = [_Average() for _ in range(len(shape) + full_core)]
 
-    def run(self, n_steps: int) -> CPCompletion | TuckerCompletion:
+    def run(self, n_steps: int) -> Model:
         for step in range(n_steps):
             offsets = self._step(step)
         if self._core is not None:
@@ -60,12 +57,10 @@ class _BlockGaussNewton:
         index_set, n_modes = self._index_set, self._index_set.n_modes
         factor_scale, core_scale = self._scales()
         factors = [factor * factor_scale for factor in self._factors]
-        jacobian: CPJacobian | TuckerJacobian
+        core = None if self._core is None else self._core * core_scale
+        jacobian = jacobian_of(index_set, factors, core, offsets=True)
         sizes = [factor_scale ** (n_modes - 1)] * n_modes
-        if self._core is None:
-            jacobian = CPJacobian(index_set, factors)
-        else:
-            jacobian = TuckerJacobian(index_set, factors, self._core * core_scale)
+        if core is not None:
             sizes = [size * core_scale for size in sizes] + [factor_scale**n_modes]
         # What the model itself adds to the gradient is public: it is left out.
         noisy = self._curator.entry_gradients(jacobian)
@@ -98,7 +93,7 @@ class _BlockGaussNewton:
         return of_factors, float(shared / of_factors ** (n_modes - 1))
 
     def _rows(self, mode: int) -> Floats:
-        return derivatives(self._index_set, self._factors, self._core, mode)
+        return jacobian_of(self._index_set, self._factors, self._core).rows(mode)
 
     def _offsets(self, sums: list[Floats], sigma: float) -> CPCompletion:
         """Mean and biases from the sums of all steps so far."""

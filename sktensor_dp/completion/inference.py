@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.completion_forms import Model
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
-from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 from sktensor_dp.tensor.unit_parameters import N_PLAIN, EntryEffects, effects_at_entries
 
 
-def attributes_of(model: CPCompletion | TuckerCompletion) -> dict[str, Any]:
+def attributes_of(model: Model) -> dict[str, Any]:
     """Fitted attributes of an estimator whose model was released."""
     last = "weights" if isinstance(model, CPCompletion) else "core"
     return {f"{name}_": getattr(model, name) for name in ("mean", "biases", "factors", last)}

@@ -1,12 +1,7 @@
 """Rows of factors from noisy right-hand sides of their normal equations."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
-from sktensor_dp.statistics.observed_entries import IndexSet
-from sktensor_dp.statistics.row_frames import SortedRows
 from sktensor_dp.tensor.arrays import Floats
 
 # Expectation-maximisation steps for the prior variance of the rows.
@@ -30,24 +25,6 @@ def inverse_root(gram: Floats) -> Floats:
     values, vectors = np.linalg.eigh(gram)
     values = np.maximum(values, LEAST_EIGENVALUE * max(float(values[-1]), 1e-100))
     return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
-
-
-def derivatives(
-    index_set: IndexSet, factors: Sequence[Floats], core: Floats | None, mode: int
-) -> Floats:
-    """Of a model's values in the row of one factor: z of each entry; no core is a diagonal one."""
-    if core is None:
-        return CPJacobian(index_set, factors, False).rows(mode)
-    return TuckerJacobian(index_set, factors, core, False).rows(mode)
-
-
-def sorted_derivatives(
-    index_set: IndexSet, factors: Sequence[Floats], core: Floats | None, mode: int
-) -> SortedRows:
-    """The same, read in blocks in the order of the mode."""
-    if core is None:
-        return CPJacobian(index_set, factors, False).sorted_rows(mode)
-    return TuckerJacobian(index_set, factors, core, False).sorted_rows(mode)
 
 
 def posterior_rows(

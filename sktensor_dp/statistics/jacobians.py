@@ -8,7 +8,6 @@ product of the rows for the core. All of this is public where coordinates are.
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -24,21 +23,11 @@ BLOCK_NUMBERS = 2**19
 ENTRIES_AT_ONCE = 2**8
 
 
-class Jacobian(Protocol):
-    """Derivative of a model's values at the observed entries in all parameters."""
+class Jacobian:
+    """Derivative of a model's values at the observed entries in all parameters.
 
-    def scatter(self, weights: Floats) -> Floats:
-        """``sum_e weights_e J_e``, of shape (n_parameters,)."""
-
-    def norms(self) -> Floats:
-        """L2 norm of each J_e, of shape (n_entries,)."""
-
-    def absolute_norms(self) -> Floats:
-        """L1 norm of each J_e, of shape (n_entries,)."""
-
-
-class _MultilinearJacobian:
-    """What CP and Tucker models share: offsets, and factors with a row per index."""
+    What CP and Tucker models share: offsets, and factors with a row per index.
+    """
 
     def __init__(self, index_set: IndexSet, factors: Sequence[Floats], offsets: bool) -> None:
         sizes = tuple(len(factor) for factor in factors)
@@ -60,7 +49,7 @@ class _MultilinearJacobian:
 
     def rows(self, mode: int) -> Floats:
         """Derivatives of the multilinear part in the rows of a factor: z, (n_entries, r)."""
-        raise NotImplementedError
+        return self._rows_at(mode, self.index_set.coordinates[:, self.index_set.others(mode)])
 
     def sorted_rows(self, mode: int) -> SortedRows:
         """The same, read in blocks in the order of the mode."""
@@ -115,7 +104,7 @@ class _MultilinearJacobian:
         return np.zeros(self.index_set.n_entries)
 
 
-class CPJacobian(_MultilinearJacobian):
+class CPJacobian(Jacobian):
     """Of ``sum_r prod_m a^m[i_m, r]``, in the mean, the biases and all factors.
 
     Parameters
@@ -135,16 +124,12 @@ class CPJacobian(_MultilinearJacobian):
         if len({factor.shape[1:] for factor in factors}) != 1:
             raise ValueError("factors must have the same number of columns.")
 
-    def rows(self, mode: int) -> Floats:
-        """Products of the rows of the other factors."""
-        return self._rows_at(mode, self.index_set.coordinates[:, self.index_set.others(mode)])
-
     def _rows_at(self, mode: int, others: Integers) -> Floats:
         """Products of the rows of the other factors."""
         return khatri_rao_rows([self.factors[k] for k in self.index_set.others(mode)], others)
 
 
-class TuckerJacobian(_MultilinearJacobian):
+class TuckerJacobian(Jacobian):
     """Of a core times a factor in every mode, in the mean, the biases, all factors and the core.
 
     Parameters
@@ -209,3 +194,12 @@ class TuckerJacobian(_MultilinearJacobian):
         """Kronecker products of the rows of some factors, the last index running fastest."""
         columns = self.index_set.coordinates[block][:, modes]
         return kronecker_rows([self.factors[k] for k in modes], columns)
+
+
+def jacobian_of(
+    index_set: IndexSet, factors: Sequence[Floats], core: Floats | None, offsets: bool = False
+) -> Jacobian:
+    """Of a Tucker model, or of a CP model where there is no core."""
+    if core is None:
+        return CPJacobian(index_set, factors, offsets)
+    return TuckerJacobian(index_set, factors, core, offsets)

@@ -9,6 +9,8 @@ from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion, hosvd_form, mode_product
 
+Model = CPCompletion | TuckerCompletion
+
 
 def with_factors(model: CPCompletion, factors: Sequence[Floats]) -> CPCompletion:
     """Put factors of any scale into a CP model, as unit columns with weights."""
@@ -27,7 +29,7 @@ def with_factors(model: CPCompletion, factors: Sequence[Floats]) -> CPCompletion
 
 
 def with_orthonormal_factors(
-    model: CPCompletion | TuckerCompletion,
+    model: Model,
     ranks: Sequence[int],
     factors: Sequence[Floats],
     core: Floats,
@@ -42,10 +44,5 @@ def with_orthonormal_factors(
         core = mode_product(core, triangle[:rank, :n_columns], mode)
     orthonormal, core = hosvd_form(orthonormal, core)
     return TuckerCompletion(
-        mean=model.mean,
-        biases=model.biases,
-        factors=orthonormal,
-        core=core,
-        noise_variance=model.noise_variance,
-        n_iter=model.n_iter,
+        model.mean, model.biases, orthonormal, core, model.noise_variance, model.n_iter
     )

@@ -308,14 +308,8 @@ def mode_product(core: Floats, matrix: Floats, mode: int) -> Floats:
 
 
 def _without_core(start: CPCompletion, factors: list[Floats], n_iter: int) -> TuckerCompletion:
-    return TuckerCompletion(
-        mean=start.mean,
-        biases=start.biases,
-        factors=factors,
-        core=np.zeros([factor.shape[1] for factor in factors]),
-        noise_variance=start.noise_variance,
-        n_iter=n_iter,
-    )
+    core = np.zeros([factor.shape[1] for factor in factors])
+    return TuckerCompletion(start.mean, start.biases, factors, core, start.noise_variance, n_iter)
 
 
 def _check(ranks: Sequence[int], entries: SortedEntries) -> None:
