@@ -8,7 +8,7 @@ from sktensor_dp.completion.plan import RESIDUAL, CompletionPlan, ModelOptions
 from sktensor_dp.completion.rows import inverse_root
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.entries import EntryCurator
-from sktensor_dp.statistics.entry_directions import RowCells
+from sktensor_dp.statistics.row_cells import RowCells
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.completion_forms import Model
 from sktensor_dp.tensor.shared_effects import clipped_response

@@ -13,6 +13,7 @@ from sktensor_dp.completion.plan import RESIDUAL, ModelOptions
 from sktensor_dp.completion.rows import unexplained
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.statistics.observed_entries import IndexSet
+from sktensor_dp.statistics.row_cells import RowCells
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.completion_forms import Model
 from sktensor_dp.tensor.cp_completion import CPCompletion
@@ -27,8 +28,8 @@ def pair_components(
     places, mode = curator.index_set, options.unit_mode
     residual = 2 * curator.half * RESIDUAL
     noisy = curator.entry_pairs(
-        mode, centred_biases(curator, model), pair_weights(places.counts[mode]),
-        PAIR_CLIP * residual,
+        RowCells(places, mode), centred_biases(curator, model),
+        pair_weights(places.counts[mode]), PAIR_CLIP * residual,
     )  # fmt: skip
     # What is left of a row's bias is a component that its own level stands for.
     known = places.counts[mode] / places.n_entries

@@ -123,7 +123,7 @@ class RecommenderMixin:
         if isinstance(of, UnitParameters):
             return of.predict_rows(at_mode, context=at)
         candidates = self._candidates(at_mode, at)
-        units, single = self._units(of)
+        units, single = self._rows(self.unit_mode, of)
         parts = parts_of_units(len(units), candidates.n_rows, BLOCK)
         blocks = [self._of_units(candidates, units[part]) for part in parts]
         values = np.clip(np.concatenate(blocks), *candidates.limits(self.bounds_, units))
@@ -190,7 +190,7 @@ class RecommenderMixin:
         if isinstance(of, UnitParameters):
             return of.recommend(n, exclude=exclude, mode=at_mode, context=at)
         candidates = self._candidates(at_mode, at)
-        units, single = self._units(of)
+        units, single = self._rows(self.unit_mode, of)
         places, seen = self._seen(of, exclude)
         found = top_rows_by_parts(
             len(units), candidates.n_rows, int(n),
@@ -272,9 +272,6 @@ class RecommenderMixin:
         asked = RowIndex.from_public(ids)
         indices = (*indices[: self.unit_mode], asked, *indices[self.unit_mode + 1 :])
         return asked.encode(ids), coordinates_or_unknown(columns_to_numbers(exclude, indices))
-
-    def _units(self, of: Any) -> tuple[NDArray[np.intp], bool]:
-        return self._rows(self.unit_mode, of)
 
     def _rows(self, mode: int, given: Any) -> tuple[NDArray[np.intp], bool]:
         """Numbers of rows that were given by number or name, and whether it was one alone."""

@@ -16,7 +16,7 @@ from sktensor_dp.estimator.parameters import shown
 from sktensor_dp.statistics.frames import as_numbers, kinds_of, taken
 from sktensor_dp.statistics.reading import read
 from sktensor_dp.statistics.row_chunks import Units
-from sktensor_dp.statistics.scores import HeldOutChunks
+from sktensor_dp.statistics.scores import HeldOutChunk
 
 Floats = NDArray[np.float64]
 
@@ -104,14 +104,14 @@ def take(data: Any, rows: Sequence[int] | NDArray[np.intp] | slice) -> Any:
     return taken(data, rows)
 
 
-def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunks:
+def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunk:
     """Rows to be scored, which lie unit by unit where they have labels of groups."""
     if labels is None:
-        return HeldOutChunks(X, y, n_rows(X))
+        return HeldOutChunk(X, y, n_rows(X))
     order, groups = Units.gathered(labels)
     if order is not None:
         X, y = take(X, order), take(y, order)
-    return HeldOutChunks(X, y, groups.n, groups)
+    return HeldOutChunk(X, y, groups.n, groups)
 
 
 def one_row(data: Any, row: int) -> Any:

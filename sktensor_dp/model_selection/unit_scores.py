@@ -26,7 +26,7 @@ from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.public_numbers import SCORE
-from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores
+from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
 
 Floats = NDArray[np.float64]
 WordCounter = Callable[[Any], Any]
@@ -220,7 +220,7 @@ def checked_score_bounds(
 
 def release_score(
     query: HeldOutScores,
-    chunks: HeldOutChunks,
+    chunks: HeldOutChunk,
     plan: ReleasePlan,
     *,
     spender: str,

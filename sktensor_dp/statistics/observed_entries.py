@@ -299,12 +299,21 @@ class SliceChunks(ValueRange):
             return None
         return np.stack([c.ravel() for c in np.indices(shared)], axis=1)
 
+    @property
+    def shared(self) -> Integers:
+        """Coordinates of the entries in all modes but the units', (n_distinct, n_modes - 1)."""
+        return np.delete(self.coordinates, self.unit_mode, axis=1)
+
+    @property
+    def places(self) -> Integers:
+        """Where units may have entries: all cells, or those with entries where cells are many."""
+        return self.shared if self.cells is None else self.cells
+
     @cached_property
     def by_cells(self) -> sp.csr_matrix:
         """Values as a matrix of units by cells."""
         shared = [n for m, n in enumerate(self.shape) if m != self.unit_mode]
-        places = np.delete(self.coordinates, self.unit_mode, axis=1)
-        columns = np.ravel_multi_index(tuple(places.T), shared).astype(np.int32)
+        columns = np.ravel_multi_index(tuple(self.shared.T), shared).astype(np.int32)
         pointers = np.zeros(self.n_units + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.units, minlength=self.n_units), out=pointers[1:])
         size = (self.n_units, math.prod(shared))
@@ -355,7 +364,7 @@ def _by_unit(
     # One number for each place, of which few occur twice.
     lengths = [shape[unit_mode], *[n for m, n in enumerate(shape) if m != unit_mode][::-1]]
     keys = np.ravel_multi_index(tuple(columns), lengths)
-    order = _order(keys, math.prod(shape))
+    order = order_by(keys, math.prod(shape))
     keys = keys[order]
     again = np.zeros(len(keys), dtype=bool)
     again[1:] = keys[1:] == keys[:-1]
@@ -366,7 +375,7 @@ def _by_unit(
     return order
 
 
-def _order(keys: Integers, n_keys: int) -> Integers:
+def order_by(keys: Integers, n_keys: int) -> Integers:
     """Order by keys below a number; of few digits by one after the other, the last one first."""
     if n_keys > 2 ** (DIGITS * DIGIT_BITS):
         return np.argsort(keys)

@@ -17,7 +17,7 @@ from sktensor_dp.tensor.arrays import Floats
 
 @dataclass(frozen=True, eq=False)
 class HeldOutChunk:
-    """Raw data of units that no model to be scored has seen."""
+    """Raw data of units that no model to be scored has seen, and the only chunk of it."""
 
     X: Any
     y: Any
@@ -28,16 +28,8 @@ class HeldOutChunk:
     def __len__(self) -> int:
         return self.n_units
 
-
-class HeldOutChunks:
-    """Held-out units as one chunk."""
-
-    def __init__(self, X: Any, y: Any, n_units: int, groups: Units | None = None) -> None:
-        self.n_units = n_units
-        self._chunk = HeldOutChunk(X, y, n_units, groups)
-
-    def __iter__(self) -> Iterator[HeldOutChunk]:
-        yield self._chunk
+    def __iter__(self) -> Iterator["HeldOutChunk"]:
+        yield self
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,9 +25,7 @@ from sktensor_dp.tensor.shared_effects import SharedEffects
 from sktensor_dp.tensor.small_systems import are_positive
 from sktensor_dp.tensor.unit_parameters import (
     N_PLAIN,
-    cell_posteriors,
     effects_at_entries,
-    unit_posteriors,
 )
 
 # Public numbers within these leave no residual that overflows, whose NaN no clip would stop.
@@ -238,7 +236,7 @@ class SharedFactorSums:
     l1_sensitivity = math.inf  # there is no pure law for this query
 
     def __post_init__(self) -> None:
-        released = ReleasedEffects(self.effects, self.level, self.noise_variance)
+        released = self._released
         released.check(self.scale)
         sizes = [float(np.abs(f).max(initial=0.0)) for f in self.components.factors]
         own = sizes.pop(self.mode) / self.scale
@@ -264,6 +262,10 @@ class SharedFactorSums:
         return len(shape) == 2 and len(shared) == 1 and shared[0] <= MOST_CELLS
 
     @property
+    def _released(self) -> ReleasedEffects:
+        return ReleasedEffects(self.effects, self.level, self.noise_variance)
+
+    @property
     def slope_scale(self) -> float:
         """Slope that is clipped to length 1: that of weights of one each."""
         return math.sqrt(self.components.factors[self.mode].shape[1])
@@ -275,15 +277,14 @@ class SharedFactorSums:
 
     def total(self, chunk: SliceChunks) -> Floats:
         """Rows of sums, then those of the weighted moment: (shape[mode] + r, r) numbers."""
-        shared = np.delete(chunk.coordinates, chunk.unit_mode, axis=1)
         if np.delete(chunk.shape, chunk.unit_mode).tolist() != [
             len(factor) for factor in self.components.factors
         ]:
             raise ValueError("the factors must be those of the shared modes.")
         if len(self.effects) == 1 and chunk.cells is not None:
             return self._of_matrix(chunk, chunk.cells)
-        means, covariances = self._posteriors(chunk, shared)
-        weights = means[:, N_PLAIN:]
+        _, means, covariances = self._released.posteriors(chunk, self.components)
+        shared, weights = chunk.shared, means[:, N_PLAIN:]
         inverse_norms = 1 / chunk.count_norms(_whole_mode(chunk, self.mode))
         rows, factor = shared[:, self.mode], self.components.factors[self.mode]
         # Residuals are at most 1, and so are slopes and the weight of a unit.
@@ -294,7 +295,7 @@ class SharedFactorSums:
             sums.add(rows[span], slopes * (residuals * inverse_norms[units])[:, None])
         second = np.einsum("ua,ub->uab", weights, weights)
         second += covariances[:, N_PLAIN:, N_PLAIN:]
-        return np.concatenate([sums.value(), self._moment(chunk, second, shared)])
+        return np.concatenate([sums.value(), self._moment(chunk, second)])
 
     def _of_matrix(self, chunk: SliceChunks, cells: Integers) -> Floats:
         """The total where a unit has one value in each row of the factor, and slopes are equal."""
@@ -313,20 +314,10 @@ class SharedFactorSums:
         slopes /= np.maximum(np.sqrt(np.einsum("nr,nr->n", slopes, slopes)), 1.0)[:, None]
         return np.clip(residuals, -1.0, 1.0), slopes
 
-    def _posteriors(self, chunk: SliceChunks, shared: Integers) -> tuple[Floats, Floats]:
-        """Means and covariances of the parameters of each unit, from its own entries."""
-        known = {"level": self.level, "noise_variance": self.noise_variance}
-        places = shared if chunk.cells is None else chunk.cells
-        at = effects_at_entries(self.effects, places, self.components.rows(places))
-        if chunk.cells is not None:
-            return cell_posteriors(chunk.by_cells, at, **known)
-        return unit_posteriors(chunk.units, chunk.values, at, n_units=chunk.n_units, **known)
-
-    def _moment(self, chunk: SliceChunks, second: Floats, shared: Integers) -> Floats:
+    def _moment(self, chunk: SliceChunks, second: Floats) -> Floats:
         """Sum over units of their mean second moment of slopes, clipped and weighted."""
         counts = np.maximum(_unit_sums(chunk, None), 1.0)
-        places = shared if chunk.cells is None else chunk.cells
-        beside = self.components.beside(self.mode, places)
+        beside = self.components.beside(self.mode, chunk.places)
         first, second_of = np.triu_indices(beside.shape[1])
         if chunk.cells is None:
             pairs = (beside[:, i] * beside[:, j] for i, j in zip(first, second_of, strict=True))

@@ -7,6 +7,7 @@ Proofs: docs/proofs/rounding_of_sums.md.
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,12 +38,36 @@ def excess(n_units: float) -> float:
     return 1 + EXCESS * max(n_units / COVERED_UNITS - 1, 0.0)
 
 
-class AccurateSum:
-    """A sum of arrays that errs by one rounding, however many are added (Neumaier 1974)."""
+class PlainSum:
+    """A sum of arrays, in place, for numbers that no noise has to cover the rounding of."""
 
     def __init__(self) -> None:
         self._total: Floats | None = None
-        self._rest: Floats | None = None
+
+    def add(self, part: Floats) -> None:
+        """Add an array; the first one is kept and changed in place by others."""
+        if self._total is None:
+            self._total = part
+        else:
+            self._total += part
+
+    def merge(self, other: Self) -> None:
+        """Add what another one holds, which stays as it is."""
+        # The first one is kept: it must not be that of another, which may be merged again.
+        if other._total is not None:
+            self.add(other._total.copy() if self._total is None else other._total)
+
+    def value(self) -> Floats:
+        """The sum so far."""
+        if self._total is None:
+            raise ValueError("nothing was added.")
+        return self._total
+
+
+class AccurateSum(PlainSum):
+    """A sum of arrays that errs by one rounding, however many are added (Neumaier 1974)."""
+
+    _rest: Floats | None = None
 
     def add(self, part: Floats) -> None:
         """Add an array; the first one is kept and changed in place by others."""
@@ -60,48 +85,16 @@ class AccurateSum:
             self._rest[block] += (total - (both - taken)) + (term - taken)
             self._total[block] = both
 
-    def merge(self, other: "AccurateSum") -> None:
+    def merge(self, other: Self) -> None:
         """Add what another one holds, which stays as it is."""
-        if other._total is None:
-            return
-        # The first one is kept: it must not be that of another, which may be merged again.
-        self.add(other._total.copy() if self._total is None else other._total)
-        if other._rest is None:
-            return
-        if self._rest is None:
-            self._rest = np.zeros_like(other._rest)
-        self._rest += other._rest
+        super().merge(other)
+        if other._rest is not None:
+            self._rest = other._rest + (0.0 if self._rest is None else self._rest)
 
     def value(self) -> Floats:
         """The sum so far."""
-        if self._total is None:
-            raise ValueError("nothing was added.")
-        return self._total if self._rest is None else self._total + self._rest
-
-
-class PlainSum:
-    """A sum of arrays, in place, for numbers that no noise has to cover the rounding of."""
-
-    def __init__(self) -> None:
-        self._total: Floats | None = None
-
-    def add(self, part: Floats) -> None:
-        """Add an array; the first one is kept and changed in place by others."""
-        if self._total is None:
-            self._total = part
-        else:
-            self._total += part
-
-    def merge(self, other: "PlainSum") -> None:
-        """Add what another one holds, which stays as it is."""
-        if other._total is not None:
-            self.add(other._total.copy() if self._total is None else other._total)
-
-    def value(self) -> Floats:
-        """The sum so far."""
-        if self._total is None:
-            raise ValueError("nothing was added.")
-        return self._total
+        total = super().value()
+        return total if self._rest is None else total + self._rest
 
 
 def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) -> Floats:

@@ -60,7 +60,13 @@ class Words:
     @cached_property
     def ranks(self) -> Integers:
         """Place of each word in an order of its own."""
-        return _ranks(self.names)
+        # Two words compare alike in every corpus; the order in which a corpus happens to show them
+        # would let one document steer the ties of others.
+        keys = list(zip(self.checksums.tolist(), self.names, strict=True))
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        ranks = np.empty(len(order), np.intp)
+        ranks[order] = np.arange(len(order))
+        return ranks
 
     @cached_property
     def checksums(self) -> Integers:
@@ -169,6 +175,11 @@ class WordContributions:
             )
 
     @property
+    def max_partitions(self) -> int:
+        """Largest number of words to which one document contributes."""
+        return self.max_words_per_document
+
+    @property
     def l2_sensitivity(self) -> float:
         """L2 norm of the largest change: two contributions that have no word in common."""
         return math.sqrt(2 * self.max_words_per_document)
@@ -198,11 +209,6 @@ class DocumentFrequencies(WordContributions):
     # words instead of scattering. The choice looks at nothing but the document.
 
     sums = KeyedSum
-
-    @property
-    def max_partitions(self) -> int:
-        """Largest number of words to which one document contributes 1."""
-        return self.max_words_per_document
 
     def total(self, chunk: WordCounts | list[list[str]]) -> Counter[str]:
         """Count, for each word, the documents of a chunk that contribute it."""
@@ -262,11 +268,6 @@ class WordVotes(WordContributions):
             raise ValueError(f"weights must be {N_BUCKETS} numbers from 0 to 1.")
 
     @property
-    def max_partitions(self) -> int:
-        """Largest number of words that one document votes for."""
-        return self.max_words_per_document
-
-    @property
     def _slack(self) -> float:
         """What covers the rounding of as many squares."""
         return min(NORM_SLACK * max(1.0, self.max_words_per_document / SLACK_WORDS), 0.5)
@@ -321,14 +322,3 @@ def checksums(words: Iterable[str]) -> Integers:
     """A fixed checksum of each word."""
     encoded = map(methodcaller("encode", "utf-8", "surrogatepass"), words)
     return np.fromiter(map(zlib.crc32, encoded), np.int64)
-
-
-def _ranks(words: list[str]) -> Integers:
-    """Place of each word in an order of its own."""
-    # Two words compare alike in every corpus; the order in which a corpus happens to show them
-    # would let one document steer the ties of others.
-    keys = list(zip(checksums(words).tolist(), words, strict=True))
-    order = sorted(range(len(words)), key=keys.__getitem__)
-    ranks = np.empty(len(order), np.intp)
-    ranks[order] = np.arange(len(order))
-    return ranks

@@ -7,8 +7,14 @@ import numpy as np
 
 from sktensor_dp.statistics.observed_entries import SliceChunks
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
-from sktensor_dp.tensor.unit_parameters import cell_posteriors, effects_at_entries, unit_posteriors
+from sktensor_dp.tensor.unit_parameters import (
+    EntryEffects,
+    cell_posteriors,
+    effects_at_entries,
+    unit_posteriors,
+)
 
 # Public numbers within these, and products of factors within the square of the larger, make
 # no number of a unit overflow but the norm of its moment, which is then clipped to 0.
@@ -44,20 +50,27 @@ class ReleasedEffects:
         parts = ("effects", "variances", "popularity")
         return all([len(getattr(of, p)) for of in self.effects] == list(shared) for p in parts)
 
+    def posteriors(
+        self, chunk: SliceChunks, components: SharedComponents | None = None
+    ) -> tuple[EntryEffects, Floats, Floats]:
+        """What units share in all cells, or at their entries where cells are many.
+
+        And means and covariances of the parameters of each unit, from its own entries.
+        """
+        known = {"level": self.level, "noise_variance": self.noise_variance}
+        places = chunk.places
+        rows = None if components is None else components.rows(places)
+        at = effects_at_entries(self.effects, places, rows)
+        if chunk.cells is not None:
+            return at, *cell_posteriors(chunk.by_cells, at, **known)
+        return at, *unit_posteriors(chunk.units, chunk.values, at, n_units=chunk.n_units, **known)
+
     def residuals(self, chunk: SliceChunks) -> Floats:
         """Values minus what each unit's own parameters make of them; finite."""
-        known = {"level": self.level, "noise_variance": self.noise_variance}
-        if chunk.cells is None:
-            shared = np.delete(chunk.coordinates, chunk.unit_mode, 1)
-            at = effects_at_entries(self.effects, shared)
-            means, _ = unit_posteriors(
-                chunk.units, chunk.values, at, n_units=chunk.n_units, **known
-            )
-            parts = at.effects, *at.design()
-        else:
-            at, places = effects_at_entries(self.effects, chunk.cells), chunk.by_cells.indices
-            means, _ = cell_posteriors(chunk.by_cells, at, **known)
-            parts = tuple(part.take(places) for part in (at.effects, *at.design()))
+        at, means, _ = self.posteriors(chunk)
+        parts = at.effects, *at.design()
+        if chunk.cells is not None:
+            parts = tuple(part.take(chunk.by_cells.indices) for part in parts)
         left = chunk.values - self.level
         left -= parts[0]
         # One number after the other: an entry's last bits do not depend on where it stands.

@@ -19,7 +19,7 @@ from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics import moments
 from sktensor_dp.statistics.counts import CountChunk, as_counts
-from sktensor_dp.statistics.entry_directions import EntryDirections, RowCells
+from sktensor_dp.statistics.entry_directions import EntryDirections
 from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
@@ -50,6 +50,7 @@ from sktensor_dp.statistics.power_iterations import (
     TensorChunk,
     TensorPowerIterations,
 )
+from sktensor_dp.statistics.row_cells import RowCells
 from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.sample_moments import (
     LiftedBall,
@@ -59,7 +60,7 @@ from sktensor_dp.statistics.sample_moments import (
     ThirdMoments,
 )
 from sktensor_dp.statistics.samples import SampleChunk, as_samples
-from sktensor_dp.statistics.scores import HeldOutChunks, HeldOutScores
+from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.statistics.text import (
     N_BUCKETS,
@@ -113,7 +114,7 @@ def entries(query: Any, reach: float = 1.0) -> tuple:
 def pairs() -> tuple:
     """A row of two values, of which one goes from end to end."""
     places = IndexSet(np.array([[0, 0], [0, 1]]), (1, 2))
-    query = EntryPairs(places, 0, np.zeros(2), np.ones(1), 1.0, 1.0)
+    query = EntryPairs(RowCells(places, 0), np.zeros(2), np.ones(1), 1.0, 1.0)
     sides = (np.array([1.0, end]) for end in BOUNDS)
     return query, *(EntryChunks(places.coordinates, x, places.shape, BOUNDS) for x in sides)
 
@@ -122,7 +123,7 @@ def directions() -> tuple:
     """A row of two values, of which one goes from end to end: both sums move."""
     places = IndexSet(np.array([[0, 0], [0, 1]]), (1, 2))
     query = EntryDirections(
-        RowCells(places, 0), np.zeros(2), np.ones(1), 1.0, np.ones((2, 1)), np.ones(1), 1.0
+        RowCells(places, 0), np.zeros(2), np.ones(1), 1.0, 1.0, np.ones((2, 1)), np.ones(1)
     )
     sides = (np.array([1.0, end]) for end in BOUNDS)
     return query, *(EntryChunks(places.coordinates, x, places.shape, BOUNDS) for x in sides)
@@ -163,7 +164,7 @@ def tensors() -> tuple:
 
 
 def held_out() -> tuple:
-    sides = (HeldOutChunks(np.array([end]), None, 1) for end in BOUNDS)
+    sides = (HeldOutChunk(np.array([end]), None, 1) for end in BOUNDS)
     return HeldOutScores(lambda X, y: X, *BOUNDS), *sides
 
 

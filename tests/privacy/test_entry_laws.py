@@ -25,10 +25,10 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.piecewise import Piecewise, piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.statistics.entry_directions import RowCells
 from sktensor_dp.statistics.entry_queries import Entries
 from sktensor_dp.statistics.jacobians import CPJacobian
 from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet, SliceChunks
+from sktensor_dp.statistics.row_cells import RowCells
 from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.slice_queries import MOMENT_WEIGHT, SharedFactorSums
 from sktensor_dp.tensor.shared_components import SharedComponents
@@ -232,7 +232,8 @@ def test_noise_of_pairs_has_the_deviation_claimed(cost, noise):
         return EntryCurator(chunks, plan, spender="test", unit="entry", accountant=None)
 
     def answer(curator: EntryCurator) -> NoisyPairs:
-        return curator.entry_pairs(0, np.zeros(90), np.full(20, 0.5), 1.0)
+        cells = RowCells(curator.index_set, 0)
+        return curator.entry_pairs(cells, np.zeros(90), np.full(20, 0.5), 1.0)
 
     exact, draws = answer(asked(EXACT, 1)), 600
     noisy = asked(cost, draws)

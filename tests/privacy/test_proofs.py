@@ -9,7 +9,7 @@ from proof_pages import PROOFS, check_page, stated
 from sktensor_dp.statistics.entries import IndexSet
 
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.statistics.entry_directions import EntryDirections, RowCells
+from sktensor_dp.statistics.entry_directions import EntryDirections
 from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
@@ -35,6 +35,7 @@ from sktensor_dp.statistics.norms import (
     WhitenedTripleNorm,
 )
 from sktensor_dp.statistics.power_iterations import PowerIterations, TensorPowerIterations
+from sktensor_dp.statistics.row_cells import RowCells
 from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.sample_moments import (
     LiftedBall,
@@ -164,7 +165,9 @@ QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
     "row_sums": lambda r: [RowSums(PLACES, r.standard_normal((12, 2)), size(r))],
     "factor_sums": lambda r: [FactorSums(frames(r, "isotropic", "leverage"), size(r))],
     "entry_pairs": lambda r: [
-        EntryPairs(places, mode, size(r) * np.ones(12), r.random(SHAPE[mode]), size(r), 1.0)
+        EntryPairs(
+            RowCells(places, mode), size(r) * np.ones(12), r.random(SHAPE[mode]), size(r), 1.0
+        )
         for mode in (0, 1)
         for places in (PLACES, REPEATED)
     ],
@@ -174,9 +177,9 @@ QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
             np.ones(places.n_entries),
             r.random(places.shape[mode]),
             size(r),
+            1.0,
             size(r) * r.standard_normal((places.shape[1 - mode], 2)),
             size(r) * r.random(places.shape[mode]),
-            1.0,
         )
         for mode, places in ((0, PLACES), (1, PLACES), (0, REPEATED), (1, REPEATED), (0, LONG))
     ],

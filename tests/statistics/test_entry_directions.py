@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from sktensor_dp.statistics import entry_directions
-from sktensor_dp.statistics.entry_directions import EntryDirections, RowCells
+from sktensor_dp.statistics.entry_directions import EntryDirections
 from sktensor_dp.statistics.observed_entries import SUM_SLACK, EntryChunks, IndexSet
+from sktensor_dp.statistics.row_cells import RowCells
 
 SHAPE, N, LIMITS = (6, 5), 40, (-1.0, 1.0)
 
@@ -19,8 +20,8 @@ def places(rng):
 def question(rng, mode, X):
     rows, columns = SHAPE[mode], SHAPE[1 - mode]
     return EntryDirections(
-        RowCells(IndexSet(X, SHAPE), mode), rng.uniform(-0.5, 0.5, N), rng.random(rows), 0.4,
-        rng.standard_normal((columns, 3)), rng.uniform(0.2, 3, rows), 1.0,
+        RowCells(IndexSet(X, SHAPE), mode), rng.uniform(-0.5, 0.5, N), rng.random(rows), 0.4, 1.0,
+        rng.standard_normal((columns, 3)), rng.uniform(0.2, 3, rows),
     )  # fmt: skip
 
 
@@ -72,8 +73,8 @@ def worst(m):
     axes = np.zeros((m, 2))
     axes[1:, 0], axes[0, 1] = 1.0, 1.0
     query = EntryDirections(
-        RowCells(IndexSet(X, (1, m)), 0), np.zeros(m), np.ones(1), 1.0, axes,
-        np.array([m - 1.0]), 1.0,
+        RowCells(IndexSet(X, (1, m)), 0), np.zeros(m), np.ones(1), 1.0, 1.0, axes,
+        np.array([m - 1.0]),
     )  # fmt: skip
     sides = [np.append(end, np.ones(m - 1)) for end in LIMITS]
     one, other = (query.total(EntryChunks(X, y, (1, m), LIMITS)) for y in sides)
@@ -92,8 +93,8 @@ def test_repeated_values_of_another_column_attain_both_bounds(repeats):
     """One value goes from end to end beside a column with several at the upper end."""
     X = np.array([[0, 0], *[[0, 1]] * repeats])
     query = EntryDirections(
-        RowCells(IndexSet(X, (1, 2)), 0), np.zeros(len(X)), np.ones(1), 1.0, np.ones((2, 1)),
-        np.array([float(repeats)]), 1.0,
+        RowCells(IndexSet(X, (1, 2)), 0), np.zeros(len(X)), np.ones(1), 1.0, 1.0,
+        np.ones((2, 1)), np.array([float(repeats)]),
     )  # fmt: skip
     sides = [np.append(end, np.ones(repeats)) for end in LIMITS]
     one, other = (query.total(EntryChunks(X, y, (1, 2), LIMITS)) for y in sides)
@@ -115,8 +116,8 @@ def test_lengths_keep_rows_that_agree_within_the_bound(monkeypatch):
     """Where all cells of a row say the same, what they say is m long and is clipped."""
     m = 20
     X = np.column_stack([np.zeros(m, dtype=np.intp), np.arange(m)])
-    known = (RowCells(IndexSet(X, (1, m)), 0), np.zeros(m), np.ones(1), 1.0, np.ones((m, 1)))
-    query = EntryDirections(*known, np.array([math.sqrt(m)]), 1.0)
+    known = (RowCells(IndexSet(X, (1, m)), 0), np.zeros(m), np.ones(1), 1.0, 1.0, np.ones((m, 1)))
+    query = EntryDirections(*known, np.array([math.sqrt(m)]))
     sides = [np.append(end, np.ones(m - 1)) for end in LIMITS]
 
     def moved():
@@ -137,8 +138,8 @@ def test_no_search_finds_more_than_the_bound(seed):
         X = np.column_stack([np.zeros(m, dtype=np.intp), np.arange(m)])
         axes = rng.standard_normal((m, 2))
         query = EntryDirections(
-            RowCells(IndexSet(X, (1, m)), 0), np.zeros(m), np.ones(1), 1.0, axes,
-            np.array([np.linalg.norm(axes) * rng.uniform(0.5, 1.5)]), 1.0,
+            RowCells(IndexSet(X, (1, m)), 0), np.zeros(m), np.ones(1), 1.0, 1.0, axes,
+            np.array([np.linalg.norm(axes) * rng.uniform(0.5, 1.5)]),
         )  # fmt: skip
 
         def moved(row, X=X, query=query, m=m):
@@ -162,8 +163,8 @@ def test_a_value_does_not_meet_itself():
     """Two values, of which one is 0: its square would be in a sum with its own part."""
     X = np.array([[0, 0], [0, 1]])
     query = EntryDirections(
-        RowCells(IndexSet(X, (1, 2)), 0), np.zeros(2), np.ones(1), 1.0, np.ones((2, 1)),
-        np.ones(1), 1.0,
+        RowCells(IndexSet(X, (1, 2)), 0), np.zeros(2), np.ones(1), 1.0, 1.0, np.ones((2, 1)),
+        np.ones(1),
     )  # fmt: skip
     for end in LIMITS:
         # The other value is 0 and says nothing, and is multiplied by what says something.
@@ -173,8 +174,8 @@ def test_a_value_does_not_meet_itself():
 def test_cells_alone_in_their_row_do_not_move():
     X = np.array([[0, 0], [1, 1], [1, 1]])
     query = EntryDirections(
-        RowCells(IndexSet(X, (2, 2)), 0), np.zeros(3), np.ones(2), 1.0, np.ones((2, 1)),
-        np.ones(2), 1.0,
+        RowCells(IndexSet(X, (2, 2)), 0), np.zeros(3), np.ones(2), 1.0, 1.0, np.ones((2, 1)),
+        np.ones(2),
     )  # fmt: skip
     assert not query.total(EntryChunks(X, np.ones(3), (2, 2), LIMITS)).any()
     assert query.l2_sensitivity < 1e-6
@@ -184,8 +185,8 @@ def test_many_values_leave_fewer_digits(monkeypatch):
     monkeypatch.setattr(entry_directions, "EXACT", 20)
     X = np.array([[u, j] for u in range(50) for j in range(2)])
     query = EntryDirections(
-        RowCells(IndexSet(X, (50, 2)), 0), np.zeros(100), np.ones(50), 1.0, np.ones((2, 1)),
-        np.full(50, 3.0), 1.0,
+        RowCells(IndexSet(X, (50, 2)), 0), np.zeros(100), np.ones(50), 1.0, 1.0, np.ones((2, 1)),
+        np.full(50, 3.0),
     )  # fmt: skip
     total = query.total(EntryChunks(X, np.ones(100), (50, 2), LIMITS))
     assert (total == 50).all()

@@ -9,6 +9,7 @@ import pytest
 from sktensor_dp.statistics import entry_pairs
 from sktensor_dp.statistics.entry_pairs import DIGITS, EntryPairs
 from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet
+from sktensor_dp.statistics.row_cells import RowCells
 
 SHAPE, N, LIMITS = (6, 5), 40, (-1.0, 1.0)
 
@@ -16,7 +17,7 @@ SHAPE, N, LIMITS = (6, 5), 40, (-1.0, 1.0)
 def question(rng, mode, X):
     places = IndexSet(X, SHAPE)
     weights = rng.random(SHAPE[mode])
-    return EntryPairs(places, mode, rng.uniform(-0.5, 0.5, N), weights, 0.4, 1.0)
+    return EntryPairs(RowCells(places, mode), rng.uniform(-0.5, 0.5, N), weights, 0.4, 1.0)
 
 
 @pytest.mark.parametrize("block", [None, 9])
@@ -55,7 +56,7 @@ def test_sums_are_the_same_in_any_order(seed):
     X = np.column_stack([rng.integers(0, n, N) for n in SHAPE])
     query, values, order = question(rng, 0, X), rng.uniform(-1, 1, N), rng.permutation(N)
     again = EntryPairs(
-        IndexSet(X[order], SHAPE), 0, query.predictions[order], query.weights, 0.4, 1.0
+        RowCells(IndexSet(X[order], SHAPE), 0), query.predictions[order], query.weights, 0.4, 1.0
     )
     one = query.total(EntryChunks(X, values, SHAPE, LIMITS))
     other = again.total(EntryChunks(X[order], values[order], SHAPE, LIMITS))
@@ -67,7 +68,7 @@ def test_repeated_coordinates_move_more_than_their_number_says():
     """Two values at one place, and one beside them: sqrt(m - 1) is too little."""
     X = np.array([[0, 0], [0, 0], [0, 1]])
     places = IndexSet(X, (1, 2))
-    query = EntryPairs(places, 0, np.zeros(3), np.ones(1), 1.0, 1.0)
+    query = EntryPairs(RowCells(places, 0), np.zeros(3), np.ones(1), 1.0, 1.0)
     one, other = (
         query.total(EntryChunks(X, np.array([1.0, 1.0, end]), (1, 2), LIMITS)) for end in LIMITS
     )
@@ -80,7 +81,7 @@ def test_many_values_at_one_place_leave_fewer_digits(monkeypatch):
     """All sums stay below what doubles count to."""
     monkeypatch.setattr(entry_pairs, "EXACT", 20)
     X = np.array([[0, 0]] * 40 + [[0, 1]] * 24)
-    query = EntryPairs(IndexSet(X, (1, 2)), 0, np.zeros(64), np.ones(1), 1.0, 1.0)
+    query = EntryPairs(RowCells(IndexSet(X, (1, 2)), 0), np.zeros(64), np.ones(1), 1.0, 1.0)
     total = query.total(EntryChunks(X, np.ones(64), (1, 2), LIMITS))
     assert total * query._grid**2 <= 2**20
     assert total == 40 * 24
@@ -89,7 +90,6 @@ def test_many_values_at_one_place_leave_fewer_digits(monkeypatch):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"unit_mode": 2}, "mode 0 or 1"),
         ({"predictions": np.zeros(3)}, "predictions must have shape"),
         ({"weights": np.full(6, 1.5)}, "weights must hold"),
         ({"weights": np.full(5, 0.5)}, "weights must have shape"),
@@ -99,7 +99,7 @@ def test_many_values_at_one_place_leave_fewer_digits(monkeypatch):
 def test_wrong_public_numbers_are_refused(changed, message):
     X = np.zeros((N, 2), dtype=int)
     given = {
-        "index_set": IndexSet(X, SHAPE), "unit_mode": 0, "predictions": np.zeros(N),
+        "cells": RowCells(IndexSet(X, SHAPE), 0), "predictions": np.zeros(N),
         "weights": np.ones(6), "scale": 1.0, "half": 1.0, **changed,
     }  # fmt: skip
     with pytest.raises(ValueError, match=message):

@@ -12,7 +12,7 @@ import pytest
 from small_entries import Floats, Recorder, Rng, bounds, raw, shares
 
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.statistics.entry_directions import EntryDirections, RowCells
+from sktensor_dp.statistics.entry_directions import EntryDirections
 from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
@@ -23,6 +23,7 @@ from sktensor_dp.statistics.entry_queries import (
 )
 from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
 from sktensor_dp.statistics.observed_entries import SUM_SLACK, EntryChunks, IndexSet
+from sktensor_dp.statistics.row_cells import RowCells
 from sktensor_dp.statistics.row_frames import RowFrames
 
 HERE = {name: entry for name, entry in CATALOGUE.items() if entry.family == "entries"}
@@ -72,7 +73,7 @@ def pairs(rng: Rng, places: IndexSet, half: float) -> EntryPairs:
     weights = np.where(rng.random(places.shape[mode]) < 0.3, 0.0, 1.0)
     weights *= rng.random(places.shape[mode]) ** 2
     predictions = rng.uniform(-1, 1, places.n_entries) * (half - scale) * 0.99
-    return EntryPairs(places, mode, predictions, weights, scale, half)
+    return EntryPairs(RowCells(places, mode), predictions, weights, scale, half)
 
 
 def directions(rng: Rng, places: IndexSet, half: float) -> EntryDirections:
@@ -84,7 +85,7 @@ def directions(rng: Rng, places: IndexSet, half: float) -> EntryDirections:
     axes *= 10 ** rng.uniform(-2, 0, (n_columns, 1)) * (rng.random((n_columns, 1)) < 0.9)
     lengths = 10 ** rng.uniform(-3, 3) * rng.random(n_rows)
     return EntryDirections(
-        RowCells(places, mode), pairs_of.predictions, weights, pairs_of.scale, axes, lengths, half
+        RowCells(places, mode), pairs_of.predictions, weights, pairs_of.scale, half, axes, lengths
     )
 
 

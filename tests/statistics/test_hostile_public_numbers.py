@@ -19,7 +19,7 @@ from sktensor_dp.privacy.curator import check_sensitivity, released_sensitivity
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics import norms
 from sktensor_dp.statistics.counts import CountChunk, as_counts
-from sktensor_dp.statistics.entry_directions import EntryDirections, RowCells
+from sktensor_dp.statistics.entry_directions import EntryDirections
 from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
@@ -43,6 +43,7 @@ from sktensor_dp.statistics.power_iterations import (
     TensorChunk,
     TensorPowerIterations,
 )
+from sktensor_dp.statistics.row_cells import RowCells
 from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.sample_moments import (
     LiftedBall,
@@ -287,7 +288,7 @@ SETTINGS = [
         "ridge_block", {"rows": ROWS, "ridge": np.array([0.1, 0.2]), "half": 1.5},
         partial(row_sums, RidgeBlock, ("solution",)), entries,
     ),
-    Setting("entry_pairs", PAIR_NUMBERS, partial(EntryPairs, PLACES, 0), entries),
+    Setting("entry_pairs", PAIR_NUMBERS, partial(EntryPairs, CELLS), entries),
     Setting("entry_directions", DIRECTION_NUMBERS, partial(EntryDirections, CELLS), entries),
     Setting("entry_gradients", GRADIENT, partial(gradients, core=None), entries),
     Setting("entry_gradients", {**GRADIENT, "core": np.eye(2)}, gradients, entries),

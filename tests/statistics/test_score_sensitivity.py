@@ -14,7 +14,7 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.observed_entries import SUM_SLACK
 from sktensor_dp.statistics.row_chunks import Units
-from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutChunks, HeldOutScores
+from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
 
 EXTREME = np.array([0.0, -0.0, 1e308, -1e308, math.inf, -math.inf, math.nan, 5e-324])
 INF = float("inf")
@@ -79,7 +79,7 @@ def test_release_is_the_mean_clipped():
     scores = np.array([-5.0, 0.25, 0.5, math.nan, 7.0, INF])
     query = HeldOutScores(own, 0.0, 1.0)
     plan = ReleasePlan.split(INF, 1e-6, {"held_out_scores": 1.0})
-    chunks = HeldOutChunks(scores, None, 6)
+    chunks = HeldOutChunk(scores, None, 6)
     with DataCurator(chunks, plan, spender="test", unit="row", accountant=None) as curator:
         value = curator.release("held_out_scores", query)[0] + query.middle
     assert value == pytest.approx((0 + 0.25 + 0.5 + 0 + 1 + 1) / 6)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import DataCurator, Noisy
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.statistics.entry_directions import EntryDirections, RowCells
+from sktensor_dp.statistics.entry_directions import EntryDirections
 from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
@@ -26,6 +26,7 @@ from sktensor_dp.statistics.entry_queries import (
 )
 from sktensor_dp.statistics.jacobians import Jacobian
 from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet, SliceChunks
+from sktensor_dp.statistics.row_cells import RowCells
 from sktensor_dp.statistics.row_frames import RowFrames, SortedRows
 from sktensor_dp.statistics.slice_queries import (
     MOMENT_WEIGHT,
@@ -201,12 +202,12 @@ class EntryCurator(_PlainCurator):
         return NoisyFactorSums(sums, frames.frames, sigma)
 
     def entry_pairs(
-        self, unit_mode: int, predictions: Floats, weights: Floats, scale: float
+        self, cells: RowCells, predictions: Floats, weights: Floats, scale: float
     ) -> NoisyPairs:
         """Products of residuals in two columns, summed over the rows of one mode."""
-        query = EntryPairs(self.index_set, unit_mode, predictions, weights, scale, self.half)
+        query = EntryPairs(cells, predictions, weights, scale, self.half)
         noisy = self._sums(self.noisy("entry_pairs", query))
-        n = self.index_set.shape[1 - unit_mode]
+        n = cells.shape[1]
         upper = np.triu_indices(n, 1)
         tables = np.zeros((2, n, n))
         for table, numbers in zip(tables, (noisy.value, query.counts()), strict=True):
@@ -223,7 +224,7 @@ class EntryCurator(_PlainCurator):
         lengths: Floats,
     ) -> Noisy:
         """Residuals times what the others of their row say of axes, summed in each column."""
-        query = EntryDirections(cells, predictions, weights, scale, axes, lengths, self.half)
+        query = EntryDirections(cells, predictions, weights, scale, self.half, axes, lengths)
         return self._sums(self.noisy("entry_directions", query))
 
     def ridge_block(
