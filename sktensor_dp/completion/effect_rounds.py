@@ -8,7 +8,6 @@ import numpy as np
 
 from sktensor_dp.completion.plan import ModelOptions
 from sktensor_dp.completion.rows import unexplained
-from sktensor_dp.completion.slice_components import shared_weights
 from sktensor_dp.privacy.curators.entries import NoisySharedRows, SliceCurator
 from sktensor_dp.statistics.unit_residuals import ReleasedEffects
 from sktensor_dp.tensor.arrays import Floats
@@ -45,16 +44,21 @@ class EffectRounds:
 
     Attributes
     ----------
+    level, deviation : float
+        As given.
     effects : SharedEffects
         By all releases so far.
     weights : ndarray of shape (n_rows,)
         Sums over units of one over the root of the number of a unit's entries.
+    shares : ndarray of shape (n_rows,)
+        Of the rows in all weights.
     features : ndarray of shape (n_rows, q) or None
         Public ones.
     """
 
     effects: SharedEffects
     weights: Floats
+    shares: Floats
     features: Floats | None
 
     def __init__(
@@ -62,30 +66,32 @@ class EffectRounds:
         options: ModelOptions,
     ) -> None:  # fmt: skip
         self._curator, self._mode, self._options = curator, mode, options
-        self._level, self._deviation = level, deviation
+        self.level, self.deviation = level, deviation
         self._released: list[tuple[NoisySharedRows, float, Floats | None]] = []
-        self._shares: Floats = np.zeros(0)
 
     def first(self, others: Sequence[Floats | None] = (), last: bool = True) -> None:
         """Release sums about units' levels, and effects of the other modes, if there are any."""
-        self._ask(self._deviation, last, others=others)
+        self._ask(self.deviation, last, others=others)
 
     def again(self, n_rounds: int, rest_of: str | None = None) -> None:
         """Release sums about what units fit given the effects so far, of all shared modes."""
         for left in range(n_rounds, 0, -1):
             variance = self.noise_variance()
-            about = ReleasedEffects((self.effects,), self._level, variance)
+            about = ReleasedEffects((self.effects,), self.level, variance)
             rest = None if rest_of is None else (rest_of, left)
             self._ask(math.sqrt(variance), left == 1, about=about, rest=rest)
 
     def noise_variance(self) -> float:
         """What of the variance about a unit's level the effects do not explain."""
-        explained = float(self._shares @ self.effects.effects**2)
-        return unexplained(self._deviation, explained)
+        return unexplained(self.deviation, self.explained())
+
+    def explained(self) -> float:
+        """What of it they explain."""
+        return float(self.shares @ self.effects.effects**2)
 
     def last(self) -> SharedEffects:
         """The effects, with what shrinking took of their slope on popularity."""
-        of, shares = self.effects, self._shares
+        of, shares = self.effects, self.shares
         if self._released[-1][0].sigma == 0:
             return of
         popularity = of.popularity - shares @ of.popularity
@@ -106,7 +112,7 @@ class EffectRounds:
         rest: tuple[str, int] | None = None,
     ) -> None:
         noisy = self._curator.shared_row_sums(
-            self._mode, self._level, CLIP * deviation, 1 / LEVEL_VARIANCE, others, about, rest
+            self._mode, self.level, CLIP * deviation, 1 / LEVEL_VARIANCE, others, about, rest
         )
         centre = None if about is None else self.effects.effects
         self._released.append((noisy, clipped_response(CLIP, deviation), centre))
@@ -118,14 +124,14 @@ class EffectRounds:
         self.features = self._options.features_of(self._mode, np.maximum(noisy.counts, 0.0))
         found = shared_effects(
             noisy.sums, noisy.counts, noise_std=noisy.sigma, n_units=self._curator.n_units,
-            gain=gain, effect_variance=LEVEL_VARIANCE * self._deviation**2,
+            gain=gain, effect_variance=LEVEL_VARIANCE * self.deviation**2,
             features=self.features, about=centre, max_iter=n_steps,
         )  # fmt: skip
-        self.weights = shared_weights(found, max(float(noisy.counts.mean()), 1e-9))
-        self._shares = self.weights / max(float(self.weights.sum()), LEAST_WEIGHT)
+        self.weights = max(float(noisy.counts.mean()), 1e-9) * np.exp(2 * found.popularity)
+        self.shares = self.weights / max(float(self.weights.sum()), LEAST_WEIGHT)
         # Clipped residuals say whether values are above their unit's level rather than how far.
         # Most are, where values are skewed, and all effects would have that on top of the level.
-        mean = float(self._shares @ found.effects)
+        mean = float(self.shares @ found.effects)
         self.effects = replace(found, effects=found.effects - mean)
 
     def _together(self) -> tuple[NoisySharedRows, float, Floats | None]:

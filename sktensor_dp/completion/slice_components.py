@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sktensor_dp.completion.effect_rounds import EffectRounds
 from sktensor_dp.completion.rows import posterior_rows, unexplained, unit_mean_square
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
 from sktensor_dp.statistics.slice_queries import SharedFactorSums
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.row_features import regressed
 from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects, clipped_response
+from sktensor_dp.tensor.shared_effects import clipped_response
 
 # Residuals are clipped at this share of the deviation of values: components are a part of
 # what is clipped, so that more of its tails is kept than of a residual's.
@@ -26,38 +27,26 @@ LEAST_VARIANCE = 1e-12
 def fit_components(
     curator: SliceCurator,
     components: SharedComponents,
-    level: float,
-    deviation: float,
-    effects: Sequence[SharedEffects],
-    weights: Sequence[Floats],
-    *,
+    rounds: Sequence[EffectRounds],
     n_sweeps: int,
     regularization: float,
-    features: Sequence[Floats | None],
 ) -> tuple[SharedComponents, float]:
     """Factors released mode by mode, each given those before, and the variance they leave."""
+    level, deviation = rounds[0].level, rounds[0].deviation
     start = deviation * np.sqrt(COMPONENT_VARIANCE)
     components = components.with_factor(0, components.factors[0] * start)
-    noise_variance = deviation**2
-    for step in range(n_sweeps * len(weights)):
-        mode = step % len(weights)
+    effects, noise_variance = tuple(one.effects for one in rounds), deviation**2
+    for step in range(n_sweeps * len(rounds)):
+        mode = step % len(rounds)
         components = _scale_moved(components, mode)
         query = SharedFactorSums(
-            mode, curator.shape, level, tuple(effects), components, noise_variance,
-            CLIP * deviation,
+            mode, curator.shape, level, effects, components, noise_variance, CLIP * deviation
         )  # fmt: skip
         noisy = curator.shared_factor_sums(query)
-        factor = _factor(
-            noisy, weights[mode], deviation, curator.n_units, regularization, features[mode]
-        )
+        factor = _factor(noisy, rounds[mode], curator.n_units, regularization)
         components = components.with_factor(mode, factor)
-        noise_variance = _noise_variance(components, effects, weights, deviation)
+        noise_variance = _noise_variance(components, rounds)
     return components, noise_variance
-
-
-def shared_weights(effects: SharedEffects, mean_weight: float) -> Floats:
-    """Posterior weights of the entries in the rows of a mode."""
-    return mean_weight * np.exp(2 * effects.popularity)
 
 
 def _scale_moved(components: SharedComponents, mode: int) -> SharedComponents:
@@ -75,17 +64,13 @@ def _scale_moved(components: SharedComponents, mode: int) -> SharedComponents:
 
 
 def _factor(
-    noisy: NoisySharedFactor,
-    weights: Floats,
-    deviation: float,
-    n_units: int,
-    regularization: float,
-    features: Floats | None,
+    noisy: NoisySharedFactor, of: EffectRounds, n_units: int, regularization: float
 ) -> Floats:
     """Rows that explain the released sums, shrunk by their noise to what features say."""
     # The second moment of slopes is a property of the model whatever its scale: scaling the
     # result by its root (parameter expansion) makes up for what clipping and empty units take
     # from it.
+    weights, features, deviation = of.weights, of.features, of.deviation
     values, vectors = np.linalg.eigh(noisy.moment)
     trace = max(float(values.sum()), 1e-6)
     values = np.maximum(values, LEAST_MOMENT * trace)
@@ -122,18 +107,12 @@ def _expected(
     return np.stack(found, axis=1)
 
 
-def _noise_variance(
-    components: SharedComponents,
-    effects: Sequence[SharedEffects],
-    weights: Sequence[Floats],
-    deviation: float,
-) -> float:
+def _noise_variance(components: SharedComponents, rounds: Sequence[EffectRounds]) -> float:
     """What of the variance about a unit's level neither effects nor components explain."""
-    shares = [w / max(float(w.sum()), 1e-100) for w in weights]
-    explained = sum(float(s @ e.effects**2) for s, e in zip(shares, effects, strict=True))
-    parts = [s @ f**2 for s, f in zip(shares, components.factors, strict=True)]
+    explained = sum(one.explained() for one in rounds)
+    parts = [one.shares @ f**2 for one, f in zip(rounds, components.factors, strict=True)]
     if components.full_core:
         explained += float(np.prod([part.sum() for part in parts]))
     else:
         explained += float(np.prod(parts, axis=0).sum())
-    return unexplained(deviation, explained)
+    return unexplained(rounds[0].deviation, explained)

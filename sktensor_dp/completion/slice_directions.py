@@ -1,10 +1,10 @@
 """Components of the rows of a matrix: directions from many small releases, and their size."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from sktensor_dp.completion.effect_rounds import EffectRounds
 from sktensor_dp.completion.plan import ModelOptions, SlicePlan
 from sktensor_dp.completion.rows import inverse_root, posterior_rows, unexplained
 from sktensor_dp.completion.slice_components import COMPONENT_VARIANCE
@@ -12,7 +12,6 @@ from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
 from sktensor_dp.statistics.slice_queries import SharedFactorSums
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects
 
 # Columns are as many as leave room for growth: so many times what reaches the noise.
 ROOM = 4.3
@@ -34,26 +33,6 @@ CERTAIN = 3.0
 TRIAL, LEAST_SHARE = 3 / 8, 0.03
 
 
-@dataclass(frozen=True, eq=False)
-class SharedPart:
-    """What was released of a matrix before its components.
-
-    Attributes
-    ----------
-    level, deviation : float
-        Of values, about the middle of the bounds and about their unit's own level.
-    effects : SharedEffects
-        Of the shared rows.
-    weights : ndarray of shape (n_rows,)
-        Sums over units of one over the root of the number of a unit's entries.
-    """
-
-    level: float
-    deviation: float
-    effects: SharedEffects
-    weights: Floats
-
-
 class Directions:
     """Power iterations on released sums, each of which adds to those before.
 
@@ -62,15 +41,15 @@ class Directions:
     """
 
     def __init__(
-        self, curator: SliceCurator, part: SharedPart, n_columns: int, start: Floats, n_sweeps: int
+        self, curator: SliceCurator, part: EffectRounds, start: Floats, n_sweeps: int
     ) -> None:
         self._curator, self._part, self._n_sweeps = curator, part, n_sweeps
-        self._shares = part.weights / max(float(part.weights.sum()), 1e-100)
         self._size = part.deviation * np.sqrt(COMPONENT_VARIANCE)
+        n_columns = start.shape[1]
         self._sums = np.zeros((len(start), n_columns))
         # Covariance of the noise of a row of the sums, and how much releases count in them.
         self._covariance, self._unit = np.zeros((2, n_columns, n_columns))
-        self._axes = self._scaled(start[:, :n_columns])
+        self._axes = self._scaled(start)
         self._moments: list[NoisySharedFactor] = []
 
     def sweep(self) -> None:
@@ -108,8 +87,8 @@ class Directions:
 
     def noise_variance(self, factor: Floats) -> float:
         """What of the variance about a unit's level neither effects nor components explain."""
-        part, shares = self._part, self._shares
-        explained = float(shares @ part.effects.effects**2) + float((shares @ factor**2).sum())
+        part = self._part
+        explained = part.explained() + float((part.shares @ factor**2).sum())
         return unexplained(part.deviation, explained)
 
     def _moment_noise(self, last: int) -> float:
@@ -145,12 +124,12 @@ class Directions:
 
     def _scaled(self, rows: Floats) -> Floats:
         """Columns at right angles and of the assumed size, turned as little as possible."""
-        gram = rows.T @ (self._shares[:, None] * rows)
+        gram = rows.T @ (self._part.shares[:, None] * rows)
         return np.asarray(self._size * rows @ inverse_root((gram + gram.T) / 2))
 
 
 def found_components(
-    curator: SliceCurator, part: SharedPart, plan: SlicePlan, options: ModelOptions
+    curator: SliceCurator, part: EffectRounds, plan: SlicePlan, options: ModelOptions
 ) -> tuple[SharedComponents, float] | None:
     """Components and the variance they leave, or None where released numbers show none."""
     rank = options.ranks[1 - plan.unit_mode]
@@ -158,7 +137,7 @@ def found_components(
     if plan.by_evidence and chance(part.weights, curator.n_units) > MOST_CHANCE:
         return None
     start = options.random_state.standard_normal((curator.shape[1 - plan.unit_mode], rank))
-    search = Directions(curator, part, n_columns, start, plan.n_sweeps)
+    search = Directions(curator, part, start[:, :n_columns], plan.n_sweeps)
     trial = trial_sweeps(plan)
     for step in range(plan.n_sweeps):
         search.sweep()

@@ -11,7 +11,7 @@ from sktensor_dp.completion.effect_rounds import EffectRounds
 from sktensor_dp.completion.inference import SharedModel
 from sktensor_dp.completion.plan import ModelOptions, SlicePlan
 from sktensor_dp.completion.slice_components import fit_components
-from sktensor_dp.completion.slice_directions import SharedPart, found_components
+from sktensor_dp.completion.slice_directions import found_components
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import SliceCurator
 from sktensor_dp.tensor.arrays import Floats
@@ -88,16 +88,13 @@ def _about_levels(
     if plan.by_directions:
         return _by_directions(curator, plan, mean, deviation, options)
     rounds = _fit_effects(curator, plan, mean, deviation, options)
-    effects = [one.effects for one in rounds]
     noise_variance = rounds[0].noise_variance() if plan.n_rounds > 1 else deviation**2
     components = None
     if plan.n_sweeps > 0:
         start = _random_components(curator.shape, plan.unit_mode, options)
         components, noise_variance = fit_components(
-            curator, start, mean, deviation, effects, [one.weights for one in rounds],
-            n_sweeps=plan.n_sweeps, regularization=options.regularization,
-            features=[one.features for one in rounds],
-        )  # fmt: skip
+            curator, start, rounds, plan.n_sweeps, options.regularization
+        )
     level = mean + curator.middle
     of = [one.last() for one in rounds]
     return SharedModel(level, noise_variance, plan.unit_mode, of, components)
@@ -120,8 +117,7 @@ def _by_directions(
 ) -> SharedModel:
     """Of a matrix: components, where released numbers show some, or better effects."""
     rounds = _fit_effects(curator, plan, mean, deviation, options)[0]
-    part = SharedPart(mean, deviation, rounds.effects, rounds.weights)
-    components, noise_variance = found_components(curator, part, plan, options) or (None, 0.0)
+    components, noise_variance = found_components(curator, rounds, plan, options) or (None, 0.0)
     if components is None:
         rounds.again(REST_ROUNDS, "shared_factor_sums")
         noise_variance = rounds.noise_variance()

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
+from sktensor_dp.completion.effect_rounds import EffectRounds
 from sktensor_dp.completion.plan import plan_slices
-from sktensor_dp.completion.slice_directions import Directions, SharedPart, share_kept
+from sktensor_dp.completion.slice_directions import Directions, share_kept
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor
 from sktensor_dp.tensor.shared_effects import SharedEffects
 
@@ -134,9 +135,11 @@ def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):
     """Whatever of earlier sums is kept; and units' weights are turned within the bounds."""
     rng = np.random.default_rng(seed)
     none = np.zeros(Noise.shape[1])
-    part = SharedPart(0.0, 1.0, SharedEffects(none, none, none, 1.0), none + 1)
+    part = EffectRounds(None, 1, 0.0, 1.0, None)
+    part.effects, part.weights = SharedEffects(none, none, none, 1.0), none + 1
+    part.shares = part.weights / len(none)
     curator = Noise(rng)
-    search = Directions(curator, part, 3, rng.standard_normal((4000, 3)), 12)
+    search = Directions(curator, part, rng.standard_normal((4000, 3)), 12)
     for _ in range(12):
         search.sweep()
     found = search._sums.T @ search._sums / len(none)
