@@ -38,11 +38,10 @@ TRIED_ROOM, TRIED, LEAST_SAVED = 1.5, (4, 10), 0.003
 # Of slices: share of the shared factors, if they are released; share of a unit's cells that
 # are taken to have entries, which is private; and sweeps where there is no noise.
 FACTOR_SHARE, OBSERVED_SHARE, EXACT_SWEEPS = 0.6, 1 / 4, 20
-# Of slices of a matrix: share of the components, releases that it is spent in, and fewer than
-# which say nothing of their size.
+# Of slices of a matrix: share of the components, its releases, and fewest that tell their size.
 DIRECTION_SHARE, DIRECTION_SWEEPS, LEAST_SWEEPS = 0.9, 24, 4
 # More and smaller releases turn directions better where one of them shows little: below this
-# detectability. They take longer.
+# detectability. They take longer. Elsewhere units' own fits are known too roughly to be taken off.
 PATIENT_BELOW, PATIENT_SWEEPS = 4.0, 40
 # Of slices of a matrix: releases of the effects of its rows and of level and deviation, each
 # about those before; and share of further levels, in that of the first.
@@ -320,10 +319,10 @@ class SlicePlan:
         Whether components are those of a matrix, found by many small releases.
     by_evidence : bool
         Whether what is released first decides if the others are for components.
-    n_rounds : int
-        Releases of the effects of each shared mode.
-    n_levels : int
-        Releases of level and deviation.
+    n_rounds, n_levels : int
+        Releases of the effects of each shared mode, and of level and deviation.
+    about_fits : bool
+        Whether units send what their own fits of directions leave.
     """
 
     unit_mode: int
@@ -333,6 +332,7 @@ class SlicePlan:
     by_evidence: bool = False
     n_rounds: int = 1
     n_levels: int = 1
+    about_fits: bool = False
     perturbation: ClassVar[str] = "sufficient_statistics"
 
     @property
@@ -377,11 +377,11 @@ def plan_slices(
     """Split the budget where the unit is a slice."""
     shared = [n for m, n in enumerate(shape) if m != unit_mode]
     by_directions = SharedFactorSums.may_be_whole(shape, shared) and math.isfinite(epsilon)
-    n_sweeps = max_iter
+    n_sweeps, shown = max_iter, slice_detectability(shape, unit_mode, epsilon, delta)
+    patient = by_directions and shown < PATIENT_BELOW
     if n_sweeps is None:
-        shown = slice_detectability(shape, unit_mode, epsilon, delta)
         many = EXACT_SWEEPS if math.isinf(epsilon) else SWEEPS
-        directions = PATIENT_SWEEPS if shown < PATIENT_BELOW else DIRECTION_SWEEPS
+        directions = PATIENT_SWEEPS if patient else DIRECTION_SWEEPS
         n_sweeps = (directions if by_directions else many) if shown >= 1 else 0
     n_sweeps *= rank > 0 and delta > 0
     by_directions = by_directions and n_sweeps >= LEAST_SWEEPS
@@ -396,5 +396,5 @@ def plan_slices(
         shares["shared_row_sums"] -= shares["shared_factor_sums"]
         uses["shared_factor_sums"] = n_sweeps * (len(shape) - 1)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
-    by_evidence = by_directions and max_iter is None
-    return SlicePlan(unit_mode, n_sweeps, releases, by_directions, by_evidence, n_rounds, n_levels)
+    how = by_directions, by_directions and max_iter is None, n_rounds, n_levels, patient
+    return SlicePlan(unit_mode, n_sweeps, releases, *how)

@@ -26,6 +26,9 @@ GROWTH, GROWING, MOST_GROWN, SETTLED = 1 / 0.7, 2 / 3, 0.7**-16, 0.5
 # Share of the sweeps, last ones, by which the variance of components is estimated; and how many
 # of them it is estimated by while directions turn.
 LAST, LATELY = 1 / 4, 3
+# Least second moment of what units expect of their weights, in that of directions of noise, and
+# least length of what they send.
+LEAST_EXPECTED, LEAST_LENGTH = 0.5, 1e-6
 # Deviations of noise that what is explained must exceed.
 CERTAIN = 3.0
 # Share of the sweeps after which components must show, and least part of what is assumed of
@@ -37,16 +40,22 @@ class Directions:
     """Power iterations on released sums, each of which adds to those before.
 
     A unit sends its residuals, times its own weights of the directions so far, at length 1.
-    So noise is in proportion to what units have to say.
+    So noise is in proportion to what units have to say. With `about_fits` residuals are about
+    its own fit of these directions, after the first sweep: what is known leaves its length to
+    what is not.
     """
 
     def __init__(
-        self, curator: SliceCurator, part: EffectRounds, start: Floats, n_sweeps: int
-    ) -> None:
+        self, curator: SliceCurator, part: EffectRounds, start: Floats, n_sweeps: int,
+        about_fits: bool = False,
+    ) -> None:  # fmt: skip
         self._curator, self._part, self._n_sweeps = curator, part, n_sweeps
+        self._about_fits = about_fits
         self._size = part.deviation * np.sqrt(COMPONENT_VARIANCE)
         n_columns = start.shape[1]
         self._sums = np.zeros((len(start), n_columns))
+        # Number of entries of a typical unit.
+        self._each = (float(part.weights.sum()) / max(curator.n_units, 1)) ** 2
         # Covariance of the noise of a row of the sums, and how much releases count in them.
         self._covariance, self._unit = np.zeros((2, n_columns, n_columns))
         self._axes = self._scaled(start)
@@ -60,11 +69,16 @@ class Directions:
         query = SharedFactorSums(
             0, self._curator.shape, part.level, (part.effects,), components,
             part.deviation**2, CLIP * part.deviation, whole=True, turned=turned,
+            about_fit=self._about_fits and turned is not None,
         )  # fmt: skip
         noisy = self._curator.shared_factor_sums(query)
         self._moments.append(noisy)
-        one = np.eye(len(kept))
-        self._sums = self._sums @ kept + noisy.sums
+        one, sums = np.eye(len(kept)), noisy.sums
+        if query.about_fit and turned is not None:
+            found = len(one) * self._moment(LATELY)
+            known = taken_off(found, turned, self._each) / part.deviation
+            sums = sums + part.weights[:, None] * (self._axes @ known)
+        self._sums = self._sums @ kept + sums
         self._covariance = kept @ self._covariance @ kept + noisy.sigma**2 * one
         self._unit = self._unit @ kept + one
         self._axes = self._scaled(self._rows())
@@ -75,8 +89,8 @@ class Directions:
         # sweep shows; where they explain what is assumed, it is 1.
         first, r = self._moments[0], self._axes.shape[1]
         none = min(float(np.trace(first.moment)), 0.95)
-        found = np.mean([noisy.moment for noisy in self._moments[-last:]], axis=0)
-        return (r * found - none * np.eye(r)) / (1 - none), self._moment_noise(last) / (1 - none)
+        found = r * self._moment(last) - none * np.eye(r)
+        return found / (1 - none), self._moment_noise(last) / (1 - none)
 
     def factor(self) -> Floats:
         """Directions times the roots of the variances that they explain."""
@@ -91,6 +105,10 @@ class Directions:
         explained = part.explained() + float((part.shares @ factor**2).sum())
         return unexplained(part.deviation, explained)
 
+    def _moment(self, last: int) -> Floats:
+        """Mean of what the last sweeps say of the second moment of units' weights."""
+        return np.asarray(np.mean([noisy.moment for noisy in self._moments[-last:]], axis=0))
+
     def _moment_noise(self, last: int) -> float:
         r = self._axes.shape[1]
         sigma = self._moments[0].moment_sigma * r
@@ -104,8 +122,7 @@ class Directions:
         # Units know less of a direction that is still mostly noise, and would say little of it
         # beside the others: it would come late, or never. Noise of a unit's entries alone gives
         # a weight variance 1, and what a direction explains adds to that.
-        each = (float(self._part.weights.sum()) / max(self._curator.n_units, 1)) ** 2
-        sizes = np.sqrt(1 + COMPONENT_VARIANCE * each * np.maximum(values, 0.0))
+        sizes = np.sqrt(1 + COMPONENT_VARIANCE * self._each * np.maximum(values, 0.0))
         turned = np.clip((vectors / sizes) @ vectors.T, -1.0, 1.0)
         return turned, (vectors * share_kept(values, self._n_sweeps)) @ vectors.T
 
@@ -137,7 +154,7 @@ def found_components(
     if plan.by_evidence and chance(part.weights, curator.n_units) > MOST_CHANCE:
         return None
     start = options.random_state.standard_normal((curator.shape[1 - plan.unit_mode], rank))
-    search = Directions(curator, part, start[:, :n_columns], plan.n_sweeps)
+    search = Directions(curator, part, start[:, :n_columns], plan.n_sweeps, plan.about_fits)
     trial = trial_sweeps(plan)
     for step in range(plan.n_sweeps):
         search.sweep()
@@ -148,6 +165,33 @@ def found_components(
     factor = search.factor() / np.sqrt(options.regularization)
     padded = np.pad(factor, ((0, 0), (0, rank - n_columns)))
     return SharedComponents((padded,), options.full_core), search.noise_variance(factor)
+
+
+def taken_off(moment: Floats, turned: Floats, each: float) -> Floats:
+    """What sums of residuals about units' fits lack: rows of the directions times this.
+
+    Over the weights of the rows, in deviations of values. `moment` is that of units' weights.
+    """
+    # A unit knows its weights but for a variance c, if directions have the size assumed. What
+    # it expects of them has the rest G of the moment, and G of the directions is taken off. But
+    # c of them is in its sums because residuals are fitted: so much would be there of any noise.
+    seen = COMPONENT_VARIANCE * each
+    c = 1 / (1 + seen)
+    values, vectors = np.linalg.eigh(moment)
+    # Of directions of noise it is `c**2 * seen`.
+    values = np.maximum(values - c, LEAST_EXPECTED * c**2 * seen)
+    expected = (vectors * values) @ vectors.T
+    lengths = np.sqrt(np.trace(turned @ expected @ turned) * left_by_fits(values.sum(), each))
+    own = expected - c * np.eye(len(values))
+    return np.asarray(own @ turned / max(float(lengths), LEAST_LENGTH))
+
+
+def left_by_fits(expected: float, each: float) -> float:
+    """Mean square of residuals about units' fits to their `each` entries, over that of values.
+
+    `expected` is the mean square of the weights that units find, of all columns.
+    """
+    return unexplained(1.0, expected * (COMPONENT_VARIANCE + 2 / max(each, 1.0)))
 
 
 def share_kept(explained: Floats, n_sweeps: int) -> Floats:

@@ -12,6 +12,7 @@ from sktensor_dp.completion.slice_directions import (
     MOST_CHANCE,
     chance,
     columns_worth,
+    left_by_fits,
     share_kept,
     shows,
     trial_sweeps,
@@ -129,7 +130,12 @@ class _Search:
         seen = self._seen()
         length = math.sqrt(self._columns + self._number * seen)
         response = MEAN_LENGTH * math.sqrt(seen) / length
-        return self._weight * math.sqrt(self._share) * response
+        # Of directions of noise units still expect something of their weights.
+        prior = COMPONENT_VARIANCE * self._each
+        found = self._number * self._share * self.overlap / COMPONENT_VARIANCE
+        expected = (self._columns * prior + found * prior**2) / (1 + prior) ** 2
+        left = left_by_fits(expected, self._each) if self._plan.about_fits else 1.0
+        return self._weight * math.sqrt(self._share / left) * response
 
     def _shows(self) -> bool:
         found = self._share * self.overlap / COMPONENT_VARIANCE * self._number / self._columns

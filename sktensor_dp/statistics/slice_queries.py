@@ -219,6 +219,8 @@ class SharedFactorSums:
     turned : ndarray of shape (r, r), optional
         Symmetric, of numbers within +-1: slopes of whole units are multiplied by it before
         they get length 1. Released numbers that say what columns shall count.
+    about_fit : bool, default=False
+        Whether residuals of whole units are about all that each fits, components included.
     """
 
     mode: int
@@ -230,6 +232,7 @@ class SharedFactorSums:
     scale: float
     whole: bool = False
     turned: Floats | None = field(default=None, repr=False)
+    about_fit: bool = False
 
     # L2 distance of two units' sums, without their moments and before rounding.
     farthest: ClassVar[float] = 2.0
@@ -251,6 +254,8 @@ class SharedFactorSums:
             raise ValueError("whole needs a matrix with few enough shared rows.")
         if not released.are_of(shared):
             raise ValueError("effects must be as many as rows of the factors.")
+        if self.about_fit and not self.whole:
+            raise ValueError("about_fit needs whole units.")
         if self.turned is not None:
             if not self.whole or self.turned.shape != (self.components.n_components,) * 2:
                 raise ValueError("turned needs whole units, and a number for each pair of columns.")
@@ -302,7 +307,8 @@ class SharedFactorSums:
         at = effects_at_entries(self.effects, cells, self.components.rows(cells))
         units = CellUnits(at, level=self.level, noise_variance=self.noise_variance)
         weights = self.slope_scale, MOMENT_WEIGHT
-        return UnitSums(units, self.scale, *weights, self.whole, self.turned).total(chunk)
+        how = self.whole, self.turned, self.about_fit
+        return UnitSums(units, self.scale, *weights, *how).total(chunk)
 
     def _parts(self, values: Floats, shared: Integers, means: Floats) -> tuple[Floats, Floats]:
         """Clipped residuals, and clipped slopes, of entries and the means of their units."""

@@ -1,6 +1,7 @@
 """Posteriors of units whose entries lie in cells that all units share, many units at once."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse
@@ -52,28 +53,29 @@ class CellEntries:
         """Sums of values times rows of a table, each in the order of its entries."""
         return np.ascontiguousarray((self._left @ table).T)
 
-    def residuals(self, plain: Floats, terms: tuple[Floats, Floats], scale: float) -> Floats:
-        """Values minus plain terms, over a scale and clipped to 1.
+    def residuals(self, means: Floats, terms: Sequence[Floats], scale: float) -> Floats:
+        """Values minus a level and further parameters times their terms, over a scale, clipped.
 
         In a table of shape (n_cells, n_units), or entry by entry.
         """
-        level, slope, popularity = plain
-        if self._table is not None:
-            effects, popular = (term[:, None] for term in terms)
-            left = self._table.copy()
-        else:
-            effects, popular = (term.take(self._left.indices) for term in terms)
-            level, slope, popularity = (np.repeat(row, self.counts) for row in plain)
-            left = self._left.data.copy()
-        known = slope * effects
-        known += level
-        known += popularity * popular
+        left = (self._left.data if self._table is None else self._table).copy()
+        known = self._product(means[1], terms[0])
+        known += np.repeat(means[0], self.counts) if self._table is None else means[0]
+        # One number after the other, so that a unit's do not depend on its block.
+        for own, term in zip(means[2:], terms[1:], strict=True):
+            known += self._product(own, term)
         left -= known
         left /= scale
         np.clip(left, -1.0, 1.0, out=left)
         if self._pattern is not None:
             left *= self._pattern
         return left
+
+    def _product(self, own: Floats, term: Floats) -> Floats:
+        """A parameter of each unit times a number of each cell, where there are entries."""
+        if self._table is not None:
+            return term[:, None] * own
+        return np.repeat(own, self.counts) * term.take(self._left.indices)
 
     def lengths(self, residuals: Floats) -> Floats:
         """Of each unit's residuals; squares are added in the order of its entries."""
@@ -111,7 +113,8 @@ class CellUnits:
         design = cells.design().T
         self.size = design.shape[1]
         self.offsets = level + cells.effects
-        self.plain = design[:, 1], design[:, 2]
+        # Derivatives in all parameters but the level, which are 1.
+        self.terms = tuple(np.ascontiguousarray(column) for column in design[:, 1:].T)
         # Scaled by the prior each matrix is 1 plus something positive.
         self._deviations = np.sqrt(prior_variances(self.size, noise_variance))
         design = design * self._deviations

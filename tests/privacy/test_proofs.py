@@ -1,6 +1,7 @@
 """Every release has a proof, whose page states the sensitivity that the code computes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -189,7 +190,11 @@ QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
     "shared_row_sums": lambda r: [
         SharedRowSums(1, (7, *SHAPE), 0.0, size(r), size(r), order=order) for order in (1, 2)
     ],
-    "shared_factor_sums": lambda r: [of_units(r), of_whole_units(r)],
+    "shared_factor_sums": lambda r: [
+        of_units(r),
+        of_whole_units(r),
+        replace(of_whole_units(r), about_fit=True),
+    ],
     "held_out_scores": lambda r: [HeldOutScores(lambda X, y: X, -size(r), size(r))],
 }
 

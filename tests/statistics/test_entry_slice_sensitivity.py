@@ -144,9 +144,21 @@ def turned_sums(rng: Rng, world: World) -> SharedFactorSums:
     return replace(query, turned=by) if query.whole else query
 
 
+def sums_about_fits(rng: Rng, world: World) -> SharedFactorSums:
+    """The same, of residuals about all that units fit."""
+    query = turned_sums(rng, world)
+    return replace(query, about_fit=query.whole)
+
+
 def extreme_whole_sums() -> tuple[Any, World, Pair]:
     query, space, pair = extreme_factor_sums()
     return replace(query, whole=True), space, pair
+
+
+def extreme_sums_about_fits() -> tuple[Any, World, Pair]:
+    """Units whose fits take a share of opposite residuals, which are as long as before then."""
+    query, space, pair = extreme_whole_sums()
+    return replace(query, about_fit=True), space, pair
 
 
 def extreme_turned_sums() -> tuple[Any, World, Pair]:
@@ -240,6 +252,10 @@ SLICE_CASES = [
     ),
     SliceCase(
         "shared_factor_sums", "turned units", turned_sums, extreme_turned_sums, OPPOSITE_SLOPES
+    ),
+    SliceCase(
+        "shared_factor_sums", "about fits", sums_about_fits, extreme_sums_about_fits,
+        OPPOSITE_SLOPES,
     ),
 ]  # fmt: skip
 
