@@ -92,6 +92,18 @@ class Directions:
         found = r * self._moment(last) - none * np.eye(r)
         return found / (1 - none), self._moment_noise(last) / (1 - none)
 
+    def shows(self, trial: int) -> bool:
+        """Whether components do, after so many sweeps."""
+        # The last two know directions best. Of few units their moments are mostly noise, and
+        # more of them say it of directions that were found long before. They are of the same
+        # units, so that what these have by chance does not average out.
+        by_chance = chance(self._part.weights, self._curator.n_units)
+        for last, taken in ((2, 0.0), (max(trial // 2, 2), by_chance)):
+            found, noise = self.explained(last)
+            if shows(float(np.trace(found)) / len(found) - taken, noise, len(found)):
+                return True
+        return False
+
     def factor(self) -> Floats:
         """Directions times the roots of the variances that they explain."""
         found, noise = self.explained(max(round(LAST * self._n_sweeps), 1))
@@ -158,10 +170,8 @@ def found_components(
     trial = trial_sweeps(plan)
     for step in range(plan.n_sweeps):
         search.sweep()
-        if step + 1 == trial:
-            found, noise = search.explained(2)
-            if not shows(float(np.trace(found)) / n_columns, noise, n_columns):
-                return None
+        if step + 1 == trial and not search.shows(trial):
+            return None
     factor = search.factor() / np.sqrt(options.regularization)
     padded = np.pad(factor, ((0, 0), (0, rank - n_columns)))
     return SharedComponents((padded,), options.full_core), search.noise_variance(factor)
