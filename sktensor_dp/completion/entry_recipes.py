@@ -19,7 +19,7 @@ from sktensor_dp.completion.tried_rows import (
 )
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import EntryCurator
-from sktensor_dp.statistics.jacobians import jacobian_of
+from sktensor_dp.statistics.jacobians import Jacobian
 from sktensor_dp.statistics.observed_entries import IndexSet
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.completion_forms import Model, with_factors, with_orthonormal_factors
@@ -162,7 +162,7 @@ def _released_rows(
 ) -> Floats:
     """Rows of a factor from released right-hand sides, shrunk by their known noise."""
     # `base` is in the order of the mode.
-    z, width = jacobian_of(curator.index_set, factors, None).sorted_rows(mode), 2 * curator.half
+    z, width = Jacobian.of(curator.index_set, factors, None).sorted_rows(mode), 2 * curator.half
     spread = float(np.einsum("iaa->", z.grams)) / len(base)
     residual, prior = (width * RESIDUAL) ** 2, (width * COMPONENT) ** 2 / max(spread, 1e-300)
     noisy = curator.factor_sums(mode, z, regularization * residual / prior)
@@ -177,7 +177,7 @@ def _with_released_block(
     model, index_set = _from_values(curator, plan, options), curator.index_set
     mode = index_set.n_modes - 1
     core = None if isinstance(model, CPCompletion) else model.core
-    rows = jacobian_of(index_set, model.factors, core).rows(mode)
+    rows = Jacobian.of(index_set, model.factors, core).rows(mode)
     if not np.any(rows):
         return model
     # In the scale in which values are linear in it.

@@ -5,7 +5,7 @@ import numpy as np
 from sktensor_dp.completion.plan import COMPONENT, RESIDUAL, CompletionPlan, ModelOptions
 from sktensor_dp.completion.rows import posterior_rows, unit_mean_square
 from sktensor_dp.privacy.curators.entries import EntryCurator
-from sktensor_dp.statistics.jacobians import jacobian_of
+from sktensor_dp.statistics.jacobians import Jacobian
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.completion_forms import Model, with_factors, with_orthonormal_factors
 from sktensor_dp.tensor.cp_completion import CPCompletion
@@ -58,7 +58,7 @@ class _BlockGaussNewton:
         factor_scale, core_scale = self._scales()
         factors = [factor * factor_scale for factor in self._factors]
         core = None if self._core is None else self._core * core_scale
-        jacobian = jacobian_of(index_set, factors, core, offsets=True)
+        jacobian = Jacobian.of(index_set, factors, core, offsets=True)
         sizes = [factor_scale ** (n_modes - 1)] * n_modes
         if core is not None:
             sizes = [size * core_scale for size in sizes] + [factor_scale**n_modes]
@@ -93,7 +93,7 @@ class _BlockGaussNewton:
         return of_factors, float(shared / of_factors ** (n_modes - 1))
 
     def _rows(self, mode: int) -> Floats:
-        return jacobian_of(self._index_set, self._factors, self._core).rows(mode)
+        return Jacobian.of(self._index_set, self._factors, self._core).rows(mode)
 
     def _offsets(self, sums: list[Floats], sigma: float) -> CPCompletion:
         """Mean and biases from the sums of all steps so far."""

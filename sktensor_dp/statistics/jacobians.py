@@ -35,6 +35,15 @@ class Jacobian:
             raise ValueError(f"factors must have {index_set.shape} rows, got {sizes}.")
         self.index_set, self.factors, self.offsets = index_set, list(factors), offsets
 
+    @staticmethod
+    def of(
+        index_set: IndexSet, factors: Sequence[Floats], core: Floats | None, offsets: bool = False
+    ) -> "Jacobian":
+        """That of a Tucker model, or of a CP model where there is no core."""
+        if core is None:
+            return CPJacobian(index_set, factors, offsets)
+        return TuckerJacobian(index_set, factors, core, offsets)
+
     @property
     def shapes(self) -> list[tuple[int, ...]]:
         """Shapes of the parameters in their order: mean, biases, factors, core."""
@@ -194,12 +203,3 @@ class TuckerJacobian(Jacobian):
         """Kronecker products of the rows of some factors, the last index running fastest."""
         columns = self.index_set.coordinates[block][:, modes]
         return kronecker_rows([self.factors[k] for k in modes], columns)
-
-
-def jacobian_of(
-    index_set: IndexSet, factors: Sequence[Floats], core: Floats | None, offsets: bool = False
-) -> Jacobian:
-    """Of a Tucker model, or of a CP model where there is no core."""
-    if core is None:
-        return CPJacobian(index_set, factors, offsets)
-    return TuckerJacobian(index_set, factors, core, offsets)
