@@ -59,7 +59,7 @@ def gaussian_laws() -> dict[str, tuple[tuple[int, ...], Law]]:
     return {
         "gaussian": ((2,), lambda x, source: mechanisms.gaussian_vector(x, 1.0, MU, source)),
         "gaussian, symmetric": (
-            (2, 2), lambda x, source: mechanisms.gaussian_symmetric(x, 1.0, MU, source),
+            (2, 2), lambda x, source: mechanisms.gaussian_matrix(x, 1.0, MU, source),
         ),
         "gaussian, pair masses": (
             (2, 2), lambda x, source: mechanisms.gaussian_pair_masses(x, 1.0, MU, source),

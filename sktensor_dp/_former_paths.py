@@ -36,6 +36,7 @@ FORMER = {
     "privacy.entries": "privacy.curators.entries",
     "privacy.samples": "privacy.curators.samples",
     "statistics.entries": "statistics.observed_entries",
+    "statistics.samples": "statistics.sample_moments",
     "tensor.entries": "tensor.sorted_entries",
 }
 

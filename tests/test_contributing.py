@@ -34,8 +34,13 @@ from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.releases import GAUSSIAN, LAPLACE, SPHERICAL_VECTOR, Release
-from sktensor_dp.statistics.sample_moments import LiftedBall, SecondMoments
-from sktensor_dp.statistics.samples import SampleChunk, SampleChunks, as_samples
+from sktensor_dp.statistics.sample_moments import (
+    LiftedBall,
+    SampleChunk,
+    SampleChunks,
+    SecondMoments,
+    as_samples,
+)
 
 PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
 

@@ -13,7 +13,7 @@ from sktensor_dp.power_method.plan import MomentPlan
 from sktensor_dp.privacy.secret_parts import secret_parts
 from sktensor_dp.statistics.power_iterations import TensorChunk
 from sktensor_dp.statistics.row_chunks import RowChoice
-from sktensor_dp.statistics.samples import SampleChunks
+from sktensor_dp.statistics.sample_moments import SampleChunks
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.oracle import tensor_oracle
 

@@ -60,8 +60,7 @@ from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import TopicOptions
 from sktensor_dp.statistics.counts import CountChunks, as_counts
 from sktensor_dp.statistics.reading import read_each
-from sktensor_dp.statistics.sample_moments import LiftedBall
-from sktensor_dp.statistics.samples import SampleChunks, as_samples
+from sktensor_dp.statistics.sample_moments import LiftedBall, SampleChunks, as_samples
 
 # Beyond, the second moment of all features takes 2 GiB.
 LARGEST_SECOND_MOMENT = 2**14

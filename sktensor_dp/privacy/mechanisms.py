@@ -93,7 +93,7 @@ def _on_entries(value: Floats, sensitivity: float, add: Callable[[Floats], Float
 
 
 def _on_unique(value: Floats, sensitivity: float, add: Callable[[Floats], Floats]) -> Floats:
-    """Let ``add`` work on the orthonormal coordinates of a symmetric array."""
+    """Let ``add`` work on all orthonormal coordinates of a symmetric array at once."""
     coordinates = symmetric_to_coordinates(value)
     coordinates /= sensitivity
     coordinates = add(coordinates)
@@ -117,9 +117,9 @@ def _noisy(
 gaussian_vector = partial(_noisy, _on_entries, "gaussian")
 # Of this one the sensitivity is in L1.
 laplace_vector = partial(_noisy, _on_entries, "laplace")
-# Isotropic, on a matrix or a third-order tensor: the sensitivity is in the Frobenius norm. Applied
-# to a projection `E(U, U, U)` with orthonormal `U` it has exactly the law of projecting isotropic
-# noise on the whole space.
+# Isotropic, on a third-order tensor: the sensitivity is in the Frobenius norm. Applied to a
+# projection `E(U, U, U)` with orthonormal `U` it has exactly the law of projecting isotropic noise
+# on the whole space.
 gaussian_symmetric = partial(_noisy, _on_unique, "gaussian")
 # Of density exp(-epsilon |b|_2 / sensitivity), on symmetric arrays in the Frobenius norm (AVN). The
 # value is an orthonormal projection from a space of so many dimensions, where that is given last.
@@ -134,16 +134,18 @@ def _pair_masses(
     strength: float,
     noise: NoiseSource,
     diagonal_weight: float = 1.0,
+    pair_weight: float = 2.0,
 ) -> Floats:
     """Independent noise on the mass of every word pair of a symmetric matrix, in its memory."""
-    # The coordinates are `2 M_ij` for i < j and `diagonal_weight M_ii`: weight 1 is the histogram
-    # of pairs, sqrt(2) isotropic noise, and less than 1 lets documents that repeat a word weigh
-    # less in the sensitivity.
+    # The coordinates are `pair_weight M_ij` for i < j and `diagonal_weight M_ii`: 2 and 1 are the
+    # histogram of pairs, sqrt(2) and 1 isotropic noise, and less on the diagonal lets documents
+    # that repeat a word weigh less in the sensitivity.
     # Some rows of the upper triangle at a time: beside a matrix of many words there is no room for
     # another. Each of its entries is overwritten by one with noise, each below by its twin.
     # In the order of memory, which must not show in products: the other triangle is as good.
     released = value if value.flags.c_contiguous else value.T
-    _pair_rows(law, released, len(value), sensitivity, strength, noise, diagonal_weight)
+    weights = diagonal_weight, pair_weight
+    _pair_rows(law, released, len(value), sensitivity, strength, noise, *weights)
     _mirror_upper(released)
     return released
 
@@ -156,6 +158,7 @@ def _pair_rows(
     strength: float,
     noise: NoiseSource,
     diagonal_weight: float = 1.0,
+    pair_weight: float = 2.0,
 ) -> None:
     """Part of the same, in place: rows of a matrix of `n_words`, the first from its diagonal on."""
     # What is left of the diagonal stays as it is.
@@ -167,11 +170,15 @@ def _pair_rows(
         ends = np.cumsum([len(part) for part in parts])
         diagonal = np.concatenate([[0], ends[:-1]])
         coordinates = np.concatenate(parts, out=room[: ends[-1]])
-        coordinates[diagonal] *= diagonal_weight / 2
-        coordinates /= sensitivity / 2
+        single = coordinates[diagonal] * diagonal_weight
+        coordinates *= pair_weight
+        coordinates[diagonal] = single
+        coordinates /= sensitivity
         coordinates = getattr(noise, law)(coordinates, strength, n_pairs)
-        coordinates *= sensitivity / 2
-        coordinates[diagonal] *= 2 / diagonal_weight
+        coordinates *= sensitivity
+        single = coordinates[diagonal] * (1 / diagonal_weight)
+        coordinates /= pair_weight
+        coordinates[diagonal] = single
         for part, first, end in zip(parts, diagonal.tolist(), ends.tolist(), strict=True):
             part[:] = coordinates[first:end]
         start = stop
@@ -196,6 +203,8 @@ def spherical_laplace_rows(
     return noise.spherical_laplace_rows(value / sensitivity, epsilon) * sensitivity
 
 
+# The same on a matrix, beside which as little is held as beside one of pairs.
+gaussian_matrix = partial(_pair_masses, "gaussian", pair_weight=math.sqrt(2))
 gaussian_pair_masses = partial(_pair_masses, "gaussian")
 gaussian_pair_rows = partial(_pair_rows, "gaussian")
 # Of these the sensitivity is in L1.

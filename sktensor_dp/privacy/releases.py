@@ -67,6 +67,7 @@ def _of_triples(query: TripleMoments) -> str:
 GAUSSIAN = Mechanism("gaussian", "l2", mechanisms.gaussian_vector)
 LAPLACE = Mechanism("laplace", "l1", mechanisms.laplace_vector, pure=True)
 SYMMETRIC = Mechanism("gaussian, symmetric", "l2", mechanisms.gaussian_symmetric)
+MATRIX = Mechanism("gaussian, symmetric", "l2", mechanisms.gaussian_matrix)
 SPHERICAL = Mechanism(
     "spherical laplace", "l2", mechanisms.spherical_laplace_symmetric, True, residual=_of_doubles
 )
@@ -156,7 +157,7 @@ _RELEASES = (
             ExpectedCounts, GAUSSIAN, LAPLACE),
     Release("second_moments", "samples",
             "mean second moment of samples clipped to a ball",
-            SecondMoments, SYMMETRIC, SPHERICAL),
+            SecondMoments, MATRIX, SPHERICAL),
     Release("third_moment_histogram", "samples",
             "share of samples in each bin of the norm of their projected third moment",
             ThirdMomentHistogram, GAUSSIAN, LAPLACE),

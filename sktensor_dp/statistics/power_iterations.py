@@ -10,7 +10,7 @@ import numpy as np
 from sktensor_dp.statistics.norms import NORM_SLACK
 from sktensor_dp.statistics.public_numbers import RADIUS, check_array, check_number
 from sktensor_dp.statistics.row_chunks import sum_over_rows
-from sktensor_dp.statistics.samples import SampleChunk
+from sktensor_dp.statistics.sample_moments import SampleChunk
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.oracle import HALVED_FROM, Oracle
 from sktensor_dp.tensor.sketched import Pairs

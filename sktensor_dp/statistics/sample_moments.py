@@ -1,4 +1,4 @@
-"""Queries on samples: second and third moments of rows clipped to a ball.
+"""Samples, the rows of a matrix of real numbers, and queries for their moments in a ball.
 
 Every sample x is scaled into the ball of the public radius R and may get a constant
 last coordinate c: ``z = (min(1, R / |x|) x, c)``. All moments are of z. A unit of several
@@ -6,22 +6,129 @@ samples contributes the mean of their moments.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from sktensor_dp.statistics.norms import NORM_SLACK, NormBins, Signed
 from sktensor_dp.statistics.public_numbers import LIMIT, RADIUS, check_array, check_number
-from sktensor_dp.statistics.row_chunks import rows_of, scale_to, sum_over_rows
-from sktensor_dp.statistics.samples import SampleChunk, row_by_row
+from sktensor_dp.statistics.row_chunks import (
+    RowChunk,
+    RowChunks,
+    rows_of,
+    scale_to,
+    sum_over_rows,
+)
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.coordinates import n_unique, symmetric_to_coordinates
 from sktensor_dp.tensor.symmetric import symmetric_outer_sum
 
+# Entries beyond are taken for it: squares and their sums stay far from overflow, whose
+# NaN would pass every clip.
+LARGEST_ENTRY = 1e100
+# Numbers in a block of rows that is worked on at once (4 MB).
+BLOCK_NUMBERS = 2**19
+# Of a row, that are squared and added at once: of longer ones numpy breaks sums where its
+# buffer ends.
+COLUMNS_AT_ONCE = 2**12
 # Of a projected sample, and of the square of a sample's norm times a residual weight: the
 # square of what it contributes is far from overflow.
 LARGEST_PROJECTION, LARGEST_RESIDUAL = 1e46, 1e92
+
+
+def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
+    """Validated samples in float64, dense or in compressed rows."""
+    kind: Any = sp.csr_matrix if sp.issparse(X) else np.asarray
+    samples = kind(X, dtype=np.float64)
+    entries = samples.data if sp.issparse(samples) else samples
+    # NaN fails both comparisons; no temporary of the size of the data is made.
+    largest = max(entries.max(initial=0.0), -entries.min(initial=0.0))
+    if not np.isfinite(largest):
+        raise ValueError(f"{name} contains NaN or infinity; samples must be finite numbers.")
+    if sp.issparse(samples) and not samples.has_canonical_format:
+        samples = samples.copy()
+        samples.sum_duplicates()
+        largest = np.inf
+    if largest > LARGEST_ENTRY:
+        samples = samples.copy()
+        entries = samples.data if sp.issparse(samples) else samples
+        np.clip(entries, -LARGEST_ENTRY, LARGEST_ENTRY, out=entries)
+    return samples
+
+
+def row_by_row(X: Floats | sp.csr_matrix, basis: Floats) -> Floats:
+    """``X @ basis``, each row of which has the same digits whatever others there are."""
+    # BLAS takes other instructions for the last rows of a block, and for small ones. How many
+    # rows lie before is private where units have several, and a digit may move a norm into the
+    # next bin, or past a limit. Sparse products add up one row after the other.
+    if not sp.issparse(X):
+        n_rows, n_features = X.shape
+        columns = np.tile(np.arange(n_features), n_rows)
+        starts = np.arange(n_rows + 1) * n_features
+        X = sp.csr_matrix((np.ascontiguousarray(X).ravel(), columns, starts), X.shape)
+    return np.asarray(X @ basis)
+
+
+def _square_norms(X: Floats) -> Floats:
+    """Sums of squares of some rows, each with digits of its own."""
+    X = np.ascontiguousarray(X)
+    sums = np.zeros(len(X))
+    for start in range(0, X.shape[1], COLUMNS_AT_ONCE):
+        part = X[:, start : start + COLUMNS_AT_ONCE]
+        sums += np.einsum("ij,ij->i", part, part)
+    return sums
+
+
+class SampleChunk(RowChunk):
+    """Some samples with their norms, computed once."""
+
+    # One radius is in use at a time, and asked for block by block.
+    _scales: tuple[float, Floats] | None = None
+
+    @cached_property
+    def square_norms(self) -> Floats:
+        """Squared Euclidean norm of each sample."""
+        if sp.issparse(self.X):
+            # Block by block: a copy of the data may not fit beside it.
+            parts = (self.X[rows] for rows in self.blocks(1))
+            sums = [np.asarray(part.multiply(part).sum(axis=1)).ravel() for part in parts]
+            return np.concatenate([np.zeros(0), *sums])
+        sums = [_square_norms(self.X[rows]) for rows in self.blocks(1)]
+        return np.concatenate([np.zeros(0), *sums])
+
+    def scales(self, radius: float) -> Floats:
+        """Factor in (0, 1] per sample that puts it into the ball of a radius."""
+        if self._scales is None or self._scales[0] != radius:
+            norms = NORM_SLACK * np.sqrt(self.square_norms)
+            self._scales = (radius, scale_to(norms, radius))
+        return self._scales[1]
+
+    def blocks(self, width: int, within: slice | None = None) -> Iterator[slice]:
+        """Slices of rows for work on them beside arrays with `width` numbers a row."""
+        n_rows, n_features = self.X.shape
+        stored = -(-self.X.nnz // max(n_rows, 1)) if sp.issparse(self.X) else n_features
+        size = max(1, BLOCK_NUMBERS // max(width, stored, 1))
+        within = slice(0, n_rows) if within is None else within
+        for start in range(within.start, within.stop, size):
+            yield slice(start, min(start + size, within.stop))
+
+
+class SampleChunks(RowChunks[SampleChunk]):
+    """Samples to be read several times, some at a time."""
+
+    noun, _chunk = "samples", SampleChunk
+
+    def _validated(self, part: Any) -> Floats | sp.csr_matrix:
+        samples = as_samples(part, "a chunk")
+        if samples.ndim != 2 or samples.shape[1] != self.n_features:
+            # How many rows it has may be private.
+            has = f"{samples.shape[1]} features" if samples.ndim == 2 else f"{samples.ndim} axes"
+            raise ValueError(f"A chunk has {has}; n_features is {self.n_features}.")
+        return samples
 
 
 @dataclass(frozen=True)
@@ -32,8 +139,13 @@ class LiftedBall:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        check_number("the radius", self.radius, RADIUS)
-        check_number("the offset", self.offset, (0.0, self.radius))
+        low, high = RADIUS
+        # NaN fails every comparison.
+        if not (low <= self.radius <= high and 0 <= self.offset <= self.radius):
+            raise ValueError(
+                f"the radius must be a number from {low:g} to {high:g}, and the offset must be a "
+                f"number from 0 to {self.radius:g}, got {self.radius!r} and {self.offset!r}."
+            )
 
     @property
     def norm(self) -> float:
@@ -89,23 +201,22 @@ class SecondMoments:
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Dense symmetric matrix over features, the constant last."""
-        return sum_over_rows(chunk.X.shape[0], lambda part: self._part(chunk, part))
+        scales, shares = chunk.scales(self.embedding.radius), chunk.units.shares
+        return sum_over_rows(len(shares), lambda part: self._part(chunk, part, scales, shares))
 
-    def _part(self, chunk: SampleChunk, part: slice) -> Floats:
+    def _part(self, chunk: SampleChunk, part: slice, scales: Floats, share: Floats) -> Floats:
         """Sum over some rows, each by its share of its unit."""
         X, offset = chunk.X, self.embedding.offset
         n_features = X.shape[1]
         size = self.embedding.dimension(n_features)
-        scales, share = chunk.scales(self.embedding.radius), chunk.units.shares
         result = np.zeros((size, size))
         inner = result[:n_features, :n_features]
-        weights = scales * np.sqrt(share)
         if sp.issparse(X):
             own = rows_of(X, part)
             inner += (own.T @ sp.diags(scales[part] ** 2 * share[part]) @ own).toarray()
         else:
             for rows in chunk.blocks(n_features, part):
-                block = X[rows] * weights[rows, None]
+                block = X[rows] * (scales[rows] * np.sqrt(share[rows]))[:, None]
                 inner += block.T @ block
         if offset > 0:
             mean = offset * np.asarray(rows_of(X, part).T @ (scales * share)[part])

@@ -31,7 +31,7 @@ from sktensor_dp import (
     BudgetAccountant,
 )
 from sktensor_dp.power_method import inputs
-from sktensor_dp.statistics.samples import SampleChunks
+from sktensor_dp.statistics.sample_moments import SampleChunks
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),

@@ -55,11 +55,12 @@ from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.sample_moments import (
     LiftedBall,
     ProjectedThirdMoments,
+    SampleChunk,
     SecondMoments,
     ThirdMomentHistogram,
     ThirdMoments,
+    as_samples,
 )
-from sktensor_dp.statistics.samples import SampleChunk, as_samples
 from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.statistics.text import (

@@ -23,6 +23,7 @@ from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy import mechanisms
 from sktensor_dp.privacy.mechanisms import (
     Mechanism,
+    gaussian_matrix,
     gaussian_pair_masses,
     gaussian_symmetric,
     gaussian_triple_histogram,
@@ -105,7 +106,7 @@ def test_laplace_vector(noise: NoiseSource) -> None:
 
 # Release, order, law, and deviations of entries by their number of distinct indices.
 ENTRIES: dict[str, tuple[Callable[..., np.ndarray], int, Callable[..., Any], dict[int, float]]] = {
-    "isotropic matrix": (gaussian_symmetric, 2, normal, {1: 1, 2: math.sqrt(1 / 2)}),
+    "isotropic matrix": (gaussian_matrix, 2, normal, {1: 1, 2: math.sqrt(1 / 2)}),
     "isotropic tensor": (
         gaussian_symmetric, 3, normal, {1: 1, 2: math.sqrt(1 / 3), 3: math.sqrt(1 / 6)}
     ),
@@ -280,6 +281,7 @@ def test_spherical_laplace_on_tensors(noise: NoiseSource, ambient: int | None, s
 RELEASES: dict[str, Callable[[np.ndarray, NoiseSource, float], np.ndarray]] = {
     "gaussian_symmetric": lambda x, n, mu: gaussian_symmetric(x, SENSITIVITY, mu, n),
     # These work in the memory of what they are given.
+    "gaussian_matrix": lambda x, n, mu: gaussian_matrix(x.copy(), SENSITIVITY, mu, n),
     "gaussian_pair_masses": lambda x, n, mu: gaussian_pair_masses(x.copy(), SENSITIVITY, mu, n),
     "laplace_pair_masses": lambda x, n, mu: laplace_pair_masses(x.copy(), SENSITIVITY, mu, n),
     "gaussian_vector": lambda x, n, mu: gaussian_vector(x, SENSITIVITY, mu, n),

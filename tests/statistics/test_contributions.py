@@ -20,7 +20,7 @@ from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.counts import CountChunk, as_counts
 from sktensor_dp.statistics.norms import NORM_SLACK
 from sktensor_dp.statistics.row_chunks import Units
-from sktensor_dp.statistics.samples import SampleChunk, as_samples
+from sktensor_dp.statistics.sample_moments import SampleChunk, as_samples
 from sktensor_dp.statistics.text import DocumentFrequencies
 from sktensor_dp.statistics.unit_count import UnitCount
 

@@ -22,9 +22,11 @@ from sktensor_dp.statistics.row_chunks import Units
 from sktensor_dp.statistics.sample_moments import (
     LiftedBall,
     ProjectedThirdMoments,
+    SampleChunk,
+    SampleChunks,
     ThirdMomentHistogram,
+    as_samples,
 )
-from sktensor_dp.statistics.samples import SampleChunk, SampleChunks, as_samples
 
 # Rows of the group that is replaced: others lie behind them in blocks of other sizes.
 FIRST = [1, 2, 3, 5, 8, 33, 400]

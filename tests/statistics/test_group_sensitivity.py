@@ -34,11 +34,13 @@ from sktensor_dp.statistics.power_iterations import PowerIterations
 from sktensor_dp.statistics.row_chunks import Units
 from sktensor_dp.statistics.sample_moments import (
     ProjectedThirdMoments,
+    SampleChunk,
+    SampleChunks,
     SecondMoments,
     ThirdMomentHistogram,
     ThirdMoments,
+    as_samples,
 )
-from sktensor_dp.statistics.samples import SampleChunk, SampleChunks, as_samples
 
 Rng = np.random.Generator
 Floats = np.ndarray

@@ -12,7 +12,7 @@ from sktensor_dp.statistics.counts import CountChunk, as_counts
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.norms import Clip, weights
 from sktensor_dp.statistics.row_chunks import scale_to
-from sktensor_dp.statistics.samples import SampleChunk
+from sktensor_dp.statistics.sample_moments import SampleChunk
 
 ROWS = np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 5.0]])
 NORMS = np.array([math.nan, math.inf, 0.0, 1.0, 4.0])

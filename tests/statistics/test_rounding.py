@@ -36,7 +36,7 @@ from sktensor_dp.statistics.norms import (
 from sktensor_dp.statistics.observed_entries import IndexSet
 from sktensor_dp.statistics.power_iterations import TensorChunk, TensorPowerIterations
 from sktensor_dp.statistics.row_frames import RowFrames
-from sktensor_dp.statistics.samples import SampleChunks
+from sktensor_dp.statistics.sample_moments import SampleChunks
 from sktensor_dp.statistics.sums import (
     UNITS_AT_ONCE,
     AccurateSum,

@@ -18,8 +18,7 @@ from sktensor_dp.statistics.power_iterations import (
     TensorChunk,
     TensorPowerIterations,
 )
-from sktensor_dp.statistics.sample_moments import LiftedBall, ThirdMoments
-from sktensor_dp.statistics.samples import SampleChunk, as_samples
+from sktensor_dp.statistics.sample_moments import LiftedBall, SampleChunk, ThirdMoments, as_samples
 from sktensor_dp.tensor.oracle import tensor_oracle
 from sktensor_dp.tensor.symmetric import n_unique, symmetric_to_coordinates
 

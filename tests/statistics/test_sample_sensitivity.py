@@ -25,10 +25,12 @@ from sample_queries import (
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.sample_moments import (
+    NORM_SLACK,
     LiftedBall,
+    SampleChunk,
     ThirdMoments,
+    as_samples,
 )
-from sktensor_dp.statistics.samples import NORM_SLACK, SampleChunk, as_samples
 from sktensor_dp.tensor.symmetric import n_unique, symmetric_to_coordinates
 
 

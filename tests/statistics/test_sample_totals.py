@@ -18,17 +18,15 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics import samples
 from sktensor_dp.statistics.power_iterations import PowerIterations
 from sktensor_dp.statistics.sample_moments import (
+    LARGEST_ENTRY,
+    NORM_SLACK,
     LiftedBall,
     ProjectedThirdMoments,
+    SampleChunk,
+    SampleChunks,
     SecondMoments,
     ThirdMomentHistogram,
     ThirdMoments,
-)
-from sktensor_dp.statistics.samples import (
-    LARGEST_ENTRY,
-    NORM_SLACK,
-    SampleChunk,
-    SampleChunks,
     as_samples,
 )
 

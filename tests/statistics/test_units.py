@@ -11,7 +11,7 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.statistics.counts import CountChunks, as_counts
 from sktensor_dp.statistics.labels import as_labels
 from sktensor_dp.statistics.row_chunks import RowChunks, Units, in_order, kept_rows
-from sktensor_dp.statistics.samples import SampleChunks
+from sktensor_dp.statistics.sample_moments import SampleChunks
 from sktensor_dp.statistics.sums import UNITS_AT_ONCE
 
 SECRET = "opensesame"

@@ -13,11 +13,12 @@ from sktensor_dp.statistics.power_iterations import PowerIterations
 from sktensor_dp.statistics.sample_moments import (
     LiftedBall,
     ProjectedThirdMoments,
+    SampleChunk,
     SecondMoments,
     ThirdMomentHistogram,
     ThirdMoments,
+    as_samples,
 )
-from sktensor_dp.statistics.samples import SampleChunk, as_samples
 
 D = 5
 Rng = np.random.Generator
