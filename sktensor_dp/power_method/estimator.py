@@ -14,13 +14,14 @@ from sktensor_dp.estimator.grouped_rows import check_same
 from sktensor_dp.estimator.inputs import check_source, unchecked
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.power_method.forecast import forecast_moments
+from sktensor_dp.power_method.mixtures import ReleasedMixtures
 from sktensor_dp.power_method.parameters import PERTURBATIONS
 from sktensor_dp.power_method.plan import is_stream
+from sktensor_dp.power_method.samples import SampleFits
 from sktensor_dp.power_method.saved import SAVED_COMPONENTS
 from sktensor_dp.power_method.whole_tensor import TensorFits
 from sktensor_dp.spectral_topics.forecast import forecast_topics
 from sktensor_dp.statistics.regrouping import split_chunk
-from sktensor_dp.statistics.sample_moments import LiftedBall
 
 
 def reads_batches(estimator: Any) -> bool:
@@ -33,7 +34,7 @@ def reads_batches(estimator: Any) -> bool:
     )
 
 
-class PrivateTensorPowerMethod(TensorFits):
+class PrivateTensorPowerMethod(SampleFits, TensorFits, ReleasedMixtures):
     """Components of the third moment of data, found from private releases.
 
     A symmetric tensor ``sum_j w_j v_j (x) v_j (x) v_j`` with orthonormal or whitened
@@ -279,13 +280,12 @@ class PrivateTensorPowerMethod(TensorFits):
         witness = self._check_call(X, n_samples, unsupported)
         self._check_combination(("auto", "stream"), "partial_fit")
         stream, most = getattr(self, "_stream", None), self.max_batches_per_group
-        if stream is None:
-            batch = self._batch(witness, X, groups, n_samples, first=True)
-            return self._live(self._planned_batch(batch, None, columns_of(witness), None, most))
-        stream.check_budget(self.epsilon, self.delta, self.data_norm)
-        check_same("max_batches_per_group", stream.max_batches, most)
-        batch, report = self._batch(self, X, groups, n_samples, first=False), self.privacy_report_
-        return self._live(self._planned_batch(batch, stream, columns_of(self), report, most))
+        if stream is not None:
+            stream.check_budget(self.epsilon, self.delta, self.data_norm)
+            check_same("max_batches_per_group", stream.max_batches, most)
+        batch = self._batch(witness, X, groups, n_samples, first=stream is None)
+        earlier = None if stream is None else self.privacy_report_
+        return self._live(self._planned_batch(batch, stream, columns_of(witness), earlier, most))
 
     def forecast(self, n_samples: int, n_features: int) -> Forecast:
         """Say what a fit would release and how well, from public numbers.
@@ -318,9 +318,6 @@ class PrivateTensorPowerMethod(TensorFits):
                 topics, n_samples, n_features, 100.0, 0.0, self.delta == 0, self.neighbours
             )
         plan = self._plan(n_samples, n_features, self.perturbation)
-        embedding = LiftedBall(self._radius(), self._offset())
-        return forecast_moments(
-            plan, n_samples, n_features, embedding, self.delta == 0, self.neighbours
-        )
+        return forecast_moments(plan, n_samples, self._radius(), self.neighbours)
 
     plan = former_name(forecast, "plan")

@@ -3,8 +3,7 @@
 import math
 
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
-from sktensor_dp.power_method.plan import MomentPlan
-from sktensor_dp.power_method.recipe import noise_edge
+from sktensor_dp.power_method.recipe import MomentPlan, noise_edge
 from sktensor_dp.privacy.plan import COUNT
 from sktensor_dp.statistics.sample_moments import LiftedBall, ProjectedThirdMoments, SecondMoments
 from sktensor_dp.tensor.coordinates import n_unique
@@ -16,14 +15,10 @@ CLIP = 3.0
 
 
 def forecast_moments(
-    plan: MomentPlan,
-    n_samples: int,
-    n_features: int,
-    embedding: LiftedBall,
-    pure: bool,
-    neighbours: str = "replace_one",
+    plan: MomentPlan, n_samples: int, radius: float, neighbours: str = "replace_one"
 ) -> Forecast:
     """Forecast a plan for samples of a ball with orthogonal components well inside."""
+    embedding, pure = LiftedBall(radius, plan.offset), plan.releases.delta == 0
     releases, count_sigma = counted_releases(plan.releases, pure, neighbours)
     k = plan.n_components
     per_release = n_samples
@@ -38,7 +33,7 @@ def forecast_moments(
             continue
         strength = planned.cost.epsilon if pure else planned.cost.mu
         sigma = _moved(planned.name, k, embedding, neighbours) / (per_release * strength)
-        noise, signal = _against(planned.name, sigma, plan, n_features, COMPONENT * embedding.norm)
+        noise, signal = _against(planned.name, sigma, plan, COMPONENT * embedding.norm)
         rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
     worst = min(row.ratio for row in rows)
     needed = k if math.isinf(worst) else max(k, math.ceil(n_samples / worst))
@@ -56,11 +51,9 @@ def _moved(name: str, k: int, embedding: LiftedBall, neighbours: str) -> float:
     return embedding.norm**3 if leaves else embedding.farthest_cubes
 
 
-def _against(
-    name: str, sigma: float, plan: MomentPlan, n_features: int, length: float
-) -> tuple[float, float]:
+def _against(name: str, sigma: float, plan: MomentPlan, length: float) -> tuple[float, float]:
     """Noise and signal of a release in the norm in which they compete."""
-    k = plan.n_components
+    k, n_features = plan.n_components, plan.n_features
     eigenvalue = length**3 / k
     if name == "second_moments":
         return noise_edge(sigma, n_features), length**2 / k

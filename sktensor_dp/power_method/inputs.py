@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.inputs import dense_tensor
-from sktensor_dp.power_method.plan import MomentPlan
 from sktensor_dp.privacy.secret_parts import secret_parts
 from sktensor_dp.statistics.power_iterations import TensorChunk
 from sktensor_dp.statistics.row_chunks import RowChoice
@@ -56,20 +55,19 @@ def _asymmetry(tensor: Floats) -> float:
 
 def random_batches(
     X: Any,
-    plan: MomentPlan,
+    n_batches: int,
     random_state: Any,
     *,
     groups: Any = None,
     choice: RowChoice | None = None,
     by_coins: bool = False,
 ) -> Iterator[SampleChunks]:
-    """Units split at random into batches, some left to polish."""
+    """Units split at random into so many batches."""
     # A position is one among rows, or among groups in the order of their labels.
     n_units, places = X.shape[0], None
     if groups is not None:
         names, places = np.unique(groups, return_inverse=True)
         n_units = len(names)
-    n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
     if by_coins:
         # How many batches there are is public, and any of them may be empty.
         of_units = secret_parts(n_units, n_batches)

@@ -1,109 +1,219 @@
-"""What a tensor power method will release, from public numbers only."""
+"""What a tensor power method will release, from public numbers only, and the fits that follow."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from sktensor_dp.estimator.base import PlannedFit, cautions_of_cap
+from sktensor_dp.estimator.grouped_rows import batch_budget, check_same_unit
+from sktensor_dp.power_method.parameters import BY_STEPS, LARGEST_SECOND_MOMENT, ComponentParameters
+from sktensor_dp.power_method.recipe import (
+    FittedComponents,
+    MomentPlan,
+    fit_by_sketch,
+    fit_by_steps,
+    fit_gaussian_mixture,
+    fit_raw_moments,
+    learn,
+    single_topics,
+)
+from sktensor_dp.power_method.stream import ComponentStream, learn_batch
+from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.privacy.curators.documents import DocumentCurator
+from sktensor_dp.privacy.curators.samples import SampleCurator, TensorCurator
 from sktensor_dp.privacy.plan import ReleasePlan, check_feasible
-from sktensor_dp.spectral_topics.plan import effective_documents
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
+from sktensor_dp.spectral_topics.recipe import fit_topics
+from sktensor_dp.spectral_topics.released import TopicOptions
+from sktensor_dp.statistics.counts import CountChunks
+from sktensor_dp.statistics.power_iterations import TensorChunk
+from sktensor_dp.statistics.sample_moments import LiftedBall, SampleChunks
+from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.oracle import tensor_oracle
+from sktensor_dp.tensor.sketched import sketch_pays, tensor_pairs
 
+# Constant coordinate of a mixture's samples, in radii: small enough to cost little
+# noise, large enough that scales are read off it.
+OFFSET = 0.5
 # Shares of mu^2. The second moment decides the subspace and the scale of all components.
 SHARES = {"second_moments": 0.5, "third_moment_histogram": 0.02, "third": 0.48}
 # Starts polished to this many iterations once a tensor is released; it costs nothing.
 AFTER_RELEASE = 100
 
 
-@dataclass(frozen=True)
-class MomentPlan:
-    """Decisions that may depend on public numbers only."""
+class ComponentPlans(ComponentParameters):
+    """The plans that parameters make, and the fits that follow them."""
 
-    n_components: int  # capped by the number of features
-    # "whitened_tensor" or "moment_tensor" or "iteration" or "stream": where noise is added.
-    perturbation: str
-    whiten: bool  # whether third moments are whitened by second ones
-    # Of the power method.
-    n_restarts: int
-    max_iter: int
-    quantile: float  # share of samples whose third moment is left unclipped
-    releases: ReleasePlan  # the budget; of one batch in a stream
+    def _plan(
+        self,
+        n_samples: int,
+        n_features: int,
+        perturbation: str,
+        budget: tuple[float, float] | None = None,
+        *,
+        to_fit: bool = False,
+    ) -> MomentPlan:
+        """Choose releases and split the budget; what is to be fitted has to fit into memory."""
+        epsilon, delta = budget or (self.epsilon, self.delta)
+        exact, k, max_iter = math.isinf(epsilon), min(self.n_components, n_features), self.max_iter
+        if perturbation == "auto":
+            perturbation = "whitened_tensor" if n_features <= LARGEST_SECOND_MOMENT else "stream"
+        if max_iter is None:
+            by_steps = perturbation in BY_STEPS
+            max_iter = power_iterations_needed(n_features) if by_steps else AFTER_RELEASE
+        shares = _shares(perturbation, self.whiten, exact=exact)
+        uses = {"power_iterations": k * (max_iter + 1)} if perturbation == "iteration" else {}
+        numbers, drawn, advice = _size(
+            n_features, perturbation, k, self.n_restarts, "second_moments" in shares
+        )
+        plan = MomentPlan(
+            n_components=k, n_features=n_features, perturbation=perturbation, whiten=self.whiten,
+            n_restarts=self.n_restarts, max_iter=max_iter, random_state=self.random_state,
+            offset=OFFSET * self._radius() if self.moment == "gaussian_mixture" else 0.0,
+            quantile=_quantile(n_samples, epsilon, delta),
+            releases=ReleasePlan.split(epsilon, delta, shares, uses),
+        )  # fmt: skip
+        if to_fit:
+            check_feasible(
+                numbers, f"A fit of {n_features} features by perturbation={perturbation!r}",
+                f"Fit fewer features, {advice}.", drawn=0.0 if exact else drawn,
+                spherical=delta == 0 and not exact,
+            )  # fmt: skip
+        return plan
 
+    def _n_batches(self, n_features: int) -> int:
+        """Batches of a stream after which all components are found, and some left to polish."""
+        plan = self._plan(1, n_features, "stream")
+        return (plan.n_components + 1) * (plan.max_iter + 1)
 
-def plan_moments(
-    n_samples: int,
-    n_features: int,
-    n_components: int,
-    *,
-    epsilon: float,
-    delta: float,
-    perturbation: str,
-    whiten: bool,
-    n_restarts: int,
-    max_iter: int | None,
-    to_fit: bool = False,
-) -> MomentPlan:
-    """Choose releases and split the budget; what is to be fitted has to fit into memory."""
-    k = min(n_components, n_features)
-    if max_iter is None:
-        by_steps = perturbation in ("iteration", "stream")
-        max_iter = power_iterations_needed(n_features) if by_steps else AFTER_RELEASE
-    shares = _shares(perturbation, whiten, exact=math.isinf(epsilon))
-    uses = {"power_iterations": k * (max_iter + 1)} if perturbation == "iteration" else {}
-    feasible = _feasible(
-        n_features, perturbation, k, n_restarts, "second_moments" in shares,
-        noisy=not math.isinf(epsilon), pure=delta == 0,
-    )  # fmt: skip
-    plan = MomentPlan(
-        n_components=k,
-        perturbation=perturbation,
-        whiten=whiten,
-        n_restarts=n_restarts,
-        max_iter=max_iter,
-        quantile=_quantile(n_samples, epsilon, delta),
-        releases=ReleasePlan.split(epsilon, delta, shares, uses),
-    )
-    if to_fit:
-        feasible()
-    return plan
+    def _topic_plan(self, n_samples: int, n_features: int, apart: bool | None = None) -> TopicPlan:
+        moment = self.perturbation == "moment_tensor"
+        return plan_topics(
+            n_samples, n_features, self.n_components, epsilon=self.epsilon, delta=self.delta,
+            perturbation="moment_tensor" if moment else "whitened_tensor", n_refinements=None,
+            limits={}, apart=apart,
+        )  # fmt: skip
+
+    def _radius(self) -> float:
+        assert self.data_norm is not None
+        return float(self.data_norm)
+
+    def _fit_of(
+        self, chunks: CountChunks | SampleChunks, columns: Mapping[str, Any], n_units: int
+    ) -> PlannedFit[Any]:
+        """Plan a fit of so many units, which are read as often as needed."""
+        of = self._planned_topics if isinstance(chunks, CountChunks) else self._planned_samples
+        return of(n_units, chunks, columns)  # type: ignore[arg-type]
+
+    def _planned_topics(
+        self, n_units: int, chunks: CountChunks, columns: Mapping[str, Any]
+    ) -> PlannedFit[DocumentCurator]:
+        plan = self._topic_plan(n_units, chunks.n_features, chunks.apart)
+        n_iter = self.max_iter or AFTER_RELEASE
+        options = TopicOptions(0.0, "isotropic", self.random_state, self.n_restarts, n_iter)
+        leave = partial(single_topics, plan=plan, n_iter=n_iter)
+        return PlannedFit(
+            DocumentCurator, chunks, plan.releases,
+            partial(fit_topics, plan=plan, options=options, leave=leave),
+            columns, {"unit": "document", "known": {}},
+            cautions_of_cap(self.n_components, chunks.n_features),
+        )  # fmt: skip
+
+    def _planned_samples(
+        self, n_units: int, chunks: SampleChunks, columns: Mapping[str, Any]
+    ) -> PlannedFit[SampleCurator]:
+        radius = self._radius()
+        plan = self._plan(n_units, chunks.n_features, self.perturbation, to_fit=True)
+        recipe = fit_by_steps if plan.perturbation == "iteration" else fit_raw_moments
+        if self.moment == "gaussian_mixture":
+            recipe = fit_gaussian_mixture
+        return PlannedFit(
+            SampleCurator, chunks, plan.releases, partial(learn, recipe=recipe, plan=plan),
+            columns, {"known": LiftedBall(radius, plan.offset)},
+            cautions_of_cap(self.n_components, chunks.n_features),
+        )  # fmt: skip
+
+    def _planned_batch(
+        self,
+        chunks: SampleChunks,
+        stream: ComponentStream | None,
+        columns: Mapping[str, Any],
+        earlier: PrivacyReport | None,
+        n_batches: int,
+    ) -> PlannedFit[SampleCurator]:
+        """Plan one step on a batch, at the budget of each of those that a unit may be in."""
+        if earlier is not None:
+            check_same_unit(earlier, chunks.grouped, self.neighbours)
+        step = partial(self._step_of, chunks, stream, columns, n_batches)
+        return replace(self._planned_by_number(chunks, step), earlier=earlier)
+
+    def _step_of(
+        self,
+        chunks: SampleChunks,
+        stream: ComponentStream | None,
+        columns: Mapping[str, Any],
+        n_batches: int,
+        n_units: int,
+    ) -> PlannedFit[SampleCurator]:
+        """Plan one step on a batch of so many units."""
+        radius, budget = self._radius(), batch_budget(self.epsilon, self.delta, n_batches)
+        plan = self._plan(n_units, chunks.n_features, "stream", budget, to_fit=True)
+        plan = replace(plan, releases=plan.releases.repeated(n_batches))
+        charged, payer = (self.epsilon, self.delta, radius), self._payer()
+        # Another accountant keeps another ledger, which knows nothing of the first batch.
+        charge = stream is None or payer is not stream.accountant
+        return PlannedFit(
+            SampleCurator, chunks, plan.releases,
+            lambda curator: learn_batch(curator, plan, stream, charged, payer), columns,
+            {"known": LiftedBall(radius), "charge": charge},
+            cautions_of_cap(self.n_components, chunks.n_features) if stream is None else (),
+        )  # fmt: skip
+
+    def _planned_tensor(self, tensor: Floats, bound: float) -> PlannedFit[TensorCurator]:
+        """Plan to decompose a tensor whose entries are private."""
+        plan = self._plan(1, len(tensor), "iteration")
+        recipe: Callable[[Any, MomentPlan], FittedComponents] = fit_by_steps
+        n_steps = plan.n_components * (plan.max_iter + 1)
+        if math.isinf(self.epsilon) and sketch_pays(len(tensor), plan.n_components):
+            # Without noise steps cost no privacy: those of the core may be followed by all.
+            n_steps, recipe = n_steps + plan.max_iter + 3, fit_by_sketch
+        name = "tensor_power_iterations"
+        releases = ReleasePlan.split(self.epsilon, self.delta, {name: 1.0}, {name: n_steps})
+        neighbours = f"tensors that differ by {bound:g} in each of the six orders of one entry"
+        return PlannedFit(
+            TensorCurator, TensorChunk(tensor_oracle(tensor), pairs=tensor_pairs(tensor)), releases,
+            partial(learn, recipe=recipe, plan=plan), {"n_features_in_": len(tensor)},
+            {"known": bound, "unit": "entry", "neighbours": neighbours},
+            cautions_of_cap(self.n_components, len(tensor)),
+        )  # fmt: skip
 
 
 def _shares(perturbation: str, whiten: bool, *, exact: bool) -> dict[str, float]:
     """What each release gets of the budget, relative to the others."""
-    if perturbation in ("iteration", "stream"):
+    if perturbation in BY_STEPS:
         return {"power_iterations": 1.0}
-    shares = {}
-    if whiten or perturbation == "whitened_tensor":
+    whitened, shares = perturbation == "whitened_tensor", {}
+    if whiten or whitened:
         shares["second_moments"] = SHARES["second_moments"]
-    if perturbation == "whitened_tensor" and not exact:
+    if whitened and not exact:
         shares["third_moment_histogram"] = SHARES["third_moment_histogram"]
-    whitened = perturbation == "whitened_tensor"
     return {**shares, "projected_third_moments" if whitened else "third_moments": SHARES["third"]}
 
 
-def _feasible(
-    n_features: int,
-    perturbation: str,
-    n_components: int,
-    n_restarts: int,
-    with_pairs: bool,
-    *,
-    noisy: bool,
-    pure: bool,
-) -> Callable[[], None]:
-    """Refuses features whose moments, or steps on them, memory cannot hold."""
+def _size(
+    n_features: int, perturbation: str, n_components: int, n_restarts: int, with_pairs: bool
+) -> tuple[float, float, str]:
+    """Numbers that moments, or steps on them, hold and draw at once, and how to need fewer."""
     d = float(n_features)
-    if perturbation in ("iteration", "stream"):
-        numbers, advice = d * (n_components + n_restarts), "or less n_restarts"
-    else:
-        # Without a second moment there is no subspace: the third one is of all features.
-        numbers = d**2 if with_pairs else d**3
-        advice = "or by perturbation='stream', which needs memory in proportion to them"
     drawn = d * (d + 1) / 2 if with_pairs else d * n_restarts
-    return partial(
-        check_feasible, numbers, f"A fit of {n_features} features by perturbation={perturbation!r}",
-        f"Fit fewer features, {advice}.", drawn=drawn if noisy else 0.0, spherical=noisy and pure,
-    )  # fmt: skip
+    if perturbation in BY_STEPS:
+        return d * (n_components + n_restarts), drawn, "or less n_restarts"
+    # Without a second moment there is no subspace: the third one is of all features.
+    numbers = d**2 if with_pairs else d**3
+    return numbers, drawn, "or by perturbation='stream', which needs memory in proportion to them"
 
 
 def power_iterations_needed(n_features: int) -> int:
@@ -113,7 +223,8 @@ def power_iterations_needed(n_features: int) -> int:
 
 def _quantile(n_samples: int, epsilon: float, delta: float) -> float:
     """Clip few samples, and fewer the less noise there is: clipping is a bias."""
-    return 1 - min(0.05, 500 / effective_documents(n_samples, epsilon, delta))
+    needed = gaussian_mu(epsilon, delta) if delta > 0 else epsilon / 4
+    return 1 - min(0.05, 500 / (n_samples * needed))
 
 
 def is_stream(estimator: Any, source: Any, n_samples: int | None) -> bool:

@@ -11,8 +11,8 @@ from sklearn.utils import check_random_state
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method.evidence import covariance_spectrum, mixture_evidence
-from sktensor_dp.power_method.plan import MomentPlan
 from sktensor_dp.privacy.curators.samples import NoisyThirdMoments, SampleCurator, TensorCurator
+from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.released import FittedTopics
 from sktensor_dp.tensor.arrays import Floats
@@ -41,12 +41,28 @@ class FittedComponents:
 
 
 @dataclass(frozen=True)
-class MomentOptions:
-    """What a fit is told beside its plan."""
+class MomentPlan:
+    """What recipes follow: decisions that may depend on public numbers only."""
 
+    n_components: int  # capped by the number of features
     n_features: int  # of the data
+    # "whitened_tensor" or "moment_tensor" or "iteration" or "stream": where noise is added.
+    perturbation: str
+    whiten: bool  # whether third moments are whitened by second ones
+    # Of the power method, with what seeds its starts.
+    n_restarts: int
+    max_iter: int
+    random_state: Any
     offset: float  # constant that samples of a mixture get as their last coordinate; 0 without one
-    random_state: Any  # for starts, after release
+    quantile: float  # share of samples whose third moment is left unclipped
+    releases: ReleasePlan  # the budget; of one batch in a stream
+
+    def decomposed(self, tensor: Floats, k: int) -> Floats:
+        """Orthonormal components of a released tensor."""
+        return orthogonal_decomposition(
+            tensor, k, n_restarts=self.n_restarts, max_iter=self.max_iter,
+            random_state=check_random_state(self.random_state),
+        )[1]  # fmt: skip
 
 
 def noise_edge(sigma: float, size: int) -> float:
@@ -54,11 +70,9 @@ def noise_edge(sigma: float, size: int) -> float:
     return sigma * float(np.sqrt(2 * size))
 
 
-def fit_raw_moments(
-    curator: SampleCurator, plan: MomentPlan, options: MomentOptions
-) -> FittedComponents:
+def fit_raw_moments(curator: SampleCurator, plan: MomentPlan) -> FittedComponents:
     """Components of ``E[x (x) x (x) x]`` as unit vectors with their eigenvalues."""
-    k, n_features = plan.n_components, options.n_features
+    k, n_features = plan.n_components, plan.n_features
     if plan.perturbation == "moment_tensor" and not plan.whiten:
         white, in_second = Whitener(np.eye(n_features), np.ones(n_features)), k
     else:
@@ -68,11 +82,7 @@ def fit_raw_moments(
         k, in_second = found.n_components, found.n_resolved
         white = found if plan.whiten else Whitener(found.basis, np.ones(k))
     third = _third_moments(curator, plan, white, 0.0)
-    _, vectors = orthogonal_decomposition(
-        third.tensor, k, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
-        random_state=check_random_state(options.random_state),
-    )  # fmt: skip
-    components = white.unwhiten(vectors)
+    components = white.unwhiten(plan.decomposed(third.tensor, k))
     components /= np.linalg.norm(components, axis=1, keepdims=True)
     seen = components @ white.matrix
     weights = _eigenvalues(third.tensor, seen)
@@ -81,15 +91,13 @@ def fit_raw_moments(
     return FittedComponents(components[order], weights[order], min(in_second, resolved))
 
 
-def fit_gaussian_mixture(
-    curator: SampleCurator, plan: MomentPlan, options: MomentOptions
-) -> FittedComponents:
+def fit_gaussian_mixture(curator: SampleCurator, plan: MomentPlan) -> FittedComponents:
     """Means, weights and variances of spherical Gaussians (Hsu & Kakade, 2013).
 
     Moments are of ``(x, c)``, so that means need be affinely independent only, and the
     scale of each component is read off its constant.
     """
-    second, offset = curator.second_moments(), options.offset
+    second, offset = curator.second_moments(), plan.offset
     size = len(second.value)
     spherical = np.append(np.ones(size - 1), 0.0)  # the constant has no variance
     spectrum = covariance_spectrum(second.value, second.sigma, offset)
@@ -110,10 +118,7 @@ def fit_gaussian_mixture(
     tensor = third.tensor - symmetric_product(
         whitening.T @ (spherical[:, None] * whitening), by_variance
     )
-    _, vectors = orthogonal_decomposition(
-        tensor, k, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
-        random_state=check_random_state(options.random_state),
-    )  # fmt: skip
+    vectors = plan.decomposed(tensor, k)
     # Rows are sqrt(w) (mu, c).
     scaled = white.unwhiten(vectors)
     shares = np.maximum(scaled[:, -1] / offset, LEAST_SHARE)
@@ -131,11 +136,9 @@ def single_topics(topics: FittedTopics, _: Any, plan: TopicPlan, n_iter: int) ->
     return _left(found, plan, n_iter)
 
 
-def fit_by_steps(
-    curator: SampleCurator | TensorCurator, plan: MomentPlan, options: MomentOptions
-) -> FittedComponents:
+def fit_by_steps(curator: SampleCurator | TensorCurator, plan: MomentPlan) -> FittedComponents:
     """Noise at every power step, all of them on the same data."""
-    method, sigma = new_method(plan, options), 0.0
+    method, sigma = new_method(plan), 0.0
     while not method.is_complete:
         answers = curator.power_iterations(method.ask())
         method.tell(answers.value)
@@ -143,37 +146,30 @@ def fit_by_steps(
     return found_by(method, sigma)
 
 
-def fit_by_sketch(
-    curator: TensorCurator, plan: MomentPlan, options: MomentOptions
-) -> FittedComponents:
+def fit_by_sketch(curator: TensorCurator, plan: MomentPlan) -> FittedComponents:
     """Steps without noise on the core of a large tensor, or on all of it if that is safer."""
     found = sketched_power_method(
         lambda starts: curator.power_iterations(starts).value, curator.exact_pairs,
-        options.n_features, plan.n_components, n_restarts=plan.n_restarts,
-        max_iter=plan.max_iter, random_state=check_random_state(options.random_state),
+        plan.n_features, plan.n_components, n_restarts=plan.n_restarts,
+        max_iter=plan.max_iter, random_state=check_random_state(plan.random_state),
     )  # fmt: skip
     if found is None:
-        return fit_by_steps(curator, plan, options)
+        return fit_by_steps(curator, plan)
     weights, vectors = found
     return FittedComponents(vectors, weights, int((weights > 0).sum()))
 
 
-def new_method(plan: MomentPlan, options: MomentOptions) -> OnlinePowerMethod:
+def new_method(plan: MomentPlan) -> OnlinePowerMethod:
     """Power method that has asked nothing yet."""
     return OnlinePowerMethod(
-        options.n_features,
-        plan.n_components,
-        n_restarts=plan.n_restarts,
-        max_iter=plan.max_iter,
-        random_state=check_random_state(options.random_state),
-    )
+        plan.n_features, plan.n_components, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
+        random_state=check_random_state(plan.random_state),
+    )  # fmt: skip
 
 
-def learn(
-    curator: Any, recipe: Callable[..., FittedComponents], plan: Any, options: Any, n_iter: int
-) -> Fitted:
+def learn(curator: Any, recipe: Callable[..., FittedComponents], plan: MomentPlan) -> Fitted:
     """Follow a recipe to its end: the state that a fit leaves, and what to warn of."""
-    return _left(recipe(curator, plan, options), plan, n_iter)
+    return _left(recipe(curator, plan), plan, plan.max_iter)
 
 
 def _left(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:

@@ -6,10 +6,9 @@ from typing import Any
 
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
-from sktensor_dp.power_method.plan import MomentPlan
 from sktensor_dp.power_method.recipe import (
     FittedComponents,
-    MomentOptions,
+    MomentPlan,
     attributes_of,
     cautions_of_noise,
     found_by,
@@ -59,14 +58,13 @@ StreamState = ComponentStream  # as pickles of before name it
 def learn_batch(
     curator: SampleCurator,
     plan: MomentPlan,
-    options: MomentOptions,
     stream: ComponentStream | None,
     budget: tuple[float, float, float],
     payer: BudgetAccountant | None,
 ) -> Fitted:
     """Take one step on a batch that no other step reads."""
     # Another one: a step that fails must not have moved the stream.
-    method = new_method(plan, options) if stream is None else copy.deepcopy(stream.method)
+    method = new_method(plan) if stream is None else copy.deepcopy(stream.method)
     answers = curator.power_iterations(method.ask())
     method.tell(answers.value)
     after = ComponentStream(method, answers.sigma, budget, payer, plan.releases.repeats)

@@ -163,11 +163,11 @@ def test_straddling_groups_are_fitted_as_whole_ones(kind, mode, seed):
 def test_rows_of_one_group_change_the_batch_of_no_other(seed):
     """Places are those of labels: by first appearance one more row would shift all others."""
     rng = np.random.default_rng(seed)
-    plan = model("components", **COMPONENTS["stream"])._plan(40, D, "stream")
+    n_batches = model("components", **COMPONENTS["stream"])._n_batches(D)
 
     def batches(labels: np.ndarray) -> list[set[int]]:
         X = labels[:, None].astype(float)
-        parts = inputs.random_batches(X, plan, seed, groups=labels)
+        parts = inputs.random_batches(X, n_batches, seed, groups=labels)
         return [{int(x) for chunk in part for x in chunk.X[:, 0]} for part in parts]
 
     labels = np.repeat(np.arange(40), rng.integers(1, 4, 40))

@@ -147,6 +147,14 @@ def test_pair_masses_are_weighted_by_1_unless_told() -> None:
         assert np.array_equal(default, told)
 
 
+def test_a_matrix_gets_what_its_coordinates_get() -> None:
+    """To the last bit: where noise is added in place, and where coordinates are formed for it."""
+    value = symmetric_value(2)
+    in_place = gaussian_matrix(value, SENSITIVITY, STRENGTH, same_noise("grid", 11))
+    by_coordinates = gaussian_symmetric(value, SENSITIVITY, STRENGTH, same_noise("grid", 11))
+    assert np.array_equal(in_place, by_coordinates)
+
+
 def projected(deviations: dict[int, float], frame: np.ndarray) -> np.ndarray:
     """Map of independent unit noise on unique entries to coordinates of its projection.
 
@@ -367,7 +375,7 @@ def test_noise_in_place_is_that_of_the_whole(
     assert 0.5 < noise.std() * STRENGTH < 3
 
 
-@pytest.mark.parametrize("law", [gaussian_pair_masses, laplace_pair_masses])
+@pytest.mark.parametrize("law", [gaussian_matrix, gaussian_pair_masses, laplace_pair_masses])
 def test_noise_in_place_takes_a_few_megabytes(law: Callable[..., np.ndarray]) -> None:
     """Beside 32 MB: coordinates and noise of one piece (1 MB each), and blocks on the way."""
     value = np.zeros((2000, 2000))
