@@ -150,7 +150,7 @@ def test_pair_masses_are_weighted_by_1_unless_told() -> None:
 def test_a_matrix_gets_what_its_coordinates_get() -> None:
     """To the last bit: where noise is added in place, and where coordinates are formed for it."""
     value = symmetric_value(2)
-    in_place = gaussian_matrix(value, SENSITIVITY, STRENGTH, same_noise("grid", 11))
+    in_place = gaussian_matrix(value.copy(), SENSITIVITY, STRENGTH, same_noise("grid", 11))
     by_coordinates = gaussian_symmetric(value, SENSITIVITY, STRENGTH, same_noise("grid", 11))
     assert np.array_equal(in_place, by_coordinates)
 
