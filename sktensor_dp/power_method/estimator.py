@@ -14,6 +14,7 @@ from sktensor_dp.estimator.grouped_rows import check_same
 from sktensor_dp.estimator.inputs import check_source, unchecked
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.power_method.forecast import forecast_moments
+from sktensor_dp.power_method.inputs import TOO_WIDE
 from sktensor_dp.power_method.mixtures import ReleasedMixtures
 from sktensor_dp.power_method.parameters import PERTURBATIONS
 from sktensor_dp.power_method.plan import is_stream
@@ -226,6 +227,8 @@ class PrivateTensorPowerMethod(SampleFits, TensorFits, ReleasedMixtures):
             return self._fit_stream(batches, witness, self.max_batches_per_group)
         check_source(source, n_samples, n_features, self.neighbours)
         assert n_features is not None
+        if n_features > self._widest:
+            raise ValueError(TOO_WIDE)
         chunks = self._parts(unchecked(source), n_samples, n_features)
         plan = partial(self._fit_of, chunks, {"n_features_in_": n_features})
         return self._live_on(chunks, plan)

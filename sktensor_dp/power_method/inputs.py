@@ -22,6 +22,10 @@ NOT_AT_RANDOM = (
     "perturbation='stream' splits rows at random, which lie in partitions here. Pass parts of them "
     "that stand for all to partial_fit."
 )
+TOO_WIDE = (
+    "Chunks with so many features can be batches of a stream alone, each of which stands for all "
+    "and has units of its own. Where that is so, pass perturbation='stream'."
+)
 
 
 def symmetric_tensor(T: ArrayLike, bound: float) -> Floats:

@@ -119,7 +119,7 @@ class ComponentParameters(PrivateEstimatorMixin):
     @property
     def _widest(self) -> float:
         """Features beyond which rows fitted at once are split at random, for a stream."""
-        if self.moment == "single_topic" or self.perturbation not in ("auto", "stream"):
+        if self.moment != "raw" or self.perturbation not in ("auto", "stream"):
             return math.inf
         return LARGEST_SECOND_MOMENT if self.perturbation == "auto" else 0
 

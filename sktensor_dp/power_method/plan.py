@@ -60,7 +60,8 @@ class ComponentPlans(ComponentParameters):
         epsilon, delta = budget or (self.epsilon, self.delta)
         exact, k, max_iter = math.isinf(epsilon), min(self.n_components, n_features), self.max_iter
         if perturbation == "auto":
-            perturbation = "whitened_tensor" if n_features <= LARGEST_SECOND_MOMENT else "stream"
+            streams = self.moment == "raw" and n_features > LARGEST_SECOND_MOMENT
+            perturbation = "stream" if streams else "whitened_tensor"
         if max_iter is None:
             by_steps = perturbation in BY_STEPS
             max_iter = power_iterations_needed(n_features) if by_steps else AFTER_RELEASE

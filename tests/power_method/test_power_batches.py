@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sktensor_dp import BudgetAccountant, BudgetError, PrivateTensorPowerMethod
+from sktensor_dp.power_method import parameters, plan
 from sktensor_dp.privacy.curator import DataCurator
 
 # The data is too small for anything but these tests, and fits say so.
@@ -136,3 +137,33 @@ def test_a_tensor_s_noise_is_that_of_its_bound():
     assert first[0] == pytest.approx(4 * first[1])
     # Of four unit starts: all entries of one size, or all one basis vector.
     assert 6 * math.sqrt(4) / D <= first[0] <= 6 * math.sqrt(4)
+
+
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three features are as wide as otherwise 16384."""
+    monkeypatch.setattr(parameters, "LARGEST_SECOND_MOMENT", 3)
+    monkeypatch.setattr(plan, "LARGEST_SECOND_MOMENT", 3)
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_wide_chunks_are_no_batches_unless_told(monkeypatch):
+    """Neither read nor charged for: whether each stands for all is known to the caller alone."""
+    wide(monkeypatch)
+    accountant = BudgetAccountant(1.0, 1e-3)
+    chunks = [np.ones((30, 4)), np.ones((30, 4))]
+    model = PrivateTensorPowerMethod(1, data_norm=2.0, n_restarts=1, max_iter=1, random_state=0)
+    model.set_params(accountant=accountant)
+    with pytest.raises(ValueError, match="perturbation='stream'"):
+        model.fit_chunks(chunks, n_samples=60, n_features=4)
+    assert accountant.total()[0] == 0
+    model.fit_chunks(chunks)
+    assert model.n_batches_seen_ == 2
+
+
+def test_wide_samples_of_a_mixture_are_no_stream(monkeypatch):
+    wide(monkeypatch)
+    X = np.random.default_rng(0).standard_normal((400, 4))
+    model = PrivateTensorPowerMethod(
+        2, moment="gaussian_mixture", data_norm=4.0, epsilon=float("inf"), random_state=0
+    )
+    assert model.fit(X).covariances_.shape == (model.n_components_,)
