@@ -148,7 +148,8 @@ class Recorder:
         self.norm, self.coordinates, self.ambient = norm, coordinates.copy(), ambient
         return coordinates
 
-    def gaussian(self, x: Floats, mu: float) -> Floats:
+    def gaussian(self, x: Floats, mu: float, size: int | None = None) -> Floats:
+        assert size in (None, x.size)
         return self._record("l2", x)
 
     def laplace(self, x: Floats, _: float) -> Floats:
@@ -169,7 +170,7 @@ def test_coordinates_are_those_of_the_mechanism(case, seed):
     for law in (entry.gaussian, entry.pure):
         bound = query.l2_sensitivity if law.norm == "l2" else query.l1_sensitivity
         noise = Recorder()
-        law.apply(total, bound, 1.0, noise, query)
+        law.apply(total.copy(), bound, 1.0, noise, query)
         assert noise.norm == law.norm
         np.testing.assert_allclose(noise.coordinates * bound, expected, rtol=1e-12)
         if law is entry.pure and case.release == "third_moments":
