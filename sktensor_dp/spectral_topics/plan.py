@@ -125,25 +125,19 @@ def plan_topics(
     """Choose releases and split the budget; of data that lies `apart` or not, refuse too much."""
     n_effective, k = effective_documents(n_samples, epsilon, delta), min(n_components, n_features)
     exact, moment = math.isinf(n_effective), perturbation == "moment_tensor"
-    few_if_short = n_refinements is None
-    small = n_features <= SMALL_VOCABULARY
-    small = small and n_effective >= MATCH_FROM * n_features * n_components
+    few_if_short, sought = n_refinements is None, n_features * n_components
+    small = n_features <= SMALL_VOCABULARY and n_effective >= MATCH_FROM * sought
     kind = "moment" if moment else "small" if small else "large"
-    reserved = n_components > 1 and n_effective >= RESERVE_FROM * n_features * n_components
-    n_refinements, n_single, may_misfit = _steps(
-        n_refinements, n_components, n_effective, delta, kind, reserved
-    )
-    asks = n_refinements > 0 and n_components > 1
-    asks_gains = asks and not exact and kind == "large"
-    asks_public = asks and with_public and not may_misfit
-    # Whether documents of few tokens are better taken to have one topic.
-    n_gains = N_GAINS * asks_gains + N_PUBLIC * asks_public + (n_single > 0 and n_components > 1)
+    reserved = n_components > 1 and n_effective >= RESERVE_FROM * sought
+    steps = _steps(n_refinements, n_components, n_effective, delta, kind, reserved)
+    n_refinements, n_single, may_misfit = steps
+    asks_gains, asks_public, n_gains = _questions(kind, n_components, steps, exact, with_public)
     triples = "triple_moments" if moment else "whitened_triple_moments"
     resolved = n_effective >= TRIPLES_FROM * n_components**2
     third = triples if kind != "large" or resolved or n_refinements == 0 else None
     shares = _shares(kind, n_refinements, n_gains, third is not None, may_misfit)
-    n_words = _n_words(n_effective, shares["pairs"], n_features, n_components, small)
-    n_words = n_words if exact or n_refinements == 0 else min(n_words, MAX_WORDS)
+    most = MAX_WORDS if n_refinements else n_features
+    n_words = _n_words(n_effective, shares["pairs"], n_features, n_components, small, most)
     by_rows = _pairs_by_rows(n_words) and not exact
     feasible = _feasible(
         n_features, k, n_words, topics_alone=n_refinements == 0, exact=exact,
@@ -151,15 +145,12 @@ def plan_topics(
     )  # fmt: skip
     plan = TopicPlan(
         n_components=k, n_words=n_words, all_words=n_words == n_features, triples=third,
-        match_moments=small and not exact, n_refinements=n_refinements,
-        clip_quantile=_clip_quantile(n_effective, small),
+        match_moments=small and not exact, clip_quantile=_clip_quantile(n_effective, small),
         group_rows="concatenate" if n_effective < JOINED_BELOW * n_components else "mean",
         asks_gains=asks_gains, asks_public=asks_public, may_misfit=may_misfit,
-        pairs_by_rows=by_rows, n_single=n_single,
+        pairs_by_rows=by_rows, n_refinements=n_refinements, n_single=n_single,
         n_if_short=n_single + MIXED_STEPS[0] if few_if_short else None,
-        releases=_release_plan(
-            epsilon, delta, shares, triples, n_refinements, limits, third is not None, n_gains
-        ),
+        releases=_release_plan(epsilon, delta, shares, third, n_refinements, limits, n_gains),
     )  # fmt: skip
     if apart is not None:
         feasible()
@@ -247,6 +238,19 @@ def _steps(
     return n_steps, n_single, may_misfit
 
 
+def _questions(
+    kind: str, n_components: int, steps: tuple[int, int, bool], exact: bool, with_public: bool
+) -> tuple[bool, bool, int]:
+    """Whether it is asked what topics gain, and what public ones do; how many questions that is."""
+    n_refinements, n_single, may_misfit = steps
+    asks = n_refinements > 0 and n_components > 1
+    asks_gains = asks and not exact and kind == "large"
+    asks_public = asks and with_public and not may_misfit
+    # Whether documents of few tokens are better taken to have one topic.
+    of_single = n_single > 0 and n_components > 1
+    return asks_gains, asks_public, N_GAINS * asks_gains + N_PUBLIC * asks_public + of_single
+
+
 def _clip_quantile(n_effective: float, small: bool) -> float:
     """Clip most documents where noise dominates, and few where bias would show."""
     # The share clipped for ``small`` falls with the noise, so that estimates converge.
@@ -254,12 +258,12 @@ def _clip_quantile(n_effective: float, small: bool) -> float:
 
 
 def _n_words(
-    n_effective: float, share: float, n_features: int, n_components: int, small: bool
+    n_effective: float, share: float, n_features: int, n_components: int, small: bool, most: int
 ) -> int:
     if small or math.isinf(n_effective):
         return n_features
     wanted = int(n_effective * math.sqrt(share) / WORDS_DIVISOR)
-    return min(max(wanted, 10 * n_components), n_features)
+    return min(max(wanted, 10 * n_components), n_features, most)
 
 
 def _with_refinements(
@@ -279,18 +283,17 @@ def _release_plan(
     epsilon: float,
     delta: float,
     shares: Mapping[str, float],
-    triples: str,
+    triples: str | None,
     n_refinements: int,
     limits: Mapping[str, float],
-    with_triples: bool,
     n_gains: int,
 ) -> ReleasePlan:
-    names = {"pairs": "pair_moments", "triples": triples}
+    names = {"pairs": "pair_moments", "triples": triples or ""}
     shares = {names.get(name, name): share for name, share in shares.items()}
     pure = delta == 0
     # With pure noise the number of tokens bounds pairs and triples in word space too.
     clipped = {"counts"} | ({"pairs"} if not pure else set())
-    if with_triples and not (pure and triples == "triple_moments"):
+    if triples is not None and not (pure and triples == "triple_moments"):
         clipped.add("triples")
     n_histograms = 0 if math.isinf(epsilon) else len(clipped - set(limits))
     if n_histograms == 0:

@@ -206,6 +206,12 @@ class Refinement:
                 part = (step - n_single) / (step - n_single + MOMENTUM)
                 fitted = replace(fitted, topics=_moved_on(topics, before, part))
             before = topics
+        return self._with_deviations(fitted, start, told)
+
+    def _with_deviations(
+        self, fitted: FittedTopics, start: FittedTopics, told: "_Told"
+    ) -> FittedTopics:
+        """The same topics with what their noise leaves open."""
         assert isinstance(self._clip.norm, CountNorm)
         topics, weights = fitted.topics, fitted.weights
         length = typical_length(self._clip.limit, topics, weights, self._clip.norm.order)

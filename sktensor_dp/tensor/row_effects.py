@@ -50,32 +50,16 @@ def fit_row_sums(
     )
     _check(noise, value_variance, max_iter)
     rows = _rows_seen(entries, sums, weights, noise, value_variance)
-    biases = [np.zeros(n) for n in entries.shape]
-    variances = [np.zeros(n) for n in entries.shape]
-    scales, mean = np.full(len(rows), _FIRST_SCALE * value_variance), 0.0
     known = [np.zeros((n, 0)) for n in entries.shape] if features is None else features
-    regression = RowRegression(known, value_variance, given)
+    fit = _Effects(rows, value_variance, RowRegression(known, value_variance, given))
     for _ in range(max_iter):
-        moment = information = 0.0
-        for mode, seen in enumerate(rows):
-            gain, total, left = seen.gains, seen.totals, seen.left_by(biases)
-            variances[mode] = 1.0 / (gain * total + 1.0 / scales[mode])
-            # With what biases vary by about their means counted as noise.
-            own = gain / (1.0 + gain * total * scales[mode])
-            about = left - total * mean
-            expected = regression.means(mode, own * total, own * about)
-            biases[mode] = variances[mode] * gain * (about - total * expected)
-            if (there := total > 0).any():
-                spread = np.mean(biases[mode][there] ** 2 + variances[mode][there])
-                scales[mode] = max(float(spread), _LEAST_SCALE * value_variance)
-            biases[mode] += expected
-            moment += float(gain @ (left - total * biases[mode]))
-            information += float(gain @ total)
-        mean = moment / information if information > 0 else 0.0
+        fit.step()
     return CPCompletion(
-        mean=center + mean, biases=biases, factors=[np.zeros((n, 0)) for n in entries.shape],
+        mean=center + fit.mean, biases=fit.biases,
+        factors=[np.zeros((n, 0)) for n in entries.shape],
         weights=np.zeros(0), noise_variance=value_variance, n_iter=max_iter,
-        bias_variances=variances, bias_scales=scales, factor_scales=np.zeros((len(rows), 0)),
+        bias_variances=fit.variances, bias_scales=fit.scales,
+        factor_scales=np.zeros((len(rows), 0)),
     )  # fmt: skip
 
 
@@ -94,6 +78,38 @@ class _RowsSeen:
         for mode, weighted in self.others:
             left -= weighted @ biases[mode]
         return left
+
+
+class _Effects:
+    """Mean and biases as they are found, one mode after the other."""
+
+    def __init__(
+        self, rows: Sequence[_RowsSeen], value_variance: float, regression: RowRegression
+    ) -> None:
+        self._rows, self._regression = rows, regression
+        self._least = _LEAST_SCALE * value_variance
+        self.biases = [np.zeros(len(seen.sums)) for seen in rows]
+        self.variances = [np.zeros(len(seen.sums)) for seen in rows]
+        self.scales, self.mean = np.full(len(rows), _FIRST_SCALE * value_variance), 0.0
+
+    def step(self) -> None:
+        """Update the biases of every mode and their prior variance, then the mean."""
+        moment = information = 0.0
+        for mode, seen in enumerate(self._rows):
+            gain, total, left = seen.gains, seen.totals, seen.left_by(self.biases)
+            scale, variance = self.scales[mode], 1.0 / (gain * total + 1.0 / self.scales[mode])
+            # With what biases vary by about their means counted as noise.
+            own = gain / (1.0 + gain * total * scale)
+            about = left - total * self.mean
+            expected = self._regression.means(mode, own * total, own * about)
+            biases = variance * gain * (about - total * expected)
+            if (there := total > 0).any():
+                spread = np.mean(biases[there] ** 2 + variance[there])
+                self.scales[mode] = max(float(spread), self._least)
+            self.biases[mode], self.variances[mode] = biases + expected, variance
+            moment += float(gain @ (left - total * self.biases[mode]))
+            information += float(gain @ total)
+        self.mean = moment / information if information > 0 else 0.0
 
 
 def _rows_seen(

@@ -76,11 +76,7 @@ def shared_effects(
     # of a row is this times its weight.
     weight_each = min(n_units / total, 1.0)
     top = max(float(W.max()), _LARGEST_OF_NOISE * noise_std, 1.0)
-    if noise_std > 0:
-        ends = np.log(top * _GRID_RATIO), np.log(top * _GRID_MARGIN)
-        grid = np.exp(np.linspace(*ends, grid_size))[None, :]
-    else:
-        grid = np.maximum(W, 0.0)[:, None]
+    grid = _grid(top, grid_size) if noise_std > 0 else np.maximum(W, 0.0)[:, None]
     regression = None
     if features is not None and features.shape[1]:
         # Features start as the half of what effects vary by, as those of coordinates do.
@@ -92,6 +88,12 @@ def shared_effects(
         fit.step()
     centred = np.log(np.maximum(grid, top * _GRID_RATIO)) - math.log(max(total / len(S), 1e-9))
     return fit.effects(_POPULARITY_POWER * centred)
+
+
+def _grid(top: float, size: int) -> Floats:
+    """Weights that any row may have: (1, size)."""
+    ends = np.log(top * _GRID_RATIO), np.log(top * _GRID_MARGIN)
+    return np.exp(np.linspace(*ends, size))[None, :]
 
 
 class _GridPosterior:
