@@ -20,6 +20,7 @@ from sktensor_dp.completion.inputs import (
     plain_bounds,
     refuse_entries,
 )
+from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.named_rows import (
     RowNames,
     check_names,
@@ -28,7 +29,6 @@ from sktensor_dp.completion.named_rows import (
 )
 from sktensor_dp.completion.plan import (
     CompletionPlan,
-    ModelOptions,
     SlicePlan,
     check_model_size,
     checked_ranks,

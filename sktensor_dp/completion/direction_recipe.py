@@ -2,9 +2,11 @@
 
 import numpy as np
 
+from sktensor_dp.completion.assumed import RESIDUAL
+from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.pair_plan import DIRECTION_CLIP, search_weights
 from sktensor_dp.completion.pair_recipe import centred_biases, pair_weights, variance_left
-from sktensor_dp.completion.plan import RESIDUAL, CompletionPlan, ModelOptions
+from sktensor_dp.completion.plan import CompletionPlan
 from sktensor_dp.completion.rows import inverse_root
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.entries import EntryCurator

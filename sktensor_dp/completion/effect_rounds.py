@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sktensor_dp.completion.plan import ModelOptions
+from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.rows import unexplained
 from sktensor_dp.privacy.curators.entries import NoisySharedRows, SliceCurator
 from sktensor_dp.statistics.unit_residuals import ReleasedEffects

@@ -2,14 +2,16 @@
 
 import numpy as np
 
+from sktensor_dp.completion.assumed import COMPONENT, RESIDUAL
 from sktensor_dp.completion.direction_recipe import direction_components
 from sktensor_dp.completion.expected_biases import with_features
 from sktensor_dp.completion.gradient_recipe import fit_gradients
 from sktensor_dp.completion.inference import attributes_of
+from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.own_entries import shared_part
 from sktensor_dp.completion.pair_plan import PAIRED_POWER
 from sktensor_dp.completion.pair_recipe import pair_components, with_columns
-from sktensor_dp.completion.plan import COMPONENT, RESIDUAL, CompletionPlan, ModelOptions
+from sktensor_dp.completion.plan import CompletionPlan
 from sktensor_dp.completion.rows import posterior_rows, unit_mean_square
 from sktensor_dp.completion.tried_rows import (
     biases_of_both,

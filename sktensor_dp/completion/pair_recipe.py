@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from sktensor_dp.completion.assumed import RESIDUAL
+from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.own_entries import bias_variances
 from sktensor_dp.completion.pair_plan import PAIR_CLIP
-from sktensor_dp.completion.plan import RESIDUAL, ModelOptions
 from sktensor_dp.completion.rows import unexplained
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.statistics.observed_entries import IndexSet

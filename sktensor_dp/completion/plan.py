@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.completion.assumed import BIAS, COMPONENT, COMPONENTS, RESIDUAL
 from sktensor_dp.completion.pair_plan import (
@@ -22,8 +21,6 @@ from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.piecewise import piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan, check_feasible
 from sktensor_dp.statistics.slice_queries import SharedFactorSums
-from sktensor_dp.tensor.row_features import standardised_given
-from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 # Sweeps of alternating least squares on released sums, and steps of gradient descent.
 SWEEPS, STEPS = 3, 30
@@ -96,50 +93,6 @@ def check_model_size(
         drawn=0.0 if math.isinf(plan.releases.epsilon) else float(drawn),
         spherical=any(0 < costs.get(name, 0) < math.inf for name in ("factor_sums", "ridge_block")),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class ModelOptions:
-    """Which model is fitted, whatever is released.
-
-    Attributes
-    ----------
-    ranks : tuple of n_modes int
-        Columns of each factor; all the same without a full core.
-    full_core : bool
-        Whether all combinations of columns are components (Tucker).
-    random_state : RandomState
-        Of starts.
-    regularization : float
-        What the variances of rows and of the core are divided by.
-    unit_mode : int
-        Mode whose rows may fold in their own entries.
-    features : tuple of n_modes tables or None
-        Public ones of the rows, as they were given.
-    """
-
-    ranks: tuple[int, ...]
-    full_core: bool
-    random_state: np.random.RandomState
-    regularization: float
-    unit_mode: int = 0
-    features: tuple[NDArray[np.float64] | None, ...] | None = None
-
-    def features_of(self, mode: int, weights: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Public features of the rows of a mode, scaled by so much weight of each."""
-        given = None if self.features is None else self.features[mode]
-        found = None if given is None else standardised_given(given, weights)
-        return None if found is None or found.shape[1] == 0 else found
-
-    def features_at(self, entries: SortedEntries) -> list[NDArray[np.float64] | None]:
-        """Those of all modes, scaled over entries whose coordinates are public."""
-        counts = [counts.astype(np.float64) for counts in entries.counts]
-        return [self.features_of(mode, of) for mode, of in enumerate(counts)]
-
-    @property
-    def rank(self) -> int:
-        """Components of a CP model, which fit into any core."""
-        return min(self.ranks)
 
 
 @dataclass(frozen=True)

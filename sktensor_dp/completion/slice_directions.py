@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from sktensor_dp.completion.effect_rounds import EffectRounds
-from sktensor_dp.completion.plan import ModelOptions, SlicePlan
+from sktensor_dp.completion.model_options import ModelOptions
+from sktensor_dp.completion.plan import SlicePlan
 from sktensor_dp.completion.rows import inverse_root, posterior_rows, unexplained
 from sktensor_dp.completion.slice_components import COMPONENT_VARIANCE
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator

@@ -9,7 +9,8 @@ import numpy as np
 
 from sktensor_dp.completion.effect_rounds import EffectRounds
 from sktensor_dp.completion.inference import SharedModel
-from sktensor_dp.completion.plan import ModelOptions, SlicePlan
+from sktensor_dp.completion.model_options import ModelOptions
+from sktensor_dp.completion.plan import SlicePlan
 from sktensor_dp.completion.slice_components import fit_components
 from sktensor_dp.completion.slice_directions import found_components
 from sktensor_dp.estimator.base import Fitted

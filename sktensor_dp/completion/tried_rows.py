@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.completion.entry_forecast import COMPONENTS, turned
+from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.pair_plan import Folding, folding_share, releases_for_folding
 from sktensor_dp.completion.plan import (
     RESIDUAL,
     CompletionPlan,
-    ModelOptions,
     loss_by_pairs,
     noise_of_sums,
     noise_of_values,

@@ -300,10 +300,6 @@ class PrivateSearchCV(BestModel):
         costs = TrialCosts.shared(trial, splits)
         trials = Trials(self, X, y, places, distributions, scoring, splits, n_units, costs, delta)
         self._charge(delta, unit)
-        return self._end_of(trials, costs, stop, delta)
-
-    def _end_of(self, trials: Trials, costs: TrialCosts, stop: float, delta: float) -> Self:
-        """Run the trials that are paid for, and publish the best."""
         best = trials.best(stop)
         number = trials.number(best)
         state = self._attributes(best, costs.composed(splits, best.parts, number), number, delta)

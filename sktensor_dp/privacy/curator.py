@@ -189,17 +189,9 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         """Return the report on what was released under the whole plan's cost."""
         if self._parts:
             return on_parts([part.report() for part in self._parts], notes)
-        total = self._plan.cost
-        # Of a batch of several that a unit may be in, the others are paid for too.
-        later = self._plan.repeats - 1
-        unmade = tuple(
-            replace(planned, uses=self._left[planned.name] + later * planned.uses)
-            for planned in self._plan.releases
-            if self._left[planned.name] + later > 0
-        )
-        rows = tuple(self._records)
+        rows, unmade = tuple(self._records), self._plan.unmade(self._left)
         return PrivacyReport(
-            epsilon=total.epsilon_at(self._plan.delta),
+            epsilon=self._plan.cost.epsilon_at(self._plan.delta),
             delta=self._plan.delta,
             unit=self._unit,
             neighbours=self._neighbours,

@@ -182,6 +182,16 @@ class ReleasePlan:
             planned.cost for planned in self.releases for _ in range(planned.uses * self.repeats)
         )
 
+    def unmade(self, left: Mapping[str, int]) -> tuple[PlannedRelease, ...]:
+        """What is paid for where so many uses of each release are left."""
+        # Of a batch of several that a unit may be in, the others are paid for too.
+        later = self.repeats - 1
+        return tuple(
+            replace(planned, uses=left[planned.name] + later * planned.uses)
+            for planned in self.releases
+            if left[planned.name] + later > 0
+        )
+
     def cost_of(self, name: str) -> PrivacyCost:
         """Cost of one use of the release called ``name``."""
         return next(planned.cost for planned in self.releases if planned.name == name)

@@ -22,7 +22,7 @@ from sktensor_dp.privacy.plan import ReleasePlan
 GOAL = (14, 25)
 LONGEST = {
     "PrivateSpectralLDA": ((14, 25), (22, 83)),
-    "PrivateTensorPowerMethod": ((14, 25), (24, 95)),
+    "PrivateTensorPowerMethod": ((14, 25), (24, 96)),
     "PrivateCPCompletion": ((14, 25), (19, 124)),
     "PrivateTuckerCompletion": ((14, 25), (19, 153)),
     "PrivateCountVectorizer": ((13, 25), (15, 27)),
