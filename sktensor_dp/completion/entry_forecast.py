@@ -7,22 +7,24 @@ import numpy as np
 
 from sktensor_dp.completion.assumed import COMPONENT, RESIDUAL, Assumed
 from sktensor_dp.completion.pair_plan import (
+    DIRECTION_CLIP,
+    LAST,
     PAIRED_POWER,
+    SEARCHED,
+    SEARCHES,
     Folding,
     directions_detectability,
     pairs_detectability,
-    search_weights,
+    share_kept,
 )
 from sktensor_dp.completion.plan import CompletionPlan, noise_of_sums, noise_of_values
 from sktensor_dp.privacy.piecewise import piecewise_variance
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.shared_effects import clipped_response
 
 # As many components as share what is assumed of them, in wide tables as well, and steps of two
 # equations for them.
 COMPONENTS, WIDE_COMPONENTS, STEPS = 3, 5, 200
-# What clipped lengths, and rows that are longer than usual, leave of what a release of directions
-# would show of them; and of the last release, whose lengths are three times as long.
-SEARCHED, MEASURED = 0.6, 0.38
 
 
 @dataclass(frozen=True)
@@ -115,25 +117,32 @@ def _of_pairs(spent: Folding, each: float, left: float) -> float:
 
 def _of_directions(spent: Folding, n: int, each: float, left: float) -> list[float]:
     """Squared cosines of components of the columns and the directions that are found of them."""
-    n_rows = spent.shape[1 - spent.unit_mode]
+    n_units, n_rows = spent.shape[spent.unit_mode], spent.shape[1 - spent.unit_mode]
     # As for pairs.
-    ratio = directions_detectability(spent, n) * (each / COMPONENT**2 * RESIDUAL**2 / left)
-    found = _searched(SEARCHED * ratio, n_rows, n)
-    # A direction is kept if the last release shows it beyond the edge of noise.
-    edge = (math.sqrt(2 * n) + 2) / math.sqrt(n_rows)
-    kept = [cosine for cosine in found if cosine * MEASURED * ratio > edge]
+    size = each / COMPONENT**2 * RESIDUAL**2 / left
+    ratio = SEARCHED * directions_detectability(spent, n) * size
+    found = _searched(ratio, n_rows, n, size)
+    # A direction is kept if the last releases show it beyond the edge of noise, and of chance.
+    edge = (math.sqrt(2 * n) + 2) / math.sqrt(LAST * n_rows) / ratio
+    gain = clipped_response(DIRECTION_CLIP) ** 2 * SEARCHED * each / left
+    edge += 2 * math.sqrt(n_rows * n_units) / spent.n_observed / gain
+    kept = [cosine for cosine in found if cosine > edge]
     return sorted(kept, reverse=True)[:WIDE_COMPONENTS]
 
 
-def _searched(ratio: float, n_rows: int, count: int) -> list[float]:
-    """Squared cosines after a search by so many directions, each as detectable in one release."""
+def _searched(ratio: float, n_rows: int, count: int, size: float) -> list[float]:
+    """Squared cosines after a search by so many directions, each as detectable in one release.
+
+    Components explain `size` times what is assumed.
+    """
     # A random start has singular values of the quarter circle law along the components (Marchenko
     # and Pastur 1967). From there each grows by itself, against the noise of all sums so far.
     cosines = np.minimum(_quarter_circle(count) * math.sqrt(count / n_rows), 1.0)
-    sums, noise = np.zeros(count), 0.0
-    for weight in search_weights():
-        sums += weight * ratio * cosines
-        noise += weight**2
+    sums, noise = np.zeros(count), np.zeros(count)
+    for step in range(SEARCHES - 1):
+        kept = share_kept(size * cosines**2, step)
+        sums = kept * sums + ratio * cosines
+        noise = kept**2 * noise + 1
         # A part of the noise, too, lies along the components.
         cosines = np.sqrt((sums**2 + noise / n_rows) / (sums**2 + noise))
     return [float(cosine) ** 2 for cosine in cosines]

@@ -4,9 +4,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from sktensor_dp.completion.assumed import COMPONENT, RESIDUAL
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.shared_effects import clipped_response
 
 # Shares of epsilon, the largest of which is taken that raises the expected error of predictions,
@@ -21,10 +24,16 @@ PAIR_CLIP = 0.5
 PAIRED_POWER = 2 / 3
 # The same for directions, the largest share again: below a certain one all of it is lost.
 DIRECTION_SHARES, MOST_LOSS_BY_DIRECTIONS = (0.35, 0.3, 0.25, 0.2), 0.018
-# Releases, and how far each column must stand out of the noise of all.
-SEARCHES, ROOM = 24, 0.694
-# Earlier sums count less by this factor, in the first two thirds of the releases.
-GROWTH, GROWING = 1 / 0.7, 2 / 3
+# Releases, last ones that say which directions are kept, and how far each column must stand out
+# of the noise of all.
+SEARCHES, LAST, ROOM = 40, 10, 0.46
+# What clipped lengths, and rows that are longer than usual, leave of what a release of directions
+# would show of them.
+SEARCHED = 0.7
+# While directions turn, earlier sums count less by a factor that forgets no more than so much
+# in all, in full once so much is explained of what is assumed of a component; and in the last
+# third of the releases.
+MOST_GROWN, GROWING, SETTLED = 0.7**-16, 2 / 3, 0.5
 # Fewer columns than that, if more are asked for, explain too little of what others lose by it.
 LEAST_COLUMNS = 4
 # Residual that counts as 1, in deviations of values about the model.
@@ -115,9 +124,13 @@ def directions_detectability(spent: Folding, n_columns: int) -> float:
     return signal / (math.sqrt(columns) * noise)
 
 
-def search_weights() -> list[float]:
-    """What the sums of each release count, in which axes turn; one more says their sizes."""
-    return [GROWTH ** min(step, int(GROWING * SEARCHES)) for step in range(SEARCHES - 1)]
+def share_kept(explained: Floats, step: int) -> Floats:
+    """How much of earlier sums counts, by what directions explain of a component."""
+    growing = int(GROWING * SEARCHES)
+    if step >= growing:
+        return np.ones_like(explained)
+    growth = MOST_GROWN ** (1 / growing) - 1
+    return np.asarray(1 / (1 + growth * np.clip(1 - explained / SETTLED, 0.0, 1.0)))
 
 
 def releases_for_folding(epsilon: float, delta: float, share: float, n_columns: int) -> ReleasePlan:

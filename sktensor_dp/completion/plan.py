@@ -31,7 +31,7 @@ BIAS_SHARE, LEVEL_SHARE, INPUT_SHARE = 0.4, 0.01, 0.5
 # beside a model of the values themselves.
 ROW_NUMBERS, ROW_SQUARES, VALUES_NUMBERS = 12, 3, 200
 # Rows asked first: how far components stand out there, one of how many, and least that is saved.
-TRIED_ROOM, TRIED, LEAST_SAVED = 1.5, (4, 10), 0.003
+TRIED_ROOM, TRIED, LEAST_SAVED = 1.5, (4, 12), 0.003
 # Of slices: share of the shared factors, if they are released; share of a unit's cells that
 # are taken to have entries, which is private; and sweeps where there is no noise.
 FACTOR_SHARE, OBSERVED_SHARE, EXACT_SWEEPS = 0.6, 1 / 4, 20
