@@ -7,7 +7,7 @@ from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_see
 from sktensor_dp.completion import pair_plan, plan
 from sktensor_dp.completion.assumed import Assumed
 from sktensor_dp.completion.entry_forecast import of_entries
-from sktensor_dp.completion.pair_plan import DIRECTION_SHARES
+from sktensor_dp.completion.pair_plan import DIRECTION_SHARES, SEARCHES, share_kept
 from sktensor_dp.completion.plan import plan_completion
 
 pytestmark = pytest.mark.filterwarnings(
@@ -159,3 +159,15 @@ def test_the_plan_costs_what_was_asked_for(epsilon):
     ):  # fmt: skip
         assert plan_completion(n_observed, shape, 10, **{**known, **changed}).n_columns == 0
     assert plan_completion(*WIDE[:2], 0, **known).n_columns == 0
+
+
+def test_what_is_known_is_remembered():
+    """Sums of directions that are not found yet are forgotten, but for those of the last third."""
+    explained = np.array([-0.1, 0.0, 0.1, 0.4, 0.6, 2.0])
+    early, late = share_kept(explained, 1), share_kept(explained, SEARCHES - 2)
+    assert (np.diff(early) >= 0).all()
+    assert early[0] == early[1] < early[2] < early[3] < early[4] == early[5] == 1.0
+    np.testing.assert_array_equal(late, 1.0)
+    # As much in all, however many releases there are.
+    steps = sum(share_kept(np.zeros(1), step)[0] < 1 for step in range(SEARCHES))
+    assert early[1] ** steps == pytest.approx(0.7**16)
