@@ -23,8 +23,8 @@ GOAL = (14, 25)
 LONGEST = {
     "PrivateSpectralLDA": ((14, 25), (22, 83)),
     "PrivateTensorPowerMethod": ((14, 25), (24, 96)),
-    "PrivateCPCompletion": ((14, 25), (19, 124)),
-    "PrivateTuckerCompletion": ((14, 25), (19, 153)),
+    "PrivateCPCompletion": ((14, 25), (19, 120)),
+    "PrivateTuckerCompletion": ((14, 25), (19, 149)),
     "PrivateCountVectorizer": ((13, 25), (15, 27)),
     # With data that is refused before a search pays for trials.
     "PrivateSearchCV": ((14, 23), (17, 33)),
