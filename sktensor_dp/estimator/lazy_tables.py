@@ -2,8 +2,7 @@
 
 import copy
 import math
-import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -146,6 +145,15 @@ def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) ->
     return parts
 
 
+def bare(estimator: Any, stays: Iterable[str]) -> Any:
+    """A copy of an estimator, without what no worker needs or may not leave this process."""
+    copied = copy.copy(estimator)
+    copied.accountant = None
+    for name in stays:
+        vars(copied).pop(name, None)
+    return copied
+
+
 def _rows_of(estimator: Any, method: str, width: int | None, part: Any) -> Any:
     """What a method of a fitted estimator makes of the rows of a partition."""
     rows = part.to_numpy() if hasattr(part, "to_numpy") else part
@@ -161,18 +169,14 @@ def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None) -> 
     import dask.array as da
 
     X = check_columns(estimator, X, reset=False)
-    bare = copy.copy(estimator)
-    bare.accountant = None
-    for name in STAYS:
-        vars(bare).pop(name, None)
+    rows_of = partial(_rows_of, bare(estimator, STAYS), method, width)
     # One object of the graph: it goes to a worker once, not with every partition.
-    of_rows = dask.delayed(partial(_rows_of, bare, method, width), pure=False, traverse=False)
-    ask = dask.delayed(operator.call, pure=False)
+    of_rows = dask.delayed(rows_of, pure=False, traverse=False)
     framed = hasattr(X, "columns")
     sizes = [math.nan] * X.npartitions if framed else X.chunks[0]
     rest = () if width is None else (width,)
     parts = [
-        da.from_delayed(ask(of_rows, part), (size, *rest), dtype=np.float64)
+        da.from_delayed(of_rows(part, pure=False), (size, *rest), dtype=np.float64)
         for part, size in zip(row_partitions(X), sizes, strict=True)
     ]
     return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)

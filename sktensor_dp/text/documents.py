@@ -18,13 +18,21 @@ from sktensor_dp.statistics.text import WordCounts
 WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open files"}
 
 
+def read_documents(
+    vectorizer: Any, raw_documents: Iterable[Any], *, private_number: bool, least: int
+) -> list[Any]:
+    """Documents as a list, read and decoded, as the parameters of a vectorizer say."""
+    # A caller's function may take records or lists of words.
+    text_only = vectorizer.preprocessor is None and not callable(vectorizer.analyzer)
+    documents = list_documents(raw_documents, vectorizer.input, text_only, private_number, least)
+    # Strings are decoded by the analyzer, which leaves them as they are.
+    if vectorizer.input == "content" and set(map(type, documents)) == {str}:
+        return documents
+    return decode_documents(documents, vectorizer.decode, vectorizer.encoding)
+
+
 def list_documents(
-    raw_documents: Iterable[Any],
-    source: str,
-    *,
-    text_only: bool,
-    private_number: bool = False,
-    least: int = 1,
+    raw_documents: Iterable[Any], source: str, text_only: bool, private_number: bool, least: int
 ) -> list[Any]:
     """Documents as a list, each of a type that `source` says; an iterator is used up."""
     kind = type(raw_documents)

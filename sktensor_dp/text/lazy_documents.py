@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.estimator.lazy_tables import number_of_units, partitions_by_group, row_partitions
+from sktensor_dp.estimator.lazy_tables import (
+    bare,
+    number_of_units,
+    partitions_by_group,
+    row_partitions,
+)
 from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
 from sktensor_dp.privacy.sources.partitions import ThreadedPartitions
 from sktensor_dp.statistics.labels import as_labels
 from sktensor_dp.statistics.partial_sums import PartialQuery
 from sktensor_dp.statistics.row_chunks import RowChoice
 from sktensor_dp.statistics.text import TextChunks, WordCounts
-from sktensor_dp.text.documents import (
-    count_words,
-    decode_documents,
-    in_set_interface,
-    list_documents,
-)
+from sktensor_dp.text.documents import count_words, in_set_interface, read_documents
 
 # Of a vectorizer, what no worker needs.
 STAYS = ("vocabulary_", "document_frequencies_", "threshold_", "privacy_report_", "stop_words_")
@@ -41,15 +41,9 @@ class TextReader:
     def read(self, partition: Any) -> TextChunks:
         """All units of a partition."""
         texts, groups = partition if self.grouped else (partition, None)
-        how = self.vectorizer
-        text_only = how.preprocessor is None and not callable(how.analyzer)
         # Which item is wrong would tell how many texts lie before it.
-        documents = list_documents(
-            texts, how.input, text_only=text_only, private_number=True, least=0
-        )
-        if how.input != "content" or set(map(type, documents)) != {str}:
-            documents = decode_documents(documents, how.decode, how.encoding)
-        content = copy.copy(how)
+        documents = read_documents(self.vectorizer, texts, private_number=True, least=0)
+        content = copy.copy(self.vectorizer)
         content.input = "content"
         labels = None if groups is None else as_labels(groups, len(documents))
         analyze = content.build_analyzer()
@@ -88,9 +82,13 @@ def lazy_texts(
     vectorizer: Any, raw_documents: Any, groups: Any, n_samples: Any, choice: RowChoice | None
 ) -> LazyTexts:
     """Check what is known of texts; nothing is computed."""
-    reader = TextReader(bare(vectorizer), groups is not None, choice)
-    if getattr(raw_documents, "in_chunks", False):
-        return _texts_of_file(vectorizer, raw_documents, groups, n_samples, reader)
+    reader = TextReader(bare(vectorizer, STAYS), groups is not None, choice)
+    in_chunks = getattr(raw_documents, "in_chunks", False)
+    if in_chunks and groups is not None:
+        raise ValueError(
+            "groups cannot be given for texts that are read in parts; "
+            "load_texts_by_person reads them together."
+        )
     if getattr(raw_documents, "ndim", 1) != 1:
         raise ValueError(
             "raw_documents must be a Dask bag, series or array of one axis; got a "
@@ -99,30 +97,12 @@ def lazy_texts(
     shape = getattr(raw_documents, "shape", (math.nan,))
     known = shape[0] if isinstance(shape[0], int) else math.nan
     n_units = number_of_units(vectorizer, known, groups, n_samples, "documents")
-    parts = row_partitions(raw_documents)
-    partitions = partitions_by_group(parts, groups, raw_documents)
+    partitions: DaskPartitions | ThreadedPartitions
+    if in_chunks:
+        partitions = ThreadedPartitions(raw_documents, 1)
+    else:
+        partitions = partitions_by_group(row_partitions(raw_documents), groups, raw_documents)
     return LazyTexts(partitions, reader, n_units or 0, n_units is None)
-
-
-def _texts_of_file(
-    vectorizer: Any, texts: Any, groups: Any, n_samples: Any, reader: TextReader
-) -> LazyTexts:
-    if groups is not None:
-        raise ValueError(
-            "groups cannot be given for texts that are read in parts; "
-            "load_texts_by_person reads them together."
-        )
-    n_units = number_of_units(vectorizer, math.nan, None, n_samples, "documents")
-    return LazyTexts(ThreadedPartitions(texts, 1), reader, n_units or 0, n_units is None)
-
-
-def bare(vectorizer: Any) -> Any:
-    """A vectorizer's parameters, without what was fitted or may not leave this process."""
-    options = copy.copy(vectorizer)
-    options.accountant = None
-    for name in STAYS:
-        vars(options).pop(name, None)
-    return options
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,26 +134,19 @@ def lazy_counts(vectorizer: Any, raw_documents: Any) -> Any:
 
     Of texts that are read in parts: the counts of each, read anew in each pass.
     """
+    counter = Counter(TextReader(bare(vectorizer, STAYS)), vectorizer.vocabulary_)
     if getattr(raw_documents, "in_chunks", False):
-        return CountedTexts(
-            Counter(TextReader(bare(vectorizer)), vectorizer.vocabulary_), raw_documents
-        )
+        return CountedTexts(counter, raw_documents)
     import dask
     import dask.array as da
     import scipy.sparse as sp
 
-    columns, dtype = vectorizer.vocabulary_, np.dtype(vectorizer.dtype)
-    counter = Counter(TextReader(bare(vectorizer)), columns)
+    width, dtype = len(counter.columns), np.dtype(vectorizer.dtype)
     # One object of the graph: it goes to a worker once, not with every partition.
     counts = dask.delayed(counter, pure=False, traverse=False)
-    meta = sp.csr_matrix((0, len(columns)), dtype=dtype)
-    apply = dask.delayed(_counted, pure=False)
+    meta = sp.csr_matrix((0, width), dtype=dtype)
     blocks = [
-        da.from_delayed(apply(counts, part), (math.nan, len(columns)), dtype=dtype, meta=meta)
+        da.from_delayed(counts(part, pure=False), (math.nan, width), dtype=dtype, meta=meta)
         for part in row_partitions(raw_documents)
     ]
     return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)
-
-
-def _counted(counter: Counter, part: Any) -> Any:
-    return counter(part)

@@ -34,9 +34,9 @@ from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics.frames import as_documents
 from sktensor_dp.statistics.text import TextChunks, WordCounts
-from sktensor_dp.text.documents import decode_documents, list_documents, numbers_of_words
+from sktensor_dp.text.documents import numbers_of_words, read_documents
 from sktensor_dp.text.lazy_documents import LazyTexts, lazy_texts
-from sktensor_dp.text.plan import THRESHOLD_SHARE, check_words, plan_words
+from sktensor_dp.text.plan import THRESHOLD_SHARE, WordPlan, check_words, plan_words
 from sktensor_dp.text.recipe import learn
 from sktensor_dp.text.worst_case import worst_texts
 
@@ -192,24 +192,21 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
             return self._planned(texts), None
         content.input = "content"
         analyze = content.build_analyzer()
-        # A caller's function may take records or lists of words.
-        text_only = self.preprocessor is None and not callable(self.analyzer)
         # All that may fail on a document does so here, before anything is charged.
         counted = self.neighbours == "add_remove"
-        documents = list_documents(
-            raw_documents, self.input, text_only=text_only,
-            private_number=counted or groups is not None, least=0 if counted else 1,
-        )  # fmt: skip
+        private_number, least = counted or groups is not None, 0 if counted else 1
+        documents = read_documents(self, raw_documents, private_number=private_number, least=least)
         grouping = {} if groups is None else checked_grouping(groups, len(documents), self)
-        # Strings are decoded by the analyzer, which leaves them as they are.
-        if self.input != "content" or set(map(type, documents)) != {str}:
-            documents = decode_documents(documents, self.decode, self.encoding)
         chunks = TextChunks(documents, analyze, **grouping)
         return self._planned(chunks), chunks.documents
 
     def _planned(self, chunks: Texts) -> PlannedFit[DataCurator]:
-        given = self.vocabulary is not None
-        return self._planned_counting(chunks) if given else self._planned_selection(chunks)
+        if self.vocabulary is not None:
+            return self._planned_counting(chunks)
+        plan = partial(self._fit_of, chunks)
+        if self.neighbours == "add_remove":
+            return plan(LARGEST_COUNT).counted(plan)
+        return plan(chunks.n_units)
 
     def _planned_counting(self, chunks: Texts) -> PlannedFit[DataCurator]:
         """Use the given vocabulary: no release."""
@@ -224,24 +221,19 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
             notes=("The vocabulary was given; it is public.",),
         )  # fmt: skip
 
-    def _planned_selection(self, chunks: Texts) -> PlannedFit[DataCurator]:
-        """Ask for the words that enough documents contain, and prune them."""
-        if self.neighbours != "add_remove":
-            return self._fit_of(chunks, chunks.n_units)
-        by_count = partial(self._fit_of, chunks, counted=True)
-        return self._fit_of(chunks, LARGEST_COUNT).counted(by_count)
-
-    def _fit_of(
-        self, chunks: Texts, n_units: int, *, counted: bool = False
-    ) -> PlannedFit[DataCurator]:
-        """Plan a fit of so many units; once they are `counted`, the charge is made."""
-        plan = plan_words(
+    def _word_plan(self, n_units: int, noun: str = "documents") -> WordPlan:
+        return plan_words(
             n_units, self.max_words_per_document, epsilon=self.epsilon, delta=self.delta,
-            min_df=self.min_df, max_df=self.max_df,
-            noun="groups" if chunks.grouped else "documents", neighbours=self.neighbours,
+            min_df=self.min_df, max_df=self.max_df, noun=noun, neighbours=self.neighbours,
         )  # fmt: skip
-        if not counted:
-            public = None if self.neighbours == "add_remove" else n_units
+
+    def _fit_of(self, chunks: Texts, n_units: int) -> PlannedFit[DataCurator]:
+        """Ask for the words that enough of so many units contain, and prune them."""
+        plan = self._word_plan(n_units, "groups" if chunks.grouped else "documents")
+        private = self.neighbours == "add_remove"
+        # A number below the largest one is that of a released count: the charge is made.
+        if not private or n_units == LARGEST_COUNT:
+            public = None if private else n_units
             check_words(plan, public, min_df=self.min_df, max_df=self.max_df)
         note = f"Words are kept from about {plan.threshold:.6g} {plan.noun} on."
         recipe = partial(learn, plan=plan, max_features=self.max_features)

@@ -79,19 +79,6 @@ class WordPlan:
     noun: str = "documents"  # what units are called
 
 
-def forecast_words(
-    n_documents: int,
-    max_words_per_document: int,
-    *,
-    epsilon: float,
-    delta: float,
-    neighbours: str = "replace_one",
-) -> WordForecast:
-    """Forecast a vocabulary; ValueError where no threshold protects it."""
-    plan = _planned(max_words_per_document, epsilon, delta, neighbours)
-    return WordForecast(n_documents, plan.sigma, plan.threshold, plan.needed)
-
-
 def plan_words(
     n_documents: int,
     max_words_per_document: int,

@@ -14,7 +14,7 @@ from sktensor_dp.statistics.reading import call_foreign
 from sktensor_dp.text.documents import count_words, in_set_interface
 from sktensor_dp.text.lazy_documents import lazy_counts
 from sktensor_dp.text.parameters import VocabularyParameters
-from sktensor_dp.text.plan import WordForecast, forecast_words
+from sktensor_dp.text.plan import WordForecast
 from sktensor_dp.text.saved import SAVED_VOCABULARY
 
 
@@ -248,7 +248,5 @@ class PrivateCountVectorizer(VocabularyParameters):
         check_sizes(n_documents=n_documents)
         if self.vocabulary is not None:
             raise ValueError("vocabulary must be None: one that is given has no threshold.")
-        return forecast_words(
-            n_documents, self.max_words_per_document, epsilon=self.epsilon, delta=self.delta,
-            neighbours=self.neighbours,
-        )  # fmt: skip
+        plan = self._word_plan(n_documents)
+        return WordForecast(n_documents, plan.sigma, plan.threshold, plan.needed)
