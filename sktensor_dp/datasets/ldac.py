@@ -2,9 +2,9 @@
 
 import gzip
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from sktensor_dp.datasets.texts import existing
@@ -75,9 +75,7 @@ def load_ldac(path: str | Path, n_features: int | None = None) -> sparse.csr_arr
     return X
 
 
-def _parse_ldac(
-    path: Path, content: bytes
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _parse_ldac(path: Path, content: bytes) -> tuple[NDArray[np.int64], ...]:
     """Stated numbers of pairs, words, counts, and the numbers of pairs found."""
     content = content.strip() + b"\n"
     characters = np.frombuffer(content, dtype=np.uint8)

@@ -120,7 +120,7 @@ def figure_png(figure: "Figure", dpi: int = 144) -> bytes:
 
 def _check_topics(
     components: ArrayLike, feature_names: Sequence[str] | NDArray[Any], n_words: int
-) -> np.ndarray[Any, np.dtype[np.float64]]:
+) -> NDArray[np.float64]:
     topics = np.asarray(components, dtype=np.float64)
     if topics.ndim != 2 or topics.size == 0:
         raise ValueError(
@@ -136,9 +136,7 @@ def _check_topics(
     return topics
 
 
-def _check_weights(
-    weights: ArrayLike | None, n_topics: int
-) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+def _check_weights(weights: ArrayLike | None, n_topics: int) -> NDArray[np.float64] | None:
     if weights is None:
         return None
     values = np.asarray(weights, dtype=np.float64)

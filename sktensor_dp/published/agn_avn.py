@@ -279,10 +279,10 @@ def gaussian_unique_entries(dim: int, order: int, sigma: float, noise: NoiseSour
         Its law is not invariant under rotations: off-diagonal entries have up to six
         times the variance that isotropic noise of the same guarantee has.
     """
-    zeros = np.zeros(n_unique(dim, order))
-    if sigma == 0:
-        return _from_unique(zeros, dim, order)
-    return _from_unique(sigma * noise.gaussian(zeros, 1.0), dim, order)
+    entries = np.zeros(n_unique(dim, order))
+    if sigma > 0:
+        entries = sigma * noise.gaussian(entries, 1.0)
+    return _from_unique(entries, dim, order)
 
 
 def spherical_unique_entries(dim: int, order: int, beta: float, noise: NoiseSource) -> Floats:
@@ -304,10 +304,10 @@ def spherical_unique_entries(dim: int, order: int, beta: float, noise: NoiseSour
     ndarray of shape (dim,) * order
         ``|b|`` follows a Gamma law of shape ``n_unique(dim, order)`` and rate ``beta``.
     """
-    zeros = np.zeros(n_unique(dim, order))
-    if math.isinf(beta):
-        return _from_unique(zeros, dim, order)
-    return _from_unique(noise.spherical_laplace(zeros, 1.0) / beta, dim, order)
+    entries = np.zeros(n_unique(dim, order))
+    if math.isfinite(beta):
+        entries = noise.spherical_laplace(entries, 1.0) / beta
+    return _from_unique(entries, dim, order)
 
 
 def _from_unique(entries: Floats, dim: int, order: int) -> Floats:

@@ -227,11 +227,9 @@ class TopicParameters(PrivateEstimatorMixin):
     ) -> PlannedFit[DocumentCurator]:
         """Plan a fit of so many units, or with `begins` of the first batch of a stream."""
         options, limits = self._options(chunks.n_features, columns), self._limits()
-        budget, n_batches, opened = (self.epsilon, self.delta), self.max_batches_per_group, None
+        budget, n_batches, charged = (self.epsilon, self.delta), self.max_batches_per_group, None
         if begins:
-            opened = partial(
-                TopicStream.after, budget=budget, accountant=self._payer(), max_batches=n_batches
-            )
+            charged = (budget, self._payer(), n_batches)
             budget = batch_budget(*budget, n_batches)
         plan = self._plan(n_units, chunks.n_features, budget, chunks.apart)
         notes: tuple[str, ...] = ()
@@ -239,7 +237,7 @@ class TopicParameters(PrivateEstimatorMixin):
             # A number below the largest one is that of a released count.
             counted = self.neighbours == "add_remove" and n_units < LARGEST_COUNT
             notes = _notes_on_public(plan, counted=counted)
-        leave = partial(learned, plan=plan, opened=opened)
+        leave = partial(learned, plan=plan, charged=charged)
         return PlannedFit(
             DocumentCurator, self._joined(chunks, plan) if chunks.joinable else chunks,
             plan.releases.repeated(n_batches) if begins else plan.releases,
@@ -262,7 +260,7 @@ class TopicParameters(PrivateEstimatorMixin):
         concentration, limits = self._fitted_concentration(), self.clip_norm_
         if chunks.joinable:
             chunks = self._joined(chunks, self._plan(n_units, chunks.n_features))
-        frequencies = self._expected(chunks.n_features, columns_of(self))
+        frequencies, _ = self._known_words(chunks.n_features, columns_of(self))
         # Another accountant keeps another ledger, which knows nothing of the first batch.
         charge = self._payer() is not stream.accountant
         return PlannedFit(
@@ -281,31 +279,27 @@ class TopicParameters(PrivateEstimatorMixin):
         return chunks.joined() if how == "concatenate" else chunks
 
     def _options(self, n_features: int, columns: Mapping[str, Any]) -> TopicOptions:
+        frequencies, topics = self._known_words(n_features, columns)
         return TopicOptions(
             self._concentration(),
             self.noise_geometry,
             self.random_state,
-            word_frequencies=self._expected(n_features, columns),
-            public_topics=self._public_topics(n_features, columns),
+            word_frequencies=frequencies,
+            public_topics=topics,
         )
 
-    def _expected(self, n_features: int, columns: Mapping[str, Any]) -> NDArray[np.float64] | None:
-        """Public frequencies in the order of the columns; if only topics are public, theirs."""
-        if self.word_frequencies is None:
-            known = self._public_topics(n_features, columns)
-            return None if known is None else frequencies_of_topics(known)
-        names = columns.get("feature_names_in_")
-        return expected_frequencies(self.word_frequencies, n_features, names)
-
-    def _public_topics(
+    def _known_words(
         self, n_features: int, columns: Mapping[str, Any]
-    ) -> NDArray[np.float64] | None:
-        """Public topics in the order of the columns."""
-        if self.public_components is None:
-            return None
-        names = columns.get("feature_names_in_")
-        most = min(self.n_components, n_features)
-        return public_topics(self.public_components, most, n_features, names)
+    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        """Public frequencies and topics in the order of the columns."""
+        names, topics = columns.get("feature_names_in_"), None
+        if self.public_components is not None:
+            most = min(self.n_components, n_features)
+            topics = public_topics(self.public_components, most, n_features, names)
+        if self.word_frequencies is not None:
+            return expected_frequencies(self.word_frequencies, n_features, names), topics
+        # If only topics are public, theirs.
+        return None if topics is None else frequencies_of_topics(topics), topics
 
     def _check_public(self) -> None:
         if self.public_components is not None:

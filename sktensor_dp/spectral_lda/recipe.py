@@ -1,11 +1,12 @@
 """Recipes of a topic model: what a fit leaves behind, and what it warns of."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.spectral_lda.stream import TopicStream, continue_stream
 from sktensor_dp.spectral_topics.plan import TopicPlan
@@ -16,12 +17,14 @@ def learned(
     found: FittedTopics,
     limits: Mapping[str, float],
     plan: TopicPlan,
-    opened: Callable[[FittedTopics], TopicStream] | None = None,
+    charged: tuple[tuple[float, float], BudgetAccountant | None, int] | None = None,
 ) -> Fitted:
-    """What topics leave behind; `opened` makes the stream whose first batch this is."""
+    """What topics leave behind: a stream too, if all of it is charged for with this batch."""
     state = {**_attributes(found), "clip_norm_": dict(limits)}
-    if opened is not None:
-        state["_stream"] = opened(found)
+    if charged is not None:
+        # Topics of the first batch stand for its expected counts.
+        mean = found.weights[:, None] * found.topics
+        state["_stream"] = TopicStream(found, mean, found.unigram_sigma**2, 1, *charged)
     return Fitted(state, _cautions_of_noise(found, plan))
 
 

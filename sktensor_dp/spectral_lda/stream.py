@@ -34,18 +34,6 @@ class TopicStream:
                 f"were charged; got {now}. fit() starts a new stream."
             )
 
-    @classmethod
-    def after(
-        cls,
-        fitted: FittedTopics,
-        budget: tuple[float, float],
-        accountant: BudgetAccountant | None,
-        max_batches: int = 1,
-    ) -> "TopicStream":
-        """State after the first batch, whose topics stand for its expected counts."""
-        mean = fitted.weights[:, None] * fitted.topics
-        return cls(fitted, mean, fitted.unigram_sigma**2, 1, budget, accountant, max_batches)
-
 
 StreamState = TopicStream  # as pickles of before name it
 

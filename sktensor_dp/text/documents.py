@@ -96,7 +96,7 @@ def count_words(
     known = columns >= 0
     seen = np.concatenate([[0], np.cumsum(known)])
     columns = columns[known]
-    ends = seen[found.indptr].astype(_index_type(len(columns)))
+    ends = seen[found.indptr]
     shape = (len(documents), len(vocabulary))
     counts = sp.csr_matrix((found.data[known].astype(dtype), columns, ends), shape=shape)
     counts.sum_duplicates()
@@ -116,10 +116,6 @@ def numbers_of_words(
     """Count all words of each document, whether or not a vocabulary has them."""
     words = (list(analyze(document)) for document in raw_documents)
     return np.array([len(set(some) if distinct else some) for some in words], dtype=np.float64)
-
-
-def _index_type(n_entries: int) -> type[np.signedinteger[Any]]:
-    return np.int32 if n_entries <= np.iinfo(np.int32).max else np.int64
 
 
 def _advice(wrong: list[type], kinds: list[type]) -> str:
