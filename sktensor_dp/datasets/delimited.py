@@ -76,10 +76,16 @@ def _delimiter_of(text: str, name: str) -> str:
 def _records(text: str, name: str, delimiter: str, quoted: bool) -> Iterator[tuple[int, list[str]]]:
     """Yield rows with the lines of the file at which they begin."""
     # Unlike str.splitlines, this breaks lines at carriage returns and newlines alone.
-    lines = _Remembered(io.StringIO(text, newline=""))
+    taken: list[str] = []
+
+    def remembered() -> Iterator[str]:
+        for line in io.StringIO(text, newline=""):
+            taken.append(line)
+            yield line
+
     with unlimited_fields():
         reader = csv.reader(
-            lines,
+            remembered(),
             delimiter=delimiter,
             strict=True,
             quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
@@ -87,7 +93,7 @@ def _records(text: str, name: str, delimiter: str, quoted: bool) -> Iterator[tup
         well_formed = _well_formed(delimiter)
         first = 1
         while True:
-            lines.taken.clear()
+            taken.clear()
             failed = False
             try:
                 row = next(reader)
@@ -95,8 +101,8 @@ def _records(text: str, name: str, delimiter: str, quoted: bool) -> Iterator[tup
                 return
             except csv.Error:
                 failed = True
-            if quoted and not failed and any('"' in line for line in lines.taken):
-                failed = not well_formed.fullmatch("".join(lines.taken))
+            if quoted and not failed and any('"' in line for line in taken):
+                failed = not well_formed.fullmatch("".join(taken))
             if failed:
                 raise ValueError(
                     f"path: {name!r} is not well-formed: the quotes of the row that begins at "
@@ -123,19 +129,6 @@ def _well_formed(delimiter: str) -> re.Pattern[str]:
     mark = re.escape(delimiter)
     cell = rf'(?:"(?:[^"]|"")*+"|[^"{mark}\r\n]*+)'
     return re.compile(rf"{cell}(?:{mark}{cell})*+(?:\r\n|\r|\n)?")
-
-
-class _Remembered(Iterator[str]):
-    """An iterator that keeps what was taken from it."""
-
-    def __init__(self, lines: Iterator[str]) -> None:
-        self._lines = lines
-        self.taken: list[str] = []
-
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self.taken.append(line)
-        return line
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.datasets.delimited import unlimited_fields
-from sktensor_dp.datasets.texts import choose_column, existing, kind_of, parsed_object
+from sktensor_dp.datasets.texts import choose_column, decoded, existing, kind_of, parsed_object
 from sktensor_dp.statistics.reading import call_foreign, read_each
 
 
@@ -135,7 +135,7 @@ def open_texts(
         files = sorted(file for file in path.rglob("*") if file.suffix.lower() == ".txt")
         if not files:
             raise ValueError(f"path: the folder {path.name!r} holds no .txt file")
-        return OpenTexts(path, lambda: (_decoded(file, encoding) for file in files), chunk_size)
+        return OpenTexts(path, lambda: (decoded(file, encoding) for file in files), chunk_size)
     kind = kind_of(path)
     if kind == ".parquet":
         name = choose_column(path, column, "text", _parquet_names(path), "column")
@@ -214,17 +214,11 @@ def _existing(path: str | Path, chunk_size: Any) -> Path:
 
 
 def _lines(path: Path, encoding: str) -> Any:
-    packed = path.suffix.lower() == ".gz"
     encoding = "utf-8-sig" if encoding == "utf-8" else encoding
     # newline="": line breaks within quotes stay as they are.
-    if packed:
+    if path.suffix.lower() == ".gz":
         return gzip.open(path, "rt", encoding=encoding, newline="")
     return path.open(encoding=encoding, newline="")
-
-
-def _decoded(path: Path, encoding: str) -> str:
-    with _lines(path, encoding) as file:
-        return str(file.read())
 
 
 def _jsonl_texts(path: Path, key: str, encoding: str) -> Iterator[str]:

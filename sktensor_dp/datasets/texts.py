@@ -253,7 +253,6 @@ def decoded(path: Path, encoding: str) -> str:
             readable = False
     if not readable:
         raise ValueError(f"path: {path.name!r} cannot be decompressed: it is damaged or no gzip")
-    line = 0
     try:
         return content.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:

@@ -41,7 +41,7 @@ from sktensor_dp.published.noisy_iteration import (
     noisy_power_iteration,
 )
 from sktensor_dp.statistics.moments import PairMoments, TripleMoments
-from sktensor_dp.tensor import Whitener, multilinear, tensor_oracle
+from sktensor_dp.tensor import Oracle, multilinear, tensor_oracle
 from sktensor_dp.tensor._random import as_generator
 from sktensor_dp.tensor.arrays import Floats
 
@@ -149,8 +149,9 @@ def dp_tpm(
     nu = 2 * multiplier / (1 if sensitivity == "printed" else n_documents)
     # M3(W, W, W) by way of M3(U, U, U): no dense tensor of words.
     M3 = TripleMoments(white.basis, (ONE_DRAW,)).total(chunk) / n_documents
-    weights, vectors = _whitened_iteration(
-        multilinear(M3, white.transform), white, nu, noise,
+    step, value = _whitened_queries(multilinear(M3, white.transform), white.matrix, nu, noise)
+    weights, vectors = noisy_power_iteration(
+        step, value, white.n_components, white.n_components,
         n_restarts=n_restarts, max_iter=max_iter, rng=as_generator(random_state),
     )  # fmt: skip
     true_nu = 2 * multiplier / n_documents
@@ -161,18 +162,9 @@ def dp_tpm(
     return PublishedTopics(*topics_of_eigenpairs(weights, white.unwhiten(vectors)), claim)
 
 
-def _whitened_iteration(
-    T: Floats,
-    white: Whitener,
-    nu: float,
-    noise: NoiseSource,
-    *,
-    n_restarts: int,
-    max_iter: int,
-    rng: np.random.Generator,
-) -> tuple[Floats, Floats]:
-    """Algorithm 3 with queries ``x = W v`` over words, answered in whitened space."""
-    W, oracle = white.matrix, tensor_oracle(T)
+def _whitened_queries(T: Floats, W: Floats, nu: float, noise: NoiseSource) -> tuple[Oracle, Oracle]:
+    """Queries ``x = W v`` of Algorithm 3 over words, answered in whitened space."""
+    oracle = tensor_oracle(T)
 
     def step(V: Floats) -> Floats:
         X = W @ V
@@ -183,7 +175,4 @@ def _whitened_iteration(
         deviation = nu * np.abs(W @ V).max(axis=0) ** 3
         return noisy_columns(np.sum(V * oracle(V), axis=0), deviation, noise)
 
-    return noisy_power_iteration(
-        step, value, white.n_components, white.n_components,
-        n_restarts=n_restarts, max_iter=max_iter, rng=rng,
-    )  # fmt: skip
+    return step, value

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
-from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
 from sktensor_dp.statistics.moments import (
@@ -92,7 +91,7 @@ def forecast_topics(
         if planned.name not in norms:
             continue
         sigma = _sigma(planned.name, norms[planned.name], pure, neighbours)
-        sigma /= n_samples * _strength(planned.cost)
+        sigma /= n_samples * (planned.cost.epsilon or planned.cost.mu)
         noise, signal = _against(planned.name, sigma, plan, n_features, spread, concentration)
         rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
     pairs = next(row for row in rows if row.name == "pair_moments")
@@ -111,10 +110,6 @@ def _sigma(name: str, limit: float, pure: bool, neighbours: str) -> float:
         return QUERIES[name].sensitivity_of(limit, neighbours=neighbours)
     # Laplace noise of scale 1 has a deviation of sqrt(2).
     return math.sqrt(2) * QUERIES[name].sensitivity_of(limit, 1, neighbours)
-
-
-def _strength(cost: PrivacyCost) -> float:
-    return cost.epsilon if cost.epsilon > 0 else cost.mu
 
 
 def _against(
