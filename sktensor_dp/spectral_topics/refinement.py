@@ -21,9 +21,8 @@ from sktensor_dp.topics.uncertainty import std_of_frequencies, std_of_refined, t
 
 # Of the word frequencies in topics, so that no word is ruled out.
 MIX_FINAL = 1e-4
-# Documents of fewer tokens on average are taken to have one topic each while noise is added: of
-# titles, and of six tokens of documentation, completion is 1 to 5 % better so. Documents drawn with
-# a concentration of 1 lose up to 3 %, those with one of .1 gain 2 to 5 %.
+# Documents of fewer tokens on average are taken to have one topic each while noise is added: titles
+# complete 1 to 5 % better. Drawn with a concentration of 1 they lose 3 % at most, of .1 gain 5 %.
 SHORT = 10.0
 # Topics among which short documents mix as is usual, without noise: it grows with their root.
 USUAL_TOPICS = 10

@@ -306,9 +306,11 @@ class SharedFactorSums:
         """The total where a unit has one value in each row of the factor, and slopes are equal."""
         at = effects_at_entries(self.effects, cells, self.components.rows(cells))
         units = CellUnits(at, level=self.level, noise_variance=self.noise_variance)
-        weights = self.slope_scale, MOMENT_WEIGHT
-        how = self.whole, self.turned, self.about_fit
-        return UnitSums(units, self.scale, *weights, *how).total(chunk)
+        sums = UnitSums(
+            units, self.scale, self.slope_scale, MOMENT_WEIGHT,
+            self.whole, self.turned, self.about_fit,
+        )  # fmt: skip
+        return sums.total(chunk)
 
     def _parts(self, values: Floats, shared: Integers, means: Floats) -> tuple[Floats, Floats]:
         """Clipped residuals, and clipped slopes, of entries and the means of their units."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_entries import Floats, Recorder, Rng, bounds, raw, shares
+from small_entries import Floats, Recorder, Rng, World, raw, shares, world
 
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.observed_entries import SUM_SLACK, SliceChunks
@@ -35,28 +35,12 @@ class SliceCase:
 
     release: str
     kind: str
-    build: Callable[[Rng, "World"], Any]
-    extreme: Callable[[], tuple[Any, "World", Pair]]
+    build: Callable[[Rng, World], Any]
+    extreme: Callable[[], tuple[Any, World, Pair]]
     attained: tuple[float, float] = (1.0, 1.0)
 
     def __str__(self) -> str:
         return f"{self.release}: {self.kind}"
-
-
-@dataclass(frozen=True)
-class World:
-    """What is public at slice level. Units are of mode 0 and have 3 others beside them."""
-
-    shape: tuple[int, ...]
-    limits: tuple[float, float]
-
-    @property
-    def half(self) -> float:
-        return (self.limits[1] - self.limits[0]) / 2
-
-
-def world(rng: Rng) -> World:
-    return World((4, *(int(n) for n in rng.integers(1, 6, rng.integers(1, 4)))), bounds(rng))
 
 
 def shared_sums(order: int) -> Callable[[Rng, World], SharedRowSums]:

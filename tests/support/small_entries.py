@@ -1,5 +1,6 @@
 """Data and neighbours that tests of sensitivities on entries share."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,3 +43,19 @@ class Recorder:
     def laplace(self, x: Floats, _: float) -> Floats:
         self.seen = ("l1", x.copy())
         return x
+
+
+@dataclass(frozen=True)
+class World:
+    """What is public at slice level. Units are of mode 0 and have 3 others beside them."""
+
+    shape: tuple[int, ...]
+    limits: tuple[float, float]
+
+    @property
+    def half(self) -> float:
+        return (self.limits[1] - self.limits[0]) / 2
+
+
+def world(rng: Rng) -> World:
+    return World((4, *(int(n) for n in rng.integers(1, 6, rng.integers(1, 4)))), bounds(rng))
