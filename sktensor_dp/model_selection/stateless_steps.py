@@ -218,7 +218,7 @@ def _blank_sparse(matrix: Any, rows: NDArray[np.intp]) -> Any:
 
 
 def _blank_items(value: Any, items: Any, rows: NDArray[np.intp]) -> Any:
-    items = items.copy() if hasattr(items, "copy") else list(items)
+    items = items.copy() if hasattr(items, "shape") else list(items)
     for row in rows.tolist():
         items[row] = value
     return items

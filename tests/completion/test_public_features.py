@@ -1,5 +1,7 @@
 """Public features of rows: what they are for, what is refused, what is kept."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -96,8 +98,11 @@ def test_shared_factors_are_shrunk_to_what_features_say(seed):
     noisy = NoisySharedFactor(sums, moment, 8.0, np.sqrt(2))
     others = standardised_given(rng.standard_normal((M, 3)), np.ones(M))
     plain, told, untold = (
-        np.mean((_factor(noisy, weights, 1.0, 1000, 1.0, of) / np.sqrt(1.5) - truth) ** 2)
-        for of in (None, features, others)
+        np.mean((_factor(noisy, of, 1000, 1.0) / np.sqrt(1.5) - truth) ** 2)
+        for of in (
+            SimpleNamespace(weights=weights, features=public, deviation=1.0)
+            for public in (None, features, others)
+        )
     )
     # Nothing but three numbers a column is left to find, in place of two hundred; three that
     # are none are worth a few of these, and one seed in a hundred takes them for a sixth.

@@ -130,7 +130,7 @@ def test_steps_assume_less_than_is_estimated_and_what_is_given(monkeypatch, give
     priors = concentrations_of_steps(monkeypatch)
     PrivateSpectralLDA(4, epsilon=INF, doc_topic_prior=given).fit(short_documents(0)[1])
     # Those before take each document to have one topic.
-    assert priors == pytest.approx([0.0] * 8 + [assumed] * 15)
+    assert priors == pytest.approx([0.0] * 12 + [assumed] * (5 if given == "auto" else 15))
 
 
 @pytest.mark.parametrize(("length", "single"), [(6, True), (40, False)])
