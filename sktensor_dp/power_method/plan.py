@@ -20,11 +20,12 @@ from sktensor_dp.power_method.recipe import (
     single_topics,
 )
 from sktensor_dp.power_method.stream import ComponentStream, learn_batch
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.privacy.curators.samples import SampleCurator, TensorCurator
 from sktensor_dp.privacy.plan import ReleasePlan, check_feasible
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.spectral_topics.plan import TopicPlan, effective_documents, plan_topics
+from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
 from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import TopicOptions
 from sktensor_dp.statistics.counts import CountChunks
@@ -223,7 +224,8 @@ def power_iterations_needed(n_features: int) -> int:
 
 def _quantile(n_samples: int, epsilon: float, delta: float) -> float:
     """Clip few samples, and fewer the less noise there is: clipping is a bias."""
-    return 1 - min(0.05, 500 / effective_documents(n_samples, epsilon, delta))
+    needed = gaussian_mu(epsilon, delta) if delta > 0 else epsilon / 4
+    return 1 - min(0.05, 500 / (n_samples * needed))
 
 
 def is_stream(estimator: Any, source: Any, n_samples: int | None) -> bool:
