@@ -8,6 +8,7 @@ from following import Follower
 
 from sktensor_dp import BudgetAccountant, PrivateCPCompletion, unsafe_seeded_noise
 from sktensor_dp.completion import plan as plans
+from sktensor_dp.exceptions import LedgerError
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.statement_check import load_statement
@@ -54,6 +55,34 @@ def test_parts_cost_what_one_of_them_does_and_are_charged_once(seed):
     assert report.composition.kind == "parallel"
     assert not any("caller" in note for note in report.notes)
     assert load_statement(report.to_json()).epsilon == pytest.approx(EPSILON)
+
+
+def test_the_ledger_knows_the_noise_of_parts_before_it_is_drawn():
+    """By the charge that paid for all of them: of the largest sensitivity, which the fewest have."""
+    rng, first = np.random.default_rng(0), np.arange(N) < 10
+    accountant = BudgetAccountant(epsilon=EPSILON, delta=1e-6)
+    with opened(rng, accountant=accountant) as whole:
+        shown = whole.part(first, planned()).entries()
+        whole.part(~first, planned()).entries()
+        report = whole.report()
+    (entry,) = accountant.entries
+    assert entry.sensitivity == max(row.sensitivity for row in report.rows) == 1 / 10
+    assert entry.sigma == pytest.approx(shown.sigma / 10)
+
+
+def test_no_part_releases_what_cannot_be_recorded(monkeypatch):
+    rng, first = np.random.default_rng(0), np.arange(N) < 10
+    accountant = BudgetAccountant(epsilon=EPSILON, delta=1e-6)
+    with opened(rng, accountant=accountant) as whole:
+
+        def full(*_):
+            raise LedgerError("the disk is full.")
+
+        part = whole.part(first, planned())
+        monkeypatch.setattr(accountant._ledger, "describe", full)
+        monkeypatch.setattr(EntryCurator, "_answer", lambda *_: pytest.fail("data was read"))
+        with pytest.raises(LedgerError):
+            part.entries()
 
 
 def test_a_value_moves_the_answer_of_its_own_part_alone(seed):

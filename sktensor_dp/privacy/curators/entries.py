@@ -173,7 +173,8 @@ class EntryCurator(_PlainCurator):
             self._read().part(chosen), plan, spender=self._spender, unit=self._unit,
             accountant=None, charge=False,
         )  # fmt: skip
-        part._told = self._told
+        # What a part releases goes on the record of the charge that pays for it.
+        part._told, part._receipt = self._told, self._receipt
         self._parts.append(part)
         return part
 
