@@ -58,7 +58,7 @@ def test_parts_cost_what_one_of_them_does_and_are_charged_once(seed):
 
 
 def test_the_ledger_knows_the_noise_of_parts_before_it_is_drawn():
-    """By the charge that paid for all of them: of the largest sensitivity, which the fewest have."""
+    """By the charge that paid for all, and the largest sensitivity: that of the fewest values."""
     rng, first = np.random.default_rng(0), np.arange(N) < 10
     accountant = BudgetAccountant(epsilon=EPSILON, delta=1e-6)
     with opened(rng, accountant=accountant) as whole:

@@ -94,6 +94,20 @@ def test_whole_units_stay_within_one_whatever_is_released(size, seed):
             assert np.linalg.norm(found[:N_CELLS]) <= 1 + 1e-12
 
 
+@pytest.mark.parametrize("about_fit", [False, True])
+def test_whole_units_of_tiny_weights_send_nothing_or_length_one(about_fit, seed):
+    """Of weights near 1e-160 the squares have few digits: a length is off by a tenth or more."""
+    rng = np.random.default_rng(seed)
+    X, y = entries(rng, 0.4)
+    one = X[:, 0] == X[0, 0]
+    for exponent in np.arange(-165, -90, 5) + rng.random(15):
+        tiny = 10.0**exponent * rng.uniform(0.1, 1, (RANK, RANK))
+        asked = replace(query(rng, whole=True), turned=tiny, about_fit=about_fit)
+        length = np.linalg.norm(asked.total(chunk_of(X[one], y[one]))[:N_CELLS])
+        assert length == 0 or length == pytest.approx(1, abs=1e-12)
+        assert (length > 0) or exponent < -95
+
+
 @pytest.mark.parametrize("share", [0.2, 0.8])
 def test_what_is_turned_keeps_its_length_and_is_of_each_unit_alone(share, seed, monkeypatch):
     """Against the products of each unit, in blocks of any size: the same bits."""
