@@ -194,6 +194,34 @@ def test_what_fits_take_off_is_added_again(each, right, seed):
     assert wrong(found) < 0.9 * wrong(usual[:D])
 
 
+def test_a_search_adds_what_fits_took_off(seed):
+    """From the second sweep on, of released numbers alone."""
+    rng, d, asked = np.random.default_rng(seed), 50, []
+    none, part = np.zeros(d), EffectRounds(None, 1, 0.0, 1.7, None)
+    part.effects, part.weights = SharedEffects(none, none, none, 1.0), rng.uniform(0, 200, d)
+    part.shares = part.weights / part.weights.sum()
+    root, sums = rng.standard_normal((RANK, RANK)), 100 * rng.standard_normal((d, RANK))
+
+    class Constant(Noise):
+        def shared_factor_sums(self, query):
+            asked.append(query)
+            return NoisySharedFactor(sums, root @ root.T, 1.0, 1.0, 0.01)
+
+    search = Directions(Constant(rng), part, rng.standard_normal((d, RANK)), 12, about_fits=True)
+    search.sweep()
+    assert not asked[0].about_fit
+    np.testing.assert_array_equal(search._sums, sums)
+    kept = search._turned_and_kept()[1]
+    search.sweep()
+    assert asked[1].about_fit
+    (axes,), turned = asked[1].components.factors, asked[1].turned
+    each = (part.weights.sum() / Noise.n_units) ** 2
+    known = taken_off(RANK * root @ root.T, turned, each) / 1.7
+    added = part.weights[:, None] * (axes @ known)
+    assert np.abs(added).max() > 1
+    np.testing.assert_allclose(search._sums, sums @ kept + sums + added, atol=1e-9)
+
+
 def test_what_is_found_is_kept():
     explained = np.array([-0.3, 0.0, 0.2, 0.5, 3.0])
     for n_sweeps in (4, 24, 40, 1000):
