@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sktensor_dp.statistics.counts import CountChunk
+from sktensor_dp.privacy.curators.documents import DocumentCurator
+from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.statistics import expected_counts
+from sktensor_dp.statistics.counts import CountChunk, CountChunks
 from sktensor_dp.statistics.expected_counts import ExpectedCounts
+from sktensor_dp.statistics.public_numbers import LIMIT
 from sktensor_dp.statistics.row_chunks import Units
 from sktensor_dp.topics.inference import topic_posterior
 
@@ -59,6 +63,31 @@ def test_rows_of_a_unit_count_as_their_mean(single, n_topics):
     alone = [query.total(CountChunk(X[row])) for row in range(6)]
     expected = alone[0] + np.mean(alone[1:4], axis=0) + np.mean(alone[4:], axis=0)
     np.testing.assert_allclose(together, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+@pytest.mark.parametrize(
+    "cost", [PrivacyCost(mu=1e-3), PrivacyCost(mu=1e150), PrivacyCost(epsilon=1e150)], ids=str
+)
+@pytest.mark.parametrize("single", [False, True])
+def test_no_finite_cost_buys_counts_without_a_limit(single, cost, neighbours, monkeypatch):
+    """Whose digits may depend on other documents: the largest limit takes the other way."""
+    for name in ("counts_of_one_topic", "counts_of_mixtures"):
+        monkeypatch.setattr(expected_counts, name, lambda *_: pytest.fail("nothing was limited"))
+    X, topics = documents(np.random.default_rng(6), 20.0), np.full((3, 80), 1 / 80)
+    plan = ReleasePlan(1.0, 1e-6, (PlannedRelease("expected_counts", cost, 2),))
+    order = 1 if cost.epsilon > 0 else 2
+    queries = [
+        ExpectedCounts(topics, np.full(3, 0.1), single, limit, order)
+        for limit in (np.inf, LIMIT[1])
+    ]
+    chunks = CountChunks(X, *X.shape)
+    with DocumentCurator(
+        chunks, plan, spender="test", unit="document", accountant=None, neighbours=neighbours
+    ) as curator:
+        with pytest.raises(RuntimeError, match="cannot be released"):
+            curator.release("expected_counts", queries[0])
+        assert np.isfinite(curator.release("expected_counts", queries[1])).all()
 
 
 @pytest.mark.parametrize("n_topics", [3, 300])
