@@ -21,8 +21,9 @@ from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.completion_forms import Model
 from sktensor_dp.tensor.shared_effects import clipped_response
 
-# Lengths of what a row says, over the root of the sum of its squared axes: at the first a
-# search gains most, at the second hardly a row is clipped, so that sizes can be read off.
+# Lengths of what a row says, over the root of the sum of squares of as many axes, all as long as
+# the longest: at the first a search gains most, at the second hardly a row is clipped, so that
+# sizes can be read off.
 REACH, WIDE_REACH = 1.0, 3.0
 # Releases by which the variance that directions explain is estimated while they turn.
 LATELY = 3
@@ -95,14 +96,11 @@ class _Search:
         return self.scaled(margin * sums / (margin**2 + noise + 1e-100))
 
     def scaled(self, rows: Floats) -> Floats:
-        """Columns at right angles, of mean square 1 and mean 0; no row is longer than usual."""
+        """Columns at right angles, of mean square 1 and mean 0."""
         # Of mean 0: what is left of a row's level is no direction.
         shares = self._margin / max(float(self._margin.sum()), 1e-100)
         rows = rows - shares @ rows
-        axes = rows @ inverse_root(rows.T @ (shares[:, None] * rows))
-        lengths = np.linalg.norm(axes, axis=1, keepdims=True)
-        usual = np.sqrt(axes.shape[1])
-        return np.asarray(axes * np.minimum(usual / np.maximum(lengths, 1e-100), 1.0))
+        return np.asarray(rows @ inverse_root(rows.T @ (shares[:, None] * rows)))
 
     def sized(self, axes: Floats) -> Floats:
         """Axes times the roots of the variances that they explain.
@@ -125,18 +123,30 @@ class _Search:
 
     def _explained(self, axes: Floats, noisy: Noisy) -> tuple[Floats, float]:
         """Variance of a value that axes explain, of shape (r, r), and the noise of a number."""
-        # Sums are of ``margin V V' gram`` with V = axes A, and noise.
-        gram = axes.T @ (self._margin[:, None] * axes)
+        # Sums are of ``margin V V' gram`` with V = axes A, and noise. Shortening rows leaves it
+        # symmetric.
+        asked = _shortened(axes)
+        gram = asked.T @ (self._margin[:, None] * axes)
         inverse = np.linalg.pinv(gram, hermitian=True)
-        found = inverse @ (axes.T @ noisy.value) @ inverse / self._response
-        spread = noisy.sigma * np.sqrt(np.mean(axes**2) * len(axes)) / self._response
+        found = inverse @ (asked.T @ noisy.value) @ inverse / self._response
+        spread = noisy.sigma * np.sqrt(np.mean(asked**2) * len(axes)) / self._response
         spread *= float(np.trace(inverse) / len(inverse)) ** 2
         return (found + found.T) / 2, spread
 
     def _asked(self, axes: Floats, reach: float) -> Noisy:
-        cells, weights = self._cells, self._weights
-        squares = cells.by_row((cells.repeats * np.linalg.norm(axes, axis=1)[cells.columns]) ** 2)
-        lengths = reach * np.sqrt(weights * squares)
+        cells, weights, asked = self._cells, self._weights, _shortened(axes)
+        # One value of any row moves as much: by the row's own axes, the row that has the longest
+        # would say how much noise all get.
+        longest = float(np.square(asked).sum(axis=1).max())
+        others = np.maximum(cells.by_row(cells.repeats**2) - 1, 0.0)
+        lengths = reach * np.sqrt(weights * others * longest)
         return self._curator.entry_directions(
-            cells, self._predictions, weights, self._scale, axes, lengths
+            cells, self._predictions, weights, self._scale, asked, lengths
         )
+
+
+def _shortened(axes: Floats) -> Floats:
+    """Axes no longer than usual: noise is in proportion to the longest."""
+    lengths = np.linalg.norm(axes, axis=1, keepdims=True)
+    usual = np.sqrt(axes.shape[1])
+    return np.asarray(axes * np.minimum(usual / np.maximum(lengths, 1e-100), 1.0))

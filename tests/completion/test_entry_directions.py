@@ -1,14 +1,20 @@
 """Components of wide tables for persons who fold in, where single entries are the unit."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
-from sktensor_dp.completion import pair_plan, plan
+from sktensor_dp.completion import direction_recipe, pair_plan, plan
 from sktensor_dp.completion.assumed import Assumed
+from sktensor_dp.completion.direction_recipe import _Search
 from sktensor_dp.completion.entry_forecast import of_entries
 from sktensor_dp.completion.pair_plan import DIRECTION_SHARES, SEARCHES, share_kept
 from sktensor_dp.completion.plan import plan_completion
+from sktensor_dp.statistics.entry_directions import EntryDirections
+from sktensor_dp.statistics.observed_entries import IndexSet
+from sktensor_dp.statistics.row_cells import RowCells
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sktensor_dp.PrivacyLeakWarning", "ignore::sktensor_dp.NotEnoughDataWarning"
@@ -53,19 +59,15 @@ def folded(model, data, test):
     return float(np.sqrt(np.mean((model.fold_in(*data).predict(test[0]) - test[1]) ** 2)))
 
 
-def names(model):
-    return [row.name for row in model.privacy_report_.rows]
-
-
 @pytest.mark.parametrize(("kind", "mode"), [(PrivateCPCompletion, 0), (PrivateTuckerCompletion, 1)])
 def test_persons_fold_in_components_of_wide_tables(narrow, kind, mode, seed):
     data, test = answers(seed, mode=mode)
     model, sums = fitted(data, seed, kind, mode), fitted(data, seed, kind, mode, max_iter=0)
-    # Each has axes of its own, and so a sensitivity of its own; equal ones are one row.
-    sums_row, *others = names(model)
-    assert sums_row == "row_sums"
-    assert set(others) == {"entry_directions"}
-    assert pair_plan.SEARCHES // 2 < len(others) <= pair_plan.SEARCHES
+    # Equal ones are one row of the report.
+    sums_row, *others = model.privacy_report_.rows
+    assert sums_row.name == "row_sums"
+    assert {row.name for row in others} == {"entry_directions"}
+    assert sum(row.uses for row in others) == pair_plan.SEARCHES
     # Exact components leave 1.6 times .5 of a deviation about levels of 1.6 times
     # sqrt(.5^2 + 2 .5^2), which is .58 of it; two weights of 22 values add a tenth to it.
     assert folded(model, data, test) < 0.75 * folded(sums, data, test)
@@ -174,3 +176,32 @@ def test_what_is_known_is_remembered():
     # As much in all, however many releases there are.
     steps = sum(share_kept(np.zeros(1), step)[0] < 1 for step in range(SEARCHES))
     assert early[1] ** steps == pytest.approx(0.7**16)
+
+
+@pytest.mark.parametrize("reach", [direction_recipe.REACH, direction_recipe.WIDE_REACH])
+def test_one_value_of_any_row_moves_as_much(reach, seed):
+    """No row of many values, or of long axes, makes noise for all others."""
+    rng = np.random.default_rng(seed)
+    n, d, r = 40, 60, 3
+    X = np.argwhere(rng.random((n, d)) < rng.uniform(0.1, 0.9, (n, 1)))
+    cells = RowCells(IndexSet(X, (n, d)), 0)
+    asked = []
+    curator = SimpleNamespace(
+        half=1.0, index_set=cells.index_set, middle=0.0,
+        entry_directions=lambda *given: asked.append(EntryDirections(*given[:4], 1.0, *given[4:])),
+    )  # fmt: skip
+    model = SimpleNamespace(mean=0.0, biases=[np.zeros(n), np.zeros(d)])
+    search = _Search(curator, model, 0, 0.4)
+    search._asked(rng.standard_normal((d, r)), reach)
+    (query,) = asked
+    axes = np.linalg.norm(query.axes, axis=1)
+    assert axes.max() == pytest.approx(np.sqrt(r))
+    limits, others = query.weights, cells.by_row(np.ones(cells.n_cells)) - 1
+    # Of each row, by its longest axis.
+    longest = np.array([axes[cells.columns[cells.rows == u]].max() for u in range(n)])
+    moves = 2 * np.sqrt(limits * (query.lengths**2 + limits * longest**2 * others))
+    usual = np.sqrt(r * others.min() * (1 + reach**2))
+    assert (moves <= 2 * usual * (1 + 1e-9)).all()
+    assert moves.max() == pytest.approx(query.l2_sensitivity, rel=1e-5)
+    # But for rows without a long axis, whose lengths are those of the others.
+    np.testing.assert_allclose(limits**0.5 * query.lengths, reach * np.sqrt(r * others.min()))
