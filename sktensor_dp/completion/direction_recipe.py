@@ -25,6 +25,9 @@ from sktensor_dp.tensor.shared_effects import clipped_response
 # the longest: at the first a search gains most, at the second hardly a row is clipped, so that
 # sizes can be read off.
 REACH, WIDE_REACH = 1.0, 3.0
+# Longest axis that is asked for, over the root of their mean square: noise is in proportion to
+# it. What is found in the end is not cut off.
+LONGEST = 0.8
 # Releases by which the variance that directions explain is estimated while they turn.
 LATELY = 3
 # Clipped rows show so many times too little, at most.
@@ -146,7 +149,7 @@ class _Search:
 
 
 def _shortened(axes: Floats) -> Floats:
-    """Axes no longer than usual: noise is in proportion to the longest."""
+    """Axes of mean square 1, of which none is longer than a limit."""
     lengths = np.linalg.norm(axes, axis=1, keepdims=True)
-    usual = np.sqrt(axes.shape[1])
-    return np.asarray(axes * np.minimum(usual / np.maximum(lengths, 1e-100), 1.0))
+    limit = LONGEST * np.sqrt(axes.shape[1])
+    return np.asarray(axes * np.minimum(limit / np.maximum(lengths, 1e-100), 1.0))

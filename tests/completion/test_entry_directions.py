@@ -195,13 +195,14 @@ def test_one_value_of_any_row_moves_as_much(reach, seed):
     search._asked(rng.standard_normal((d, r)), reach)
     (query,) = asked
     axes = np.linalg.norm(query.axes, axis=1)
-    assert axes.max() == pytest.approx(np.sqrt(r))
+    limit = direction_recipe.LONGEST * np.sqrt(r)
+    assert axes.max() == pytest.approx(limit)
     limits, others = query.weights, cells.by_row(np.ones(cells.n_cells)) - 1
     # Of each row, by its longest axis.
     longest = np.array([axes[cells.columns[cells.rows == u]].max() for u in range(n)])
     moves = 2 * np.sqrt(limits * (query.lengths**2 + limits * longest**2 * others))
-    usual = np.sqrt(r * others.min() * (1 + reach**2))
-    assert (moves <= 2 * usual * (1 + 1e-9)).all()
+    most = 2 * limit * np.sqrt(others.min() * (1 + reach**2))
+    assert (moves <= most * (1 + 1e-9)).all()
     assert moves.max() == pytest.approx(query.l2_sensitivity, rel=1e-5)
     # But for rows without a long axis, whose lengths are those of the others.
-    np.testing.assert_allclose(limits**0.5 * query.lengths, reach * np.sqrt(r * others.min()))
+    np.testing.assert_allclose(limits**0.5 * query.lengths, reach * limit * np.sqrt(others.min()))
