@@ -121,6 +121,10 @@ def test_no_value_is_in_two_parts_and_the_whole_is_asked_nothing_more():
         with pytest.raises(RuntimeError, match="used up"):
             part.entries()
         third = whole.part(~first, planned())
+        for chosen in np.eye(N, dtype=bool)[[0, 9, 10, N - 1]]:
+            # Of every part before, not the last one alone.
+            with pytest.raises(RuntimeError, match="one part"):
+                whole.part(chosen, planned())
     for curator in (whole, part, third):
         with pytest.raises(RuntimeError, match=r"used up|closed"):
             curator.entries()
