@@ -284,6 +284,26 @@ def test_no_finite_numbers_warn_or_overflow(size, scale, about_fit, seed):
     assert np.linalg.norm(found[N_CELLS:]) <= N_UNITS * (1 + 1e-9) * MOMENT_WEIGHT
 
 
+@pytest.mark.parametrize("how", ["plain", "whole", "about fit"])
+def test_directions_that_are_all_alike_leave_units_finite(how, seed):
+    """Pivots of many such columns are rounding, and what is divided by them may overflow."""
+    rng = np.random.default_rng(seed)
+    alike = 1e18 * np.outer(rng.normal(size=N_CELLS), rng.normal(size=14))
+    alike *= 1 + 1e-13 * rng.normal(size=alike.shape)
+    asked = replace(
+        query(rng, scale=1.0, noise=1.1e-20), whole=how != "plain", about_fit=how == "about fit",
+        components=SharedComponents((alike,), full_core=False),
+    )  # fmt: skip
+    X, y = entries(rng, 0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for u in range(0, N_UNITS, 12):
+            found = asked.total(chunk_of(X[X[:, 0] == u], y[X[:, 0] == u]))
+            assert np.isfinite(found).all()
+            assert np.linalg.norm(found[:N_CELLS]) <= 1 + 1e-12
+            assert np.linalg.norm(found[N_CELLS:]) <= MOMENT_WEIGHT * (1 + 1e-12)
+
+
 def test_no_entries_at_all_are_a_data_set():
     nothing = np.zeros((0, 2), dtype=np.intp)
     assert not query(np.random.default_rng(0)).total(chunk_of(nothing, np.zeros(0))).any()
