@@ -6,12 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 
+from sktensor_dp.completion.effect_releases import AllReleases, EffectRelease, favoured
 from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.rows import unexplained
-from sktensor_dp.privacy.curators.entries import NoisySharedRows, SliceCurator
+from sktensor_dp.privacy.curators.entries import SliceCurator
 from sktensor_dp.statistics.unit_residuals import ReleasedEffects
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.shared_effects import SharedEffects, clipped_response, shared_effects
+from sktensor_dp.tensor.shared_effects import (
+    RowsKnown,
+    SharedEffects,
+    clipped_response,
+    effects_and_weights,
+)
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
 # Residuals are clipped at this share of the deviation of values: little is lost of a sign,
@@ -24,6 +30,9 @@ LEAST_WEIGHT, LEAST_SQUARE = 1e-100, 1e-9
 # popularity: so much of their slope on it is added to them in the end, of rows within so many
 # deviations. Chosen on held-out ratings.
 ONWARDS, FARTHEST = 0.3, 3.0
+# Releases before any that favour rows: one alone knows too little of who has which. Chosen on
+# held-out ratings.
+PLAIN_ROUNDS = 2
 # EM steps for effects, and for those that another release will be about.
 STEPS, ROUGH_STEPS = 60, 20
 
@@ -41,6 +50,8 @@ class EffectRounds:
         Of values, about the middle of the bounds and about their unit's own level; released.
     options : ModelOptions
         Which may have features of the rows.
+    favours : bool, default=False
+        Whether later releases give rows weights, by what those before them say.
 
     Attributes
     ----------
@@ -60,18 +71,20 @@ class EffectRounds:
     weights: Floats
     shares: Floats
     features: Floats | None
+    _known: RowsKnown
 
     def __init__(
         self, curator: SliceCurator, mode: int, level: float, deviation: float,
-        options: ModelOptions,
+        options: ModelOptions, favours: bool = False,
     ) -> None:  # fmt: skip
         self._curator, self._mode, self._options = curator, mode, options
-        self.level, self.deviation = level, deviation
-        self._released: list[tuple[NoisySharedRows, float, Floats | None]] = []
+        self.level, self.deviation, self._favours = level, deviation, favours
+        self._released: list[EffectRelease] = []
+        self._mean_weight = 0.0
 
     def first(self, others: Sequence[Floats | None] = (), last: bool = True) -> None:
         """Release sums about units' levels, and effects of the other modes, if there are any."""
-        self._ask(self.deviation, last, others=others)
+        self._ask(self.deviation, 1 if last else 0, others=others)
 
     def again(self, n_rounds: int, rest_of: str | None = None) -> None:
         """Release sums about what units fit given the effects so far, of all shared modes."""
@@ -79,7 +92,7 @@ class EffectRounds:
             variance = self.noise_variance()
             about = ReleasedEffects((self.effects,), self.level, variance)
             rest = None if rest_of is None else (rest_of, left)
-            self._ask(math.sqrt(variance), left == 1, about=about, rest=rest)
+            self._ask(math.sqrt(variance), left, about=about, rest=rest)
 
     def noise_variance(self) -> float:
         """What of the variance about a unit's level the effects do not explain."""
@@ -92,7 +105,7 @@ class EffectRounds:
     def last(self) -> SharedEffects:
         """The effects, with what shrinking took of their slope on popularity."""
         of, shares = self.effects, self.shares
-        if self._released[-1][0].sigma == 0:
+        if self._released[-1].noisy.sigma == 0:
             return of
         popularity = of.popularity - shares @ of.popularity
         # Rows that nobody has are far away from all that the slope is known by.
@@ -106,48 +119,49 @@ class EffectRounds:
     def _ask(
         self,
         deviation: float,
-        last: bool,
+        left: int,
         others: Sequence[Floats | None] = (),
         about: ReleasedEffects | None = None,
         rest: tuple[str, int] | None = None,
     ) -> None:
+        """Release sums, of which so many are left; 0 if others will follow."""
+        weights = self._favoured(left)
         noisy = self._curator.shared_row_sums(
-            self._mode, self.level, CLIP * deviation, 1 / LEVEL_VARIANCE, others, about, rest
-        )
+            self._mode, self.level, CLIP * deviation, 1 / LEVEL_VARIANCE, others, about, rest,
+            weights,
+        )  # fmt: skip
+        if weights is not None:
+            # Units' lengths stay what they were: on average, by what is known of the rows.
+            means = self._known.expected(self._known.grid)
+            weights = weights * math.sqrt(float(means.sum()) / float(means @ weights**2))
         centre = None if about is None else self.effects.effects
-        self._released.append((noisy, clipped_response(CLIP, deviation), centre))
-        self._fit(STEPS if last else ROUGH_STEPS)
+        gain = clipped_response(CLIP, deviation)
+        self._released.append(EffectRelease(noisy, gain, centre, weights))
+        self._fit(STEPS if left == 1 else ROUGH_STEPS)
+
+    def _favoured(self, left: int) -> Floats | None:
+        """Weights of rows in so many releases; None where they are alike."""
+        if not self._favours or len(self._released) < PLAIN_ROUNDS:
+            return None
+        total = self._known.expected(self._known.grid).sum()
+        weight_each = min(self._curator.n_units / max(float(total), 1.0), 1.0)
+        return favoured(self._known, self._released[-1], weight_each, left)
 
     def _fit(self, n_steps: int) -> None:
-        noisy, gain, centre = self._together()
+        seen = AllReleases.of(self._released)
         # Scaled by released weights, as true ones are private.
-        self.features = self._options.features_of(self._mode, np.maximum(noisy.counts, 0.0))
-        found = shared_effects(
-            noisy.sums, noisy.counts, noise_std=noisy.sigma, n_units=self._curator.n_units,
-            gain=gain, effect_variance=LEVEL_VARIANCE * self.deviation**2,
-            features=self.features, about=centre, max_iter=n_steps,
+        self.features = self._options.features_of(self._mode, np.maximum(seen.counts, 0.0))
+        found, self._known = effects_and_weights(
+            seen.sums, seen.counts, noise_std=seen.sigma, n_units=self._curator.n_units,
+            gain=seen.gain, effect_variance=LEVEL_VARIANCE * self.deviation**2,
+            features=self.features, about=seen.about, max_iter=n_steps,
         )  # fmt: skip
-        self.weights = max(float(noisy.counts.mean()), 1e-9) * np.exp(2 * found.popularity)
+        if self._released[-1].weights is None:
+            # Of rows that are not favoured little more is seen than noise.
+            self._mean_weight = max(float(seen.counts.mean()), 1e-9)
+        self.weights = self._mean_weight * np.exp(2 * found.popularity)
         self.shares = self.weights / max(float(self.weights.sum()), LEAST_WEIGHT)
         # Clipped residuals say whether values are above their unit's level rather than how far.
         # Most are, where values are skewed, and all effects would have that on top of the level.
         mean = float(self.shares @ found.effects)
         self.effects = replace(found, effects=found.effects - mean)
-
-    def _together(self) -> tuple[NoisySharedRows, float, Floats | None]:
-        """All releases as one: sums of its gain, about a mean of what they are about."""
-        if len(self._released) == 1:
-            return self._released[0]
-        # Over its gain each is the same sums of effects, but for its noise and its centre.
-        precisions = np.array([one.sigma**-2 for one, _, _ in self._released])
-        gains = np.array([gain for _, gain, _ in self._released])
-        shares = precisions * gains**2
-        gain = float(np.sqrt(shares.sum() / precisions.sum()))
-        shares /= shares.sum()
-        sums, counts, about = (np.zeros(self._curator.shape[self._mode]) for _ in range(3))
-        parts = zip(self._released, shares, precisions / precisions.sum(), strict=True)
-        for (one, own, centre), share, part in parts:
-            sums += share * gain / own * one.sums
-            counts += part * one.counts
-            about += 0.0 if centre is None else share * centre
-        return NoisySharedRows(sums, counts, float(precisions.sum() ** -0.5)), gain, about

@@ -135,7 +135,7 @@ def _fit_effects(
     for mode in range(len(curator.shape)):
         if mode == plan.unit_mode:
             continue
-        rounds = EffectRounds(curator, mode, mean, deviation, options)
+        rounds = EffectRounds(curator, mode, mean, deviation, options, plan.favours_rows)
         rounds.first(effects, last=plan.n_rounds == 1)
         rounds.again(plan.n_rounds - 1)
         effects[mode] = rounds.effects.effects

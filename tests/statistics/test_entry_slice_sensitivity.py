@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_entries import Floats, Recorder, Rng, World, raw, shares, world
+from small_entries import Floats, Recorder, Rng, World, shares, world
+from small_slices import Pair, changed_unit, slices, some_unit
 
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.statistics.observed_entries import SUM_SLACK, SliceChunks
+from sktensor_dp.statistics.observed_entries import SUM_SLACK
 from sktensor_dp.statistics.slice_queries import (
     MOMENT_WEIGHT,
     SharedFactorSums,
@@ -23,8 +24,6 @@ from sktensor_dp.statistics.slice_queries import (
 from sktensor_dp.statistics.unit_residuals import ReleasedEffects
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
-
-Pair = tuple[Any, Any]
 
 HERE = {name: entry for name, entry in CATALOGUE.items() if entry.family == "slices"}
 
@@ -80,6 +79,13 @@ def sums_about(order: int) -> Callable[[Rng, World], SharedRowSums]:
         return replace(shared_sums(order)(rng, world), about=about)
 
     return build
+
+
+def weighted_sums(rng: Rng, world: World) -> SharedRowSums:
+    """Of rows with weights, where the world is a matrix; elsewhere without."""
+    query = sums_about(2)(rng, world)
+    weights = np.maximum(rng.random(world.shape[query.mode]) ** rng.choice([1, 20]), 1e-6)
+    return replace(query, row_weights=weights) if len(world.shape) == 2 else query
 
 
 def factor_sums(full_core: bool) -> Callable[[Rng, World], SharedFactorSums]:
@@ -191,6 +197,14 @@ def extreme_sums_about(rows: Any, values: Any) -> Callable[[], tuple]:
     return lambda: (query, space, (unit([[0, 0]], [1.0]), unit(rows, values)))
 
 
+def extreme_weighted_sums(rows: Any, values: Any) -> Callable[[], tuple]:
+    """Units whose rows have small and large weights."""
+    space = World((4, 3), (-1.0, 1.0))
+    weights = np.array([1e-6, 1.0, 0.3])
+    query = SharedRowSums(1, space.shape, 0.0, 0.1, 1e9, row_weights=weights)
+    return lambda: (query, space, (unit([[0]], [1.0]), unit(rows, values)))
+
+
 # A share of values at the top for which mean and deviation are as near as 1000 values allow.
 MIXED = np.where(np.arange(1000) < 500 * (1 + math.sqrt(0.5)), 3.0, -1.0)
 OTHERS, OPPOSITE = ([[1, 0], [1, 1], [2, 0]], [1.0, 1, -1]), ([[0, 0], [0, 1]], [-1.0, -1])
@@ -216,6 +230,14 @@ SLICE_CASES = [
     SliceCase(
         "shared_row_sums", "about fits, opposite values", sums_about(2),
         extreme_sums_about(*OPPOSITE),
+    ),
+    SliceCase(
+        "shared_row_sums", "weighted, other rows", weighted_sums,
+        extreme_weighted_sums([[1], [2]], [1.0, -1.0]),
+    ),
+    SliceCase(
+        "shared_row_sums", "weighted, opposite values", weighted_sums,
+        extreme_weighted_sums([[0]], [-1.0]),
     ),
     SliceCase(
         "shared_row_sums", "order 1, about fits", sums_about(1), extreme_sums(1, [[1, 0]], [1.0])
@@ -244,25 +266,6 @@ SLICE_CASES = [
 ]  # fmt: skip
 
 every_slice_case = pytest.mark.parametrize("case", SLICE_CASES, ids=str)
-
-
-def some_unit(rng: Rng, world: World) -> tuple[Floats, Floats]:
-    """Empty, small, large, all in one row, with repeated coordinates."""
-    n = int(rng.choice([0, 1, 2, 5, 30]))
-    rows = (rng.random((n, len(world.shape) - 1)) * world.shape[1:]).astype(np.intp)
-    if n and rng.random() < 0.4:
-        rows[:, int(rng.integers(rows.shape[1]))] = 0
-    values = raw(rng, n, world.limits)
-    if rng.random() < 0.4:
-        values[:] = rng.choice(world.limits)
-    return rows, values
-
-
-def slices(units: list[Pair], world: World) -> SliceChunks:
-    rows = [np.column_stack([np.full(len(y), u), X]) for u, (X, y) in enumerate(units)]
-    coordinates = np.concatenate(rows).astype(np.intp)
-    values = np.concatenate([y for _, y in units])
-    return SliceChunks(coordinates, values, world.shape, 0, world.limits)
 
 
 def slice_shares(query: Any, space: World, one: Pair, other: Pair, rest: list[Pair]) -> Any:
@@ -300,31 +303,6 @@ def test_some_units_attain_the_bound(case):
 
 def test_every_release_on_slices_is_bounded_here():
     assert {case.release for case in SLICE_CASES} == set(HERE)
-
-
-def one_change(rng: Rng, pair: Pair, world: World) -> Pair:
-    """A unit with an entry added, dropped, moved or revalued."""
-    rows, values = (part.copy() for part in pair)
-    what = rng.integers(4)
-    if what == 0 or len(values) == 0:
-        rows = np.vstack([rows, (rng.random(rows.shape[1]) * world.shape[1:]).astype(np.intp)])
-        return rows, np.append(values, rng.choice(world.limits))
-    e = int(rng.integers(len(values)))
-    if what == 1:
-        return np.delete(rows, e, axis=0), np.delete(values, e)
-    if what == 2:
-        rows[e] = (rng.random(rows.shape[1]) * world.shape[1:]).astype(np.intp)
-    else:
-        values[e] = rng.choice([*world.limits, rng.uniform(*world.limits)])
-    return rows, values
-
-
-def changed_unit(rng: Rng, pair: Pair, world: World) -> Pair:
-    """A unit after one change, or after several that only together may lead further."""
-    pair = one_change(rng, pair, world)
-    while rng.random() < 0.5:
-        pair = one_change(rng, pair, world)
-    return pair
 
 
 def climb(query: Any, space: World, rng: Rng, n_steps: int) -> float:
