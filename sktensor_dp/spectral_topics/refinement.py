@@ -1,7 +1,7 @@
 """EM steps of topics, each on a release of expected counts."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.spectral_topics.plan import N_GAINS, TopicPlan
 from sktensor_dp.spectral_topics.public_start import beside_public, public_alone, public_start
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
+from sktensor_dp.spectral_topics.told import ECHO, Told
 from sktensor_dp.statistics.completion_gains import TopicGain
 from sktensor_dp.statistics.norms import Clip, CountNorm
 from sktensor_dp.tensor.arrays import Floats
@@ -29,6 +30,9 @@ USUAL_TOPICS = 10
 # Nats of a document that this has to gain: documents complete themselves better by topics that were
 # fitted to them as if they had one each. Drawn as mixtures they gain up to .023, texts .07 to .15.
 LEAST_GAIN = 0.04
+# It is asked after so many mixed steps, which are lost if documents have one topic each. After two
+# the answer is another one, after three that of five.
+SURE_MIXED = 3
 # Within this factor of the usual concentration it is not asked: half-way to it gains less.
 NEAR_USUAL = 1.2
 # Without noise, mixed steps gather momentum, as Nesterov's method does: step i goes farther than it
@@ -39,10 +43,6 @@ LARGEST_FACTOR = 20.0
 # Memory of the running mean of expected counts: each step counts at least this, so that those of
 # a usual number of steps count alike. They hold the last one back less than their noise would.
 LEAST_STEP = 1 / 6
-# Such a part of what a step tells are the topics that it was given: documents are read by them.
-# Without it, noise is larger, and topics do not have to go all of their way step by step. On texts
-# parts of .3 and .5 are equally good, and better than none.
-ECHO = 0.3
 # Of the concentration that is estimated, steps with noise assume such a part: noise blurs topics,
 # and documents read by blurred ones look more evenly mixed than they are. Longer texts do not mind.
 SHARPER = 0.3
@@ -84,7 +84,6 @@ class Refinement:
         # Tokens that documents have on average, of what is counted of them.
         self._length = length
         self._scales: Floats | None = None
-        self._after_single: FittedTopics | None = None
         self._n_left = N_GAINS  # questions what topics gain
 
     def run(self, start: FittedTopics) -> FittedTopics:
@@ -114,9 +113,7 @@ class Refinement:
         fitted = self._steps(start, n_single, n_sure)
         if asks_gains:
             fitted = self._better(fitted)
-        if self._after_single is not None and self._is_short:
-            fitted = self._or_single(fitted, self._after_single)
-        elif n_single and not asks_gains:
+        if n_single and not asks_gains and not self._is_short:
             fitted = self._or_nearer_usual(fitted)
         if public is not None and (asks_gains or fitted.public is not None):
             fitted = self._or_public_alone(fitted, public)
@@ -167,9 +164,11 @@ class Refinement:
 
         After some, which are made in any case, words may take what is left of the budget.
         """
-        n_steps = self._plan.n_refinements
+        n_steps, n_asked, after_single = self._plan.n_refinements, 0, start
         if 0 < n_single < n_steps and self._is_short:
-            n_steps = min(n_steps, self._plan.n_if_short or n_steps)
+            n_asked = n_steps
+            if self._plan.n_if_short is not None:
+                n_steps, n_asked = min(n_steps, self._plan.n_if_short), n_single + SURE_MIXED
         # What moments say is far from what is likely where they do not fit.
         n_whole = n_steps // 2 if self._plan.may_misfit else 0
         fitted, frequencies, before = start, self._frequencies, start.topics
@@ -200,15 +199,17 @@ class Refinement:
                 start, topics=topics, weights=weights, unigram=unigram, concentration=concentration
             )
             if step == n_single - 1 < n_steps - 1:
-                self._after_single = fitted
-            elif noisy.sigma == 0 and n_single <= step < n_steps - 1 and n_single:
+                after_single = fitted
+            elif step == n_asked - 1 and (better := self._single_if_better(after_single, fitted)):
+                return self._with_deviations(better, start, told)
+            if noisy.sigma == 0 and n_single <= step < n_steps - 1 and n_single:
                 part = (step - n_single) / (step - n_single + MOMENTUM)
                 fitted = replace(fitted, topics=_moved_on(topics, before, part))
             before = topics
         return self._with_deviations(fitted, start, told)
 
     def _with_deviations(
-        self, fitted: FittedTopics, start: FittedTopics, told: "_Told"
+        self, fitted: FittedTopics, start: FittedTopics, told: Told
     ) -> FittedTopics:
         """The same topics with what their noise leaves open."""
         assert isinstance(self._clip.norm, CountNorm)
@@ -222,11 +223,11 @@ class Refinement:
         std = std_of_refined(*told.without_echo(), fitted.unigram, weights, steps, start.public)
         return replace(fitted, topics_std=std[0], weights_std=std[1])
 
-    def _nothing_told(self, start: FittedTopics) -> "_Told":
+    def _nothing_told(self, start: FittedTopics) -> Told:
         scales, none = self._scales, np.zeros_like(start.topics)
-        return _Told(1.0 if scales is None else scales, none, 0.0, none, ())
+        return Told(1.0 if scales is None else scales, none, 0.0, none, ())
 
-    def _words_alone(self, start: FittedTopics, told: "_Told") -> FittedTopics:
+    def _words_alone(self, start: FittedTopics, told: Told) -> FittedTopics:
         """One topic: the word frequencies, on which all that is left of the budget is spent."""
         fitted = replace(start, topics=start.unigram[None], weights=np.ones(1), public=None)
         ask = self._curator.repeated_counts(start.unigram, self._clip, self._scales)
@@ -277,15 +278,13 @@ class Refinement:
             )  # fmt: skip
         return fitted
 
-    def _or_single(self, fitted: FittedTopics, single: FittedTopics) -> FittedTopics:
+    def _single_if_better(self, single: FittedTopics, mixed: FittedTopics) -> FittedTopics | None:
         """Topics of the steps that took documents to have one topic, if they say more of them."""
+        estimated = self._evidence.concentration(mixed.topics, mixed.weights)
         # Documents were read for these topics, and seem to mix fewer of them than others do.
-        concentration = USUAL * (len(single.weights) / USUAL_TOPICS) ** 0.5
-        single = replace(
-            fitted, topics=single.topics, weights=single.weights, unigram=single.unigram,
-            concentration=concentration,
-        )  # fmt: skip
-        return single if self._over(single, fitted).value[0] > LEAST_GAIN else fitted
+        single = replace(single, concentration=USUAL * (len(single.weights) / USUAL_TOPICS) ** 0.5)
+        gain = self._over(single, replace(mixed, concentration=estimated))
+        return single if gain.value[0] > LEAST_GAIN else None
 
     def _or_nearer_usual(self, fitted: FittedTopics) -> FittedTopics:
         """The same at a concentration half-way to the usual one, if it completes documents better.
@@ -324,44 +323,6 @@ class Refinement:
             return concentration
         blurred = self._step_clip is not self._clip
         return in_steps((SHARPER if blurred else 1.0) * concentration, self._length)
-
-
-@dataclass(frozen=True, eq=False)
-class _Told:
-    """What steps told so far."""
-
-    scales: Floats | float  # (d,): what counts of each word were divided by
-    # (k, d): running mean of the expected counts of all steps, divided so, and its noise
-    mean: Floats
-    variance: float
-    given: Floats  # the same mean of the shares of words and topics that steps were given
-    rates: tuple[float, ...]  # what each step counted in the running means when it came
-
-    def after(self, noisy: Noisy, fitted: FittedTopics, rate: float) -> "_Told":
-        """The same after one more step, on these topics."""
-        given = fitted.weights[:, None] * fitted.topics
-        return replace(
-            self,
-            mean=(1 - rate) * self.mean + rate * noisy.value,
-            variance=(1 - rate) ** 2 * self.variance + (rate * noisy.sigma) ** 2,
-            given=(1 - rate) * self.given + rate * given,
-            rates=(*self.rates, rate),
-        )
-
-    def words(self) -> tuple[Floats, Floats | float]:
-        """Frequencies of words, of which no topic decides anything, and the noise in them."""
-        counts = self.scales * self.mean
-        total = max(float(counts.sum()), 1e-9)
-        sigma = self.scales * (len(counts) * self.variance) ** 0.5
-        return counts.sum(axis=0) / total, sigma / total
-
-    def without_echo(self) -> tuple[Floats, float | Floats]:
-        """Expected counts less the part that steps were given, and the deviation of their noise."""
-        counts: Floats = self.scales * self.mean
-        if self.variance == 0:
-            return counts, 0.0
-        echo = ECHO * float(counts.sum()) * self.given
-        return (counts - echo) / (1 - ECHO), self.scales * self.variance**0.5 / (1 - ECHO)
 
 
 def expected_counts(

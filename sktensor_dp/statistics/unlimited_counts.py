@@ -10,20 +10,22 @@ from numpy.typing import NDArray
 
 from sktensor_dp.statistics.batches import Space, run_in_batches
 from sktensor_dp.statistics.counts import CountChunk
-from sktensor_dp.statistics.mean_field import mean_field
 from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.tensor.arrays import Floats, Singles
 from sktensor_dp.tensor.same_shape import of_same_shape
 
 # Numbers of topics at their own words that one batch holds: they stay in the cache of a core.
 BATCH_NUMBERS = 2**18
-# Products of one document pay from so many numbers that it has on average; below, those of many
-# documents at once are faster.
-FEW_NUMBERS = 250
+# Products of one document at a time pay from so many numbers that it has; below, documents are
+# the last axis in memory. Of one with more words than this many times the topics, words are.
+FEW_NUMBERS, LONG = 500, 3
+# Of documents and topics, that a batch works in.
+ARRAYS = ("gamma", "moved", "expected", "spare", "prior", "least")
 # Documents whose counts are added up in single precision before they are in double.
 ROWS = 2**11
-# exp(psi(y + 1 / 2)) = y + y / (24 y^2 + this), for y >= 1 / 2, with a relative error of .0014.
-CORRECTION = np.float32(2.24)
+# exp(psi(y + 1 / 2)) = y + y / (this y^2 + this), for y >= 1 / 2, with a relative error of .00041:
+# the two numbers whose largest error is least.
+SQUARED, CORRECTION = np.float32(25.23), np.float32(1.859)
 # exp of it is the least proportion, of a topic that has a fortieth of a token: products with
 # topics stay normal numbers, which are much faster than those below.
 LEAST_EXPONENT = np.float32(-40)
@@ -51,10 +53,6 @@ def counts_of_mixtures(chunk: CountChunk, topics: Singles, prior: Singles, n_ite
     :func:`sktensor_dp.statistics.mean_field.mean_field`.
     """
     order, counts = chunk.by_words
-    if counts.nnz * len(topics) < FEW_NUMBERS * counts.shape[0]:
-        nobody = np.zeros(len(order), dtype=bool)
-        field = mean_field(chunk, topics, prior, n_iter, nobody)
-        return _summed(chunk, field.ratios, field.expected, order)
     steps = _Steps(counts, topics, prior.ravel(), n_iter)
     run_in_batches(steps.batch, counts, len(topics), BATCH_NUMBERS)
     return _summed(chunk, of_same_shape(counts, steps.ratios), steps.expected, order)
@@ -76,9 +74,12 @@ def _summed(
 class _Steps:
     """Arrays of a chunk's documents, each batch of which is filled in by one thread."""
 
+    # Axes are documents, words and topics, in whatever order memory has them.
+
     def __init__(self, counts: sp.csr_matrix, topics: Singles, prior: Singles, n_iter: int) -> None:
         self._counts, self._prior, self._n_iter = counts, prior, n_iter
-        self._by_word = np.maximum(topics.T, LEAST_TOPIC, order="C")
+        self._topics = np.maximum(topics, LEAST_TOPIC)
+        self._by_word = np.ascontiguousarray(self._topics.T)
         self.expected = np.zeros((counts.shape[0], len(prior)), dtype=np.float32)
         self.ratios = np.zeros(counts.nnz, dtype=np.float32)
 
@@ -86,18 +87,25 @@ class _Steps:
         """Work on one batch."""
         counts, words, used = _filled(self._counts, batch)
         (n, longest), k = counts.shape, len(self._prior)
-        own, ratios = space.take("own", (n, longest, k)), space.take("ratios", (n, 1, longest))
-        mixtures = ratios.reshape(n, longest, 1)
-        np.take(self._by_word, words, axis=0, out=own, mode="clip")
-        gamma, moved, expected, spare, prior = (space.take(name, (n, k)) for name in "gmesp")
-        prior[...] = self._prior
-        expected[...] = np.float32(1)  # proportions begin evenly
+        few = longest * k < FEW_NUMBERS
+        own = self._at_own_words(words, few, space)
+
+        def taken(name: str, *shape: int) -> Singles:
+            return space.take(name, shape[::-1]).T if few else space.take(name, shape)
+
+        ratios = taken("ratios", n, longest)
+        gamma, moved, expected, spare, prior, least = (taken(name, n, k) for name in ARRAYS)
+        prior[...], least[...] = self._prior, LEAST_EXPONENT
+        expected[...] = np.float32(1)
+        if (self._prior != self._prior[0]).any():  # proportions begin even under an even prior
+            np.add(prior, counts.sum(axis=1, keepdims=True) / np.float32(k), out=gamma)
+            _exp_digamma(gamma, expected, spare, least)
         for step in range(self._n_iter + 1):
-            np.matmul(own, expected[:, :, None], out=mixtures)
-            np.divide(counts, ratios[:, 0], out=ratios[:, 0])
+            _mixed(own, expected, ratios, few)
+            np.divide(counts, ratios, out=ratios)
             if step == self._n_iter:
                 break
-            np.matmul(ratios, own, out=moved[:, None])
+            _shared(own, ratios, moved, few)
             moved *= expected
             moved += prior
             if 0 < step < self._n_iter - 1:  # as far again, half-way to the prior at most
@@ -107,10 +115,41 @@ class _Steps:
                 moved -= gamma
                 np.maximum(moved, spare, out=moved)
             gamma, moved = moved, gamma
-            _exp_digamma(gamma, expected, spare)
+            _exp_digamma(gamma, expected, spare, least)
         self.expected[batch] = expected
         stored = slice(self._counts.indptr[batch.start], self._counts.indptr[batch.stop])
-        self.ratios[stored] = ratios[:, 0].ravel() if used is None else ratios[:, 0][used]
+        self.ratios[stored] = ratios.ravel() if used is None else ratios[used]
+
+    def _at_own_words(self, words: NDArray[np.integer], few: bool, space: Space) -> Singles:
+        """Topics at the words of each document; the last axis in memory is a long one."""
+        (n, longest), k = words.shape, len(self._prior)
+        if few:
+            own = space.take("own", (k, longest, n))
+            np.take(self._topics, words.T, axis=1, out=own, mode="clip")
+            return own.T
+        if longest > LONG * k:
+            own = space.take("own", (k, n, longest))
+            np.take(self._topics, words, axis=1, out=own, mode="clip")
+            return own.transpose(1, 2, 0)
+        own = space.take("own", (n, longest, k))
+        np.take(self._by_word, words, axis=0, out=own, mode="clip")
+        return own
+
+
+def _mixed(own: Singles, expected: Singles, out: Singles, few: bool) -> None:
+    """What the proportions of each document make of its words."""
+    if few:
+        np.einsum("nlk,nk->nl", own, expected, out=out)
+    else:
+        np.matmul(own, expected[:, :, None], out=out[:, :, None])
+
+
+def _shared(own: Singles, ratios: Singles, out: Singles, few: bool) -> None:
+    """The words of each document, added up by topics."""
+    if few:
+        np.einsum("nlk,nl->nk", own, ratios, out=out)
+    else:
+        np.matmul(ratios[:, None], own, out=out[:, None])
 
 
 def _filled(
@@ -128,14 +167,15 @@ def _filled(
     return data, words, used
 
 
-def _exp_digamma(gamma: Singles, found: Singles, space: Singles) -> None:
+def _exp_digamma(gamma: Singles, found: Singles, spare: Singles, least: Singles) -> None:
     """``exp(psi(gamma))``, nearly: psi(x) = psi(x + 1) - 1 / x."""
     np.add(gamma, np.float32(0.5), out=found)
-    np.multiply(found, found, out=space)
-    space *= np.float32(24)
-    space += CORRECTION
-    np.divide(found, space, out=space)
-    found += space
-    np.divide(np.float32(-1), gamma, out=space)
-    np.maximum(space, LEAST_EXPONENT, out=space)
-    found *= np.exp(space, out=space)
+    np.multiply(found, found, out=spare)
+    spare *= SQUARED
+    spare += CORRECTION
+    np.divide(found, spare, out=spare)
+    found += spare
+    np.divide(np.float32(-1), gamma, out=spare)
+    # A full array: by a lone number this takes three times as long.
+    np.maximum(spare, least, out=spare)
+    found *= np.exp(spare, out=spare)

@@ -10,6 +10,7 @@ from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.spectral_topics import refinement
 from sktensor_dp.spectral_topics.refinement import STEP_LIMIT
 from sktensor_dp.spectral_topics.released import FittedTopics
+from sktensor_dp.spectral_topics.told import ECHO, Told
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 
@@ -59,24 +60,24 @@ def test_intervals_of_shares_know_the_limit_of_steps(seed, monkeypatch):
 def test_steps_are_told_apart_from_the_topics_that_they_were_given(seed):
     rng = np.random.default_rng(seed)
     truth, scales = 40 * rng.dirichlet(np.ones(60)).reshape(3, 20), rng.uniform(0.5, 2.0, 20)
-    told = refinement._Told(scales, np.zeros((3, 20)), 0.0, np.zeros((3, 20)), ())
+    told = Told(scales, np.zeros((3, 20)), 0.0, np.zeros((3, 20)), ())
     for rate in (1.0, 0.5, 0.25):
         given = rng.dirichlet(np.ones(60)).reshape(3, 20)
         weights = given.sum(axis=1)
         topics = FittedTopics(given / weights[:, None], weights, given.sum(axis=0), 0.1, 3)
         # Each step repeats a part of what it was given, whose mean is that of all steps.
-        answer = (1 - refinement.ECHO) * truth + refinement.ECHO * 40 * given
+        answer = (1 - ECHO) * truth + ECHO * 40 * given
         told = told.after(Noisy(answer / scales, 2.0), topics, rate)
     counts, sigma = told.without_echo()
     np.testing.assert_allclose(counts, truth, atol=1e-12)
     # Of three steps: rates of 3/8, 3/8 and 1/4 in the end.
-    expected = 2.0 * np.sqrt(2 * 0.375**2 + 0.25**2) / (1 - refinement.ECHO)
+    expected = 2.0 * np.sqrt(2 * 0.375**2 + 0.25**2) / (1 - ECHO)
     np.testing.assert_allclose(sigma, expected * scales)
 
 
 def test_without_noise_nothing_is_taken_off_steps():
     topics = FittedTopics(np.eye(2), np.full(2, 0.5), np.full(2, 0.5), 0.0, 2)
-    told = refinement._Told(1.0, np.zeros((2, 2)), 0.0, np.zeros((2, 2)), ())
+    told = Told(1.0, np.zeros((2, 2)), 0.0, np.zeros((2, 2)), ())
     counts = np.array([[3.0, 1.0], [0.0, 2.0]])
     found, sigma = told.after(Noisy(counts, 0.0), topics, 1.0).without_echo()
     np.testing.assert_array_equal(found, counts)

@@ -7,6 +7,7 @@ from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.spectral_topics import refinement
 from sktensor_dp.spectral_topics.released import FittedTopics
+from sktensor_dp.spectral_topics.told import Told
 
 
 def documents(length):
@@ -76,7 +77,7 @@ def test_steps_tell_of_words_whatever_the_topics_were(seed):
     rng = np.random.default_rng(seed)
     words, scales = rng.dirichlet(np.ones(20)), rng.uniform(0.5, 2.0, 20)
     topics = FittedTopics(np.full((3, 20), 0.05), np.full(3, 1 / 3), words, 0.1, 3)
-    told = refinement._Told(scales, np.zeros((3, 20)), 0.0, np.zeros((3, 20)), ())
+    told = Told(scales, np.zeros((3, 20)), 0.0, np.zeros((3, 20)), ())
     for rate in (1.0, 0.5):
         odds = rng.dirichlet(np.ones(3), size=20).T
         told = told.after(Noisy(40 * odds * words / scales, 2.0), topics, rate)
