@@ -2,6 +2,7 @@
 
 import builtins
 import math
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -53,6 +54,19 @@ def test_bound_is_valid_and_close(mu: float, epsilon: float, uses: int, delta: f
     # Bisection leaves 2**-60; every pure loss is rounded up by at most two bins of
     # stated / 2**13, and a thousandth of delta moves epsilon by less than that.
     assert exact * (1 - 1e-12) <= found <= exact + (uses + 1) * 2 * stated / 2**13
+
+
+@pytest.mark.parametrize("parts", [(1.0, 1.0), (1.5, 0.5), (1.9, 0.1), (0.5, 0.5, 1.0)])
+@pytest.mark.parametrize("mu", [0.01, 0.5, 3.0])
+def test_one_pure_release_covers_several_of_the_same_sum(mu: float, parts: Any) -> None:
+    """Parts of the values may be asked several questions where one was charged for."""
+    stated = PrivacyCost(mu, 2.0).epsilon_at(1e-6)
+    several = mixed_epsilon(mu, Counter(parts), 1e-6, stated)
+    # Losses are rounded up by at most two bins each.
+    assert several <= mixed_epsilon(mu, {2.0: 1}, 1e-6, stated) + 2 * 3 * stated / 2**13
+    if len(set(parts)) == 1:
+        whole = exact_epsilon(mu, 2.0, 1, 1e-6)
+        assert exact_epsilon(mu, parts[0], len(parts), 1e-6) <= whole * (1 + 1e-9)
 
 
 def mixed_budget(epsilon: float = 10.0) -> BudgetAccountant:
