@@ -51,7 +51,8 @@ class LedgerEntry:
         Unit of privacy; empty where it is not known.
     sensitivity, sigma : float or None
         Of the release once it was made (the largest sensitivity where one charge
-        pays for several), None before. Not part of comparisons, nor are the next.
+        pays for several; that of a stream's first batch), None before. Not part of
+        comparisons, nor are the next.
     when : datetime or None
         When the charge was committed, UTC.
     fit : int
