@@ -26,9 +26,11 @@ FEW_WORDS, MOST_WORDS_BY_ROWS = 100, 100_000
 # Noise edge against the largest eigenvalues of text: words = n mu / this.
 WORDS_DIVISOR = 12.0
 # The third moment resolves k topics from about n mu = this times k^2. Below it the
-# unigram itself is noisy, and gets twice what the third moment would have.
+# unigram itself is noisy, and gets what the third moment would have.
 TRIPLES_FROM = 50.0
-# There so much of the budget goes from pairs to the EM steps.
+# There so much of the budget goes from pairs to the EM steps. These tell words too, and rare ones
+# with less noise than word frequencies do: with twice as much for those, held-out posts and texts
+# of four other kinds complete 0 to 2 % worse.
 FROM_PAIRS = 0.1
 # Groups become one document each below so many effective ones for each topic: pairs and triples
 # of a group's documents taken together are more, and less to the point. On 2700 synthetic persons
@@ -49,12 +51,10 @@ SINGLE_PART = 1 / 3
 SINGLE_STEPS, MIXED_TIMES_TOPICS, MIXED_STEPS = 12, 150, (5, 15)
 PURE_REFINEMENTS = 2
 
-# Relative shares of mu^2. Around these values accuracy is flat within a factor of two. Of large
-# vocabularies EM steps tell words too, and rare ones with less noise than word frequencies do: with
-# twice as much for those, held-out posts and texts of four other kinds complete 0 to 2 % worse.
+# Relative shares of mu^2. Around these values accuracy is flat within a factor of two.
 SHARES = {
     "small": {"norm_histogram": 0.02, "word_frequencies": 0.03, "pairs": 0.82, "triples": 0.13},
-    "large": {"norm_histogram": 0.02, "word_frequencies": 0.05, "pairs": 0.30, "triples": 0.05},
+    "large": {"norm_histogram": 0.02, "word_frequencies": 0.10, "pairs": 0.30, "triples": 0.05},
     "moment": {"norm_histogram": 0.02, "word_frequencies": 0.08, "pairs": 0.45, "triples": 0.45},
 }
 # What refinements take when they are made beside a full set of moments.
@@ -200,7 +200,7 @@ def _shares(
     """What each release gets of the budget, relative to the others."""
     shares = dict(SHARES[kind])
     if not with_triples:
-        shares["word_frequencies"] += 2 * shares.pop("triples")
+        shares["word_frequencies"] += shares.pop("triples")
         shares["pairs"] -= FROM_PAIRS
     steps_share = RESERVED_SHARE if may_misfit else REFINEMENT_SHARE
     shares = _with_refinements(shares, n_refinements, None if kind == "large" else steps_share)
