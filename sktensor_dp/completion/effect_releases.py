@@ -44,8 +44,8 @@ class AllReleases:
     def of(cls, releases: Sequence[EffectRelease]) -> "AllReleases":
         """What they say together."""
         if len(releases) == 1:
-            one = releases[0].noisy
-            return cls(one.sums, one.counts, one.sigma, releases[0].gain, releases[0].about)
+            only, noisy = releases[0], releases[0].noisy
+            return cls(noisy.sums, noisy.counts, noisy.sigma, only.gain, only.about)
         # Over its gain each is the same sums of effects, but for its noise and its centre.
         scaled = np.array(np.broadcast_arrays(*[one.scaled() for one in releases]))
         precisions = np.array([one.noisy.sigma**-2 for one in releases])[:, None] * scaled**2
