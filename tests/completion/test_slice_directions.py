@@ -200,12 +200,13 @@ def test_a_search_adds_what_fits_took_off(seed):
     none, part = np.zeros(d), EffectRounds(None, 1, 0.0, 1.7, None)
     part.effects, part.weights = SharedEffects(none, none, none, 1.0), rng.uniform(0, 200, d)
     part.shares = part.weights / part.weights.sum()
-    root, sums = rng.standard_normal((RANK, RANK)), 100 * rng.standard_normal((d, RANK))
+    roots, sums = rng.standard_normal((2, RANK, RANK)), 100 * rng.standard_normal((d, RANK))
+    moments = [root @ root.T for root in roots]
 
     class Constant(Noise):
         def shared_factor_sums(self, query):
             asked.append(query)
-            return NoisySharedFactor(sums, root @ root.T, 1.0, 1.0, 0.01)
+            return NoisySharedFactor(sums, moments[len(asked) - 1], 1.0, 1.0, 0.01)
 
     search = Directions(Constant(rng), part, rng.standard_normal((d, RANK)), 12, about_fits=True)
     search.sweep()
@@ -216,7 +217,7 @@ def test_a_search_adds_what_fits_took_off(seed):
     assert asked[1].about_fit
     (axes,), turned = asked[1].components.factors, asked[1].turned
     each = (part.weights.sum() / Noise.n_units) ** 2
-    known = taken_off(RANK * root @ root.T, turned, each) / 1.7
+    known = taken_off(RANK * np.mean(moments, axis=0), turned, each) / 1.7
     added = part.weights[:, None] * (axes @ known)
     assert np.abs(added).max() > 1
     np.testing.assert_allclose(search._sums, sums @ kept + sums + added, atol=1e-9)
