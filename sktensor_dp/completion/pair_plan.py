@@ -26,7 +26,7 @@ PAIRED_POWER = 2 / 3
 DIRECTION_SHARES, MOST_LOSS_BY_DIRECTIONS = (0.35, 0.3, 0.25, 0.2), 0.018
 # Releases, last ones that say which directions are kept, and how far each column must stand out
 # of the noise of all.
-SEARCHES, LAST, ROOM = 40, 10, 0.46
+SEARCHES, LAST, ROOM = 40, 10, 0.44
 # What clipped lengths, and rows that are longer than usual, leave of what a release of directions
 # would show of them.
 SEARCHED = 0.7
