@@ -58,7 +58,7 @@ MANY_PRODUCTS, FEW_PRODUCTS = 60, 16
 # closer ones do, others to a completion up to 2 % worse. Components are as good as the steps have
 # need of, from so many frames that all of them together have this many columns.
 EIGEN_TOL, START_EIGEN_TOL = 1e-5, 1e-4
-START_TOL, FRAME_COLUMNS = 1e-2, 50
+START_TOL, FRAME_COLUMNS = 1e-3, 50
 # Geometry of the pair masses for isotropic noise, and for the histogram.
 DIAGONAL_WEIGHTS = {"isotropic": np.sqrt(2.0), "histogram": 1.0}
 
