@@ -42,6 +42,10 @@ SHAPES = {
     "10,000 x 400, 6 single topics": Shape(10_000, 400, 6, 0.0, 20),
     "20,000 x 100, 5 topics": Shape(20_000, 100, 5, 1.0, 40),
     "20,000 x 60, 3 single topics": Shape(20_000, 60, 3, 0.0, 20),
+    # Too few documents for third moments at epsilon = 1.
+    "6,000 x 400, 6 topics": Shape(6000, 400, 6, 1.0, 60),
+    "10,000 x 1,000, 10 topics": Shape(10_000, 1000, 10, 0.5, 80),
+    "5,000 x 500, 8 topics": Shape(5000, 500, 8, 0.3, 40),
 }
 
 

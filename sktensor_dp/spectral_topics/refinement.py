@@ -219,6 +219,7 @@ class Refinement:
         steps = Steps(
             start.topics, told.rates, fitted.concentration, length, limits,
             assumed=self._in_steps(fitted.concentration), echo=ECHO,
+            by_pairs=self._plan.triples is None,
         )  # fmt: skip
         std = std_of_refined(*told.without_echo(), fitted.unigram, weights, steps, start.public)
         return replace(fitted, topics_std=std[0], weights_std=std[1])

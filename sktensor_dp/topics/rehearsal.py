@@ -53,6 +53,7 @@ class Steps:
     assumed: float | None = None
     # Part of what a step tells that are topics which it was given, and that was taken off.
     echo: float = 0.0
+    by_pairs: bool = False  # whether no third moment told the topics of the start apart
 
 
 class Rehearsal:

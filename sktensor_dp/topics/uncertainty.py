@@ -24,6 +24,9 @@ NINE_TENTHS = 1.6448536269514722
 # What a rehearsal of the steps on documents from the model leaves out: these are of the topics
 # found, and words are told apart less well than they are by the true ones.
 SLACK, SHARES_SLACK = 1.4, 0.87
+# From a start that pairs of words alone tell, steps lead to topics further from those without
+# noise. On documents of five laws intervals held 79 % without this, and 87 % (words) and 85 %.
+BY_PAIRS = 1.4
 # Steps that leave more of their way than this are not taken to go on at the same pace.
 MOST_LEFT = 2 / 3
 # Of moments fitted jointly: words are not held where they are, and all words of a topic may turn
@@ -146,6 +149,7 @@ def std_of_refined(
     topics_std *= _enlarged(moved, topics_std, counts / sizes)[:, None]
     if k == 1:  # it has all there is, without noise
         return _capped(SLACK * topics_std, weights_std)
+    scale = BY_PAIRS if steps.by_pairs else 1.0
     further = float(np.sqrt(np.mean((moved_weights / weights_std) ** 2)))
     # One rehearsal of shares that sum to 1 says it with so few degrees of freedom.
     weights_std *= max(further * float(stdtrit(k - 1, 0.95)) / NINE_TENTHS, 1.0)
@@ -156,7 +160,8 @@ def std_of_refined(
         plain = clip_drift(*told, replace(steps.limits, scales=None), total)
         drift = np.maximum(np.abs(drift), PULL * np.abs(plain))
     # An interval of nine tenths reaches as far as the limit moved the share.
-    return _capped(SLACK * topics_std, np.hypot(SHARES_SLACK * weights_std, drift / NINE_TENTHS))
+    weights_std = np.hypot(SHARES_SLACK * weights_std, drift / NINE_TENTHS)
+    return _capped(scale * SLACK * topics_std, scale * weights_std)
 
 
 def std_of_frequencies(sigma: float | Floats, shape: tuple[int, int]) -> Floats:
