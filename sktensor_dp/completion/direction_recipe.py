@@ -9,7 +9,7 @@ from sktensor_dp.completion.pair_plan import (
     LAST,
     SEARCHED,
     SEARCHES,
-    share_kept,
+    kept_at,
 )
 from sktensor_dp.completion.pair_recipe import centred_biases, pair_weights, variance_left
 from sktensor_dp.completion.plan import CompletionPlan
@@ -87,7 +87,7 @@ class _Search:
         else:
             values, vectors = np.linalg.eigh(np.mean(self._shown[-LATELY:], axis=0))
             explained = values / (SEARCHED * self._assumed)
-            kept = (vectors * share_kept(explained, step)) @ vectors.T
+            kept = (vectors * kept_at(explained, step)) @ vectors.T
             self._sums = self._sums @ kept + noisy.value
             self._covariance = kept @ self._covariance @ kept + noisy.sigma**2 * own
         # Rows are normal a priori, of one variance.

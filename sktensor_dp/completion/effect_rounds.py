@@ -16,7 +16,7 @@ from sktensor_dp.tensor.shared_effects import (
     RowsKnown,
     SharedEffects,
     clipped_response,
-    effects_and_weights,
+    shared_effects,
 )
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
@@ -151,7 +151,7 @@ class EffectRounds:
         seen = AllReleases.of(self._released)
         # Scaled by released weights, as true ones are private.
         self.features = self._options.features_of(self._mode, np.maximum(seen.counts, 0.0))
-        found, self._known = effects_and_weights(
+        found, self._known = shared_effects(
             seen.sums, seen.counts, noise_std=seen.sigma, n_units=self._curator.n_units,
             gain=seen.gain, effect_variance=LEVEL_VARIANCE * self.deviation**2,
             features=self.features, about=seen.about, max_iter=n_steps,

@@ -14,8 +14,8 @@ from sktensor_dp.completion.pair_plan import (
     SEARCHES,
     Folding,
     directions_detectability,
+    kept_at,
     pairs_detectability,
-    share_kept,
 )
 from sktensor_dp.completion.plan import CompletionPlan, noise_of_sums, noise_of_values
 from sktensor_dp.privacy.piecewise import piecewise_variance
@@ -140,7 +140,7 @@ def _searched(ratio: float, n_rows: int, count: int, size: float) -> list[float]
     cosines = np.minimum(_quarter_circle(count) * math.sqrt(count / n_rows), 1.0)
     sums, noise = np.zeros(count), np.zeros(count)
     for step in range(SEARCHES - 1):
-        kept = share_kept(size * cosines**2, step)
+        kept = kept_at(size * cosines**2, step)
         sums = kept * sums + ratio * cosines
         noise = kept**2 * noise + 1
         # A part of the noise, too, lies along the components.

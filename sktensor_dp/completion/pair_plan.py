@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sktensor_dp.completion.assumed import COMPONENT, RESIDUAL
+from sktensor_dp.completion.rows import GROWING, share_kept
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.tensor.arrays import Floats
@@ -30,10 +31,6 @@ SEARCHES, LAST, ROOM = 40, 10, 0.44
 # What clipped lengths, and rows that are longer than usual, leave of what a release of directions
 # would show of them.
 SEARCHED = 0.7
-# While directions turn, earlier sums count less by a factor that forgets no more than so much
-# in all, in full once so much is explained of what is assumed of a component; and in the last
-# third of the releases.
-MOST_GROWN, GROWING, SETTLED = 0.7**-16, 2 / 3, 0.5
 # Fewer columns than that, if more are asked for, explain too little of what others lose by it.
 LEAST_COLUMNS = 4
 # Residual that counts as 1, in deviations of values about the model.
@@ -124,13 +121,11 @@ def directions_detectability(spent: Folding, n_columns: int) -> float:
     return signal / (math.sqrt(columns) * noise)
 
 
-def share_kept(explained: Floats, step: int) -> Floats:
-    """How much of earlier sums counts, by what directions explain of a component."""
-    growing = int(GROWING * SEARCHES)
-    if step >= growing:
+def kept_at(explained: Floats, step: int) -> Floats:
+    """How much of earlier sums counts: all of it in the last releases, where noise averages out."""
+    if step >= int(GROWING * SEARCHES):
         return np.ones_like(explained)
-    growth = MOST_GROWN ** (1 / growing) - 1
-    return np.asarray(1 / (1 + growth * np.clip(1 - explained / SETTLED, 0.0, 1.0)))
+    return share_kept(explained, SEARCHES)
 
 
 def releases_for_folding(epsilon: float, delta: float, share: float, n_columns: int) -> ReleasePlan:

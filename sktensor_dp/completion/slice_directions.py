@@ -7,7 +7,7 @@ import numpy as np
 from sktensor_dp.completion.effect_rounds import EffectRounds
 from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.plan import SlicePlan
-from sktensor_dp.completion.rows import inverse_root, posterior_rows, unexplained
+from sktensor_dp.completion.rows import inverse_root, posterior_rows, share_kept, unexplained
 from sktensor_dp.completion.slice_components import COMPONENT_VARIANCE
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
 from sktensor_dp.statistics.slice_queries import SharedFactorSums
@@ -20,10 +20,6 @@ ROOM = 4.3
 MOST_CHANCE = 0.25
 # Residuals beyond so many deviations of values are clipped.
 CLIP = 3.0
-# A direction that is not found yet grows from sweep to sweep: what earlier sums say of it counts
-# less by this factor, or by one so near to 1 that two thirds of the sweeps forget no more than
-# so much. It counts in full once so much is explained of what is assumed of a component.
-GROWTH, GROWING, MOST_GROWN, SETTLED = 1 / 0.7, 2 / 3, 0.7**-16, 0.5
 # Share of the sweeps, last ones, by which the variance of components is estimated; and how many
 # of them it is estimated by while directions turn.
 LAST, LATELY = 1 / 4, 3
@@ -203,12 +199,6 @@ def left_by_fits(expected: float, each: float) -> float:
     `expected` is the mean square of the weights that units find, of all columns.
     """
     return unexplained(1.0, expected * (COMPONENT_VARIANCE + 2 / max(each, 1.0)))
-
-
-def share_kept(explained: Floats, n_sweeps: int) -> Floats:
-    """How much of earlier sums counts, by what directions explain of a component."""
-    growth = min(GROWTH, MOST_GROWN ** (1 / max(int(GROWING * n_sweeps), 1)))
-    return np.asarray(1 / (1 + (growth - 1) * np.clip(1 - explained / SETTLED, 0.0, 1.0)))
 
 
 def trial_sweeps(plan: SlicePlan) -> int:

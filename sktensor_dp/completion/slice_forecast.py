@@ -7,13 +7,13 @@ import numpy as np
 from sktensor_dp.completion.assumed import Assumed
 from sktensor_dp.completion.effect_rounds import CLIP
 from sktensor_dp.completion.plan import SlicePlan
+from sktensor_dp.completion.rows import share_kept
 from sktensor_dp.completion.slice_components import COMPONENT_VARIANCE
 from sktensor_dp.completion.slice_directions import (
     MOST_CHANCE,
     chance,
     columns_worth,
     left_by_fits,
-    share_kept,
     shows,
     trial_sweeps,
 )

@@ -72,32 +72,11 @@ def shared_effects(
     about: Floats | None = None,
     max_iter: int = 60,
     grid_size: int = 60,
-) -> SharedEffects:
+) -> tuple[SharedEffects, RowsKnown]:
     """Empirical Bayes estimate of row effects from noisy sums and noisy weights.
 
-    Noise and gain may be those of each row.
+    And what is then known of the weights. Noise and gain may be those of each row.
     """
-    return effects_and_weights(
-        sums, weights, noise_std=noise_std, n_units=n_units, gain=gain,
-        effect_variance=effect_variance, features=features, about=about, max_iter=max_iter,
-        grid_size=grid_size,
-    )[0]  # fmt: skip
-
-
-def effects_and_weights(
-    sums: ArrayLike,
-    weights: ArrayLike,
-    *,
-    noise_std: float | Floats,
-    n_units: int,
-    gain: float | Floats,
-    effect_variance: float,
-    features: Floats | None = None,
-    about: Floats | None = None,
-    max_iter: int = 60,
-    grid_size: int = 60,
-) -> tuple[SharedEffects, RowsKnown]:
-    """`shared_effects`, and what is known of the weights beside them."""
     # Row i has a true weight W_i = sum_u w_ui over the units u that have an entry there, and
     # reports W_i + noise and S_i = sum_u w_ui r_ui + noise, with responses r in [-1, 1] of mean
     # gain * (b_i - c_i), c what residuals were taken about, 0 unless given. The effects b are

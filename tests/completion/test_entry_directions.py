@@ -10,7 +10,7 @@ from sktensor_dp.completion import direction_recipe, pair_plan, plan
 from sktensor_dp.completion.assumed import Assumed
 from sktensor_dp.completion.direction_recipe import _Search
 from sktensor_dp.completion.entry_forecast import of_entries
-from sktensor_dp.completion.pair_plan import DIRECTION_SHARES, SEARCHES, share_kept
+from sktensor_dp.completion.pair_plan import DIRECTION_SHARES, SEARCHES, kept_at
 from sktensor_dp.completion.plan import plan_completion
 from sktensor_dp.statistics.entry_directions import EntryDirections
 from sktensor_dp.statistics.observed_entries import IndexSet
@@ -169,12 +169,12 @@ def test_the_plan_costs_what_was_asked_for(epsilon):
 def test_what_is_known_is_remembered():
     """Sums of directions that are not found yet are forgotten, but for those of the last third."""
     explained = np.array([-0.1, 0.0, 0.1, 0.4, 0.6, 2.0])
-    early, late = share_kept(explained, 1), share_kept(explained, SEARCHES - 2)
+    early, late = kept_at(explained, 1), kept_at(explained, SEARCHES - 2)
     assert (np.diff(early) >= 0).all()
     assert early[0] == early[1] < early[2] < early[3] < early[4] == early[5] == 1.0
     np.testing.assert_array_equal(late, 1.0)
     # As much in all, however many releases there are.
-    steps = sum(share_kept(np.zeros(1), step)[0] < 1 for step in range(SEARCHES))
+    steps = sum(kept_at(np.zeros(1), step)[0] < 1 for step in range(SEARCHES))
     assert early[1] ** steps == pytest.approx(0.7**16)
 
 

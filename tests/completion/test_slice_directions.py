@@ -10,7 +10,8 @@ import pytest
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
 from sktensor_dp.completion.effect_rounds import EffectRounds
 from sktensor_dp.completion.plan import plan_slices
-from sktensor_dp.completion.slice_directions import Directions, share_kept, taken_off
+from sktensor_dp.completion.rows import share_kept
+from sktensor_dp.completion.slice_directions import Directions, taken_off
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor
 from sktensor_dp.statistics.observed_entries import SliceChunks
 from sktensor_dp.statistics.slice_queries import MOMENT_WEIGHT, SharedFactorSums
