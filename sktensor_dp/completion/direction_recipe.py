@@ -71,6 +71,9 @@ class _Search:
         paired = self._weights[cells.rows] * repeats * (own - repeats)
         pairs = np.bincount(cells.columns, paired, minlength=cells.shape[1])
         self._margin = pairs / np.sqrt(max(float(pairs.sum()), 1e-100))
+        # What one value of each row moves by the others, if all axes have length 1; squared.
+        others = np.maximum(cells.by_row(repeats**2) - 1, 0.0)
+        self._moved = self._weights * others
         # All releases together, the covariance of their noise, and what the last ones showed.
         self._sums: Floats = np.zeros(0)
         self._covariance: Floats = np.zeros(0)
@@ -137,14 +140,13 @@ class _Search:
         return (found + found.T) / 2, spread
 
     def _asked(self, axes: Floats, reach: float) -> Noisy:
-        cells, weights, asked = self._cells, self._weights, _shortened(axes)
+        asked = _shortened(axes)
         # One value of any row moves as much: by the row's own axes, the row that has the longest
         # would say how much noise all get.
         longest = float(np.square(asked).sum(axis=1).max())
-        others = np.maximum(cells.by_row(cells.repeats**2) - 1, 0.0)
-        lengths = reach * np.sqrt(weights * others * longest)
+        lengths = reach * np.sqrt(self._moved * longest)
         return self._curator.entry_directions(
-            cells, self._predictions, weights, self._scale, asked, lengths
+            self._cells, self._predictions, self._weights, self._scale, asked, lengths
         )
 
 

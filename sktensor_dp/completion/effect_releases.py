@@ -71,7 +71,7 @@ def favoured(known: RowsKnown, last: EffectRelease, weight_each: float, n_releas
     grid, noise = known.grid, last.noisy.sigma**2
     seen = n_releases * (np.sqrt(known.scale) * last.gain * grid) ** 2
     seen /= noise + n_releases * weight_each * grid
-    means = known.expected(grid)
+    means = known.means
     worth = [known.expected(grid * seen / (known.precisions + s * seen) ** 2) for s in SQUARES]
     steps = np.diff(SQUARES, prepend=0.0)[:, None] * np.ones(len(means))
     # Further bits of a row take less and less from it, so that they come in their order.

@@ -132,7 +132,7 @@ class EffectRounds:
         )  # fmt: skip
         if weights is not None:
             # Units' lengths stay what they were: on average, by what is known of the rows.
-            means = self._known.expected(self._known.grid)
+            means = self._known.means
             weights = weights * math.sqrt(float(means.sum()) / float(means @ weights**2))
         centre = None if about is None else self.effects.effects
         gain = clipped_response(CLIP, deviation)
@@ -143,8 +143,8 @@ class EffectRounds:
         """Weights of rows in so many releases; None where they are alike."""
         if not self._favours or len(self._released) < PLAIN_ROUNDS:
             return None
-        total = self._known.expected(self._known.grid).sum()
-        weight_each = min(self._curator.n_units / max(float(total), 1.0), 1.0)
+        total = float(self._known.means.sum())
+        weight_each = min(self._curator.n_units / max(total, 1.0), 1.0)
         return favoured(self._known, self._released[-1], weight_each, left)
 
     def _fit(self, n_steps: int) -> None:

@@ -79,22 +79,31 @@ def batches_of(n_words: NDArray[np.integer], n_components: int, room: int) -> It
         stop = start
 
 
+def filled_rows(
+    counts: sp.csr_matrix, batch: slice
+) -> tuple[Singles, NDArray[np.integer], NDArray[np.bool_] | None]:
+    """Counts and words, a row a document, and which are not filled up, if some are."""
+    ends = counts.indptr[batch.start : batch.stop + 1]
+    stored, per_row = slice(ends[0], ends[-1]), np.diff(ends)
+    shape = len(per_row), int(per_row[-1])
+    data, words = counts.data[stored], counts.indices[stored]
+    if per_row[0] == shape[1]:
+        return data.reshape(shape), words.reshape(shape), None
+    used = np.arange(shape[1]) < per_row[:, None]
+    rows = np.zeros(shape, dtype=data.dtype), np.zeros(shape, dtype=words.dtype)
+    rows[0][used], rows[1][used] = data, words
+    return *rows, used
+
+
 def columns(
     counts: sp.csr_matrix, batch: slice
 ) -> tuple[Singles, NDArray[np.integer], NDArray[np.bool_] | None]:
-    """Counts and words, a column a document, and which are not filled up, if some are."""
-    ends = counts.indptr[batch.start : batch.stop + 1]
-    stored, per_row = slice(ends[0], ends[-1]), np.diff(ends)
-    n, longest = len(per_row), int(per_row[-1])
-    used = None if per_row[0] == longest else np.arange(longest) < per_row[:, None]
+    """The same, a column a document."""
+    *both, used = filled_rows(counts, batch)
     found = []
-    for values in (counts.data[stored], counts.indices[stored]):
-        if used is None:
-            rows = values.reshape(n, longest)
-        else:
-            rows = np.zeros((n, longest), dtype=values.dtype)
-            rows[used] = values
-        found.append(np.zeros((longest, -(-n // LANES) * LANES), dtype=values.dtype))
+    for rows in both:
+        n, longest = rows.shape
+        found.append(np.zeros((longest, -(-n // LANES) * LANES), dtype=rows.dtype))
         found[-1][:, :n] = rows.T
     return found[0], found[1], used
 

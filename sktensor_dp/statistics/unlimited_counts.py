@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.statistics.batches import Space, run_in_batches
+from sktensor_dp.statistics.batches import Space, filled_rows, run_in_batches
 from sktensor_dp.statistics.counts import CountChunk
 from sktensor_dp.statistics.row_chunks import rows_of
 from sktensor_dp.tensor.arrays import Floats, Singles
@@ -85,7 +85,7 @@ class _Steps:
 
     def batch(self, batch: slice, space: Space) -> None:
         """Work on one batch."""
-        counts, words, used = _filled(self._counts, batch)
+        counts, words, used = filled_rows(self._counts, batch)
         (n, longest), k = counts.shape, len(self._prior)
         few = longest * k < FEW_NUMBERS
         own = self._at_own_words(words, few, space)
@@ -150,21 +150,6 @@ def _shared(own: Singles, ratios: Singles, out: Singles, few: bool) -> None:
         np.einsum("nlk,nl->nk", own, ratios, out=out)
     else:
         np.matmul(ratios[:, None], own, out=out[:, None])
-
-
-def _filled(
-    counts: sp.csr_matrix, batch: slice
-) -> tuple[Singles, NDArray[np.integer], NDArray[np.bool_] | None]:
-    """Counts and words, a row a document, and which are not filled up, if some are."""
-    ends = counts.indptr[batch.start : batch.stop + 1]
-    stored, per_row = slice(ends[0], ends[-1]), np.diff(ends)
-    shape = len(per_row), int(per_row[-1])
-    if per_row[0] == shape[1]:
-        return counts.data[stored].reshape(shape), counts.indices[stored].reshape(shape), None
-    used = np.arange(shape[1]) < per_row[:, None]
-    data, words = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=counts.indices.dtype)
-    data[used], words[used] = counts.data[stored], counts.indices[stored]
-    return data, words, used
 
 
 def _exp_digamma(gamma: Singles, found: Singles, spare: Singles, least: Singles) -> None:

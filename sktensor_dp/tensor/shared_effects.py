@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,6 +47,11 @@ class RowsKnown:
     precisions: Floats
     posterior: Floats  # (n_rows, n_weights)
     scale: float  # prior variance of the effects
+
+    @cached_property
+    def means(self) -> Floats:
+        """Posterior means of the weights: (n_rows,)."""
+        return self.expected(self.grid)
 
     def expected(self, values: Floats) -> Floats:
         """Posterior means of a function of the weights: (n_rows,)."""
