@@ -49,6 +49,8 @@ SINGLE_PART = 1 / 3
 # Twelve single ones lead held-out posts to completions 0 to .5 % better than eight, twenty to no
 # better ones.
 SINGLE_STEPS, MIXED_TIMES_TOPICS, MIXED_STEPS = 12, 150, (5, 15)
+# Single ones are made from two starts, and one step that mixes topics after each of both.
+N_PROBES = 2
 PURE_REFINEMENTS = 2
 
 # Relative shares of mu^2. Around these values accuracy is flat within a factor of two.
@@ -95,6 +97,7 @@ class TopicPlan:
     # product.
     pairs_by_rows: bool = False
     n_single: int = 0  # EM steps, the first ones, that take each document to have one topic
+    n_compared: int = 0  # beside all these, to compare what they lead to with what others do
     # Most EM steps where documents turn out to be short: after those that take them to have one
     # topic, few tell whether others are better. None: as many as of others.
     n_if_short: int | None = None
@@ -133,7 +136,9 @@ def plan_topics(
     reserved = n_components > 1 and n_effective >= RESERVE_FROM * sought
     steps = _steps(n_refinements, n_components, n_effective, delta, kind, reserved)
     n_refinements, n_single, may_misfit = steps
+    n_compared = _n_compared(n_single, n_components, with_public)
     asks_gains, asks_public, n_gains = _questions(kind, n_components, steps, exact, with_public)
+    n_gains += n_compared > 0
     triples = "triple_moments" if moment else "whitened_triple_moments"
     resolved = n_effective >= TRIPLES_FROM * n_components**2
     third = triples if kind != "large" or resolved or n_refinements == 0 else None
@@ -151,8 +156,11 @@ def plan_topics(
         group_rows="concatenate" if n_effective < JOINED_BELOW * n_components else "mean",
         asks_gains=asks_gains, asks_public=asks_public, may_misfit=may_misfit,
         pairs_by_rows=by_rows, n_refinements=n_refinements, n_single=n_single,
+        n_compared=n_compared,
         n_if_short=n_single + MIXED_STEPS[0] if few_if_short else None,
-        releases=_release_plan(epsilon, delta, shares, third, n_refinements, limits, n_gains),
+        releases=_release_plan(
+            epsilon, delta, shares, third, n_refinements + n_compared, limits, n_gains
+        ),
     )  # fmt: skip
     if apart is not None:
         feasible()
@@ -250,6 +258,11 @@ def _questions(
     # Whether documents of few tokens are better taken to have one topic.
     of_single = n_single > 0 and n_components > 1
     return asks_gains, asks_public, N_GAINS * asks_gains + N_PUBLIC * asks_public + of_single
+
+
+def _n_compared(n_single: int, n_components: int, with_public: bool) -> int:
+    """Steps from another start: public topics have their own, and one topic has one."""
+    return n_single + N_PROBES if n_single and n_components > 1 and not with_public else 0
 
 
 def _clip_quantile(n_effective: float, small: bool) -> float:

@@ -5,9 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator
+from sktensor_dp.spectral_topics.first_steps import better_single_steps, single_steps
 from sktensor_dp.spectral_topics.plan import N_GAINS, TopicPlan
 from sktensor_dp.spectral_topics.public_start import beside_public, public_alone, public_start
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
@@ -33,6 +35,8 @@ LEAST_GAIN = 0.04
 # It is asked after so many mixed steps, which are lost if documents have one topic each. After two
 # the answer is another one, after three that of five.
 SURE_MIXED = 3
+# A topic weighs at least such a part of all.
+LEAST_MASS = 1e-9
 # Within this factor of the usual concentration it is not asked: half-way to it gains less.
 NEAR_USUAL = 1.2
 # Without noise, mixed steps gather momentum, as Nesterov's method does: step i goes farther than it
@@ -164,7 +168,10 @@ class Refinement:
 
         After some, which are made in any case, words may take what is left of the budget.
         """
-        n_steps, n_asked, after_single = self._plan.n_refinements, 0, start
+        n_first = 0
+        if n_single and self._frequencies.sigma == 0:
+            start, n_first = self._first_steps(start, n_single), n_single
+        n_steps, n_asked = self._plan.n_refinements, 0
         if 0 < n_single < n_steps and self._is_short:
             n_asked = n_steps
             if self._plan.n_if_short is not None:
@@ -177,7 +184,7 @@ class Refinement:
         # documents for long as if these were mixed more evenly than they are, so that the
         # estimate would grow from step to step: what is usual is assumed up to the last one.
         n_usual = n_single and max(n_steps - 1, n_single)
-        for step in range(n_steps):
+        for step in range(n_first, n_steps):
             if step == n_sure and not self._pays(fitted):
                 return self._words_alone(start, told)
             single = step < n_single
@@ -198,15 +205,33 @@ class Refinement:
             fitted = replace(
                 start, topics=topics, weights=weights, unigram=unigram, concentration=concentration
             )
-            if step == n_single - 1 < n_steps - 1:
-                after_single = fitted
-            elif step == n_asked - 1 and (better := self._single_if_better(after_single, fitted)):
+            if step == n_asked - 1 and (better := self._single_if_better(start, fitted)):
                 return self._with_deviations(better, start, told)
             if noisy.sigma == 0 and n_single <= step < n_steps - 1 and n_single:
                 part = (step - n_single) / (step - n_single + MOMENTUM)
                 fitted = replace(fitted, topics=_moved_on(topics, before, part))
             before = topics
         return self._with_deviations(fitted, start, told)
+
+    def _first_steps(self, start: FittedTopics, n_steps: int) -> FittedTopics:
+        """Topics after steps without noise that take each document to have one topic."""
+        if self._plan.n_compared == 0:
+            return single_steps(start, n_steps, self._after)
+        return better_single_steps(
+            start, n_steps, self._after,
+            lambda fitted, other: float(self._over(fitted, other).value[0]),
+            check_random_state(self._options.random_state),
+        )  # fmt: skip
+
+    def _after(self, fitted: FittedTopics) -> FittedTopics:
+        """The same after a step without noise."""
+        counts = self._counts(fitted).value
+        least = max(LEAST_MASS * float(counts.sum()), 1e-300)
+        weights = np.maximum(counts.sum(axis=1), least)
+        # One that no document uses is as good as the word frequencies.
+        topics = smoothed(counts / weights[:, None], fitted.unigram, MIX_FINAL)
+        topics /= topics.sum(axis=1, keepdims=True)
+        return replace(fitted, topics=topics, weights=weights / weights.sum())
 
     def _with_deviations(
         self, fitted: FittedTopics, start: FittedTopics, told: Told

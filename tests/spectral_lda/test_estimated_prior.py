@@ -1,6 +1,7 @@
 """The prior that a fit estimates, and topics that gain nothing over word frequencies."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -129,8 +130,9 @@ def concentrations_of_steps(monkeypatch):
 def test_steps_assume_less_than_is_estimated_and_what_is_given(monkeypatch, given, assumed):
     priors = concentrations_of_steps(monkeypatch)
     PrivateSpectralLDA(4, epsilon=INF, doc_topic_prior=given).fit(short_documents(0)[1])
-    # Those before take each document to have one topic.
-    assert priors == pytest.approx([0.0] * 12 + [assumed] * (5 if given == "auto" else 15))
+    # Those before take each document to have one topic, from two starts. Then one step from each is
+    # compared.
+    assert priors == pytest.approx([0.0] * 24 + [assumed] * (2 + (5 if given == "auto" else 15)))
 
 
 @pytest.mark.parametrize(("length", "single"), [(6, True), (40, False)])
@@ -164,7 +166,7 @@ def test_without_noise_documents_say_whether_the_prior_is_nearer_to_the_usual(mo
 
     monkeypatch.setattr(refinement.Refinement, "_over", over)
     lda = PrivateSpectralLDA(4, epsilon=INF, random_state=0).fit(documents(0, 4))
-    [(nearer, estimated)] = asked
+    _, (nearer, estimated) = asked  # the first compares two starts
     assert nearer == pytest.approx(estimated**0.5)
     assert 4 * lda.doc_topic_prior_ == pytest.approx(nearer if gain > 0 else estimated)
 
@@ -180,7 +182,7 @@ def test_it_is_not_asked_of_a_prior_that_is_about_the_usual_one(monkeypatch, est
     monkeypatch.setattr(refinement.Refinement, "_over", over)
     monkeypatch.setattr(refinement.PairEvidence, "concentration", lambda *_: estimated)
     lda = PrivateSpectralLDA(4, epsilon=INF, random_state=0).fit(documents(0, 4, n=500))
-    assert bool(asked) == asks
+    assert len(asked) == 1 + asks  # the first compares two starts
     found = estimated**0.5 if asks else estimated
     assert 4 * lda.doc_topic_prior_ == pytest.approx(found)
 
@@ -197,11 +199,15 @@ def test_mixed_steps_without_noise_gather_momentum_that_the_last_does_without(mo
 
     monkeypatch.setattr(refinement, "expected_counts", spied)
     lda = PrivateSpectralLDA(4, epsilon=INF, random_state=0).fit(documents(0, 1, n=1000))
-    assert len(steps) == 27
-    parts = [0.0] * 12 + [step / (step + 3) for step in range(14)]
-    for (_, before), (_, found), (begun, _), part in zip(
-        steps[:-2], steps[1:-1], steps[2:], parts[1:], strict=True
+    # Of one topic each: twelve, eight on two of each and four on these put together, and one that
+    # mixes topics from either.
+    assert [len(begun) for begun, _ in steps] == [4] * 12 + [8] * 8 + [4] * 21
+    for (_, found), (begun, _) in pairwise(steps[:12]):
+        np.testing.assert_allclose(begun, found, rtol=1e-6)
+    mixed = steps[26:]
+    for i, ((_, before), (_, found), (begun, _)) in enumerate(
+        zip([mixed[0], *mixed[:-2]], mixed[:-1], mixed[1:], strict=True)
     ):
-        moved = found * np.clip(found / before, 0.05, 20) ** part
+        moved = found * np.clip(found / before, 0.05, 20) ** (i / (i + 3))
         np.testing.assert_allclose(begun, moved / moved.sum(axis=1, keepdims=True), rtol=1e-6)
     np.testing.assert_allclose(lda.components_, steps[-1][1], rtol=1e-6)

@@ -39,7 +39,9 @@ def test_a_plan_spends_exactly_the_budget(configuration):
     if math.isfinite(epsilon):
         assert plan.releases.cost.epsilon_at(delta) == pytest.approx(epsilon, rel=1e-6)
     uses = {release.name: release.uses for release in plan.releases.releases}
-    assert uses.get("expected_counts", 0) == plan.n_refinements
+    assert uses.get("expected_counts", 0) == plan.n_refinements + plan.n_compared
+    # From another start, without noise: the steps are free.
+    assert plan.n_compared == 0 or math.isinf(epsilon)
     assert (plan.triples is None) or uses[plan.triples] == 1
     assert plan.triples is not None or plan.n_refinements > 0
     assert 1 <= plan.n_components <= min(10, d)
