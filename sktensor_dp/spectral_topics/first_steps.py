@@ -32,14 +32,18 @@ def better_single_steps(
     step: Step,
     gain: Callable[[FittedTopics, FittedTopics], float],
     random_state: np.random.RandomState,
-) -> FittedTopics:
-    """The same, or what they lead to from two of every topic, if that has a `gain` over it."""
+) -> tuple[FittedTopics, FittedTopics]:
+    """The same, or what they lead to from two of every topic, and one step of mixtures after it.
+
+    Which of the two is decided by the `gain` that this step has over the other.
+    """
     fitted, n_split = single_steps(start, n_steps, step), int(n_steps * SPLIT_PART)
     split = split_topics(start.topics, start.weights, random_state)
     halves = single_steps(_with(start, split), n_split, step)
     merged = merged_topics(halves.topics, halves.weights, len(start.topics))
     other = single_steps(_with(start, merged), n_steps - n_split, step)
-    return other if gain(step(other), step(fitted)) > 0 else fitted
+    mixed, other_mixed = step(fitted), step(other)
+    return (other, other_mixed) if gain(other_mixed, mixed) > 0 else (fitted, mixed)
 
 
 def _with(fitted: FittedTopics, found: tuple[Floats, Floats]) -> FittedTopics:

@@ -45,12 +45,14 @@ EXACT_REFINEMENTS = 10
 # five words 3 %. Not of few words, whose topics must be those that their moments are fitted to.
 SINGLE_PART = 1 / 3
 # Those of many words: so many that mix topics, over their number, within these limits. What a step
-# costs grows with the topics. Of ten, twice as many steps are up to 1 % better, of fifty as good.
+# costs grows with the topics. Of ten, 15 that mix topics are .06 % better at most; of fifty, twice as
+# many steps are as good.
 # Twelve single ones lead held-out posts to completions 0 to .5 % better than eight, twenty to no
 # better ones.
-SINGLE_STEPS, MIXED_TIMES_TOPICS, MIXED_STEPS = 12, 150, (5, 15)
-# Single ones are made from two starts, and one step that mixes topics after each of both.
-N_PROBES = 2
+SINGLE_STEPS, MIXED_TIMES_TOPICS, MIXED_STEPS = 12, 150, (5, 12)
+# Single ones of no more topics than these, and one that mixes topics, are made from two starts: of
+# fifty this would cost as much as all the rest.
+MOST_COMPARED = 20
 PURE_REFINEMENTS = 2
 
 # Relative shares of mu^2. Around these values accuracy is flat within a factor of two.
@@ -262,7 +264,8 @@ def _questions(
 
 def _n_compared(n_single: int, n_components: int, with_public: bool) -> int:
     """Steps from another start: public topics have their own, and one topic has one."""
-    return n_single + N_PROBES if n_single and n_components > 1 and not with_public else 0
+    compared = 1 < n_components <= MOST_COMPARED and not with_public
+    return n_single + 1 if n_single and compared else 0
 
 
 def _clip_quantile(n_effective: float, small: bool) -> float:

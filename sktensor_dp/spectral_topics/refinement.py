@@ -168,9 +168,10 @@ class Refinement:
 
         After some, which are made in any case, words may take what is left of the budget.
         """
-        n_first = 0
+        fitted, n_first = start, 0
         if n_single and self._frequencies.sigma == 0:
-            start, n_first = self._first_steps(start, n_single), n_single
+            start, fitted = self._first_steps(start, n_single)
+            n_first = n_single + (fitted is not start)
         n_steps, n_asked = self._plan.n_refinements, 0
         if 0 < n_single < n_steps and self._is_short:
             n_asked = n_steps
@@ -178,7 +179,7 @@ class Refinement:
                 n_steps, n_asked = min(n_steps, self._plan.n_if_short), n_single + SURE_MIXED
         # What moments say is far from what is likely where they do not fit.
         n_whole = n_steps // 2 if self._plan.may_misfit else 0
-        fitted, frequencies, before = start, self._frequencies, start.topics
+        frequencies, before = self._frequencies, fitted.topics
         told = self._nothing_told(start)
         # Topics of documents that had one each look as if they still had, and those fitted to
         # documents for long as if these were mixed more evenly than they are, so that the
@@ -213,10 +214,14 @@ class Refinement:
             before = topics
         return self._with_deviations(fitted, start, told)
 
-    def _first_steps(self, start: FittedTopics, n_steps: int) -> FittedTopics:
-        """Topics after steps without noise that take each document to have one topic."""
+    def _first_steps(self, start: FittedTopics, n_steps: int) -> tuple[FittedTopics, FittedTopics]:
+        """Topics after steps without noise that take each document to have one topic.
+
+        Beside them, what the first step of mixtures makes of them, if that was asked for.
+        """
         if self._plan.n_compared == 0:
-            return single_steps(start, n_steps, self._after)
+            fitted = single_steps(start, n_steps, self._after)
+            return fitted, fitted
         return better_single_steps(
             start, n_steps, self._after,
             lambda fitted, other: float(self._over(fitted, other).value[0]),

@@ -40,7 +40,7 @@ def test_the_start_that_gains_is_taken(gain, second):
         compared.append((fitted, other))
         return gain
 
-    found = better_single_steps(START, 12, step, asked, np.random.RandomState(7))
+    found, mixed = better_single_steps(START, 12, step, asked, np.random.RandomState(7))
     single = [(3, 0.0)] * 12 + [(6, 0.0)] * 8 + [(3, 0.0)] * 4
     assert step.asked == [*single, (3, 2.0), (3, 2.0)]
     [(split, alone)] = compared
@@ -48,5 +48,5 @@ def test_the_start_that_gains_is_taken(gain, second):
     merged = merged_topics(*split_topics(TOPICS, WEIGHTS, np.random.RandomState(7)), 3)
     np.testing.assert_array_equal(split.topics, merged[0])
     np.testing.assert_array_equal(found.topics, merged[0] if second else TOPICS)
-    # The steps that were compared are not kept.
-    assert found.n_resolved == START.n_resolved + (4 if second else 12)
+    assert mixed is (split if second else alone)
+    assert mixed.n_resolved == found.n_resolved + 1 == START.n_resolved + (5 if second else 13)

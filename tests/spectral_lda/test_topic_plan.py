@@ -199,7 +199,7 @@ def test_the_first_steps_without_noise_are_of_documents_of_one_topic(changed, si
 
 @pytest.mark.parametrize(
     ("n_components", "n_features", "steps"),
-    [(2, 257, 27), (10, 257, 27), (15, 257, 22), (50, 257, 17), (250, 257, 17), (50, 256, 10)],
+    [(2, 257, 24), (10, 257, 24), (15, 257, 22), (50, 257, 17), (250, 257, 17), (50, 256, 10)],
 )
 def test_many_topics_take_fewer_steps_without_noise(n_components, n_features, steps):
     plan = plan_topics(
@@ -207,3 +207,5 @@ def test_many_topics_take_fewer_steps_without_noise(n_components, n_features, st
         perturbation="whitened_tensor", n_refinements=None, limits={},
     )  # fmt: skip
     assert plan.n_refinements == steps
+    # Few topics begin twice.
+    assert plan.n_compared == (13 if n_components <= 20 and n_features > 256 else 0)
