@@ -91,7 +91,8 @@ class PrivateSpectralLDA(ReleasedTopics):
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
-        Seeds restarts of the decomposition, after release. It never seeds noise.
+        Seeds restarts of the decomposition and, without noise, a second start of EM steps. It
+        never seeds noise.
     verbose : int, default=0
         Whether to report releases on standard error as they are made.
 
