@@ -139,8 +139,9 @@ def plan_topics(
     steps = _steps(n_refinements, n_components, n_effective, delta, kind, reserved)
     n_refinements, n_single, may_misfit = steps
     n_compared = _n_compared(n_single, n_components, with_public)
-    asks_gains, asks_public, n_gains = _questions(kind, n_components, steps, exact, with_public)
-    n_gains += n_compared > 0
+    asks_gains, asks_public, n_gains = _questions(
+        kind, n_components, steps, n_compared, exact=exact, with_public=with_public
+    )
     triples = "triple_moments" if moment else "whitened_triple_moments"
     resolved = n_effective >= TRIPLES_FROM * n_components**2
     third = triples if kind != "large" or resolved or n_refinements == 0 else None
@@ -250,15 +251,21 @@ def _steps(
 
 
 def _questions(
-    kind: str, n_components: int, steps: tuple[int, int, bool], exact: bool, with_public: bool
+    kind: str,
+    n_components: int,
+    steps: tuple[int, int, bool],
+    n_compared: int,
+    *,
+    exact: bool,
+    with_public: bool,
 ) -> tuple[bool, bool, int]:
     """Whether it is asked what topics gain, and what public ones do; how many questions that is."""
     n_refinements, n_single, may_misfit = steps
     asks = n_refinements > 0 and n_components > 1
     asks_gains = asks and not exact and kind == "large"
     asks_public = asks and with_public and not may_misfit
-    # Whether documents of few tokens are better taken to have one topic.
-    of_single = n_single > 0 and n_components > 1
+    # Which start is better, and whether documents of few tokens are better taken to have one topic.
+    of_single = (n_compared > 0) + (n_single > 0 and n_components > 1)
     return asks_gains, asks_public, N_GAINS * asks_gains + N_PUBLIC * asks_public + of_single
 
 

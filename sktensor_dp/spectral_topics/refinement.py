@@ -171,7 +171,7 @@ class Refinement:
         fitted, n_first = start, 0
         if n_single and self._frequencies.sigma == 0:
             start, fitted = self._first_steps(start, n_single)
-            n_first = n_single + (fitted is not start)
+            n_first = n_single + (self._plan.n_compared > 0)
         n_steps, n_asked = self._plan.n_refinements, 0
         if 0 < n_single < n_steps and self._is_short:
             n_asked = n_steps
@@ -229,7 +229,11 @@ class Refinement:
         )  # fmt: skip
 
     def _after(self, fitted: FittedTopics) -> FittedTopics:
-        """The same after a step without noise."""
+        """The same after a step without noise.
+
+        Small topics stay as small as they are, which `denoise_topics` does not let them: which of
+        twice as many are put together is decided by how much they weigh.
+        """
         counts = self._counts(fitted).value
         least = max(LEAST_MASS * float(counts.sum()), 1e-300)
         weights = np.maximum(counts.sum(axis=1), least)
