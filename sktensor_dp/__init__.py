@@ -5,7 +5,6 @@ from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
-import sktensor_dp._former_paths  # noqa: F401
 from sktensor_dp.exceptions import (
     BudgetError,
     LedgerError,
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
         RowIndex,
         UnitParameters,
     )
-    from sktensor_dp.model_selection import PrivateSearchCV, make_private_scorer
+    from sktensor_dp.model_selection import PrivateKFold, PrivateSearchCV, make_private_scorer
     from sktensor_dp.power_method import PrivateTensorPowerMethod
     from sktensor_dp.privacy.accountant import BudgetAccountant
     from sktensor_dp.privacy.noise import config_context, unsafe_seeded_noise
@@ -38,6 +37,7 @@ else:
         "PrivacyReport": "privacy.report",
         "PrivateCPCompletion": "completion",
         "PrivateCountVectorizer": "text",
+        "PrivateKFold": "model_selection",
         "PrivateSearchCV": "model_selection",
         "PrivateSpectralLDA": "spectral_lda",
         "PrivateTensorPowerMethod": "power_method",
@@ -62,7 +62,7 @@ else:
         return sorted({*globals(), *_HOMES, *(room.name for room in iter_modules(__path__))})
 
 
-__version__ = "0.2.0"
+__version__ = "0.1.0"
 
 __all__ = [
     "BudgetAccountant",
@@ -75,6 +75,7 @@ __all__ = [
     "PrivacyReport",
     "PrivateCPCompletion",
     "PrivateCountVectorizer",
+    "PrivateKFold",
     "PrivateSearchCV",
     "PrivateSpectralLDA",
     "PrivateTensorPowerMethod",

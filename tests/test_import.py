@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import sktensor_dp
-from sktensor_dp._former_paths import FORMER
 
 # Used by some fits alone: who imports the library does not wait for them.
 LATER = {"dask", "distributed", "matplotlib", "opendp", "safetensors", "sqlite3"}
@@ -76,15 +75,3 @@ def test_rooms_are_attributes_without_an_import_of_their_own() -> None:
     loaded(code)
     with pytest.raises(AttributeError, match="has no attribute 'PrivateNothing'"):
         sktensor_dp.PrivateNothing  # noqa: B018
-
-
-@pytest.mark.parametrize("former", FORMER)
-def test_former_paths_lead_to_the_modules_of_today(former: str) -> None:
-    found = importlib.import_module(f"sktensor_dp.{former}")
-    assert found is importlib.import_module(f"sktensor_dp.{FORMER[former]}")
-    assert found.__name__ == found.__spec__.name == f"sktensor_dp.{FORMER[former]}"  # type: ignore[union-attr]
-
-
-def test_a_module_that_never_was_is_not_found() -> None:
-    with pytest.raises(ModuleNotFoundError):
-        importlib.import_module("sktensor_dp._never_was")

@@ -8,7 +8,7 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -223,8 +223,8 @@ class ListOf(Field):
 
 
 @dataclass(frozen=True)
-class Optional(Field):
-    """A value that may be None; of an attribute, that may not be there."""
+class OrNone(Field):
+    """A value, or None."""
 
     item: Field
 
@@ -233,6 +233,10 @@ class Optional(Field):
 
     def read(self, value: Any, arrays: Arrays, where: str) -> Any:
         return None if value is None else self.item.read(value, arrays, where)
+
+
+class Optional(OrNone):
+    """An attribute that need not be there."""
 
 
 class Missing:
@@ -245,7 +249,6 @@ class Record(Field):
 
     build: Callable[..., Any]
     parts: Mapping[str, Field]
-    derived: Mapping[str, Any] = field(default_factory=dict)
     take: Callable[[Any], Any] = lambda value: value
 
     def write(self, value: Any, arrays: Arrays, where: str) -> dict[str, Any]:
@@ -264,7 +267,7 @@ class Record(Field):
         of = where or "the state"
         require(isinstance(value, dict), f"{of} must be an object")
         require(value.keys() <= self.parts.keys(), f"{of} must have no parts but its own")
-        parts = dict(self.derived)
+        parts = {}
         for name, kind in self.parts.items():
             if name in value:
                 parts[name] = kind.read(value[name], arrays, f"{where}.{name}".strip("."))

@@ -24,7 +24,10 @@ def load_record(path: str | os.PathLike[str], record: Record, kind: str) -> Any:
     if document.get("format") != FORMAT or document.get("class") != kind:
         raise ModelFileError(f"The file holds no {kind}.")
     if document.get("version") != FORMAT_VERSION:
-        raise ModelFileError("The file is of a later format. Install a later sktensor_dp.")
+        raise ModelFileError(
+            f"The file's format number is not {FORMAT_VERSION}, the only one that this version of "
+            "sktensor_dp reads. Load the file with the version that wrote it."
+        )
     arrays = Arrays(by_name)
     value = record.read(document.get("state"), arrays, "")
     require(arrays.used == by_name.keys(), "every array must belong to a part")

@@ -12,7 +12,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.exceptions import ModelFileError
-from sktensor_dp.model_files import archives
 from sktensor_dp.model_files.container import pack, read_file, unpack, write_file
 from sktensor_dp.model_files.fields import (
     Arrays,
@@ -33,7 +32,7 @@ from sktensor_dp.privacy.composition import Composition, Kind, Part, ReleaseReco
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport, library_version
 
-FORMAT, FORMAT_VERSION = "sktensor_dp model", 2
+FORMAT, FORMAT_VERSION = "sktensor_dp model", 1
 KEYS = {"format", "version", "library", "class", "parameters", "state"}
 # An open ledger, not a value; a loaded model has none.
 NOT_SAVED = ("accountant",)
@@ -79,7 +78,6 @@ REPORT = Record(
         "epsilon": COST, "delta": Real(0, 1), "unit": Text(), "neighbours": Text(),
         "n_units": Integer(), "sampler": Text(), "seeded": Flag(),
         "rows": ListOf(RELEASE_RECORD, tuple), "notes": ListOf(Text(), tuple),
-        # Files of before have none.
         "composition": Optional(_composition(8)),
     },
 )  # fmt: skip
@@ -114,11 +112,6 @@ class ModelFileMixin(FittedStateMixin):
     """``save`` and ``load``; a subclass declares its fitted attributes in ``_saved_state``."""
 
     _saved_state: ClassVar[SavedState]
-    # Parameters that files and pickles of before lack, by the value that means what they did.
-    _later_parameters: ClassVar[Mapping[str, Any]] = {}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({**self._later_parameters, **state})  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file.
@@ -174,8 +167,8 @@ class ModelFileMixin(FittedStateMixin):
         Raises
         ------
         ModelFileError
-            If the file is damaged, holds no model of this class, was written by a later
-            version, or its values do not make a model.
+            If the file is damaged, holds no model of this class, is of another
+            format, or its values do not make a model.
         OSError
             If it cannot be read.
 
@@ -226,16 +219,13 @@ def _written(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _model_in(cls: type, data: bytes) -> Any:
     """The fitted estimator that a file holds, made once everything has been checked."""
-    archived = data.startswith(archives.START)
-    document, by_name = archives.read_archive(data) if archived else unpack(data)
+    document, by_name = unpack(data)
     _check_heading(cls, document)
     written, names = document["parameters"], _parameter_names(cls)
-    later: Mapping[str, Any] = cls._later_parameters  # type: ignore[attr-defined]
-    known = isinstance(written, dict) and set(names) - later.keys() <= set(written) <= set(names)
+    known = isinstance(written, dict) and set(written) == set(names)
     require(known, f"parameters must be {names}")
     arrays = Arrays(by_name)
     parameters = {name: read_parameter(value, 0, arrays) for name, value in written.items()}
-    parameters = {**later, **parameters}
     saved: SavedState = cls._saved_state  # type: ignore[attr-defined]
     state = saved.record.read(document["state"], arrays, "")
     require(arrays.used == by_name.keys(), "every array must belong to an attribute")
@@ -258,13 +248,13 @@ def _model_in(cls: type, data: bytes) -> Any:
 
 
 def _check_heading(cls: type, document: dict[str, Any]) -> None:
-    version = document.get("version")
-    if document.get("format") != FORMAT or type(version) is not int or version < FORMAT_VERSION:
+    if document.get("format") != FORMAT:
         raise ModelFileError("The file holds no model.")
-    if version > FORMAT_VERSION:
+    version = document.get("version")
+    if type(version) is not int or version != FORMAT_VERSION:
         raise ModelFileError(
-            f"The file is of a format later than the {FORMAT_VERSION} that this version of "
-            "sktensor_dp reads. Install a later one."
+            f"The file's format number is not {FORMAT_VERSION}, the only one that this version of "
+            "sktensor_dp reads. Load the file with the version that wrote it."
         )
     require(document.keys() == KEYS, f"the document must have the keys {sorted(KEYS)}")
     require(isinstance(document["library"], str), "library must be text")

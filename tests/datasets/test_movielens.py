@@ -31,10 +31,11 @@ def archive(tmp_path, monkeypatch):
     }
     monkeypatch.setattr(movielens, "ARCHIVE", path.as_uri())
     monkeypatch.setattr(movielens, "CHECKSUMS", checksums)
+    write.path = path
     return write
 
 
-def test_ratings_are_fetched_checked_and_kept(archive, tmp_path, monkeypatch):
+def test_ratings_are_fetched_checked_and_kept(archive, tmp_path):
     archive(**{"../../escaped": b"no"})
     home = tmp_path / "home"
     ratings = fetch_movielens_100k(home)
@@ -50,7 +51,7 @@ def test_ratings_are_fetched_checked_and_kept(archive, tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.rglob("*")) == [
         "home", "ml-100k", "ml-100k.zip", "served", "ua.base", "ua.test",
     ]  # fmt: skip
-    monkeypatch.setattr(movielens, "ARCHIVE", (tmp_path / "gone.zip").as_uri())
+    archive.path.unlink()
     np.testing.assert_array_equal(fetch_movielens_100k(home).data, ratings.data)
     assert ratings.filenames["ua.base"].read_bytes() == BASE
 
@@ -69,21 +70,19 @@ def test_damaged_file_on_disk_is_refused(archive, tmp_path):
         fetch_movielens_100k(tmp_path)
 
 
-def test_without_a_network_the_error_says_what_to_do(archive, tmp_path, monkeypatch):
-    monkeypatch.setattr(movielens, "ARCHIVE", (tmp_path / "nothing.zip").as_uri())
+def test_without_a_network_the_error_says_what_to_do(archive, tmp_path):
+    archive.path.unlink()
     with pytest.raises(OSError, match=r"could not be fetched .*put ua\.base and ua\.test into"):
         fetch_movielens_100k(tmp_path)
     with pytest.raises(OSError, match="download_if_missing is false"):
         fetch_movielens_100k(tmp_path, download_if_missing=False)
 
 
-def test_something_else_in_place_of_the_archive(archive, tmp_path, monkeypatch):
-    page = tmp_path / "page.zip"
-    page.write_bytes(b"<html>moved</html>")
-    monkeypatch.setattr(movielens, "ARCHIVE", page.as_uri())
+def test_something_else_in_place_of_the_archive(archive, tmp_path):
+    archive.path.write_bytes(b"<html>moved</html>")
     with pytest.raises(OSError, match="not the archive of MovieLens 100K"):
         fetch_movielens_100k(tmp_path)
-    with zipfile.ZipFile(page, "w") as file:
+    with zipfile.ZipFile(archive.path, "w") as file:
         file.writestr("ml-100k/u.data", BASE)
     with pytest.raises(OSError, match="not the archive of MovieLens 100K"):
         fetch_movielens_100k(tmp_path)
