@@ -28,7 +28,7 @@ SEEDS ?= 1,2,3,4,5,6,7,8,9,10
 MOVIELENS ?=
 PAGE_SHOTS ?= page-shots
 
-.PHONY: demo test test-slow bench papers papers-check page-shots docs docs-check docs-links docs-serve dist test-oldest test-newest lint types clean help
+.PHONY: demo test test-slow audit mistakes bench papers papers-check page-shots docs docs-check docs-links docs-serve dist test-oldest test-newest lint types clean help
 
 help:
 	@echo "make demo [INPUT=texts.csv TEXT=column EPSILON=2 BUDGET=8 TOPICS=10 OUTPUT=folder]"
@@ -36,7 +36,7 @@ help:
 	@echo "make papers [MOVIELENS=folder of ua.base and ua.test] | papers-check"
 	@echo "make docs | docs-check | docs-links | docs-serve | dist"
 	@echo "make test-oldest | test-newest [TESTS=tests/tensor]"
-	@echo "make test | test-slow | bench | lint | types | clean"
+	@echo "make test | test-slow | audit | mistakes | bench | lint | types | clean"
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -81,6 +81,14 @@ test: $(VENV)/.dev
 # The same tests over many seeds of their randomness; any of 0 to 99 has to pass.
 test-slow: $(VENV)/.dev
 	SKTENSOR_DP_TEST_SEEDS="$(SEEDS)" OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 tests
+
+# Which of the mistakes listed in tests/mistakes the tests catch; goes on where it was stopped.
+mistakes: $(VENV)/.dev
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.mistakes --jobs 2
+
+# One table over the catalogue of releases: replay, sensitivities, laws, audits.
+audit: $(VENV)/.dev
+	@cd tests && OPENBLAS_NUM_THREADS=1 PYTHONPATH=..:.:support ../$(BIN)/python -m contracts.audit
 
 $(VENV)/.docs: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
