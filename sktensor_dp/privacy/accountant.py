@@ -23,12 +23,11 @@ from sktensor_dp.privacy.plan import FitBudget, PrivacyCost
 from sktensor_dp.privacy.statement import Statement
 from sktensor_dp.privacy.tables import Shown, Table
 
-# Bisections of what remains beside pure charges: a part in 2**10 of it may be left lying.
-HALVINGS = 10
-
 # Of the ``with BudgetAccountant(...)`` blocks of the calling thread, the innermost last; None where
 # there is none. One that another thread opened is not seen.
 OPENED: "ContextVar[tuple[BudgetAccountant | None, ...]]" = ContextVar("opened", default=(None,))
+# Blocks that any thread of this process holds open. Appending and removing are atomic.
+HELD: "list[BudgetAccountant]" = []
 
 
 class BudgetAccountant(Shown):
@@ -90,11 +89,10 @@ class BudgetAccountant(Shown):
     entering to leaving, also while a generator is suspended inside; pass ``accountant=``
     to fits in generators, in other threads or in processes.
 
-    Gaussian fits may be planned one after the other in view of earlier results.
-    Where they are mixed with pure releases or thresholds, fix in advance what will be
-    charged (:meth:`split`; see ``docs/proofs/composition.md``). Such mixtures
-    compose tightly where ``dp-accounting`` is installed (the extra
-    ``accounting``), otherwise by adding the epsilons of the two kinds.
+    Gaussian noise adds up as squares do. Epsilons of pure noise are added, or composed as
+    concentrated differential privacy where that gives less. Fits of one kind may be planned
+    in view of earlier results; where kinds are mixed, fix in advance what will be charged
+    (:meth:`split`; see ``docs/proofs/composition.md``).
 
     Examples
     --------
@@ -122,6 +120,8 @@ class BudgetAccountant(Shown):
 
     _page = "reference/generated/sktensor_dp.BudgetAccountant.html"
     _ledger: Ledger
+    # Whether fits without accountant in other threads are refused while a block is open.
+    _holds_others = True
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class BudgetAccountant(Shown):
     @property
     def cost(self) -> PrivacyCost:
         """Everything spent so far, summed kind by kind."""
-        return self._ledger.spending().balance.cost
+        return self._ledger.spending().cost
 
     def total(self) -> tuple[float, float]:
         """Return what has been spent, as (epsilon, delta) at this budget's delta.
@@ -170,50 +170,41 @@ class BudgetAccountant(Shown):
         tuple of float
             The composed epsilon, and ``self.delta``.
         """
-        return self._ledger.spending().epsilon_at(self.delta), self.delta
+        # What was admitted is within the budget, but for rounding.
+        return min(self._ledger.spending().epsilon_at(self.delta), self.epsilon), self.delta
 
-    def remaining(self, k: int = 1) -> tuple[float, float]:
-        """Return what each of ``k`` further Gaussian fits may ask for.
+    def remaining(self, k: int = 1, kind: str = "gaussian") -> tuple[float, float]:
+        """Return what each of ``k`` further fits of one kind of noise may ask for.
 
         Parameters
         ----------
         k : int, default=1
             Number of fits to come.
+        kind : {"gaussian", "pure"}, default="gaussian"
+            Noise of these fits. ``"gaussian"``: topics, components, vocabularies, and completions
+            with ``privacy_unit="slice"``. ``"pure"``: fits with ``delta=0``, and completions that
+            protect single entries, whose noise mostly is pure whatever their delta: it is
+            smaller in one fit, and its epsilons add up.
 
         Returns
         -------
         tuple of float
             Largest (epsilon, ``self.delta``) that ``k`` fits can each be given.
             With ``delta = 0`` it is an equal share of the epsilon left.
+
+        Examples
+        --------
+        >>> budget = BudgetAccountant(epsilon=2.0, delta=1e-6)
+        >>> [round(budget.remaining(10, kind)[0], 3) for kind in ("gaussian", "pure")]
+        [0.577, 0.2]
         """
         if not (isinstance(k, int) and k >= 1):
             raise ValueError(f"k must be an integer >= 1, got {k!r}.")
-        spending = self._ledger.spending()
-        cost = spending.balance.cost
-        pure = max(self.epsilon - cost.epsilon, 0.0)
-        if self.delta == 0 or math.isinf(self.epsilon):
-            return pure / k, self.delta
-        spare = self.delta - cost.delta
-        if spare <= 0 or math.isinf(cost.mu):
-            return 0.0, self.delta
-        square = 0.0
-        if pure > 0:
-            square = max(gaussian_mu(pure, spare) ** 2 - cost.mu**2, 0.0)
-        if cost.epsilon > 0:
-            most = gaussian_mu(self.epsilon, spare) ** 2 - cost.mu**2
-            square = self._more(spending, square, most)
-        return gaussian_epsilon(math.sqrt(square / k), self.delta), self.delta
-
-    def _more(self, spending: Spending, square: float, most: float) -> float:
-        """Largest ``mu ** 2`` that fits in beside pure charges, from a bracket of it."""
-        for _ in range(HALVINGS if most > square else 0):
-            middle = (square + most) / 2
-            further = LedgerEntry("", "", 1, PrivacyCost(mu=math.sqrt(middle)))
-            if spending.plus([further]).epsilon_at(self.delta) <= self.epsilon:
-                square = middle
-            else:
-                most = middle
-        return square
+        if kind not in ("gaussian", "pure"):
+            raise ValueError(f"kind must be 'gaussian' or 'pure', got {kind!r}.")
+        spent, pure = self._ledger.spending(), kind == "pure" or self.delta == 0
+        left = spent.pure_left if pure else spent.gaussian_left
+        return left(k, self.epsilon, self.delta), self.delta
 
     def check(self, epsilon: float, delta: float) -> bool:
         """Return True if (epsilon, delta) can still be spent.
@@ -244,15 +235,24 @@ class BudgetAccountant(Shown):
         self.charge([LedgerEntry("caller", "spend", 1, cost)])
         return self
 
-    def charge(self, entries: Sequence[LedgerEntry]) -> Receipt:
+    def charge(self, entries: Sequence[LedgerEntry], ticket: str | None = None) -> Receipt:
         """Check and record charges as one step; all of them or none.
 
         With a ``path`` they have reached the disk when this returns.
 
+        Parameters
+        ----------
+        entries : sequence of LedgerEntry
+            The charges.
+        ticket : str, optional
+            Of a further batch of a stream: what the receipt of the batch before had. The charge
+            of the first batch pays for it, and nothing is charged, if the ticket is of this ledger
+            and was not used before, by a copy of the model or by a step that failed.
+
         Returns
         -------
         Receipt
-            To be told what was released.
+            To be told what was released; with the ticket of the next batch.
 
         Raises
         ------
@@ -260,7 +260,10 @@ class BudgetAccountant(Shown):
             If together they exceed what is left, cannot be recorded, or protect another
             unit than charges before.
         """
-        return Receipt(self._ledger, self._ledger.charge(entries, self._check))
+        later = os.urandom(16).hex()
+        if ticket is not None and self._ledger.redeem(ticket, later):
+            return Receipt(self._ledger, 0, later)
+        return Receipt(self._ledger, self._ledger.charge(entries, self._check, later), later)
 
     def check_charge(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise the BudgetError that :meth:`charge` would, and record nothing."""
@@ -341,9 +344,13 @@ class BudgetAccountant(Shown):
 
     def __enter__(self) -> "BudgetAccountant":
         OPENED.set((*OPENED.get(), self))
+        if self._holds_others:
+            HELD.append(self)
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
+        if self._holds_others and self in HELD:
+            HELD.remove(self)
         # Its own block, whichever were entered since: a generator that yields inside a block is
         # left when it goes on or is collected, in the midst of its caller's blocks. One that is
         # left in another context than it was entered in has nothing to close there.

@@ -5,13 +5,17 @@ deviation ``sigma`` is ``mu``-GDP with ``mu = D / sigma``; adaptive queries with
 ``mu_i`` fixed in advance compose to exactly ``mu = sqrt(sum mu_i ** 2)`` (Dong,
 Roth & Su, 2019, corollary 2). Budgets are therefore split as shares of
 ``mu ** 2``, and converted once.
+
+Where pure releases are many, all costs are counted as ``rho`` of zero-concentrated
+differential privacy (Bun & Steinke, 2016): ``mu ** 2 / 2`` of Gaussian releases.
 """
 
 import math
+import struct
 from collections.abc import Callable
 from functools import lru_cache
 
-from scipy.optimize import brentq
+from scipy.optimize import minimize_scalar
 from scipy.special import erf, erfcx, log_ndtr
 
 SQRT_HALF = math.sqrt(0.5)
@@ -19,6 +23,8 @@ SQRT_HALF = math.sqrt(0.5)
 SMALL = 1e-5
 # Above this epsilon its last digit is no small part of a logarithm of a probability.
 LARGE = 1e9
+# Bits of the double infinity.
+_INFINITY = 0x7FF << 52
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -30,6 +36,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     if math.isinf(mu):
         return 1.0
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    if math.isinf(far):
+        return 0.0 if near > 0 else 1.0
     if mu < SMALL:
         # The difference below, to a relative mu**2, by the slope at its middle.
         middle = epsilon / mu * SQRT_HALF
@@ -61,7 +69,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     if math.isinf(epsilon):
         return math.inf
     # delta grows with mu, and to 1.
-    return _root(lambda mu: gaussian_delta(mu, epsilon) - delta, below=True)
+    return math.nextafter(least_double(lambda mu: gaussian_delta(mu, epsilon) > delta), 0.0)
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -71,21 +79,79 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return 0.0
     if math.isinf(mu) or delta <= 0:
         return math.inf
-    return _root(lambda epsilon: delta - gaussian_delta(mu, epsilon))
+    return least_double(lambda epsilon: gaussian_delta(mu, epsilon) <= delta)
 
 
-def _root(rising: Callable[[float], float], *, below: bool = False) -> float:
-    """Where a rising function of positive numbers is 0: at or above there, or at or `below`."""
-    high = 1.0
-    while rising(high) < 0:
-        high *= 2
-    low = high
-    while rising(low) > 0 if below else rising(low) >= 0:
-        low /= 2
-    if low == high:
-        return high
-    root = float(brentq(rising, low, high, xtol=1e-300, maxiter=1000))
-    # brentq may end on either side; the guarantee needs this one.
-    while rising(root) > 0 if below else rising(root) < 0:
-        root *= 1 - 1e-14 if below else 1 + 1e-14
-    return root
+def pure_rho(epsilon: float) -> float:
+    """Smallest rho for which every epsilon-DP mechanism is rho-zCDP."""
+    # Harrison & Manurangsi (2025); docs/proofs/composition.md.
+    return epsilon * math.tanh(epsilon / 2)
+
+
+def epsilon_of_rho(rho: float) -> float:
+    """Largest epsilon of which :func:`pure_rho` is at most rho."""
+    if rho <= 0 or math.isinf(rho):
+        return max(rho, 0.0)
+    return math.nextafter(least_double(lambda epsilon: pure_rho(epsilon) > rho), 0.0)
+
+
+def concentrated_epsilon(rho: float, delta: float) -> float:
+    """Epsilon at delta of rho-zCDP, by the best order of Rényi divergence."""
+    if rho == 0:
+        return 0.0
+    if math.isinf(rho) or delta <= 0:
+        return math.inf
+    found = _least(lambda m: (1 + m) * rho + _conversion(m, delta), math.sqrt(rho), delta)
+    return max(found, 0.0)
+
+
+def concentrated_rho(epsilon: float, delta: float) -> float:
+    """Largest known rho for which rho-zCDP implies (epsilon, delta)-DP."""
+    if math.isinf(epsilon) or delta <= 0:
+        return epsilon if math.isinf(epsilon) else 0.0
+    # Near the optimum for the rho that a cruder bound gives.
+    tail = math.sqrt(-math.log(delta))
+    crude = epsilon / (math.hypot(tail, math.sqrt(epsilon)) + tail)
+    if crude == 0:
+        return 0.0
+    found = _least(lambda m: (_conversion(m, delta) - epsilon) / (1 + m), crude, delta)
+    return max(-found, 0.0)
+
+
+def _conversion(more: float, delta: float) -> float:
+    """Add this to the Rényi divergence of order ``1 + more``, and it is an epsilon at delta."""
+    # Canonne, Kamath & Steinke (2020), proposition 12.
+    return (-math.log(delta) - math.log1p(more)) / more - math.log1p(1 / more)
+
+
+def _least(value: Callable[[float], float], root: float, delta: float) -> float:
+    """Smallest value over orders, less one; that of any order would do."""
+    # They lie around what the leading terms ask for; `root` is that of rho.
+    guess = math.log(min(max(math.sqrt(-math.log(delta)) / root, 1e-3), 1e150))
+    found = minimize_scalar(
+        lambda log: value(math.exp(log)),
+        bounds=(guess - 5, guess + 5), method="bounded", options={"xatol": 1e-9, "maxiter": 200},
+    )  # fmt: skip
+    return float(found.fun)
+
+
+def least_double(holds: Callable[[float], bool]) -> float:
+    """Smallest positive double for which a condition holds that holds from there on to infinity.
+
+    Bisection over all doubles in their order: 63 steps find any number, however small or large.
+    """
+    low, high = 0, _INFINITY
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(_double(middle)) else (middle, high)
+    return _double(high)
+
+
+def _double(place: int) -> float:
+    """Non-negative double by its place in the order of all of them, which their bits are."""
+    return float(struct.unpack("<d", place.to_bytes(8, "little"))[0])
+
+
+def spherical_spread(dimension: int) -> float:
+    """Deviation of a coordinate of spherical Laplace noise over its mean radius per dimension."""
+    return math.sqrt(dimension + 1)

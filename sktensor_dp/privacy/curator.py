@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.accountant import BudgetAccountant, Receipt, charges_of
+from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.privacy.composition import Composition
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.noise import NoiseSource
@@ -20,7 +21,7 @@ from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, Release
 from sktensor_dp.privacy.progress import Progress, progress_on
 from sktensor_dp.privacy.released_rows import ReleasedRows, mean_rows
 from sktensor_dp.privacy.releases import CATALOGUE, Release
-from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord, on_parts, several_batches
+from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord, several_batches
 from sktensor_dp.statistics.query import Chunks, Parts, Product, Query, Source, Summand
 from sktensor_dp.statistics.sums import COVERED_UNITS, AccurateSum, excess
 from sktensor_dp.statistics.unit_count import UnitCount
@@ -32,6 +33,8 @@ LEAST_SENSITIVITY, LARGEST_SENSITIVITY = 1e-200, 1e200
 # Deviations of a released count, of Gaussian and of Laplace noise, that it is never off by.
 FARTHEST, FARTHEST_PURE = 40.0, 600.0
 LARGEST_COUNT = 2**53
+# Over what one unit moves a sum by: what noise lifts beyond it tells nothing, and overflows.
+LARGEST_RELEASED = 2.0**53
 # How large what had no room was to be may follow from one unit: numpy names its shape.
 NO_ROOM = "there is too little memory for this release. What was charged stays charged."
 
@@ -58,8 +61,8 @@ class DataCurator(AbstractContextManager["DataCurator"]):
     # left open (ReleasePlan.before_count): `count` releases the number that takes its place, and
     # `go_on` the plan that follows from it.
     # `known` is public: what questions in the words of a kind of data take for granted.
-    # `charge` is False for a batch disjoint from one that was charged at least as much: each unit
-    # then is in one batch only and its cost is covered (parallel composition).
+    # `charge` is False for a batch disjoint from one that the same fit was charged for: each unit
+    # is in one of them (parallel composition). For one of an earlier fit its `ticket` says so.
 
     def __init__(
         self,
@@ -71,13 +74,17 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         accountant: BudgetAccountant | None,
         neighbours: str = "replace_one",
         charge: bool = True,
+        ticket: str | None = None,
         verbose: int = 0,
         progress: Progress | None = None,
         known: Any = None,
     ) -> None:
         self._receipt: Receipt | None = None
         if accountant is not None and charge:
-            self._receipt = accountant.charge(charges_of(plan, spender, unit, neighbours))
+            self._receipt = accountant.charge(charges_of(plan, spender, unit, neighbours), ticket)
+            ticket = self._receipt.ticket
+        # Without a ledger there is none: a batch that comes to one later is charged.
+        self.ticket = None if accountant is None else ticket
         # What sums are divided by, and at least how many terms they have. A private number is
         # in neither: only a count is released before there is another one.
         self.n_units = self._most_units = 1 if neighbours == "add_remove" else chunks.n_units
@@ -88,15 +95,11 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         self._residuals: dict[str, None] = {}
         self._noise = NoiseSource()
         self._rows_of: dict[str, ReleasedRows] = {}
-        self._parts: list[DataCurator] = []
         self._repeated: Query | None = None
         self._mean_of_repeated: Floats | None = None
-        self._spender = spender
-        self._unit = unit
-        self._neighbours = neighbours
-        self._told = [] if progress is None else [progress]
-        if verbose:
-            self._told.append(progress_on(spender))
+        self._spender, self._unit, self._neighbours = spender, unit, neighbours
+        self._told = [progress] if progress is not None else []
+        self._told += [progress_on(spender)] if verbose else []
 
     def __exit__(self, *exc_info: Any) -> None:
         self._chunks = self._repeated = self._mean_of_repeated = None
@@ -127,7 +130,10 @@ class DataCurator(AbstractContextManager["DataCurator"]):
 
     def release(self, name: str, query: Query) -> Floats:
         """Answer a query: its mean over units, with the noise the plan paid for."""
-        return self._answer(query, *self._admit(name, query, Mechanism))
+        value = self._answer(query, *self._admit(name, query, Mechanism))
+        # Of a sum, not of a mean over units: a tensor that is the data may be as large.
+        limit = LARGEST_RELEASED * self._records[-1].sensitivity * self.n_units
+        return np.clip(value, -limit, limit, out=value)
 
     def noisy(self, name: str, query: Query) -> Noisy:
         """Answer a query as :meth:`release` does, and say how noisy the answer is."""
@@ -185,10 +191,12 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         totals, sensitivity = self._sum(query), self._records[-1].sensitivity
         return mechanism.release(totals, sensitivity, cost, self._noise, query)
 
+    def _deviation(self, sigma: float, dimension: int) -> float:
+        """Standard deviation along a coordinate, of a law that is spherical where it is pure."""
+        return sigma * spherical_spread(dimension) if self.pure else sigma
+
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
         """Return the report on what was released under the whole plan's cost."""
-        if self._parts:
-            return on_parts([part.report() for part in self._parts], notes)
         rows, unmade = tuple(self._records), self._plan.unmade(self._left)
         return PrivacyReport(
             epsilon=self._plan.cost.epsilon_at(self._plan.delta),
@@ -217,7 +225,9 @@ class DataCurator(AbstractContextManager["DataCurator"]):
 
         What comes back is the law, what it may cost, and whether that asks for no noise.
         """
-        # Uses go in one step, after which nothing is refused: none can be had twice.
+        # Uses go in one step, after which nothing is refused: none can be had twice. A process that
+        # was forked has a copy of what is left, and could spend it again.
+        self._noise.process.check()
         entry = CATALOGUE[name]
         if not isinstance(query, entry.query):
             raise RuntimeError(f"release {name!r} takes a {entry.query.__name__}.")

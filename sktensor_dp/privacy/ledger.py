@@ -7,9 +7,9 @@ depend on their order and a thousand charges of a thousandth are exactly one.
 import math
 import operator
 import os
+import sys
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -17,7 +17,14 @@ from fractions import Fraction
 from typing import Protocol
 
 from sktensor_dp.exceptions import BudgetError, LedgerError
-from sktensor_dp.privacy.mixture import mixed_epsilon
+from sktensor_dp.privacy.calibration import (
+    concentrated_epsilon,
+    concentrated_rho,
+    epsilon_of_rho,
+    gaussian_epsilon,
+    gaussian_mu,
+    pure_rho,
+)
 from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost, ReleasePlan
 
 # Finer than any cost a plan assigns, so rounding up stays far below ROUNDING.
@@ -103,67 +110,73 @@ def _as_float(units: int) -> float:
 
 
 @dataclass(frozen=True)
-class Balance:
-    """Exact sum of costs."""
+class Spending:
+    """What has been spent: exact sums of costs, and what they protect."""
 
     # In units of 1e-40.
     mu_squared: int = 0
     epsilon: int = 0
     delta: int = 0
+    pure_rho: int = 0  # of pure releases, for concentrated differential privacy
     unbounded: bool = False  # whether an infinite cost was among them
-
-    def plus(self, entries: Iterable[LedgerEntry]) -> "Balance":
-        """Return the sum after further charges."""
-        mu_squared, epsilon, delta = self.mu_squared, self.epsilon, self.delta
-        unbounded = self.unbounded
-        for entry in entries:
-            cost, uses = entry.cost, entry.uses
-            if math.isinf(cost.mu) or math.isinf(cost.epsilon) or math.isinf(cost.delta):
-                unbounded = True
-                continue
-            mu_squared += uses * _square_units(cost.mu)
-            epsilon += uses * _decimal_units(cost.epsilon)
-            delta += uses * _decimal_units(cost.delta)
-        return Balance(mu_squared, epsilon, delta, unbounded)
-
-    @property
-    def cost(self) -> PrivacyCost:
-        """The sum as floating-point numbers."""
-        mu = math.inf if self.unbounded else math.sqrt(_as_float(self.mu_squared))
-        return PrivacyCost(mu, _as_float(self.epsilon), _as_float(self.delta))
-
-
-@dataclass(frozen=True)
-class Spending:
-    """What has been spent, and how it composes."""
-
-    balance: Balance  # sum of all costs
-    # Returns how often each pure epsilon was charged; asked only where Gaussian and pure charges
-    # are mixed.
-    pure: Callable[[], Mapping[float, int]]
     units: frozenset[str] = frozenset()  # what the charges that name a unit of privacy protect
 
     def plus(self, entries: Sequence[LedgerEntry]) -> "Spending":
         """Return the spending after further charges."""
+        finite = [(e.cost, e.uses) for e in entries if not any(map(math.isinf, e.cost.amounts))]
         return Spending(
-            self.balance.plus(entries),
-            lambda: Counter(self.pure()) + pure_uses(entries),
-            self.units | units_of(entries),
+            self.mu_squared + sum(uses * _square_units(cost.mu) for cost, uses in finite),
+            self.epsilon + sum(uses * _decimal_units(cost.epsilon) for cost, uses in finite),
+            self.delta + sum(uses * _decimal_units(cost.delta) for cost, uses in finite),
+            self.pure_rho
+            + sum(uses * _decimal_units(pure_rho(cost.epsilon)) for cost, uses in finite),
+            self.unbounded or len(finite) < len(entries),
+            self.units.union(entry.protects for entry in entries if entry.unit),
         )
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """The sums as floating-point numbers."""
+        mu = math.inf if self.unbounded else math.sqrt(_as_float(self.mu_squared))
+        return PrivacyCost(mu, _as_float(self.epsilon), _as_float(self.delta))
+
+    @property
+    def rho(self) -> float:
+        """The whole as rho of concentrated differential privacy."""
+        rho = _as_float(self.mu_squared) / 2 + _as_float(self.pure_rho)
+        return math.inf if self.unbounded else rho
 
     def epsilon_at(self, delta: float) -> float:
         """Smallest known epsilon at ``delta``: the smaller of two valid bounds."""
-        cost = self.balance.cost
-        stated = cost.epsilon_at(delta)
-        if not (cost.mu > 0 and cost.epsilon > 0 and math.isfinite(stated)):
-            return stated
-        return min(stated, mixed_epsilon(cost.mu, self.pure(), delta - cost.delta, stated))
+        cost = self.cost
+        added = cost.epsilon_at(delta)
+        if cost.epsilon == 0:
+            return added
+        return min(added, concentrated_epsilon(self.rho, delta - cost.delta))
 
     def within(self, epsilon: float, delta: float) -> bool:
         """Whether a budget covers it."""
-        limit = epsilon * (1 + ROUNDING)
-        # The sum is cheap and decides nearly always.
-        return self.balance.cost.epsilon_at(delta) <= limit or self.epsilon_at(delta) <= limit
+        return self.epsilon_at(delta) <= epsilon * (1 + ROUNDING)
+
+    def gaussian_left(self, k: int, epsilon: float, delta: float) -> float:
+        """Epsilon at delta that a budget leaves for each of k fits with Gaussian noise."""
+        cost, spare, square = self.cost, delta - self.cost.delta, 0.0
+        if math.isinf(epsilon):
+            return epsilon
+        if epsilon > cost.epsilon and spare > 0:
+            most = gaussian_mu(epsilon - cost.epsilon, spare)
+            square = (most - cost.mu) * (most + cost.mu)
+        if cost.epsilon > 0:
+            square = max(square, 2 * (concentrated_rho(epsilon, spare) - self.rho))
+        square = min(max(square, 0.0), sys.float_info.max)
+        return gaussian_epsilon(math.sqrt(square / k), delta)
+
+    def pure_left(self, k: int, epsilon: float, delta: float) -> float:
+        """Epsilon that a budget leaves for each of k fits with pure noise."""
+        if math.isinf(epsilon):
+            return epsilon
+        rho = concentrated_rho(epsilon, delta - self.cost.delta) - self.rho
+        return max(0.0, (epsilon - self.cost.epsilon_at(delta)) / k, epsilon_of_rho(rho / k))
 
 
 # Raises an error unless spending may go from the first to the second.
@@ -179,8 +192,14 @@ class Ledger(Protocol):
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return every charge, in order."""
 
-    def charge(self, entries: Sequence[LedgerEntry], admit: Admission) -> int:
-        """Record charges if ``admit`` does not raise; return their common number."""
+    def charge(self, entries: Sequence[LedgerEntry], admit: Admission, ticket: str) -> int:
+        """Record charges if ``admit`` does not raise; return their common number.
+
+        They pay for a further batch of a stream too: the one that shows the ticket.
+        """
+
+    def redeem(self, ticket: str, later: str) -> bool:
+        """Exchange a ticket for another one; False if it is not, or no longer, known."""
 
     def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
         """Add to a charge what became known when its release was made."""
@@ -191,40 +210,51 @@ class MemoryLedger:
 
     def __init__(self) -> None:
         self._entries: list[LedgerEntry] = []
-        self._balance = Balance()
-        self._units: frozenset[str] = frozenset()
+        self._spent = Spending()
         self._lock = threading.RLock()
         self._fits = 0
+        self._tickets: set[str] = set()
         self._process = os.getpid()
 
     def spending(self) -> Spending:
         """Return what has been spent."""
-        with self._lock:
-            known = tuple(self._entries)
-            return Spending(self._balance, lambda: pure_uses(known), self._units)
+        return self._spent
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return every charge, in order."""
         with self._lock:
             return tuple(self._entries)
 
-    def charge(self, entries: Sequence[LedgerEntry], admit: Admission) -> int:
+    def charge(self, entries: Sequence[LedgerEntry], admit: Admission, ticket: str) -> int:
         """Record charges if ``admit`` does not raise; return their common number."""
+        self._check_process()
+        with self._lock:
+            after = self._spent.plus(entries)
+            admit(self._spent, after)
+            self._fits += 1
+            now = datetime.now(UTC)
+            self._entries.extend(replace(entry, when=now, fit=self._fits) for entry in entries)
+            self._spent = after
+            self._tickets.add(ticket)
+            return self._fits
+
+    def redeem(self, ticket: str, later: str) -> bool:
+        """Exchange a ticket for another one; False if it is not, or no longer, known."""
+        self._check_process()
+        with self._lock:
+            if ticket not in self._tickets:
+                return False
+            self._tickets.add(later)
+            self._tickets.remove(ticket)
+            return True
+
+    def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise LedgerError(
                 "This process was forked from the one that made the BudgetAccountant, which would "
                 "not see the charge. Give the accountant a file that processes can share: "
                 "BudgetAccountant(epsilon, delta, path='budget.sqlite')."
             )
-        with self._lock:
-            before = Spending(self._balance, lambda: pure_uses(self._entries), self._units)
-            after = before.plus(entries)
-            admit(before, after)
-            self._fits += 1
-            now = datetime.now(UTC)
-            self._entries.extend(replace(entry, when=now, fit=self._fits) for entry in entries)
-            self._balance, self._units = after.balance, after.units
-            return self._fits
 
     def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
         """Add to a charge what became known when its release was made."""
@@ -236,20 +266,6 @@ class MemoryLedger:
                     break
                 if (entry.fit, entry.release) == (fit, release):
                     self._entries[place] = replace(entry, sensitivity=sensitivity, sigma=sigma)
-
-
-def pure_uses(entries: Iterable[LedgerEntry]) -> Counter[float]:
-    """Count how often each pure epsilon > 0 is charged."""
-    uses: Counter[float] = Counter()
-    for entry in entries:
-        if entry.cost.epsilon > 0:
-            uses[entry.cost.epsilon] += entry.uses
-    return uses
-
-
-def units_of(entries: Iterable[LedgerEntry]) -> frozenset[str]:
-    """What charges protect that name a unit of privacy."""
-    return frozenset(entry.protects for entry in entries if entry.unit)
 
 
 def told_apart(protects: str) -> tuple[str, str]:
@@ -312,15 +328,19 @@ def charges_of(
 class Receipt:
     """Proof that a fit was charged; takes down what its releases were."""
 
-    def __init__(self, ledger: Ledger, fit: int) -> None:
+    # `ticket` stands for the next batch of the stream, if the fit is a batch of one: it is worth
+    # one batch, whichever copy of the model shows it first. `fit` is 0 for a batch that an earlier
+    # charge pays for, whose releases that charge has told of.
+
+    def __init__(self, ledger: Ledger, fit: int, ticket: str) -> None:
         self._ledger = ledger
-        self.fit = fit
+        self.fit, self.ticket = fit, ticket
         self._largest: dict[str, float] = {}
 
     def released(self, name: str, sensitivity: float, sigma: float) -> None:
         """Take down sensitivity and sigma, public numbers, of a release about to be made."""
         # Of several uses the ledger keeps the one of largest sensitivity (the cost fixes the ratio
         # of the two), so equal ones cost one write.
-        if not sensitivity <= self._largest.get(name, -math.inf):
+        if self.fit and not sensitivity <= self._largest.get(name, -math.inf):
             self._ledger.describe(self.fit, name, sensitivity, sigma)
             self._largest[name] = sensitivity

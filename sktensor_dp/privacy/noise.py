@@ -25,6 +25,7 @@ import copy
 import itertools
 import math
 import numbers
+import os
 import secrets
 import warnings
 from collections.abc import Iterator
@@ -54,6 +55,11 @@ DIAMETER = 2.0**-12
 LARGEST_INDEX = 2**60
 # A step more than its rounding errors, so that noise is never too small by them.
 ROUNDED_UP = 1 + 2.0**-50
+FORKED = (
+    "This process was forked while a fit was running, and cannot go on with it: both would draw "
+    "the same noise, and one charge would pay for two answers. Fork before a fit or after it, not "
+    "from a source of chunks or a callback."
+)
 SEEDED = "noise='exact' cannot be seeded: use noise='grid' inside unsafe_seeded_noise."
 
 
@@ -192,8 +198,20 @@ class Grid:
         return 0.0 if self.bits is None else math.ldexp(self.scale, -self.bits)
 
 
+class OneProcess:
+    """The process that a fit began in, which none that is forked from it may go on with."""
+
+    def __init__(self) -> None:
+        self._number = os.getpid()
+
+    def check(self) -> None:
+        """Refuse another process than that."""
+        if os.getpid() != self._number:
+            raise RuntimeError(FORKED)
+
+
 class NoiseSource:
-    """Noise for the releases of one fit."""
+    """Noise for the releases of one fit, in the process that made it."""
 
     def __init__(self) -> None:
         seeds = _chosen(_seeds)
@@ -203,7 +221,12 @@ class NoiseSource:
             key = secrets.randbits(256)
         else:
             key = int.from_bytes(next(seeds).generate_state(8, np.uint32).tobytes(), "little")
-        self._generator = _generator(key)
+        self._keyed, self.process = _generator(key), OneProcess()
+
+    @property
+    def _generator(self) -> np.random.Generator:
+        self.process.check()
+        return self._keyed
 
     def gaussian(self, coordinates: Floats, mu: float, size: int | None = None) -> Floats:
         """Add Gaussian noise to coordinates of unit L2 sensitivity at a cost of ``mu``."""
@@ -273,7 +296,7 @@ class NoiseSource:
         if self.sampler == "exact":
             raise ValueError("noise='exact' cannot be drawn again; use noise='grid'.")
         other = copy.copy(self)
-        other._generator = _generator(int.from_bytes(key.tobytes(), "little"))
+        other._keyed = _generator(int.from_bytes(key.tobytes(), "little"))
         return other
 
     def standard_normal(self, size: int) -> Floats:
@@ -335,6 +358,7 @@ class NoiseSource:
         return _on_grid(coordinates, _rounded(noise, grid.step), grid)
 
     def _steps(self, law: Law, size: int, bits: int) -> Integers:
+        self.process.check()
         if self.sampler == "exact":
             return opendp_samples(law.name, size, bits)
         return rounded_samples(law, size, bits, self._words)

@@ -53,13 +53,6 @@ class PrivacyCost:
         """The three, in order."""
         return self.mu, self.epsilon, self.delta
 
-    def __add__(self, other: "PrivacyCost") -> "PrivacyCost":
-        return PrivacyCost(
-            math.hypot(self.mu, other.mu),
-            self.epsilon + other.epsilon,
-            self.delta + other.delta,
-        )
-
     @classmethod
     def total(cls, costs: Iterable["PrivacyCost"]) -> "PrivacyCost":
         """Compose costs; ``mu`` is summed exactly rounded, so that splits add up."""

@@ -13,12 +13,10 @@ from sktensor_dp.privacy import mechanisms
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.privacy.piecewise import piecewise_deviation, piecewise_values
-from sktensor_dp.statistics.entry_directions import EntryDirections
 from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
     EntryGradients,
-    FactorSums,
     RidgeBlock,
     RowSums,
 )
@@ -179,9 +177,6 @@ _RELEASES = (
     Release("row_sums", "entries",
             "weighted sums of the values in each row of each mode",
             RowSums, GAUSSIAN, LAPLACE),
-    Release("factor_sums", "entries",
-            "right-hand sides of the normal equations of one factor",
-            FactorSums, GAUSSIAN, SPHERICAL_ROWS),
     Release("entry_gradients", "entries",
             "gradient of the squared error in all parameters of the model",
             EntryGradients, GAUSSIAN, LAPLACE),
@@ -191,9 +186,6 @@ _RELEASES = (
     Release("entry_pairs", "entries",
             "sums over rows of products of their clipped residuals in two columns",
             EntryPairs, GAUSSIAN, LAPLACE),
-    Release("entry_directions", "entries",
-            "sums over rows of clipped residuals times what their row says of directions",
-            EntryDirections, GAUSSIAN, LAPLACE),
     Release("unit_levels", "slices",
             "mean over units of their level, and of their deviation from it",
             UnitLevels, GAUSSIAN, LAPLACE),

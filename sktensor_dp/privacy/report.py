@@ -2,9 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
-from functools import reduce
 from typing import Any
 
 from sktensor_dp.privacy.composition import ReleaseRecord, merged
@@ -203,11 +202,3 @@ class PrivacyReport(Shown, Reported):
         ]
         head = [*TEXTS, *costs, f"share of {self.shares_of}"]
         return Table(self.guarantee, head, rows, self.notes, TEXTS)
-
-
-def on_parts(reports: Sequence[PrivacyReport], notes: tuple[str, ...]) -> PrivacyReport:
-    """One report on parts of the units of a fit that have none in common."""
-    joined = reduce(PrivacyReport.joined, reports)
-    residuals = tuple(note for note in joined.notes if note != DISJOINT)
-    several = (PARTS,) if len(reports) > 1 else ()
-    return replace(joined, notes=(*residuals, *notes, *several))

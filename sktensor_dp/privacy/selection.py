@@ -15,10 +15,8 @@ import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import brentq
 
-from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_mu, least_double
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
 
@@ -31,11 +29,6 @@ SHORT = 1e-9
 LEAST = 1e-150
 # Part of the selection's delta that failures of trials take, where these set something aside.
 FAILURES_SHARE = 0.5
-
-
-def secret_keys(size: int) -> NDArray[np.uint64]:
-    """Random numbers by whose order units are chosen; nobody else learns them."""
-    return NoiseSource().integers(2**63, size)
 
 
 def stop_probability(n_trials: float) -> float:
@@ -103,18 +96,12 @@ def secret_trials(stop: float) -> Iterator[list[int]]:
 def _tail_ratio(mu: float, stop: float, failure: float) -> float:
     """Rho with ``stop (exp(rho) - 1) >= (1 - stop) profile(rho)``: the root, rounded up."""
 
-    def excess(rho: float) -> float:
-        return stop * math.expm1(rho) - (1 - stop) * (failure + gaussian_delta(mu, rho))
+    def covers(rho: float) -> bool:
+        # Steps of `stop` are 2**-53: growth by exp(100) is enough, and more would overflow.
+        grown = stop * math.expm1(min(rho, 100.0))
+        return grown >= (1 - stop) * (failure + gaussian_delta(mu, rho))
 
-    if excess(0.0) >= 0:
-        return 0.0
-    high = 1.0
-    while excess(high) < 0:
-        high *= 2
-    root = float(brentq(excess, 0.0, high, xtol=1e-300, maxiter=1000))
-    while excess(root) < 0:
-        root *= 1 + 1e-14
-    return root
+    return 0.0 if covers(0.0) else least_double(covers)
 
 
 def _largest(allowed: Callable[[float], bool], high: float) -> float:

@@ -4,21 +4,20 @@ Every operation opens its own connection and closes it, under a gate that forks 
 for: no connection, and no lock of one, ever crosses a thread or a fork.
 """
 
+import json
 import math
 import os
 import sqlite3
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sktensor_dp.exceptions import LedgerError
-from sktensor_dp.privacy.ledger import Admission, Balance, LedgerEntry, Spending, told_apart
+from sktensor_dp.privacy.ledger import Admission, LedgerEntry, Spending, told_apart
 from sktensor_dp.privacy.plan import PrivacyCost
 
 APPLICATION = int.from_bytes(b"skdp", "big")
@@ -31,10 +30,11 @@ SCHEMA = (
     """CREATE TABLE scopes (
         name TEXT PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL,
         spent_mu_squared TEXT NOT NULL, spent_epsilon TEXT NOT NULL,
-        spent_delta TEXT NOT NULL, unbounded INTEGER NOT NULL, n_charges INTEGER NOT NULL)""",
+        spent_delta TEXT NOT NULL, spent_pure_rho TEXT NOT NULL, unbounded INTEGER NOT NULL,
+        units TEXT NOT NULL, n_changes INTEGER NOT NULL)""",
     """CREATE TABLE charges (
         id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL REFERENCES scopes(name),
-        committed TEXT NOT NULL)""",
+        committed TEXT NOT NULL, ticket TEXT NOT NULL)""",
     """CREATE TABLE releases (
         charge INTEGER NOT NULL REFERENCES charges(id), position INTEGER NOT NULL,
         spender TEXT NOT NULL, name TEXT NOT NULL, uses INTEGER NOT NULL, unit TEXT NOT NULL,
@@ -168,11 +168,8 @@ class SQLiteLedger:
     def __init__(self, path: str | os.PathLike[str], scope: str) -> None:
         self.file = absolute_path(path)
         self.scope = scope
-        # Charges this object knows of: a file with fewer is an older copy.
+        # Changes of the scope this object knows of: a file with fewer is an older copy.
         self._seen = 0
-        # Units of its charges, and the last charge that was looked at: they only become more.
-        self._units: frozenset[str] = frozenset()
-        self._last = 0
 
     def open(self, epsilon: float | None, delta: float | None) -> tuple[float, float]:
         """Find the scope or make it, and return its budget."""
@@ -192,7 +189,7 @@ class SQLiteLedger:
                     )
                 found = (float(epsilon), 1e-6 if delta is None else float(delta))
                 connection.execute(
-                    "INSERT INTO scopes VALUES (?, ?, ?, '0', '0', '0', 0, 0)",
+                    "INSERT INTO scopes VALUES (?, ?, ?, '0', '0', '0', '0', 0, '[]', 0)",
                     (self.scope, *found),
                 )
             for name, given, kept in zip(
@@ -204,19 +201,13 @@ class SQLiteLedger:
                         f"budget {name}={kept!r}. Leave {name} out to use that, or name "
                         "another scope."
                     )
-            self._balance(connection)
+            self._spending(connection)
         return float(found[0]), float(found[1])
 
     def spending(self) -> Spending:
         """Return what has been spent."""
         with self._opened() as connection:
-            balance = self._balance(connection)
-            uses: Counter[float] = Counter()
-            # Without Gaussian charges too: remaining() asks what one more would cost.
-            if balance.epsilon:
-                uses = self._pure_uses(connection)
-            units = self._units_of(connection)
-        return Spending(balance, lambda: uses, units)
+            return self._spending(connection)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return every charge, in order."""
@@ -226,37 +217,46 @@ class SQLiteLedger:
     def verify(self) -> None:
         """Check that the sums are those of the charges."""
         with self._opened() as connection:
-            if self._balance(connection) != Balance().plus(self._entries(connection)):
+            if self._spending(connection) != Spending().plus(self._entries(connection)):
                 raise sqlite3.DatabaseError("its sums are not those of its charges")
 
-    def charge(self, entries: Sequence[LedgerEntry], admit: Admission) -> int:
+    def charge(self, entries: Sequence[LedgerEntry], admit: Admission, ticket: str) -> int:
         """Record charges if ``admit`` does not raise; return their common number."""
         # Immediate: the lock for writing is taken before the balance is read.
         with self._opened("BEGIN IMMEDIATE") as connection:
-            balance = self._balance(connection)
-            pure, units = partial(self._pure_uses, connection), self._units_of(connection)
-            before = Spending(balance, pure, units)
+            before = self._spending(connection)
             after = before.plus(entries)
             admit(before, after)
-            fit = self._insert(connection, entries)
-            balance = after.balance
+            fit = self._insert(connection, entries, ticket)
+            sums = after.mu_squared, after.epsilon, after.delta, after.pure_rho
+            units = json.dumps(sorted(after.units))
             connection.execute(
                 "UPDATE scopes SET spent_mu_squared = ?, spent_epsilon = ?, spent_delta = ?, "
-                "unbounded = ?, n_charges = n_charges + 1 WHERE name = ?",
-                (
-                    *map(str, (balance.mu_squared, balance.epsilon, balance.delta)),
-                    int(balance.unbounded),
-                    self.scope,
-                ),
+                "spent_pure_rho = ?, unbounded = ?, units = ?, n_changes = n_changes + 1 "
+                "WHERE name = ?",
+                (*map(str, sums), int(after.unbounded), units, self.scope),
             )
-            n_charges = self._seen + 1
-        self._seen = max(self._seen, n_charges)
+            n_changes = self._seen + 1
+        self._seen = max(self._seen, n_changes)
         return fit
+
+    def redeem(self, ticket: str, later: str) -> bool:
+        """Exchange a ticket for another one; False if it is not, or no longer, known."""
+        with self._opened("BEGIN IMMEDIATE") as connection:
+            self._check_age(connection)
+            known = "UPDATE charges SET ticket = ? WHERE scope = ? AND ticket = ?"
+            found = connection.execute(known, (later, self.scope, ticket)).rowcount
+            # An older copy of the file would take the ticket again.
+            step = "UPDATE scopes SET n_changes = n_changes + ? WHERE name = ?"
+            connection.execute(step, (found, self.scope))
+            n_changes = self._seen + found
+        self._seen = max(self._seen, n_changes)
+        return found > 0
 
     def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
         """Add to a charge what became known when its release was made."""
         with self._opened("BEGIN IMMEDIATE") as connection:
-            self._balance(connection)
+            self._check_age(connection)
             known = "SELECT COUNT(*) FROM charges WHERE id = ? AND scope = ?"
             if connection.execute(known, (fit, self.scope)).fetchone() != (1,):
                 raise sqlite3.DatabaseError("it does not hold the charge of this release")
@@ -271,20 +271,26 @@ class SQLiteLedger:
             _check_stamp(self.file, connection)
             yield connection
 
-    def _balance(self, connection: sqlite3.Connection) -> Balance:
+    def _check_age(self, connection: sqlite3.Connection) -> tuple[Any, ...]:
+        """Refuse an older copy of the file; its sums."""
         row = connection.execute(
-            "SELECT spent_mu_squared, spent_epsilon, spent_delta, unbounded, n_charges "
-            "FROM scopes WHERE name = ?",
+            "SELECT spent_mu_squared, spent_epsilon, spent_delta, spent_pure_rho, unbounded, "
+            "units, n_changes FROM scopes WHERE name = ?",
             (self.scope,),
         ).fetchone()
         if row is None or row[-1] < self._seen:
             raise sqlite3.DatabaseError("it was replaced by a file with fewer charges")
         self._seen = row[-1]
+        return tuple(row[:-1])
+
+    def _spending(self, connection: sqlite3.Connection) -> Spending:
+        *sums, unbounded, units = self._check_age(connection)
         try:
-            mu_squared, epsilon, delta = map(int, row[:3])
-        except ValueError:
-            raise sqlite3.DatabaseError("a sum in it is not a number") from None
-        return Balance(mu_squared, epsilon, delta, bool(row[3]))
+            mu_squared, epsilon, delta, pure_rho = map(int, sums)
+            protected = frozenset(map(str, json.loads(units)))
+        except (TypeError, ValueError):
+            raise sqlite3.DatabaseError("a sum in it is not readable") from None
+        return Spending(mu_squared, epsilon, delta, pure_rho, bool(unbounded), protected)
 
     def _entries(self, connection: sqlite3.Connection) -> tuple[LedgerEntry, ...]:
         rows = connection.execute(
@@ -298,34 +304,12 @@ class SQLiteLedger:
         except (TypeError, ValueError):
             raise sqlite3.DatabaseError("a charge in it is not readable") from None
 
-    def _pure_uses(self, connection: sqlite3.Connection) -> Counter[float]:
-        rows = connection.execute(
-            "SELECT epsilon, SUM(uses) FROM releases JOIN charges ON charge = id "
-            "WHERE scope = ? AND epsilon > 0 GROUP BY epsilon",
-            (self.scope,),
-        )
-        uses = dict(rows.fetchall())
-        # A sum is an integer unless something that is none went into it, as if it were 0.
-        if not all(type(cost) is float and type(n) is int for cost, n in uses.items()):
-            raise sqlite3.DatabaseError("a charge in it is not readable")
-        return Counter(uses)
-
-    def _units_of(self, connection: sqlite3.Connection) -> frozenset[str]:
-        rows = connection.execute(
-            "SELECT unit, MAX(id) FROM charges JOIN releases ON charge = id "
-            "WHERE scope = ? AND id > ? GROUP BY unit",
-            (self.scope, self._last),
-        ).fetchall()
-        if not all(isinstance(unit, str) for unit, _ in rows):
-            raise sqlite3.DatabaseError("a charge in it is not readable")
-        self._units |= {unit for unit, _ in rows if unit}
-        self._last = max([self._last, *(last for _, last in rows)])
-        return self._units
-
-    def _insert(self, connection: sqlite3.Connection, entries: Sequence[LedgerEntry]) -> int:
+    def _insert(
+        self, connection: sqlite3.Connection, entries: Sequence[LedgerEntry], ticket: str
+    ) -> int:
         cursor = connection.execute(
-            "INSERT INTO charges (scope, committed) VALUES (?, ?)",
-            (self.scope, datetime.now(UTC).isoformat()),
+            "INSERT INTO charges (scope, committed, ticket) VALUES (?, ?, ?)",
+            (self.scope, datetime.now(UTC).isoformat(), ticket),
         )
         fit = cursor.lastrowid
         assert fit is not None

@@ -17,6 +17,13 @@ LEGEND = (
     "share: of the budget, all uses together; of its mu^2 for Gaussian releases, of its epsilon "
     "for others"
 )
+# Who scores each fold by itself, and what a sum of such charges does not say.
+SCORER = "PrivateScorer"
+FOLDS = (
+    "Each score was charged for the rows that it was given. Over folds the total is a guarantee if "
+    "nobody decides in which fold others are, as with PrivateKFold; with GroupKFold, which goes by "
+    "sizes of groups, or with StratifiedKFold it protects nobody."
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,4 +138,6 @@ class Statement(Shown):
 
         rows = [[text(*cell) for cell in row.items()] for row in self.rows()]
         notes = [LEGEND] if self.entries else []
+        if any(entry.spender == SCORER for entry in self.entries):
+            notes.append(FOLDS)
         return Table(self.summary, HEAD + NUMBERS, rows, notes, TEXTS)

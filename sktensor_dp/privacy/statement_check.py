@@ -27,8 +27,7 @@ TOLERANCE = 1e-8
 # Where delta all but suffices, the last digits of an epsilon near 0 are rounding.
 SMALLEST_EPSILON = 1e-12
 MOST_REASONS, MOST_SELECTIONS = 20, 50
-# Written by versions whose reports had no schema, and by the other command.
-OF_BEFORE = {"epsilon", "delta", "unit", "neighbours", "rows"}
+# Keys that the statement of a ledger has.
 OF_LEDGERS = {"scope", "entries", "spent"}
 
 
@@ -95,11 +94,6 @@ def _check_heading(stated: Any) -> None:
     if keys >= OF_LEDGERS:
         raise StatementError(
             "it is the statement of a ledger, which `python -m sktensor_dp.budget show` checks."
-        )
-    if keys >= OF_BEFORE and "format" not in keys:
-        raise StatementError(
-            "it is a report as versions before statements wrote it: it has no version and does "
-            "not say how its releases add up. Write it again: model.privacy_report_.to_json()."
         )
     if first is not stated or "format" not in keys or stated["format"] != FORMAT:
         raise StatementError("it is no privacy statement of sktensor_dp.")

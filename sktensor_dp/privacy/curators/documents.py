@@ -137,7 +137,7 @@ class DocumentCurator(DataCurator):
     ) -> NoisyPairs:
         """Weighted mean second moment on some words; `by_rows` where memory cannot hold it."""
         query = PairMoments(clip, diagonal_weight, tuple(clips), words, min_tokens)
-        if self._noiseless:
+        if by_rows and self._noiseless:
             return NoisyPairs(None, self.exact_product("pair_moments", query), 0.0, 0.0)
         if by_rows:
             product, sigma = self.noisy_product("pair_moments", query)
@@ -182,9 +182,9 @@ class DocumentCurator(DataCurator):
         topics: Floats,
         weights: Floats,
         concentration: float,
-        against: TopicGain,
+        against: TopicGain | None = None,
     ) -> Noisy:
-        """What topics gain over others on half of a document's words."""
+        """Gain of topics over others, or over word frequencies, on half of a document's words."""
         query = gains_of(topics, weights, concentration, against, not self._noiseless)
         return self.noisy("held_out_scores", query)
 
@@ -197,13 +197,6 @@ class DocumentCurator(DataCurator):
             topic[None], np.ones(1), True, clip.limit, clip.norm.order, MEAN_FIELD, scales
         )
         return self.repeatedly("expected_counts", query)
-
-    def repeated_gains(
-        self, topics: Floats, weights: Floats, concentration: float
-    ) -> Callable[[], Noisy]:
-        """What topics gain over word frequencies on half of a document's words."""
-        query = gains_of(topics, weights, concentration, None, not self._noiseless)
-        return self.repeatedly("held_out_scores", query)
 
     def _clip(
         self,

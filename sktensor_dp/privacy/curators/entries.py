@@ -15,19 +15,17 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import DataCurator, Noisy
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.statistics.entry_directions import EntryDirections
 from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
     EntryGradients,
-    FactorSums,
     RidgeBlock,
     RowSums,
 )
 from sktensor_dp.statistics.jacobians import Jacobian
 from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet, SliceChunks
 from sktensor_dp.statistics.row_cells import RowCells
-from sktensor_dp.statistics.row_frames import RowFrames, SortedRows
+from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.slice_queries import (
     MOMENT_WEIGHT,
     SharedFactorSums,
@@ -50,22 +48,6 @@ class NoisyRowSums:
     sums: list[Floats]  # one array for each mode, of shape (shape[m],)
     weights: Floats  # what values were multiplied by, of shape (n_observed, n_modes)
     sigma: float
-
-
-@dataclass(frozen=True, eq=False)
-class NoisyFactorSums:
-    """Released ``sum_e x_e z_e`` of each row of a mode."""
-
-    sums: Floats  # of shape (n_rows, r); exact 0 for rows without entries
-    # F, of shape (n_rows, r, r): the noise of row i is ``sigma F_i w`` with uncorrelated w of
-    # unit variance.
-    roots: Floats
-    sigma: float
-
-    @property
-    def covariances(self) -> Floats:
-        """Covariance of the noise of each row, of shape (n_rows, r, r)."""
-        return self.sigma**2 * self.roots @ self.roots.transpose(0, 2, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,41 +124,11 @@ class EntryCurator(_PlainCurator):
     Values are given out minus ``middle``.
     """
 
-    # Which values parts have; none before the first.
-    _in_parts: NDArray[np.bool_] | bool = False
-
     @cached_property
     def index_set(self) -> IndexSet:
         """Where values were observed; public."""
         index_set: IndexSet = self._read().index_set
         return index_set
-
-    def __exit__(self, *exc_info: Any) -> None:
-        for part in self._parts:
-            part.__exit__(*exc_info)
-        super().__exit__(*exc_info)
-
-    def part(self, chosen: NDArray[np.bool_], plan: ReleasePlan) -> "EntryCurator":
-        """A curator of some of the values, at public places, that no other part has.
-
-        Each part may cost what was charged for the whole, which answers nothing itself any more:
-        what a value costs is what its own part costs (parallel composition).
-        """
-        # Before anything is handed out; what a part is asked may follow from what others said.
-        if self._records or bool(np.any(self._in_parts & chosen)):
-            raise RuntimeError("a value may be in one part, and in nothing that was released.")
-        if not plan.cost.is_within(self._plan.cost) or plan.delta > self._plan.delta:
-            raise RuntimeError("a part may not cost more than what was charged for the whole.")
-        self._left = dict.fromkeys(self._left, 0)
-        self._in_parts = self._in_parts | chosen
-        part = EntryCurator(
-            self._read().part(chosen), plan, spender=self._spender, unit=self._unit,
-            accountant=None, charge=False,
-        )  # fmt: skip
-        # What a part releases goes on the record of the charge that pays for it.
-        part._told, part._receipt = self._told, self._receipt
-        self._parts.append(part)
-        return part
 
     def entries(self) -> Noisy:
         """All values, of shape (n_observed,)."""
@@ -192,16 +144,6 @@ class EntryCurator(_PlainCurator):
         sums = np.split(noisy.value, np.cumsum(self.index_set.shape)[:-1])
         return NoisyRowSums(sums, weights, noisy.sigma)
 
-    def factor_sums(
-        self, mode: int, rows: Floats | SortedRows, regularization: float | Floats = 0.0
-    ) -> NoisyFactorSums:
-        """Right-hand sides of the normal equations of one factor."""
-        frames = RowFrames(self.index_set, mode, rows, regularization)
-        noisy = self._sums(self.noisy("factor_sums", FactorSums(frames, self.half)))
-        sums = np.einsum("iab,ib->ia", frames.frames, noisy.value)
-        sigma = noisy.sigma * self._spread("factor_sums", rows.shape[1])
-        return NoisyFactorSums(sums, frames.frames, sigma)
-
     def entry_pairs(
         self, cells: RowCells, predictions: Floats, weights: Floats, scale: float
     ) -> NoisyPairs:
@@ -215,24 +157,11 @@ class EntryCurator(_PlainCurator):
             table[upper] = table.T[upper] = numbers
         return NoisyPairs(tables[0], tables[1], noisy.sigma)
 
-    def entry_directions(
-        self,
-        cells: RowCells,
-        predictions: Floats,
-        weights: Floats,
-        scale: float,
-        axes: Floats,
-        lengths: Floats,
-    ) -> Noisy:
-        """Residuals times what the others of their row say of axes, summed in each column."""
-        query = EntryDirections(cells, predictions, weights, scale, self.half, axes, lengths)
-        return self._sums(self.noisy("entry_directions", query))
-
     def ridge_block(
-        self, mode: int, rows: Floats | SortedRows, regularization: float | Floats
+        self, mode: int, rows: Floats, regularization: float | Floats
     ) -> NoisyRidgeBlock:
-        """Rows of one factor by ridge regression; parameters as in `factor_sums`."""
-        frames = RowFrames(self.index_set, mode, rows, regularization, ("solution",))
+        """Rows of one factor by ridge regression."""
+        frames = RowFrames(self.index_set, mode, rows, regularization)
         query = RidgeBlock(frames, self.half)
         noisy = self._sums(self.noisy("ridge_block", query))
         sigma = noisy.sigma * self._spread("ridge_block", rows.shape[1])
@@ -250,14 +179,9 @@ class EntryCurator(_PlainCurator):
 class SliceCurator(_PlainCurator):
     """A :class:`DataCurator` of entries; the unit is all that one index of a mode holds."""
 
-    def unit_levels(
-        self, about: tuple[float, float] | None = None, scale: float = 1.0
-    ) -> NoisyLevels:
-        """Mean level of units, and mean deviation from their own level.
-
-        Given released ones, how far units are from them: means of what is drawn in to length 1.
-        """
-        noisy = self.noisy("unit_levels", UnitLevels(self.half, about, scale))
+    def unit_levels(self) -> NoisyLevels:
+        """Mean level of units, and mean deviation from their own level."""
+        noisy = self.noisy("unit_levels", UnitLevels(self.half))
         return NoisyLevels(float(noisy.value[0]), float(noisy.value[1]), noisy.sigma)
 
     def shared_row_sums(

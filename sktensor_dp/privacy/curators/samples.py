@@ -56,9 +56,15 @@ class SampleCurator(DataCurator):
         """Largest norm of a sample with its constant; public."""
         return self._known.norm
 
+    @property
+    def radius(self) -> float:
+        """Largest norm of a sample; public."""
+        return self._known.radius
+
     def second_moments(self) -> Noisy:
         """Mean second moment."""
-        return self.noisy("second_moments", SecondMoments(self._known))
+        noisy = self.noisy("second_moments", SecondMoments(self._known))
+        return Noisy(noisy.value, self._deviation(noisy.sigma, n_unique(len(noisy.value), 2)))
 
     def projected_third_moments(
         self, basis: Floats, residual_weight: float, quantile: float
@@ -89,16 +95,17 @@ class SampleCurator(DataCurator):
         """
         query = PowerIterations(starts, self._known.radius)
         noisy = self.noisy("power_iterations", query)
-        return Noisy(query.answers(noisy.value), noisy.sigma)
+        return Noisy(query.answers(noisy.value), self._deviation(noisy.sigma, noisy.value.size))
 
     def _third_moments(self, name: str, query: ProjectedThirdMoments) -> NoisyThirdMoments:
         noisy, size = self.noisy(name, query), query.basis.shape[1]
+        dimension = getattr(query, "ambient_dimension", noisy.value.size)
         unique = n_unique(size, 3)
         tensor = coordinates_to_symmetric(noisy.value[:unique], size, 3)
         residual = np.zeros(size)
         if query.residual_weight > 0:
             residual = noisy.value[unique:] / query.residual_weight
-        return NoisyThirdMoments(tensor, residual, noisy.sigma)
+        return NoisyThirdMoments(tensor, residual, self._deviation(noisy.sigma, dimension))
 
 
 class TensorCurator(DataCurator):
@@ -108,8 +115,8 @@ class TensorCurator(DataCurator):
 
     def power_iterations(self, starts: Floats) -> Noisy:
         """Answers ``T(I, u, u)`` for every column u."""
-        query = TensorPowerIterations(starts, self._known)
-        return self.noisy("tensor_power_iterations", query)
+        noisy = self.noisy("tensor_power_iterations", TensorPowerIterations(starts, self._known))
+        return Noisy(noisy.value, self._deviation(noisy.sigma, noisy.value.size))
 
     def exact_pairs(self, basis: Floats) -> Floats:
         """``T(I, u, v)`` of all pairs of columns, without noise."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from sktensor_dp.statistics.partial_sums import PartialQuery, PartialSum
 from sktensor_dp.statistics.reading import call_foreign
-from sktensor_dp.statistics.shuffling import gathered, piece_of, split_by_group
+from sktensor_dp.statistics.regrouping import gathered, piece_of, split_by_group
 
 # Sums that are merged by one task.
 FAN_IN = 8
