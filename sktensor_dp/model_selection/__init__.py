@@ -2,5 +2,6 @@
 
 from sktensor_dp.model_selection.scorer import make_private_scorer
 from sktensor_dp.model_selection.search import PrivateSearchCV
+from sktensor_dp.model_selection.splits import PrivateKFold
 
-__all__ = ["PrivateSearchCV", "make_private_scorer"]
+__all__ = ["PrivateKFold", "PrivateSearchCV", "make_private_scorer"]

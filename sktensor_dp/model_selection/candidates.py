@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.estimator.documented import Documented
 from sktensor_dp.model_files.fitted_state import FittedStateMixin
 from sktensor_dp.model_selection.shown import ShownSearch
+from sktensor_dp.privacy.payable import Payable
 from sktensor_dp.statistics.reading import call_foreign
 
 Distributions = Mapping[str, Any]
@@ -45,7 +46,9 @@ def _model_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class BestModel(ShownSearch, Documented, FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
+class BestModel(
+    ShownSearch, Documented, Payable, FittedStateMixin, MetaEstimatorMixin, BaseEstimator
+):
     """Methods that a fitted search hands on to its best model."""
 
     estimator: Any

@@ -34,7 +34,8 @@ from sktensor_dp.model_selection.unit_scores import (
     word_counter,
 )
 from sktensor_dp.model_selection.wrapped_models import fitted_reports, wrapped_models
-from sktensor_dp.privacy.accountant import OPENED, BudgetAccountant
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.payable import Payable
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.statistics.reading import read
@@ -103,8 +104,11 @@ def make_private_scorer(
     ``unit_count`` where their number is private. The model must be private or
     public, and is protected by its own fit alone. A row costs what the calls
     that saw it cost: in k-fold cross-validation one score and k - 1 fits for each
-    candidate. An accountant cannot know that folds are disjoint, and is charged for all. Where
-    units come and go, splitters by position move the others: see ``docs/tuning.md``.
+    candidate. An accountant cannot know that folds are disjoint, and is charged for all.
+    *Not covered*: folds into which one unit moves others, as those of ``GroupKFold``, which goes
+    by sizes, or of splitters by position where units come and go. Each score then covers its own
+    rows, and a total over folds is no guarantee for anybody. :class:`~sktensor_dp.PrivateKFold`
+    deals each unit by a secret coin of its own.
 
     Unit and neighbours are those of the private model's report. It is looked for in the
     estimator and in what scikit-learn's own estimators keep of their fits: steps, searches,
@@ -115,7 +119,7 @@ def make_private_scorer(
     A model that was fitted with groups is scored with groups alone. ``cross_val_score`` and
     ``GridSearchCV`` pass them on under metadata routing, where estimator and scorer ask for
     them (``set_fit_request(groups=True)``, ``set_score_request(groups=True)``); whole groups
-    are held out by splitters such as ``GroupKFold``.
+    are held out by :class:`~sktensor_dp.PrivateKFold`.
 
     Examples
     --------
@@ -182,7 +186,7 @@ def _warn_if_low(score: float, bounds: tuple[float, float], sigma: float) -> Non
 
 
 @dataclass(eq=False, repr=False)
-class PrivateScorer:
+class PrivateScorer(Payable):
     """A scorer as :func:`make_private_scorer` makes it.
 
     Parameters
@@ -196,7 +200,7 @@ class PrivateScorer:
     delta: float
     bounds: Sequence[float] | None
     accountant: BudgetAccountant | None
-    neighbours: str | None = None  # also of scorers that were pickled before
+    neighbours: str | None = None
 
     def __post_init__(self) -> None:
         self._requests = MetadataRequest(owner=type(self).__name__)
@@ -305,12 +309,14 @@ class PrivateScorer:
         n_given = read(lambda: n_rows(X), "X")
         unit = scored_unit(reports, labels is not None)
         private = labels is not None or relation == "add_remove"
+        if n_given == 0 and not private:
+            raise ValueError("X must have at least one row to score, got none.")
         if y is not None:
             check_targets(y, n_given, private=private)
         check_scorable(self.metric, estimator, y, n_given, "metric", private=private)
         check_answers(self.metric, estimator, X, "metric")
         plan = ReleasePlan.split(self.epsilon, self.delta, {"held_out_scores": 1.0})
-        payer = OPENED.get()[-1] if self.accountant is None else self.accountant
+        payer = self._payer()
         score, report = release_score(
             query, held_out(X, y, labels), plan, spender=type(self).__name__, unit=unit,
             accountant=payer, neighbours=relation,

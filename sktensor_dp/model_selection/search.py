@@ -4,18 +4,18 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from sktensor_dp.estimator.base import (
     LARGEST_EPSILON,
     NEIGHBOURS,
-    NEIGHBOURS_BEFORE,
     PrivateEstimatorMixin,
     check_arguments,
     unit_of,
@@ -25,6 +25,12 @@ from sktensor_dp.estimator.parameters import Constraint, Number, check_parameter
 from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_selection.candidates import BestModel
 from sktensor_dp.model_selection.scorer import PrivateScorer
+from sktensor_dp.model_selection.splits import (
+    Splits,
+    check_parts,
+    public_splits,
+    secret_splits,
+)
 from sktensor_dp.model_selection.stateless_steps import check_blank_rows
 from sktensor_dp.model_selection.steps import (
     check_alone,
@@ -36,13 +42,7 @@ from sktensor_dp.model_selection.steps import (
     delta_in_use,
     private_steps,
 )
-from sktensor_dp.model_selection.trial_costs import (
-    TrialCosts,
-    check_parts,
-    public_splits,
-    report_of_search,
-    secret_splits,
-)
+from sktensor_dp.model_selection.trial_costs import TrialCosts, report_of_search
 from sktensor_dp.model_selection.trials import Trial, Trials
 from sktensor_dp.model_selection.unit_rows import (
     check_scorable,
@@ -51,8 +51,9 @@ from sktensor_dp.model_selection.unit_rows import (
     n_rows,
 )
 from sktensor_dp.model_selection.unit_scores import checked_score_bounds
-from sktensor_dp.privacy.accountant import OPENED, BudgetAccountant, LedgerEntry
+from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry
 from sktensor_dp.privacy.composition import Composition
+from sktensor_dp.privacy.parts import even_places, secret_coins
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import failure_of_trials, stop_probability, trial_cost
@@ -101,10 +102,10 @@ class PrivateSearchCV(BestModel):
         None holds out one random part and keeps the model that was fitted on the other;
         at a given budget that is best. Several splits cost every fit more noise, and half
         of the budget (of ``mu ** 2``; of epsilon if ``delta=0``) goes to a last fit on all
-        rows. Splitters see the number of rows only (that of groups, where these are given,
-        in the order of their labels). Positions in a list count as public: made from labels,
-        as by ``StratifiedKFold``, they would tell of these. With ``neighbours="add_remove"``
-        None or an int: every unit then goes to a part by a secret coin of its own.
+        rows. Splitters see the number of rows only. Positions in a list count as public: made
+        from labels, as by ``StratifiedKFold``, they would tell of these. Where groups are given
+        these are places, as many as groups, to which secret coins deal them out. With
+        ``neighbours="add_remove"`` None or an int: every unit then goes to a part by itself.
     test_size : float, default=0.2
         Share of rows, or of groups, held out, for ``cv=None``; the odds of the coins.
     public_steps : collection of str, default=()
@@ -126,8 +127,8 @@ class PrivateSearchCV(BestModel):
     accountant : BudgetAccountant or None, default=None
         Charged once, before anything is read.
     random_state : int, RandomState or None, default=None
-        Seeds the positions of held-out rows, which are public. Never noise, candidates or
-        their number.
+        Seeds the positions of held-out rows, which are public. Never noise, coins of groups,
+        candidates or their number.
     verbose : int, default=0
         Whether to say on standard error that the search begins and ends, and nothing else.
 
@@ -275,30 +276,22 @@ class PrivateSearchCV(BestModel):
         counted = self.neighbours == "add_remove"
         if counted:
             refuse_lists(X)
-        X, y, places = checked_units(X, y, groups, self.neighbours)
+        X, y, labels = checked_units(X, y, groups, self.neighbours)
         if "" in steps:  # what other steps make of rows is not known
             searched = set().union(*distributions)
             witness = steps[""]._witness()
             witness._refuse_rows(X, y, grouped=groups is not None, searched=searched)
-        n_units, private = n_rows(X), places is not None or counted
-        check_scorable(scoring, self.estimator, y, n_units, "scoring", private=private)
-        if places is not None:
-            n_units = int(places.max(initial=-1)) + 1
+        private = labels is not None or counted
+        check_scorable(scoring, self.estimator, y, n_rows(X), "scoring", private=private)
         stop = stop_probability(self.n_trials)
         failure = failure_of_trials(delta, stop) if aside else 0.0
         trial = trial_cost(self.epsilon, delta, stop, failure)
-        splits = (
-            secret_splits(self.cv, self.test_size, n_units)
-            if counted
-            else public_splits(self.cv, self.test_size, n_units, self.random_state)
-        )
-        if places is not None and not counted and min(len(own) for own, _ in splits.pairs) < 2:
-            raise ValueError("groups, cv and test_size must leave two groups or more to train on.")
+        splits = self._splits(n_rows(X), labels)
         if isinstance(self.estimator, Pipeline):
             check = partial(check_blank_rows, self.estimator, self.public_steps, X)
             call_foreign(check, "A blank row", rows_private=private)
         costs = TrialCosts.shared(trial, splits)
-        trials = Trials(self, X, y, places, distributions, scoring, splits, n_units, costs, delta)
+        trials = Trials(self, X, y, labels, distributions, scoring, splits, costs, delta)
         self._charge(delta, unit)
         best = trials.best(stop)
         number = trials.number(best)
@@ -310,6 +303,22 @@ class PrivateSearchCV(BestModel):
             warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
         self._publish(state)
         return self
+
+    def _splits(self, n_units: int, labels: NDArray[Any] | None) -> Splits:
+        """Deal out rows, or groups by secret coins of their own."""
+        names, units = None, None
+        if labels is not None:
+            names, units = np.unique(labels, return_inverse=True)
+            n_units = len(names)
+        if self.neighbours == "add_remove":
+            coins = secret_coins(n_units, names)
+            return replace(secret_splits(self.cv, self.test_size, coins), units=units)
+        splits = public_splits(self.cv, self.test_size, n_units, self.random_state)
+        if names is None or units is None:
+            return splits
+        if min(len(own) for own, _ in splits.pairs) < 2:
+            raise ValueError("groups, cv and test_size must leave two groups or more to train on.")
+        return splits.dealt(even_places(secret_coins(n_units, names))[units])
 
     def _checked(
         self, y: Any, groups: Any, unsupported: Mapping[str, Any]
@@ -348,7 +357,7 @@ class PrivateSearchCV(BestModel):
 
     def _charge(self, delta: float, unit: str) -> None:
         """Charge the whole search as one."""
-        payer = OPENED.get()[-1] if self.accountant is None else self.accountant
+        payer = self._payer()
         if payer is not None:
             cost = PrivacyCost(epsilon=float(self.epsilon), delta=delta)
             name, relation = type(self).__name__, self.neighbours
@@ -378,6 +387,3 @@ class PrivateSearchCV(BestModel):
     def _say(self, what: str) -> None:
         if self.verbose:
             print(f"[{type(self).__name__}] {what}", file=sys.stderr, flush=True)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({**NEIGHBOURS_BEFORE, "step_shares": None, **state})

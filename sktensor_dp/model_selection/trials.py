@@ -8,16 +8,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
 
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.model_selection.candidates import draw_candidate, secret_random_state
+from sktensor_dp.model_selection.splits import Integers, Splits
 from sktensor_dp.model_selection.stateless_steps import asked_row_by_row
 from sktensor_dp.model_selection.steps import check_relation, configured, private_steps
 from sktensor_dp.model_selection.trial_costs import (
-    Integers,
-    Splits,
     TrialAccountant,
     TrialCosts,
     as_parameters,
@@ -58,12 +58,10 @@ class Trials:
     search: Any  # the estimator, and what was given for it
     X: Any
     y: Any
-    # (n_rows,): of the group of each row in the order of labels, where units are groups.
-    places: Integers | None
+    labels: NDArray[Any] | None  # (n_rows,): of the group of each row, where units are groups
     distributions: Sequence[Any]  # of the candidates
     scoring: str | Callable[..., Any]  # score of each unit
     splits: Splits  # training units and held-out ones, rows or groups
-    n_units: int  # number of all units, which `neighbours` of the search may make private
     costs: TrialCosts  # of every use of the data
     delta: float  # at which fits are told their budget, and 0 for pure ones
 
@@ -83,7 +81,7 @@ class Trials:
         return self._guarded(partial(self.refitted, best), "The last fit")
 
     def _guarded(self, make: Callable[[], Trial], doing: str) -> Trial:
-        private = self.places is not None or self.search.neighbours == "add_remove"
+        private = self.labels is not None or self.search.neighbours == "add_remove"
         return call_foreign(make, doing, rows_private=private)
 
     def run(self, bits: Sequence[int]) -> Trial:
@@ -118,7 +116,7 @@ class Trials:
         # result does not change who wins.
         if self.costs.refit is None:
             return trial
-        everything = np.arange(self.n_units)
+        everything = np.arange(self.splits.n_units)
         model, told = self._fitted(clone(trial.model), everything, self.costs.refit)
         parts = (*trial.parts, self._part_of(model, "refit"))
         return Trial(trial.score, trial.params, model, parts, (*trial.warnings, *told))
@@ -126,14 +124,10 @@ class Trials:
     def number(self, trial: Trial) -> int:
         """Number of units as it may be told: the public one, or one that the trial released."""
         if self.search.neighbours != "add_remove":
-            return self.n_units
+            return self.splits.n_units
         if self.costs.refit is not None:
             return trial.parts[-1].n_units
         return sum(part.n_units for part in trial.parts)
-
-    def _rows(self, units: Integers) -> Integers:
-        """Rows of units at public positions."""
-        return units if self.places is None else np.flatnonzero(np.isin(self.places, units))
 
     def _fitted(self, template: Any, units: Integers, cost: PrivacyCost) -> tuple[Any, list[Any]]:
         """Fit a clone under a budget of its own, and tell what it warned of."""
@@ -149,11 +143,10 @@ class Trials:
         # The innermost accountant is the one that is charged: an enclosing block, which the
         # whole search has been charged to, is not asked again.
         own = TrialAccountant(cost)
-        rows = self._rows(units)
+        rows = self.splits.rows(units)
         told = {}
-        if self.places is not None:
-            # In the order of labels, like these.
-            told = {f"{name}__groups" if name else "groups": self.places[rows] for name in steps}
+        if self.labels is not None:
+            told = {f"{name}__groups" if name else "groups": self.labels[rows] for name in steps}
         # Names of steps say where groups go; requests that they may carry would be for others.
         unrouted = config_context(enable_metadata_routing=False)
         guarded = asked_row_by_row(model, self.search.public_steps)
@@ -180,8 +173,8 @@ class Trials:
             self.search.score_bounds, self.scoring, step, "score_bounds", texts=words is not None
         )
         query = HeldOutScores(UnitScores(self.scoring, model, words), low, high)
-        rows = self._rows(units)
-        labels = None if self.places is None else self.places[rows]
+        rows = self.splits.rows(units)
+        labels = None if self.labels is None else self.labels[rows]
         chunks = held_out(take(self.X, rows), take(self.y, rows), labels)
         name, (epsilon, delta) = "held_out_scores", as_parameters(self.costs.score, self.delta)
         plan = ReleasePlan(epsilon, delta, (PlannedRelease(name, self.costs.score),))

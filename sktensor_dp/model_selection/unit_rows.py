@@ -43,8 +43,8 @@ def check_at_hand(X: Any, y: Any, groups: Any) -> None:
 
 def checked_units(
     X: Any, y: Any, groups: Any, neighbours: str = "replace_one"
-) -> tuple[Any, Any, NDArray[np.intp] | None]:
-    """Rows that can be taken by their numbers, and the places of their groups if there are any."""
+) -> tuple[Any, Any, NDArray[Any] | None]:
+    """Rows that can be taken by their numbers, and the labels of their groups if there are any."""
     check_at_hand(X, y, groups)
     if groups is None and neighbours != "add_remove":
         given = [one for one in (X, y) if one is not None]
@@ -55,8 +55,7 @@ def checked_units(
     # How many rows there are is private then.
     said = "X and y must be tables, arrays or lists with equally many rows."
     X, y = read(partial(indexable, X, y), "X or y", lambda message: said)
-    labels = checked_groups(groups, n_rows(X), neighbours)
-    return X, y, None if labels is None else np.unique(labels, return_inverse=True)[1]
+    return X, y, checked_groups(groups, n_rows(X), neighbours)
 
 
 def check_scoring(scoring: Any, name: str) -> None:

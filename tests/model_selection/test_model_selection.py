@@ -28,7 +28,8 @@ from sktensor_dp import (
     make_private_scorer,
     unsafe_seeded_noise,
 )
-from sktensor_dp.model_selection.trial_costs import TrialCosts, public_splits
+from sktensor_dp.model_selection.splits import public_splits
+from sktensor_dp.model_selection.trial_costs import TrialCosts
 from sktensor_dp.model_selection.trials import Trials
 from sktensor_dp.model_selection.unit_scores import UnitScores
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -173,9 +174,10 @@ def test_trials_cost_what_the_theorem_allows(delta):
     assert "secret number" in report.notes[-1]
 
 
-@pytest.mark.parametrize("cv", [None, 2, 5, KFold(3), [([0, 1, 2], [2, 3]), ([4], [0, 4])]])
+@pytest.mark.parametrize("cv", [None, 2, 5, KFold(3), [([0, 1, 1, 2], [2, 3]), ([4], [0, 4, 4])]])
 def test_no_row_is_in_more_than_it_pays_for(cv):
     splits = public_splits(cv, 0.3, 30, 0)
+    assert all(len(set(rows.tolist())) == len(rows) for pair in splits.pairs for rows in pair)
     for cost in (PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.7)):
         costs = TrialCosts.shared(cost, splits)
         spent = np.zeros(30)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
 from sklearn.dummy import DummyRegressor
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from small_searches import counts
 
@@ -16,6 +16,7 @@ from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
     PrivateCountVectorizer,
+    PrivateKFold,
     PrivateSpectralLDA,
     make_private_scorer,
 )
@@ -110,7 +111,7 @@ def test_cross_validation_passes_groups_on():
     scorer = make_private_scorer(METRIC, epsilon=9.0, accountant=budget)
     scorer = scorer.set_score_request(groups=True)
     scores = cross_val_score(
-        model, X, cv=GroupKFold(3), scoring=scorer, params={"groups": OWNERS}, error_score="raise"
+        model, X, cv=PrivateKFold(3), scoring=scorer, params={"groups": OWNERS}, error_score="raise"
     )
     assert scores.shape == (3,)
     assert {entry.unit for entry in budget.entries} == {"group of documents"}
@@ -180,7 +181,7 @@ def test_a_grid_search_over_a_pipeline_of_persons():
         whole[step].set_fit_request(groups=True)
     scorer = make_private_scorer(METRIC, epsilon=INF).set_score_request(groups=True)
     search = GridSearchCV(
-        whole, {"topics__max_rows_per_group": [1, 2]}, cv=GroupKFold(2), scoring=scorer,
+        whole, {"topics__max_rows_per_group": [1, 2]}, cv=PrivateKFold(2), scoring=scorer,
         error_score="raise",
     ).fit(TEXTS, groups=PERSONS)  # fmt: skip
     assert search.best_estimator_["topics"].privacy_report_.n_units == 120

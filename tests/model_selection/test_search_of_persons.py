@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +20,9 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     unsafe_seeded_noise,
 )
+from sktensor_dp.model_selection import search as search_module
 from sktensor_dp.model_selection import trials as searching
+from sktensor_dp.model_selection.splits import Splits
 from sktensor_dp.model_selection.trials import Trials
 from sktensor_dp.statistics.row_chunks import Units
 from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
@@ -101,7 +104,11 @@ def test_the_number_of_rows_does_not_move_positions(parts):
 @pytest.mark.dealt
 @pytest.mark.usefixtures("one_trial")
 @pytest.mark.parametrize("cv", [None, 2])
-def test_groups_of_one_row_are_no_groups(cv, seed):
+def test_groups_of_one_row_are_no_groups(cv, seed, monkeypatch):
+    """Once they are dealt out as rows are."""
+    monkeypatch.setattr(search_module, "secret_coins", lambda n_units, names: names)
+    monkeypatch.setattr(search_module, "even_places", lambda names: np.arange(len(names)))
+    monkeypatch.setattr(Splits, "dealt", lambda self, places: replace(self, units=places))
     X = counts(200, seed)
     found = []
     for groups in (None, np.arange(200)):

@@ -21,12 +21,8 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     make_private_scorer,
 )
-from sktensor_dp.model_selection.trial_costs import (
-    TrialCosts,
-    as_parameters,
-    public_splits,
-    shared_among,
-)
+from sktensor_dp.model_selection.splits import public_splits
+from sktensor_dp.model_selection.trial_costs import TrialCosts, as_parameters, shared_among
 from sktensor_dp.model_selection.unit_scores import UNKNOWN_WORD, UnitScores, word_counter
 from sktensor_dp.privacy.calibration import gaussian_delta
 from sktensor_dp.privacy.composition import unit_costs

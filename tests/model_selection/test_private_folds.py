@@ -1,0 +1,151 @@
+"""Folds for scikit-learn's own searches: a coin for each unit, under a key of the splitter."""
+
+import copy
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, check_cv, cross_val_score
+from small_searches import counts
+
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateKFold,
+    PrivateSpectralLDA,
+    make_private_scorer,
+    unsafe_seeded_noise,
+)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*topics asked for"),
+    pytest.mark.filterwarnings("ignore:.*word frequencies"),
+    pytest.mark.filterwarnings("ignore:noise is seeded"),
+]
+
+OWNERS = np.repeat([f"p{place:03d}" for place in range(300)], np.arange(300) % 4 + 1)
+
+
+def folds(splitter, labels, n_rows=None):
+    """Fold of each label."""
+    found = {}
+    rows = np.arange(len(labels) if n_rows is None else n_rows)
+    for fold, (train, test) in enumerate(splitter.split(rows, groups=labels)):
+        assert sorted([*train, *test]) == rows.tolist()
+        found |= dict.fromkeys(np.asarray(rows if labels is None else labels)[test].tolist(), fold)
+    return found
+
+
+def test_a_fold_follows_from_the_label_alone(seed):
+    """Nobody moves who is renamed, has more rows, leaves or comes; as in scikit-learn they do."""
+    rng = np.random.default_rng(seed)
+    splitter = PrivateKFold(5)
+    before = folds(splitter, OWNERS)
+    assert len(before) == 300
+    more = np.append(OWNERS, ["p000"] * 9)
+    fewer = OWNERS[OWNERS != "p000"]
+    for labels in (more, fewer, np.append(fewer, "zz" * 30), rng.permutation(OWNERS).tolist()):
+        after = folds(splitter, labels)
+        assert all(after[name] == before[name] for name in after.keys() & before.keys())
+    assert folds(GroupKFold(5), more) != folds(GroupKFold(5), OWNERS)
+
+
+def test_folds_are_even_and_of_units_that_are_independent(seed):
+    """Of 20,000 rows, in pairs of neighbours, within six deviations of a multinomial."""
+    with unsafe_seeded_noise(seed):
+        found = folds(PrivateKFold(3), None, 20_000)
+    pairs = [3 * found[place] + found[place + 1] for place in range(19_999)]
+    for seen, share in ((list(found.values()), 1 / 3), (pairs, 1 / 9)):
+        n = len(seen)
+        counts = np.bincount(seen)
+        assert len(counts) == round(1 / share)
+        assert (np.abs(counts - n * share) <= 6 * np.sqrt(n * share * (1 - share))).all()
+
+
+def test_a_splitter_keeps_its_folds_and_another_has_others():
+    splitter = PrivateKFold(4)
+    same = (splitter, clone(splitter, safe=False), copy.deepcopy(splitter), check_cv(splitter))
+    assert all(folds(one, OWNERS) == folds(splitter, OWNERS) for one in same)
+    # Whoever reads a pickle learns no key: 4**-300.
+    other = pickle.loads(pickle.dumps(splitter))
+    assert other.get_n_splits() == 4
+    assert folds(other, OWNERS) != folds(splitter, OWNERS)
+    assert folds(PrivateKFold(4), OWNERS) != folds(splitter, OWNERS)
+    assert repr(splitter) == "PrivateKFold(n_splits=4)"
+
+
+def test_folds_may_be_empty_and_tell_nothing_by_an_error():
+    parts = list(PrivateKFold(9).split(np.zeros((2, 1)), groups=["a", "b"]))
+    assert len(parts) == 9
+    assert sorted(len(test) for _, test in parts)[:7] == [0] * 7
+    assert len(list(PrivateKFold(2).split(np.zeros((0, 1))))) == 2
+
+
+@pytest.mark.parametrize("n_splits", [1, 0, -3, 2.5, "5", True, None, 10_001])
+def test_wrong_numbers_of_folds_are_refused(n_splits):
+    with pytest.raises(ValueError, match="n_splits must be an int from 2 to 10000"):
+        PrivateKFold(n_splits)
+
+
+@pytest.mark.parametrize("groups", [OWNERS[1:], np.arange(len(OWNERS)) / 2, [None] * len(OWNERS)])
+def test_wrong_groups_are_refused_and_not_shown(groups):
+    with pytest.raises(ValueError, match="groups must hold one label per row") as error:
+        next(PrivateKFold().split(np.zeros(len(OWNERS)), groups=groups))
+    assert str(len(OWNERS)) not in str(error.value)
+
+
+def test_an_empty_fold_is_refused_unspent_or_scored_where_units_come_and_go():
+    X = counts(12)
+    for relation in ("replace_one", "add_remove"):
+        budget = BudgetAccountant(100.0, 1e-6)
+        model = PrivateSpectralLDA(1, epsilon=9.0, neighbours=relation).fit(X)
+        scorer = make_private_scorer("log_likelihood_per_token", accountant=budget)
+        if relation == "add_remove":
+            assert np.isfinite(scorer(model, X[:0]))
+            continue
+        with pytest.raises(ValueError, match="at least one row"):
+            scorer(model, X[:0])
+        assert budget.entries == ()
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+def test_a_grid_search_deals_persons_and_charges_every_fit_and_score(relation, monkeypatch):
+    """As the page on tuning has it; folds are the same for both candidates."""
+    seen, fit = [], PrivateSpectralLDA.fit
+
+    def recorded(self, X, y=None, *, groups=None, **rest):
+        seen.append(frozenset(groups.tolist()))
+        return fit(self, X, y, groups=groups, **rest)
+
+    monkeypatch.setattr(PrivateSpectralLDA, "fit", recorded)
+    X, budget = counts(len(OWNERS)), BudgetAccountant(1e4, 1e-6)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = PrivateSpectralLDA(1, epsilon=9.0, neighbours=relation, accountant=budget)
+        scorer = make_private_scorer("log_likelihood_per_token", epsilon=9.0, accountant=budget)
+        search = GridSearchCV(
+            model.set_fit_request(groups=True), {"max_rows_per_group": [1, None]},
+            cv=PrivateKFold(3), scoring=scorer.set_score_request(groups=True), error_score="raise",
+        )  # fmt: skip
+        search.fit(X, groups=OWNERS)
+    *fits, last = seen
+    assert last == frozenset(OWNERS)
+    assert fits[:3] == fits[3:]
+    assert all(one | other == last and one != other for one, other in pairwise(fits[:3]))
+    # Each person is held out once.
+    assert sum(map(len, fits[:3])) == 2 * len(last)
+    assert {entry.unit for entry in budget.entries} == {"group of documents"}
+    assert {entry.neighbours for entry in budget.entries} == {relation}
+    scores = [entry for entry in budget.entries if entry.spender == "PrivateScorer"]
+    assert len(scores) == (12 if relation == "add_remove" else 6)  # and a count of each
+    assert "with GroupKFold" in str(budget.statement())
+
+
+def test_rows_that_come_and_go_are_dealt_without_groups():
+    X, budget = counts(300), BudgetAccountant(40.0, 1e-6)
+    model = PrivateSpectralLDA(2, neighbours="add_remove", accountant=budget)
+    scorer = make_private_scorer("log_likelihood_per_token", epsilon=2.0, accountant=budget)
+    found = cross_val_score(model, X, cv=PrivateKFold(3), scoring=scorer, error_score="raise")
+    assert found.shape == (3,)
+    assert {entry.neighbours for entry in budget.entries} == {"add_remove"}
