@@ -48,7 +48,6 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
     check_arguments,
 )
-from sktensor_dp.estimator.forecast import former_name
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.inputs import dense_tensor
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
@@ -70,7 +69,6 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
 
     _unit = "entry"
     _hidden_state = frozenset({"_model", "_ranks", "_shared", "_indices"})
-    _later_parameters: ClassVar[Mapping[str, Any]] = {"row_names": None, "row_features": None}
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "bounds": [*BOUNDS, NONE],
         "shape": [InstanceOf(tuple, list, np.ndarray), NONE],
@@ -80,7 +78,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         "privacy_unit": [OneOf("entry", "slice")],
         "unit_mode": [Number(0, math.inf, integer=True)],
         "regularization": [Number(*REGULARIZATION)],
-        "max_iter": [Number(0, math.inf, integer=True), NONE],
+        "max_iter": [Number(1, math.inf, integer=True), NONE],
     }
 
     _full_core: ClassVar[bool]
@@ -219,21 +217,18 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         seeks = plan.seeks_components
         check_model_size(shape, ranks if seeks else (0,) * len(shape), plan, self.rank)
         cautions: tuple[Warning, ...] = ()
-        if not (by_slice or seeks) and self.max_iter is None and max(ranks) > 0:
+        if not (by_slice or seeks) and max(ranks) > 0:
             cautions = (self._caution_of_few(chunks.n_units, shape),)
         features = None if self.row_features is None else features_by_mode(self, shape)
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.regularization,
-            self.unit_mode, features,
+            self.max_iter, self.unit_mode, features,
         )  # fmt: skip
         recipe = partial(fit, plan=plan, options=options)
         known = {**columns, "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             known["_indices"] = indices
-        in_parts = isinstance(plan, CompletionPlan) and plan.tried > 0
-        return PlannedFit(
-            kind, chunks, plan.releases, recipe, known, how, cautions, in_parts=in_parts
-        )  # fmt: skip
+        return PlannedFit(kind, chunks, plan.releases, recipe, known, how, cautions)
 
     def _caution_of_few(self, n_units: int, shape: tuple[int, ...]) -> Warning:
         return NotEnoughDataWarning(
@@ -291,8 +286,6 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
             n_observed, size, plan, width, max(ranks), assumed, self.unit_mode
         )
 
-    expected_error = former_name(forecast, "expected_error")
-
     def _plan(
         self, n_observed: int, shape: tuple[int, ...]
     ) -> tuple[CompletionPlan | SlicePlan, tuple[int, ...]]:
@@ -304,7 +297,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         )
         rank, epsilon, delta = max(ranks), self.epsilon, self.delta
         if self.privacy_unit == "slice":
-            return plan_slices(shape, rank, self.unit_mode, epsilon, delta, self.max_iter), ranks
+            return plan_slices(shape, rank, self.unit_mode, epsilon, delta), ranks
         return plan_completion(
             n_observed, shape, rank, epsilon=epsilon, delta=delta,
             perturbation=self.perturbation, max_iter=self.max_iter, unit_mode=self.unit_mode,

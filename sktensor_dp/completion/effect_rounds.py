@@ -23,13 +23,8 @@ from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 # Residuals are clipped at this share of the deviation of values: little is lost of a sign,
 # and noise is in proportion.
 CLIP = 0.25
-# Sum of weights, at least: of nothing there is no mean; and mean square of popularity, where
-# rows that are all alike have no slope.
-LEAST_WEIGHT, LEAST_SQUARE = 1e-100, 1e-9
-# What is released of rows that few units have is shrunk most, and so is what effects owe to
-# popularity: so much of their slope on it is added to them in the end, of rows within so many
-# deviations. Chosen on held-out ratings.
-ONWARDS, FARTHEST = 0.3, 3.0
+# Least sum of weights: of nothing there is no mean.
+LEAST_WEIGHT = 1e-100
 # Releases before any that favour rows: one alone knows too little of who has which. Chosen on
 # held-out ratings.
 PLAIN_ROUNDS = 2
@@ -102,20 +97,6 @@ class EffectRounds:
         """What of it they explain."""
         return float(self.shares @ self.effects.effects**2)
 
-    def last(self) -> SharedEffects:
-        """The effects, with what shrinking took of their slope on popularity."""
-        of, shares = self.effects, self.shares
-        if self._released[-1].noisy.sigma == 0:
-            return of
-        popularity = of.popularity - shares @ of.popularity
-        # Rows that nobody has are far away from all that the slope is known by.
-        farthest = FARTHEST * math.sqrt(float(shares @ popularity**2))
-        popularity = np.clip(popularity, -farthest, farthest)
-        popularity -= shares @ popularity
-        square = float(shares @ popularity**2)
-        slope = float((shares * popularity) @ of.effects) / max(square, LEAST_SQUARE)
-        return replace(of, effects=of.effects + ONWARDS * slope * popularity)
-
     def _ask(
         self,
         deviation: float,
@@ -164,4 +145,8 @@ class EffectRounds:
         # Clipped residuals say whether values are above their unit's level rather than how far.
         # Most are, where values are skewed, and all effects would have that on top of the level.
         mean = float(self.shares @ found.effects)
-        self.effects = replace(found, effects=found.effects - mean)
+        widest = 2 * self._curator.half
+        self.effects = replace(
+            found, effects=np.clip(found.effects - mean, -widest, widest),
+            variances=np.minimum(found.variances, widest**2),
+        )  # fmt: skip

@@ -3,28 +3,17 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from sktensor_dp.completion.assumed import COMPONENT, RESIDUAL, Assumed
 from sktensor_dp.completion.pair_plan import (
-    DIRECTION_CLIP,
-    LAST,
     PAIRED_POWER,
-    SEARCHED,
-    SEARCHES,
     Folding,
-    directions_detectability,
-    kept_at,
     pairs_detectability,
 )
 from sktensor_dp.completion.plan import CompletionPlan, noise_of_sums, noise_of_values
 from sktensor_dp.privacy.piecewise import piecewise_variance
-from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.shared_effects import clipped_response
 
-# As many components as share what is assumed of them, in wide tables as well, and steps of two
-# equations for them.
-COMPONENTS, WIDE_COMPONENTS, STEPS = 3, 5, 200
+# As many components as share what is assumed of them, and steps of two equations for them.
+COMPONENTS, STEPS = 3, 200
 
 
 @dataclass(frozen=True)
@@ -60,12 +49,7 @@ def of_entries(
     if unit_mode >= len(shape):
         return EntryErrors(error, model, math.nan)
     del kept[unit_mode], found[unit_mode]
-    if plan.n_columns:
-        each *= COMPONENTS / WIDE_COMPONENTS
-        cosines = _of_directions(
-            _spent(n_observed, shape, plan, unit_mode), plan.n_columns, each, left
-        )
-    elif plan.with_pairs:
+    if plan.with_pairs:
         cosines = [_of_pairs(_spent(n_observed, shape, plan, unit_mode), each, left)] * count
     else:
         cosines = [math.prod(found)] * count
@@ -102,7 +86,7 @@ def _noise(
 def _spent(
     n_observed: int, shape: tuple[int, ...], plan: CompletionPlan, unit_mode: int
 ) -> Folding:
-    """What is spent on pairs or directions."""
+    """Part of the budget that is spent on pairs."""
     sums, found = plan.releases.releases
     delta = plan.releases.delta if found.cost.mu > 0 else 0.0
     return Folding(n_observed, shape, unit_mode, plan.releases.epsilon - sums.cost.epsilon, delta)
@@ -113,47 +97,6 @@ def _of_pairs(spent: Folding, each: float, left: float) -> float:
     # Detectability is of components worth finding, and of residuals of the usual size.
     ratio = pairs_detectability(spent) * (each / COMPONENT**2 * RESIDUAL**2 / left)
     return max(1 - 1 / (2 * ratio) ** 2, 0.0) if ratio > 0 else 0.0
-
-
-def _of_directions(spent: Folding, n: int, each: float, left: float) -> list[float]:
-    """Squared cosines of components of the columns and the directions that are found of them."""
-    n_units, n_rows = spent.shape[spent.unit_mode], spent.shape[1 - spent.unit_mode]
-    # As for pairs.
-    size = each / COMPONENT**2 * RESIDUAL**2 / left
-    ratio = SEARCHED * directions_detectability(spent, n) * size
-    found = _searched(ratio, n_rows, n, size)
-    # A direction is kept if the last releases show it beyond the edge of noise, and of chance.
-    edge = (math.sqrt(2 * n) + 2) / math.sqrt(LAST * n_rows) / ratio
-    gain = clipped_response(DIRECTION_CLIP) ** 2 * SEARCHED * each / left
-    edge += 2 * math.sqrt(n_rows * n_units) / spent.n_observed / gain
-    kept = [cosine for cosine in found if cosine > edge]
-    return sorted(kept, reverse=True)[:WIDE_COMPONENTS]
-
-
-def _searched(ratio: float, n_rows: int, count: int, size: float) -> list[float]:
-    """Squared cosines after a search by so many directions, each as detectable in one release.
-
-    Components explain `size` times what is assumed.
-    """
-    # A random start has singular values of the quarter circle law along the components (Marchenko
-    # and Pastur 1967). From there each grows by itself, against the noise of all sums so far.
-    cosines = np.minimum(_quarter_circle(count) * math.sqrt(count / n_rows), 1.0)
-    sums, noise = np.zeros(count), np.zeros(count)
-    for step in range(SEARCHES - 1):
-        kept = kept_at(size * cosines**2, step)
-        sums = kept * sums + ratio * cosines
-        noise = kept**2 * noise + 1
-        # A part of the noise, too, lies along the components.
-        cosines = np.sqrt((sums**2 + noise / n_rows) / (sums**2 + noise))
-    return [float(cosine) ** 2 for cosine in cosines]
-
-
-def _quarter_circle(count: int) -> Floats:
-    """Quantiles in the middle of so many equal parts of the quarter circle law on [0, 2]."""
-    levels, angles = (np.arange(count) + 0.5) / count, np.linspace(0, np.pi / 2, 1000)
-    # Of 2 sin(a) its distribution function is (2 a + sin 2 a) / pi.
-    shares = (2 * angles + np.sin(2 * angles)) / np.pi
-    return np.asarray(2 * np.sin(np.interp(levels, shares, angles)))
 
 
 def _own(n: float, seen: list[float], left: float, bias: float) -> float:

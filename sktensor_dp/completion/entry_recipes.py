@@ -1,9 +1,9 @@
 """Recipes from releases on observed entries to models of a tensor."""
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from sktensor_dp.completion.assumed import COMPONENT, RESIDUAL
-from sktensor_dp.completion.direction_recipe import direction_components
+from sktensor_dp.completion.assumed import RESIDUAL
 from sktensor_dp.completion.expected_biases import with_features
 from sktensor_dp.completion.gradient_recipe import fit_gradients
 from sktensor_dp.completion.inference import attributes_of
@@ -12,13 +12,6 @@ from sktensor_dp.completion.own_entries import shared_part
 from sktensor_dp.completion.pair_plan import PAIRED_POWER
 from sktensor_dp.completion.pair_recipe import pair_components, with_columns
 from sktensor_dp.completion.plan import CompletionPlan
-from sktensor_dp.completion.rows import posterior_rows, unit_mean_square
-from sktensor_dp.completion.tried_rows import (
-    biases_of_both,
-    components_pay,
-    plan_of_sums,
-    rows_first,
-)
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.statistics.jacobians import Jacobian
@@ -30,10 +23,17 @@ from sktensor_dp.tensor.row_effects import fit_row_sums
 from sktensor_dp.tensor.row_features import incidence_features
 from sktensor_dp.tensor.tucker_completion import complete_tucker
 
-SWEEPS = 60
+# Most sweeps over released values: extrapolated ones settle in a few dozen.
+SWEEPS = 1000
 # Rows of a matrix with so many entries each, on average, are variables: each one's noise has a
 # variance of its own.
 VARIABLE_ENTRIES = 500
+
+
+NOT_SETTLED = (
+    "The sweeps over released values stopped at max_iter before the model settled. A larger "
+    "max_iter costs no privacy."
+)
 
 
 def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Fitted:
@@ -44,29 +44,23 @@ def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptio
         "output": _with_released_block,
         "gradient": fit_gradients,
     }[plan.perturbation]
-    asked = curator
-    if plan.tried:
-        model, plan, asked = _from_tried(curator, plan, options)
-    else:
-        model = recipe(curator, plan, options)
+    model = recipe(curator, plan, options)
     if plan.perturbation in ("input", "output"):
         # Of sums they are part of the fit itself.
         model = with_features(model, curator.index_set, options)
     width, noise, folded = 2 * curator.half, 0.0, None
     if plan.perturbation in ("input", "output"):
         noise = (width * plan.value_deviation) ** 2
-    if plan.n_columns:
-        folded = direction_components(asked, model, plan, options)
-    elif plan.with_pairs:
-        folded = pair_components(asked, model, options)
-    if folded is not None:
+    if plan.with_pairs:
+        folded = pair_components(curator, model, options)
         model = with_columns(model, folded[0], options.unit_mode)
     state = {
         **attributes_of(model), "_model": model, "perturbation_": plan.perturbation,
         "_shared": shared_part(model, curator.index_set, options.unit_mode, width, noise, folded),
         "n_iter_": max(plan.n_steps, model.n_iter, 1),
     }  # fmt: skip
-    return Fitted(state)
+    cautions = () if model.converged else (ConvergenceWarning(NOT_SETTLED),)
+    return Fitted(state, cautions)
 
 
 def _from_values(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:
@@ -82,41 +76,18 @@ def _of_values(
     entries: IndexSet, released: list[Floats], noise_variance: float, options: ModelOptions
 ) -> Model:
     """A model of values with noise, which are taken out of a list."""
+    most = SWEEPS if options.max_iter is None else options.max_iter
     if options.full_core:
         return complete_tucker(
             entries, released.pop(), options.ranks, noise_variance=noise_variance,
-            regularization=options.regularization, random_state=options.random_state,
+            regularization=options.regularization, max_iter=most,
+            random_state=options.random_state,
         )  # fmt: skip
     return complete_cp(
         entries, released.pop(), options.rank, noise_variance=noise_variance,
         noise_mode=_variables(entries), regularization=options.regularization,
-        max_iter=SWEEPS, random_state=options.random_state,
+        max_iter=most, random_state=options.random_state,
     )  # fmt: skip
-
-
-def _from_tried(
-    curator: EntryCurator, plan: CompletionPlan, options: ModelOptions
-) -> tuple[Model, CompletionPlan, EntryCurator]:
-    """Ask some rows for their values; then the rest for theirs, or for sums, by what these show.
-
-    With the model come what was released in the end, and who else may be asked for it.
-    """
-    places, half, epsilon = curator.index_set, curator.half, plan.releases.epsilon
-    first = rows_first(places, plan.tried)
-    if first.all() or not first.any():
-        return _from_values(curator, plan, options), plan, curator
-    tried = curator.part(first, plan.releases)
-    noisy = tried.entries()
-    values, variance = noisy.value + curator.middle, noisy.sigma**2
-    if components_pay(tried.index_set, values, variance, places, half, epsilon, options):
-        rest, released = curator.part(~first, plan.releases), np.empty(places.n_entries)
-        released[first], released[~first] = values, rest.entries().value + curator.middle
-        return _of_values(places, [released], variance, options), plan, rest
-    by_sums = plan_of_sums(places.n_entries, places.shape, plan, options)
-    rest = curator.part(~first, by_sums.releases)
-    sums = rest.row_sums(power=PAIRED_POWER if by_sums.with_pairs else 0.5)
-    model = biases_of_both(places, first, values, variance, sums, half, curator.middle, options)
-    return _in_form(model, options), by_sums, rest
 
 
 def _variables(entries: IndexSet) -> int | None:
@@ -127,7 +98,7 @@ def _variables(entries: IndexSet) -> int | None:
 
 
 def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:
-    """Mean and biases from row sums, then alternating least squares on factor sums."""
+    """Mean and biases from row sums."""
     index_set, residual = curator.index_set, (2 * curator.half * RESIDUAL) ** 2
     # Of coordinates alone, and first: weights of all entries need not be held beside them.
     features = incidence_features(index_set)
@@ -136,17 +107,6 @@ def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOption
         index_set, released.sums, list(released.weights.T), released.sigma**2, residual,
         center=curator.middle, features=features, given=options.features_at(index_set),
     )  # fmt: skip
-    if plan.n_steps > 0:
-        level, rng, shape = model.mean - curator.middle, options.random_state, index_set.shape
-        factors = [rng.standard_normal((n, options.rank)) for n in shape]
-        for step in range(plan.n_steps * len(shape)):
-            mode = step % len(shape)
-            base = index_set.sorted_effects(model.biases, mode)
-            base += level
-            factors[mode] = _released_rows(curator, mode, factors, base, options.regularization)
-            if mode < len(shape) - 1:
-                factors[mode] = unit_mean_square(factors[mode])[0]
-        model = with_factors(model, factors)
     return _in_form(model, options)
 
 
@@ -157,19 +117,6 @@ def _in_form(model: CPCompletion, options: ModelOptions) -> Model:
     core = np.zeros((model.rank,) * len(options.ranks))
     core[(np.arange(model.rank),) * len(options.ranks)] = model.weights
     return with_orthonormal_factors(model, options.ranks, model.factors, core)
-
-
-def _released_rows(
-    curator: EntryCurator, mode: int, factors: list[Floats], base: Floats, regularization: float
-) -> Floats:
-    """Rows of a factor from released right-hand sides, shrunk by their known noise."""
-    # `base` is in the order of the mode.
-    z, width = Jacobian.of(curator.index_set, factors, None).sorted_rows(mode), 2 * curator.half
-    spread = float(np.einsum("iaa->", z.grams)) / len(base)
-    residual, prior = (width * RESIDUAL) ** 2, (width * COMPONENT) ** 2 / max(spread, 1e-300)
-    noisy = curator.factor_sums(mode, z, regularization * residual / prior)
-    targets = noisy.sums - z.sorted_moments(base)
-    return posterior_rows(targets, z.grams, noisy.covariances, residual, prior, regularization)
 
 
 def _with_released_block(

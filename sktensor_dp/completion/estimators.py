@@ -55,14 +55,12 @@ class PrivateCPCompletion(
         Privacy parameter in [0, 1). 0 asks for pure differential privacy.
     perturbation : str, default="auto"
         What gets noise. ``"input"``: every value, once. ``"sufficient_statistics"``: sums
-        of values over rows, which give the mean and biases, and where the budget allows
-        the right-hand sides of alternating least squares. ``"gradient"``: every step of
+        of values over rows, which give the mean and biases. ``"gradient"``: every step of
         gradient descent on all parameters. ``"output"``: one factor, after the others
         were found from values with noise. ``"auto"`` is ``"input"`` where public numbers
         say that components stand out of its noise, ``"sufficient_statistics"`` elsewhere,
         of long tables with few columns with sums of products of two values of a row, from
-        which ``fold_in`` has components. Where it depends on the table which of the two
-        is better, some rows are asked for their values first, and the rest by what they show.
+        which ``fold_in`` has components.
     privacy_unit : {"entry", "slice"}, default="entry"
         Whether one value is protected, at coordinates that are public, or all that one
         index of ``unit_mode`` holds, coordinates included.
@@ -72,8 +70,8 @@ class PrivateCPCompletion(
         Factor of the ridge penalties of components, from 1e-9 to 1e9. 1 is what the noise,
         which is known, and variances estimated from released values call for.
     max_iter : int or None, default=None
-        Sweeps or steps that are releases of their own; None chooses by public numbers. For
-        ``"slice"``, sweeps over the factors that units share (none if delta is 0).
+        Most sweeps over released values, which cost nothing; for ``"gradient"`` the number of
+        steps, each of which is a release. None takes 1000, and 30 steps. Not for ``"slice"``.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
@@ -86,7 +84,7 @@ class PrivateCPCompletion(
     factors_ : list of ndarray of shape (shape[m], rank)
         Unit columns; rows never observed are 0. For ``"slice"``, if components were sought,
         those of shared modes, in which a unit's own weights have unit variance; 0 for units.
-        Where ``entry_pairs`` or ``entry_directions`` were released, what was found for
+        Where ``entry_pairs`` were released, what was found for
         ``fold_in``, which may be fewer columns, and 0 for rows of ``unit_mode``.
     weights_ : ndarray of shape (rank,)
         Non-negative, decreasing. Not for ``"slice"``.
@@ -97,7 +95,7 @@ class PrivateCPCompletion(
     shape_ : tuple of int
         Number of rows of each mode.
     perturbation_ : str
-        What got noise; where some rows were asked first, in the rest of them.
+        What got noise.
     n_iter_ : int
         Sweeps over the modes, of released values or of releases; steps of descent.
     privacy_report_ : PrivacyReport
@@ -116,6 +114,10 @@ class PrivateCPCompletion(
     -----
     NotEnoughDataWarning
         If public numbers say that no components can be found, and none were sought.
+    ConvergenceWarning
+        If the model had not settled after `max_iter` sweeps over released values.
+    ConvergenceWarning
+        If the model had not settled after `max_iter` sweeps over released values.
 
     See Also
     --------
@@ -128,9 +130,9 @@ class PrivateCPCompletion(
     ``"slice"`` tensors that differ in all entries of one index. *Public*: coordinates,
     their number (not for ``"slice"``), the shape, the bounds and all parameters,
     ``row_features`` among them: never compute these from private data.
-    *Releases*: ``entries``, ``row_sums``, ``entry_pairs``, ``entry_directions``,
-    ``factor_sums``, ``entry_gradients``, ``ridge_block``, or ``unit_levels``,
-    ``shared_row_sums`` and ``shared_factor_sums``, as ``privacy_report_`` lists them.
+    *Releases*: ``entries``, ``row_sums``, ``entry_pairs``, ``entry_gradients``,
+    ``ridge_block``, or ``unit_levels``, ``shared_row_sums`` and ``shared_factor_sums``, as
+    ``privacy_report_`` lists them.
     *Not covered*: running time; what ``fold_in`` returns, which belongs to the holder of
     the entries it was given; several values of one person, for ``"entry"``.
 

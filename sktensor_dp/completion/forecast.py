@@ -43,7 +43,6 @@ class CompletionForecast(Shown):
     of_mean: float
     of_biases: float
     finds_components: bool
-    # Pickles of before lack them.
     bias_deviation: float = math.nan
     of_model: float = math.nan
     component_share: float = COMPONENT_SHARE

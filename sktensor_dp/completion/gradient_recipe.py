@@ -14,6 +14,9 @@ from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.normal_equations import core_equations
 from sktensor_dp.tensor.row_effects import fit_row_sums
 
+# Least mean square of products of factors, which have mean squares of 1 or are 0.
+NULL_SPREAD = 1e-12
+
 
 def fit_gradients(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:
     """Take the steps of the plan, each a release, and return the model."""
@@ -84,14 +87,15 @@ class _BlockGaussNewton:
         index_set, n_modes = self._index_set, self._index_set.n_modes
         largest = sum(float(np.square(self._rows(m)).sum(axis=1).max()) for m in range(n_modes))
         if self._core is None:
-            return ((1 + n_modes) / max(largest, 1e-300)) ** (0.5 / max(n_modes - 1, 1)), 1.0
+            return ((1 + n_modes) / max(largest, NULL_SPREAD)) ** (0.5 / max(n_modes - 1, 1)), 1.0
         norms = [
             np.square(factor).sum(axis=1)[index_set.rows(mode)]
             for mode, factor in enumerate(self._factors)
         ]
         product = float(np.prod(norms, axis=0).max())
-        of_factors = (0.5 * (1 + n_modes) / max(product, 1e-300)) ** (0.5 / n_modes)
-        shared = np.sqrt(0.5 * (1 + n_modes) / max(largest, 1e-300))
+        of_factors = (0.5 * (1 + n_modes) / max(product, NULL_SPREAD)) ** (0.5 / n_modes)
+        largest = max(largest, NULL_SPREAD * self._curator.half**2)
+        shared = np.sqrt(0.5 * (1 + n_modes) / largest)
         return of_factors, float(shared / of_factors ** (n_modes - 1))
 
     def _rows(self, mode: int) -> Floats:
@@ -128,7 +132,9 @@ class _BlockGaussNewton:
 
     def _move(self, place: int, spread: float) -> None:
         """Carry a block to its posterior mean."""
-        prior = (2 * self._curator.half * COMPONENT) ** 2 / max(spread, 1e-300)
+        # A factor that releases left at 0 says nothing of the scale of the others.
+        least = NULL_SPREAD if self._core is None else NULL_SPREAD * self._curator.half**2
+        prior = (2 * self._curator.half * COMPONENT) ** 2 / max(spread, least)
         found = self._averages[place].posterior(self._residual, prior, self._regularization)
         if place == len(self._factors):
             self._core = found.reshape(self._ranks)

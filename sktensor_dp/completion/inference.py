@@ -97,7 +97,6 @@ def shared_model(estimator: Any) -> SharedModel:
     shared = getattr(estimator, "_shared", None)
     if shared is None:
         raise AttributeError(
-            "The model has no rows of unit_mode to fold in: it was saved by an earlier version, or "
-            "unit_mode was no mode of the tensor; fit it again."
+            "The model has no rows of unit_mode to fold in: unit_mode was no mode of the tensor."
         )
     return shared

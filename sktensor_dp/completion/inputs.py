@@ -34,8 +34,11 @@ def check_combination(estimator: Any) -> None:
             f"privacy_unit='slice' needs perturbation 'auto' or 'sufficient_statistics', got "
             f"{estimator.perturbation!r}."
         )
-    if estimator.perturbation == "gradient" and estimator.max_iter == 0:
-        raise ValueError("perturbation='gradient' needs max_iter >= 1, or None.")
+    if estimator.privacy_unit == "slice" and estimator.max_iter is not None:
+        raise ValueError(
+            "max_iter must be None for privacy_unit='slice': the number of releases follows from "
+            f"public numbers. Got {shown(estimator.max_iter)}."
+        )
 
 
 def plain_bounds(estimator: Any) -> tuple[float, float]:

@@ -23,6 +23,8 @@ class ModelOptions:
         Of starts.
     regularization : float
         What the variances of rows and of the core are divided by.
+    max_iter : int or None
+        Most sweeps over released values.
     unit_mode : int
         Mode whose rows may fold in their own entries.
     features : tuple of n_modes tables or None
@@ -33,6 +35,7 @@ class ModelOptions:
     full_core: bool
     random_state: np.random.RandomState
     regularization: float
+    max_iter: int | None = None
     unit_mode: int = 0
     features: tuple[NDArray[np.float64] | None, ...] | None = None
 

@@ -14,7 +14,7 @@ from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.lazy_tables import computed, is_lazy
 from sktensor_dp.estimator.parameters import shown
 from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks
-from sktensor_dp.statistics.reading import read
+from sktensor_dp.statistics.reading import read, refuse_lazy
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 
 Indices = tuple[RowIndex | None, ...]
@@ -215,6 +215,7 @@ def columns_to_numbers(X: Any, indices: Indices, nobody: int | None = None) -> N
 
 def _columns(X: Any) -> list[Any]:
     """Columns of a frame, of an array or of a list of rows."""
+    refuse_lazy(X, "X")
     if hasattr(X, "iloc"):
         return [X.iloc[:, place] for place in range(X.shape[1])]
     names = getattr(X, "column_names", None) or getattr(X, "columns", None)

@@ -13,7 +13,7 @@ from sktensor_dp.completion.pair_plan import (
     PAIRED_POWER,
     Folding,
     cost_at,
-    folding_share,
+    pair_share,
     releases_for_folding,
 )
 from sktensor_dp.estimator.parameters import Number, Numbers, shown
@@ -22,27 +22,24 @@ from sktensor_dp.privacy.piecewise import piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan, check_feasible
 from sktensor_dp.statistics.slice_queries import SharedFactorSums
 
-# Sweeps of alternating least squares on released sums, and steps of gradient descent.
+# Sweeps over the factors that units share, and steps of gradient descent.
 SWEEPS, STEPS = 3, 30
-# Share of a budget for mean and biases where factors are released beside them; of the level
-# of units; and of the values from which the other factors of an output are computed.
-BIAS_SHARE, LEVEL_SHARE, INPUT_SHARE = 0.4, 0.01, 0.5
+# Share of a budget for the level of units, and for the values from which the other factors of
+# an output are computed.
+LEVEL_SHARE, INPUT_SHARE = 0.01, 0.5
+# Detectability from which on values are released: where components just stand out of the noise,
+# what is found of them does not make up for the noisier biases.
+ROOM = 1.5
 # Numbers in memory to a row: beside any model, for components by their squared rank, and
 # beside a model of the values themselves.
 ROW_NUMBERS, ROW_SQUARES, VALUES_NUMBERS = 12, 3, 200
-# Rows asked first: how far components stand out there, one of how many, and least that is saved.
-TRIED_ROOM, TRIED, LEAST_SAVED = 1.5, (4, 12), 0.003
 # Of slices: share of the shared factors, if they are released; share of a unit's cells that
 # are taken to have entries, which is private; and sweeps where there is no noise.
 FACTOR_SHARE, OBSERVED_SHARE, EXACT_SWEEPS = 0.6, 1 / 4, 20
-# Of slices of a matrix: share of the components, its releases, and fewest that tell their size.
-DIRECTION_SHARE, DIRECTION_SWEEPS, LEAST_SWEEPS = 0.9, 24, 4
-# More and smaller releases turn directions better where one of them shows little: below this
-# detectability. They take longer. Elsewhere units' own fits are known too roughly to be taken off.
-PATIENT_BELOW, PATIENT_SWEEPS = 4.0, 40
-# Of slices of a matrix: releases of the effects of its rows and of level and deviation, each
-# about those before; and share of further levels, in that of the first.
-EFFECT_ROUNDS, LEVEL_ROUNDS, LEVEL_AGAIN = 4, 2, 0.5
+# Of slices of a matrix: share of the components, and its releases.
+DIRECTION_SHARE, DIRECTION_SWEEPS = 0.9, 24
+# Of slices of a matrix: releases of the effects of its rows, each about those before.
+EFFECT_ROUNDS = 4
 
 
 def least_numbers(shape: Sequence[int], ranks: Sequence[int], perturbation: str) -> float:
@@ -91,7 +88,7 @@ def check_model_size(
         "Coordinates must be consecutive numbers from 0 in each mode: encode ids and times, "
         "for example with sklearn.preprocessing.OrdinalEncoder. Or ask for a smaller rank.",
         drawn=0.0 if math.isinf(plan.releases.epsilon) else float(drawn),
-        spherical=any(0 < costs.get(name, 0) < math.inf for name in ("factor_sums", "ridge_block")),
+        spherical=0 < costs.get("ridge_block", 0) < math.inf,
     )
 
 
@@ -104,23 +101,17 @@ class CompletionPlan:
     perturbation : {"input", "sufficient_statistics", "gradient", "output"}
         What gets noise.
     n_steps : int
-        Sweeps or steps that are releases of their own.
+        Steps of descent, each a release; otherwise 0.
     releases : ReleasePlan
         The budget.
     with_pairs : bool
-        Whether components of the other mode are released for those who fold in alone.
-    n_columns : int
-        Directions that they are found by; 0 where it is products of pairs.
-    tried : int
-        One of so many rows of the longest mode is asked for its values first; 0 if none is.
+        Whether products of pairs are released, from which ``fold_in`` has components.
     """
 
     perturbation: str
     n_steps: int
     releases: ReleasePlan
     with_pairs: bool = False
-    n_columns: int = 0
-    tried: int = 0
 
     @property
     def value_deviation(self) -> float:
@@ -130,7 +121,7 @@ class CompletionPlan:
     @property
     def seeks_components(self) -> bool:
         """Whether more than mean and biases is sought."""
-        return self.perturbation != "sufficient_statistics" or self.n_steps > 0 or self.with_pairs
+        return self.perturbation != "sufficient_statistics" or self.with_pairs
 
 
 def detectability(n_observed: int, shape: Sequence[int], epsilon: float) -> float:
@@ -186,13 +177,6 @@ def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, share: 
     return _loss(less, noise_of_sums(n_observed, shape, epsilon))
 
 
-def _tried(*size: Any) -> int:
-    """Of how many rows of the longest mode one is asked first; 0 where that says too little."""
-    every = (detectability(*size) / TRIED_ROOM) ** 2
-    saved = _loss(noise_of_values(*size), noise_of_sums(*size))
-    return int(min(every, TRIED[1])) if every >= TRIED[0] and saved > LEAST_SAVED else 0
-
-
 def values_pay(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
     """Whether components of released values explain more than their noise costs biases."""
     # A row of the longest mode has few values to find its part of a component by.
@@ -214,32 +198,25 @@ def plan_completion(
 ) -> CompletionPlan:
     """Choose releases and split the budget, where the unit is a value."""
     piecewise_deviation(epsilon)  # refuses an epsilon too small for the law
-    found, share, sought, tried = detectability(n_observed, shape, epsilon) >= 1, 0.0, 0, 0
+    share = 0.0
     if perturbation == "auto":
-        pays = found and values_pay(n_observed, shape, epsilon)
+        pays = detectability(n_observed, shape, epsilon) >= ROOM
+        pays = pays and values_pay(n_observed, shape, epsilon)
         perturbation = "input" if pays else "sufficient_statistics"
-        found = False  # sweeps of released sums were better nowhere; who asks for them gets them
-        if pays and rank > 0 and max_iter is None:
-            tried = _tried(n_observed, shape, epsilon)
-        elif rank > 0 and max_iter is None:
+        if not pays and rank > 0:
             loss = partial(loss_by_pairs, n_observed, shape, epsilon)
-            whole = Folding(n_observed, shape, unit_mode, epsilon, delta)
-            share, sought = folding_share(whole, rank, loss)
+            share = pair_share(Folding(n_observed, shape, unit_mode, epsilon, delta), loss)
     n_steps = 0
-    if perturbation == "sufficient_statistics":
-        n_steps = (SWEEPS if found else 0) if max_iter is None else max_iter
-        n_steps *= rank > 0
-    elif perturbation == "gradient":
+    if perturbation == "gradient":
         n_steps = STEPS if max_iter is None else max_iter
-    releases = _releases(perturbation, n_steps, len(shape), epsilon, delta)
     if share > 0:
-        releases = releases_for_folding(epsilon, delta, share, sought)
-    return CompletionPlan(perturbation, n_steps, releases, share > 0, n_columns=sought, tried=tried)
+        releases = releases_for_folding(epsilon, delta, share)
+    else:
+        releases = _releases(perturbation, n_steps, epsilon, delta)
+    return CompletionPlan(perturbation, n_steps, releases, share > 0)
 
 
-def _releases(
-    perturbation: str, n_steps: int, n_modes: int, epsilon: float, delta: float
-) -> ReleasePlan:
+def _releases(perturbation: str, n_steps: int, epsilon: float, delta: float) -> ReleasePlan:
     if perturbation == "gradient":
         alone = "entry_gradients"
         return ReleasePlan.split(epsilon, delta, {alone: 1.0}, {alone: n_steps})
@@ -249,11 +226,8 @@ def _releases(
         first = PlannedRelease("entries", PrivacyCost(epsilon=INPUT_SHARE * epsilon))
         second = PlannedRelease("ridge_block", cost_at((1 - INPUT_SHARE) * epsilon, delta))
         return ReleasePlan(epsilon, delta, (first, second))
-    if n_steps == 0:
-        name = "entries" if perturbation == "input" else "row_sums"
-        return ReleasePlan(epsilon, delta, (PlannedRelease(name, PrivacyCost(epsilon=epsilon)),))
-    shares = {"row_sums": BIAS_SHARE, "factor_sums": 1 - BIAS_SHARE}
-    return ReleasePlan.split(epsilon, delta, shares, {"factor_sums": n_steps * n_modes})
+    name = "entries" if perturbation == "input" else "row_sums"
+    return ReleasePlan(epsilon, delta, (PlannedRelease(name, PrivacyCost(epsilon=epsilon)),))
 
 
 @dataclass(frozen=True)
@@ -269,23 +243,17 @@ class SlicePlan:
     releases : ReleasePlan
         The budget.
     by_directions : bool
-        Whether components are those of a matrix, found by many small releases.
-    by_evidence : bool
-        Whether what is released first decides if the others are for components.
-    n_rounds, n_levels : int
-        Releases of the effects of each shared mode, and of level and deviation.
-    about_fits : bool
-        Whether units send what their own fits of directions leave.
+        Whether components are those of a matrix, found by many small releases, the first of
+        which decide whether the others are for components.
+    n_rounds : int
+        Releases of the effects of each shared mode.
     """
 
     unit_mode: int
     n_sweeps: int
     releases: ReleasePlan
     by_directions: bool = False
-    by_evidence: bool = False
     n_rounds: int = 1
-    n_levels: int = 1
-    about_fits: bool = False
     perturbation: ClassVar[str] = "sufficient_statistics"
 
     @property
@@ -326,34 +294,25 @@ def slice_detectability(
 
 
 def plan_slices(
-    shape: Sequence[int],
-    rank: int,
-    unit_mode: int,
-    epsilon: float,
-    delta: float,
-    max_iter: int | None,
+    shape: Sequence[int], rank: int, unit_mode: int, epsilon: float, delta: float
 ) -> SlicePlan:
     """Split the budget where the unit is a slice."""
     shared = [n for m, n in enumerate(shape) if m != unit_mode]
+    n_sweeps = 0
+    if rank > 0 and slice_detectability(shape, unit_mode, epsilon, delta) >= 1:
+        n_sweeps = EXACT_SWEEPS if math.isinf(epsilon) else SWEEPS
     by_directions = SharedFactorSums.may_be_whole(shape, shared) and math.isfinite(epsilon)
-    n_sweeps, shown = max_iter, slice_detectability(shape, unit_mode, epsilon, delta)
-    patient = by_directions and shown < PATIENT_BELOW
-    if n_sweeps is None:
-        many = EXACT_SWEEPS if math.isinf(epsilon) else SWEEPS
-        directions = PATIENT_SWEEPS if patient else DIRECTION_SWEEPS
-        n_sweeps = (directions if by_directions else many) if shown >= 1 else 0
-    n_sweeps *= rank > 0 and delta > 0
-    by_directions = by_directions and n_sweeps >= LEAST_SWEEPS
+    by_directions = by_directions and n_sweeps > 0
+    if by_directions:
+        n_sweeps = DIRECTION_SWEEPS
     # Residuals about better effects say more; parts of a pure epsilon lose more than that.
     again = len(shape) == 2 and delta > 0 and math.isfinite(epsilon)
-    n_rounds, n_levels = (EFFECT_ROUNDS, LEVEL_ROUNDS) if again else (1, 1)
-    levels = LEVEL_SHARE * (1 + LEVEL_AGAIN * (n_levels - 1))
-    shares = {"unit_levels": levels, "shared_row_sums": 1 - levels}
-    uses = {"shared_row_sums": (len(shape) - 1) * n_rounds, "unit_levels": n_levels}
+    n_rounds = EFFECT_ROUNDS if again else 1
+    shares = {"unit_levels": LEVEL_SHARE, "shared_row_sums": 1 - LEVEL_SHARE}
+    uses = {"shared_row_sums": len(shared) * n_rounds}
     if n_sweeps:
         shares["shared_factor_sums"] = DIRECTION_SHARE if by_directions else FACTOR_SHARE
         shares["shared_row_sums"] -= shares["shared_factor_sums"]
-        uses["shared_factor_sums"] = n_sweeps * (len(shape) - 1)
+        uses["shared_factor_sums"] = n_sweeps * len(shared)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
-    how = by_directions, by_directions and max_iter is None, n_rounds, n_levels, patient
-    return SlicePlan(unit_mode, n_sweeps, releases, *how)
+    return SlicePlan(unit_mode, n_sweeps, releases, by_directions, n_rounds)

@@ -18,6 +18,7 @@ from sktensor_dp.model_files.fields import (
     ListOf,
     Numbers,
     Optional,
+    OrNone,
     Real,
     Record,
     Text,
@@ -56,7 +57,7 @@ SHARED_COMPONENTS = Record(
     {
         "factors": ListOf(Numbers("S?"), tuple, 1, MOST_MODES),
         "full_core": Flag(),
-        "mixing": Optional(Numbers("??")),
+        "mixing": OrNone(Numbers("??")),
     },
 )
 SHARED = Record(
@@ -64,8 +65,8 @@ SHARED = Record(
     {
         "level": Real(), "noise_variance": Real(0), "unit_mode": Integer(0, MOST_MODES),
         "effects": ListOf(SHARED_EFFECTS, shortest=1, longest=MOST_MODES),
-        "components": Optional(SHARED_COMPONENTS), "level_variance": Optional(Real(0)),
-        "slope_variance": Optional(Real(0)),
+        "components": OrNone(SHARED_COMPONENTS), "level_variance": OrNone(Real(0)),
+        "slope_variance": OrNone(Real(0)),
     },
 )  # fmt: skip
 

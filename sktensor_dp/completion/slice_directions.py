@@ -23,9 +23,6 @@ CLIP = 3.0
 # Share of the sweeps, last ones, by which the variance of components is estimated; and how many
 # of them it is estimated by while directions turn.
 LAST, LATELY = 1 / 4, 3
-# Least second moment of what units expect of their weights, in that of directions of noise, and
-# least length of what they send.
-LEAST_EXPECTED, LEAST_LENGTH = 0.5, 1e-6
 # Deviations of noise that what is explained must exceed.
 CERTAIN = 3.0
 # Share of the sweeps after which components must show, and least part of what is assumed of
@@ -37,17 +34,13 @@ class Directions:
     """Power iterations on released sums, each of which adds to those before.
 
     A unit sends its residuals, times its own weights of the directions so far, at length 1.
-    So noise is in proportion to what units have to say. With `about_fits` residuals are about
-    its own fit of these directions, after the first sweep: what is known leaves its length to
-    what is not.
+    So noise is in proportion to what units have to say.
     """
 
     def __init__(
-        self, curator: SliceCurator, part: EffectRounds, start: Floats, n_sweeps: int,
-        about_fits: bool = False,
-    ) -> None:  # fmt: skip
+        self, curator: SliceCurator, part: EffectRounds, start: Floats, n_sweeps: int
+    ) -> None:
         self._curator, self._part, self._n_sweeps = curator, part, n_sweeps
-        self._about_fits = about_fits
         self._size = part.deviation * np.sqrt(COMPONENT_VARIANCE)
         n_columns = start.shape[1]
         self._sums = np.zeros((len(start), n_columns))
@@ -66,16 +59,11 @@ class Directions:
         query = SharedFactorSums(
             0, self._curator.shape, part.level, (part.effects,), components,
             part.deviation**2, CLIP * part.deviation, whole=True, turned=turned,
-            about_fit=self._about_fits and turned is not None,
         )  # fmt: skip
         noisy = self._curator.shared_factor_sums(query)
         self._moments.append(noisy)
-        one, sums = np.eye(len(kept)), noisy.sums
-        if query.about_fit and turned is not None:
-            found = len(one) * self._moment(LATELY)
-            known = taken_off(found, turned, self._each) / part.deviation
-            sums = sums + part.weights[:, None] * (self._axes @ known)
-        self._sums = self._sums @ kept + sums
+        one = np.eye(len(kept))
+        self._sums = self._sums @ kept + noisy.sums
         self._covariance = kept @ self._covariance @ kept + noisy.sigma**2 * one
         self._unit = self._unit @ kept + one
         self._axes = self._scaled(self._rows())
@@ -160,10 +148,10 @@ def found_components(
     """Components and the variance they leave, or None where released numbers show none."""
     rank = options.ranks[1 - plan.unit_mode]
     n_columns = columns_worth(part.weights, curator.n_units, plan, rank)
-    if plan.by_evidence and chance(part.weights, curator.n_units) > MOST_CHANCE:
+    if chance(part.weights, curator.n_units) > MOST_CHANCE:
         return None
     start = options.random_state.standard_normal((curator.shape[1 - plan.unit_mode], rank))
-    search = Directions(curator, part, start[:, :n_columns], plan.n_sweeps, plan.about_fits)
+    search = Directions(curator, part, start[:, :n_columns], plan.n_sweeps)
     trial = trial_sweeps(plan)
     for step in range(plan.n_sweeps):
         search.sweep()
@@ -174,36 +162,9 @@ def found_components(
     return SharedComponents((padded,), options.full_core), search.noise_variance(factor)
 
 
-def taken_off(moment: Floats, turned: Floats, each: float) -> Floats:
-    """What sums of residuals about units' fits lack: rows of the directions times this.
-
-    Over the weights of the rows, in deviations of values. `moment` is that of units' weights.
-    """
-    # A unit knows its weights but for a variance c, if directions have the size assumed. What
-    # it expects of them has the rest G of the moment, and G of the directions is taken off. But
-    # c of them is in its sums because residuals are fitted: so much would be there of any noise.
-    seen = COMPONENT_VARIANCE * each
-    c = 1 / (1 + seen)
-    values, vectors = np.linalg.eigh(moment)
-    # Of directions of noise it is `c**2 * seen`.
-    values = np.maximum(values - c, LEAST_EXPECTED * c**2 * seen)
-    expected = (vectors * values) @ vectors.T
-    lengths = np.sqrt(np.trace(turned @ expected @ turned) * left_by_fits(values.sum(), each))
-    own = expected - c * np.eye(len(values))
-    return np.asarray(own @ turned / max(float(lengths), LEAST_LENGTH))
-
-
-def left_by_fits(expected: float, each: float) -> float:
-    """Mean square of residuals about units' fits to their `each` entries, over that of values.
-
-    `expected` is the mean square of the weights that units find, of all columns.
-    """
-    return unexplained(1.0, expected * (COMPONENT_VARIANCE + 2 / max(each, 1.0)))
-
-
 def trial_sweeps(plan: SlicePlan) -> int:
-    """Sweeps after which components must show; 0 where they need not."""
-    return round(TRIAL * plan.n_sweeps) if plan.by_evidence else 0
+    """Sweeps after which components must show."""
+    return round(TRIAL * plan.n_sweeps)
 
 
 def shows(explained: float, noise: float, n_columns: int) -> bool:

@@ -13,7 +13,6 @@ from sktensor_dp.completion.slice_directions import (
     MOST_CHANCE,
     chance,
     columns_worth,
-    left_by_fits,
     shows,
     trial_sweeps,
 )
@@ -44,7 +43,7 @@ def of_slices(
         if explained is not None:
             rows = _rows(each, shape, plan, left, bias, all_of_it=False)
             return math.sqrt(left + own + rows), math.sqrt(left + own + rows - explained)
-    rows = _rows(each, shape, plan, left, bias, all_of_it=plan.by_evidence)
+    rows = _rows(each, shape, plan, left, bias, all_of_it=plan.by_directions)
     return math.sqrt(left + own + rows), None
 
 
@@ -104,7 +103,7 @@ class _Search:
     def explained(self) -> float | None:
         """Variance that components will explain of values; None where they do not show."""
         plan, trial = self._plan, trial_sweeps(self._plan)
-        if plan.by_evidence and self._by_chance > MOST_CHANCE:
+        if self._by_chance > MOST_CHANCE:
             return None
         total = variance = weight_of_all = 0.0
         found: list[float] = []
@@ -134,11 +133,7 @@ class _Search:
         seen = self._seen()
         length = math.sqrt(self._columns + self._number * seen)
         response = MEAN_LENGTH * math.sqrt(seen) / length
-        # Of directions of noise units still expect something of their weights.
-        prior = COMPONENT_VARIANCE * self._each
-        expected = (self._columns * prior + self._found() * prior**2) / (1 + prior) ** 2
-        left = left_by_fits(expected, self._each) if self._plan.about_fits else 1.0
-        return self._weight * math.sqrt(self._share / left) * response
+        return self._weight * math.sqrt(self._share) * response
 
     def _found(self) -> float:
         """Components that directions explain, each of the variance assumed."""

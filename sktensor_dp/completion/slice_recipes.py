@@ -1,6 +1,5 @@
 """Completion where all entries of a unit are private: what units share is released."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +16,6 @@ from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import SliceCurator
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import clipped_response
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
 # Least deviation of values about their unit's level, in widths of the bounds.
@@ -26,9 +24,6 @@ LEAST_DEVIATION = 1 / 16
 REST_ROUNDS = 3
 # Level and deviation are uniform a priori: squared half width over their variance.
 LEVEL_PRIOR = 3
-# Levels are drawn in at this share of the deviation of values, which moves their mean by about
-# so much of it.
-LEVEL_CLIP, LEVEL_SKEW = 0.5, 0.05
 # Prior variance of a unit's slope on effects that are shrunk by noise: chosen on held-out
 # ratings.
 SLOPE_VARIANCE = 0.15
@@ -50,7 +45,7 @@ def fit_slices(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) ->
 
 
 def _released(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> SharedModel:
-    mean, deviation, variance = _levels(curator, plan.n_levels)
+    mean, deviation, variance = _levels(curator)
     model = _about_levels(curator, plan, mean, deviation, options)
     # Units' own levels are about one that is known so well.
     return replace(
@@ -59,8 +54,8 @@ def _released(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> 
     )  # fmt: skip
 
 
-def _levels(curator: SliceCurator, n_levels: int) -> tuple[float, float, float]:
-    """Mean level of units, their deviation, and the variance of the noise of the first."""
+def _levels(curator: SliceCurator) -> tuple[float, float, float]:
+    """Mean level of units, their deviation, and the variance of the noise of the mean."""
     levels, half = curator.unit_levels(), curator.half
     # Both are shrunk by their known noise, to the middle of what they may be.
     share = half**2 / (half**2 + LEVEL_PRIOR * levels.sigma**2)
@@ -69,17 +64,6 @@ def _levels(curator: SliceCurator, n_levels: int) -> tuple[float, float, float]:
     least = 2 * half * LEAST_DEVIATION
     deviation = float(np.clip(deviation, least, half))
     variance = share * levels.sigma**2
-    for _ in range(n_levels - 1):
-        # Levels differ by less than values: a unit can say less wrong of how far it is away.
-        scale, spread = LEVEL_CLIP * deviation, math.sqrt(LEVEL_VARIANCE) * deviation
-        found = curator.unit_levels((mean, deviation), scale)
-        step = 1 / clipped_response(scale / spread, spread)
-        # Skew is what drawing in makes of levels that are not symmetric.
-        own = (step * found.sigma) ** 2 + (LEVEL_SKEW * deviation) ** 2
-        share = step * variance / (variance + own) if variance > 0 else 0.0
-        mean = float(np.clip(mean + share * found.mean, -half, half))
-        deviation = float(np.clip(deviation + share * found.deviation, least, half))
-        variance *= own / (variance + own)
     return mean, deviation, variance
 
 
@@ -97,7 +81,7 @@ def _about_levels(
             curator, start, rounds, plan.n_sweeps, options.regularization
         )
     level = mean + curator.middle
-    of = [one.last() for one in rounds]
+    of = [one.effects for one in rounds]
     return SharedModel(level, noise_variance, plan.unit_mode, of, components)
 
 
@@ -122,7 +106,7 @@ def _by_directions(
     if components is None:
         rounds.again(REST_ROUNDS, "shared_factor_sums")
         noise_variance = rounds.noise_variance()
-    effects = [rounds.last()]
+    effects = [rounds.effects]
     return SharedModel(mean + curator.middle, noise_variance, plan.unit_mode, effects, components)
 
 

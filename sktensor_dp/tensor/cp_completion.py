@@ -1,11 +1,13 @@
 """CP completion: mean, biases and components from observed entries, by variational Bayes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor._random import RandomState, as_generator
+from sktensor_dp.tensor.anderson import run_sweeps
 from sktensor_dp.tensor.completed import Completion, check_options
 from sktensor_dp.tensor.completion_start import start_cp
 from sktensor_dp.tensor.entry_passes import passes_over
@@ -17,8 +19,8 @@ from sktensor_dp.tensor.row_noise import RowNoise
 from sktensor_dp.tensor.sorted_entries import SortedEntries, add_at, as_values, cp_values
 
 # Sweeps of the mean and biases alone, before components are started on what they leave; and
-# with components, before convergence is looked at.
-_BIAS_SWEEPS, _LEAST_SWEEPS = 5, 4
+# with one noise variance, before rows have their own.
+_BIAS_SWEEPS, _COMMON_SWEEPS = 5, 3
 # Least noise variance relative to that of the targets: without noise the residual sum of
 # squares, a difference, is rounding.
 _LEAST_NOISE = 1e-14
@@ -59,6 +61,8 @@ class CPCompletion(Completion):
         entries where rows differ.
     n_iter : int
         Sweeps done.
+    converged : bool
+        Whether the noise variance settled before `max_iter` sweeps.
     bias_variances : list of ndarray of shape (n_m,)
         Posterior variances of the biases.
     bias_scales : ndarray of shape (n_modes,)
@@ -78,6 +82,7 @@ class CPCompletion(Completion):
     bias_variances: list[Floats]
     bias_scales: Floats
     factor_scales: Floats
+    converged: bool = True
 
     @property
     def rank(self) -> int:
@@ -102,7 +107,7 @@ def complete_cp(
     noise_mode: int | None = None,
     biases: bool = True,
     regularization: float = 1.0,
-    max_iter: int = 60,
+    max_iter: int = 1000,
     tol: float = 1e-5,
     random_state: RandomState = None,
 ) -> CPCompletion:
@@ -131,7 +136,7 @@ def complete_cp(
         Whether rows have biases.
     regularization : float, default=1.0
         Factor of the ridge penalties of components; 1 is what the estimated variances say.
-    max_iter : int, default=60
+    max_iter : int, default=1000
         Most sweeps over all modes (with components, if there are any).
     tol : float, default=1e-5
         Stop when a sweep changes the noise variance by a smaller share; 0 does all
@@ -154,8 +159,9 @@ def complete_cp(
     Notes
     -----
     A sweep costs O(n_entries n_modes rank^2) and O(n_m rank^3) for each mode, and little
-    memory beyond the entries and the factors. It starts from the components of a core
-    in the leading subspaces of the unfoldings (see `start_cp`).
+    memory beyond the entries and the factors. It starts from the components of a core in the
+    leading subspaces of the unfoldings (see `start_cp`). Sweeps are extrapolated (Anderson
+    acceleration), since biases and components of one sign trade places slowly.
 
     References
     ----------
@@ -189,11 +195,17 @@ def complete_cp(
     del values, targets  # a caller may have handed them over
     posterior = _Posterior(entries, standardised, floor, biases, regularization)
     del standardised
-    n_iter = posterior.run(_BIAS_SWEEPS if rank else max_iter, tol)
+    n_iter, converged = run_sweeps(posterior, _BIAS_SWEEPS if rank else max_iter, tol)
     if rank:
         posterior.start(start_cp(entries, posterior.residuals(), rank, as_generator(random_state)))
-        n_iter = posterior.run(max_iter, tol, noise_mode)
-    return posterior.completion(mean, deviation, n_iter)
+        n_first = 0
+        if noise_mode is not None:
+            # Before components have found their place, residuals are not noise.
+            n_first = run_sweeps(posterior, min(_COMMON_SWEEPS, max_iter), 0.0)[0]
+            posterior.take_row_noise(noise_mode)
+        n_iter, converged = run_sweeps(posterior, max_iter - n_first, tol)
+        n_iter += n_first
+    return posterior.completion(mean, deviation, n_iter, converged)
 
 
 class _Posterior:
@@ -239,19 +251,29 @@ class _Posterior:
             add_at(values, -biases, column)
         return values
 
-    def run(self, max_iter: int, tol: float, noise_mode: int | None = None) -> int:
-        """Sweep until the noise variance settles; return the number of sweeps."""
-        for sweep in range(1, max_iter + 1):
-            if sweep == _LEAST_SWEEPS and noise_mode is not None:
-                # Before components have found their place, residuals are not noise.
-                self._row_noise = RowNoise(self._entries, noise_mode, self._passes)
-            before = self._variance
-            for mode in range(self._entries.n_modes):
-                self._update(mode)
-            self._balance()
-            if sweep >= _LEAST_SWEEPS and abs(before - self._variance) < tol * self._variance:
-                break
-        return sweep
+    def take_row_noise(self, mode: int) -> None:
+        """Estimate a noise variance for each row of a mode from here on."""
+        self._row_noise = RowNoise(self._entries, mode, self._passes)
+
+    def sweep(self) -> float:
+        """Update all modes; return the noise variance."""
+        for mode in range(self._entries.n_modes):
+            self._update(mode)
+        self._balance()
+        return self._variance
+
+    def state(self) -> list[Floats]:
+        """Posterior means."""
+        return [np.array([self._mean]), *self._biases, *self._factors]
+
+    def restore(self, state: Sequence[Floats], variance: float) -> None:
+        """Move the posterior means; covariances stay."""
+        n_modes, self._variance = self._entries.n_modes, variance
+        self._mean, self._biases = float(state[0][0]), list(state[1 : 1 + n_modes])
+        for mode, factor in enumerate(state[1 + n_modes :]):
+            moved = packed_products(factor) - packed_products(self._factors[mode])
+            self._second_moments[mode] = self._second_moments[mode] + moved
+            self._factors[mode] = factor
 
     def _targets(self, mode: int) -> Floats:
         """What the mean and the other modes' biases leave, in the order of the mode."""
@@ -349,7 +371,9 @@ class _Posterior:
             self._second_moments[mode] *= packed_products(scale[None])
             self._factor_scales[mode] *= scale**2
 
-    def completion(self, mean: float, deviation: float, n_iter: int) -> CPCompletion:
+    def completion(
+        self, mean: float, deviation: float, n_iter: int, converged: bool
+    ) -> CPCompletion:
         """The model in the values' own units, components by decreasing weight."""
         norms = np.stack([np.linalg.norm(a, axis=0) for a in self._factors])
         order = np.argsort(-np.prod(norms, axis=0), kind="stable")
@@ -363,6 +387,7 @@ class _Posterior:
             weights=deviation * np.prod(norms, axis=0),
             noise_variance=deviation**2 * self._row_noise.mean_variance(self._variance),
             n_iter=n_iter,
+            converged=converged,
             bias_variances=[deviation**2 * v for v in self._bias_variances],
             bias_scales=deviation**2 * self._bias_scales * self._has_biases,
             factor_scales=self._factor_scales[:, order] * (norms > 0) / safe**2,

@@ -118,8 +118,7 @@ def top_eigenpairs(
     start = rng.standard_normal((d, min(block_size, d)))
     if d <= _DENSE_SIZE or 4 * block_size > d:
         matrix = multiply(np.eye(d)) if matrix is None else matrix
-        values, vectors = scipy.linalg.eigh(matrix, subset_by_index=[d - n_components, d - 1])
-        return _oriented(values[::-1], vectors[:, ::-1])
+        return _oriented(*_dense_pairs(matrix, n_components))
     if matrix is not None and _ARPACK_IS_SEEDABLE:
         try:
             values, vectors = eigsh(
@@ -146,6 +145,21 @@ def _resolve(
         raise ValueError(f"dim must be {matrix.shape[0]}, the size of the matrix; got {dim}.")
     check_finite("operator", matrix)
     return matrix.__matmul__, matrix, matrix.shape[0]
+
+
+def _dense_pairs(matrix: Floats, n_components: int) -> tuple[Floats, Floats]:
+    """Leading eigenpairs by reduction, of a matrix of any scale."""
+    d = len(matrix)
+    try:
+        values, vectors = scipy.linalg.eigh(matrix, subset_by_index=[d - n_components, d - 1])
+        found = len(values) == n_components
+    except np.linalg.LinAlgError:
+        found = False
+    if not found:  # relatively robust representations can fail to split entries of any scale
+        size = max(float(np.abs(matrix).max()), np.finfo(float).tiny)
+        values, vectors = np.linalg.eigh(matrix / size)
+        values, vectors = size * values[-n_components:], vectors[:, -n_components:]
+    return values[::-1], vectors[:, ::-1]
 
 
 def _oriented(values: Floats, vectors: Floats) -> tuple[Floats, Floats]:

@@ -133,13 +133,6 @@ class SortedEntries:
         """Sum over the modes of an effect per row, at every entry: shape (n_entries,)."""
         return row_effects(effects, self.coordinates)
 
-    def sorted_effects(self, effects: Sequence[Floats], mode: int) -> Floats:
-        """Sum over all modes of an effect per row, in the order of one of them."""
-        total = np.repeat(effects[mode], self.counts[mode])
-        for k in self.others(mode):
-            add_at(total, effects[k], self.sorted_column(mode, k))
-        return total
-
     def matrix(
         self, values: NDArray[np.floating[Any]], mode: int, other: int
     ) -> scipy.sparse.csr_matrix:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor._random import RandomState, as_generator
+from sktensor_dp.tensor.anderson import run_sweeps
 from sktensor_dp.tensor.completed import Completion
 from sktensor_dp.tensor.completion_start import fit_core, mode_subspaces
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
@@ -43,6 +44,8 @@ class TuckerCompletion(Completion):
         Variance of a value about the model.
     n_iter : int
         Sweeps done.
+    converged : bool
+        Whether the noise variance settled before `max_iter` sweeps.
     """
 
     mean: float
@@ -51,6 +54,7 @@ class TuckerCompletion(Completion):
     core: Floats
     noise_variance: float
     n_iter: int
+    converged: bool = True
 
     def _multilinear(self, coordinates: NDArray[np.intp]) -> Floats:
         return tucker_values(self.core, self.factors, coordinates)
@@ -64,7 +68,7 @@ def complete_tucker(
     noise_variance: float | None = None,
     biases: bool = True,
     regularization: float = 1.0,
-    max_iter: int = 30,
+    max_iter: int = 1000,
     tol: float = 1e-5,
     random_state: RandomState = None,
 ) -> TuckerCompletion:
@@ -88,7 +92,7 @@ def complete_tucker(
         Whether rows have biases.
     regularization : float, default=1.0
         Factor of the ridge penalties of factors; 1 is what the estimated variances say.
-    max_iter : int, default=30
+    max_iter : int, default=1000
         Most sweeps over all modes and the core.
     tol : float, default=1e-5
         Stop when a sweep changes the noise variance by a smaller share; 0 does all
@@ -139,15 +143,15 @@ def complete_tucker(
     deviation, rng = float(residuals.std()), as_generator(random_state)
     if deviation <= _LEAST_NOISE * np.abs(targets).max():
         factors = [np.eye(n, r) for n, r in zip(entries.shape, ranks, strict=True)]
-        return _without_core(start, factors, 0)
+        return _without_core(start, factors, 0, start.converged)
     fit = _Alternation(
         entries, start, targets, deviation, noise_variance or 0.0, biases, regularization
     )
     fit.start(mode_subspaces(entries, residuals / deviation, ranks, rng), rng)
-    n_iter = fit.run(max_iter, tol)
+    n_iter, converged = run_sweeps(fit, max_iter, tol)
     if not fit.explains_more_than_noise():
-        return _without_core(start, fit.orthonormal_factors(), n_iter)
-    return fit.completion(n_iter)
+        return _without_core(start, fit.orthonormal_factors(), n_iter, converged)
+    return fit.completion(n_iter, converged)
 
 
 class _Alternation:
@@ -188,16 +192,22 @@ class _Alternation:
         self._factors = [U * root for U, root in zip(subspaces, self._roots, strict=True)]
         self._core = core / math.prod(self._roots)
 
-    def run(self, max_iter: int, tol: float) -> int:
-        """Sweep until the noise variance settles; return the number of sweeps."""
-        for sweep in range(1, max_iter + 1):  # noqa: B007 (returned)
-            before = self._variance
-            for mode in range(self._entries.n_modes):
-                self._update_factor(mode)
-            self._update_core()
-            if abs(before - self._variance) < tol * self._variance:
-                break
-        return sweep
+    def sweep(self) -> float:
+        """Update all factors and the core; return the noise variance."""
+        for mode in range(self._entries.n_modes):
+            self._update_factor(mode)
+        self._update_core()
+        return self._variance
+
+    def state(self) -> list[Floats]:
+        """Parameters that are extrapolated."""
+        return [np.array([self._mean]), *self._biases, *self._factors, self._core]
+
+    def restore(self, state: Sequence[Floats], variance: float) -> None:
+        """Replace the parameters and the noise variance."""
+        n_modes, self._variance = self._entries.n_modes, variance
+        self._mean, self._core = float(state[0][0]), state[-1]
+        self._biases, self._factors = list(state[1 : 1 + n_modes]), list(state[1 + n_modes : -1])
 
     def explains_more_than_noise(self) -> bool:
         """Whether the core's share of the values exceeds what it could take of noise."""
@@ -215,7 +225,7 @@ class _Alternation:
         """Factors with columns of unit norm."""
         return [A / root for A, root in zip(self._factors, self._roots, strict=True)]
 
-    def completion(self, n_iter: int) -> TuckerCompletion:
+    def completion(self, n_iter: int, converged: bool) -> TuckerCompletion:
         """The model in the values' own units, its core in the form of a HOSVD."""
         core = self._core * math.prod(self._roots) * self._deviation
         factors, core = hosvd_form(self.orthonormal_factors(), core)
@@ -226,6 +236,7 @@ class _Alternation:
             core=core,
             noise_variance=self._deviation**2 * self._variance,
             n_iter=n_iter,
+            converged=converged,
         )
 
     def _design(self, mode: int) -> Design:
@@ -307,9 +318,13 @@ def mode_product(core: Floats, matrix: Floats, mode: int) -> Floats:
     return np.moveaxis(np.tensordot(matrix, core, axes=(1, mode)), 0, mode)
 
 
-def _without_core(start: CPCompletion, factors: list[Floats], n_iter: int) -> TuckerCompletion:
+def _without_core(
+    start: CPCompletion, factors: list[Floats], n_iter: int, converged: bool
+) -> TuckerCompletion:
     core = np.zeros([factor.shape[1] for factor in factors])
-    return TuckerCompletion(start.mean, start.biases, factors, core, start.noise_variance, n_iter)
+    return TuckerCompletion(
+        start.mean, start.biases, factors, core, start.noise_variance, n_iter, converged
+    )
 
 
 def _check(ranks: Sequence[int], entries: SortedEntries) -> None:

@@ -34,14 +34,12 @@ all_models = pytest.mark.parametrize("model", MODELS)
 @all_models
 @pytest.mark.parametrize("delta", [0, 1e-6])
 @pytest.mark.parametrize("epsilon", [0.1, 3.0, 30.0])
-@pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "sweeps", "slice"])
+@pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "slice"])
 def test_all_of_the_budget_is_charged_and_no_more(perturbation, epsilon, delta, model):
     accountant = BudgetAccountant(100.0, delta)
     options = {"perturbation": perturbation}
     if perturbation == "slice":
         options = SLICE
-    elif perturbation == "sweeps":
-        options = {"perturbation": "sufficient_statistics", "max_iter": 2}
     fitted = build(model, epsilon=epsilon, delta=delta, accountant=accountant, **options)
     report = fitted.fit(X0, Y0).privacy_report_
     # Plans count mixed kinds by their sum; the accountant may find less.
@@ -65,7 +63,6 @@ def test_the_default_is_chosen_by_public_numbers():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fitted = build(rank=0, epsilon=0.1).fit(X0, Y0)
-        build(epsilon=0.1, perturbation="sufficient_statistics", max_iter=0).fit(X0, Y0)
     assert fitted.transform(X0).shape == (len(X0), 0)
     for perturbation in PERTURBATIONS:
         assert build(rank=0, perturbation=perturbation).fit(X0, Y0).weights_.shape == (0,)
@@ -82,7 +79,7 @@ def test_noise_is_never_seeded():
 @all_models
 @pytest.mark.parametrize("options", [{}, {"perturbation": "gradient"}, SLICE], ids=str)
 def test_parameters_are_never_written_back(options, model):
-    estimator = build(model, rank=2, max_iter=None, **options)
+    estimator = build(model, rank=2, **options)
     before = estimator.get_params()
     assert estimator.fit_tensor(T0).get_params() == before
 
@@ -107,7 +104,7 @@ def test_any_number_of_modes(shape, perturbation, model):
     options = {"perturbation": perturbation}
     if perturbation == "slice":
         options = {"privacy_unit": "slice", "shape": shape, "unit_mode": 1}
-    fitted = build(model, epsilon=20.0, max_iter=2, **options).fit(X, y)
+    fitted = build(model, epsilon=20.0, **options).fit(X, y)
     everywhere = np.argwhere(np.ones(shape))
     values = fitted.predict(everywhere)
     np.testing.assert_allclose(fitted.complete().ravel(), values)
@@ -342,11 +339,11 @@ def test_forecasts_check_their_numbers(n):
 
 
 @all_models
-@pytest.mark.parametrize("perturbation", PERTURBATIONS)
+@pytest.mark.parametrize("perturbation", ["input", "gradient", "output"])
 def test_regularization_shrinks_components(perturbation, model):
     sizes = []
     for factor in (1.0, 1e6):
-        parameters = {"perturbation": perturbation, "max_iter": 4, "regularization": factor}
+        parameters = {"perturbation": perturbation, "regularization": factor}
         fitted = build(model, epsilon=INF, **parameters).fit(X0, Y0)
         without = sum(b[x] for b, x in zip(fitted.biases_, X0.T, strict=True)) + fitted.mean_
         sizes.append(np.sqrt(np.mean((fitted.predict(X0) - np.clip(without, -4, 4)) ** 2)))

@@ -102,7 +102,6 @@ def test_slices_beat_the_mean_and_improve_with_epsilon(delta, seed):
 GENEROUS = {
     "output": {"epsilon": 20.0},
     "gradient": {"epsilon": 300.0, "max_iter": 30},
-    "sufficient_statistics": {"epsilon": 300.0, "max_iter": 8},
 }
 
 
@@ -122,7 +121,9 @@ def test_other_perturbations_find_a_component(perturbation, kind, seed):
 @pytest.mark.parametrize("perturbation", ["gradient", "sufficient_statistics", "output"])
 def test_all_perturbations_release_biases(perturbation, seed):
     T = biased((30, 30, 30), seed)
-    options = {"perturbation": perturbation, "epsilon": 10.0, "max_iter": 10}
+    options = {"perturbation": perturbation, "epsilon": 10.0}
+    if perturbation == "gradient":
+        options["max_iter"] = 10
     assert relative_error(fitted("cp", T, seed, **options), T) < 0.75
 
 

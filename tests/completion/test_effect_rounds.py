@@ -7,15 +7,11 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivateCPCompletion, unsafe_seeded_noise
-from sktensor_dp.completion import effect_rounds
 from sktensor_dp.completion import plan as plans
 from sktensor_dp.completion.effect_releases import AllReleases, EffectRelease, favoured
-from sktensor_dp.completion.effect_rounds import ONWARDS
 from sktensor_dp.completion.plan import plan_slices
-from sktensor_dp.completion.slice_recipes import SLOPE_VARIANCE, _levels
-from sktensor_dp.privacy.curators.entries import NoisyLevels, NoisySharedRows
-from sktensor_dp.statistics.observed_entries import SliceChunks
-from sktensor_dp.statistics.slice_queries import UnitLevels
+from sktensor_dp.completion.slice_recipes import SLOPE_VARIANCE
+from sktensor_dp.privacy.curators.entries import NoisySharedRows
 from sktensor_dp.tensor.shared_effects import RowsKnown
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
@@ -74,78 +70,6 @@ def test_effects_are_about_the_level_where_values_are_skewed(epsilon, seed):
     assert abs(counts @ model.biases_[1]) / counts.sum() < 0.05
 
 
-@pytest.mark.parametrize("epsilon", [2.0, math.inf])
-def test_effects_get_back_what_shrinking_took_of_their_slope(epsilon, seed, monkeypatch):
-    rng = np.random.default_rng(seed)
-    # How far a slope is followed is for the next test.
-    monkeypatch.setattr(effect_rounds, "FARTHEST", 1e9)
-    popularity = rng.uniform(-0.7, 0.7, D)
-    X = np.argwhere(rng.random((N, D)) < np.exp(popularity) * EACH / D)
-    y = 0.5 * popularity[X[:, 1]] + rng.standard_normal(len(X))
-    found = []
-    for onwards in (ONWARDS, 0.0):
-        monkeypatch.setattr(effect_rounds, "ONWARDS", onwards)
-        (effects,) = fitted(X, y, seed, epsilon)._model.effects
-        # By released weights, which the popularity is half the logarithm of.
-        popularity, roots = effects.popularity, np.exp(effects.popularity)
-        found.append(np.polyfit(popularity, effects.effects, 1, w=roots)[0])
-    # What is released is the same; without noise nothing was shrunk.
-    expected = 1.0 if math.isinf(epsilon) else 1 + ONWARDS
-    assert found[0] == pytest.approx(expected * found[1], rel=1e-9)
-    assert found[1] > 0.1
-
-
-def test_rows_that_nobody_has_are_not_carried_away(seed, monkeypatch):
-    X, y, _ = ratings(seed)
-    seen = X[:, 1] % 10 > 0
-    with_slope = fitted(X[seen], y[seen], seed, 200.0).biases_[1][::10]
-    monkeypatch.setattr(effect_rounds, "ONWARDS", 0.0)
-    without = fitted(X[seen], y[seen], seed, 200.0).biases_[1][::10]
-    # Popularity of the others deviates by about .1, so that the slope of effects of deviation .87
-    # in 270 rows is known to .5: rows nearly four below would move by .3 of four times that, .6
-    # by one deviation of the slope. Within three deviations of popularity it is .05, and .21 once
-    # in 100 seeds.
-    assert np.abs(with_slope - without).max() < 0.3
-
-
-class Levels:
-    """In the place of a curator: exact answers of a population, but for what is added."""
-
-    half = 2.0
-
-    def __init__(self, means, deviations, off, sigma):
-        rows = np.arange(len(means))
-        # Two values of each have its mean, and its deviation.
-        X = np.column_stack([np.repeat(rows, 2), np.tile([0, 1], len(rows))])
-        y = np.column_stack([means - deviations, means + deviations]).ravel()
-        self.chunk = SliceChunks(X, y, (len(rows), 2), 0, (-2.0, 2.0))
-        self.off, self.sigma = off, sigma
-
-    def unit_levels(self, about=None, scale=1.0):
-        total = UnitLevels(self.half, about, scale).total(self.chunk) / self.chunk.n_units
-        off = self.off if about is None else 0.0
-        return NoisyLevels(total[0] + off, total[1] - off, self.sigma if about is None else 1e-3)
-
-
-@pytest.mark.parametrize("off", [-0.3, 0.3])
-def test_levels_about_released_ones_mend_them(off, seed):
-    rng = np.random.default_rng(seed)
-    # Levels differ by .3, deviations by .1; no value is beyond the bounds.
-    means = np.clip(0.4 + 0.3 * rng.standard_normal(2000), -0.6, 1.1)
-    deviations = np.clip(0.7 + 0.1 * rng.standard_normal(2000), 0.4, 0.9)
-    curator = Levels(means, deviations, off, 0.3)
-    once, twice = (_levels(curator, n) for n in (1, 2))
-    # One release is off by .3, less what it is shrunk by; the other is a step of Newton's method
-    # towards a mean of what is drawn in: .121 from it at most (100 seeds), and .112 at least.
-    for place, truth in ((0, means.mean()), (1, deviations.mean())):
-        assert abs(once[place] - truth) > 0.2
-        assert abs(twice[place] - truth) < 0.14
-    assert 0 < twice[2] < 0.1 * once[2]
-    # Exact levels stay what they are.
-    exact = _levels(Levels(means, deviations, 0.0, 0.0), 2)
-    np.testing.assert_allclose(exact, [means.mean(), deviations.mean(), 0.0], rtol=1e-9)
-
-
 def test_persons_are_folded_in_by_the_variances_that_a_fit_says(tmp_path):
     X, y, _ = ratings(0)
     model = fitted(X, y, 0)
@@ -171,7 +95,7 @@ def test_rounds_cost_what_one_release_does(seed, monkeypatch):
     monkeypatch.setattr(plans, "EFFECT_ROUNDS", 1)
     once = fitted(X, y, seed).privacy_report_
     assert [(row.name, row.uses) for row in rounds.rows] == [
-        ("unit_levels", 1), ("unit_levels", 1), ("shared_row_sums", 4),
+        ("unit_levels", 1), ("shared_row_sums", 4),
     ]  # fmt: skip
     spent, expected = (sum(row.uses * row.mu**2 for row in of.rows) for of in (rounds, once))
     assert spent == pytest.approx(expected, rel=1e-12)
@@ -190,7 +114,7 @@ def test_rounds_cost_what_one_release_does(seed, monkeypatch):
     ],
 )
 def test_public_numbers_decide_on_rounds(shape, epsilon, delta, expected):
-    plan = plan_slices(shape, 4, 0, epsilon, delta, None)
+    plan = plan_slices(shape, 4, 0, epsilon, delta)
     assert plan.n_rounds == expected
     uses = {one.name: one.uses for one in plan.releases.releases}
     assert uses["shared_row_sums"] == expected * (len(shape) - 1)
@@ -243,8 +167,8 @@ def test_what_is_favoured_leaves_least(seed):
 
 
 def test_rows_are_favoured_where_nothing_else_is_sought():
-    assert not plan_slices((60_000, 2000), 10, 0, 1.0, 1e-6, None).favours_rows
-    assert plan_slices((943, 1682), 10, 0, 1.0, 1e-6, None).favours_rows
+    assert not plan_slices((60_000, 2000), 10, 0, 1.0, 1e-6).favours_rows
+    assert plan_slices((943, 1682), 10, 0, 1.0, 1e-6).favours_rows
     for shape, epsilon, delta in (((943, 1682), math.inf, 1e-6), ((943, 1682), 1.0, 0.0)):
-        assert not plan_slices(shape, 10, 0, epsilon, delta, None).favours_rows
-    assert not plan_slices((943, 1682, 3), 10, 0, 1.0, 1e-6, None).favours_rows
+        assert not plan_slices(shape, 10, 0, epsilon, delta).favours_rows
+    assert not plan_slices((943, 1682, 3), 10, 0, 1.0, 1e-6).favours_rows

@@ -72,7 +72,7 @@ def test_more_budget_and_more_entries_are_never_forecast_to_be_worse():
         before = [math.inf] * 3
         for epsilon in (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 40.0, math.inf):
             plan = plan_completion(
-                10**6, (10**4, 200), 3, epsilon=epsilon, delta=1e-6, perturbation=way, max_iter=0
+                10**6, (10**4, 200), 3, epsilon=epsilon, delta=1e-6, perturbation=way, max_iter=None
             )  # fmt: skip
             found = of_entries(10**6, (10**4, 200), plan, assumed, 3, 0)
             now = [found.of_biases, found.of_model, found.of_fold_in]

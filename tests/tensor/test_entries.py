@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.tensor import entries as entries_module
+from sktensor_dp.tensor import sorted_entries as entries_module
 from sktensor_dp.tensor.entry_passes import SortedPasses
 from sktensor_dp.tensor.normal_equations import normal_equations, solve_rows
 from sktensor_dp.tensor.packed import packed_products, unpack_rows
@@ -180,14 +180,3 @@ def test_rows_solve_the_joint_ridge_regression(problem):
 def test_wrong_coordinates(coordinates, shape, message):
     with pytest.raises(ValueError, match=message):
         SortedEntries(coordinates, shape)
-
-
-@pytest.mark.usefixtures("block_size")
-def test_effects_of_all_modes_are_added_in_the_order_of_one(problem):
-    entries, _, _, rng = problem
-    effects = [rng.standard_normal(n) for n in entries.shape]
-    plain = np.array([sum(e[i] for e, i in zip(effects, c, strict=True))
-                      for c in entries.coordinates])  # fmt: skip
-    for mode in range(entries.n_modes):
-        found = entries.sorted_effects(effects, mode)
-        np.testing.assert_allclose(found, entries.sort(plain, mode), atol=1e-13)

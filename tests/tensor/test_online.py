@@ -30,6 +30,10 @@ def test_finds_components_after_the_answers_it_asked_for(seed):
     found, vectors = method.components()
     np.testing.assert_allclose(found, weights, rtol=1e-6)
     np.testing.assert_allclose(np.abs(np.sum(vectors * V, axis=1)), 1.0, atol=1e-9)
+    # Further exact answers leave them as they are.
+    for _ in range(2):
+        run(method, oracle, 1)
+        np.testing.assert_allclose(method.components()[0], weights, rtol=1e-6)
 
 
 def test_the_first_answer_is_a_power_step_and_its_value(seed):
