@@ -1,5 +1,6 @@
 """Private tensor power method: components of third moments."""
 
+import math
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from sktensor_dp.estimator.base import columns_of
-from sktensor_dp.estimator.forecast import Forecast, former_name
+from sktensor_dp.estimator.forecast import Forecast
 from sktensor_dp.estimator.grouped_rows import check_same
 from sktensor_dp.estimator.inputs import check_source, unchecked
 from sktensor_dp.estimator.parameters import check_sizes
@@ -45,7 +46,8 @@ class PrivateTensorPowerMethod(SampleFits, TensorFits, ReleasedMixtures):
     Parameters
     ----------
     n_components : int, default=5
-        Number of components; at most as many as features are fitted.
+        Number of components; at most as many as features are fitted, and more Gaussians
+        than features are refused.
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6
@@ -89,8 +91,8 @@ class PrivateTensorPowerMethod(SampleFits, TensorFits, ReleasedMixtures):
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
-        Seeds starts, and how :meth:`fit` splits rows into batches for ``"stream"`` (by
-        secret coins if `neighbours` is ``"add_remove"``). It never seeds noise.
+        Seeds starts, and how :meth:`fit` splits rows into batches for ``"stream"`` (secret
+        coins deal out groups, and units that come and go). It never seeds noise.
     verbose : int, default=0
         Whether to report releases on standard error as they are made.
 
@@ -98,11 +100,12 @@ class PrivateTensorPowerMethod(SampleFits, TensorFits, ReleasedMixtures):
     ----------
     components_ : ndarray of shape (n_components_, n_features)
         Unit vectors (``"raw"``), distributions over words (``"single_topic"``), or
-        means (``"gaussian_mixture"``).
+        means of norm ``data_norm`` at most (``"gaussian_mixture"``).
     weights_ : ndarray of shape (n_components_,)
         Eigenvalues (``"raw"``) or probabilities, in decreasing order.
     covariances_ : ndarray of shape (n_components_,)
-        Variance of each Gaussian along a direction (``"gaussian_mixture"`` only).
+        Variance of each Gaussian along a direction, at most ``data_norm ** 2 / n_features``
+        (``"gaussian_mixture"`` only).
     released_bic_ : ndarray of shape (n_features,)
         Evidence of the released second moment for 1, 2, ... Gaussians, lower is better
         (``"gaussian_mixture"`` only; ``docs/components.md``).
@@ -290,20 +293,24 @@ class PrivateTensorPowerMethod(SampleFits, TensorFits, ReleasedMixtures):
         earlier = None if stream is None else self.privacy_report_
         return self._live(self._planned_batch(batch, stream, columns_of(witness), earlier, most))
 
-    def forecast(self, n_samples: int, n_features: int) -> Forecast:
+    def forecast(self, n_samples: int, n_features: int, *, separation: float = 4.0) -> Forecast:
         """Say what a fit would release and how well, from public numbers.
 
         Parameters
         ----------
         n_samples, n_features : int
             Size of the data to come; a private number (`neighbours`) as it is released.
+        separation : float, default=4.0
+            For ``"gaussian_mixture"``: assumed distance of the means, in standard deviations of
+            a component.
 
         Returns
         -------
         Forecast
-            Noise of each release against the signal that ``n_components`` equally
-            likely components of norm ``data_norm / 2`` have (for counts: documents of
-            100 words), and the least number of samples that would be enough.
+            Noise of each release against the signal of ``n_components`` equally likely
+            components, and the least number of samples that would be enough. Components have
+            norm ``data_norm / 2``; those of a mixture are `separation` apart, with one sample in
+            a hundred outside ``data_norm``; documents have 100 words.
 
         Examples
         --------
@@ -315,12 +322,12 @@ class PrivateTensorPowerMethod(SampleFits, TensorFits, ReleasedMixtures):
         self._check_parameters()
         self._check_combination(PERTURBATIONS, "forecast")
         check_sizes(n_samples=n_samples, n_features=n_features)
+        if not 0 < separation < math.inf:
+            raise ValueError(f"separation must be a positive number, got {separation!r}.")
         if self.moment == "single_topic":
             topics = self._topic_plan(n_samples, n_features)
             return forecast_topics(
                 topics, n_samples, n_features, 100.0, 0.0, self.delta == 0, self.neighbours
             )
         plan = self._plan(n_samples, n_features, self.perturbation)
-        return forecast_moments(plan, n_samples, self._radius(), self.neighbours)
-
-    plan = former_name(forecast, "plan")
+        return forecast_moments(plan, n_samples, self._radius(), self.neighbours, separation)

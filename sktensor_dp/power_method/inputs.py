@@ -5,11 +5,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
+from numpy.typing import ArrayLike
 
 from sktensor_dp.estimator.inputs import dense_tensor
-from sktensor_dp.privacy.secret_parts import secret_parts
+from sktensor_dp.privacy.parts import (
+    even_parts,
+    even_places,
+    own_parts,
+    public_places,
+    secret_coins,
+)
 from sktensor_dp.statistics.power_iterations import TensorChunk
 from sktensor_dp.statistics.row_chunks import RowChoice
 from sktensor_dp.statistics.sample_moments import SampleChunks
@@ -66,30 +71,26 @@ def random_batches(
     choice: RowChoice | None = None,
     by_coins: bool = False,
 ) -> Iterator[SampleChunks]:
-    """Units split at random into so many batches."""
-    # A position is one among rows, or among groups in the order of their labels.
-    n_units, places = X.shape[0], None
+    """Deal units into so many batches at random; `random_state` decides for rows alone."""
+    n_units, names, units = X.shape[0], None, None
     if groups is not None:
-        names, places = np.unique(groups, return_inverse=True)
+        names, units = np.unique(groups, return_inverse=True)
         n_units = len(names)
     if by_coins:
         # How many batches there are is public, and any of them may be empty.
-        of_units = secret_parts(n_units, n_batches)
+        of_units = own_parts(secret_coins(n_units, names), n_batches)
     else:
         n_batches = min(n_batches, n_units)
-        of_units = _even_batches(check_random_state(random_state).permutation(n_units), n_batches)
-    of_rows = of_units if places is None else of_units[places]
+        places = (
+            public_places(n_units, random_state)
+            if names is None
+            else even_places(secret_coins(n_units, names))
+        )
+        of_units = even_parts(places, n_batches)
+    of_rows = of_units if units is None else of_units[units]
     ends = np.cumsum(np.bincount(of_rows, minlength=n_batches))
     for rows in np.split(np.argsort(of_rows, kind="stable"), ends[:-1]):
         # As groups of one row would lie: sums have the same digits.
         part = X[rows]
         labels = None if groups is None else groups[rows]
         yield SampleChunks(part, *part.shape, groups=labels, choice=choice)
-
-
-def _even_batches(order: NDArray[np.intp], n_batches: int) -> NDArray[np.intp]:
-    """Batch of each position, all of nearly equal size, in a public order."""
-    found = np.empty(len(order), dtype=np.intp)
-    for number, positions in enumerate(np.array_split(order, n_batches)):
-        found[positions] = number
-    return found

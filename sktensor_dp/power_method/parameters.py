@@ -9,14 +9,11 @@ import numpy as np
 from sktensor_dp.estimator.base import (
     COUNTS,
     NEIGHBOURS,
-    NEIGHBOURS_BEFORE,
     NONE,
     PrivateEstimatorMixin,
 )
 from sktensor_dp.estimator.grouped_rows import (
-    BATCHES_BEFORE,
     GROUP_CONSTRAINTS,
-    GROUPS_BEFORE,
     STREAM_CONSTRAINTS,
 )
 from sktensor_dp.estimator.hooks import Neighbours
@@ -36,11 +33,7 @@ PERTURBATIONS = ("auto", "whitened_tensor", "moment_tensor", *BY_STEPS)
 class ComponentParameters(PrivateEstimatorMixin):
     """Parameters of a tensor power method, and the rows that they describe."""
 
-    _later_parameters: ClassVar[Mapping[str, Any]] = {
-        **GROUPS_BEFORE,
-        **BATCHES_BEFORE,
-        **NEIGHBOURS_BEFORE,
-    }
+    _preserves_dtype = True
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "moment": [OneOf("raw", "single_topic", "gaussian_mixture")],
@@ -111,6 +104,15 @@ class ComponentParameters(PrivateEstimatorMixin):
                 "the public Euclidean norm that rows are scaled down to."
             )
 
+    def _check_width(self, n_features: int) -> None:
+        """Refuse more Gaussians than two moments can tell apart."""
+        if self.moment == "gaussian_mixture" and self.n_components > n_features:
+            raise ValueError(
+                f"n_components={self.n_components} Gaussians cannot be told apart in "
+                f"{n_features} features: their means have to be affinely independent, and one "
+                f"direction is left for variances. Pass n_components of at most {n_features}."
+            )
+
     @property
     def _kind(self) -> type[CountChunks] | type[SampleChunks]:
         """What rows are taken for."""
@@ -129,7 +131,9 @@ class ComponentParameters(PrivateEstimatorMixin):
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         read = checked_table if "moment" in searched else type(self)._validated
-        read(self, X, reset=True, fits=True, grouped=grouped)
+        X = read(self, X, reset=True, fits=True, grouped=grouped)
+        if not {"moment", "n_components"} & set(searched):
+            self._check_width(X.shape[1])
 
     def _unit_score(self) -> str:
         return "log_likelihood" + "_per_token" * (self.moment == "single_topic")

@@ -8,13 +8,13 @@ from typing import Any
 
 from sktensor_dp.estimator.base import PlannedFit, cautions_of_cap
 from sktensor_dp.estimator.grouped_rows import batch_budget, check_same_unit
+from sktensor_dp.power_method.gaussian_mixture import fit_gaussian_mixture
 from sktensor_dp.power_method.parameters import BY_STEPS, LARGEST_SECOND_MOMENT, ComponentParameters
 from sktensor_dp.power_method.recipe import (
     FittedComponents,
     MomentPlan,
     fit_by_sketch,
     fit_by_steps,
-    fit_gaussian_mixture,
     fit_raw_moments,
     learn,
     single_topics,
@@ -57,6 +57,7 @@ class ComponentPlans(ComponentParameters):
         to_fit: bool = False,
     ) -> MomentPlan:
         """Choose releases and split the budget; what is to be fitted has to fit into memory."""
+        self._check_width(n_features)
         epsilon, delta = budget or (self.epsilon, self.delta)
         exact, k, max_iter = math.isinf(epsilon), min(self.n_components, n_features), self.max_iter
         if perturbation == "auto":
@@ -163,13 +164,11 @@ class ComponentPlans(ComponentParameters):
         radius, budget = self._radius(), batch_budget(self.epsilon, self.delta, n_batches)
         plan = self._plan(n_units, chunks.n_features, "stream", budget, to_fit=True)
         plan = replace(plan, releases=plan.releases.repeated(n_batches))
-        charged, payer = (self.epsilon, self.delta, radius), self._payer()
-        # Another accountant keeps another ledger, which knows nothing of the first batch.
-        charge = stream is None or payer is not stream.accountant
+        charged = (self.epsilon, self.delta, radius)
         return PlannedFit(
             SampleCurator, chunks, plan.releases,
-            lambda curator: learn_batch(curator, plan, stream, charged, payer), columns,
-            {"known": LiftedBall(radius), "charge": charge},
+            lambda curator: learn_batch(curator, plan, stream, charged), columns,
+            {"known": LiftedBall(radius), "ticket": None if stream is None else stream.ticket},
             cautions_of_cap(self.n_components, chunks.n_features) if stream is None else (),
         )  # fmt: skip
 

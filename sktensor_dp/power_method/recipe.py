@@ -10,22 +10,17 @@ from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
-from sktensor_dp.power_method.evidence import covariance_spectrum, mixture_evidence
 from sktensor_dp.privacy.curators.samples import NoisyThirdMoments, SampleCurator, TensorCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.released import FittedTopics
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.noisy_whitening import NULL_EIGENVALUE, noisy_whitener
+from sktensor_dp.tensor.noisy_whitening import noisy_whitener
 from sktensor_dp.tensor.online import OnlinePowerMethod
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.sketched import sketched_power_method
-from sktensor_dp.tensor.symmetric import multilinear, symmetric_product
+from sktensor_dp.tensor.symmetric import multilinear
 from sktensor_dp.tensor.whitening import Whitener
-
-# Least share of the constant in a component, and of the average variance in a variance:
-# what noise pushes below is taken for it.
-LEAST_SHARE, LEAST_VARIANCE = 1e-3, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +76,7 @@ def fit_raw_moments(curator: SampleCurator, plan: MomentPlan) -> FittedComponent
         found = noisy_whitener(second.value, k, edge=edge, largest=curator.norm**2)
         k, in_second = found.n_components, found.n_resolved
         white = found if plan.whiten else Whitener(found.basis, np.ones(k))
-    third = _third_moments(curator, plan, white, 0.0)
+    third = released_third_moments(curator, plan, white, 0.0)
     components = white.unwhiten(plan.decomposed(third.tensor, k))
     components /= np.linalg.norm(components, axis=1, keepdims=True)
     seen = components @ white.matrix
@@ -89,44 +84,6 @@ def fit_raw_moments(curator: SampleCurator, plan: MomentPlan) -> FittedComponent
     resolved = int((weights * np.linalg.norm(seen, axis=1) ** 3 > 4 * third.sigma).sum())
     order = np.argsort(-weights, kind="stable")
     return FittedComponents(components[order], weights[order], min(in_second, resolved))
-
-
-def fit_gaussian_mixture(curator: SampleCurator, plan: MomentPlan) -> FittedComponents:
-    """Means, weights and variances of spherical Gaussians (Hsu & Kakade, 2013).
-
-    Moments are of ``(x, c)``, so that means need be affinely independent only, and the
-    scale of each component is read off its constant.
-    """
-    second, offset = curator.second_moments(), plan.offset
-    size = len(second.value)
-    spherical = np.append(np.ones(size - 1), 0.0)  # the constant has no variance
-    spectrum = covariance_spectrum(second.value, second.sigma, offset)
-    evidence = mixture_evidence(spectrum, second.value, second.sigma, offset, curator.n_units)
-    variance = _common_variance(spectrum, plan.n_components, offset)
-    corrected = second.value - variance * np.diag(spherical)
-    corrected[-1, -1] = offset**2
-    edge, largest = noise_edge(second.sigma, size), curator.norm**2
-    white = noisy_whitener(corrected, plan.n_components, edge=edge, largest=largest)
-    k, whitening = white.n_components, white.matrix
-    # Expected squared distance from the span, in units of the variance.
-    freedom = float(spherical.sum() - (white.basis**2 * spherical[:, None]).sum())
-    rho = (3 / (size - k)) ** 0.5
-    if plan.perturbation == "whitened_tensor":
-        rho = 0.5 * k / (max(freedom, 1e-3) * variance)
-    third = _third_moments(curator, plan, white, rho)
-    by_variance = third.residual / max(freedom, 1e-3)
-    tensor = third.tensor - symmetric_product(
-        whitening.T @ (spherical[:, None] * whitening), by_variance
-    )
-    vectors = plan.decomposed(tensor, k)
-    # Rows are sqrt(w) (mu, c).
-    scaled = white.unwhiten(vectors)
-    shares = np.maximum(scaled[:, -1] / offset, LEAST_SHARE)
-    means = scaled[:, :-1] / shares[:, None]
-    variances = np.maximum(vectors @ by_variance / shares, LEAST_VARIANCE * variance)
-    order = np.argsort(-shares, kind="stable")
-    weights = shares[order] ** 2 / (shares**2).sum()
-    return FittedComponents(means[order], weights, white.n_resolved, variances[order], evidence)
 
 
 def single_topics(topics: FittedTopics, _: Any, plan: TopicPlan, n_iter: int) -> Fitted:
@@ -177,7 +134,7 @@ def _left(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:
     return Fitted({**attributes_of(found), "n_iter_": n_iter}, cautions)
 
 
-def _third_moments(
+def released_third_moments(
     curator: SampleCurator, plan: MomentPlan, white: Whitener, rho: float
 ) -> NoisyThirdMoments:
     """Whitened third moments, by the perturbation planned."""
@@ -185,8 +142,9 @@ def _third_moments(
         return curator.projected_third_moments(white.matrix, rho, plan.quantile)
     third = curator.third_moments(white.basis, rho)
     tensor = multilinear(third.tensor, white.transform)
-    scale = white.scale
-    return NoisyThirdMoments(tensor, third.residual / scale, third.sigma / scale[-1] ** 3)
+    # A cube grows by the mean of its squares.
+    growth = float(np.mean(white.scale**-2.0)) ** 1.5
+    return NoisyThirdMoments(tensor, third.residual / white.scale, third.sigma * growth)
 
 
 def _eigenvalues(tensor: Floats, seen: Floats) -> Floats:
@@ -194,13 +152,6 @@ def _eigenvalues(tensor: Floats, seen: Floats) -> Floats:
     products = np.einsum("abc,ia,ib,ic->i", tensor, seen, seen, seen, optimize=True)
     weights = np.linalg.lstsq((seen @ seen.T) ** 3, products, rcond=1e-12)[0]
     return np.maximum(weights, 0.0)
-
-
-def _common_variance(values: Floats, n_components: int, offset: float) -> float:
-    """Mean of the eigenvalues of the covariance that the means have no part in."""
-    own = values[: max(len(values) - n_components + 1, 1)]
-    # Noise can outweigh a variance: a little of what samples can have stands in.
-    return float(max(own.mean(), NULL_EIGENVALUE * offset**2))
 
 
 def attributes_of(found: FittedComponents) -> dict[str, Any]:
@@ -227,7 +178,7 @@ def cautions_of_noise(
 ) -> tuple[Warning, ...]:
     """What to warn of where noise hides components."""
     wanted = min(n_components, found.components.shape[1])
-    if found.n_resolved >= wanted or math.isinf(epsilon):
+    if found.n_resolved >= wanted or (math.isinf(epsilon) and len(found.components) >= wanted):
         return ()
     return (
         NotEnoughDataWarning(

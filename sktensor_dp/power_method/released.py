@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.estimator.inputs import precision_of
 from sktensor_dp.estimator.lazy_tables import computed, lazy_rows
 from sktensor_dp.power_method.inference import coordinates, fits
 from sktensor_dp.power_method.parameters import ComponentParameters
@@ -22,7 +23,7 @@ class ReleasedComponents(
     components_: Floats
     weights_: Floats
 
-    def transform(self, X: ArrayLike | sp.spmatrix) -> Floats:
+    def transform(self, X: ArrayLike | sp.spmatrix) -> Any:
         """Responsibilities under the mixture models, projections otherwise.
 
         Parameters
@@ -35,12 +36,14 @@ class ReleasedComponents(
         -------
         ndarray of shape (n_samples, n_components_)
             For ``moment="raw"``, ``X @ components_.T``; otherwise the probability of
-            each component given the sample, rows summing to 1.
+            each component given the sample, rows summing to 1. In single precision for an
+            `X` of single precision.
         """
         check_is_fitted(self)
         if hasattr(X, "to_delayed"):
             return lazy_rows(self, X, "transform", len(self.components_))
-        return coordinates(self._validated(X, reset=False), self.moment, self._found())
+        found = coordinates(self._validated(X, reset=False), self.moment, self._found())
+        return found.astype(precision_of(X), copy=False)
 
     def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
         """How well the components fit samples; higher is better.

@@ -1,6 +1,7 @@
 """Fits of samples: of all at once, or of batch after batch."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from sktensor_dp.power_method.inputs import NOT_AT_RANDOM, random_batches
 from sktensor_dp.power_method.parameters import PERTURBATIONS
 from sktensor_dp.power_method.plan import ComponentPlans
 from sktensor_dp.power_method.stream import cautions_of_stream
+from sktensor_dp.privacy.noise import OneProcess
 from sktensor_dp.statistics.counts import CountChunks
 from sktensor_dp.statistics.reading import read_each
 from sktensor_dp.statistics.sample_moments import SampleChunks
@@ -110,11 +112,15 @@ class SampleFits(ComponentPlans):
     ) -> Self:
         """One step on each of some validated batches; published once all are read."""
         fitted: Mapping[str, Any] = {}
+        process = OneProcess()
         for chunks in read_each(batches, "The source of chunks"):
+            process.check()
             planned = self._planned_batch(
                 chunks, fitted.get("_stream"), columns_of(witness), fitted.get("privacy_report_"),
                 n_batches,
             )  # fmt: skip
+            # The first one pays for all, and nothing has copied the stream on the way.
+            planned = replace(planned, options={**planned.options, "charge": not fitted})
             fitted = self._paid(planned).attributes
         if not fitted:
             raise ValueError("the source of chunks yielded none.")

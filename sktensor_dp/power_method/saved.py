@@ -11,8 +11,10 @@ from sktensor_dp.model_files.fields import (
     ListOf,
     Numbers,
     Optional,
+    OrNone,
     Real,
     Record,
+    Text,
     require,
 )
 from sktensor_dp.model_files.saving import INPUT, SavedState
@@ -23,16 +25,12 @@ from sktensor_dp.tensor.online import OnlinePowerMethod
 WORDS = ListOf(Integer(0, 2**128 - 1), list, 4, 4)
 
 
-def _method(**state: Any) -> OnlinePowerMethod:
-    return OnlinePowerMethod.from_state({"polished": None, **state})
-
-
 METHOD = Record(
-    _method,
+    lambda **state: OnlinePowerMethod.from_state(state),
     {
         "n_answers": Integer(), "n_components": Integer(1), "n_restarts": Integer(1),
         "max_iter": Integer(1), "iteration": Integer(), "weights": Numbers("n"),
-        "vectors": Numbers("nd"), "starts": Numbers("d?"), "polished": Optional(Numbers("d?")),
+        "vectors": Numbers("nd"), "starts": Numbers("d?"), "polished": OrNone(Numbers("d?")),
         "best_value": Real(), "best_vector": Numbers("d"), "generator": WORDS,
     },
     take=OnlinePowerMethod.state,
@@ -42,9 +40,8 @@ STREAM = Record(
     {
         "method": METHOD, "sigma": Real(0, finite=False),
         "budget": ListOf(Real(0, finite=False), tuple, 3, 3),
-        "max_batches": Optional(Integer(1)),
+        "max_batches": Integer(1), "ticket": OrNone(Text()),
     },
-    derived={"accountant": None},
 )  # fmt: skip
 
 

@@ -14,7 +14,6 @@ from sktensor_dp.power_method.recipe import (
     found_by,
     new_method,
 )
-from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.samples import SampleCurator
 from sktensor_dp.tensor.online import OnlinePowerMethod
 
@@ -28,8 +27,8 @@ class ComponentStream:
     method: OnlinePowerMethod  # components and starts so far
     sigma: float  # noise of the last answer
     budget: tuple[float, float, float]  # epsilon, delta and data_norm of every batch
-    accountant: BudgetAccountant | None  # who was charged for the first batch, and so for all
     max_batches: int = 1  # in how many batches a group may be, which was charged for
+    ticket: str | None = None  # what the next batch shows to the ledger that was charged
 
     def check_budget(self, *now: float | None) -> None:
         """Refuse a batch at another budget than the first one's, which was charged."""
@@ -52,22 +51,18 @@ class ComponentStream:
         return {"_stream": self, **dict(zip(STREAM_PROGRESS, progress, strict=True))}
 
 
-StreamState = ComponentStream  # as pickles of before name it
-
-
 def learn_batch(
     curator: SampleCurator,
     plan: MomentPlan,
     stream: ComponentStream | None,
     budget: tuple[float, float, float],
-    payer: BudgetAccountant | None,
 ) -> Fitted:
     """Take one step on a batch that no other step reads."""
     # Another one: a step that fails must not have moved the stream.
     method = new_method(plan) if stream is None else copy.deepcopy(stream.method)
     answers = curator.power_iterations(method.ask())
     method.tell(answers.value)
-    after = ComponentStream(method, answers.sigma, budget, payer, plan.releases.repeats)
+    after = ComponentStream(method, answers.sigma, budget, plan.releases.repeats)
     return Fitted({**attributes_of(after.found), **after.progress, "n_iter_": plan.max_iter})
 
 

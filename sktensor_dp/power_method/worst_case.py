@@ -4,9 +4,9 @@ import numbers
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.hooks import Neighbours
+from sktensor_dp.privacy.parts import public_places
 
 
 def worst_samples(
@@ -24,7 +24,7 @@ def worst_samples(
     last = n_samples - 1
     if isinstance(shuffled_by, numbers.Integral):
         # A weight is read off the last batches, and fits deal rows out in this order.
-        last = int(check_random_state(shuffled_by).permutation(n_samples)[-1])
+        last = int(public_places(n_samples, shuffled_by).argmax())
     changed[last] *= -1
     return (samples,), (changed,), _minus_moment
 

@@ -10,10 +10,10 @@ from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
-from small_samples import INF, directions, gaussians, model, orthonormal_rows, seeded, tiny
+from small_samples import INF, directions, gaussians, model, seeded, tiny
 
-from sktensor_dp import BudgetAccountant, BudgetError, PrivateTensorPowerMethod
-from sktensor_dp.tensor import symmetric_outer_sum
+from sktensor_dp import BudgetAccountant, BudgetError, PrivateSearchCV, PrivateTensorPowerMethod
+from sktensor_dp.tensor import n_unique, symmetric_outer_sum
 
 MIXTURE = {"moment": "gaussian_mixture", "data_norm": 9.0}
 
@@ -124,86 +124,24 @@ def test_features_cap_components():
         assert len(model(5).fit_tensor(np.zeros((2, 2, 2))).components_) == 2
 
 
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+def test_more_gaussians_than_features_are_refused(neighbours):
+    X, accountant = np.zeros((50, 2)), BudgetAccountant(10.0, 1e-3)
+    mixture = model(3, neighbours=neighbours, **MIXTURE)
+    search = PrivateSearchCV(
+        clone(mixture), {"n_restarts": [1]}, score_bounds=(-9, 0), neighbours=neighbours,
+        accountant=accountant,
+    )  # fmt: skip
+    mixture.set_params(accountant=accountant)
+    for call in (
+        lambda: mixture.fit(X), lambda: mixture.forecast(50, 2), lambda: search.fit(X)
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=r"n_components=3 Gaussians .* 2 features"):
+            call()
+    assert accountant.entries == ()
+
+
 # ---------------------------------------------------------------- what is refused
-
-
-WRONG = {
-    "no norm": ({"data_norm": None}, "data_norm"),
-    "infinite norm": ({"data_norm": INF}, "data_norm"),
-    "unknown moment": ({"moment": "fourth"}, "moment"),
-    "unknown perturbation": ({"perturbation": "none"}, "perturbation"),
-    "no starts": ({"n_restarts": 0}, "n_restarts"),
-    "no iterations": ({"max_iter": 0}, "max_iter"),
-    "mixture by steps": ({"moment": "gaussian_mixture", "perturbation": "stream"}, "raw third"),
-    "topics by steps": ({"moment": "single_topic", "perturbation": "iteration"}, "raw third"),
-    "mixture, not whitened": ({"moment": "gaussian_mixture", "whiten": False}, "whiten=True"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_parameters_cost_nothing(name, raw):
-    parameters, message = WRONG[name]
-    accountant = BudgetAccountant(1.0, 1e-6)
-    with pytest.raises(ValueError, match=message):
-        model(accountant=accountant, **parameters).fit(raw)
-    assert accountant.entries == ()
-
-
-def tensor(d=4):
-    return symmetric_outer_sum([2.0, 1.0], orthonormal_rows(2, d, np.random.default_rng(0)))
-
-
-def crooked():
-    T = tensor()
-    T[0, 1, 2] += 0.3 * np.linalg.norm(T)
-    return T
-
-
-WRONG_TENSORS = {
-    "not a cube": (lambda: np.zeros((3, 3, 4)), "shape"),
-    "a matrix": (lambda: np.zeros((3, 3)), "shape"),
-    "not symmetric": (crooked, r"must be symmetric, up to rounding"),
-    "not finite": (lambda: np.full((3, 3, 3), np.nan), "NaN"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG_TENSORS)
-def test_wrong_tensors_cost_nothing(name):
-    make, message = WRONG_TENSORS[name]
-    accountant = BudgetAccountant(1.0, 1e-6)
-    with pytest.raises(ValueError, match=message):
-        model(accountant=accountant).fit_tensor(make())
-    assert accountant.entries == ()
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"perturbation": "whitened_tensor"},
-        {"perturbation": "moment_tensor"},
-        {"perturbation": "stream"},
-        {"moment": "gaussian_mixture"},
-    ],
-    ids=str,
-)
-def test_a_tensor_has_no_samples_to_protect(parameters):
-    accountant = BudgetAccountant(1.0, 1e-6)
-    with pytest.raises(ValueError, match="fit_tensor"):
-        model(accountant=accountant, **parameters).fit_tensor(tensor())
-    assert accountant.entries == ()
-
-
-@pytest.mark.parametrize(
-    "X",
-    [np.full((5, 3), np.nan), np.array([["a", "b"]] * 3), np.zeros(5), np.zeros((0, 3))],
-    ids=["nan", "strings", "one row", "none"],
-)
-def test_wrong_samples_cost_nothing_and_are_not_shown(X):
-    accountant = BudgetAccountant(1.0, 1e-6)
-    with pytest.raises(ValueError) as caught:
-        model(accountant=accountant).fit(X)
-    assert "'a'" not in str(caught.value)
-    assert accountant.entries == ()
 
 
 @tiny
@@ -241,7 +179,10 @@ def test_plans_say_what_a_fit_releases(perturbation, moment, delta, raw):
     for row in plan.releases:
         assert row.name in sigmas
         if row.name in exact:
-            assert row.sigma == pytest.approx(sigmas[row.name])
+            # Reports have the mean radius per dimension of spherical noise.
+            dimension = n_unique(6 + (moment != "raw"), 2 if row.name == "second_moments" else 3)
+            spread = 1 if delta else np.sqrt(dimension + 1)
+            assert row.sigma == pytest.approx(spread * sigmas[row.name])
     assert plan.enough
     assert not estimator.forecast(5, 6).enough
     assert f"{len(raw)} samples: enough" in str(plan)
@@ -253,6 +194,18 @@ def test_plans_need_fewer_samples_with_more_budget():
     ]
     assert needed == sorted(needed, reverse=True)
     assert needed[-1] == 3
+
+
+def test_mixtures_need_fewer_samples_the_farther_they_are_apart():
+    mixture = model(3, **MIXTURE)
+    needed = [mixture.forecast(1000, 6, separation=s).n_samples_needed for s in (3, 4.0, 6)]
+    assert needed[0] > mixture.forecast(1000, 6).n_samples_needed == needed[1] > needed[2]
+    # Spherical noise of 28 coordinates outweighs Gaussian noise of the same epsilon.
+    pure = model(3, delta=0, **MIXTURE).forecast(1000, 6)
+    assert pure.releases[0].sigma > mixture.forecast(1000, 6).releases[0].sigma
+    for wrong in (0, -1.0, INF, float("nan")):
+        with pytest.raises(ValueError, match="separation"):
+            mixture.forecast(1000, 6, separation=wrong)
 
 
 def test_the_default_is_chosen_by_public_numbers(raw):
