@@ -16,6 +16,8 @@ from benchmarks import (
     completion_kernels,
     decomposition_accuracy,
     implicit_feedback,
+    laws,
+    laws_of_components,
     long_documents,
     noise,
     people,
@@ -44,12 +46,14 @@ BENCHES = (
     "tensor_speed",
     "power_method_speed",
     "power_method",
+    "laws_of_components",
     "completion",
     "ratings",
     "row_features",
     "implicit",
     "completion_kernels",
     "small_counts",
+    "laws",
     "long_documents",
     "real_text",
     "topics",
@@ -105,6 +109,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         power_method_speed.run(report)
     elif name == "power_method":
         power_method.run(report)
+    elif name == "laws_of_components":
+        laws_of_components.run(report)
     elif name == "completion":
         completion.run(report, options.data)
     elif name == "ratings":
@@ -133,6 +139,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         topics_and_gibbs.run(report, options.data)
     elif name == "small_counts":
         small_counts.run(report)
+    elif name == "laws":
+        laws.run(report)
     elif name == "long_documents":
         long_documents.run(report)
     elif name == "real_text":

@@ -36,7 +36,6 @@ WAYS = {"entry, predict": "entry", "entry, fold_in": "entry", "person, fold_in":
 BARS: dict[tuple[str, str], dict[float, float]] = {
     ("goodbooks", "entry, predict"): {10.0: 0.832, 5.0: 0.836, 2.0: 0.850, 1.0: 0.872},
     ("goodbooks", "person, fold_in"): {10.0: 0.845, 5.0: 0.850, 2.0: 0.860, 1.0: 0.866},
-    # Entry level: as it was before.
     ("movielens", "entry, predict"): {10.0: 0.926, 5.0: 0.934, 2.0: 0.971, 1.0: 0.988},
     ("movielens", "person, fold_in"): {10.0: 0.965, 5.0: 0.976, 2.0: 1.000, 1.0: 1.016},
 }
@@ -206,7 +205,7 @@ def judge(report: Report, name: str, medians: dict[tuple[str, float], float]) ->
 def recovery(report: Report, data: Path, medians: dict[tuple[str, float], float]) -> None:
     """What slices at 1 gain over biases, beside what exact slices do."""
     ratings = tastes(data, 0, report.quick)
-    alone = measured(ratings, "slice", math.inf, 0, max_iter=0)[0]["person, fold_in"]
+    alone = measured(ratings, "slice", math.inf, 0, rank=0)[0]["person, fold_in"]
     exact, private = (medians["person, fold_in", e] for e in (math.inf, 1.0))
     report.note(f"tastes, slices: biases alone {alone:.4f}, exact {exact:.4f}")
     share = (alone - private) / (alone - exact)

@@ -86,7 +86,7 @@ def fit_local(folder: Path, n: int) -> dict[str, Any]:
 
 def estimator() -> PrivateCPCompletion:
     return PrivateCPCompletion(
-        RANK, bounds=(-2, 2), shape=SHAPE, privacy_unit="slice", max_iter=SWEEPS, random_state=0
+        RANK, bounds=(-2, 2), shape=SHAPE, privacy_unit="slice", random_state=0
     )
 
 

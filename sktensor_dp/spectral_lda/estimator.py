@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from sktensor_dp.estimator.base import columns_of
-from sktensor_dp.estimator.forecast import former_name
 from sktensor_dp.estimator.inputs import Numeric, check_source, row_choice, unchecked
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.spectral_lda.released import ReleasedTopics
@@ -36,8 +35,8 @@ class PrivateSpectralLDA(ReleasedTopics):
         0 asks for pure differential privacy: Laplace and spherical Laplace noise.
     doc_topic_prior : float, "auto" or None, default="auto"
         Dirichlet parameter of each topic's share in a document, from 0 to 1e10. ``"auto"``
-        estimates it from what is released anyway; None means ``1 / n_components``; 0 means
-        that every document has one topic.
+        takes the largest that the released moments do not reject; None means
+        ``1 / n_components``; 0 means that every document has one topic.
     word_frequencies : array-like of shape (n_features,), mapping or None, default=None
         Public frequencies of the words, known without the documents: of a reference corpus,
         or a list (:func:`~sktensor_dp.datasets.load_word_frequencies`). Released frequencies
@@ -61,11 +60,10 @@ class PrivateSpectralLDA(ReleasedTopics):
         For ``"moment_tensor"``: noise in the Frobenius norm, or independent noise
         on the mass of every pair and triple of words.
     n_refinements : int or "auto", default="auto"
-        EM steps after the decomposition. ``"auto"`` depends on public numbers only:
-        15 without noise, of which the first 5 take each document to have one topic (10 and
-        none for few features), and 6 with (2 if ``delta=0``); 0 for ``"moment_tensor"``
-        and where few features and many documents allow a joint fit of all moments
-        instead. With very many, 15 are kept for released moments that do not fit.
+        EM steps. ``"auto"`` depends on public numbers only: 6 with noise (2 if ``delta=0``)
+        and 24 without, of which the first 12 take each document to have one topic; 0 for
+        ``"moment_tensor"`` and where few features and many documents allow a joint fit of
+        all moments instead. With very many, 15 are kept for moments that do not fit.
     clip_norm : "auto" or mapping, default="auto"
         Limits on what one document contributes. ``"auto"`` takes quantiles of
         noisy histograms of norms, at two percent of the budget. A mapping gives
@@ -91,8 +89,7 @@ class PrivateSpectralLDA(ReleasedTopics):
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
-        Seeds restarts of the decomposition and, without noise, a second start of EM steps. It
-        never seeds noise.
+        Seeds restarts of the decomposition. It never seeds noise.
     verbose : int, default=0
         Whether to report releases on standard error as they are made.
 
@@ -116,7 +113,8 @@ class PrivateSpectralLDA(ReleasedTopics):
     noise_edge_ : float or None
         What noise alone may lift an eigenvalue to (:meth:`suggest_n_components`).
     doc_topic_prior_ : float
-        Dirichlet parameter in use, on average over topics; 0: one topic per document.
+        Dirichlet parameter in use, on average over topics; 0: one topic per document. Where
+        ``"auto"`` had to assume one, ``privacy_report_`` says so.
     unigram_ : ndarray of shape (n_features,)
         Released word frequencies, denoised.
     n_components_ : int
@@ -325,5 +323,3 @@ class PrivateSpectralLDA(ReleasedTopics):
             plan, n_samples, n_features, document_length, self._assumed_concentration(),
             self.delta == 0, self.neighbours,
         )  # fmt: skip
-
-    plan = former_name(forecast, "plan")

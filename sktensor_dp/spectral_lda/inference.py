@@ -18,10 +18,15 @@ MAX_ITER, TOLERANCE = 100, 1e-3
 
 def proportions(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:
     """Shares of topics in documents; `single` where each has one topic."""
+    found = pseudo_counts(counts, topics, prior, single)
+    return found if single else found / found.sum(axis=1, keepdims=True)
+
+
+def pseudo_counts(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:
+    """Dirichlet parameters of shares; probabilities of topics where each document has one."""
     if single:
         return topic_posterior(counts, topics, prior)
-    gamma = collapsed_proportions(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)
-    return gamma / gamma.sum(axis=1, keepdims=True)
+    return collapsed_proportions(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)
 
 
 def log_likelihoods(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:

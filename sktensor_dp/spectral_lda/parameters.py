@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from sktensor_dp.estimator.base import (
     COUNTS,
     NEIGHBOURS,
-    NEIGHBOURS_BEFORE,
     NONE,
     PlannedFit,
     PrivateEstimatorMixin,
@@ -20,9 +19,7 @@ from sktensor_dp.estimator.base import (
     columns_of,
 )
 from sktensor_dp.estimator.grouped_rows import (
-    BATCHES_BEFORE,
     GROUP_CONSTRAINTS,
-    GROUPS_BEFORE,
     STREAM_CONSTRAINTS,
     batch_budget,
     check_same,
@@ -72,15 +69,8 @@ class TopicParameters(PrivateEstimatorMixin):
     clip_norm_: Mapping[str, float]
     _unit = "document"
     _input_tags = COUNTS
+    _preserves_dtype = True
     _may_clash = ("public_components",)
-    _later_parameters: ClassVar[Mapping[str, Any]] = {
-        "group_rows": "auto",
-        "word_frequencies": None,
-        "public_components": None,
-        **GROUPS_BEFORE,
-        **BATCHES_BEFORE,
-        **NEIGHBOURS_BEFORE,
-    }
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "doc_topic_prior": [Number(0, LARGEST_PRIOR), NONE, OneOf("auto")],
@@ -229,7 +219,7 @@ class TopicParameters(PrivateEstimatorMixin):
         options, limits = self._options(chunks.n_features, columns), self._limits()
         budget, n_batches, charged = (self.epsilon, self.delta), self.max_batches_per_group, None
         if begins:
-            charged = (budget, self._payer(), n_batches)
+            charged = (budget, n_batches)
             budget = batch_budget(*budget, n_batches)
         plan = self._plan(n_units, chunks.n_features, budget, chunks.apart)
         notes: tuple[str, ...] = ()
@@ -261,13 +251,11 @@ class TopicParameters(PrivateEstimatorMixin):
         if chunks.joinable:
             chunks = self._joined(chunks, self._plan(n_units, chunks.n_features))
         frequencies, _ = self._known_words(chunks.n_features, columns_of(self))
-        # Another accountant keeps another ledger, which knows nothing of the first batch.
-        charge = self._payer() is not stream.accountant
         return PlannedFit(
             DocumentCurator, chunks, plan,
             lambda curator: learn_batch(curator, stream, concentration, limits, frequencies),
             columns_of(self),
-            {"known": self._limits(), "charge": charge},
+            {"known": self._limits(), "ticket": stream.ticket},
             earlier=self.privacy_report_,
         )  # fmt: skip
 
@@ -322,11 +310,8 @@ class TopicParameters(PrivateEstimatorMixin):
         return USUAL if asked is None else asked
 
     def _fitted_concentration(self) -> float:
-        """The one in use; models that lack it were fitted with that of their parameters."""
-        prior = getattr(self, "doc_topic_prior_", None)
-        if prior is None:
-            return self._assumed_concentration()
-        return float(prior) * len(self.topic_prior_)  # type: ignore[attr-defined]
+        """Sum of the Dirichlet prior in use."""
+        return float(self.doc_topic_prior_) * len(self.topic_prior_)  # type: ignore[attr-defined]
 
     def _limits(self) -> dict[str, float]:
         if self.clip_norm == "auto":

@@ -35,6 +35,9 @@ class ReadableTopics:
 
     components_: Floats
     components_std_: Floats | None
+    coherence_: Floats | None
+    spectrum_: Floats | None
+    noise_edge_: float | None
     topic_prior_: Floats
     topic_prior_std_: Floats | None
     unigram_: Floats
@@ -93,7 +96,7 @@ class ReadableTopics:
         check_sizes(n_words=n_words)
         names = self._names(feature_names)
         _check_share("relevance", relevance)
-        std = getattr(self, "components_std_", None)
+        std = self.components_std_
         order = ranked_words(self.components_, self.unigram_, std, relevance, n_words)
         return [[str(names[word]) for word in row] for row in order]
 
@@ -109,7 +112,7 @@ class ReadableTopics:
         Returns
         -------
         low, high : ndarray of shape (n_components_, n_features)
-            Bounds from 0 to 1. Where the noise is not known (models of before), 0 and 1.
+            Bounds from 0 to 1. Where the noise is not known, 0 and 1.
 
         Notes
         -----
@@ -119,7 +122,7 @@ class ReadableTopics:
         **Privacy.** Made of released values alone; costs nothing.
         """
         check_is_fitted(self)
-        return _interval(self.components_, getattr(self, "components_std_", None), level)
+        return _interval(self.components_, self.components_std_, level)
 
     def shares_interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
         """Intervals around the shares of topics, as :meth:`components_interval` around words.
@@ -135,7 +138,7 @@ class ReadableTopics:
             Bounds around ``topic_prior_ / topic_prior_.sum()``.
         """
         check_is_fitted(self)
-        total, std = self.topic_prior_.sum(), getattr(self, "topic_prior_std_", None)
+        total, std = self.topic_prior_.sum(), self.topic_prior_std_
         return _interval(self.topic_prior_ / total, None if std is None else std / total, level)
 
     def topic_table(
@@ -212,8 +215,7 @@ class ReadableTopics:
         Raises
         ------
         ValueError
-            If the model was fitted without noise, where every eigenvalue is above it, or
-            was saved before the spectrum was.
+            If the model was fitted without noise, where every eigenvalue is above it.
 
         Notes
         -----
@@ -222,11 +224,11 @@ class ReadableTopics:
         **Privacy.** Made of released values alone: no second fit on the data.
         """
         check_is_fitted(self)
-        spectrum, edge = getattr(self, "spectrum_", None), getattr(self, "noise_edge_", None)
+        spectrum, edge = self.spectrum_, self.noise_edge_
         if spectrum is None or edge is None or edge <= 0:
             raise ValueError(
                 "suggest_n_components needs a released spectrum and its noise; this model has "
-                "none (it was fitted with epsilon=inf, or by an earlier version)."
+                "none (it was fitted with epsilon=inf)."
             )
         return max(int((spectrum > CLEARANCE * edge).sum()), 1)
 
@@ -267,14 +269,14 @@ class ReadableTopics:
         return feature_names
 
     def _uncertainty(self) -> Floats:
-        std = getattr(self, "components_std_", None)
+        std = self.components_std_
         if std is None:
             return np.full(len(self.components_), np.nan)
         # The mean of a normal law's size, half of it from elsewhere.
         return np.minimum(std.sum(axis=1) * math.sqrt(2 / math.pi) / 2, 1.0)
 
     def _coherence(self) -> Floats:
-        found = getattr(self, "coherence_", None)
+        found = self.coherence_
         return np.full(len(self.components_), np.nan) if found is None else found
 
     def below_noise(self) -> NDArray[np.bool_]:

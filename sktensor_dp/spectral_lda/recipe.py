@@ -6,7 +6,6 @@ from typing import Any
 
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
-from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.spectral_lda.stream import TopicStream, continue_stream
 from sktensor_dp.spectral_topics.plan import TopicPlan
@@ -17,7 +16,7 @@ def learned(
     found: FittedTopics,
     limits: Mapping[str, float],
     plan: TopicPlan,
-    charged: tuple[tuple[float, float], BudgetAccountant | None, int] | None = None,
+    charged: tuple[tuple[float, float], int] | None = None,
 ) -> Fitted:
     """What topics leave behind: a stream too, if all of it is charged for with this batch."""
     state = {**_attributes(found), "clip_norm_": dict(limits)}

@@ -10,11 +10,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.estimator.inputs import precision_of
 from sktensor_dp.estimator.lazy_tables import computed, lazy_rows
 from sktensor_dp.spectral_lda.inference import (
     completion_log_likelihood,
     log_likelihoods,
     proportions,
+    pseudo_counts,
     token_halves,
 )
 from sktensor_dp.spectral_lda.parameters import TopicParameters
@@ -33,7 +35,7 @@ class ReleasedTopics(
 ):
     """A topic model whose topics were released: all of it is post-processing."""
 
-    def transform(self, X: ArrayLike | sp.spmatrix) -> Floats:
+    def transform(self, X: ArrayLike | sp.spmatrix, *, normalize: bool = True) -> Any:
         """Topic proportions of documents under the released topics.
 
         Parameters
@@ -41,20 +43,26 @@ class ReleasedTopics(
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Counts of the caller's own documents; nothing of them is kept. May be a Dask
             array or data frame.
+        normalize : bool, default=True
+            Whether rows sum to 1. Otherwise they are Dirichlet parameters: ``topic_prior_`` plus
+            the expected number of tokens of each topic. With one topic per document they are
+            probabilities, which sum to 1 either way.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components_)
-            A Dask array, which is not computed yet, for a Dask `X`. Rows sum to 1: posterior
+            A Dask array, which is not computed yet, for a Dask `X`. Rows are posterior
             means with proportions integrated out (CVB0) or, with one topic per document,
-            probabilities of the topics.
+            probabilities of the topics. In single precision for an `X` of single precision.
         """
         check_is_fitted(self)
         if hasattr(X, "to_delayed"):
-            return lazy_rows(self, X, "transform", self.n_components_)
+            return lazy_rows(self, X, "transform", self.n_components_, normalize=normalize)
         counts = self._validated(X, reset=False)
+        infer = proportions if normalize else pseudo_counts
         single = self._fitted_concentration() == 0
-        return proportions(counts, self.components_, self.topic_prior_, single)
+        found = infer(counts, self.components_, self.topic_prior_, single)
+        return found.astype(precision_of(X), copy=False)
 
     def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
         """Approximate log-likelihood of documents, as in scikit-learn.

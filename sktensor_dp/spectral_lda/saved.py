@@ -7,7 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.model_files.fields import Integer, ListOf, Numbers, Optional, Real, Record, require
+from sktensor_dp.model_files.fields import (
+    Integer,
+    ListOf,
+    Numbers,
+    Optional,
+    OrNone,
+    Real,
+    Record,
+    Text,
+    require,
+)
 from sktensor_dp.model_files.saving import INPUT, SavedState
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS
 from sktensor_dp.spectral_lda.parameters import LIMITS
@@ -21,18 +31,18 @@ WEIGHTS, UNIGRAM = Numbers("k", 0.0), Numbers("d", 0.0)
 TOPICS = Numbers("kd", 0.0, 1.0 + ROUNDING)
 CLIP_NORM = Record(dict, {name: Optional(Real(0, finite=False)) for name in CLIPPED_NORMS})
 
-# Files of before lack all of these.
+# None where the fit does not know them.
 SHOWN = {
-    "topics_std": Optional(TOPICS), "weights_std": Optional(WEIGHTS),
-    "coherence": Optional(Numbers("k")), "spectrum": Optional(Numbers("?")),
-    "noise_edge": Optional(Real(0)),
+    "topics_std": OrNone(TOPICS), "weights_std": OrNone(WEIGHTS),
+    "coherence": OrNone(Numbers("k")), "spectrum": OrNone(Numbers("?")),
+    "noise_edge": OrNone(Real(0)),
 }  # fmt: skip
 FITTED_TOPICS = Record(
     FittedTopics,
     {
         "topics": TOPICS, "weights": WEIGHTS, "unigram": UNIGRAM, "unigram_sigma": Real(0),
-        "n_resolved": Integer(), "concentration": Optional(Real(0)),
-        "public": Optional(Numbers("?d", 0.0, 1.0 + ROUNDING)), **SHOWN,
+        "n_resolved": Integer(), "concentration": Real(0),
+        "public": OrNone(Numbers("?d", 0.0, 1.0 + ROUNDING)), **SHOWN,
     },
 )  # fmt: skip
 # Released sums of a stream; the ledger that was charged stays where it is.
@@ -42,9 +52,8 @@ STREAM = Record(
         "fitted": FITTED_TOPICS, "mean": Numbers("kd"), "variance": Real(0),
         "n_batches": Integer(1),
         "budget": ListOf(Real(0, finite=False), tuple, 2, 2),
-        "max_batches": Optional(Integer(1)),
+        "max_batches": Integer(1), "ticket": OrNone(Text()),
     },
-    derived={"accountant": None},
 )  # fmt: skip
 
 
@@ -77,7 +86,7 @@ def _check_limits(limits: Iterable[float], stream: Any) -> None:
 SAVED_TOPICS = SavedState(
     {
         **INPUT, "components_": TOPICS, "topic_prior_": WEIGHTS, "unigram_": UNIGRAM,
-        "doc_topic_prior_": Optional(Real(0)),
+        "doc_topic_prior_": Real(0),
         "n_components_": Integer(1, letter="k"), "clip_norm_": CLIP_NORM,
         "_stream": Optional(STREAM), "components_std_": SHOWN["topics_std"],
         "topic_prior_std_": SHOWN["weights_std"], "coherence_": SHOWN["coherence"],

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.spectral_topics.refinement import MIX_FINAL, expected_counts, smoothed
 from sktensor_dp.spectral_topics.released import FittedTopics
@@ -23,8 +22,8 @@ class TopicStream:
     variance: float  # variance of the noise in it
     n_batches: int  # batches read
     budget: tuple[float, float]  # epsilon and delta that every batch may cost
-    accountant: BudgetAccountant | None  # who was charged for the first batch, and so for all
     max_batches: int = 1  # in how many batches a group may be, which was charged for
+    ticket: str | None = None  # what the next batch shows to the ledger that was charged
 
     def check_budget(self, *now: float) -> None:
         """Refuse a batch at another budget than the first one's, which was charged."""
@@ -33,9 +32,6 @@ class TopicStream:
                 f"epsilon and delta must be those of the first batch, {self.budget}, which "
                 f"were charged; got {now}. fit() starts a new stream."
             )
-
-
-StreamState = TopicStream  # as pickles of before name it
 
 
 def continue_stream(

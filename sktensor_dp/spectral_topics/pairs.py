@@ -1,6 +1,6 @@
 """The released second moment of words, and what it says of topics beside making them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,26 @@ class WhitenedPairs:
     scale: float
     white: NoisyWhitener
     edge: float
+
+    def at(self, concentration: float) -> "WhitenedPairs":
+        """Correct the moment for another prior; the whitener stays."""
+        old = self.correction
+        correction = PriorCorrection(concentration, old.frequencies, old.variance**0.5)
+        return replace(
+            self, correction=correction, scale=correction.pair_scale / self.total,
+            corrected=corrected_pairs(self.released, correction, self.total),
+        )  # fmt: skip
+
+    def product(self, V: Floats) -> Floats:
+        """Multiply by the corrected moment."""
+        return np.asarray(self.corrected(V) if callable(self.corrected) else self.corrected @ V)
+
+
+def corrected_pairs(released: NoisyPairs, correction: PriorCorrection, total: float) -> Any:
+    """Released pairs corrected for the prior: a matrix, or its products."""
+    if released.matrix is not None:
+        return correction.pair_matrix(released.matrix, total)
+    return correction.pairs(lambda V: released.product(V) / total)
 
 
 def seen_in(pairs: WhitenedPairs, topics: Floats) -> dict[str, Any]:

@@ -7,15 +7,25 @@ from functools import partial
 
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import ReleasePlan, check_feasible, fits_memory
+from sktensor_dp.spectral_topics.defaults import (
+    DOCUMENTS_PER_WORD,
+    FRACTIONS,
+    JOINED_BELOW,
+    JOINT_WORDS,
+    MATCH_FROM,
+    MAX_WORDS,
+    MIXED_STEPS,
+    PURE_STEPS,
+    QUESTION_FRACTION,
+    RESERVE_FROM,
+    RESERVED_FRACTION,
+    RESERVED_STEPS,
+    SINGLE_STEPS,
+    STEPS,
+    STEPS_FRACTION,
+    SURE_PART,
+)
 
-# Up to here all moments can be fitted jointly (a d x d problem), with clips so rare
-# that they do not bias. It pays once documents outweigh the noise by this many times
-# the d k numbers sought; below, clipping most documents and EM steps lose less to bias
-# than they gain in noise.
-SMALL_VOCABULARY = 256
-MATCH_FROM = 4.0
-# Most words whose pairs are released: beyond, rare words add noise and no signal.
-MAX_WORDS = 1500
 # Matrices of pairs at a time: their sum, what rounding left of it, and what is added next.
 PAIR_MATRICES = 3
 # Where they are formed by rows: columns that the search for eigenvectors holds, as often as it
@@ -23,55 +33,6 @@ PAIR_MATRICES = 3
 ROW_COLUMNS, MORE_COLUMNS = 24, 10
 # Pairs of so few words fit anywhere; beyond so many a product takes hours.
 FEW_WORDS, MOST_WORDS_BY_ROWS = 100, 100_000
-# Noise edge against the largest eigenvalues of text: words = n mu / this.
-WORDS_DIVISOR = 12.0
-# The third moment resolves k topics from about n mu = this times k^2. Below it the
-# unigram itself is noisy, and gets what the third moment would have.
-TRIPLES_FROM = 50.0
-# There so much of the budget goes from pairs to the EM steps. These tell words too, and rare ones
-# with less noise than word frequencies do: with twice as much for those, held-out posts and texts
-# of four other kinds complete 0 to 2 % worse.
-FROM_PAIRS = 0.1
-# Groups become one document each below so many effective ones for each topic: pairs and triples
-# of a group's documents taken together are more, and less to the point. On 2700 synthetic persons
-# with 20 documents of 15 words the two are equally good at about this number.
-JOINED_BELOW = 200.0
-# Steps beyond these change held-out likelihood by less than their noise does.
-REFINEMENTS = 6
-EXACT_REFINEMENTS = 10
-# Without noise, such a part of all steps comes first and takes each document to have one topic:
-# these go far, and cost little, where mixtures keep to the topics with which they begin. On the
-# training part of newsgroup posts completion is 1 % better so, on documentation 3 %, on texts of
-# five words 3 %. Not of few words, whose topics must be those that their moments are fitted to.
-SINGLE_PART = 1 / 3
-# Those of many words: so many that mix topics, over their number, within these limits. What a step
-# costs grows with the topics. Of ten, 15 that mix topics complete documents .06 % better at most,
-# of fifty twice as many steps do not.
-# Twelve single ones lead held-out posts to completions 0 to .5 % better than eight, twenty to no
-# better ones.
-SINGLE_STEPS, MIXED_TIMES_TOPICS, MIXED_STEPS = 12, 150, (5, 12)
-# Single ones of no more topics than these, and one that mixes topics, are made from two starts: of
-# fifty this would cost as much as all the rest.
-MOST_COMPARED = 20
-PURE_REFINEMENTS = 2
-
-# Relative shares of mu^2. Around these values accuracy is flat within a factor of two.
-SHARES = {
-    "small": {"norm_histogram": 0.02, "word_frequencies": 0.03, "pairs": 0.82, "triples": 0.13},
-    "large": {"norm_histogram": 0.02, "word_frequencies": 0.10, "pairs": 0.30, "triples": 0.05},
-    "moment": {"norm_histogram": 0.02, "word_frequencies": 0.08, "pairs": 0.45, "triples": 0.45},
-}
-# What refinements take when they are made beside a full set of moments.
-REFINEMENT_SHARE = 0.53
-# What is kept for EM steps beside moments that are fitted jointly. They are made where the
-# moments, once released, turn out not to fit the model, and are worth keeping where so little
-# is enough: from so many times the d k numbers sought, a step's noise in a topic is about 3 %.
-RESERVED_SHARE, RESERVE_FROM, RESERVED_STEPS = 0.1, 100.0, 15
-# What asking takes whether topics pay: once before the EM steps, and after them, where two other
-# concentrations are compared too. One number for each, so that little of the budget is enough.
-GAIN_SHARE, N_GAINS = 0.02, 4
-# Questions beside these where there are public topics: as much for each.
-N_PUBLIC = 2
 
 
 @dataclass(frozen=True)
@@ -89,20 +50,16 @@ class TopicPlan:
     clip_quantile: float  # share of documents left unclipped
     group_rows: str  # "mean" or "concatenate": what becomes of the documents of a group
     releases: ReleasePlan  # the budget
-    # Whether it is asked what topics gain over word frequencies, which take the budget of the EM
-    # steps where topics gain nothing.
+    # Held-out questions: whether topics gain something over word frequencies, and whether public
+    # topics are better as they were given.
     asks_gains: bool = False
-    asks_public: bool = False  # whether it is asked what public topics gain over those learnt
+    asks_public: bool = False
     # Whether the EM steps are made only where the released moments do not fit the model.
     may_misfit: bool = False
-    # Whether memory cannot hold the pairs of words, so that rows of them are formed anew for every
-    # product.
+    # Whether rows of the pairs are formed anew for every product, as memory cannot hold them.
     pairs_by_rows: bool = False
     n_single: int = 0  # EM steps, the first ones, that take each document to have one topic
-    n_compared: int = 0  # beside all these, to compare what they lead to with what others do
-    # Most EM steps where documents turn out to be short: after those that take them to have one
-    # topic, few tell whether others are better. None: as many as of others.
-    n_if_short: int | None = None
+    n_sure: int = 0  # EM steps before the first question
 
     # The third moment is clipped last and rarely: clipping it alone breaks the
     # identities that the common weight keeps.
@@ -132,38 +89,33 @@ def plan_topics(
     """Choose releases and split the budget; of data that lies `apart` or not, refuse too much."""
     n_effective, k = effective_documents(n_samples, epsilon, delta), min(n_components, n_features)
     exact, moment = math.isinf(n_effective), perturbation == "moment_tensor"
-    few_if_short, sought = n_refinements is None, n_features * n_components
-    small = n_features <= SMALL_VOCABULARY and n_effective >= MATCH_FROM * sought
+    sought = n_features * n_components
+    small = n_features <= JOINT_WORDS and n_effective >= MATCH_FROM * sought
     kind = "moment" if moment else "small" if small else "large"
     reserved = n_components > 1 and n_effective >= RESERVE_FROM * sought
-    steps = _steps(n_refinements, n_components, n_effective, delta, kind, reserved)
-    n_refinements, n_single, may_misfit = steps
-    n_compared = _n_compared(n_single, n_components, with_public)
-    asks_gains, asks_public, n_gains = _questions(
-        kind, n_components, steps, n_compared, exact=exact, with_public=with_public
-    )
+    n_steps, n_single, may_misfit = _steps(n_refinements, n_effective, delta, kind, reserved)
+    asks = n_steps > 0 and n_components > 1
+    asks_gains = asks and not exact and kind == "large" and not with_public
+    asks_public = asks and with_public and not may_misfit
+    n_questions = asks_gains + asks_public
     triples = "triple_moments" if moment else "whitened_triple_moments"
-    resolved = n_effective >= TRIPLES_FROM * n_components**2
-    third = triples if kind != "large" or resolved or n_refinements == 0 else None
-    shares = _shares(kind, n_refinements, n_gains, third is not None, may_misfit)
-    most = MAX_WORDS if n_refinements else n_features
+    third = triples if kind != "large" or n_steps == 0 else None
+    shares = _shares(kind, n_steps, n_questions, third is not None, may_misfit)
+    most = MAX_WORDS if n_steps else n_features
     n_words = _n_words(n_effective, shares["pairs"], n_features, n_components, small, most)
-    by_rows = _pairs_by_rows(n_words) and not exact
+    by_rows = _pairs_by_rows(n_words, exact)
     feasible = _feasible(
-        n_features, k, n_words, topics_alone=n_refinements == 0, exact=exact,
+        n_features, k, n_words, topics_alone=n_steps == 0, exact=exact and by_rows,
         by_rows=by_rows and not apart, spherical=delta == 0 and third is not None,
     )  # fmt: skip
     plan = TopicPlan(
         n_components=k, n_words=n_words, all_words=n_words == n_features, triples=third,
-        match_moments=small and not exact, clip_quantile=_clip_quantile(n_effective, small),
+        match_moments=small, clip_quantile=_clip_quantile(n_effective, small),
         group_rows="concatenate" if n_effective < JOINED_BELOW * n_components else "mean",
-        asks_gains=asks_gains, asks_public=asks_public, may_misfit=may_misfit,
-        pairs_by_rows=by_rows, n_refinements=n_refinements, n_single=n_single,
-        n_compared=n_compared,
-        n_if_short=n_single + MIXED_STEPS[0] if few_if_short else None,
-        releases=_release_plan(
-            epsilon, delta, shares, third, n_refinements + n_compared, limits, n_gains
-        ),
+        asks_gains=asks_gains, asks_public=asks_public,
+        may_misfit=may_misfit, pairs_by_rows=by_rows, n_refinements=n_steps, n_single=n_single,
+        n_sure=n_single + int((n_steps - n_single) * SURE_PART),
+        releases=_release_plan(epsilon, delta, shares, third, n_steps, limits, n_questions),
     )  # fmt: skip
     if apart is not None:
         feasible()
@@ -199,80 +151,43 @@ def _feasible(
     )  # fmt: skip
 
 
-def _pairs_by_rows(n_words: int) -> bool:
-    """Whether memory does not hold the pairs of words, and their rows can be formed anew."""
+def _pairs_by_rows(n_words: int, exact: bool) -> bool:
+    """Decide whether products with the pairs form their rows anew."""
+    if exact:
+        return n_words > MAX_WORDS
     some = FEW_WORDS < n_words <= MOST_WORDS_BY_ROWS
     return some and not fits_memory(PAIR_MATRICES * float(n_words) ** 2)
 
 
 def _shares(
-    kind: str, n_refinements: int, n_gains: int, with_triples: bool, may_misfit: bool
+    kind: str, n_steps: int, n_questions: int, with_triples: bool, may_misfit: bool
 ) -> dict[str, float]:
-    """What each release gets of the budget, relative to the others."""
-    shares = dict(SHARES[kind])
+    """Split the budget among releases."""
+    shares = dict(FRACTIONS[kind])
     if not with_triples:
-        shares["word_frequencies"] += shares.pop("triples")
-        shares["pairs"] -= FROM_PAIRS
-    steps_share = RESERVED_SHARE if may_misfit else REFINEMENT_SHARE
-    shares = _with_refinements(shares, n_refinements, None if kind == "large" else steps_share)
-    if n_gains:
-        asked = GAIN_SHARE * n_gains / N_GAINS
+        del shares["triples"]
+    steps_share = RESERVED_FRACTION if may_misfit else STEPS_FRACTION
+    shares = _with_refinements(shares, n_steps, None if kind == "large" else steps_share)
+    if n_questions:
+        asked = QUESTION_FRACTION * n_questions
         shares = {name: share * (1 - asked) for name, share in shares.items()}
         shares["held_out_scores"] = asked
     return shares
 
 
 def _steps(
-    asked: int | None,
-    n_components: int,
-    n_effective: float,
-    delta: float,
-    kind: str,
-    reserved: bool,
+    asked: int | None, n_effective: float, delta: float, kind: str, reserved: bool
 ) -> tuple[int, int, bool]:
     """EM steps, how many take documents to have one topic, and whether moments decide on all."""
     exact = math.isinf(n_effective)
-    may_misfit = asked is None and reserved and kind == "small" and delta > 0 and not exact
     if asked is not None:
-        n_steps = asked
-    elif may_misfit:
-        n_steps = RESERVED_STEPS
-    elif exact:
-        n_mixed = MIXED_TIMES_TOPICS // n_components
-        n_mixed = min(max(n_mixed, MIXED_STEPS[0]), MIXED_STEPS[1])
-        n_steps = SINGLE_STEPS + n_mixed if kind == "large" else EXACT_REFINEMENTS
-    elif kind == "large":
-        n_steps = REFINEMENTS if delta > 0 else PURE_REFINEMENTS
-    else:
-        n_steps = 0
-    n_single = SINGLE_STEPS if asked is None else int(n_steps * SINGLE_PART)
-    n_single = n_single if exact and kind == "large" else 0
-    return n_steps, n_single, may_misfit
-
-
-def _questions(
-    kind: str,
-    n_components: int,
-    steps: tuple[int, int, bool],
-    n_compared: int,
-    *,
-    exact: bool,
-    with_public: bool,
-) -> tuple[bool, bool, int]:
-    """Whether it is asked what topics gain, and what public ones do; how many questions that is."""
-    n_refinements, n_single, may_misfit = steps
-    asks = n_refinements > 0 and n_components > 1
-    asks_gains = asks and not exact and kind == "large"
-    asks_public = asks and with_public and not may_misfit
-    # Which start is better, and whether documents of few tokens are better taken to have one topic.
-    of_single = (n_compared > 0) + (n_single > 0 and n_components > 1)
-    return asks_gains, asks_public, N_GAINS * asks_gains + N_PUBLIC * asks_public + of_single
-
-
-def _n_compared(n_single: int, n_components: int, with_public: bool) -> int:
-    """Steps from another start: public topics have their own, and one topic has one."""
-    compared = 1 < n_components <= MOST_COMPARED and not with_public
-    return n_single + 1 if n_single and compared else 0
+        return asked, int(asked * SURE_PART) if exact and kind == "large" else 0, False
+    if kind == "large":
+        if exact:
+            return SINGLE_STEPS + MIXED_STEPS, SINGLE_STEPS, False
+        return STEPS if delta > 0 else PURE_STEPS, 0, False
+    may_misfit = reserved and kind == "small" and (delta > 0 or exact)
+    return RESERVED_STEPS if may_misfit else 0, 0, may_misfit
 
 
 def _clip_quantile(n_effective: float, small: bool) -> float:
@@ -285,8 +200,8 @@ def _n_words(
     n_effective: float, share: float, n_features: int, n_components: int, small: bool, most: int
 ) -> int:
     if small or math.isinf(n_effective):
-        return n_features
-    wanted = int(n_effective * math.sqrt(share) / WORDS_DIVISOR)
+        return min(n_features, most)
+    wanted = int(n_effective * math.sqrt(share) / DOCUMENTS_PER_WORD)
     return min(max(wanted, 10 * n_components), n_features, most)
 
 
@@ -310,7 +225,7 @@ def _release_plan(
     triples: str | None,
     n_refinements: int,
     limits: Mapping[str, float],
-    n_gains: int,
+    n_questions: int,
 ) -> ReleasePlan:
     names = {"pairs": "pair_moments", "triples": triples or ""}
     shares = {names.get(name, name): share for name, share in shares.items()}
@@ -324,5 +239,5 @@ def _release_plan(
         shares.pop("norm_histogram")
     uses = {"norm_histogram": n_histograms, "expected_counts": n_refinements}
     if "held_out_scores" in shares:
-        uses["held_out_scores"] = n_gains
+        uses["held_out_scores"] = n_questions
     return ReleasePlan.split(epsilon, delta, shares, uses)

@@ -16,8 +16,7 @@ class FittedTopics:
     unigram: Floats  # (n_features,): denoised word frequencies
     unigram_sigma: float  # noise of the released ones
     n_resolved: int  # eigenvalues of the second moment above its noise
-    # (k, n_features) and (k,): how far noise may have moved them, as standard deviations; None in
-    # files of before.
+    # (k, n_features) and (k,): how far noise may have moved them, as standard deviations.
     topics_std: Floats | None = None
     weights_std: Floats | None = None
     # (k,): of the leading words of each topic, by the released second moment; None where it is not
@@ -26,8 +25,7 @@ class FittedTopics:
     # (m,): leading eigenvalues of the released second moment, corrected for the prior.
     spectrum: Floats | None = None
     noise_edge: float | None = None  # what noise alone may lift one to
-    # Sum of the Dirichlet prior in use; 0 for one topic per document. Files that are older than its
-    # estimation lack it.
+    # Sum of the Dirichlet prior in use; 0 for one topic per document.
     concentration: float = USUAL
     # (k0, n_features): public topics that the first ones began with and are shrunk towards; None
     # where there are none, or the data was better off without.

@@ -11,14 +11,13 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp.estimator.base import (
     NEIGHBOURS,
-    NEIGHBOURS_BEFORE,
     NONE,
     Fitted,
     PlannedFit,
     PrivateEstimatorMixin,
     is_apart,
 )
-from sktensor_dp.estimator.grouped_rows import GROUP_CONSTRAINTS, GROUPS_BEFORE
+from sktensor_dp.estimator.grouped_rows import GROUP_CONSTRAINTS
 from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.inputs import checked_grouping, row_choice
 from sktensor_dp.estimator.parameters import (
@@ -50,7 +49,6 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
 
     _unit = "document"
     vocabulary_: dict[str, int]
-    _later_parameters: ClassVar[Mapping[str, Any]] = {**GROUPS_BEFORE, **NEIGHBOURS_BEFORE}
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "input": [OneOf("content", "filename", "file")],
         "encoding": [InstanceOf(str)],

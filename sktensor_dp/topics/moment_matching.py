@@ -1,17 +1,27 @@
-"""Topics that fit all released moments at once, each weighted by its known noise.
+r"""Topics that fit all released moments at once, each weighted by its known noise.
 
-The spectral solution reads the topics off a few numbers of the third moment and
-uses the second only through its leading eigenvectors. Fitting weights and topics
-to everything that was released, under the constraint that they are probabilities,
-costs no privacy and removes most of the noise where the vocabulary is small.
+The moments of latent Dirichlet allocation with topics mu_i of shares w_i and concentration c are
+
+    E1 = m = sum_i w_i mu_i
+    E2 = (M2 + c m m') / (1 + c)                                  M2 = sum_i w_i mu_i mu_i'
+    E3 = (2 M3 + c S3(M2, m) + c^2 m^(x)3) / ((1 + c) (2 + c))    M3 = sum_i w_i mu_i^(x)3
+
+so that the released moments are compared with those of the model as they are, and neither their
+noise nor their sampling variance depends on the concentration.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.stats import chi2
 
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.symmetric import symmetric_product
+from sktensor_dp.topics.concentration import USUAL, ExplainedTopics, largest_not_rejected
+
+# Level of significance at which a concentration is rejected.
+LEVEL = 0.01
 
 # Share of a structureless model in the variances: a start that misses a word
 # pair must not make its released mass infinitely certain.
@@ -20,26 +30,36 @@ FLOOR = 0.2
 
 @dataclass(frozen=True, eq=False)
 class ReleasedMoments:
-    """Noisy moments of the single topic model (or corrected to it)."""
+    """Noisy moments of counts."""
 
-    frequencies: Floats  # (d,): first moment, sum_j w_j mu_j
+    frequencies: Floats  # (d,): first moment E1
     frequencies_sigma: float  # standard deviation of its noise
-    pairs: Floats  # (d, d): second moment, sum_j w_j mu_j mu_j'
+    pairs: Floats  # (d, d): second moment E2
     pairs_sigma: float  # standard deviation of the noise off the diagonal
     diagonal_sigma: float  # standard deviation of the noise on the diagonal
     basis: Floats  # (d, m): B, in which the third moment was released
-    triples: Floats  # (m, m, m): sum_j w_j (B' mu_j)^(x)3
+    triples: Floats  # (m, m, m): E3(B, B, B)
     triples_sigma: float  # standard deviation of its noise in orthonormal coordinates
     n_documents: int  # number of documents
-    # Mean squared norm of the pair masses of one document, which scales the sampling variance.
-    spread: float
+    spread: float  # :func:`spread_of_pairs` of the documents
+    second: Floats  # (d, d): a second moment without noise, for the sampling variances
+
+    @property
+    def n_values(self) -> int:
+        """Number of distinct entries of the moments."""
+        d, m = self.basis.shape
+        return d + d * (d + 1) // 2 + m * (m + 1) * (m + 2) // 6
 
 
 def match_moments(
-    topics: Floats, weights: Floats, moments: ReleasedMoments, max_iter: int = 300
-) -> tuple[Floats, Floats]:
+    topics: Floats,
+    weights: Floats,
+    moments: ReleasedMoments,
+    concentration: float = 0.0,
+    max_iter: int = 300,
+) -> ExplainedTopics:
     """Refine topics and weights by generalised least squares on released moments."""
-    objective = _Objective(topics, weights, moments)
+    objective = _Objective(topics.shape, moments, concentration)
     start = np.sqrt(weights[:, None] * (0.98 * topics + 0.02 / topics.shape[1]))
     found = minimize(
         objective, start.ravel(), jac=True, method="L-BFGS-B",
@@ -50,28 +70,59 @@ def match_moments(
     shares = np.maximum(joint.sum(axis=1), 1e-12)[:, None]
     # A topic that has lost its weight says nothing of words: the unigram stands in.
     fitted = np.where(shares > 1e-12, joint / shares, joint.sum(axis=0))
-    return fitted, shares[:, 0] / shares.sum()
+    shares = shares[:, 0] / shares.sum()
+    return ExplainedTopics(fitted, shares, concentration, 2 * float(found.fun))
 
 
-def unexplained(topics: Floats, weights: Floats, moments: ReleasedMoments) -> float:
-    """What share of the second moment's structure topics leave unexplained.
-
-    Parameters
-    ----------
-    topics, weights : ndarray of shape (k, d) and (k,)
-        As :func:`match_moments` found them.
-    moments : ReleasedMoments
-        What they were fitted to.
+def match_with_concentration(
+    topics: Floats, weights: Floats, moments: ReleasedMoments, concentration: float | None
+) -> tuple[ExplainedTopics, ReleasedMoments, bool]:
+    """Fit topics, and the concentration unless it is given.
 
     Returns
     -------
-    float
-        Norm of what is left of the second moment, beyond its noise and sampling error, over the
-        norm of how it differs from independent words. 0 where the error is all that is left.
+    found : ExplainedTopics
+        The fit.
+    moments : ReleasedMoments
+        With the sampling variances that the fit implies.
+    assumed : bool
+        Whether the moments reject no concentration, so that the usual one was taken.
     """
-    error = topics.T @ (weights[:, None] * topics) - moments.pairs
+    given = 0.0 if concentration is None else concentration
+    found = match_moments(topics, weights, moments, given)
+    moments = replace(moments, second=model_pairs(found))
+    found = match_moments(found.topics, found.weights, moments, given)
+    if concentration is not None:
+        return found, moments, False
+
+    def explain(start: ExplainedTopics, concentration: float) -> ExplainedTopics:
+        return match_moments(start.topics, start.weights, moments, concentration)
+
+    freedom = max(moments.n_values - topics.size, 1)
+    allowed = float(chi2.isf(LEVEL, freedom)) / freedom
+    estimated = largest_not_rejected(explain, found, allowed * found.misfit)
+    if estimated is None:
+        return explain(found, USUAL), moments, True
+    return estimated, moments, False
+
+
+def spread_of_pairs(length: float, frequencies: Floats) -> float:
+    """Mean squared norm of the pair masses of a document of so many tokens."""
+    length, repeats = max(length, 2.0), float((frequencies**2).sum())
+    # Two of its pairs are alike by one token that differs, or by two.
+    alike = 1 + 2 * (length - 2) * repeats + (length - 2) * max(length - 3, 0.0) * repeats**2
+    return 2 * alike / (length * (length - 1))
+
+
+def unexplained(found: ExplainedTopics, moments: ReleasedMoments) -> float:
+    """Share of the second moment's structure that topics leave unexplained.
+
+    It is the norm of what is left of the second moment, beyond its noise and sampling error, over
+    the norm of how it differs from independent words; 0 where the error is all that is left.
+    """
+    error = model_pairs(found) - moments.pairs
     # Off the diagonal a precision stands for two entries.
-    variance = 0.5 / pair_precision(topics, weights, moments)
+    variance = 0.5 / pair_precision(moments)
     np.fill_diagonal(variance, 2 * np.diagonal(variance))
     # Twice what is to be expected, so that chance explains what it can.
     excess = float((error**2 - 2 * variance).sum())
@@ -79,12 +130,18 @@ def unexplained(topics: Floats, weights: Floats, moments: ReleasedMoments) -> fl
     return float(np.sqrt(max(excess, 0.0) / max(float((structure**2).sum()), 1e-300)))
 
 
-def pair_precision(topics: Floats, weights: Floats, moments: ReleasedMoments) -> Floats:
+def model_pairs(found: ExplainedTopics) -> Floats:
+    """Second moment of documents that mix these topics."""
+    topics, weights, mean = found.topics, found.weights, found.weights @ found.topics
+    pairs = topics.T @ (weights[:, None] * topics) + found.concentration * np.outer(mean, mean)
+    return np.asarray(pairs / (1 + found.concentration))
+
+
+def pair_precision(moments: ReleasedMoments) -> Floats:
     """One over the variance of every entry of the second moment, noise and sampling."""
-    d, n = topics.shape[1], moments.n_documents
-    first = weights @ topics
-    second = topics.T @ (weights[:, None] * topics)
-    second = (1 - FLOOR) * second + FLOOR * np.outer(first, first) + 1e-3 / d**2
+    d, n = len(moments.pairs), moments.n_documents
+    first = moments.second.sum(axis=0)
+    second = (1 - FLOOR) * moments.second + FLOOR * np.outer(first, first) + 1e-3 / d**2
     # Sampling variance of a pair's mass is spread * mass / n; an entry off the
     # diagonal is half of it and is counted twice in the sum over the matrix.
     precision: Floats = 0.5 / (moments.pairs_sigma**2 + moments.spread * second / (2 * n))
@@ -96,12 +153,13 @@ def pair_precision(topics: Floats, weights: Floats, moments: ReleasedMoments) ->
 class _Objective:
     """Half the weighted squares and their gradient, in ``S`` with ``w_j mu_j ~ S_j ** 2``."""
 
-    def __init__(self, topics: Floats, weights: Floats, moments: ReleasedMoments) -> None:
-        self._m = moments
-        self._shape = topics.shape
-        d, n = topics.shape[1], moments.n_documents
-        first = weights @ topics
-        self._pair_precision = pair_precision(topics, weights, moments)
+    def __init__(
+        self, shape: tuple[int, ...], moments: ReleasedMoments, concentration: float
+    ) -> None:
+        self._m, self._shape, self._c = moments, shape, concentration
+        d, n = shape[1], moments.n_documents
+        first = moments.second.sum(axis=0)
+        self._pair_precision = pair_precision(moments)
         self._word_precision = 1 / (moments.frequencies_sigma**2 + (first + 1e-3 / d) / n)
         size = moments.triples.shape[0]
         coordinates = size * (size + 1) * (size + 2) / 6
@@ -113,32 +171,53 @@ class _Objective:
         joint = root**2 / total
         weights = joint.sum(axis=1) + 1e-12
         topics = joint / weights[:, None]
-        value, gradient = self._words(joint)
+        mean = joint.sum(axis=0)
+        value, gradient = self._words(mean)
         for part in (self._pairs, self._triples):
-            extra, slope = part(joint, topics, weights)
+            extra, slope = part(joint, topics, weights, mean)
             value += extra
             gradient = gradient + slope
         gradient = root * (gradient - (gradient * joint).sum()) / total
         return value / 2, gradient.ravel()
 
-    def _words(self, joint: Floats) -> tuple[float, Floats]:
-        error = joint.sum(axis=0) - self._m.frequencies
+    def _words(self, mean: Floats) -> tuple[float, Floats]:
+        error = mean - self._m.frequencies
         weighted = self._word_precision * error
         return float(weighted @ error), 2 * weighted[None, :]
 
-    def _pairs(self, joint: Floats, topics: Floats, weights: Floats) -> tuple[float, Floats]:
-        error = topics.T @ joint - self._m.pairs
+    def _pairs(
+        self, joint: Floats, topics: Floats, weights: Floats, mean: Floats
+    ) -> tuple[float, Floats]:
+        c = self._c
+        error = (topics.T @ joint + c * np.outer(mean, mean)) / (1 + c) - self._m.pairs
         weighted = self._pair_precision * error
         slope = topics @ weighted
         through_weights = (slope * topics).sum(axis=1)
-        return float((weighted * error).sum()), 4 * slope - 2 * through_weights[:, None]
+        gradient = 4 * slope - 2 * through_weights[:, None] + 4 * c * (weighted @ mean)
+        return float((weighted * error).sum()), gradient / (1 + c)
 
-    def _triples(self, joint: Floats, topics: Floats, weights: Floats) -> tuple[float, Floats]:
-        seen = topics @ self._m.basis
-        model = np.einsum("ja,jb,jc->abc", weights[:, None] * seen, seen, seen, optimize=True)
-        error = model - self._m.triples
-        slope = np.einsum("abc,jb,jc->ja", error, seen, seen, optimize=True)
-        slope *= self._triple_precision
-        through_weights = (slope * seen).sum(axis=1)
+    def _triples(
+        self, joint: Floats, topics: Floats, weights: Floats, mean: Floats
+    ) -> tuple[float, Floats]:
+        c, basis = self._c, self._m.basis
+        scale = (1 + c) * (2 + c)
+        seen, middle = topics @ basis, mean @ basis
+        second = seen.T @ (weights[:, None] * seen)
+        model = 2 * np.einsum("ja,jb,jc->abc", weights[:, None] * seen, seen, seen, optimize=True)
+        model += c * symmetric_product(second, middle)
+        model += c**2 * np.einsum("a,b,c->abc", middle, middle, middle)
+        error = model / scale - self._m.triples
         value = self._triple_precision * float((error**2).sum())
-        return value, 6 * slope @ self._m.basis.T - 4 * through_weights[:, None]
+        # Derivatives by w_j mu_j, which moves its topic, its share and the mean.
+        twice = np.einsum("abc,jb,jc->ja", error, seen, seen, optimize=True)
+        through_weights = (twice * seen).sum(axis=1)
+        slope = 2 * (3 * twice @ basis.T - 2 * through_weights[:, None])
+        if c:
+            by_mean = np.einsum("abc,c->ab", error, middle)
+            once = seen @ by_mean
+            through_weights = (once * seen).sum(axis=1)
+            # 3 <error, M2 (x) m> by M2 and by m, and <error, m^3>.
+            slope += 3 * c * (2 * once @ basis.T - through_weights[:, None])
+            of_mean = 3 * c * np.einsum("abc,ab->c", error, second) + 3 * c**2 * by_mean @ middle
+            slope += of_mean @ basis.T
+        return value, 2 * self._triple_precision * slope / scale

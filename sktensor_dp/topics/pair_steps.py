@@ -12,8 +12,10 @@ topics, says more: least squares for D given D, and shrinkage of what they say, 
 from collections.abc import Callable
 
 import numpy as np
+from scipy.linalg import eigvalsh
 
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.topics.concentration import ExplainedTopics, largest_not_rejected
 from sktensor_dp.topics.denoise import LEAST_SHARE, shrink_deviations
 
 # Least squares and shrinkage in turn: more change little.
@@ -21,6 +23,11 @@ N_STEPS = 3
 # Topics lie in as many directions, but for their mean; others have less than this part of the
 # largest squared length.
 LEAST_DIRECTION = 1e-6
+# The same without shrinkage where a concentration is tried, on so many words at most.
+TRIED_STEPS, TRIED_WORDS = 12, 600
+# Quantile .99 of the law of Tracy and Widom of order 1, in which the largest eigenvalue of noise
+# varies about its edge.
+TRACY_WIDOM = 2.02
 # Noise beyond this says nothing, and its square overflows.
 LARGEST = 1e60
 
@@ -65,24 +72,101 @@ def topics_of_pairs(
     """
     total = float(frequencies.sum())
     mean = frequencies / total
-    centres = np.multiply.outer(np.sqrt(weights), mean)
     for _ in range(N_STEPS):
-        roots = np.sqrt(weights)[:, None]
-        deviations = roots * (topics - weights @ topics)
-        seen = product(deviations.T).T / total**2 - np.multiply.outer(deviations @ mean, mean)
-        gram = deviations @ deviations.T
-        inverse = _inverse(gram)
+        topics = _step(
+            topics, weights, lambda V: product(V) / total**2, mean, sigma=sigma / total**2
+        )  # fmt: skip
+    return topics
+
+
+def concentration_of_pairs(
+    topics: Floats,
+    weights: Floats,
+    pairs: Floats,
+    frequencies: Floats,
+    sigma: float,
+    sampling: float = 0.0,
+) -> float | None:
+    """Estimate the concentration from a released second moment.
+
+    A concentration is rejected where the largest eigenvalue of what non-negative topics leave of
+    the moment is larger than noise and sampling can make it, and than it is at smaller ones.
+
+    Parameters
+    ----------
+    topics, weights : ndarray of shape (k, d) and (k,)
+        A guess, and shares of topics.
+    pairs : ndarray of shape (d, d)
+        Released E2, not corrected for a prior.
+    frequencies : ndarray of shape (d,)
+        Of the words, positive; E2 sums to the square of their sum.
+    sigma : float
+        Standard deviation of the noise in E2.
+    sampling : float, default=0.0
+        Sampling variance of an entry of E2 over what it is for independent words.
+
+    Returns
+    -------
+    float or None
+        Sum of the Dirichlet parameters; None if the moment rejects none.
+    """
+    words = np.sort(np.argsort(-frequencies, kind="stable")[:TRIED_WORDS])
+    pairs, frequencies, topics = pairs[np.ix_(words, words)], frequencies[words], topics[:, words]
+    # In these units every entry has about unit variance, by noise or by sampling.
+    units = (sigma**2 + sampling * frequencies**2) ** 0.25
+    units = np.maximum(units, 1e-12 * max(float(units.max()), 1e-300))
+    total, d = float(frequencies.sum()), len(words)
+    mean, pairs = frequencies / units, pairs / units[:, None] / units
+
+    def explain(start: ExplainedTopics, concentration: float) -> ExplainedTopics:
+        topics, scale = start.topics, 1 + concentration
+        for _ in range(TRIED_STEPS):
+            # The average of topics and what they lead to is Newton's method for the square root.
+            topics = (topics + _step(
+                topics, weights,
+                lambda V: scale * (pairs @ V) - concentration * np.outer(mean, mean @ V), mean,
+                units / total,
+            )) / 2  # fmt: skip
+        own = weights @ topics
+        left = pairs - topics.T @ ((weights / scale)[:, None] * topics)
+        left -= concentration / scale * np.outer(own, own)
+        largest = float(eigvalsh(left, subset_by_index=[d - 1, d - 1])[0])
+        return ExplainedTopics(topics, weights, concentration, max(largest, 2 * d**0.5))
+
+    topics = topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300) * total / units
+    single = explain(ExplainedTopics(topics, weights, 0.0, 0.0), 0.0)
+    most = (1 + TRACY_WIDOM / 2 * d ** (-2 / 3)) * single.misfit
+    found = largest_not_rejected(explain, single, most)
+    return None if found is None else found.concentration
+
+
+def _step(
+    topics: Floats,
+    weights: Floats,
+    product: Callable[[Floats], Floats],
+    mean: Floats,
+    units: Floats | float = 1.0,
+    sigma: float = 0.0,
+) -> Floats:
+    """Least squares for topics given topics, shrunk against noise; in units they sum to 1."""
+    roots = np.sqrt(weights)[:, None]
+    centres = roots * mean
+    deviations = roots * (topics - weights @ topics)
+    seen = product(deviations.T).T - np.multiply.outer(deviations @ mean, mean)
+    gram = deviations @ deviations.T
+    inverse = _inverse(gram)
+    found = np.clip(np.nan_to_num(inverse @ seen), -LARGEST, LARGEST)
+    if sigma > 0:
         # Noise of a column of least squares, the same for all words.
-        sigmas = sigma / total**2 * np.sqrt(np.maximum(np.diag(inverse @ gram @ inverse), 0.0))
-        found = np.clip(np.nan_to_num(inverse @ seen), -LARGEST, LARGEST)
-        columns = [
+        sigmas = sigma * np.sqrt(np.maximum(np.diag(inverse @ gram @ inverse), 0.0))
+        found = np.array([
             shrink_deviations(column, centre, min(float(deviation), LARGEST))
             for column, centre, deviation in zip(found, centres, sigmas, strict=True)
-        ]
-        joint = roots * np.maximum(centres + columns, LEAST_SHARE * centres)
-        joint *= mean / np.maximum(joint.sum(axis=0), 1e-300)
-        topics = joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
-    return topics
+        ])  # fmt: skip
+    joint = roots * np.maximum(centres + found, LEAST_SHARE * centres)
+    joint *= mean / np.maximum(joint.sum(axis=0), 1e-300)
+    sums = (joint * units).sum(axis=1, keepdims=True)
+    return np.asarray(joint / np.maximum(sums, 1e-300))
 
 
 def _inverse(gram: Floats) -> Floats:

@@ -49,8 +49,6 @@ class Steps:
     concentration: float  # sum of the Dirichlet prior; 0 for one topic per document
     length: float  # about how many tokens a document has
     limits: Limits = Limits()  # on what a document counts in them
-    # Concentration that the steps assumed; None where it is that of the documents.
-    assumed: float | None = None
     # Part of what a step tells that are topics which it was given, and that was taken off.
     echo: float = 0.0
     by_pairs: bool = False  # whether no third moment told the topics of the start apart
@@ -63,11 +61,10 @@ class Rehearsal:
         # Nothing that is protected hangs on these draws: all of this is made of released values.
         self._rng = np.random.default_rng(0)
         self._topics, self._weights, self._kept, self._steps = topics, weights, kept, steps
-        self._assumed = steps.concentration if steps.assumed is None else steps.assumed
         length = int(steps.length)
         n = max(min(DOCUMENTS, TOKENS // length), 20)
         self._X = _documents(topics, weights, steps.concentration, n, length, self._rng)
-        truth, self._gamma = _expected(self._X, topics, weights, self._assumed, None)
+        truth, self._gamma = _expected(self._X, topics, weights, steps.concentration, None)
         self._truth, self._size = truth / truth.sum(), truth.sum()
 
     def run(self, sigma: float | Floats) -> tuple[Floats, Floats]:
@@ -81,7 +78,7 @@ class Rehearsal:
         told, given = np.zeros_like(base), np.zeros_like(base)
         current, shares = self._steps.start, self._weights
         for rate in rates:
-            answer, _ = _expected(self._X, current, shares, self._assumed, self._gamma)
+            answer, _ = _expected(self._X, current, shares, self._steps.concentration, self._gamma)
             change = answer / self._size - self._truth
             if np.max(sigma) > 0:
                 change += sigma * self._rng.standard_normal(base.shape)

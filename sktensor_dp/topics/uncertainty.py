@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.topics.concentration import ExplainedTopics
 from sktensor_dp.topics.denoise import LEAST_SHARE, centres_of_topics, posterior_moments
 from sktensor_dp.topics.moment_matching import ReleasedMoments, pair_precision
 from sktensor_dp.topics.rehearsal import Limits, Rehearsal, Steps
@@ -34,6 +35,8 @@ MOST_LEFT = 2 / 3
 MATCHED_SCALE, MATCHED_SHARES_SCALE, MATCHED_SHARES_DRIFT = 1.55, 2.5, 0.03
 # Of topics that go on over batches, whose steps are not rehearsed.
 BATCHES_SCALE = 2.3
+# Of a matrix in units of its diagonal.
+ROUNDING = 1e-12
 # How far topics go with frequencies of words whose counts were limited otherwise than theirs.
 PULL = 0.35
 # Lengths of documents that are thought of.
@@ -206,7 +209,7 @@ def _rehearsed(
 
 
 def std_of_matched(
-    topics: Floats, weights: Floats, moments: ReleasedMoments, drift: Floats
+    found: ExplainedTopics, moments: ReleasedMoments, drift: Floats
 ) -> tuple[Floats, Floats]:
     """Deviations of topics and shares that were fitted to all released moments.
 
@@ -214,17 +217,23 @@ def std_of_matched(
     they are. It counts the sampling of documents with the noise. ``drift``, of shape (k,), is
     how far limits moved shares.
     """
+    topics, weights, c = found.topics, found.weights, found.concentration
     k, d = topics.shape
     joint = weights[:, None] * topics
-    precision = pair_precision(topics, weights, moments)
-    # Moves of word a change all pairs (a, b), by mu_jb for topic j; off the diagonal twice.
-    curvature = 2 * np.einsum("ab,jb,ib->aji", precision, topics, topics, optimize=True)
+    precision = pair_precision(moments)
+    # Moves of word a change all pairs (a, b), by this for topic j; off the diagonal twice.
+    slope = (topics + c * (weights @ topics)) / (1 + c)
+    curvature = 2 * np.einsum("ab,jb,ib->aji", precision, slope, slope, optimize=True)
     first = joint.sum(axis=0)
     own = 1 / (moments.frequencies_sigma**2 + (first + 1e-3 / d) / moments.n_documents)
     curvature += own[:, None, None]
     ridge = 1 / np.maximum(joint.T, 1e-6 / k) ** 2
     curvature[:, np.arange(k), np.arange(k)] += ridge
-    variance = np.diagonal(np.linalg.inv(curvature), axis1=1, axis2=2).T
+    # In units of the diagonal: curvatures of words differ by many orders.
+    scales = np.sqrt(curvature[:, np.arange(k), np.arange(k)])
+    curvature /= scales[:, :, None] * scales[:, None, :]
+    curvature[:, np.arange(k), np.arange(k)] += ROUNDING
+    variance = (np.diagonal(np.linalg.inv(curvature), axis1=1, axis2=2) / scales**2).T
     topics_std = np.sqrt(np.maximum(variance, 0.0)) / np.maximum(weights, 1e-12)[:, None]
     weights_std = np.sqrt(np.maximum(variance, 0.0).sum(axis=1))
     others = np.hypot(drift / NINE_TENTHS, MATCHED_SHARES_DRIFT * weights)

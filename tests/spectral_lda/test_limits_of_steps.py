@@ -8,9 +8,9 @@ from sktensor_dp import PrivateSpectralLDA
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.spectral_topics import refinement
-from sktensor_dp.spectral_topics.refinement import STEP_LIMIT
+from sktensor_dp.spectral_topics.defaults import ECHO, STEP_LIMIT
+from sktensor_dp.spectral_topics.refinement import StepAverage
 from sktensor_dp.spectral_topics.released import FittedTopics
-from sktensor_dp.spectral_topics.told import ECHO, Told
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 
@@ -60,7 +60,7 @@ def test_intervals_of_shares_know_the_limit_of_steps(seed, monkeypatch):
 def test_steps_are_told_apart_from_the_topics_that_they_were_given(seed):
     rng = np.random.default_rng(seed)
     truth, scales = 40 * rng.dirichlet(np.ones(60)).reshape(3, 20), rng.uniform(0.5, 2.0, 20)
-    told = Told(scales, np.zeros((3, 20)), 0.0, np.zeros((3, 20)), ())
+    told = StepAverage(scales, np.zeros((3, 20)), 0.0, np.zeros((3, 20)))
     for rate in (1.0, 0.5, 0.25):
         given = rng.dirichlet(np.ones(60)).reshape(3, 20)
         weights = given.sum(axis=1)
@@ -77,7 +77,7 @@ def test_steps_are_told_apart_from_the_topics_that_they_were_given(seed):
 
 def test_without_noise_nothing_is_taken_off_steps():
     topics = FittedTopics(np.eye(2), np.full(2, 0.5), np.full(2, 0.5), 0.0, 2)
-    told = Told(1.0, np.zeros((2, 2)), 0.0, np.zeros((2, 2)), ())
+    told = StepAverage(1.0, np.zeros((2, 2)), 0.0, np.zeros((2, 2)))
     counts = np.array([[3.0, 1.0], [0.0, 2.0]])
     found, sigma = told.after(Noisy(counts, 0.0), topics, 1.0).without_echo()
     np.testing.assert_array_equal(found, counts)

@@ -79,7 +79,7 @@ def test_steps_are_not_made_where_documents_have_one_topic(seed):
         ({"delta": 0.0}, 0),
         # Too few documents for the noise of a step.
         ({"epsilon": 0.1}, 0),
-        ({"epsilon": np.inf}, 10),
+        ({"epsilon": np.inf}, 15),
     ],
     ids=str,
 )

@@ -75,25 +75,6 @@ def test_they_stand_in_where_the_data_shows_no_topics(seed):
     assert found[1] < 0.95 * found[0]
 
 
-@pytest.mark.parametrize(("gain", "stand_in"), [(-3.0, False), (-1.0, True), (3.0, True)])
-def test_where_no_topics_show_public_ones_stand_in_unless_they_clearly_lose(
-    monkeypatch, gain, stand_in
-):
-    """Noise is no reason to do without them; one topic is left where words are better."""
-    gains = iter([0.0, gain])
-
-    def asked(self, fitted):
-        gained = next(gains)
-        return lambda: Noisy(np.array([gained]), 1.0)
-
-    monkeypatch.setattr(refinement.Refinement, "_gains", asked)
-    rng = np.random.default_rng(0)
-    topics = true_topics(rng)
-    model = fitted(texts(rng, topics), 0, topics)
-    assert model.n_components_ == (K if stand_in else 1)
-    assert next(gains, None) is None
-
-
 @pytest.mark.parametrize(("gain", "as_given"), [(-2.0, True), (-0.5, False), (2.0, False)])
 def test_in_the_end_public_topics_stay_as_given_where_steps_are_clearly_worse(
     monkeypatch, gain, as_given
@@ -348,6 +329,6 @@ def test_questions_are_in_the_plan_and_in_the_forecast():
         next(one.uses for one in which.releases.releases if one.name == "held_out_scores")
         for which in (alone, plan)
     ]
-    assert uses == [4, 6]
+    assert uses == [1, 1]
     assert re.search("(?i)public topics", str(model.forecast(1500, D)))
     assert not re.search("(?i)public topics", str(PrivateSpectralLDA(K).forecast(1500, D)))

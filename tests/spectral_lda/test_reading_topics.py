@@ -117,17 +117,17 @@ def test_intervals_hold_estimates_and_grow_with_their_level(model):
     assert np.array_equal(zero[0], model.components_)
 
 
-def test_models_of_before_know_no_intervals(model):
-    before = altered(model)
+def test_a_model_without_deviations_has_the_widest_intervals(model):
+    unknown = altered(model)
     for name in ("components_std_", "topic_prior_std_", "coherence_", "spectrum_", "noise_edge_"):
-        del before.__dict__[name]
-    low, high = before.components_interval()
+        setattr(unknown, name, None)
+    low, high = unknown.components_interval()
     assert not low.any()
     assert (high == 1).all()
-    assert before.top_words(2, NAMES, relevance=0.5)
-    assert before.topic_table(NAMES)["uncertainty"].isna().all()
+    assert unknown.top_words(2, NAMES, relevance=0.5)
+    assert unknown.topic_table(NAMES)["uncertainty"].isna().all()
     with pytest.raises(ValueError, match="suggest_n_components needs a released spectrum"):
-        before.suggest_n_components()
+        unknown.suggest_n_components()
 
 
 def test_noise_is_known_without_noise(comfortable):
@@ -167,9 +167,9 @@ def test_intervals_hold_what_there_is_without_noise(name, epsilon, seed):
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
-@pytest.mark.parametrize(("epsilon", "wider"), [(1.0, 1.4), (4.0, 1.0)])
+@pytest.mark.parametrize(("epsilon", "wider"), [(1.0, 1.4), (4.0, 1.4)])
 def test_intervals_are_wider_where_no_third_moment_is_released(monkeypatch, epsilon, wider):
-    """Public numbers say whether one is: the same fits, but for what is said of them."""
+    """The same fits, but for what is said of them."""
     shape = topic_intervals.SHAPES["6,000 x 400, 6 topics"]
     counts = topic_intervals.corpus(shape, 0)
     found = []

@@ -154,14 +154,16 @@ def test_without_noise_the_error_vanishes_with_data(seed, n_refinements):
 def test_clipping_hardly_biases_the_topics_of_lda(seed):
     """The clips of a private fit, without its noise, keep the identities of the moments."""
     X, topics = lda_documents(8000, 500, 10, seed)
-    private = PrivateSpectralLDA(10, epsilon=10.0, n_refinements=0, random_state=0).fit(X)
+    private = PrivateSpectralLDA(
+        10, epsilon=10.0, doc_topic_prior=None, n_refinements=0, random_state=0
+    ).fit(X)
     # Seeds 0 to 2: at most .084.
     assert_accurate(private, topics, 0.125)
-    clipped = {"epsilon": INF, "clip_norm": private.clip_norm_, "random_state": 0}
+    clipped = {"epsilon": INF, "clip_norm": private.clip_norm_, "doc_topic_prior": None}
     assert min(private.clip_norm_.values()) < INF
     # Seeds 0 to 2: at most .0264; where each moment is clipped by its own norm alone, .042 and
     # more.
-    spectral = PrivateSpectralLDA(10, n_refinements=0, **clipped).fit(X)
+    spectral = PrivateSpectralLDA(10, n_refinements=0, random_state=0, **clipped).fit(X)
     assert_accurate(spectral, topics, 0.034)
 
 
@@ -171,7 +173,7 @@ def test_mean_field_steps_add_little_bias_of_their_own():
     private = PrivateSpectralLDA(10, epsilon=4.0, random_state=0).fit(X)
     # Seeds 0 to 39: median .065, at most .074.
     assert_accurate(private, topics, 0.11)
-    clipped = {"epsilon": INF, "clip_norm": private.clip_norm_, "random_state": 0}
+    clipped = {"epsilon": INF, "clip_norm": private.clip_norm_, "doc_topic_prior": None}
     # Seeds 0 to 39: at most .0515.
     assert_accurate(PrivateSpectralLDA(10, **clipped).fit(X), topics, 0.075)
 

@@ -1,44 +1,77 @@
-"""The concentration is read off a second moment, as far as its noise allows."""
+"""The estimate is the largest concentration that released moments do not reject."""
 
 import numpy as np
 import pytest
 
-from sktensor_dp.topics.concentration import USUAL, PairEvidence
+from sktensor_dp.topics.concentration import (
+    LEAST_CONCENTRATION,
+    ExplainedTopics,
+    expected_topics,
+    largest_not_rejected,
+)
+from sktensor_dp.topics.pair_steps import concentration_of_pairs
 
 
-def moments(seed, concentration, k=4, d=30):
+def explained(limit):
+    """Misfit 1 up to a concentration, and 9 beyond."""
+
+    def explain(start, concentration):
+        misfit = 1.0 if concentration <= limit else 9.0
+        return ExplainedTopics(start.topics, start.weights, concentration, misfit)
+
+    return explain
+
+
+@pytest.mark.parametrize("limit", [0.1, 0.7, 4.0, 19.0])
+def test_the_search_finds_where_misfit_jumps(limit):
+    single = ExplainedTopics(np.eye(2), np.full(2, 0.5), 0.0, 1.0)
+    found = largest_not_rejected(explained(limit), single, 2.0)
+    assert limit / 1.05 <= found.concentration <= limit
+
+
+def test_the_search_ends_at_one_topic_each_or_with_nothing_rejected():
+    single = ExplainedTopics(np.eye(2), np.full(2, 0.5), 0.0, 1.0)
+    assert largest_not_rejected(explained(LEAST_CONCENTRATION / 2), single, 2.0) is single
+    assert largest_not_rejected(explained(100.0), single, 2.0) is None
+
+
+def moments(seed, concentration, k=4, d=60):
     rng = np.random.default_rng(seed)
-    topics, weights = rng.dirichlet(np.full(d, 0.2), size=k), rng.dirichlet(np.full(k, 5.0))
+    topics, weights = rng.dirichlet(np.full(d, 0.1), size=k), np.full(k, 1 / k)
     mean = weights @ topics
     single = topics.T @ (weights[:, None] * topics)
     pairs = (single + concentration * np.outer(mean, mean)) / (concentration + 1)
     return topics, weights, mean, pairs
 
 
-@pytest.mark.parametrize("concentration", [0.0, 0.3, 1.0, 4.0])
-def test_exact_moments_give_the_concentration(seed, concentration):
+def noise(seed, d, sigma):
+    half = np.triu(np.random.default_rng([seed, 1]).normal(size=(d, d)), 1)
+    return sigma * (half + half.T)
+
+
+@pytest.mark.parametrize("concentration", [0.0, 0.3, 1.0])
+def test_pairs_tell_the_concentration(seed, concentration):
     topics, weights, mean, pairs = moments(seed, concentration)
-    evidence = PairEvidence(None, mean, 0.0, pairs.__matmul__, 0.0)
-    assert evidence.concentration(topics, weights) == pytest.approx(concentration)
-    # On some of the words, and with a known variance in their frequencies.
-    words = np.arange(0, 30, 2)
-    part = pairs[np.ix_(words, words)]
-    evidence = PairEvidence(words, mean[words], 0.0, part.__matmul__, 0.0)
-    assert evidence.concentration(topics, weights) == pytest.approx(concentration)
+    start = 0.8 * topics + 0.2 * mean
+    sigma = 1e-5
+    noisy = pairs + noise(seed, len(mean), sigma)
+    found = concentration_of_pairs(start, weights, noisy, mean, sigma)
+    # Rotations that are not found make it smaller.
+    assert found <= 1.2 * concentration
+    assert found > 0.4 * concentration or concentration == 0
+    # The same on words whose frequencies do not sum to 1.
+    scaled = concentration_of_pairs(start, weights, 0.25 * noisy, 0.5 * mean, 0.25 * sigma)
+    assert scaled == pytest.approx(found)
 
 
-def test_noise_in_frequencies_does_not_bias_it(seed):
+def test_noise_alone_rejects_nothing(seed):
     topics, weights, mean, pairs = moments(seed, 1.0)
-    rng, sigma, shares = np.random.default_rng(seed), 0.02, []
-    for _ in range(400):
-        noisy = mean + sigma * rng.standard_normal(mean.shape)
-        evidence = PairEvidence(None, noisy, sigma**2, pairs.__matmul__, 0.0)
-        shares.append(1 / (1 + evidence.concentration(topics, weights)))
-    # The mean of 400, five of its deviations off at most; the variance unmended adds 0.05 or more.
-    assert np.mean(shares) == pytest.approx(0.5, abs=5 * np.std(shares) / 20 + 1e-3)
+    noisy = pairs + noise(seed, len(mean), 10.0)
+    assert concentration_of_pairs(topics, weights, noisy, mean, 10.0) is None
 
 
-def test_nothing_but_noise_leaves_what_is_usual(seed):
-    topics, weights, mean, pairs = moments(seed, 0.0)
-    evidence = PairEvidence(None, mean, 0.0, pairs.__matmul__, 1e3)
-    assert evidence.concentration(topics, weights) == pytest.approx(USUAL, rel=1e-3)
+@pytest.mark.parametrize(
+    ("concentration", "length", "expected"), [(0.0, 9, 1), (1.0, 3, 1 + 1 / 2 + 1 / 3), (5.0, 1, 1)]
+)
+def test_expected_topics_of_a_document(concentration, length, expected):
+    assert expected_topics(concentration, length) == pytest.approx(expected)

@@ -1,28 +1,47 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, linear_sum_assignment
 
+from sktensor_dp.topics.concentration import USUAL, ExplainedTopics
 from sktensor_dp.topics.moment_matching import (
     ReleasedMoments,
     _Objective,
     match_moments,
+    match_with_concentration,
+    model_pairs,
+    spread_of_pairs,
     unexplained,
 )
 
+CONCENTRATIONS = [0.0, 0.3, 4.0]
 
-def exact_moments(topics, weights, basis, **changes):
-    seen = topics @ basis
+
+def exact_moments(topics, weights, basis, concentration=0.0, **changes):
+    """Moments of documents of two and three tokens, by the law of Blackwell and MacQueen."""
+    seen, mean, c = topics @ basis, weights @ topics, concentration
+    pairs = model_pairs(ExplainedTopics(topics, weights, c, 0.0))
+    middle, second = mean @ basis, basis.T @ pairs @ basis
+    # The third token is of a topic drawn anew, or of that of the first or the second, of which
+    # each is as likely.
+    same = np.einsum("i,ia,ib,ic->abc", weights, seen, seen, seen)
+    single = seen.T @ (weights[:, None] * seen)
+    new = np.einsum("ab,c->abc", second, middle) * c / (2 + c)
+    first = (same + c * np.einsum("ac,b->abc", single, middle)) / (1 + c) / (2 + c)
+    triples = new + first + first.transpose(1, 0, 2)
     fields = {
-        "frequencies": weights @ topics,
+        "frequencies": mean,
         "frequencies_sigma": 1e-4,
-        "pairs": np.einsum("i,ia,ib->ab", weights, topics, topics),
+        "pairs": pairs,
         "pairs_sigma": 1e-4,
         "diagonal_sigma": 2e-4,
         "basis": basis,
-        "triples": np.einsum("i,ia,ib,ic->abc", weights, seen, seen, seen),
+        "triples": triples,
         "triples_sigma": 1e-3,
         "n_documents": 10**6,
         "spread": 0.1,
+        "second": topics.T @ (weights[:, None] * topics),
     }
     return ReleasedMoments(**{**fields, **changes})
 
@@ -35,7 +54,8 @@ def model(rng, d=12, k=3):
     return topics, weights, whitener / np.linalg.norm(whitener, axis=1, keepdims=True)
 
 
-def test_gradient_agrees_with_finite_differences(seed):
+@pytest.mark.parametrize("concentration", CONCENTRATIONS)
+def test_gradient_agrees_with_finite_differences(seed, concentration):
     rng = np.random.default_rng(seed)
     topics, weights, basis = model(rng, d=6)
     # Noise of the size of the signal, so that no part of the gradient vanishes.
@@ -52,7 +72,7 @@ def test_gradient_agrees_with_finite_differences(seed):
         triples_sigma=0.5,
         n_documents=20,
     )
-    objective = _Objective(topics, weights, moments)
+    objective = _Objective(topics.shape, moments, concentration)
     x = rng.normal(size=topics.size)
     _, gradient = objective(x)
     numeric = approx_fprime(x, lambda x: objective(x)[0], 1e-6)
@@ -62,19 +82,26 @@ def test_gradient_agrees_with_finite_differences(seed):
     assert abs(gradient @ x) < 1e-10 * np.linalg.norm(gradient) * np.linalg.norm(x)
 
 
-def test_truth_is_a_fixed_point(seed):
+@pytest.mark.parametrize("concentration", CONCENTRATIONS)
+def test_truth_is_a_fixed_point(seed, concentration):
     topics, weights, basis = model(np.random.default_rng(seed))
-    value, gradient = _Objective(topics, weights, exact_moments(topics, weights, basis))(
+    moments = exact_moments(topics, weights, basis, concentration)
+    value, gradient = _Objective(topics.shape, moments, concentration)(
         np.sqrt(weights[:, None] * topics).ravel()
     )
     # Weights carry 1e-12 against division by zero, under precisions of up to 1e8.
     assert value < 1e-8
     assert np.abs(gradient).max() < 1e-2
-    found, shares = match_moments(topics, weights, exact_moments(topics, weights, basis))
+    found, shares = fitted(topics, weights, moments, concentration)
     # 0.02 of the uniform is mixed into the start and has to be removed again; measured
     # over seeds 0 to 99: topics within 3e-4 in total variation, weights within 1.6e-4.
-    assert np.abs(found - topics).sum(axis=1).max() / 2 < 2e-3
-    np.testing.assert_allclose(shares, weights, atol=1e-3)
+    assert np.abs(found - topics).sum(axis=1).max() / 2 < 2e-3 * (1 + concentration) ** 2
+    np.testing.assert_allclose(shares, weights, atol=1e-3 * (1 + concentration) ** 2)
+
+
+def fitted(topics, weights, moments, concentration=0.0):
+    found = match_moments(topics, weights, moments, concentration)
+    return found.topics, found.weights
 
 
 def error(found, topics):
@@ -86,7 +113,7 @@ def test_a_rough_start_is_mended_by_exact_moments(seed):
     rng = np.random.default_rng(seed)
     topics, weights, basis = model(rng)
     start = 0.7 * topics + 0.3 * rng.dirichlet(np.ones(12), size=3)
-    found, shares = match_moments(start, np.full(3, 1 / 3), exact_moments(topics, weights, basis))
+    found, shares = fitted(start, np.full(3, 1 / 3), exact_moments(topics, weights, basis))
     np.testing.assert_allclose(found.sum(axis=1), 1)
     np.testing.assert_allclose(shares.sum(), 1)
     assert (found >= 0).all()
@@ -112,7 +139,7 @@ def test_noisy_moments_improve_a_start_of_their_own_accuracy(seed):
         diagonal_sigma=sigma,
         triples_sigma=1.0,
     )
-    found, _ = match_moments(start, weights, moments)
+    found, _ = fitted(start, weights, moments)
     # Measured over seeds 0 to 99: at most 0.47 of the start's error.
     assert error(found, topics) < 0.7 * error(start, topics)
 
@@ -122,7 +149,7 @@ def test_topics_without_weight_do_not_break_it(k):
     topics = np.full((k, 5), 0.2)
     weights = np.eye(k)[0]
     moments = exact_moments(topics, weights, np.eye(5))
-    found, shares = match_moments(topics, weights, moments)
+    found, shares = fitted(topics, weights, moments)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found.sum(axis=1), 1)
     np.testing.assert_allclose(shares.sum(), 1)
@@ -131,7 +158,8 @@ def test_topics_without_weight_do_not_break_it(k):
 def test_unexplained_is_the_share_of_structure_that_topics_miss():
     topics, weights, basis = model(np.random.default_rng(0))
     moments = exact_moments(topics, weights, basis, n_documents=10**9, pairs_sigma=1e-9)
-    assert unexplained(topics, weights, moments) == 0
+    truth = ExplainedTopics(topics, weights, 0.0, 0.0)
+    assert unexplained(truth, moments) == 0
     independent = np.outer(moments.frequencies, moments.frequencies)
     # A second moment whose structure has lost, or doubled, so much of it.
     for share in (0.3, -1.0):
@@ -141,7 +169,48 @@ def test_unexplained_is_the_share_of_structure_that_topics_miss():
             diagonal_sigma=1e-9,
         )  # fmt: skip
         expected = abs(share) / (1 - share)
-        assert unexplained(topics, weights, less) == pytest.approx(expected, rel=1e-3)
+        assert unexplained(truth, less) == pytest.approx(expected, rel=1e-3)
     # The same within its error.
     noisy = exact_moments(topics, weights, basis, pairs=off, pairs_sigma=1.0, diagonal_sigma=1.0)
-    assert unexplained(topics, weights, noisy) == 0
+    assert unexplained(truth, noisy) == 0
+
+
+@pytest.mark.parametrize("concentration", CONCENTRATIONS)
+def test_the_concentration_is_fitted_with_topics(seed, concentration):
+    rng = np.random.default_rng(seed)
+    topics, weights, basis = model(rng, d=20)
+    noise = 1e-4 * rng.normal(size=(20, 20))
+    exact = exact_moments(topics, weights, basis, concentration, n_documents=10**7)
+    moments = replace(exact, pairs=exact.pairs + np.triu(noise) + np.triu(noise, 1).T)
+    start = 0.8 * topics + 0.2 * weights @ topics
+    found, _, assumed = match_with_concentration(start, weights, moments, None)
+    assert not assumed
+    # Seeds 0 to 99: see the ratio in the assertion.
+    assert found.concentration <= 0.2 if concentration == 0 else found.concentration > 0
+    given, _, _ = match_with_concentration(start, weights, moments, concentration)
+    assert given.concentration == concentration
+    assert error(found.topics, topics) < 1.3 * error(given.topics, topics) + 0.05
+
+
+def test_the_usual_concentration_is_assumed_where_noise_hides_it(seed):
+    rng = np.random.default_rng(seed)
+    topics, weights, basis = model(rng)
+    exact = exact_moments(
+        topics, weights, basis, pairs_sigma=1.0, diagonal_sigma=1.0, triples_sigma=10.0
+    )
+    noise = rng.normal(size=exact.pairs.shape)
+    moments = replace(exact, pairs=exact.pairs + np.triu(noise) + np.triu(noise, 1).T)
+    found, _, assumed = match_with_concentration(topics, weights, moments, None)
+    assert assumed
+    assert found.concentration == USUAL
+
+
+@pytest.mark.parametrize("length", [2, 3, 10])
+def test_spread_of_pairs_is_the_mean_squared_norm_of_their_masses(length):
+    frequencies = np.random.default_rng(0).dirichlet(np.ones(8))
+    counts = np.random.default_rng(1).multinomial(length, frequencies, size=20_000).astype(float)
+    masses = 2 * np.einsum("ni,nj->nij", counts, counts)[:, *np.triu_indices(8, 1)]
+    squares = (masses**2).sum(axis=1) + ((counts * (counts - 1)) ** 2).sum(axis=1)
+    exact = squares.mean() / (length * (length - 1)) ** 2
+    # Pairs of three tokens that are alike are left out.
+    assert spread_of_pairs(length, frequencies) == pytest.approx(exact, rel=0.25)

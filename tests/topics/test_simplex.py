@@ -42,3 +42,8 @@ def test_rows_do_not_touch_each_other_and_input_stays():
     for row in range(3):
         np.testing.assert_array_equal(whole[row], project_rows(values[row : row + 1])[0])
     np.testing.assert_allclose(whole[1], 1 / 3)
+
+
+def test_rows_of_large_numbers_are_projected():
+    rows = np.array([[1e17, 9e16, -1e17], [-1e20, -1e20, -3e20]])
+    np.testing.assert_array_equal(project_rows(rows), [[1, 0, 0], [0.5, 0.5, 0]])

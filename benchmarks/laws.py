@@ -1,0 +1,119 @@
+"""Topics of documents drawn from the model: the default prior against the one that drew them.
+
+Seed 0 draws topics from Dirichlet(.2) and documents of one length that mix them at a
+concentration (0: one topic each); fits have noise seed 1 and random_state 0. The error is the mean
+total variation of matched topics, of which one that is not found counts 1. A run in full writes
+the table to ``laws.csv`` beside this file.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.corpora import Corpus, lda, single_topic
+from benchmarks.metrics import matched_error
+from benchmarks.report import Report
+from benchmarks.seeding import reproducible_noise
+from sktensor_dp import PrivateSpectralLDA
+
+__all__ = ["LAWS", "Law", "error", "run"]
+
+EPSILONS = (1.0, 4.0, float("inf"))
+# Auto over known; where the known prior leaves more than this, no prior is told from another.
+AUTO, MARGIN, HOPELESS = 1.3, 0.003, 0.3
+MORE_BUDGET, MORE_MARGIN = 1.05, 0.002
+
+
+@dataclass(frozen=True)
+class Law:
+    """Documents of a number of words, tokens and topics, at a concentration."""
+
+    n_words: int
+    length: int
+    concentration: float
+    n_topics: int
+    n_documents: int
+
+    @property
+    def corpus(self) -> Corpus:
+        """Documents and the topics that drew them."""
+        return _drawn(self)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_words} words, {self.length} tokens, concentration {self.concentration:g}, "
+            f"{self.n_documents} documents"
+        )
+
+
+@cache
+def _drawn(law: Law) -> Corpus:
+    rng, topic_law = np.random.default_rng(0), np.full(law.n_words, 0.2)
+    if law.concentration == 0:
+        return single_topic(law.n_documents, topic_law, law.n_topics, law.length, rng)
+    lengths: NDArray[np.int64] = np.full(law.n_documents, law.length)
+    return lda(lengths, topic_law, law.n_topics, law.concentration, rng)
+
+
+FEW = [(50, 3, 0.0, 10), (50, 10, 0.3, 5), (60, 10, 0.5, 5), (50, 10, 1.0, 5), (50, 10, 4.0, 5)]
+MANY = [
+    (600, 8, 0.0, 8), (600, 8, 1.0, 8), (600, 20, 0.0, 8), (600, 20, 0.3, 8), (500, 20, 0.5, 8),
+    (600, 60, 1.0, 8), (600, 60, 4.0, 8),
+]  # fmt: skip
+LAWS = [Law(*law, 100_000) for law in FEW] + [Law(*law, 50_000) for law in MANY]
+# A tenth of the documents: never better.
+TENTHS = [Law(*law, 10_000) for law in FEW[:4]] + [Law(*MANY[2], 5000), Law(*MANY[5], 5000)]
+
+
+def error(law: Law, epsilon: float, prior: float | str) -> tuple[float, float]:
+    """Topic error of a fit, and the concentration in use."""
+    model = PrivateSpectralLDA(law.n_topics, epsilon=epsilon, doc_topic_prior=prior, random_state=0)
+    with reproducible_noise(1):
+        model.fit(law.corpus.X)
+    found = model.doc_topic_prior_ * model.n_components_
+    return matched_error(model.components_, law.corpus.topics), found
+
+
+def run(report: Report) -> None:
+    laws = LAWS[::4] if report.quick else LAWS
+    rows: list[list[str | float]] = []
+    auto: dict[tuple[Law, float], float] = {}
+    for law in laws:
+        before = float("inf")
+        for epsilon in EPSILONS:
+            found, concentration = error(law, epsilon, "auto")
+            known, _ = error(law, epsilon, law.concentration / law.n_topics)
+            rows.append([str(law), epsilon, found, known, concentration])
+            auto[law, epsilon] = found
+            where = f"{law}, epsilon = {epsilon:g}"
+            if known < HOPELESS:
+                report.bar(f"{where}, auto", found, AUTO * known + MARGIN)
+            report.bar(f"{where}, against less budget", found, MORE_BUDGET * before + MORE_MARGIN)
+            before = found
+        _drawn.cache_clear()
+    columns = ["law", "epsilon", "auto", "known prior", "concentration found"]
+    report.table("Topic error", columns, rows)
+    if not report.quick:
+        write(columns, rows)
+    rows = []
+    for law in [] if report.quick else TENTHS:
+        more = next(one for one in laws if one.n_documents == 10 * law.n_documents
+                    and (one.n_words, one.length, one.concentration)
+                    == (law.n_words, law.length, law.concentration))  # fmt: skip
+        few, _ = error(law, 4.0, "auto")
+        rows.append([str(law), few, auto[more, 4.0]])
+        report.bar(f"{law}, ten times as many", auto[more, 4.0], few)
+    report.table("Topic error at epsilon = 4, and of ten times as many documents",
+                 ["law", "error", "of ten times as many"], rows)  # fmt: skip
+
+
+def write(columns: list[str], rows: list[list[str | float]]) -> None:
+    """Write the table for the results page."""
+    lines = [",".join(columns)]
+    for law, epsilon, *numbers in rows:
+        quoted = '"' + str(law) + '"'
+        lines.append(",".join([quoted, f"{epsilon:g}", *(f"{number:.4f}" for number in numbers)]))
+    Path(__file__).with_suffix(".csv").write_text("\n".join(lines) + "\n", "utf-8")
