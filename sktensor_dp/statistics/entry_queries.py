@@ -94,11 +94,11 @@ class RowSums:
 
 
 @dataclass(frozen=True, eq=False)
-class FactorSums:
-    """``sum_e x_e z_e`` over the entries of each row of a mode, for public z.
+class RidgeBlock:
+    """Rows ``A^-1 sum_e x_e z_e`` of one factor by ridge regression, ``A = sum z z' + ridge``.
 
-    It is the right-hand side of the normal equations for the rows of one factor. It is
-    released as ``F^-1 sum_e x_e z_e`` with the public frames F of the rows.
+    The sums run over the entries of a row, with public z. Each row is divided by the largest
+    ``|A^-1 z|`` of its entries.
 
     Parameters
     ----------
@@ -118,37 +118,17 @@ class FactorSums:
 
     @property
     def l2_sensitivity(self) -> float:
-        """One value moves the coordinates of one row, by ``R |F^-1 z|``, which is R at most."""
+        """One value moves one row, by ``R |A^-1 z|`` over the largest such norm."""
         return 2 * self.half * SUM_SLACK
-
-    def total(self, chunk: EntryChunks) -> Floats:
-        """Coordinates of the rows, of shape (n_rows, r)."""
-        return self.frames.coordinates(chunk.values)
-
-
-@dataclass(frozen=True, eq=False)
-class RidgeBlock(FactorSums):
-    """Rows ``A^-1 sum_e x_e z_e`` of one factor by ridge regression, ``A = sum z z' + ridge``.
-
-    Each row is divided by the largest ``|A^-1 z|`` of its entries.
-
-    Parameters
-    ----------
-    frames : RowFrames
-        Of the kind ``"solution"`` in every row: F is A times that largest norm.
-    half : float
-        Half of R; public.
-    """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.frames.kinds != ("solution",):
-            raise ValueError('frames must be of the kind "solution".')
 
     @property
     def scales(self) -> Floats:
-        """What rows were divided by, of shape (n_rows,)."""
+        """Divisors of the rows, of shape (n_rows,)."""
         return self.frames.largest
+
+    def total(self, chunk: EntryChunks) -> Floats:
+        """Rows over their scales, of shape (n_rows, r)."""
+        return self.frames.coordinates(chunk.values)
 
 
 @dataclass(frozen=True, eq=False)

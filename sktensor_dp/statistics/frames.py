@@ -12,26 +12,42 @@ import narwhals as nw
 import numpy as np
 import scipy.sparse as sp
 
-from sktensor_dp.statistics.reading import read
+from sktensor_dp.statistics.reading import read, refuse_lazy
 
 BACKENDS = ("pandas", "polars", "pyarrow")
 
 
 def _known(data: Any, name: str) -> Any:
     """A table or column as narwhals sees it; None of what is neither."""
+    refuse_lazy(data, name)
     # What frames are not is not worth a look; Dask computes later.
     if isinstance(data, np.ndarray | np.generic | list | tuple | str | bytes) or sp.issparse(data):
         return None
     if hasattr(data, "__dask_graph__"):
         return None
     found = read(
-        lambda: nw.from_native(data, eager_only=True, allow_series=True, pass_through=True), name
+        lambda: nw.from_native(
+            in_chunks(data), eager_only=True, allow_series=True, pass_through=True
+        ),
+        name,
     )
     return found if isinstance(found, nw.DataFrame | nw.Series) else None
 
 
+def in_chunks(data: Any) -> Any:
+    """Arrays and record batches of pyarrow as its columns and tables; anything else as it is."""
+    if type(data).__module__.split(".")[0] != "pyarrow":
+        return data
+    import pyarrow as pa
+
+    if isinstance(data, pa.Array):
+        return pa.chunked_array([data])
+    return pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+
+
 def kinds_of(data: Any, name: str) -> list[tuple[str, str]]:
     """Kind of each column, ``"text"``, ``"time"`` or ``"other"``, and what its type is called."""
+    refuse_lazy(data, name)
     types: Any = getattr(data, "dtypes", None)  # of a table
     if types is None and hasattr(data, "dtype"):
         types = [data.dtype]

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from sktensor_dp.statistics.observed_entries import IndexSet
-from sktensor_dp.statistics.row_frames import SortedRows
 from sktensor_dp.statistics.sums import AccurateSum, blocks
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.sorted_entries import Integers, khatri_rao_rows, kronecker_rows
@@ -59,25 +58,6 @@ class Jacobian:
     def rows(self, mode: int) -> Floats:
         """Derivatives of the multilinear part in the rows of a factor: z, (n_entries, r)."""
         return self._rows_at(mode, self.index_set.coordinates[:, self.index_set.others(mode)])
-
-    def sorted_rows(self, mode: int) -> SortedRows:
-        """The same, read in blocks in the order of the mode."""
-        others = self.index_set.others(mode)
-        columns = [self.index_set.sorted_column(mode, k) for k in others]
-
-        def read(span: slice) -> Floats:
-            places = np.column_stack([column[span] for column in columns])
-            return self._rows_at(mode, places)
-
-        n_columns = self.factors[mode].shape[1]
-        if len(others) > 1:
-            return SortedRows(self.index_set, mode, n_columns, read)
-        table = self._rows_at(mode, np.arange(self.index_set.shape[others[0]])[:, None])
-        # Column by column, as blocks of entries are read.
-        turned, places = np.ascontiguousarray(table.T), columns[0]
-        return SortedRows(
-            self.index_set, mode, n_columns, lambda span: turned.take(places[span], axis=1).T, table
-        )
 
     def _rows_at(self, mode: int, others: Integers) -> Floats:
         """Z at coordinates in the other modes."""

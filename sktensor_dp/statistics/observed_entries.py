@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -212,14 +211,6 @@ class EntryChunks(ValueRange):
 
     def __iter__(self) -> Iterator["EntryChunks"]:
         return iter([self])
-
-    def part(self, chosen: NDArray[np.bool_]) -> "EntryChunks":
-        """Some of the values, at places that public numbers choose; of the same shape."""
-        part = copy(self)
-        part.index_set = IndexSet(self.index_set.coordinates[chosen], self.shape)
-        part.values = self.values[chosen]
-        part.n_units = len(part.values)
-        return part
 
 
 class SliceChunks(ValueRange):

@@ -198,3 +198,13 @@ def _kind(error: BaseException) -> type[BaseException]:
         if kind.__module__ == "builtins" and kind not in NO_MESSAGE:
             return kind
     return RuntimeError
+
+
+def refuse_lazy(data: Any, name: str) -> None:
+    """Refuse a query that is not computed yet, such as a ``LazyFrame`` of polars."""
+    if hasattr(type(data), "collect"):
+        kind = type(data)
+        raise TypeError(
+            f"{name} is a {kind.__module__.split('.')[0]}.{kind.__name__}, which is not computed "
+            f"yet. Pass {name}.collect()."
+        )

@@ -28,8 +28,8 @@ BY_ROWS = (np.ndarray, sp.csr_matrix, sp.csr_array)
 Prepared = Callable[[Iterable[Any]], Iterable[Any]]
 # Features as components, to the fourth power, are below 2^18; so are rows times their square.
 FEW_FEATURES, FEW_NUMBERS = 20, 2**12
-# Random keys for so many rows, by which a public number of each group's are chosen.
-RowChoice = tuple[int, Callable[[int], NDArray[np.uint64]]]
+# Random keys of the rows of units, by labels and sizes of these: so many of each unit are chosen.
+RowChoice = tuple[int, Callable[[NDArray[Any], Integers], NDArray[np.uint64]]]
 
 
 class Units:
@@ -106,10 +106,10 @@ def in_order(places: Integers) -> tuple[Integers | None, Units]:
     return order, Units(np.append(firsts, len(places)))
 
 
-def kept_rows(units: Units, choice: RowChoice) -> tuple[Integers, Units]:
+def kept_rows(units: Units, labels: NDArray[Any], choice: RowChoice) -> tuple[Integers, Units]:
     """At most so many rows of each unit, evenly at random and in their order."""
     most, keys = choice
-    within = np.lexsort((keys(int(units.starts[-1])), units.of_rows))
+    within = np.lexsort((keys(labels, units.sizes), units.of_rows))
     ranks = np.arange(len(within)) - np.repeat(units.starts[:-1], units.sizes)
     kept = np.sort(within[ranks < most])
     sizes = np.minimum(units.sizes, most)
@@ -234,7 +234,7 @@ class RowChunks(Generic[Chunk]):
         else:
             names, places = np.unique(groups, return_inverse=True)
             self.n_units = len(names)
-            self._whole = self._cut(*self._together(source, places))
+            self._whole = self._cut(*self._together(source, places, names))
         self.announced = self._whole is None and not self.apart
         # Whether a unit may have several rows, which can be made one.
         self.joinable = self.grouped or self._whole is None
@@ -279,11 +279,11 @@ class RowChunks(Generic[Chunk]):
             return [self._chunk(X, units)]
         return [self._chunk(*part) for part in _parts(X, units)]
 
-    def _together(self, X: Any, places: Integers) -> tuple[Any, Units]:
+    def _together(self, X: Any, places: Integers, names: NDArray[Any]) -> tuple[Any, Units]:
         """Rows unit by unit, and no more of each than are to be read."""
         order, units = in_order(places)
         if self._choice is not None:
-            kept, units = kept_rows(units, self._choice)
+            kept, units = kept_rows(units, names[np.unique(places)], self._choice)
             order = kept if order is None else order[kept]
         return X if order is None else X[order], units
 
@@ -300,7 +300,7 @@ class RowChunks(Generic[Chunk]):
                 self.grouped, waiting = True, Waiting(self._table)
             if (groups is None) != (waiting is None) or (groups is None) != (self._table is None):
                 raise ValueError(MIXED)
-            if waiting is None or groups is None:
+            if waiting is None or groups is None or self._table is None:
                 # What validating and counting rows takes is bounded by a block, however large a
                 # partition is. Sums are cut at the same rows, so their digits are the same.
                 large = isinstance(X, BY_ROWS) and X.ndim == 2 and X.shape[0] > UNITS_AT_ONCE
@@ -312,7 +312,7 @@ class RowChunks(Generic[Chunk]):
             rows = read(partial(self._validated, X), "a chunk")
             if (ready := waiting.after(rows, as_labels(groups, rows.shape[0]))) is not None:
                 told = True
-                yield self._together(*ready)
+                yield self._together(*ready, self._table.labels)
         if waiting is not None:
             waiting.check_empty()
         if self._announced_units is None and not told:

@@ -44,8 +44,6 @@ class UnitSums:
         Whether a unit's residuals and weights are each divided by their own length.
     turned : ndarray of shape (r, r), optional
         Symmetric; weights of whole units are multiplied by it first.
-    about_fit : bool, default=False
-        Whether a unit's components are taken off its residuals too.
     """
 
     units: CellUnits
@@ -54,7 +52,6 @@ class UnitSums:
     moment_weight: float
     whole: bool = False
     turned: Floats | None = None
-    about_fit: bool = False
 
     def total(self, chunk: SliceChunks) -> Floats:
         """Rows of sums, then those of the weighted moment: (n_cells + r, r) numbers."""
@@ -71,9 +68,8 @@ class UnitSums:
         """Sums over few units each."""
         means, roots = self.units.posteriors(entries)
         weights = means[N_PLAIN:]
-        taken_off = means if self.about_fit else means[:N_PLAIN]
-        terms = self.units.terms[: len(taken_off) - 1]
-        residuals = entries.residuals(taken_off, terms, self.scale)
+        terms = self.units.terms[: N_PLAIN - 1]
+        residuals = entries.residuals(means[:N_PLAIN], terms, self.scale)
         slopes = weights / self.slope_scale
         if self.turned is not None:
             slopes = _turned(slopes, self.turned)

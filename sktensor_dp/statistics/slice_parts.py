@@ -15,7 +15,7 @@ from sktensor_dp.statistics.observed_entries import (
     checked_shape,
 )
 from sktensor_dp.statistics.reading import error_or
-from sktensor_dp.statistics.shuffling import Piece, gathered, split
+from sktensor_dp.statistics.regrouping import Piece, gathered, split
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 
 

@@ -48,33 +48,22 @@ class UnitLevels:
     ----------
     half : float
         Half of the width R of the range of values; public.
-    about : (float, float), optional
-        Released mean and deviation. A unit then adds its distance from them, over `scale`,
-        drawn in to length 1.
-    scale : float, default=1
-        Distance that counts as 1, with `about`; public.
     """
 
     half: float
-    about: tuple[float, float] | None = None
-    scale: float = 1.0
 
     def __post_init__(self) -> None:
         check_number("half the range", self.half, HALF)
-        check_number("the scale", self.scale, (LEAST_SCALE, LARGEST_LEVEL))
-        for number in self.about or ():
-            check_number("a released level", number, (-LARGEST_LEVEL, LARGEST_LEVEL))
 
     @property
     def l2_sensitivity(self) -> float:
-        """R: mean and deviation lie in a half disc of diameter R; 2 about what was released."""
-        return (2 * self.half if self.about is None else 2.0) * SUM_SLACK
+        """R: mean and deviation lie in a half disc of diameter R."""
+        return 2 * self.half * SUM_SLACK
 
     @property
     def l1_sensitivity(self) -> float:
-        """``(1 + sqrt 2) R / 2``, from an end of the diameter to an arc; or ``2 sqrt 2``."""
-        whole = (1 + math.sqrt(2)) * self.half
-        return (whole if self.about is None else 2 * math.sqrt(2)) * SUM_SLACK
+        """``(1 + sqrt 2) R / 2``, from an end of the diameter to an arc."""
+        return (1 + math.sqrt(2)) * self.half * SUM_SLACK
 
     def total(self, chunk: SliceChunks) -> Floats:
         """Sum of means, and of deviations, of values minus the middle of their range."""
@@ -84,10 +73,6 @@ class UnitLevels:
         # Rounding may carry a unit out of the half disc.
         excess = np.maximum(np.hypot(means, deviations) / self.half, 1.0)
         points = np.array([means / excess, deviations / excess])
-        if self.about is not None:
-            points = (points - np.array(self.about)[:, None]) / self.scale
-            points /= np.maximum(np.hypot(*points), 1.0)
-            points[:, counts == 0] = 0.0
         return np.asarray(points.sum(axis=1))
 
 
@@ -242,8 +227,6 @@ class SharedFactorSums:
     turned : ndarray of shape (r, r), optional
         Symmetric, of numbers within +-1: slopes of whole units are multiplied by it before
         they get length 1. Released numbers that say what columns shall count.
-    about_fit : bool, default=False
-        Whether residuals of whole units are about all that each fits, components included.
     """
 
     mode: int
@@ -255,7 +238,6 @@ class SharedFactorSums:
     scale: float
     whole: bool = False
     turned: Floats | None = field(default=None, repr=False)
-    about_fit: bool = False
 
     # L2 distance of two units' sums, without their moments and before rounding.
     farthest: ClassVar[float] = 2.0
@@ -277,8 +259,6 @@ class SharedFactorSums:
             raise ValueError("whole needs a matrix with few enough shared rows.")
         if not released.are_of(shared):
             raise ValueError("effects must be as many as rows of the factors.")
-        if self.about_fit and not self.whole:
-            raise ValueError("about_fit needs whole units.")
         if self.turned is not None:
             if not self.whole or self.turned.shape != (self.components.n_components,) * 2:
                 raise ValueError("turned needs whole units, and a number for each pair of columns.")
@@ -330,8 +310,7 @@ class SharedFactorSums:
         at = effects_at_entries(self.effects, cells, self.components.rows(cells))
         units = CellUnits(at, level=self.level, noise_variance=self.noise_variance)
         sums = UnitSums(
-            units, self.scale, self.slope_scale, MOMENT_WEIGHT,
-            self.whole, self.turned, self.about_fit,
+            units, self.scale, self.slope_scale, MOMENT_WEIGHT, self.whole, self.turned
         )  # fmt: skip
         return sums.total(chunk)
 

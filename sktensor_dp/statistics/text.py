@@ -103,11 +103,11 @@ class WordCounts:
 
     def joined(self, groups: NDArray[Any], choice: RowChoice | None) -> "WordCounts":
         """Words of all documents of each group together, in the order of labels."""
-        _, places = np.unique(groups, return_inverse=True)
+        names, places = np.unique(groups, return_inverse=True)
         order, units = in_order(places)
         order = np.arange(len(self)) if order is None else order
         if choice is not None:
-            kept, units = kept_rows(units, choice)
+            kept, units = kept_rows(units, names, choice)
             order = order[kept]
         rows = self.counts[order]
         shape = (units.n, rows.shape[1])

@@ -73,7 +73,7 @@ def test_no_value_makes_a_completion_warn(unit, kind):
     X = np.repeat(np.argwhere(np.ones((4, 3))), 2, axis=0)
     for values in ([HUGE, HUGE, -HUGE, -HUGE], [5e-324, 0.0]):
         y = np.resize(values, len(X))
-        model = kind(1, bounds=(-1, 1), shape=(4, 3), privacy_unit=unit, max_iter=1)
+        model = kind(1, bounds=(-1, 1), shape=(4, 3), privacy_unit=unit)
         with np.errstate(all="raise"):
             model.fit(X, y)
         T = np.resize(y, (4, 3))

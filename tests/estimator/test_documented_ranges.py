@@ -40,7 +40,7 @@ CELLS = np.argwhere(np.ones((6, 5, 4), bool))
 VALUES = np.random.default_rng(0).random(len(CELLS))
 SAMPLES = np.random.default_rng(0).standard_normal((60, 4))
 TEXTS = ["cats chase mice", "dogs chase cats"] * 300
-SLICE = {"privacy_unit": "slice", "shape": (6, 5, 4), "max_iter": 2}
+SLICE = {"privacy_unit": "slice", "shape": (6, 5, 4)}
 
 
 def fit_counts(estimator: Any) -> Any:
@@ -98,7 +98,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any]] = {
         for cls in (PrivateCPCompletion, PrivateTuckerCompletion)
         for name, extra in {
             "input": {"perturbation": "input", "epsilon": 20.0},
-            "sums": {"perturbation": "sufficient_statistics", "max_iter": 1},
+            "sums": {"perturbation": "sufficient_statistics"},
             "gradient": {"perturbation": "gradient", "max_iter": 2},
             "output": {"perturbation": "output", "epsilon": 20.0},
             "slices": SLICE,

@@ -1,4 +1,4 @@
-"""One name for forecasts on every estimator; the former ones still work and say so."""
+"""Forecasts of every estimator."""
 
 import math
 
@@ -19,11 +19,11 @@ from sktensor_dp.estimator.base import PrivateEstimatorMixin
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
 BUILDERS = {
-    PrivateSpectralLDA: ((1000, 50), {}, "plan"),
-    PrivateTensorPowerMethod: ((1000, 5), {"data_norm": 1.0}, "plan"),
-    PrivateCPCompletion: ((1000, (9, 8)), {"bounds": (0, 1)}, "expected_error"),
-    PrivateTuckerCompletion: ((1000, (9, 8)), {"bounds": (0, 1)}, "expected_error"),
-    PrivateCountVectorizer: ((1000,), {}, None),
+    PrivateSpectralLDA: ((1000, 50), {}),
+    PrivateTensorPowerMethod: ((1000, 5), {"data_norm": 1.0}),
+    PrivateCPCompletion: ((1000, (9, 8)), {"bounds": (0, 1)}),
+    PrivateTuckerCompletion: ((1000, (9, 8)), {"bounds": (0, 1)}),
+    PrivateCountVectorizer: ((1000,), {}),
 }
 
 
@@ -34,23 +34,12 @@ def test_every_estimator_forecasts_by_public_numbers_and_spends_nothing():
     }
     assert estimators == BUILDERS.keys()
     budget = BudgetAccountant()
-    for build, (sizes, options, _) in BUILDERS.items():
+    for build, (sizes, options) in BUILDERS.items():
         model: BaseEstimator = build(accountant=budget, **options)
         before = vars(model).copy()
         assert str(model.forecast(*sizes))
         assert vars(model) == before
     assert budget.entries == ()
-
-
-@pytest.mark.parametrize("build", [build for build in BUILDERS if BUILDERS[build][2]])
-def test_former_names_of_forecasts_say_the_same_and_warn(build):
-    sizes, options, former = BUILDERS[build]
-    model = build(**options)
-    with pytest.warns(FutureWarning, match=rf"{former}\(\) is called forecast\(\) now") as told:
-        found = getattr(model, former)(*sizes)
-    assert found == model.forecast(*sizes)
-    assert told[0].filename == __file__
-    assert "forecast" in getattr(build, former).__doc__
 
 
 def test_no_threshold_is_forecast_where_there_is_none():

@@ -64,11 +64,11 @@ def _power():
 
 
 def _cp():
-    return PrivateCPCompletion(1, bounds=(-4, 4), max_iter=1, random_state=0)
+    return PrivateCPCompletion(1, bounds=(-4, 4), random_state=0)
 
 
 def _tucker():
-    return PrivateTuckerCompletion(1, bounds=(-4, 4), max_iter=1, random_state=0)
+    return PrivateTuckerCompletion(1, bounds=(-4, 4), random_state=0)
 
 
 def _vectorizer():

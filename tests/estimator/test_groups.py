@@ -31,6 +31,7 @@ from sktensor_dp import (
     BudgetAccountant,
 )
 from sktensor_dp.power_method import inputs
+from sktensor_dp.privacy.parts import public_places
 from sktensor_dp.statistics.sample_moments import SampleChunks
 
 pytestmark = [
@@ -43,7 +44,10 @@ pytestmark = [
 
 @pytest.mark.dealt(3)
 @every_mode
-def test_groups_of_single_rows_are_rows(kind, mode, seed):
+def test_groups_of_single_rows_are_rows(kind, mode, seed, monkeypatch):
+    """In batches as well, once groups are dealt to them as rows are."""
+    monkeypatch.setattr(inputs, "secret_coins", lambda n_units, names: np.zeros((n_units, 2)))
+    monkeypatch.setattr(inputs, "even_places", lambda coins: public_places(len(coins), 0))
     rng = np.random.default_rng(seed)
     X, labels = data(rng, kind, mode), [f"p{place:04d}" for place in range(N)]
     for groups in (np.arange(N), labels):
@@ -155,29 +159,6 @@ def test_straddling_groups_are_fitted_as_whole_ones(kind, mode, seed):
         )
     assert public_state(whole)[0] == public_state(chunked)[0]
     assert whole.privacy_report_ == chunked.privacy_report_
-
-
-# Streams deal out labels
-
-
-def test_rows_of_one_group_change_the_batch_of_no_other(seed):
-    """Places are those of labels: by first appearance one more row would shift all others."""
-    rng = np.random.default_rng(seed)
-    n_batches = model("components", **COMPONENTS["stream"])._n_batches(D)
-
-    def batches(labels: np.ndarray) -> list[set[int]]:
-        X = labels[:, None].astype(float)
-        parts = inputs.random_batches(X, n_batches, seed, groups=labels)
-        return [{int(x) for chunk in part for x in chunk.X[:, 0]} for part in parts]
-
-    labels = np.repeat(np.arange(40), rng.integers(1, 4, 40))
-    expected = batches(labels)
-    assert sorted(set().union(*expected)) == list(range(40))
-    assert sum(map(len, expected)) == 40
-    for _ in range(5):
-        one = int(rng.integers(40))
-        more = np.concatenate([labels[labels != one], np.full(int(rng.integers(1, 300)), one)])
-        assert batches(rng.permutation(more)) == expected
 
 
 # Errors come before the charge

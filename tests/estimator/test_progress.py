@@ -3,6 +3,7 @@
 import io
 import re
 import time
+from contextlib import redirect_stderr
 
 import numpy as np
 import pytest
@@ -58,10 +59,10 @@ def test_a_bar_is_for_terminals():
     assert not isinstance(progress_on("Model", io.StringIO()), Bar)
 
 
-def test_a_fit_on_a_terminal_leaves_nothing_behind(monkeypatch):
+def test_a_fit_on_a_terminal_leaves_nothing_behind():
     stream = Terminal()
-    monkeypatch.setattr("sys.stderr", stream)
-    PrivateSpectralLDA(2, verbose=1).fit(COUNTS)
+    with redirect_stderr(stream):
+        PrivateSpectralLDA(2, verbose=1).fit(COUNTS)
     assert stream.getvalue() == ""
 
 

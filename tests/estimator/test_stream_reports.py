@@ -1,26 +1,18 @@
 """A stream is reported once, under the guarantee of all that its model learned from."""
 
 import functools
-import json
 import pickle
 import warnings
-import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
-from small_models import COUNTS as FORMER_COUNTS
-from small_models import SAMPLES as FORMER_SAMPLES
-from ways_to_fit import COUNTS, PARTS, SAMPLES, quiet
+from ways_to_fit import PARTS, SAMPLES, quiet
 
 from sktensor_dp import (
     BudgetAccountant,
     PrivateSearchCV,
-    PrivateSpectralLDA,
     PrivateTensorPowerMethod,
 )
-
-FORMER_FILES = Path(__file__).parents[1] / "model_files" / "files" / "v1"
 
 
 @functools.cache
@@ -77,42 +69,10 @@ def test_a_stream_after_a_search_pays_a_ledger_that_is_given_to_it():
     """The search was charged as one; the stream has no share of it left to draw on."""
     search = _searched(True)
     accountant, model = search.accountant, search.best_estimator_
-    assert model._stream.accountant is None
+    assert model._stream.ticket is None
     spent = len(accountant.entries)
     model.set_params(accountant=accountant).partial_fit(PARTS[0])
     assert len(accountant.entries) == spent + 1
-
-
-@pytest.mark.parametrize("name", ["topics-stream", "components-stream-1"])
-def test_files_that_hold_a_report_of_the_stream_go_on(name):
-    """As versions before wrote them; the report of the model counts."""
-    path = FORMER_FILES / f"{name}.model"
-    with zipfile.ZipFile(path) as archive:
-        assert "report" in json.loads(archive.read("model.json"))["state"]["_stream"]
-    topics = name.startswith("topics")
-    model = (PrivateSpectralLDA if topics else PrivateTensorPowerMethod).load(path)
-    assert not hasattr(model._stream, "report")
-    seen, batch = model.privacy_report_.n_units, FORMER_COUNTS if topics else FORMER_SAMPLES
-    with quiet():
-        model.partial_fit(batch)
-    assert model.privacy_report_.n_units == seen + len(batch)
-    assert model.privacy_report_.epsilon == pytest.approx(model.epsilon)
-
-
-@pytest.mark.parametrize("kind", ["topics", "components"])
-def test_pickles_that_hold_a_report_of_the_stream_go_on(kind):
-    """As versions before wrote them."""
-    if kind == "topics":
-        model, batch = PrivateSpectralLDA(2, random_state=0), COUNTS
-    else:
-        model, batch = PrivateTensorPowerMethod(2, data_norm=2.0, max_iter=1), PARTS[0]
-    with quiet():
-        model.partial_fit(batch)
-        vars(model._stream)["report"] = "of versions before"
-        loaded = pickle.loads(pickle.dumps(model))
-        loaded.partial_fit(batch)
-    assert loaded.privacy_report_.n_units == 2 * len(batch)
-    assert not hasattr(loaded._stream, "report")
 
 
 NAMES = [f"column {place}" for place in range(SAMPLES.shape[1])]

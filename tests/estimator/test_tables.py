@@ -37,6 +37,7 @@ TABLES = {
     ).convert_dtypes(dtype_backend="pyarrow"),
     "polars": lambda values, names: pl.DataFrame(dict(zip(names, values.T, strict=True))),
     "pyarrow": lambda values, names: pa.table(dict(zip(names, values.T, strict=True))),
+    "record batch": lambda values, names: pa.record_batch(dict(zip(names, values.T, strict=True))),
 }
 COLUMNS = {
     "pandas": pd.Series,
@@ -45,6 +46,7 @@ COLUMNS = {
     ),
     "polars": pl.Series,
     "pyarrow": lambda values: pa.chunked_array([values[:200], values[200:]]),
+    "record batch": pa.array,
 }
 
 
@@ -164,6 +166,41 @@ def test_columns_of_texts(kind):
     assert (words.transform(texts) != counted).nnz == 0
 
 
+TEXT_COLUMNS = {
+    "array": pa.array(TEXTS),
+    "dictionary": pa.array(TEXTS).dictionary_encode(),
+    "chunks of dictionaries": pa.chunked_array([pa.array(TEXTS).dictionary_encode()]),
+    "bytes": pa.array([text.encode() for text in TEXTS]),
+    "column of a record batch": pa.record_batch({"text": TEXTS})["text"],
+    "categorical": pl.Series(TEXTS, dtype=pl.Categorical),
+}
+
+
+@pytest.mark.parametrize("texts", TEXT_COLUMNS.values(), ids=TEXT_COLUMNS)
+def test_columns_of_other_types_hold_the_same_texts(texts):
+    words = PrivateCountVectorizer(vocabulary=["sea", "law", "cup"])
+    assert (words.fit_transform(texts) != words.fit_transform(TEXTS)).nnz == 0
+    assert (words.transform(texts) != words.transform(TEXTS)).nnz == 0
+
+
+def test_tables_that_are_not_computed_are_refused_before_a_charge():
+    budget = BudgetAccountant(9.0)
+    lazy = pl.LazyFrame(dict(zip(NAMES, COUNTS.T, strict=True)))
+    topics = PrivateSpectralLDA(2, accountant=budget)
+    completion = PrivateCPCompletion(bounds=(0, 9), shape=(99, 99), accountant=budget)
+    words = PrivateCountVectorizer(accountant=budget)
+    for name, fit in {
+        "X": lambda: topics.fit(lazy),
+        "groups": lambda: topics.fit(COUNTS, groups=lazy.select("w0")),
+        "a chunk": lambda: topics.fit_chunks([lazy], n_samples=600, n_features=6),
+        "y": lambda: completion.fit(COUNTS[:, :2], lazy.select("w2")),
+        "raw_documents": lambda: words.fit(lazy.select("w0")),
+    }.items():
+        with pytest.raises(TypeError, match=rf"{name} is a polars.LazyFrame.*\.collect\(\)"):
+            fit()
+    assert budget.entries == ()
+
+
 def test_entries_in_tables(kind):
     values = np.minimum(COUNTS[:, 2], 5) / 1.0
     places = np.minimum(COUNTS[:, :2], 3)
@@ -236,3 +273,23 @@ def test_missing_labels_are_refused(kind):
     for labels in ([*PEOPLE[1:].tolist(), None], [*range(599), None]):
         with pytest.raises(ValueError, match="groups must hold one label per row"):
             PrivateSpectralLDA(2).fit(COUNTS, groups=COLUMNS[kind](labels))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrivateSpectralLDA(2, epsilon=50.0),
+        PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=8.0, epsilon=50.0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+def test_transforms_keep_single_precision(model, convert):
+    model.fit(COUNTS)
+    single = model.transform(convert(COUNTS.astype(np.float32)))
+    double = model.transform(convert(COUNTS.astype(np.float64)))
+    assert (single.dtype, double.dtype) == (np.float32, np.float64)
+    np.testing.assert_array_equal(single, double.astype(np.float32))
+    da = pytest.importorskip("dask.array")
+    lazy = model.transform(da.from_array(COUNTS.astype(np.float32), chunks=(200, 6)))
+    assert lazy.dtype == lazy.compute().dtype == np.float32

@@ -19,12 +19,10 @@ from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics import moments
 from sktensor_dp.statistics.counts import CountChunk, as_counts
-from sktensor_dp.statistics.entry_directions import EntryDirections
 from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
     EntryGradients,
-    FactorSums,
     RidgeBlock,
     RowSums,
 )
@@ -81,10 +79,7 @@ UP = np.array([[2.0, 0.0]])
 WHITENER = np.array([[0.6, 0.8], [-0.6, -0.8]])
 BOUNDS = (-1.0, 1.0)
 PLACES = IndexSet(np.zeros((1, 2), dtype=np.intp), (1, 1))
-FRAMES = {
-    kind: RowFrames(PLACES, 0, np.ones((1, 1)), 0.1, kinds)
-    for kind, kinds in {"any": ("isotropic", "leverage"), "solution": ("solution",)}.items()
-}
+FRAMES = RowFrames(PLACES, 0, np.ones((1, 1)), 0.1)
 
 
 class One:
@@ -116,16 +111,6 @@ def pairs() -> tuple:
     """A row of two values, of which one goes from end to end."""
     places = IndexSet(np.array([[0, 0], [0, 1]]), (1, 2))
     query = EntryPairs(RowCells(places, 0), np.zeros(2), np.ones(1), 1.0, 1.0)
-    sides = (np.array([1.0, end]) for end in BOUNDS)
-    return query, *(EntryChunks(places.coordinates, x, places.shape, BOUNDS) for x in sides)
-
-
-def directions() -> tuple:
-    """A row of two values, of which one goes from end to end: both sums move."""
-    places = IndexSet(np.array([[0, 0], [0, 1]]), (1, 2))
-    query = EntryDirections(
-        RowCells(places, 0), np.zeros(2), np.ones(1), 1.0, 1.0, np.ones((2, 1)), np.ones(1)
-    )
     sides = (np.array([1.0, end]) for end in BOUNDS)
     return query, *(EntryChunks(places.coordinates, x, places.shape, BOUNDS) for x in sides)
 
@@ -207,13 +192,11 @@ RELEASES: dict[str, Callable[[], tuple]] = {
     "tensor_power_iterations": tensors,
     "entries": lambda: entries(Entries(1.0)),
     "row_sums": lambda: entries(RowSums(PLACES, np.ones((1, 2)), 1.0)),
-    "factor_sums": lambda: entries(FactorSums(FRAMES["any"], 1.0)),
     "entry_pairs": pairs,
-    "entry_directions": directions,
     "entry_gradients": lambda: entries(
         EntryGradients(CPJacobian(PLACES, [np.ones((1, 1))] * 2), 1.0)
     ),
-    "ridge_block": lambda: entries(RidgeBlock(FRAMES["solution"], 1.0)),
+    "ridge_block": lambda: entries(RidgeBlock(FRAMES, 1.0)),
     "unit_levels": lambda: units(UnitLevels(1.0)),
     # Nothing of a second norm, and no level of the unit's own.
     "shared_row_sums": lambda: units(SharedRowSums(1, (1, 3, 2), 0.0, 0.1, 1e9)),
@@ -291,14 +274,14 @@ def test_a_unit_that_leaves_is_given_away_as_claimed(name):
     assert not result.refutes_claim
 
 
-@pytest.mark.parametrize("name", ["word_frequencies", "second_moments", "factor_sums"])
+@pytest.mark.parametrize("name", ["word_frequencies", "second_moments", "ridge_block"])
 def test_pure_releases_stay_below_their_claim(name):
     """At the far end half of the runs of one side are seen, and e^-2 / 2 of the other's.
 
     In one dimension, that is; in more the ratio is smaller. Of the ratio's logarithm 2000 runs
     leave 10 (2000 x .068)^(-1/2) = .86 for the bound and chance: 1 of 2 is asked for there.
     """
-    seen = name == "factor_sums"
+    seen = name == "ridge_block"
     result = audited(name, PrivacyCost(epsilon=2.0), 2000 if seen else 200, pure=True)
     assert result.epsilon_lower <= 2.0
     assert not seen or result.epsilon_lower >= 1.0
@@ -331,7 +314,7 @@ def test_half_the_noise_is_caught_at_a_pure_release():
     Half of the runs on the other side, less 5 standard errors of bound and of chance, are
     780 of 2000: log(780 / 75) = 2.3.
     """
-    result = audited("factor_sums", PrivacyCost(epsilon=2.0), 2000, pure=True)
+    result = audited("ridge_block", PrivacyCost(epsilon=2.0), 2000, pure=True)
     assert result.epsilon_lower > 2
     assert result.refutes_claim
 
@@ -371,8 +354,7 @@ FAR = {
     ),
     "second_moments": lambda: samples(SecondMoments(LiftedBall(2.0)), 50 * UP, 50 * UP[:, ::-1]),
     "row_sums": lambda: entries(RowSums(PLACES, np.ones((1, 2)), 1.0), reach=100.0),
-    "factor_sums": lambda: entries(FactorSums(FRAMES["any"], 1.0), reach=100.0),
-    "ridge_block": lambda: entries(RidgeBlock(FRAMES["solution"], 1.0), reach=100.0),
+    "ridge_block": lambda: entries(RidgeBlock(FRAMES, 1.0), reach=100.0),
 }
 
 

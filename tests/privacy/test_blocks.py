@@ -1,14 +1,40 @@
-"""A fit is charged to the block it stands in, in whatever order blocks are left."""
+"""A fit is charged to the block it stands in, or refused: never to another one, or to none."""
 
 import contextvars
+import copy
+import pickle
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
+from joblib import Parallel, delayed, parallel_backend
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from small_completions import X0, Y0, build
+from ways_to_fit import WAYS, quiet
 
-from sktensor_dp import BudgetAccountant, PrivacyLeakWarning
-from sktensor_dp.privacy.accountant import OPENED
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    PrivacyLeakWarning,
+    PrivateSearchCV,
+    make_private_scorer,
+)
+from sktensor_dp.privacy.accountant import HELD, OPENED
+
+THREADS_INHERIT = getattr(sys.flags, "thread_inherit_context", False)
+
+
+@pytest.fixture(autouse=True)
+def all_blocks_are_left() -> Iterator[None]:
+    yield
+    assert (HELD, OPENED.get()) == ([], (None,))
 
 
 def test_context_nesting_and_exceptions() -> None:
@@ -86,5 +112,152 @@ def test_blocks_of_other_threads_are_not_seen() -> None:
         thread = threading.Thread(target=lambda: seen.append(OPENED.get()[-1]))
         thread.start()
         thread.join()
-    if sys.version_info < (3, 14):  # threads of free-threaded builds inherit the context
+    if not THREADS_INHERIT:
         assert seen == [None]
+
+
+def fast(**parameters: Any) -> Any:
+    """An estimator that fits in milliseconds."""
+    return build(perturbation="sufficient_statistics", max_iter=1, **parameters)
+
+
+def n_fits(budget: BudgetAccountant) -> int:
+    return len({entry.fit for entry in budget.entries})
+
+
+def in_a_thread(call: Callable[[], Any]) -> Any:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
+SAYS = "(?s)has no accountant.*{}.*block.*Nothing was charged.*accountant=BudgetAccountant"
+ELSEWHERE, PICKLED, SAYS = SAYS.format("another thread"), SAYS.format("pickled"), SAYS.format("")
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_fit_is_refused_while_another_thread_holds_a_block_open(name: str) -> None:
+    if name == "words, given":
+        return  # it releases nothing
+    way, payer = WAYS[name], BudgetAccountant(1e9, 0.5)
+    one, paid = way.build(), way.build().set_params(accountant=payer)
+    with quiet(), BudgetAccountant(1e9, 0.5) as budget:
+        with pytest.raises(BudgetError, match=ELSEWHERE):
+            in_a_thread(lambda: way.call(one))
+        assert budget.entries == ()
+        # Who pays is said, here or in the thread.
+        in_a_thread(lambda: way.call(paid))
+        assert n_fits(payer) >= 1
+
+        def in_its_own_block() -> None:
+            with payer:
+                way.call(way.build())
+
+        in_a_thread(in_its_own_block)
+        assert budget.entries == ()
+        way.call(way.build())
+        assert n_fits(budget) >= 1
+    with quiet():
+        in_a_thread(lambda: way.call(way.build()))
+
+
+def test_a_score_is_refused_while_another_thread_holds_a_block_open() -> None:
+    scorer = make_private_scorer("neg_mean_squared_error", epsilon=1.0, bounds=(-64.0, 0.0))
+    with quiet():
+        model = fast().fit(X0, Y0)
+        with BudgetAccountant(10.0) as budget:
+            with pytest.raises(BudgetError, match=SAYS):
+                in_a_thread(lambda: scorer(model, X0, Y0))
+            assert scorer(model, X0, Y0) <= 1.0
+            assert n_fits(budget) == 1
+            sent = pickle.loads(pickle.dumps(scorer))
+        for one in (sent, clone(sent, safe=False)):
+            with pytest.raises(BudgetError, match=SAYS):
+                one(model, X0, Y0)
+        scorer(model, X0, Y0)
+
+
+def test_a_search_holds_no_one_elsewhere() -> None:
+    """Its trials are charged to accountants of its own, which others need not know of."""
+    search = WAYS["search"].build()
+    assert isinstance(search, PrivateSearchCV)
+    errors: list[BaseException] = []
+    called = search.estimator.__class__.fit
+
+    def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            in_a_thread(lambda: fast().fit(X0, Y0))
+        except BudgetError as error:
+            errors.append(error)
+        return called(self, *args, **kwargs)
+
+    with quiet(), pytest.MonkeyPatch.context() as patched:
+        patched.setattr(search.estimator.__class__, "fit", fit)
+        WAYS["search"].call(search)
+    assert errors == []
+
+
+@pytest.mark.parametrize("carried", [pickle.dumps, lambda model: pickle.dumps(clone(model))])
+def test_what_was_pickled_inside_a_block_needs_an_accountant(
+    carried: Callable[[Any], bytes], tmp_path: Path
+) -> None:
+    model, plain = fast(), pickle.dumps(fast())
+    with quiet(), BudgetAccountant(10.0) as budget:
+        before = dict(vars(model))
+        data = carried(model)
+        assert vars(model) == before  # only the pickle says so
+        model.fit(X0, Y0)
+        fitted = pickle.dumps(model)
+        model.save(tmp_path / "model")
+        # Inside a block it is known who pays.
+        pickle.loads(data).fit(X0, Y0)
+        assert n_fits(budget) == 2
+        paid = pickle.dumps(fast(accountant=BudgetAccountant(9.0, path=tmp_path / "b.sqlite")))
+        sent = in_a_thread(lambda: pickle.dumps(fast()))
+    loaded = [pickle.loads(one) for one in (data, fitted, sent)]
+    loaded += [clone(loaded[0]), copy.deepcopy(loaded[1]), pickle.loads(pickle.dumps(loaded[2]))]
+    for one in loaded:
+        with quiet(), pytest.raises(BudgetError, match=PICKLED):
+            one.fit(X0, Y0)
+        assert one.get_params() == model.get_params()
+    with quiet():
+        payer = BudgetAccountant(10.0)
+        for one in loaded:
+            one.set_params(accountant=payer).fit(X0, Y0)
+        assert n_fits(payer) == len(loaded)
+        pickle.loads(paid).fit(X0, Y0)
+        # Neither files of models nor what was pickled elsewhere are concerned.
+        type(model).load(tmp_path / "model").fit(X0, Y0)
+        pickle.loads(plain).fit(X0, Y0)
+        clone(model).fit(X0, Y0)
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_jobs_are_refused_inside_a_block(backend: str, tmp_path: Path) -> None:
+    def search(model: Any) -> GridSearchCV:
+        return GridSearchCV(model, {"rank": [1, 2]}, cv=2, n_jobs=2, error_score="raise")
+
+    file = BudgetAccountant(100.0, path=tmp_path / "budget.sqlite")
+    with parallel_backend(backend, n_jobs=2):
+        with BudgetAccountant(100.0) as budget:
+            for call in (
+                lambda: Parallel()(delayed(fast().fit)(X0, Y0) for _ in range(2)),
+                lambda: search(fast()).fit(X0, Y0),
+                lambda: cross_val_score(
+                    make_pipeline(FunctionTransformer(), fast()), X0, Y0, cv=2, error_score="raise"
+                ),
+            ):
+                with pytest.raises(BudgetError, match=SAYS):
+                    call()
+            # As other errors, unless it is asked for, this one is a score of NaN for scikit-learn.
+            with pytest.raises(ValueError, match=SAYS):
+                search(fast()).set_params(error_score=0.0).fit(X0, Y0)
+            assert budget.entries == ()
+            found = search(fast(accountant=file)).fit(X0, Y0)
+            assert (n_fits(file), budget.entries) == (5, ())
+        assert found.best_estimator_.accountant is file
+        with pytest.raises(BudgetError, match=SAYS), file:
+            search(fast()).fit(X0, Y0)
+    with file:
+        GridSearchCV(fast(), {"rank": [1, 2]}, cv=2).fit(X0, Y0)
+    assert n_fits(file) == 10

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Iterator
 
 import mpmath
 import numpy as np
@@ -11,7 +12,13 @@ from dp_accounting.pld import PLDAccountant
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_epsilon, gaussian_mu
+from sktensor_dp import BudgetAccountant
+from sktensor_dp.privacy.calibration import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    least_double,
+)
 
 EPSILONS = (1e-3, 0.01, 0.1, 1.0, 3.0, 10.0, 100.0, 700.0)
 DELTAS = (1e-300, 1e-100, 1e-30, 1e-10, 1e-6, 1e-3, 0.1, 0.5, 0.9)
@@ -22,9 +29,9 @@ BUDGETS = list(itertools.product(EPSILONS, DELTAS))
 RELATIVE = 3e-10
 
 
-def exact_delta(mu: float, epsilon: float) -> mpmath.mpf:
+def exact_delta(mu: float, epsilon: float, digits: int = 80) -> mpmath.mpf:
     """Balle & Wang's formula with so many digits that nothing cancels."""
-    with mpmath.workdps(80):
+    with mpmath.workdps(digits):
         mu, epsilon = mpmath.mpf(mu), mpmath.mpf(epsilon)
         near = mpmath.ncdf(mu / 2 - epsilon / mu)
         return near - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
@@ -153,3 +160,48 @@ def test_huge_epsilons_have_a_mu(epsilon: float, delta: float) -> None:
     assert gaussian_delta(mu, epsilon) <= delta
     # |mu - sqrt(2 epsilon)| is a quantile of a normal law, 40 at most, and rounding.
     assert abs(mu - math.sqrt(2 * epsilon)) <= 40 + 1e-12 * mu
+
+
+def extremes(seed: int, n: int) -> Iterator[tuple[float, float]]:
+    """Pairs of epsilon and delta of every size that a double can have."""
+    rng = np.random.default_rng(seed)
+    yield from itertools.product((5e-324, 2.2e-308, 1e-9, 1.79e308), (5e-324, 1e-300, 1 - 1e-16))
+    for _ in range(n):
+        exponents = rng.integers(-1073, 1025), rng.integers(-1073, 1)
+        yield tuple(math.ldexp(rng.uniform(0.5, 1), int(exponent)) for exponent in exponents)  # type: ignore[misc]
+
+
+def test_every_pair_of_doubles_has_a_mu(seed: int) -> None:
+    """Quadratic interpolation stopped short where products of small numbers underflow."""
+    for epsilon, delta in [(3.0162003341237307e-215, 6.945306034360683e-226), *extremes(seed, 300)]:
+        mu = gaussian_mu(epsilon, delta)
+        assert 0 < mu < math.inf
+        assert gaussian_delta(mu, epsilon) <= delta < gaussian_delta(2 * mu, epsilon)
+        # Where delta all but suffices, epsilon is a small difference of numbers like mu.
+        assert 0 <= gaussian_epsilon(mu, delta) <= epsilon * (1 + 1e-9) + 1e-12 * mu
+
+
+def test_mu_is_the_root_for_small_and_large_numbers(seed: int) -> None:
+    for epsilon, delta in extremes(seed, 25):
+        # Beyond, digits of epsilon cancel; below, doubles have few digits themselves.
+        if epsilon < 1e8 and delta > 1e-305:
+            mu = gaussian_mu(epsilon, delta)
+            with mpmath.workdps(800):
+                attained = exact_delta(mu, epsilon, 800)
+            # It is worst where the formula changes, at mu = 1e-5.
+            assert abs(float(attained / delta) - 1) < 3e-9
+
+
+def test_least_double_finds_any_number() -> None:
+    for wanted in (5e-324, 1e-310, 1e-9, 1.0, math.nextafter(1.0, 2), 1.79e308, math.inf):
+        assert least_double(lambda value, wanted=wanted: value >= wanted) == wanted  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 4.5e-194, 1e-9, 1.7e308, math.inf])
+@pytest.mark.parametrize("delta", [0.0, 5e-324, 2.3e-230, 1 - 1e-16])
+def test_budgets_of_any_size_can_be_asked_and_shown(epsilon: float, delta: float) -> None:
+    budget = BudgetAccountant(epsilon, delta)
+    assert 0 <= budget.remaining(3)[0] <= epsilon
+    assert all(part["epsilon"] >= 0 for part in budget.split([0.3, 0.7], thresholds=1))
+    assert f"epsilon={epsilon!r}" in repr(budget)
+    assert str(budget)

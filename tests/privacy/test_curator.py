@@ -320,16 +320,6 @@ def test_batches_are_charged_once(seed):
             )
 
 
-def test_another_accountant_is_charged_for_the_batches_it_sees(seed):
-    first, second = (BudgetAccountant(epsilon=1.0, delta=DELTA) for _ in range(2))
-    estimator = lda(accountant=first).partial_fit(counts(seed))
-    estimator.set_params(accountant=second).partial_fit(counts(seed))
-    assert first.total()[0] == pytest.approx(1.0, rel=1e-9)
-    assert second.total()[0] == pytest.approx(1.0, rel=1e-9)
-    with second, pytest.raises(BudgetError):
-        estimator.set_params(accountant=None).partial_fit(counts(seed))
-
-
 @pytest.mark.parametrize(
     "options",
     [{"n_refinements": 0}, {"perturbation": "moment_tensor", "n_refinements": 2}],

@@ -14,7 +14,7 @@ from scipy import stats
 from scipy.special import kolmogi
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.privacy.curator import DataCurator, Noisy
+from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.curators.entries import (
     EntryCurator,
     NoisyPairs,
@@ -27,7 +27,7 @@ from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics.entry_queries import Entries
 from sktensor_dp.statistics.jacobians import CPJacobian
-from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet, SliceChunks
+from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks
 from sktensor_dp.statistics.row_cells import RowCells
 from sktensor_dp.statistics.row_frames import RowFrames
 from sktensor_dp.statistics.slice_queries import MOMENT_WEIGHT, SharedFactorSums
@@ -124,22 +124,6 @@ def sums_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.dealt
 @pytest.mark.usefixtures("frames_once", "sums_once")
 @pytest.mark.parametrize("cost", [GAUSSIAN, PURE], ids=["gaussian", "pure"])
-@pytest.mark.parametrize("regularization", [0.0, 3.0])
-def test_noise_of_factor_sums_has_the_covariance_claimed(cost, regularization, noise):
-    # Under the fixture the noise of every curator made here is seeded.
-    rng = np.random.default_rng(1)
-    rows = rng.standard_normal((300, 2)) * [3.0, 0.1]
-    asked = curator("factor_sums", cost, DRAWS)
-    found = [asked.factor_sums(1, rows, regularization) for _ in range(DRAWS)]
-    exact = curator("factor_sums", EXACT).factor_sums(1, rows, regularization)
-    errors = np.array([answer.sums - exact.sums for answer in found])
-    for row in range(6):
-        assert_covariance(errors[:, row], found[0].covariances[row])
-
-
-@pytest.mark.dealt
-@pytest.mark.usefixtures("frames_once", "sums_once")
-@pytest.mark.parametrize("cost", [GAUSSIAN, PURE], ids=["gaussian", "pure"])
 def test_noise_of_a_ridge_block_has_the_deviation_claimed(cost, noise):
     rng = np.random.default_rng(2)
     rows = rng.standard_normal((300, 3))
@@ -184,44 +168,6 @@ def test_noise_of_sums_and_gradients_has_the_deviation_claimed(cost, noise):
         assert noisy.sigma == pytest.approx(4 / 0.7)
 
 
-def predictive_error(frames: RowFrames) -> np.ndarray:
-    """Expected squared error on a row's own entries of ridge regression on its noisy sum."""
-    solution = np.linalg.inv(frames.normal_matrices)
-    grams = frames.index_set.grams(frames.mode, frames.rows)
-    error = solution @ frames.frames
-    return np.einsum("iab,iac,ibc->i", grams, error, error)
-
-
-def test_the_shape_of_the_noise_is_the_best_of_three_in_every_row(seed):
-    rng = np.random.default_rng(seed)
-    places = IndexSet(observed(rng, (30, 5), 200), (30, 5))
-    rows = rng.standard_normal((200, 3)) * [5, 1, 0.05]
-    kinds, winners = ("isotropic", "leverage", "solution"), set()
-    for ridge in (0.1, 300.0):
-        errors = [predictive_error(RowFrames(places, 0, rows, ridge, (kind,))) for kind in kinds]
-        chosen = predictive_error(RowFrames(places, 0, rows, ridge))
-        np.testing.assert_allclose(chosen, np.min(errors, axis=0), rtol=1e-9)
-        winners |= set(np.argmin(errors, axis=0))
-    assert len(winners) > 1
-
-
-def test_the_root_of_another_matrix_than_the_leverages_underprotects(seed):
-    """``g + H^(1/2) N`` at the regularised leverage costs more mu than it says; ours costs mu."""
-    rng = np.random.default_rng(seed)
-    places = IndexSet(np.zeros((6, 2), dtype=np.intp), (1, 1))
-    rows, ridge = rng.standard_normal((6, 3)), 2.0
-    frames = RowFrames(places, 0, rows, ridge, ("leverage",))
-    H = rows.T @ rows
-    leverage = np.einsum("ea,ab,eb->e", rows, np.linalg.inv(H + ridge * np.eye(3)), rows).max()
-    # Noise of covariance l A, and values that move by R = 1: mu of one entry is |F^-1 z|.
-    covariance = frames.frames[0] @ frames.frames[0].T
-    np.testing.assert_allclose(covariance, leverage * (H + ridge * np.eye(3)), rtol=1e-9)
-    spent = np.sqrt(np.einsum("ea,ab,eb->e", rows, np.linalg.inv(covariance), rows))
-    assert spent.max() == pytest.approx(1.0, abs=1e-9)
-    mistaken = np.linalg.inv(leverage * H)
-    assert np.sqrt(np.einsum("ea,ab,eb->e", rows, mistaken, rows)).max() > 1.05
-
-
 @pytest.mark.dealt
 @pytest.mark.parametrize("cost", [GAUSSIAN, PURE], ids=["gaussian", "pure"])
 def test_noise_of_pairs_has_the_deviation_claimed(cost, noise):
@@ -246,47 +192,14 @@ def test_noise_of_pairs_has_the_deviation_claimed(cost, noise):
     assert abs((own**2).mean() / found[0].sigma ** 2 - 1) < Z * math.sqrt(5 / own.size)
 
 
-@pytest.mark.dealt
-@pytest.mark.usefixtures("sums_once")
-@pytest.mark.parametrize("cost", [GAUSSIAN, PURE], ids=["gaussian", "pure"])
-def test_noise_of_directions_has_the_deviation_claimed(cost, noise):
-    rng = np.random.default_rng(5)
-    chunks = EntryChunks(observed(rng, (20, 8), 90), rng.uniform(1, 5, 90), (20, 8), (1, 5.0))
-    axes = rng.standard_normal((8, 8))
-
-    def asked(cost: PrivacyCost, uses: int) -> EntryCurator:
-        plan = ReleasePlan(1.0, 1e-6, (PlannedRelease("entry_directions", cost, uses),))
-        return EntryCurator(chunks, plan, spender="test", unit="entry", accountant=None)
-
-    def answer(curator: EntryCurator) -> Noisy:
-        cells = RowCells(curator.index_set, 0)
-        return curator.entry_directions(
-            cells, np.zeros(90), np.full(20, 0.5), 1.0, axes, np.full(20, 2.0)
-        )
-
-    exact, draws = answer(asked(EXACT, 1)), 900
-    noisy = asked(cost, draws)
-    found = [answer(noisy) for _ in range(draws)]
-    errors = np.array([one.value - exact.value for one in found])
-    # Squares of Laplace noise have a variance of 5, so that the mean of 57,600 has a deviation of
-    # .0093, and this allows .0457. A scale 5 % too small moves it by 1 - .95^2 = .0975, of which
-    # Z deviations, .95^2 as large, leave .056; one 5 % too large by .1025, which leaves .052.
-    own = (errors**2).mean() / found[0].sigma ** 2 - 1
-    deviation = math.sqrt(5 / errors.size)
-    assert abs(own) < Z * deviation < 1 - 0.95**2 * (1 + Z * deviation)
-    each = np.cov(errors[:, :, :2].reshape(draws, -1).T) / found[0].sigma ** 2
-    between = each[np.triu_indices(16, 1)]
-    assert np.abs(between).max() < (Z + 1) / math.sqrt(draws)
-
-
 def test_a_pure_cost_selects_pure_laws_in_any_plan(noise):
-    for name in ("entries", "row_sums", "factor_sums", "ridge_block", "entry_gradients"):
+    for name in ("entries", "row_sums", "ridge_block", "entry_gradients"):
         asked = curator(name, PURE)
         if name == "entry_gradients":
             jacobian = CPJacobian(asked.index_set, [np.ones((n, 1)) for n in (4, 6, 3)])
             asked.entry_gradients(jacobian)
-        elif name in ("factor_sums", "ridge_block"):
-            getattr(asked, name)(0, np.ones((300, 1)), 1.0)
+        elif name == "ridge_block":
+            asked.ridge_block(0, np.ones((300, 1)), 1.0)
         else:
             getattr(asked, name)()
         (row,) = asked.report().rows

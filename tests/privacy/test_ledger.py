@@ -215,7 +215,7 @@ def test_eight_processes_spend_exactly_the_budget(kind: str, path: str) -> None:
     answer = run_script("charge", path, "--kind", kind, "--charges", "20", "--admitted", "50")
     assert sum(answer["succeeded"]) == 50
     assert sum(answer["refused"]) == 8 * 20 - 50
-    budget = BudgetAccountant(5.0, 1e-6, path=path)
+    budget = BudgetAccountant(path=path)
     of_process = [f"process {number}" for number in range(8)]
     spenders = [entry.spender for entry in budget.entries]
     assert [spenders.count(name) for name in of_process] == answer["succeeded"]

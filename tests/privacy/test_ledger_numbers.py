@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import shutil
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sktensor_dp import BudgetAccountant, PrivateCPCompletion
 from sktensor_dp.exceptions import BudgetError, LedgerError
 from sktensor_dp.privacy.accountant import LedgerEntry
 from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.privacy.ledger import UNIT, Spending
 from sktensor_dp.privacy.plan import PrivacyCost
 
 CELLS = np.array([(i, j) for i in range(60) for j in range(8)])
@@ -39,7 +41,7 @@ def test_numpys_number_of_sweeps_buys_nothing(tmp_path):
         budget = BudgetAccountant(3.0, 1e-6, path=tmp_path / str(type(sweeps)))
         for _ in range(4):
             PrivateCPCompletion(
-                2, bounds=(0, 1), perturbation="sufficient_statistics", max_iter=sweeps,
+                2, bounds=(0, 1), perturbation="gradient", max_iter=sweeps,
                 epsilon=0.5, delta=0, accountant=budget,
             ).fit(CELLS, VALUES)  # fmt: skip
         cost = PrivacyCost(mu=gaussian_mu(1.0, 5e-7))
@@ -52,6 +54,20 @@ def test_numpys_number_of_sweeps_buys_nothing(tmp_path):
             pytest.fail("forty fits fit into a budget for a few")
         admitted.append(len(budget.entries))
     assert admitted[0] == admitted[1]
+
+
+@pytest.mark.parametrize("value", [1 / 3, 0.1, 1e-9, 7.7, 1e-25])
+def test_every_charge_is_rounded_up_by_less_than_a_unit(value):
+    costs = [PrivacyCost(value, value, value)] * 3
+    sums = Spending().plus([LedgerEntry("a", "g", 1, cost) for cost in costs])
+    exact = {
+        sums.mu_squared: Fraction(value) ** 2,
+        # As people write them: a tenth is one.
+        sums.epsilon: Fraction(repr(value)),
+        sums.delta: Fraction(repr(value)),
+    }
+    for units, one in exact.items():
+        assert 3 * one * UNIT <= units < 3 * (one * UNIT + 1)
 
 
 def test_charges_hand_nothing_back():

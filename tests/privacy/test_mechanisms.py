@@ -1,25 +1,15 @@
-"""Laws of the noise on vectors, symmetric matrices and symmetric tensors.
-
-As in the tests of the noise itself, the right law passes but for one seed in a million,
-and a standard deviation wrong by 3 % fails but for one in a million. Of symmetric arrays,
-which take seconds to draw, seed 0 draws as many as that takes; others draw a tenth or a
-quarter, and fail deviations wrong by 10 or 6 % as surely.
-"""
+"""Noise of the mechanisms: where it is added, in which geometry and memory."""
 
 import math
 import tracemalloc
-from collections.abc import Callable, Iterator
-from itertools import combinations_with_replacement, permutations
-from typing import Any
+from collections.abc import Callable
+from itertools import permutations
 
 import numpy as np
 import pytest
-from laws import Z, assert_law
-from scipy import stats
-from scipy.special import kolmogi
+from contracts.rows_of_laws import ISOTROPIC, projected
 from seeded_sources import same_noise
 
-from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy import mechanisms
 from sktensor_dp.privacy.mechanisms import (
     Mechanism,
@@ -37,106 +27,14 @@ from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
 SENSITIVITY, STRENGTH = 0.3, 1.7
-SCALE = SENSITIVITY / STRENGTH
 
-# Length of a mode and number of arrays, by order. Every class of entries has enough samples: the
-# rarest is iii, one to a row. The deviation of n normals errs by 1 / sqrt(2 n), the mean modulus
-# of n Laplace numbers by 1 / sqrt(n) of itself. That 3 % are 4.9 + 4.8 standard errors takes
-# 52 300 and 104 600; that 10 % are, a tenth of it.
-ARRAYS = {2: (100, 1050), 3: (20, 2650)}
 K = 10
-
-
-@pytest.fixture
-def noise(seed: int) -> Iterator[NoiseSource]:
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        yield NoiseSource()
 
 
 def symmetric_value(order: int, k: int = K) -> np.ndarray:
     rng = np.random.default_rng(3)
     value = rng.standard_normal((k,) * order)
     return sum(value.transpose(axes) for axes in permutations(range(order)))
-
-
-def drawn(
-    release: Callable[[np.ndarray], np.ndarray], order: int, seed: int
-) -> dict[int, np.ndarray]:
-    """Noise of many releases on one copy of each unique entry, by number of distinct indices.
-
-    Checks that each release is symmetric to the last bit.
-    """
-    k, n_arrays = ARRAYS[order]
-    n_arrays //= 1 if seed == 0 else 10
-    value, found = symmetric_value(order, k), []
-    triples = np.array(list(combinations_with_replacement(range(k), order)))
-    unique = np.ravel_multi_index(tuple(triples.T), value.shape)
-    for _ in range(n_arrays):
-        released = release(value.copy())
-        assert all(
-            np.array_equal(released, released.transpose(axes))
-            for axes in list(permutations(range(order)))[1:3]
-        )
-        found.append(released.ravel()[unique] - value.ravel()[unique])
-    noise, distinct = np.array(found), np.array([len(set(triple)) for triple in triples])
-    return {count: noise[:, distinct == count] for count in range(1, order + 1)}
-
-
-def laplace(scale: float) -> stats.rv_continuous:
-    return stats.laplace(scale=scale)
-
-
-def normal(scale: float) -> stats.rv_continuous:
-    return stats.norm(scale=scale)
-
-
-def test_gaussian_vector(noise: NoiseSource) -> None:
-    value = np.random.default_rng(2).standard_normal((400, 500))
-    released = gaussian_vector(value, SENSITIVITY, STRENGTH, noise)
-    assert released.shape == value.shape
-    assert_law((released - value).ravel(), normal(SCALE))
-
-
-def test_laplace_vector(noise: NoiseSource) -> None:
-    value = np.random.default_rng(2).standard_normal((400, 500))
-    released = laplace_vector(value, SENSITIVITY, STRENGTH, noise)
-    assert released.shape == value.shape
-    assert_law((released - value).ravel(), laplace(SCALE))
-
-
-# Release, order, law, and deviations of entries by their number of distinct indices.
-ENTRIES: dict[str, tuple[Callable[..., np.ndarray], int, Callable[..., Any], dict[int, float]]] = {
-    "isotropic matrix": (gaussian_matrix, 2, normal, {1: 1, 2: math.sqrt(1 / 2)}),
-    "isotropic tensor": (
-        gaussian_symmetric, 3, normal, {1: 1, 2: math.sqrt(1 / 3), 3: math.sqrt(1 / 6)}
-    ),
-    "triple histogram in full": (
-        lambda x, *of: gaussian_triple_histogram(x, np.eye(len(x)), *of),
-        3, normal, {1: 1, 2: 1 / 3, 3: 1 / 6},
-    ),
-    **{
-        f"{name}, weight {weight:.3g}": (
-            lambda x, *of, release=release, weight=weight: release(x, *of, weight),
-            2, law, {1: 1 / weight, 2: 1 / 2},
-        )
-        for name, release, law, weights in (
-            ("pair masses", gaussian_pair_masses, normal, (1.0, math.sqrt(2), 0.25)),
-            ("Laplace pair masses", laplace_pair_masses, laplace, (1.0, 0.25)),
-        )
-        for weight in weights
-    },
-}  # fmt: skip
-
-
-@pytest.mark.dealt
-@pytest.mark.parametrize("name", ENTRIES)
-def test_every_class_of_entries_has_noise_of_its_own_deviation(
-    name: str, noise: NoiseSource, seed: int
-) -> None:
-    release, order, law, deviations = ENTRIES[name]
-    found = drawn(lambda x: release(x, SENSITIVITY, STRENGTH, noise), order, seed)
-    for count, samples in found.items():
-        assert_law(samples.ravel(), law(deviations[count] * SCALE))
 
 
 def test_pair_masses_are_weighted_by_1_unless_told() -> None:
@@ -155,77 +53,15 @@ def test_a_matrix_gets_what_its_coordinates_get() -> None:
     assert np.array_equal(in_place, by_coordinates)
 
 
-def projected(deviations: dict[int, float], frame: np.ndarray) -> np.ndarray:
-    """Map of independent unit noise on unique entries to coordinates of its projection.
-
-    Written from the definitions alone: entry (i, j, l) stands in all its places, the
-    tensor is multiplied by the frame in each mode, and coordinates are unique entries times
-    the root of their multiplicity.
-    """
-    d, k = frame.shape
-    kept = list(combinations_with_replacement(range(k), 3))
-    roots = np.sqrt([len(set(permutations(triple))) for triple in kept])
-    columns = []
-    for triple in combinations_with_replacement(range(d), 3):
-        tensor = np.zeros((d, d, d))
-        for place in set(permutations(triple)):
-            tensor[place] = deviations[len(set(triple))]
-        small = np.einsum("ijl,ia,jb,lc->abc", tensor, frame, frame, frame, optimize=True)
-        columns.append([small[triple] for triple in kept] * roots)
-    return np.array(columns).T
+def test_projection_of_isotropic_noise_is_isotropic() -> None:
+    whole = projected(ISOTROPIC, frame_of(6, 3))
+    np.testing.assert_allclose(whole @ whole.T, np.eye(10), atol=1e-12)
 
 
 def frame_of(d: int, k: int) -> np.ndarray:
     # Rows of very different sizes, so that repeated words weigh more than they ordinarily would.
     rough = np.random.default_rng(7).standard_normal((d, k)) * (1 + 5 * (np.arange(d) < k))[:, None]
     return np.linalg.qr(rough)[0]
-
-
-def coordinates(tensors: np.ndarray, k: int) -> np.ndarray:
-    kept = list(combinations_with_replacement(range(k), 3))
-    roots = np.sqrt([len(set(permutations(triple))) for triple in kept])
-    return tensors.reshape(-1, k, k, k)[(slice(None), *np.array(kept).T)] * roots
-
-
-def assert_covariance(samples: np.ndarray, covariance: np.ndarray) -> None:
-    """Samples, whitened by the exact covariance, are uncorrelated standard normals."""
-    white = np.linalg.solve(np.linalg.cholesky(covariance), samples.T).T
-    count, size = white.shape
-    assert abs((white**2).mean() - 1) < Z * math.sqrt(2 / white.size)
-    # Each of size**2 products: 6.0 standard errors are 2e-9 each.
-    products = white.T @ white / math.sqrt(count) - math.sqrt(count) * np.eye(size)
-    assert np.abs(products / np.sqrt(1 + np.eye(size))).max() < 6.0
-    for functional in (np.ones(size), np.eye(size)[0], np.arange(size) - 3.0):
-        law = stats.norm(scale=np.linalg.norm(functional))
-        distance = stats.kstest(white @ functional, law.cdf, method="asymp").statistic
-        assert distance * math.sqrt(count) < kolmogi(1e-6)
-
-
-def test_projection_of_isotropic_noise_is_isotropic() -> None:
-    whole = projected({1: 1, 2: math.sqrt(1 / 3), 3: math.sqrt(1 / 6)}, frame_of(6, 3))
-    np.testing.assert_allclose(whole @ whole.T, np.eye(10), atol=1e-12)
-
-
-SUBSPACE = {
-    "isotropic": (
-        lambda x, _, *of: gaussian_symmetric(x, *of),
-        {1: 1, 2: math.sqrt(1 / 3), 3: math.sqrt(1 / 6)},
-    ),
-    "histogram": (gaussian_triple_histogram, {1: 1, 2: 1 / 3, 3: 1 / 6}),
-}
-
-
-@pytest.mark.dealt
-@pytest.mark.parametrize("name", SUBSPACE)
-def test_noise_in_a_subspace_is_the_projection_of_that_in_the_whole(
-    name: str, noise: NoiseSource, seed: int
-) -> None:
-    (release, deviations), frame = SUBSPACE[name], frame_of(7, 5)
-    whole, zeros = projected(deviations, frame), np.zeros((5, 5, 5))
-    # 35 coordinates of 1600 draws: 3 % are 10 standard errors of the scale, again; 6 % of 400.
-    n_draws = 1600 if seed == 0 else 400
-    found = [release(zeros, frame, SENSITIVITY, STRENGTH, noise) for _ in range(n_draws)]
-    assert_covariance(coordinates(np.array(found), 5), SCALE**2 * whole @ whole.T)
 
 
 class Ones:
@@ -264,26 +100,6 @@ def test_triple_histogram_pays_for_the_covering_diameter() -> None:
     # The same noise, added up without a grid: within half a step, and rounding errors.
     assert np.abs(released - noise).max() < 0.501 * grid.step
     assert np.abs(released - noise / (1 + grid.diameter)).max() > 0.6 * grid.step
-
-
-@pytest.mark.dealt
-@pytest.mark.parametrize("ambient", [None, 286])
-def test_spherical_laplace_on_tensors(noise: NoiseSource, ambient: int | None, seed: int) -> None:
-    k, size, n_draws = 6, 56, 2000 if seed == 0 else 500
-    value = symmetric_value(3, k)
-    released = (
-        spherical_laplace_symmetric(value, SENSITIVITY, STRENGTH, noise, ambient)
-        for _ in range(n_draws)
-    )
-    squares = ((np.array(list(released)) - value) ** 2).sum(axis=(1, 2, 3)) / SCALE**2
-    dimension = size if ambient is None else ambient
-    second = size * (dimension + 1)
-    share = size * (size + 2) / (dimension * (dimension + 2))
-    fourth = share * dimension * (dimension + 1) * (dimension + 2) * (dimension + 3)
-    # Relative standard deviation of one square: 0.27 and 0.21. The scale has half the error
-    # of its square, so 3 % are 10.0 and 12.9 standard errors, and 6 % of a quarter as many.
-    error = math.sqrt((fourth / second**2 - 1) / squares.size)
-    assert abs(squares.mean() / second - 1) < Z * error
 
 
 RELEASES: dict[str, Callable[[np.ndarray, NoiseSource, float], np.ndarray]] = {

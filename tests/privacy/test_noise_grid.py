@@ -66,6 +66,12 @@ def test_released_values_lie_on_a_grid_of_public_step(law: str, strength: float)
         steps_of(getattr(NoiseSource(), law)(value, strength), grid_of(law, strength, 100))
 
 
+@pytest.mark.parametrize("strength", [0.01, 1.0, 30.0])
+def test_noise_of_rows_pays_for_the_diameter_of_all_rows(strength: float) -> None:
+    released = NoiseSource().spherical_laplace_rows(np.zeros((1000, 3)), strength)
+    steps_of(released, NoiseSource().grid(1 / strength, 1000 * math.sqrt(3)))
+
+
 @pytest.mark.parametrize(("law", "sampled"), [("gaussian", GAUSSIAN), ("laplace", LAPLACE)])
 @pytest.mark.parametrize("strength", [0.01, 1.0, 200.0])
 def test_noise_is_the_exact_sample_of_the_scale_of_the_grid(

@@ -145,8 +145,9 @@ def _entries(rows: int, **options: Any) -> Any:
 
 
 SUMS, GRADIENT, OUTPUT = (
-    {"perturbation": way, "max_iter": 1} for way in ("sufficient_statistics", "gradient", "output")
-)
+    {"perturbation": "sufficient_statistics"}, {"perturbation": "gradient", "max_iter": 1},
+    {"perturbation": "output"},
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

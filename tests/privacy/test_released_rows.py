@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from laws import assert_law
+from contracts import rows_of_laws
 from scipy import stats
 from seeded_sources import same_noise
 
@@ -128,8 +128,8 @@ def test_rows_have_noise_of_the_law_of_the_whole(law, of_law, n_matrices, seed, 
     for _ in range(n_matrices):
         rows = ReleasedRows(lambda words: np.zeros((size, size))[words], size, add_noise, noise)
         rows.product(np.zeros(size))
-    assert_law(np.concatenate(diagonal), of_law(scale=0.3 / 1.7 / weight))
-    assert_law(np.concatenate(above), of_law(scale=0.3 / 1.7 / 2))
+    assert rows_of_laws.fits(np.concatenate(diagonal), of_law(scale=0.3 / 1.7 / weight))
+    assert rows_of_laws.fits(np.concatenate(above), of_law(scale=0.3 / 1.7 / 2))
 
 
 def test_rows_are_those_of_the_sum_of_all_chunks(seed):

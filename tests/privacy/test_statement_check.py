@@ -235,8 +235,9 @@ def test_what_is_too_long_is_refused() -> None:
 
 def test_nan_and_doubled_fields_inside_a_statement_are_refused() -> None:
     text = json.dumps(STATEMENTS["topics"])
+    epsilon = STATEMENTS["topics"]["guarantee"]["epsilon"]
     for one, other in (
-        ('"epsilon": 0.9999999999999996', '"epsilon": NaN'),
+        (f'"epsilon": {epsilon!r}', '"epsilon": NaN'),
         ('"version": 1', '"version": 1, "version": 1'),
         ('"uses": 2', '"uses": 2, "uses": 2'),
     ):
@@ -246,10 +247,6 @@ def test_nan_and_doubled_fields_inside_a_statement_are_refused() -> None:
 
 
 def test_other_json_of_the_library_is_told_apart() -> None:
-    report = load_statement(json.dumps(STATEMENTS["topics"]))
-    former = json.dumps(report.to_dict())
-    with pytest.raises(StatementError, match="before statements"):
-        load_statement(former)
     ledger = BudgetAccountant(1.0).spend(0.5, 0).to_json()
     for text in (ledger, f"[{ledger}]"):
         with pytest.raises(StatementError, match="budget show"):

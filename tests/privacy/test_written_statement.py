@@ -3,7 +3,6 @@
 import functools
 import json
 import math
-import pickle
 import re
 import tomllib
 import warnings
@@ -21,7 +20,6 @@ from sktensor_dp import (
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
-    StatementError,
     config_context,
 )
 from sktensor_dp.privacy.composition import Composition, Part, ReleaseRecord
@@ -36,7 +34,6 @@ from sktensor_dp.privacy.written_statement import norm_of
 SCHEMA = json.loads(schema_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 ROOT = Path(sktensor_dp.__file__).parents[1]
-FORMER = ROOT / "tests" / "model_files" / "files" / "v1"
 
 
 @functools.cache
@@ -258,29 +255,6 @@ def test_the_wheel_has_the_schema() -> None:
     assert json.loads(path.read_text("utf-8"))["$id"] == "urn:sktensor-dp:privacy-statement:1"
     for line in (ROOT / ".gitignore").read_text("utf-8").split():
         assert not re.fullmatch(line.replace("*", ".*"), "privacy_statement.schema.json")
-
-
-@pytest.mark.parametrize("name", ["topics", "components-stream-3", "topics-stream"])
-def test_reports_in_files_of_before_load_and_their_statements_are_refused(name: str) -> None:
-    kind = PrivateSpectralLDA if name.startswith("topics") else PrivateTensorPowerMethod
-    report = kind.load(FORMER / f"{name}.model").privacy_report_
-    assert report.composition is None
-    VALIDATOR.validate(json.loads(report.to_json()))
-    with pytest.raises(StatementError, match="does not say how its releases add up"):
-        load_statement(report.to_json())
-    # What is learned later does not mend that.
-    later = report.joined(report_of("topics"))
-    assert later.composition is None
-
-
-def test_pickled_reports_of_before_are_whole() -> None:
-    if np.lib.NumpyVersion(np.__version__) < "2.0.0":
-        pytest.skip("these pickles were written with numpy 2, and numpy 1 does not read such ones")
-    pickled = (ROOT / "tests" / "model_files" / "pickles" / "topics.pickle").read_bytes()
-    report = pickle.loads(pickled).privacy_report_
-    assert report.composition is None
-    assert json.loads(report.to_json())["composition"]["kind"] == "unrecorded"
-    assert pickle.loads(pickle.dumps(report)) == report
 
 
 @pytest.mark.parametrize("name", ["topics, next batch", "components, stream", "words"])

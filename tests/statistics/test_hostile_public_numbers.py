@@ -19,12 +19,10 @@ from sktensor_dp.privacy.curator import check_sensitivity, released_sensitivity
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.statistics import norms
 from sktensor_dp.statistics.counts import CountChunk, as_counts
-from sktensor_dp.statistics.entry_directions import EntryDirections
 from sktensor_dp.statistics.entry_pairs import EntryPairs
 from sktensor_dp.statistics.entry_queries import (
     Entries,
     EntryGradients,
-    FactorSums,
     RidgeBlock,
     RowSums,
 )
@@ -171,8 +169,8 @@ def second_moments(radius: Any, offset: Any) -> SecondMoments:
     return SecondMoments(LiftedBall(radius, offset))
 
 
-def row_sums(kind: type, kinds: tuple[str, ...], rows: Any, ridge: Any, half: Any) -> Any:
-    return kind(RowFrames(PLACES, 0, rows, ridge, kinds), half)
+def ridge_block(rows: Any, ridge: Any, half: Any) -> RidgeBlock:
+    return RidgeBlock(RowFrames(PLACES, 0, rows, ridge), half)
 
 
 def gradients(first: Any, second: Any, core: Any, half: Any) -> EntryGradients:
@@ -207,7 +205,6 @@ TOPIC = {"topics": TOPICS, "prior": np.array([0.3, 0.7]), "limit": 1.5}
 GRADIENT = {"first": FACTORS[0], "second": FACTORS[1], "half": 1.5}
 PAIR_NUMBERS = {"predictions": ROWS[:, 0], "weights": np.arange(3) / 2, "scale": 0.5, "half": 1.5}
 CELLS = RowCells(PLACES, 0)
-DIRECTION_NUMBERS = {**PAIR_NUMBERS, "axes": ROWS[:2], "lengths": np.array([0.5, 0.0, 2.0])}
 EDGES = np.array([0.1, 1.0, 9.0, 80.0])
 UNIT = (-1.5, 2.5)
 KNOWN = SharedEffects(np.zeros(2), np.ones(2), np.zeros(2), 1.0)
@@ -282,15 +279,10 @@ SETTINGS = [
         lambda weights, half: RowSums(PLACES, weights, half), entries,
     ),
     Setting(
-        "factor_sums", {"rows": ROWS, "ridge": np.array([0.1, 0.2]), "half": 1.5},
-        partial(row_sums, FactorSums, ("isotropic", "leverage", "solution")), entries,
-    ),
-    Setting(
         "ridge_block", {"rows": ROWS, "ridge": np.array([0.1, 0.2]), "half": 1.5},
-        partial(row_sums, RidgeBlock, ("solution",)), entries,
+        ridge_block, entries,
     ),
     Setting("entry_pairs", PAIR_NUMBERS, partial(EntryPairs, CELLS), entries),
-    Setting("entry_directions", DIRECTION_NUMBERS, partial(EntryDirections, CELLS), entries),
     Setting("entry_gradients", GRADIENT, partial(gradients, core=None), entries),
     Setting("entry_gradients", {**GRADIENT, "core": np.eye(2)}, gradients, entries),
     Setting("unit_levels", {"half": 2.0}, UnitLevels, lambda of: units((-of.half, of.half))),

@@ -16,7 +16,7 @@ from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.statistics.counts import CountChunk, CountChunks, as_counts
-from sktensor_dp.statistics.entry_queries import EntryGradients, FactorSums, RowSums
+from sktensor_dp.statistics.entry_queries import EntryGradients, RidgeBlock, RowSums
 from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
 from sktensor_dp.statistics.moments import (
     LARGEST_TERMS,
@@ -169,8 +169,8 @@ def test_sums_of_long_rows_move_by_the_sensitivity():
     query = RowSums(index_set, weights, 0.5)
     one, other = map(query.total, values)
     assert np.abs(one - other).sum() <= query.l1_sensitivity
-    frames = RowFrames(index_set, 0, np.ones((n, 1)), 0.0, ("isotropic",))
-    query = FactorSums(frames, 0.5)
+    frames = RowFrames(index_set, 0, np.ones((n, 1)), 0.0)
+    query = RidgeBlock(frames, 0.5)
     one, other = map(query.total, values)
     assert np.abs(one - other).sum() <= query.l2_sensitivity
     factors = [np.ones((1, 1))] * 2

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.curators.samples import SampleCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.statistics import samples
+from sktensor_dp.statistics import sample_moments as samples
 from sktensor_dp.statistics.power_iterations import PowerIterations
 from sktensor_dp.statistics.sample_moments import (
     LARGEST_ENTRY,

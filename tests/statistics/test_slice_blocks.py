@@ -84,7 +84,6 @@ def test_whole_units_stay_within_one_whatever_is_released(size, seed):
     if seed % 2:
         by = rng.choice([-1.0, 0.0, 1e-300, 1.0], (RANK, RANK))
         asked = replace(asked, turned=by)
-    asked = replace(asked, about_fit=seed % 4 > 1)
     X, y = entries(rng, 0.4)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -94,15 +93,14 @@ def test_whole_units_stay_within_one_whatever_is_released(size, seed):
             assert np.linalg.norm(found[:N_CELLS]) <= 1 + 1e-12
 
 
-@pytest.mark.parametrize("about_fit", [False, True])
-def test_whole_units_of_tiny_weights_send_nothing_or_length_one(about_fit, seed):
+def test_whole_units_of_tiny_weights_send_nothing_or_length_one(seed):
     """Of weights near 1e-160 the squares have few digits: a length is off by a tenth or more."""
     rng = np.random.default_rng(seed)
     X, y = entries(rng, 0.4)
     one = X[:, 0] == X[0, 0]
     for exponent in np.arange(-165, -90, 5) + rng.random(15):
         tiny = 10.0**exponent * rng.uniform(0.1, 1, (RANK, RANK))
-        asked = replace(query(rng, whole=True), turned=tiny, about_fit=about_fit)
+        asked = replace(query(rng, whole=True), turned=tiny)
         length = np.linalg.norm(asked.total(chunk_of(X[one], y[one]))[:N_CELLS])
         assert length == 0 or length == pytest.approx(1, abs=1e-12)
         assert (length > 0) or exponent < -95
@@ -130,38 +128,6 @@ def test_what_is_turned_keeps_its_length_and_is_of_each_unit_alone(share, seed, 
         monkeypatch.undo()
 
 
-@pytest.mark.parametrize("share", [0.2, 0.8])
-def test_residuals_about_fits_are_what_components_leave_too(share, seed, monkeypatch):
-    """Against each unit's posterior by itself; moments stay, and blocks of any size are alike."""
-    rng = np.random.default_rng(seed)
-    plain, (X, y) = query(rng, whole=True), entries(rng, share)
-    asked, at = replace(plain, about_fit=True), plain.effects[0]
-    cells = EntryEffects(at.effects, at.variances, at.popularity, plain.components.factors[0])
-    for u in range(0, N_UNITS, 7):
-        own = X[:, 0] == u
-        chunk = chunk_of(X[own], y[own])
-        found, usual = asked.total(chunk), plain.total(chunk)
-        np.testing.assert_array_equal(found[N_CELLS:], usual[N_CELLS:])
-        known = {"level": plain.level, "noise_variance": plain.noise_variance}
-        means, _ = cell_posteriors(chunk.by_cells, cells, **known)
-        places = chunk.by_cells.indices
-        left = chunk.by_cells.data - (plain.level + at.effects[places])
-        left = np.clip((left - cells.design().T[places] @ means[u]) / plain.scale, -1, 1)
-        expected = np.zeros((N_CELLS, RANK))
-        expected[places] = np.outer(left, means[u, 3:])
-        expected /= max(np.linalg.norm(expected), 1e-300)
-        np.testing.assert_allclose(found[:N_CELLS], expected, atol=1e-7)
-        monkeypatch.setattr(slice_blocks, "LEAST_BLOCK", 1)
-        monkeypatch.setattr(slice_blocks, "BLOCK_NUMBERS", 1)
-        np.testing.assert_array_equal(asked.total(chunk), found)
-        monkeypatch.undo()
-
-
-def test_residuals_about_fits_are_of_whole_units():
-    with pytest.raises(ValueError, match="about_fit needs whole units"):
-        replace(query(np.random.default_rng(0)), about_fit=True)
-
-
 @pytest.mark.parametrize(
     ("turned", "whole", "message"),
     [
@@ -184,14 +150,13 @@ def test_whole_units_are_rows_of_a_matrix_with_few_columns(shape):
         SharedFactorSums(0, shape, 0.0, tuple(none), components, 1.0, 1.0, whole=True)
 
 
-@pytest.mark.parametrize("whole", [False, True, "turned", "about fit"])
+@pytest.mark.parametrize("whole", [False, True, "turned"])
 def test_units_in_a_table_add_what_they_add_entry_by_entry(whole, seed, monkeypatch):
     """To the last bit, one by one; where most cells are taken they lie in a table."""
     rng = np.random.default_rng(seed)
     asked, (X, y) = query(rng, whole=bool(whole)), entries(rng, 0.5)
     if whole == "turned":
         asked = replace(asked, turned=rng.uniform(-1, 1, (RANK, RANK)))
-    asked = replace(asked, about_fit=whole == "about fit")
     for u in range(0, N_UNITS, 5):
         own = X[:, 0] == u
         found = []
@@ -203,31 +168,29 @@ def test_units_in_a_table_add_what_they_add_entry_by_entry(whole, seed, monkeypa
         np.testing.assert_array_equal(*found)
 
 
-def known_of(cells, X, in_table, about_fit=False):
+def known_of(cells, X, in_table):
     """Means, roots and residuals of units with entries where X is not 0."""
     matrix = sp.csr_matrix(X)
     units = CellUnits(cells, level=0.1, noise_variance=0.5)
     table = (np.ascontiguousarray(X.T), np.ascontiguousarray(X.T != 0)) if in_table else None
     block = CellEntries(matrix, units.offsets, table)
     means, roots = units.posteriors(block)
-    n_taken = len(means) if about_fit else 3
-    residuals = block.residuals(means[:n_taken], units.terms[: n_taken - 1], 2.0)
+    residuals = block.residuals(means[:3], units.terms[:2], 2.0)
     lengths = block.lengths(residuals)
     residuals = residuals.T[X != 0] if in_table else residuals
     return means, np.concatenate(roots), np.split(residuals, matrix.indptr[1:-1]), lengths
 
 
-@pytest.mark.parametrize("about_fit", [False, True])
 @pytest.mark.parametrize("n_units", [1, 2, 41])
-def test_what_a_unit_has_does_not_depend_on_the_others(n_units, about_fit, seed):
+def test_what_a_unit_has_does_not_depend_on_the_others(n_units, seed):
     rng = np.random.default_rng(seed)
     shared = [rng.normal(size=N_CELLS), rng.uniform(0, 1, N_CELLS), rng.normal(size=N_CELLS)]
     cells = EntryEffects(*shared, rng.normal(size=(N_CELLS, RANK)))
     X = rng.normal(size=(N_UNITS, N_CELLS)) * (rng.random((N_UNITS, N_CELLS)) < 0.5)
-    means, roots, residuals, lengths = known_of(cells, X, False, about_fit)
+    means, roots, residuals, lengths = known_of(cells, X, False)
     chosen = rng.choice(N_UNITS, n_units, replace=False)
     for in_table in (False, True):
-        found = known_of(cells, X[chosen], in_table, about_fit)
+        found = known_of(cells, X[chosen], in_table)
         np.testing.assert_array_equal(found[0], means[:, chosen])
         np.testing.assert_array_equal(found[1], roots[:, chosen])
         wanted = [residuals[unit] for unit in chosen]
@@ -262,18 +225,17 @@ def test_sums_of_rounded_rows_are_exact(seed):
         np.testing.assert_array_equal(block.pattern_sums(rounded), sparse.T)
 
 
-@pytest.mark.parametrize("about_fit", [False, True])
+@pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("size", [1e-19, 1e-6, 1e6, 1e20])
 @pytest.mark.parametrize("scale", [1e-50, 1e50])
-def test_no_finite_numbers_warn_or_overflow(size, scale, about_fit, seed):
+def test_no_finite_numbers_warn_or_overflow(size, scale, whole, seed):
     """At the limits of what is let in, in any unit of measurement."""
     rng = np.random.default_rng(seed)
     X, y = entries(rng, 0.5)
     hostile = query(
         rng, size=0.1 * size * scale, scale=scale, noise=1e-20,
-        level=float(rng.choice([-1e20, 1e20])) * scale, whole=about_fit,
+        level=float(rng.choice([-1e20, 1e20])) * scale, whole=whole,
     )  # fmt: skip
-    hostile = replace(hostile, about_fit=about_fit)
     limit = 1e20 * scale
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -284,14 +246,14 @@ def test_no_finite_numbers_warn_or_overflow(size, scale, about_fit, seed):
     assert np.linalg.norm(found[N_CELLS:]) <= N_UNITS * (1 + 1e-9) * MOMENT_WEIGHT
 
 
-@pytest.mark.parametrize("how", ["plain", "whole", "about fit"])
+@pytest.mark.parametrize("how", ["plain", "whole"])
 def test_directions_that_are_all_alike_leave_units_finite(how, seed):
     """Pivots of many such columns are rounding, and what is divided by them may overflow."""
     rng = np.random.default_rng(seed)
     alike = 1e18 * np.outer(rng.normal(size=N_CELLS), rng.normal(size=14))
     alike *= 1 + 1e-13 * rng.normal(size=alike.shape)
     asked = replace(
-        query(rng, scale=1.0, noise=1.1e-20), whole=how != "plain", about_fit=how == "about fit",
+        query(rng, scale=1.0, noise=1.1e-20), whole=how != "plain",
         components=SharedComponents((alike,), full_core=False),
     )  # fmt: skip
     X, y = entries(rng, 0.5)

@@ -7,13 +7,15 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import chi2
 
-from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp import unsafe_seeded_noise
+from sktensor_dp.privacy.parts import row_keys
 from sktensor_dp.statistics.counts import CountChunks, as_counts
 from sktensor_dp.statistics.labels import as_labels
 from sktensor_dp.statistics.row_chunks import RowChunks, Units, in_order, kept_rows
 from sktensor_dp.statistics.sample_moments import SampleChunks
 from sktensor_dp.statistics.sums import UNITS_AT_ONCE
 
+pytestmark = pytest.mark.filterwarnings("ignore:noise is seeded")
 SECRET = "opensesame"
 N_ROWS = 4711
 
@@ -231,6 +233,8 @@ def test_a_source_that_changes_is_refused():
     for later in (
         [(np.ones((3, 1)), [1, 2, 3])], [(np.ones((3, 1)), [1, 2, 2])],
         [(np.ones((2, 1)), [1, 2])], [np.ones((2, 1))],
+        # As many rows of as many groups.
+        [(np.ones((3, 1)), [1, 3, 1])],
     ):  # fmt: skip
         chunks = SampleChunks(Changing(later), 2, 1)
         assert len(list(chunks)) == 1
@@ -260,14 +264,14 @@ def test_every_subset_of_rows_is_as_likely_and_groups_are_independent(seed):
     a third of the draws and not in a sixth, 360 would be added to the mean of 35, with a
     deviation of 39 in all: unseen with a probability below 1e-12.
     """
-    rng = np.random.default_rng(seed)
-    units, seen = Units(np.array([0, 4, 8, 9])), {}
+    units, labels, seen = Units(np.array([0, 4, 8, 9])), np.array(["a", "b", "c"]), {}
     n_draws = 1800
-    for _ in range(n_draws):
-        kept, left = kept_rows(units, (2, lambda size: rng.integers(0, 2**63, size, np.uint64)))
-        np.testing.assert_array_equal(left.sizes, [2, 2, 1])
-        assert kept[-1] == 8
-        seen[kept.tobytes()] = seen.get(kept.tobytes(), 0) + 1
+    with unsafe_seeded_noise(seed):
+        for _ in range(n_draws):
+            kept, left = kept_rows(units, labels, (2, row_keys))
+            np.testing.assert_array_equal(left.sizes, [2, 2, 1])
+            assert kept[-1] == 8
+            seen[kept.tobytes()] = seen.get(kept.tobytes(), 0) + 1
     expected = n_draws / 36
     counts = np.array([*seen.values()] + [0] * (36 - len(seen)))
     assert len(counts) == 36
@@ -275,21 +279,20 @@ def test_every_subset_of_rows_is_as_likely_and_groups_are_independent(seed):
 
 
 def test_other_groups_do_not_change_which_rows_are_kept(seed):
-    """Given its own keys: rows are ranked within their group."""
-    rng = np.random.default_rng(seed)
-    own = rng.integers(0, 2**63, 5, np.uint64)
+    """Under one secret key: neither their labels nor their sizes."""
     kept_of_own = set()
-    for before in (0, 1, 50):
-        sizes = [5] if before == 0 else [before, 5]
-        keys = np.concatenate([rng.integers(0, 2**63, before, np.uint64), own])
-        kept, _ = kept_rows(Units(np.append(0, np.cumsum(sizes))), (3, lambda size, k=keys: k))
+    for other, before in (("", 0), ("a", 1), ("b", 1), ("a", 50)):
+        labels = np.array(["own"] if before == 0 else [other, "own"])
+        ends = np.cumsum([5] if before == 0 else [before, 5])
+        with unsafe_seeded_noise(seed):
+            kept, _ = kept_rows(Units(np.append(0, ends)), labels, (3, row_keys))
         kept_of_own.add(tuple(kept[kept >= before] - before))
     assert len(kept_of_own) == 1
 
 
 def test_keys_are_secret_and_new_for_every_choice():
-    first, second = (NoiseSource().integers(2**63, 8) for _ in range(2))
-    assert not np.array_equal(first, second)
+    first, second = (row_keys(np.arange(3), np.array([2, 0, 6])) for _ in range(2))
+    assert len({*first, *second}) == 16
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -297,7 +300,7 @@ def test_at_most_so_many_rows_of_a_group_are_read(whole, seed):
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(6), [1, 2, 3, 4, 50, 7])
     X = np.arange(len(labels), dtype=float)[:, None]
-    choice = (3, lambda size: rng.integers(0, 2**63, size, np.uint64))
+    choice = (3, row_keys)
     if whole:
         order = rng.permutation(len(labels))
         chunks = chunks_of(X[order], labels[order], choice=choice)

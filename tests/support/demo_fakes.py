@@ -3,6 +3,7 @@
 import importlib.util
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from scipy import sparse
@@ -64,6 +65,7 @@ class FakeTopics(ReadableTopics, BaseEstimator):
     interrupt = False
     warns = False
     error = None
+    components_std_ = topic_prior_std_ = coherence_ = spectrum_ = noise_edge_ = None
 
     def __init__(
         self, n_components=10, *, epsilon=1.0, delta=1e-6, accountant=None, random_state=None,
@@ -112,9 +114,13 @@ def load_demo(monkeypatch):
 
 
 def use_fakes(monkeypatch):
-    monkeypatch.setattr(sktensor_dp, "PrivateCountVectorizer", FakeCounts, raising=False)
-    monkeypatch.setattr(sktensor_dp, "PrivateSpectralLDA", FakeTopics, raising=False)
+    """Put fakes in the place of the steps; a test may set attributes of these two classes."""
+    counts, topics = (type(kind.__name__, (kind,), {}) for kind in (FakeCounts, FakeTopics))
+    monkeypatch.setattr(sktensor_dp, "PrivateCountVectorizer", counts, raising=False)
+    monkeypatch.setattr(sktensor_dp, "PrivateSpectralLDA", topics, raising=False)
+    monkeypatch.setattr("sktensor_dp.datasets.load_docstrings", lambda: ["a text"] * 5)
     monkeypatch.setattr(sktensor_dp, "__version__", "0.0", raising=False)
+    return SimpleNamespace(counts=counts, topics=topics)
 
 
 def write_texts(tmp_path):

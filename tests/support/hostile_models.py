@@ -1,8 +1,8 @@
 """A process that loads model files that somebody tampered with, under watch.
 
-Run as a script it reads seeds, and for each of them loads a number of such files of one format
-and prints one line of JSON: how many were refused and loaded, what went wrong, and what loading
-did that it never should.
+Run as a script it reads seeds, and for each of them loads a number of such files and prints
+one line of JSON: how many were refused and loaded, what went wrong, and what loading did that it
+never should.
 """
 
 import contextlib
@@ -16,7 +16,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import hostile_archives
 import hostile_tensors
 import numpy as np
 from small_models import answers, fitted, fitted_with_tables
@@ -37,9 +36,14 @@ FORBIDDEN = (
 watching, seen = False, set()
 
 
-def watch(event: str, arguments: Any) -> None:
+def is_forbidden(event: str, arguments: Any) -> bool:
+    """Whether loading may not do what an audit event tells of."""
     written = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-    if watching and (event.startswith(FORBIDDEN) or written):
+    return bool(event.startswith(FORBIDDEN) or written)
+
+
+def watch(event: str, arguments: Any) -> None:
+    if watching and is_forbidden(event, arguments):
         seen.add(event)
 
 
@@ -73,7 +77,6 @@ def outcome(model: Any, path: Path) -> str:
 
 
 def report(
-    module: Any,
     models: dict[str, Any],
     originals: dict[str, bytes],
     path: Path,
@@ -82,7 +85,7 @@ def report(
     """What came of as many files as are drawn by a seed."""
     count, seed = draws
     result: dict[str, Any] = {"refused": 0, "loaded": 0, "wrong": [], "slowest": 0.0}
-    mutations, rng = [*module.RAW, *module.CRAFTED], np.random.default_rng(seed)
+    mutations, rng = [*hostile_tensors.RAW, *hostile_tensors.CRAFTED], np.random.default_rng(seed)
     seen.clear()
     for index in range(count):
         name = list(originals)[index % len(originals)]
@@ -92,7 +95,7 @@ def report(
         began = time.process_time()
         found = outcome(models[name], path)
         result["slowest"] = max(result["slowest"], time.process_time() - began)
-        if found == "loaded" and mutate in module.RAW and data != originals[name]:
+        if found == "loaded" and mutate in hostile_tensors.RAW and data != originals[name]:
             found = "loaded though damaged"
         if found in ("refused", "loaded"):
             result[found] += 1
@@ -101,13 +104,12 @@ def report(
     return {**result, "forbidden": sorted(seen)}
 
 
-def main(kind: str, count: int) -> None:
-    module = {"archives": hostile_archives, "tensors": hostile_tensors}[kind]
+def main(count: int) -> None:
     models = dict([*fitted(), *fitted_with_tables()])
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
-        originals = module.originals(models)
+        originals = hostile_tensors.originals(models)
         for name, data in originals.items():  # imports that a first load may bring
             path.write_bytes(data)
             models[name] = load(type(models[name]), path)
@@ -116,10 +118,8 @@ def main(kind: str, count: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (used + 2**29, used + 2**29))
         sys.addaudithook(watch)
         for seed in sys.stdin:
-            print(
-                json.dumps(report(module, models, originals, path, (count, int(seed)))), flush=True
-            )
+            print(json.dumps(report(models, originals, path, (count, int(seed)))), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(int(sys.argv[1]))

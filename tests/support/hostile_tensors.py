@@ -1,4 +1,4 @@
-"""Files of format 2, safetensors, that somebody tampered with."""
+"""Model files, safetensors, that somebody tampered with."""
 
 import hashlib
 import json
@@ -137,7 +137,7 @@ def retyped(data: bytes, rng: Rng) -> bytes:
         b"[" * 100_000, b'{"a":' * 100_000, b"[]," * 10**6, text[: len(text) // 2], b"\xff" + text,
         b"null", b"", text.replace(b"{", b'{"class": 1, ', 1), text.replace(b"1", b"NaN", 1),
         text.replace(b"0.", b"1e999", 1), text.replace(b": 1", b": " + b"9" * 5000, 1),
-        text.replace(b'"version": 2', b'"version": 3'), b" " * (2**22 + 1) + text,
+        text.replace(b'"version": 1', b'"version": 2'), b" " * (2**22 + 1) + text,
         text.replace(b'"fortran": [', b'"fortran": [[], '), text.replace(b'"fortran"', b'"other"'),
     ]  # fmt: skip
     return redocumented(data, texts[rng.integers(len(texts))])

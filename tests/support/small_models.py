@@ -46,11 +46,11 @@ def _completions():
     slices = {"privacy_unit": "slice", "shape": (9, 8, 6)}
     for model in (PrivateCPCompletion, PrivateTuckerCompletion):
         for way in ("input", "sufficient_statistics"):
-            options = {"perturbation": way, "epsilon": 20.0, "max_iter": 1}
+            options = {"perturbation": way, "epsilon": 20.0}
             yield f"{model.__name__}-{way}", build(model, **options).fit(X0, Y0)
         yield f"{model.__name__}-slice", build(model, **slices).fit(X0, Y0)
         # Components of what units share.
-        options = {"max_iter": 1, "epsilon": 50.0}
+        options = {"epsilon": float("inf")}
         yield f"{model.__name__}-slice-found", build(model, **slices, **options).fit(X0, Y0)
 
 
@@ -91,7 +91,7 @@ def _tables():
     ranges = {1: np.column_stack([-np.arange(1.0, 9), np.arange(2.0, 10)])}
     known = {"row_features": features, "bounds": ranges, "shape": (9, 8, 6)}
     yield "PrivateCPCompletion-tables", build(PrivateCPCompletion, **known).fit(X0, Y0)
-    known |= {"privacy_unit": "slice", "max_iter": 1, "row_names": (None, list(range(8)), None)}
+    known |= {"privacy_unit": "slice", "row_names": (None, list(range(8)), None)}
     model = build(PrivateTuckerCompletion, epsilon=50.0, **known)
     yield "PrivateTuckerCompletion-tables", model.fit(X0, Y0)
 

@@ -4,9 +4,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from replaying import state
 from small_completions import table
 
 from sktensor_dp import (
@@ -18,7 +20,6 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
     unsafe_seeded_noise,
 )
-from sktensor_dp.privacy.accountant import BudgetAccountant
 
 COUNTS = np.random.default_rng(0).poisson(1.0, size=(120, 7)).astype(float)
 SAMPLES = np.random.default_rng(1).standard_normal((120, 4))
@@ -32,11 +33,12 @@ GAPS = np.where(np.random.default_rng(2).random(DENSE.shape) < 0.5, DENSE, np.na
 
 @dataclass(frozen=True)
 class Way:
-    """Parameters, and what is called with them."""
+    """Parameters, data, and what is called with them."""
 
     kind: type
     options: dict[str, Any]
-    call: Callable[[Any], Any]
+    data: Any
+    fit: Callable[[Any, Any], Any]
     begin: Callable[[Any], Any] | None = None
 
     def build(self) -> Any:
@@ -46,6 +48,10 @@ class Way:
             with quiet():
                 self.begin(estimator)
         return estimator
+
+    def call(self, estimator: Any) -> Any:
+        """Fit to the data of this way."""
+        return self.fit(estimator, self.data)
 
     def configured(self, estimator: Any) -> Any:
         """The estimator with the parameters of this way, whatever it had before."""
@@ -91,92 +97,109 @@ def data_of(name: str) -> tuple[Any, ...]:
     return (COUNTS,) if of_counts or name == "search" else (SAMPLES,)
 
 
-def _in_chunks(data: Any) -> Callable[[Any], Any]:
-    return lambda estimator: estimator.fit_chunks(
+def elsewhere(data: Any, rng: np.random.Generator, fixed: bool = True) -> Any:
+    """Unrelated data of the same public shape; coordinates of entries are public if `fixed`."""
+    if isinstance(data, tuple):
+        X = data[0]
+        X = X if fixed else rng.integers(0, X.max(axis=0) + 1, (len(X) // 2, X.shape[1]))
+        return X, rng.uniform(-9, 9, len(X))
+    if isinstance(data, np.ndarray):
+        if data.ndim == 3 and np.isnan(data).any():
+            return np.where(np.isnan(data), np.nan, rng.uniform(-9, 9, data.shape))
+        if data.ndim == 3:
+            return np.zeros_like(data)
+        counts = (np.floor(data) == data).all() and data.min() >= 0
+        scale = 10 ** rng.uniform(0, 6, data.shape)
+        return np.floor(scale) if counts else scale * rng.standard_normal(data.shape)
+    if isinstance(data[0], str):
+        return [f"strange x{i % 9} " * rng.integers(9) for i in range(len(data))]
+    return [elsewhere(part, rng) for part in data]
+
+
+def _fit(estimator: Any, data: Any) -> Any:
+    return estimator.fit(*data) if isinstance(data, tuple) else estimator.fit(data)
+
+
+def _fit_transform(estimator: Any, data: Any) -> Any:
+    estimator.fit_transform(*data) if isinstance(data, tuple) else estimator.fit_transform(data)
+    return estimator
+
+
+def _in_chunks(estimator: Any, data: Any) -> Any:
+    return estimator.fit_chunks(
         [data[:50], data[50:]], n_samples=len(data), n_features=data.shape[1]
     )
 
 
-def _power(options: dict[str, Any], call: Callable[[Any], Any], *more: Any) -> Way:
-    return Way(PrivateTensorPowerMethod, options, call, *more)
+def _of_source(estimator: Any, data: Any) -> Any:
+    return estimator.fit_chunks(part for part in data)
 
 
-def _search(options: dict[str, Any], call: Callable[[Any], Any], **more: Any) -> Way:
+def _batch(estimator: Any, data: Any) -> Any:
+    return estimator.partial_fit(data)
+
+
+def _tensor(estimator: Any, data: Any) -> Any:
+    return estimator.fit_tensor(data)
+
+
+def _topics(options: dict[str, Any], fit: Any = _fit, *more: Any) -> Way:
+    return Way(PrivateSpectralLDA, options, COUNTS, fit, *more)
+
+
+def _power(options: dict[str, Any], data: Any = SAMPLES, fit: Any = _fit, *more: Any) -> Way:
+    return Way(PrivateTensorPowerMethod, options, data, fit, *more)
+
+
+def _words(options: dict[str, Any], fit: Any = _fit) -> Way:
+    return Way(PrivateCountVectorizer, options, DOCUMENTS, fit)
+
+
+def _search(options: dict[str, Any], fit: Any = _fit, **more: Any) -> Way:
     model = PrivateTensorPowerMethod(1, data_norm=2.0, n_restarts=2, max_iter=1, **more)
     candidates = {"param_distributions": {"n_restarts": [1, 2]}, "score_bounds": (-1.0, 1.0)}
-    return Way(PrivateSearchCV, {"estimator": model, **candidates, **options}, call)
+    return Way(PrivateSearchCV, {"estimator": model, **candidates, **options}, SAMPLES, fit)
 
 
-LDA, VOCABULARY = PrivateSpectralLDA, PrivateCountVectorizer
 WAYS: dict[str, Way] = {
-    "topics": Way(LDA, {}, lambda e: e.fit(COUNTS)),
-    "topics, pure": Way(LDA, {"delta": 0}, lambda e: e.fit(COUNTS)),
-    "topics, moment tensor": Way(
-        LDA, {"perturbation": "moment_tensor"}, lambda e: e.fit_transform(COUNTS)
-    ),
-    "topics, too many": Way(LDA, {"n_components": 9}, lambda e: e.fit(COUNTS)),
-    "topics, chunks": Way(LDA, {}, _in_chunks(COUNTS)),
-    "topics, first batch": Way(LDA, {}, lambda e: e.partial_fit(COUNTS)),
-    "topics, next batch": Way(
-        LDA, {}, lambda e: e.partial_fit(COUNTS), lambda e: e.partial_fit(COUNTS[:60])
-    ),
-    "components": _power({}, lambda e: e.fit(SAMPLES)),
-    "components, moment tensor": _power(
-        {"perturbation": "moment_tensor"}, lambda e: e.fit_transform(SAMPLES)
-    ),
-    "components, too many": _power({"n_components": 9}, lambda e: e.fit(SAMPLES)),
-    "components, mixture": _power({"moment": "gaussian_mixture"}, lambda e: e.fit(SAMPLES)),
-    "components, counts": _power({"moment": "single_topic"}, lambda e: e.fit(COUNTS)),
-    "components, iteration": _power({"perturbation": "iteration"}, _in_chunks(SAMPLES)),
-    "components, stream": _power({"perturbation": "stream"}, lambda e: e.fit(SAMPLES)),
-    "components, source": _power({}, lambda e: e.fit_chunks(part for part in PARTS)),
-    "components, tensor": _power({}, lambda e: e.fit_tensor(TENSOR)),
-    "components, first batch": _power({}, lambda e: e.partial_fit(PARTS[0])),
-    "components, next batch": _power(
-        {}, lambda e: e.partial_fit(PARTS[1]), lambda e: e.partial_fit(PARTS[0])
-    ),
-    "components, polishing": _power(
-        {}, lambda e: e.partial_fit(PARTS[5]), lambda e: e.fit_chunks(PARTS[:5])
-    ),
-    "words": Way(VOCABULARY, {}, lambda e: e.fit(DOCUMENTS)),
-    "words, counted": Way(VOCABULARY, {}, lambda e: e.fit_transform(DOCUMENTS)),
-    "words, given": Way(VOCABULARY, {"vocabulary": ["cats", "mice"]}, lambda e: e.fit(DOCUMENTS)),
-    "search": Way(PrivateSearchCV, {}, lambda e: e.fit(COUNTS)),
-    "search, transformed": _search({"cv": 2}, lambda e: e.fit_transform(SAMPLES)),
-    "search, stream": _search({}, lambda e: e.fit(SAMPLES), perturbation="stream"),
-}  # fmt: skip
+    "topics": _topics({}),
+    "topics, pure": _topics({"delta": 0}),
+    "topics, moment tensor": _topics({"perturbation": "moment_tensor"}, _fit_transform),
+    "topics, too many": _topics({"n_components": 9}),
+    "topics, chunks": _topics({}, _in_chunks),
+    "topics, first batch": _topics({}, _batch),
+    "topics, next batch": _topics({}, _batch, lambda e: e.partial_fit(COUNTS[:60])),
+    "components": _power({}),
+    "components, moment tensor": _power({"perturbation": "moment_tensor"}, SAMPLES, _fit_transform),
+    "components, too many": _power({"n_components": 9}),
+    "components, mixture": _power({"moment": "gaussian_mixture"}),
+    "components, counts": _power({"moment": "single_topic"}, COUNTS),
+    "components, iteration": _power({"perturbation": "iteration"}, SAMPLES, _in_chunks),
+    "components, stream": _power({"perturbation": "stream"}),
+    "components, source": _power({}, PARTS, _of_source),
+    "components, tensor": _power({}, TENSOR, _tensor),
+    "components, first batch": _power({}, PARTS[0], _batch),
+    "components, next batch": _power({}, PARTS[1], _batch, lambda e: e.partial_fit(PARTS[0])),
+    "components, polishing": _power({}, PARTS[5], _batch, lambda e: e.fit_chunks(PARTS[:5])),
+    "words": _words({}),
+    "words, counted": _words({}, _fit_transform),
+    "words, given": _words({"vocabulary": ["cats", "mice"]}),
+    "search": Way(PrivateSearchCV, {}, COUNTS, _fit),
+    "search, transformed": _search({"cv": 2}, _fit_transform),
+    "search, stream": _search({}, perturbation="stream"),
+}
+_STEPS = {"gradient": {"max_iter": 1}}
 for _kind in (PrivateCPCompletion, PrivateTuckerCompletion):
     _name = _kind.__name__.removeprefix("Private")
     for _way in ("input", "sufficient_statistics", "gradient", "output"):
         WAYS[f"{_name}, {_way}"] = Way(
-            _kind, {"perturbation": _way, "max_iter": 1}, lambda e: e.fit(X, Y)
+            _kind, {"perturbation": _way, **_STEPS.get(_way, {})}, (X, Y), _fit
         )
-    WAYS[f"{_name}, few"] = Way(_kind, {"epsilon": 0.1}, lambda e: e.fit_transform(X, Y))
-    WAYS[f"{_name}, tensor"] = Way(_kind, {"max_iter": 0}, lambda e: e.fit_tensor(GAPS))
-    WAYS[f"{_name}, slices"] = Way(_kind, {**SLICE, "max_iter": 0}, lambda e: e.fit(X, Y))
-    WAYS[f"{_name}, slices with components"] = Way(
-        _kind, {**SLICE, "max_iter": 1, "epsilon": 50.0}, lambda e: e.fit(X, Y)
-    )
+    WAYS[f"{_name}, few"] = Way(_kind, {"epsilon": 0.1}, (X, Y), _fit_transform)
+    WAYS[f"{_name}, tensor"] = Way(_kind, {}, GAPS, _tensor)
+    WAYS[f"{_name}, slices"] = Way(_kind, SLICE, (X, Y), _fit)
+    WAYS[f"{_name}, slices with components"] = Way(_kind, {**SLICE, "epsilon": 1e6}, (X, Y), _fit)
 
 
-def snapshot(item: Any) -> Any:
-    """All there is to an object, bit by bit; an accountant is who it is."""
-    if isinstance(item, BudgetAccountant):
-        return ("accountant", id(item))
-    if isinstance(item, np.ndarray) and item.dtype == object:
-        return ("objects", item.shape, [snapshot(part) for part in item.ravel()])
-    if isinstance(item, np.ndarray):
-        return ("array", str(item.dtype), item.shape, item.tobytes())
-    if isinstance(item, dict):
-        return ("dict", [(snapshot(key), snapshot(value)) for key, value in item.items()])
-    if isinstance(item, list | tuple):
-        return (type(item).__name__, [snapshot(part) for part in item])
-    if isinstance(item, set | frozenset):
-        return (type(item).__name__, sorted(map(repr, item)))
-    if isinstance(item, np.random.RandomState):
-        return ("RandomState", snapshot(item.get_state()))
-    if isinstance(item, np.random.Generator):
-        return ("Generator", snapshot(item.bit_generator.state))
-    if item is None or isinstance(item, str | int | float | complex | np.generic | type | slice):
-        return (type(item).__name__, repr(item))
-    return (type(item).__name__, snapshot(vars(item)))
+# All there is to an object, bit by bit; an accountant is who it is.
+snapshot = partial(state, whole=False)

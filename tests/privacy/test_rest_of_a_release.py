@@ -1,63 +1,14 @@
-"""What fits of matrices by slices show follows from what was released: choices too."""
+"""What is left of a planned release pays for another one, once."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-import replaying
-from small_completions import MODELS, build
 
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.statistics.observed_entries import SliceChunks
 from sktensor_dp.statistics.slice_queries import SharedRowSums, UnitLevels
-
-SHAPE = (300, 6)
-WAYS: dict[str, dict[str, Any]] = {
-    "all sweeps": {"max_iter": 5},
-    "by evidence": {"epsilon": 20.0},
-    "a large budget": {"epsilon": 1e4},
-    "a tiny one": {"epsilon": 1e-6, "max_iter": 4},
-}
-
-
-def components(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    X = np.argwhere(rng.random(SHAPE) < 0.9)
-    return X, rng.standard_normal(SHAPE[0])[X[:, 0]] * np.array([1, -1, 1, 1, -1, 0.5])[X[:, 1]]
-
-
-def unrelated(kind: str) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(1)
-    if kind == "none":
-        return np.zeros((0, 2), dtype=int), np.zeros(0)
-    X = np.argwhere(rng.random(SHAPE) < 0.3)
-    values = {
-        "noise": rng.standard_normal(len(X)), "zeros": np.zeros(len(X)),
-        "enormous": rng.choice([-1, 1], len(X)) * 10 ** rng.uniform(0, 308, len(X)),
-        "tiny": rng.standard_normal(len(X)) * 10 ** rng.uniform(-320, 0, len(X)),
-    }  # fmt: skip
-    return X, values[kind]
-
-
-def fit_and_use(estimator: Any, data: Any) -> Any:
-    estimator.fit(*data)
-    estimator.used_ = estimator.fold_in([[1, 2], [4, 5]], [2.0, 0.5]).predict([[1, 0], [4, 1]])
-    return estimator
-
-
-# Bits are compared, and ways are what options choose: a seed would add nothing.
-@pytest.mark.parametrize("kind", ["noise", "zeros", "enormous", "tiny", "none"])
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("way", WAYS)
-def test_directions_follow_from_their_releases(way, model, kind):
-    first, second = components(np.random.default_rng(0)), unrelated(kind)
-    known = {"shape": SHAPE, "privacy_unit": "slice", **WAYS[way]}
-
-    def make() -> Any:
-        return build(model, **known, random_state=np.random.RandomState(0))
-
-    for data, other in ((first, second), (second, first)):
-        replaying.replay(make, fit_and_use, data, other)
 
 
 def curator(uses: int, mu: float, pure: float = 0.0) -> DataCurator:

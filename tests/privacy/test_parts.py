@@ -1,4 +1,4 @@
-"""Streams whose units come and go: a unit that leaves touches its own batch and no other."""
+"""Parts by secret coins: a unit that is replaced, leaves or comes touches its own and no other."""
 
 import math
 from collections.abc import Callable
@@ -12,8 +12,16 @@ from replaying import replay, state, watch
 from sktensor_dp import BudgetAccountant, BudgetError, unsafe_seeded_noise
 from sktensor_dp.power_method import inputs
 from sktensor_dp.privacy.accountant import charges_of
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.parts import (
+    coins_under,
+    even_parts,
+    even_places,
+    own_halves,
+    own_parts,
+    secret_coins,
+)
 from sktensor_dp.privacy.plan import COUNT_SHARE, ReleasePlan
-from sktensor_dp.privacy.secret_parts import secret_halves, secret_parts
 from sktensor_dp.report import load_statement
 
 pytestmark = [
@@ -28,10 +36,12 @@ N_BATCHES = 9
 # Coins
 
 
-def test_coins_are_even_and_each_unit_has_its_own(seed):
+@pytest.mark.parametrize("labels", [None, [f"p{place:05d}" for place in range(40_000)]])
+def test_coins_are_even_and_each_unit_has_its_own(labels, seed):
     """Counts of parts, and of pairs of neighbours, within six deviations of a multinomial."""
     with unsafe_seeded_noise(seed):
-        parts, halves = secret_parts(40_000, 7), secret_halves(40_000, 0.2)
+        coins = secret_coins(40_000, labels and np.array(labels))
+    parts, halves = own_parts(coins, 7), own_halves(coins, 0.2)
     for found, expected in (
         (np.bincount(parts, minlength=7), np.full(7, 1 / 7)),
         (np.bincount(7 * parts[1:] + parts[:-1], minlength=49), np.full(49, 1 / 49)),
@@ -44,10 +54,42 @@ def test_coins_are_even_and_each_unit_has_its_own(seed):
 
 
 def test_coins_are_thrown_anew_each_time():
-    one = secret_parts(200, 9)
-    assert (one != secret_parts(200, 9)).any()  # equal ones: 9**-200
-    assert secret_parts(0, 9).shape == secret_halves(0, 0.5).shape == (0,)
-    assert secret_halves(3, 1e-300).shape == (3,)
+    for labels in (None, np.arange(200)):
+        one, other = secret_coins(200, labels), secret_coins(200, labels)
+        assert one.shape == other.shape == (200, 2)
+        assert (one != other).all()  # an equal pair: 400 * 2**-64
+    for nobody in (secret_coins(0), secret_coins(0, np.array([], int))):
+        assert own_parts(nobody, 9).shape == own_halves(nobody, 0.5).shape == (0,)
+    assert own_halves(secret_coins(3), 1e-300).shape == (3,)
+
+
+def test_the_coins_of_a_label_are_its_own():
+    """Under one key they do not depend on other labels, nor on how these are stored."""
+    key = bytes(32)
+    names = np.array(["p0000", "p0001", "ü", "\ud800"])
+    whole = coins_under(key, names)
+    np.testing.assert_array_equal(coins_under(key, names[2:]), whole[2:])
+    np.testing.assert_array_equal(coins_under(key, np.array(["p0001", "zz" * 40]))[:1], whole[1:2])
+    assert len(np.unique(whole)) == whole.size
+    assert (coins_under(bytes([1] * 32), names) != whole).all()
+
+
+def test_every_even_deal_of_four_units_is_as_likely(seed):
+    """Of 3,000 draws each of six is drawn 500 times within six deviations of 20.4."""
+    seen = {}
+    with unsafe_seeded_noise(seed):
+        for _ in range(3000):
+            deal = even_parts(even_places(secret_coins(4, np.array(["d", "a", "b", "c"]))), 2)
+            assert np.bincount(deal).tolist() == [2, 2]
+            seen[deal.tobytes()] = seen.get(deal.tobytes(), 0) + 1
+    assert len(seen) == 6
+    assert all(abs(count - 500) < 123 for count in seen.values())
+
+
+@pytest.mark.parametrize(("n_units", "n_parts"), [(0, 3), (1, 3), (7, 3), (9, 3), (10, 1)])
+def test_sizes_of_even_parts_are_public(n_units, n_parts):
+    sizes = np.bincount(even_parts(even_places(secret_coins(n_units)), n_parts), minlength=n_parts)
+    assert sizes.tolist() == [len(part) for part in np.array_split(np.arange(n_units), n_parts)]
 
 
 # The coupling of the proof: with the coins of all others as they were, one batch changes.
@@ -63,22 +105,43 @@ def test_a_unit_that_leaves_changes_no_batch_but_its_own(grouped, monkeypatch, s
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 40, 100) if grouped else np.arange(100)
     names, places = np.unique(labels, return_inverse=True)
-    coins, gone = rng.integers(N_BATCHES, size=len(names)), rng.integers(len(names))
+    coins, gone = coins_under(bytes([seed]), names), rng.integers(len(names))
     X = np.arange(100.0)[:, None]
     stays = places != gone
 
     def dealt(X: np.ndarray, labels: np.ndarray, coins: np.ndarray) -> list[set[float]]:
-        monkeypatch.setattr(inputs, "secret_parts", lambda n, b: coins)
+        monkeypatch.setattr(inputs, "secret_coins", lambda n, names: coins)
         return batches(X, labels if grouped else None, by_coins=True)
 
     whole = dealt(X, labels, coins)
-    fewer = dealt(X[stays], labels[stays], np.delete(coins, gone))
+    fewer = dealt(X[stays], labels[stays], np.delete(coins, gone, axis=0))
     assert len(whole) == len(fewer) == N_BATCHES
     left = {float(row) for row in X[~stays, 0]}
     for number, (one, other) in enumerate(zip(whole, fewer, strict=True)):
-        assert one - other == (left if number == coins[gone] else set())
+        assert one - other == (left if number == own_parts(coins, N_BATCHES)[gone] else set())
         assert other <= one
     assert set.union(*whole) == set(X[:, 0])
+
+
+def test_who_takes_the_coin_of_another_takes_its_place_whatever_the_labels(monkeypatch, seed):
+    """Of groups of which one is replaced one batch changes, and no size does."""
+    rng = np.random.default_rng(seed)
+    names = [f"p{place:02d}" for place in range(40)]
+    coins = dict(zip(names, coins_under(bytes([seed]), np.array(names)), strict=True))
+    gone = names[int(rng.integers(40))]
+    coins["a"] = coins["zz"] = coins[gone]
+    monkeypatch.setattr(
+        inputs, "secret_coins", lambda n, labels: np.array([coins[one] for one in labels])
+    )
+    whole = batches(np.arange(40.0)[:, None], np.array(names))
+    assert [len(part) for part in whole] == [len(p) for p in np.array_split(names, N_BATCHES)]
+    for new in ("a", "zz"):
+        X = np.append(np.arange(40.0), 100.0 + np.arange(3))[:, None]
+        labels = np.array([new if one == gone else one for one in names] + 3 * [new])
+        order = rng.permutation(43)
+        after = batches(X[order], labels[order])
+        changed = [one ^ other for one, other in zip(whole, after, strict=True) if one != other]
+        assert changed == [{100.0, 101.0, 102.0}]
 
 
 def test_by_position_a_unit_that_leaves_moves_others():
@@ -88,21 +151,22 @@ def test_by_position_a_unit_that_leaves_moves_others():
     assert sum(one != other for one, other in pairs) > 1
 
 
-def test_a_fit_deals_rows_by_coins_and_not_by_random_state(monkeypatch):
+def test_a_fit_deals_by_coins_and_not_by_random_state(monkeypatch):
     seen = []
-    taken = inputs.secret_parts
+    taken = inputs.secret_coins
 
-    def recorded(n_units: int, n_parts: int) -> np.ndarray:
-        seen.append((n_units, n_parts))
-        return taken(n_units, n_parts)
+    def recorded(n_units: int, names: Any) -> np.ndarray:
+        seen.append((n_units, names is not None))
+        return taken(n_units, names)
 
-    monkeypatch.setattr(inputs, "secret_parts", recorded)
+    monkeypatch.setattr(inputs, "secret_coins", recorded)
     X = samples(np.random.default_rng(0), N)
     components(**STREAM)().fit(X)
     components(**STREAM)().fit(X, groups=np.arange(N) // 3)
-    assert seen == [(N, N_BATCHES), (N // 3, N_BATCHES)]
+    components(**STREAM)().set_params(neighbours="replace_one").fit(X, groups=np.arange(N) // 3)
+    assert seen == [(N, False), (N // 3, True), (N // 3, True)]
     components(**STREAM)().set_params(neighbours="replace_one").fit(X)
-    assert len(seen) == 2
+    assert len(seen) == 3
 
 
 # Nothing but releases tells how many units there are, in all or in a batch.
@@ -168,8 +232,6 @@ def test_a_stream_of_no_rows_works_as_one_of_few(name):
 
 def test_a_stream_that_divides_by_the_true_size_of_a_batch_is_seen(monkeypatch):
     """A deliberate mistake: these replays have power."""
-    from sktensor_dp.privacy.curator import DataCurator
-
     taken = DataCurator.count
 
     def true_count(self: DataCurator) -> int:

@@ -1,0 +1,172 @@
+"""Deviations that answers of a curator claim, of every release on values of tensors.
+
+A probe moves one number at a time by the standard deviation of its law, and no other. What an
+answer moves by is then a root of the covariance of its noise, to the last digits.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from contracts.sensitivities import Floats
+
+from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
+from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.statistics.jacobians import CPJacobian
+from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks
+from sktensor_dp.statistics.row_cells import RowCells
+from sktensor_dp.statistics.slice_queries import SharedFactorSums
+from sktensor_dp.tensor.shared_components import SharedComponents
+from sktensor_dp.tensor.shared_effects import SharedEffects
+
+GAUSSIAN, PURE = PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.9)
+SHAPE, N = (4, 6, 3), 300
+# The numbers of an answer, and the covariance of their noise.
+Answer = tuple[Floats, Floats]
+
+
+class Probe:
+    """Stands in for the source of noise."""
+
+    sampler, seeded = "grid", True
+
+    def __init__(self, place: int) -> None:
+        self.place, self.size = place, 0
+
+    def _moved(self, x: Floats, deviation: float) -> Floats:
+        self.size = x.size
+        return x + deviation * (np.arange(x.size) == self.place).reshape(x.shape)
+
+    def gaussian(self, x: Floats, mu: float, size: int | None = None) -> Floats:
+        return self._moved(x, 1 / mu)
+
+    def laplace(self, x: Floats, epsilon: float, size: int | None = None) -> Floats:
+        return self._moved(x, math.sqrt(2) / epsilon)
+
+    def spherical_laplace_rows(self, x: Floats, epsilon: float) -> Floats:
+        # The squared norm is r (r + 1) / epsilon^2 in the mean, of which each number has a share.
+        return self._moved(x, math.sqrt(x.shape[1] + 1) / epsilon)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A release, and how an answer is read: its numbers, and the covariance that it claims."""
+
+    release: str
+    ask: Callable[[Any], Answer]
+    slices: bool = False
+    kind: str = ""
+    costs: tuple[PrivacyCost, ...] = (GAUSSIAN, PURE)
+
+    @property
+    def name(self) -> str:
+        return f"{self.release}{self.kind}"
+
+    def answer(self, cost: PrivacyCost, probe: Probe) -> Answer:
+        """Ask a new curator of the same data, whose noise is that of a probe."""
+        rng = np.random.default_rng(5)
+        shape = (20, *SHAPE[1:]) if self.slices else SHAPE
+        X, y = np.column_stack([rng.integers(0, n, N) for n in shape]), rng.uniform(1, 5, N)
+        plan = ReleasePlan(1.0, 1e-6, (PlannedRelease(self.release, cost, 1),))
+        options: dict[str, Any] = {"spender": "test", "accountant": None}
+        if self.slices:
+            chunks = SliceChunks(X, y, shape, 0, (1.0, 5.0))
+            curator: Any = SliceCurator(chunks, plan, unit="user", **options)
+        else:
+            if self.release == "entry_pairs":
+                X, shape = X[:, :2], shape[:2]
+            chunks = EntryChunks(X, y, shape, (1.0, 5.0))
+            curator = EntryCurator(chunks, plan, unit="entry", **options)
+        probe.process, curator._noise = curator._noise.process, probe
+        return self.ask(curator)
+
+    def covariances(self, cost: PrivacyCost) -> tuple[Floats, Floats]:
+        """Return the covariance that noise has, and the one that is claimed."""
+        probe = Probe(-1)  # moves nothing
+        exact = self.answer(cost, probe)[0]
+        answers = [self.answer(cost, Probe(place)) for place in range(probe.size)]
+        moved = np.array([numbers - exact for numbers, _ in answers])
+        return moved.T @ moved, answers[0][1]
+
+
+RNG = np.random.default_rng(1)
+DERIVATIVES = RNG.standard_normal((N, 2)) * [3.0, 0.1]
+FACTORS = [RNG.standard_normal((n, 2)) for n in SHAPE]
+
+
+def equal(numbers: Any, sigma: float) -> Answer:
+    flat = np.ravel(numbers)
+    return flat, sigma**2 * np.eye(flat.size)
+
+
+def blocks(covariances: Floats) -> Floats:
+    n, r, _ = covariances.shape
+    whole = np.zeros((n, r, n, r))
+    whole[np.arange(n), :, np.arange(n)] = covariances
+    return whole.reshape(n * r, n * r)
+
+
+def ridge_block(curator: EntryCurator) -> Answer:
+    # Rows of different size, or one deviation would do for all of them.
+    rows = DERIVATIVES * (1.0 + 3.0 * curator.index_set.rows(0))[:, None]
+    found = curator.ridge_block(0, rows, 2.0)
+    return found.rows.ravel(), blocks(found.sigmas[:, None, None] ** 2 * np.eye(2))
+
+
+def row_sums(curator: EntryCurator) -> Answer:
+    found = curator.row_sums()
+    return equal(np.concatenate(found.sums), found.sigma)
+
+
+def entry_gradients(curator: EntryCurator) -> Answer:
+    found = curator.entry_gradients(CPJacobian(curator.index_set, FACTORS))
+    return equal(found.value, found.sigma)
+
+
+def entry_pairs(curator: EntryCurator) -> Answer:
+    found = curator.entry_pairs(RowCells(curator.index_set, 0), np.zeros(N), np.full(4, 0.5), 1.0)
+    assert not np.diagonal(found.sums).any()
+    assert np.array_equal(found.sums, found.sums.T)
+    return equal(found.sums[np.triu_indices(6, 1)], found.sigma)
+
+
+def entries(curator: EntryCurator) -> Answer:
+    found = curator.entries()
+    return equal(found.value, found.sigma)
+
+
+def unit_levels(curator: SliceCurator) -> Answer:
+    found = curator.unit_levels()
+    return equal([found.mean, found.deviation], found.sigma)
+
+
+def shared_row_sums(curator: SliceCurator) -> Answer:
+    found = curator.shared_row_sums(1, 0.1, 0.5, 5.0)
+    return equal([found.sums, found.counts], found.sigma)
+
+
+def shared_factor_sums(curator: SliceCurator) -> Answer:
+    """The moment is symmetric: off the diagonal it is the mean of two numbers."""
+    none = tuple(SharedEffects(np.zeros(n), np.ones(n), np.zeros(n), 1.0) for n in SHAPE[1:])
+    factors = SharedComponents((np.ones((6, 2)), np.ones((3, 2))), full_core=False)
+    shape = (20, *SHAPE[1:])
+    found = curator.shared_factor_sums(SharedFactorSums(0, shape, 0.1, none, factors, 1.0, 0.5))
+    moment = found.moment[np.triu_indices(2)]
+    deviations = np.full(found.sums.size + 3, found.sigma)
+    deviations[-3:] = found.moment_sigma * np.array([1, math.sqrt(0.5), 1])
+    return np.append(found.sums, moment), np.diag(deviations**2)
+
+
+ROWS = [
+    Row("row_sums", row_sums),
+    Row("ridge_block", ridge_block),
+    Row("entry_gradients", entry_gradients),
+    Row("entry_pairs", entry_pairs),
+    # Piecewise noise depends on the value: tests/privacy/test_piecewise.py has its law.
+    Row("entries", entries, costs=(GAUSSIAN,)),
+    Row("unit_levels", unit_levels, slices=True),
+    Row("shared_row_sums", shared_row_sums, slices=True),
+    Row("shared_factor_sums", shared_factor_sums, slices=True, costs=(GAUSSIAN,)),
+]

@@ -1,0 +1,374 @@
+"""Wrong input and parameters: which estimator refuses what, and what its message names."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCountVectorizer,
+    PrivateCPCompletion,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    PrivateTuckerCompletion,
+)
+from sktensor_dp.statistics.moments import (
+    PairMoments,
+    TripleMoments,
+    WhitenedTripleMoments,
+    WordFrequencies,
+)
+from sktensor_dp.statistics.norms import (
+    Clip,
+    CountNorm,
+    PairNorm,
+    TripleNorm,
+    WhitenedTripleNorm,
+)
+from sktensor_dp.statistics.sample_moments import LiftedBall, ThirdMoments
+from sktensor_dp.statistics.text import N_BUCKETS, WordVotes
+
+INF, NAN = math.inf, math.nan
+# Stand in data wherever its values may be anything, and in no message.
+SECRET, NUMBER = "swordfish", 987654
+Call = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is refused: an estimator of these parameters, called in one of these ways."""
+
+    name: str
+    model: Callable[..., Any]
+    parameters: dict[str, Any]
+    calls: tuple[Call, ...]
+    message: str
+    error: type[Exception] = ValueError
+
+    def refusals(self) -> Iterator[tuple[Any, BudgetAccountant, Call]]:
+        """A new estimator with a budget of its own for every call."""
+        for call in self.calls:
+            accountant = BudgetAccountant(100.0, 1e-3)
+            estimator = self.model(**{"accountant": accountant, **self.parameters})
+            yield estimator, accountant, call
+
+
+def fit(*data: Any, **options: Any) -> tuple[Call, ...]:
+    return (lambda model: model.fit(*data, **options),)
+
+
+def table(
+    noun: str, model: Any, calls: tuple[Call, ...], wrong: list[tuple[dict[str, Any], str]]
+) -> list[Row]:
+    """Rows of wrong parameters, on data that is right."""
+    return [Row(f"{noun}: {parameters}"[:90], model, parameters, calls, message)
+            for parameters, message in wrong]  # fmt: skip
+
+
+def each(name: str, values: list[Any], message: str) -> list[tuple[dict[str, Any], str]]:
+    return [({name: value}, message) for value in values]
+
+
+def data_table(
+    noun: str, model: Any, methods: tuple[str, ...], wrong: dict[str, tuple[Any, str]]
+) -> list[Row]:
+    """Rows of wrong data, which is one argument or a tuple of several."""
+    return [
+        Row(f"{noun}: {name}", model, {},
+            tuple(partial(called, method=method, data=data) for method in methods), message)
+        for name, (data, message) in wrong.items()
+    ]  # fmt: skip
+
+
+def called(model: Any, method: str, data: Any) -> Any:
+    return getattr(model, method)(*(data if isinstance(data, tuple) else (data,)))
+
+
+def replaced(array: Any, value: Any, dtype: Any = float) -> Any:
+    result = np.array(array, dtype)
+    result.flat[4] = value
+    return result
+
+
+# Topics
+
+COUNTS = np.random.default_rng(0).poisson(1.0, size=(200, 7))
+topics = partial(PrivateSpectralLDA, n_components=2)
+WRONG_COUNTS = {
+    "negative": (COUNTS - NUMBER, "Negative values in data passed as X"),
+    "negative sparse": (sp.csr_matrix(COUNTS - NUMBER), "Negative values"),
+    "fractions": (np.where(COUNTS > 2, 0.5, NUMBER), "whole numbers; it holds fractions"),
+    "sparse fractions": (sp.csr_matrix(COUNTS * 1.05), "CountVectorizer in the place of Tfidf"),
+    "nan": (np.where(COUNTS > 2, NAN, NUMBER), "NaN"),
+    "infinite": (np.where(COUNTS > 2, INF, NUMBER), "infinity"),
+    "strings": (np.array([[SECRET, "2"]]), "X must hold numbers, got text"),
+    "list of strings": ([["1", SECRET]], "X must hold numbers"),
+    "frame of strings": (pd.DataFrame({"a": [SECRET]}), "X must hold numbers"),
+    "text": ([SECRET], "X must hold numbers"),
+    "complex": (COUNTS + NUMBER * 1j, "Complex data not supported"),
+    "one-dimensional": (np.full(5, NUMBER), "Expected 2D array, got X of shape"),
+    "scalar": (NUMBER, "Expected 2D array"),
+    "three-dimensional": (np.full((2, 2, 2), NUMBER), "dim 3"),
+    "no documents": (np.zeros((0, 5)), "0 sample"),
+    "no words": (np.zeros((5, 0)), "0 feature"),
+}
+TOPIC_CALLS: tuple[Call, ...] = (
+    lambda model: model.fit(COUNTS),
+    lambda model: model.partial_fit(COUNTS),
+    lambda model: model.fit_chunks([COUNTS], n_samples=200, n_features=7),
+    lambda model: model.forecast(200, 7),
+)
+WRONG_OF_TOPICS: dict[str, list[Any]] = {
+    "epsilon": [0, -1.0, NAN, "1", None, True],
+    "delta": [1, 1.5, -1e-9, NAN, "0", None],
+    "n_components": [0, -3, 1.5, True, "2", None],
+    # Infinite in single precision, the least of those; then those of which squares overflow.
+    "doc_topic_prior": [-0.1, NAN, INF, "all", 1.1e10, 3.4e38, 1e39, 1e300, 10**300, 10**400],
+    "perturbation": ["whitener", None, 0],
+    "noise_geometry": ["spherical", None],
+    "n_refinements": [-1, 0.5, "many", None],
+    "clip_norm": ["none", 3.0, None, {"counts": 0}, {"words": 1.0},
+                  *({"pairs": value} for value in (-1, NAN, INF, "1", True)),
+                  *({"triples": value} for value in (5e-324, 1e-320, 0.9e-40, 1.1e40, 1.7e308))],
+    "accountant": [1.0, "budget", object(), BudgetAccountant],
+    "random_state": [-1, 0.5, "0", np.random.default_rng(0)],
+    "verbose": ["yes", -1],
+}  # fmt: skip
+TOPICS = [
+    *data_table("counts", topics, ("fit", "partial_fit"), WRONG_COUNTS),
+    *(row for name, values in WRONG_OF_TOPICS.items()
+      for row in table("topics", topics, TOPIC_CALLS, each(
+          name, values, f"'{name}' parameter of PrivateSpectralLDA must be"))),
+]  # fmt: skip
+
+
+# Components
+
+SAMPLES = np.random.default_rng(0).standard_normal((50, 3))
+components = partial(PrivateTensorPowerMethod, n_components=2, data_norm=2.0)
+CROOKED = np.eye(4)[:, :, None] * np.eye(4)[:, None]
+CROOKED = replaced(CROOKED, 0.6)
+COMPONENTS = [
+    *table("components", PrivateTensorPowerMethod, fit(SAMPLES), [
+        *each("data_norm", [None, INF], "data_norm"),
+    ]),
+    *table("components", components, fit(SAMPLES), [
+        ({"moment": "fourth"}, "moment"),
+        ({"perturbation": "none"}, "perturbation"),
+        ({"n_restarts": 0}, "n_restarts"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"moment": "gaussian_mixture", "perturbation": "stream"}, "raw third"),
+        ({"moment": "single_topic", "data_norm": None, "perturbation": "iteration"}, "raw third"),
+        ({"moment": "gaussian_mixture", "whiten": False}, "whiten=True"),
+    ]),
+    *data_table("tensors", components, ("fit_tensor",), {
+        "not a cube": (np.zeros((3, 3, 4)), "shape"),
+        "a matrix": (np.zeros((3, 3)), "shape"),
+        "not symmetric": (CROOKED, "must be symmetric, up to rounding"),
+        "not finite": (np.full((3, 3, 3), NAN), "NaN"),
+    }),
+    # A tensor has no samples to protect.
+    *table("a tensor", components, (lambda model: model.fit_tensor(np.zeros((4, 4, 4))),), [
+        *each("perturbation", ["whitened_tensor", "moment_tensor", "stream"], "fit_tensor"),
+        ({"moment": "gaussian_mixture"}, "fit_tensor"),
+    ]),
+    *data_table("samples", components, ("fit",), {
+        "nan": (np.full((5, 3), NAN), "NaN"),
+        "strings": (np.array([[SECRET, "b"]] * 3), "numbers"),
+        "one row": (np.full(5, NUMBER), "2D"),
+        "none": (np.zeros((0, 3)), "0 sample"),
+    }),
+]  # fmt: skip
+
+
+# Completions
+
+SHAPE = (9, 8, 6)
+X0 = np.argwhere(np.ones(SHAPE))
+Y0 = np.random.default_rng(0).uniform(-4, 4, len(X0))
+T0 = Y0.reshape(SHAPE)
+SLICE = {"privacy_unit": "slice", "shape": SHAPE}
+WRONG_OF_COMPLETIONS: list[tuple[dict[str, Any], str]] = [
+    *each("bounds", [None, (0, NAN), (-INF, 1), (0, 1, 2), ("0", "1"), np.array(3.0),
+                     (-1e200, 1e200)], "bounds"),
+    *each("bounds", [(2, 1), (2, 2)], "low < high"),
+    ({"bounds": (0, 1e-200)}, "apart"),
+    *each("shape", [(9, 8), (9.0, 8, 6), (9, 8, 0)], "shape"),
+    ({"shape": (9, 8, 5)}, "beyond shape"),
+    ({"perturbation": "none"}, "perturbation"),
+    ({"privacy_unit": "user"}, "privacy_unit"),
+    ({"privacy_unit": "slice"}, "shape"),
+    ({**SLICE, "unit_mode": 3}, "unit_mode"),
+    ({**SLICE, "unit_mode": -1}, "unit_mode"),
+    *(({**SLICE, "perturbation": way}, "slice") for way in ("gradient", "input", "output")),
+    ({"perturbation": "gradient", "max_iter": 0}, "max_iter"),
+    ({"max_iter": 1.5}, "max_iter"),
+    ({**SLICE, "max_iter": 3}, "max_iter"),
+    ({"rank": -1}, "rank"),
+    *each("regularization", [0, INF], "regularization"),
+    # Beyond numbers, and too small for the law, of a half too.
+    *each("epsilon", [0, 1e300, 1e-10], "epsilon"),
+    ({"epsilon": 1.5e-9, "perturbation": "output"}, "epsilon"),
+]  # fmt: skip
+WRONG_ENTRIES = {
+    "fractional": ((replaced(X0, 1.5), Y0), "integer"),
+    "negative": ((replaced(X0, -1), Y0), "Negative values"),
+    "nan coordinate": ((replaced(X0, NAN), Y0), "NaN"),
+    "infinite coordinate": ((replaced(X0, INF), Y0), "infinite"),
+    "enormous coordinate": ((replaced(X0, 1e30), Y0), "too large"),
+    "strings": ((X0.astype(str), Y0), "OrdinalEncoder"),
+    "a secret string": ((replaced(X0, SECRET, object), Y0), "OrdinalEncoder"),
+    "complex": ((X0 * 1j, Y0), "Complex"),
+    "one mode": ((X0[:, :1], Y0), "minimum of 2"),
+    "no table": ((X0[:, 0], Y0), "2D"),
+    "nan value": ((X0, replaced(Y0, NAN)), "y contains NaN"),
+    "infinite value": ((X0, replaced(Y0, -INF)), "y contains NaN or infinity"),
+    "no values": ((X0, None), "y"),
+    "too few values": ((X0, Y0[1:]), "y must"),
+    "values of strings": ((X0, replaced(Y0, SECRET, object)), "y must hold numbers"),
+    "nothing": ((X0[:0], Y0[:0]), "no entries"),
+}
+WRONG_TENSORS = {
+    "mask": ((T0, np.ones((9, 8), bool)), "mask must have shape"),
+    "NaN": ((replaced(T0, NAN), np.ones(SHAPE, bool)), "y contains NaN"),
+    "a vector": ((T0[0, 0],), ""),
+}
+COMPLETIONS = [
+    row
+    for kind in (PrivateCPCompletion, PrivateTuckerCompletion)
+    for model in (partial(kind, rank=2, bounds=(-4, 4)),)
+    for row in (
+        *table(kind.__name__, model, fit(X0, Y0), WRONG_OF_COMPLETIONS),
+        *data_table(f"entries, {kind.__name__}", model, ("fit",), WRONG_ENTRIES),
+        *data_table(f"whole, {kind.__name__}", model, ("fit_tensor",), WRONG_TENSORS),
+        *table(f"whole, {kind.__name__}", model, (lambda model: model.fit_tensor(T0),),
+               [({"shape": (9, 8, 7)}, "T must have shape")]),
+    )
+]  # fmt: skip
+COMPLETIONS += table("ranks of modes", partial(PrivateTuckerCompletion, bounds=(-4, 4)),
+                     fit(X0, Y0), each("rank", [0, (2, 2), (2, 2, 0), (2, 2, 7), (2, 2, 1.5), "2",
+                                                None, np.ones((3, 1))], "rank"))  # fmt: skip
+
+
+# Texts
+
+vectorizer = partial(PrivateCountVectorizer, max_words_per_document=6)
+DOCUMENTS = [f"{word} text" for word in "abcde"] * 300
+TEXTS = [
+    *data_table("texts", vectorizer, ("fit",), {
+        "one text": (SECRET, "got an object of type str"),
+        "bytes": (b"one text", "type bytes"),
+        "a number": (NUMBER, "type int"),
+        "a dict": ({SECRET: "b"}, "type dict"),
+        "a table": (np.array([["a"], [SECRET]]), r"shape \(2, 1\)"),
+        "none": ([], "at least one document, got none"),
+        "an empty iterator": (iter([]), "at least one document, got none"),
+        "None": (["a", None, 3], "item 1 is of type NoneType"),
+        "nan": (["a", NAN], "item 1 is of type float"),
+        "words": ([[SECRET, "b"]], "item 0 is of type list"),
+        "another encoding": ([b"swordfish\xe9"], "not in encoding='utf-8'"),
+    }),
+    *table("vectorizer", vectorizer, fit(DOCUMENTS), [
+        *each("max_words_per_document", [0, 2.5], "max_words_per_document"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": 0.01}, "about .* documents to be kept, but there are 1500"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": 0}, "delta > 0, or pass a public vocabulary"),
+        ({"ngram_range": (2, 1)}, "min_n <= max_n"),
+        ({"ngram_range": [1, 2]}, "ngram_range"),
+        *each("max_df", [0, 1.5], "max_df"),
+        ({"min_df": -1}, "min_df"),
+        ({"min_df": 0.5, "max_df": 0.2}, "min_df=0.5 asks for more documents"),
+        ({"max_features": 0}, "max_features"),
+        ({"input": "url"}, "input"),
+        ({"analyzer": "sentence"}, "analyzer"),
+        ({"stop_words": "klingon"}, "stop_words"),
+        *each("token_pattern", ["(", "x{99999999999}"], "token_pattern.*regular expression"),
+    ]),
+    Row("a file that is not there", vectorizer, {"input": "filename"}, fit(DOCUMENTS),
+        "items must be paths of files", FileNotFoundError),
+]  # fmt: skip
+
+
+# Arguments that would break a bound
+
+CELLS, LABELS = np.argwhere(np.ones((6, 6))), np.repeat([f"{SECRET}{i}" for i in range(6)], 6)
+ARGUMENTS = [
+    Row(f"{kind.__name__}, {unit}: {name}, {method}", kind,
+        {"rank": 1, "bounds": (0, 1), "shape": (6, 6), "privacy_unit": unit},
+        (lambda model, m=method, d=data, o=options: getattr(model, m)(*d, **o),),
+        message.format(method), TypeError)
+    for kind in (PrivateCPCompletion, PrivateTuckerCompletion)
+    for unit in ("entry", "slice")
+    for method, data in (("fit", (CELLS, np.zeros(36))), ("fit_tensor", (np.zeros((6, 6)),)))
+    for name, options, message in (
+        ("groups", {"groups": LABELS}, "{} takes no groups: .*privacy_unit='slice'"),
+        ("weights", {"sample_weight": np.ones(36)}, "{} takes no sample_weight: how much"),
+    )
+]  # fmt: skip
+ARGUMENTS.append(Row(
+    "groups of a tensor", partial(PrivateTensorPowerMethod, n_components=1), {},
+    (lambda model: model.fit_tensor(np.zeros((3, 3, 3)), groups=[0, 1, 2]),),
+    "fit_tensor takes no groups: its units are no rows", TypeError,
+))  # fmt: skip
+ARGUMENTS += [
+    Row(f"weights of {noun}", model, {}, fit(X, sample_weight=np.ones(8)),
+        "takes no sample_weight: how much a row weighs", TypeError)
+    for noun, model, X in (
+        ("documents", topics, np.ones((8, 4))),
+        ("samples", components, np.ones((8, 4))),
+        ("texts", PrivateCountVectorizer, ["a text"] * 8),
+        ("a search", partial(PrivateSearchCV, PrivateSpectralLDA(), {"n_components": [2]}),
+         np.ones((8, 4))),
+    )
+]  # fmt: skip
+
+# Queries whose bound would be that of something else
+
+EYE, BALL = np.eye(5), LiftedBall(1.0)
+QUERIES: list[tuple[Callable[[], Any], str]] = [
+    (lambda: WordFrequencies(Clip(PairNorm(1.0), 1.0)), "bounded by"),
+    (lambda: PairMoments(Clip(PairNorm(1.0), 1.0), 1.5), "must be that of"),
+    (lambda: PairMoments(Clip(PairNorm(1.0, np.arange(2)), 1.0), 1.0), "must be that of"),
+    (lambda: PairMoments(Clip(CountNorm(2), 1.0), 1.0), "bounded by"),
+    (lambda: PairMoments(Clip(CountNorm(1), 1.0), 1.1), "bounded by"),
+    (lambda: PairMoments(Clip(TripleNorm(), 1.0), 1.0), "bounded by"),
+    (lambda: WhitenedTripleMoments(np.eye(2), (Clip(WhitenedTripleNorm(np.eye(2)), 1.0),)),
+     "bounded by the norm of the same whitener"),
+    (lambda: WhitenedTripleMoments(np.eye(2), (Clip(TripleNorm(), 1.0),)), "bounded by"),
+    (lambda: TripleMoments(np.eye(2), (Clip(CountNorm(2), 1.0),)), "bounded by"),
+    (lambda: TripleMoments(2 * np.eye(2), (Clip(TripleNorm(), 1.0),)), "orthonormal"),
+    (lambda: ThirdMoments(EYE[:, :3] * (1 + 1e-6), BALL, 1.0), "orthonormal"),
+    (lambda: ThirdMoments(EYE[:, :3], BALL, 1.001 * math.sqrt(3 / 2)), "at most"),
+    # Else no two samples would be orthogonal, and other bounds would be the sharp ones.
+    (lambda: LiftedBall(1.0, 1.01), "offset must be a number from 0 to 1,"),
+    *((lambda largest=largest: WordVotes(4, largest, np.ones(N_BUCKETS)),
+       "largest must be from 1 to 2") for largest in (0.5, 2.1, NAN, INF)),
+    *((lambda weights=weights: WordVotes(4, 1.0, weights), "numbers from 0 to 1")
+      for weights in (np.ones(3), np.full(N_BUCKETS, 1.1), np.full(N_BUCKETS, -1.0))),
+]  # fmt: skip
+
+ROWS = [*TOPICS, *COMPONENTS, *COMPLETIONS, *TEXTS, *ARGUMENTS]
+
+
+def refused(row: Row) -> list[tuple[str, Any, BudgetAccountant]]:
+    """Return, for every call, all that the error says, the estimator and its budget."""
+    found = []
+    for model, accountant, call in row.refusals():
+        try:
+            call(model)
+        except row.error as error:
+            said, link = str(error), error.__cause__ or error.__context__
+            while link is not None:
+                said, link = f"{said}\n{link}", link.__cause__ or link.__context__
+            found.append((said, model, accountant))
+        else:
+            found.append(("", model, accountant))
+    return found

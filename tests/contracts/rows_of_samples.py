@@ -1,0 +1,208 @@
+"""Every query on samples and tensors with random public parameters, and extreme neighbours."""
+
+import math
+from collections.abc import Callable
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from contracts.rows_of_counts import Rows, of_groups
+from contracts.sensitivities import Case, Extreme, Floats, Rng
+
+from sktensor_dp.statistics.norms import NORM_SLACK
+from sktensor_dp.statistics.power_iterations import (
+    PowerIterations,
+    TensorChunk,
+    TensorPowerIterations,
+)
+from sktensor_dp.statistics.sample_moments import (
+    LiftedBall,
+    ProjectedThirdMoments,
+    SampleChunk,
+    SampleChunks,
+    SecondMoments,
+    ThirdMomentHistogram,
+    ThirdMoments,
+    as_samples,
+)
+from sktensor_dp.tensor import tensor_oracle
+
+D = 5
+
+
+def samples(rng: Rng, query: Any) -> Floats:
+    """None, small, huge, opposite ones, at the radius, and along what is asked about."""
+    radius = query.radius if isinstance(query, PowerIterations) else query.embedding.radius
+    asked = getattr(query, "starts", getattr(query, "basis", np.eye(D)))[:D].T
+    rows = [np.zeros(D), np.full(D, 1e300), np.full(D, -1e300), np.full(D, 1e-300)]
+    rows += list(1e300 * np.eye(D)[:2]) + list(-1e300 * np.eye(D)[:2])
+    mixed = rng.standard_normal((6, len(asked))) @ asked
+    for part in (mixed, -mixed, rng.standard_normal((6, D)), asked[:4]):
+        lengths = np.maximum(np.linalg.norm(part, axis=1, keepdims=True), 1e-9)
+        rows += list(radius * part / lengths * rng.choice([0.3, 1.0, 1.001, 1e3], (len(part), 1)))
+    return np.array(rows)
+
+
+def changed_sample(rng: Rng, row: Floats) -> Floats:
+    """Step at random, far or near, or turn a sample into its opposite."""
+    row = np.clip(row, -1e6, 1e6)
+    size = max(float(np.linalg.norm(row)), 1e-3) * 10 ** rng.uniform(-3, 0)
+    row = row + size * rng.standard_normal(D)
+    return -row if rng.random() < 0.1 else row
+
+
+SAMPLES = Rows(samples, changed_sample, as_samples, SampleChunk, SampleChunks)
+
+
+# Public parameters
+
+
+def embedding(rng: Rng, constant: bool) -> LiftedBall:
+    radius = float(10 ** rng.uniform(-3, 3))
+    return LiftedBall(radius, radius * float(rng.choice([0.1, 0.5, 1.0])) if constant else 0.0)
+
+
+def projected_options(rng: Rng, constant: bool) -> tuple[Floats, LiftedBall, float, float]:
+    """Draw a basis of any rank, rows and columns of very different length, some of them zero."""
+    of = embedding(rng, constant)
+    weight = float(rng.choice([0.0, 10 ** rng.uniform(-3, 3)]))
+    n_rows = of.dimension(D)
+    columns = rng.standard_normal((n_rows, rng.integers(1, n_rows + 3)))
+    columns *= 10 ** rng.uniform(-2, 2, columns.shape[1]) * 10 ** rng.uniform(-2, 1, (n_rows, 1))
+    columns *= rng.random((n_rows, 1)) < 0.9
+    return columns, of, weight, of.norm**3 * float(np.linalg.norm(columns, 2)) ** 3
+
+
+def projected(constant: bool) -> Callable[[Rng, None], ProjectedThirdMoments]:
+    def build(rng: Rng, _: None) -> ProjectedThirdMoments:
+        columns, of, weight, largest = projected_options(rng, constant)
+        return ProjectedThirdMoments(columns, of, weight, limit=largest * 10 ** rng.uniform(-8, 0))
+
+    return build
+
+
+def histogram(rng: Rng, _: None) -> ThirdMomentHistogram:
+    columns, of, weight, largest = projected_options(rng, bool(rng.integers(2)))
+    edges = largest * np.geomspace(1e-8, 1, rng.integers(2, 20))
+    return ThirdMomentHistogram(columns, of, weight, edges=edges)
+
+
+def power(rng: Rng, _: None) -> PowerIterations:
+    """From few or many starts, alike or equal."""
+    columns = rng.standard_normal((D, rng.integers(1, 12)))
+    columns[:, 1:] = columns[:, :1] + columns[:, 1:] * 10 ** rng.uniform(-3, 3)
+    columns[:, -1] = columns[:, 0]
+    return PowerIterations(columns / np.linalg.norm(columns, axis=0), embedding(rng, False).radius)
+
+
+# Samples that are as far apart as the bound allows
+ROW = np.array([3.0, -1.0, 4.0, 1.0, -5.0])
+
+
+def case(release: str, kind: str, build: Any, query: Any, *ends: Floats) -> Case:
+    one, other = ends or (ROW, -ROW)
+    exact = release == "third_moment_histogram"  # counts need no room for rounding
+    return Case(
+        release, kind, SAMPLES, build, lambda _: (query, None, one[None], other[None]),
+        slack=1.0 if exact else NORM_SLACK**3, found=0.9,
+        most=1.0 if exact else 1 - 0.9 * (NORM_SLACK - 1),
+    )  # fmt: skip
+
+
+def second_case(kind: str, offset: float) -> Case:
+    """Clipped to radius 2, at an angle that makes the two z orthogonal."""
+    cosine = -((offset / 2) ** 2)
+    ends = 7 * np.eye(D)[0], 9 * np.append([cosine, math.sqrt(1 - cosine**2)], np.zeros(D - 2))
+    return case("second_moments", kind, lambda rng, _: SecondMoments(embedding(rng, offset > 0)),
+                SecondMoments(LiftedBall(2.0, offset)), *ends)  # fmt: skip
+
+
+def projected_case(kind: str, offset: float, weight: float, constant: bool) -> Case:
+    """A basis that leaves the constant out sees opposite samples."""
+    of = LiftedBall(2.0, offset)
+    columns = np.zeros((of.dimension(D), 2))
+    columns[:2] = [[1.0, 0.5], [0.3, 2.0]]
+    query = ProjectedThirdMoments(columns, of, weight, limit=0.01)
+    return case("projected_third_moments", kind, projected(constant), query)
+
+
+def whole_case(kind: str, offset: float) -> Case:
+    def build(rng: Rng, _: None) -> ThirdMoments:
+        of = embedding(rng, offset > 0)
+        size = of.dimension(D)
+        hidden = int(rng.integers(0, size))
+        weight = math.sqrt(3 / hidden) * float(rng.choice([0.0, 0.5, 1.0])) if hidden else 0.0
+        frame = np.linalg.qr(rng.standard_normal((size, size - hidden)))[0]
+        return ThirdMoments(frame, of, weight)
+
+    of = LiftedBall(2.0, offset)
+    return case("third_moments", kind, build, ThirdMoments(np.eye(of.dimension(D)), of))
+
+
+def power_case(kind: str, n_starts: int) -> Case:
+    columns = np.tile(ROW[:, None], n_starts)
+    columns[:, 1:] += np.random.default_rng(0).standard_normal((D, n_starts - 1))
+    query = PowerIterations(columns / np.linalg.norm(columns, axis=0), 2.0)
+    return case("power_iterations", kind, power, query)
+
+
+HISTOGRAM = ThirdMomentHistogram(np.eye(D), LiftedBall(2.0), edges=np.array([1.0, 2.0, 9.0]))
+ROW_CASES = [
+    second_case("no constant", 0.0),
+    second_case("constant", 1.0),
+    second_case("largest constant", 2.0),
+    case("third_moment_histogram", "any basis", histogram, HISTOGRAM, np.zeros(D), np.full(D, 9.0)),
+    projected_case("no constant", 0.0, 0.7, False),
+    projected_case("constant", 1.5, 0.7, True),
+    projected_case("tensor alone", 0.0, 0.0, True),
+    whole_case("no constant", 0.0),
+    whole_case("constant", 1.0),
+    power_case("one start", 1),
+    power_case("more starts than features", 8),
+]
+
+
+class Tensors:
+    """A tensor whose entries at one triple of places move by a share of their bound."""
+
+    grouped, n_queries = False, 20
+
+    def space(self, rng: Rng) -> tuple[Floats, tuple[int, ...]]:
+        draw = rng.standard_normal((D, D, D))
+        tensor = sum(draw.transpose(axes) for axes in permutations(range(3)))
+        return tensor, tuple(int(i) for i in rng.integers(D, size=3) * rng.integers(2, size=3))
+
+    def units(self, rng: Rng, query: Any, space: Any, n: int) -> list[float]:
+        return [0.0, 1.0, *rng.random(3)]
+
+    def other(self, rng: Rng, query: Any, space: Any) -> float:
+        return float(rng.random())
+
+    def changed(self, rng: Rng, unit: float, query: Any, space: Any) -> float:
+        return float(rng.choice([0.0, 1.0, rng.random()]))
+
+    def total(self, query: Any, units: list[float], space: Any, rng: Rng | None = None) -> Any:
+        tensor, triple = space[0].copy(), space[1]
+        for axes in permutations(triple):
+            tensor[axes] += query.bound * units[0]
+        return query.total(TensorChunk(tensor_oracle(tensor)))
+
+
+def tensor_iterations(rng: Rng, _: Any) -> TensorPowerIterations:
+    starts = rng.standard_normal((D, rng.integers(1, 8)))
+    return TensorPowerIterations(starts, float(10 ** rng.uniform(-2, 2)))
+
+
+def extreme_tensor(rng: Rng) -> Extreme:
+    """One entry of the diagonal, where starts are largest."""
+    query = tensor_iterations(rng, None)
+    i = int((query.starts**4).sum(axis=1).argmax())
+    return query, (Tensors().space(rng)[0], (i, i, i)), 0.0, 1.0
+
+
+CASES = [
+    *ROW_CASES,
+    *of_groups(ROW_CASES),
+    Case("tensor_power_iterations", "one entry", Tensors(), tensor_iterations, extreme_tensor,
+         slack=NORM_SLACK),
+]  # fmt: skip

@@ -1,0 +1,249 @@
+"""Every query on slices with random public parameters, and units that are far apart.
+
+Neighbours differ in all that one unit holds, coordinates included.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from contracts.rows_of_entries import bounds, raw
+from contracts.sensitivities import Case, Extreme, Floats, Rng
+
+from sktensor_dp.statistics.observed_entries import SUM_SLACK, SliceChunks
+from sktensor_dp.statistics.slice_queries import (
+    MOMENT_WEIGHT,
+    SharedFactorSums,
+    SharedRowSums,
+    UnitLevels,
+)
+from sktensor_dp.statistics.unit_residuals import ReleasedEffects
+from sktensor_dp.tensor.shared_components import SharedComponents
+from sktensor_dp.tensor.shared_effects import SharedEffects
+
+# Coordinates in the shared modes, and values.
+Unit = tuple[Any, Floats]
+
+
+@dataclass(frozen=True)
+class World:
+    """Public facts. Units are of mode 0."""
+
+    shape: tuple[int, ...]
+    limits: tuple[float, float]
+
+    @property
+    def half(self) -> float:
+        return (self.limits[1] - self.limits[0]) / 2
+
+
+class SliceData:
+    grouped, n_queries = False, 10
+
+    def space(self, rng: Rng) -> World:
+        return World((8, *(int(n) for n in rng.integers(1, 6, rng.integers(1, 4)))), bounds(rng))
+
+    def units(self, rng: Rng, query: Any, space: World, n: int) -> list[Unit]:
+        return [self.other(rng, query, space) for _ in range(n)]
+
+    def other(self, rng: Rng, query: Any, space: World) -> Unit:
+        """Empty, small, large, all in one row, with repeated coordinates."""
+        n = int(rng.choice([0, 1, 2, 5, 30]))
+        rows = (rng.random((n, len(space.shape) - 1)) * space.shape[1:]).astype(np.intp)
+        if n and rng.random() < 0.4:
+            rows[:, int(rng.integers(rows.shape[1]))] = 0
+        values = raw(rng, n, space.limits)
+        if rng.random() < 0.4:
+            values[:] = rng.choice(space.limits)
+        return rows, values
+
+    def changed(self, rng: Rng, unit: Unit, query: Any, space: World) -> Unit:
+        """Change a unit once, or several times that only together may lead further."""
+        unit = one_change(rng, unit, space)
+        while rng.random() < 0.5:
+            unit = one_change(rng, unit, space)
+        return unit
+
+    def total(self, query: Any, units: list[Unit], space: World, rng: Rng | None = None) -> Any:
+        rows = [np.column_stack([np.full(len(y), u), X]) for u, (X, y) in enumerate(units)]
+        X, y = np.concatenate(rows).astype(np.intp), np.concatenate([y for _, y in units])
+        order = slice(None) if rng is None else rng.permutation(len(y))
+        return query.total(SliceChunks(X[order], y[order], space.shape, 0, space.limits))
+
+
+def one_change(rng: Rng, unit: Unit, space: World) -> Unit:
+    """Add, drop, move or revalue an entry."""
+    (rows, values), what = (part.copy() for part in unit), rng.integers(4)
+    place = (rng.random(rows.shape[1]) * space.shape[1:]).astype(np.intp)
+    if what == 0 or len(values) == 0:
+        return np.vstack([rows, place]), np.append(values, rng.choice(space.limits))
+    e = int(rng.integers(len(values)))
+    if what == 1:
+        return np.delete(rows, e, axis=0), np.delete(values, e)
+    if what == 2:
+        rows[e] = place
+    else:
+        values[e] = rng.choice([*space.limits, rng.uniform(*space.limits)])
+    return rows, values
+
+
+def unit(rows: Any, values: Any) -> Unit:
+    return np.array(rows, dtype=np.intp).reshape(len(values), -1), np.array(values, dtype=float)
+
+
+# Public parameters
+
+
+def levels(_: Rng, world: World) -> UnitLevels:
+    return UnitLevels(world.half)
+
+
+def row_sums(order: int) -> Callable[[Rng, World], SharedRowSums]:
+    def build(rng: Rng, world: World) -> SharedRowSums:
+        half = world.half
+        effects = [half * rng.standard_normal(n) if rng.random() < 0.6 else None
+                   for n in world.shape]  # fmt: skip
+        return SharedRowSums(
+            int(rng.integers(1, len(world.shape))), world.shape, half * rng.standard_normal(),
+            half * 10 ** rng.uniform(-3, 1), 10 ** rng.uniform(-1, 2) * (rng.random() < 0.8),
+            tuple(effects) if rng.random() < 0.7 else (), order,
+        )  # fmt: skip
+
+    return build
+
+
+def released_effects(rng: Rng, n: int, size: float) -> SharedEffects:
+    return SharedEffects(
+        size * rng.standard_normal(n), size**2 * rng.random(n), rng.standard_normal(n), size**2
+    )
+
+
+def row_sums_about(order: int) -> Callable[[Rng, World], SharedRowSums]:
+    """About what each unit fits to its own entries, given effects of any size."""
+
+    def build(rng: Rng, world: World) -> SharedRowSums:
+        half, size = world.half, world.half * 10 ** rng.uniform(-2, 1)
+        about = ReleasedEffects(
+            tuple(released_effects(rng, n, size) for n in world.shape[1:]),
+            half * rng.standard_normal(), half**2 * 10 ** rng.uniform(-4, 1),
+        )  # fmt: skip
+        return replace(row_sums(order)(rng, world), about=about)
+
+    return build
+
+
+def weighted_row_sums(rng: Rng, world: World) -> SharedRowSums:
+    """With weights of rows where the world is a matrix; elsewhere without."""
+    query = row_sums_about(2)(rng, world)
+    weights = np.maximum(rng.random(world.shape[query.mode]) ** rng.choice([1, 20]), 1e-6)
+    return replace(query, row_weights=weights) if len(world.shape) == 2 else query
+
+
+def factor_sums(
+    full_core: bool = False, whole: bool = False, turned: bool = False
+) -> Callable[[Rng, World], SharedFactorSums]:
+    """Of matrices units may send all that the bound allows, turned by any matrix."""
+
+    def build(rng: Rng, world: World) -> SharedFactorSums:
+        shared, half = world.shape[1:], world.half
+        ranks = rng.integers(1, 3, len(shared)) if full_core else [rng.integers(1, 4)] * len(shared)
+        factors = tuple(
+            10 ** rng.uniform(-1, 1) * rng.standard_normal((n, r))
+            for n, r in zip(shared, ranks, strict=True)
+        )
+        effects = tuple(released_effects(rng, n, half * 10 ** rng.uniform(-2, 0)) for n in shared)
+        query = SharedFactorSums(
+            int(rng.integers(len(shared))), world.shape, half * rng.standard_normal(), effects,
+            SharedComponents(factors, full_core),
+            half**2 * 10 ** rng.uniform(-4, 0), half * 10 ** rng.uniform(-3, 0),
+        )  # fmt: skip
+        if not whole or len(shared) > 1:
+            return query
+        r = query.components.n_components
+        by = rng.choice([-1.0, 0.0, 1.0], (r, r)) * rng.random((r, r)) ** rng.choice([0, 1, 9])
+        return replace(query, whole=True, turned=by if turned else None)
+
+    return build
+
+
+# Units that are as far apart as the bound allows
+
+
+def extreme_levels(values: Any) -> Extreme:
+    space = World((8, 1000), (-1.0, 3.0))
+    return UnitLevels(space.half), space, unit([0], [-1.0]), unit(np.arange(len(values)), values)
+
+
+# A unit's own level counts for little: residuals are clipped values, at both ends.
+SUMS = SharedRowSums(1, (8, 3, 2), 0.0, 0.1, 1e9, (), 2)
+# Effects so little known that units' own fits take nothing away.
+ABOUT = ReleasedEffects(
+    tuple(SharedEffects(np.zeros(n), np.full(n, 1e6), np.zeros(n), 1.0) for n in (3, 2)), 0.0, 1e-4
+)
+WEIGHTED = SharedRowSums(1, (8, 3), 0.0, 0.1, 1e9, row_weights=np.array([1e-6, 1.0, 0.3]))
+FIRST = unit([[0, 0]], [1.0])
+OTHERS = unit([[1, 0], [1, 1], [2, 0]], [1.0, 1, -1])
+OPPOSITE = unit([[0, 0], [0, 1]], [-1.0, -1])
+# Two rows alike in the model: one unit has it larger in the one, one in the other.
+FACTORS = SharedFactorSums(
+    0, (8, 2), 0.0, (SharedEffects(np.zeros(2), np.zeros(2), np.zeros(2), 1.0),),
+    SharedComponents((np.full((2, 1), 0.1),), full_core=False), 1e-4, 1e-3,
+)  # fmt: skip
+SLOPES = unit([[0], [1]], [1.0, -0.5]), unit([[0], [1]], [-0.5, 1.0])
+
+
+def case(
+    release: str, kind: str, build: Any, query: Any, *ends: Unit,
+    attained: tuple[float, float | None] = (1.0, 1.0),
+) -> Case:  # fmt: skip
+    def extreme(_: Rng) -> Extreme:
+        return query, World(query.shape, (-1.0, 1.0)), *ends
+
+    return Case(release, kind, DATA, build, extreme, attained, SUM_SLACK, found=0.8)
+
+
+def level_case(kind: str, build: Any, extreme: Extreme, attained: tuple[float, float]) -> Case:
+    return Case("unit_levels", kind, DATA, build, lambda _: extreme, attained, SUM_SLACK, found=0.7)
+
+
+def factor_case(kind: str, build: Any, **options: Any) -> Case:
+    # Sums of opposite units are 2 apart; the bound leaves room for their moments.
+    attained = 2 / math.sqrt(4 + 2 * MOMENT_WEIGHT**2), None
+    query = replace(FACTORS, **options)
+    return case("shared_factor_sums", kind, build, query, *SLOPES, attained=attained)
+
+
+DATA = SliceData()
+# A share of values at the top for which mean and deviation are as near as 1000 values allow.
+MIXED = np.where(np.arange(1000) < 500 * (1 + math.sqrt(0.5)), 3.0, -1.0)
+FLAT = math.sqrt((1 + math.sqrt(0.5)) / 2)
+ORDER_1 = replace(SUMS, order=1)
+CASES = [
+    level_case("from end to end", levels, extreme_levels([3.0]), (1.0, 2 / (1 + math.sqrt(2)))),
+    # Of 1000 values 853 are at the top, not 853.55: in both norms that is second order.
+    level_case("from an end to a mixture", levels, extreme_levels(MIXED),
+               (FLAT * (1 - 1e-3), 1 - 1e-3)),
+    case("shared_row_sums", "other rows", row_sums(2), SUMS, FIRST, OTHERS),
+    case("shared_row_sums", "opposite values", row_sums(2), SUMS, FIRST, OPPOSITE),
+    # Over the root of the number of entries the bound of 2 would fail: two in one row count 4.
+    case("shared_row_sums", "repeated rows", row_sums(2), SUMS,
+         unit([[0, 0], [0, 1]], [1.0, 1]), unit([[1, 0], [1, 1]], [1.0, 1])),
+    case("shared_row_sums", "about fits, other rows", row_sums_about(2),
+         replace(SUMS, about=ABOUT), FIRST, OTHERS),
+    case("shared_row_sums", "about fits, opposite values", row_sums_about(2),
+         replace(SUMS, about=ABOUT), FIRST, OPPOSITE),
+    case("shared_row_sums", "weighted, other rows", weighted_row_sums, WEIGHTED,
+         unit([[0]], [1.0]), unit([[1], [2]], [1.0, -1.0])),
+    case("shared_row_sums", "weighted, opposite values", weighted_row_sums, WEIGHTED,
+         unit([[0]], [1.0]), unit([[0]], [-1.0])),
+    *(case("shared_row_sums", f"order 1, {kind}", build, ORDER_1, FIRST, unit([[1, 0]], [1.0]),
+           attained=(0.0, 1.0))
+      for kind, build in (("about fits", row_sums_about(1)), ("other rows", row_sums(1)))),
+    factor_case("equal columns", factor_sums()),
+    factor_case("full core", factor_sums(full_core=True)),
+    factor_case("whole units", factor_sums(whole=True), whole=True),
+    factor_case("turned units", factor_sums(whole=True, turned=True),
+                whole=True, turned=np.full((1, 1), -0.3)),
+]  # fmt: skip

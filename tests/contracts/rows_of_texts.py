@@ -1,0 +1,158 @@
+"""Every query on words of documents and on held-out scores, and units that are far apart."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from contracts.sensitivities import Case, Extreme, Floats, Rng
+
+from sktensor_dp.statistics.observed_entries import SUM_SLACK
+from sktensor_dp.statistics.row_chunks import Units
+from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
+from sktensor_dp.statistics.text import (
+    N_BUCKETS,
+    VOTE,
+    DocumentFrequencies,
+    WordBuckets,
+    WordVotes,
+    checksums,
+)
+from sktensor_dp.statistics.unit_count import UnitCount
+
+WORDS = [f"w{i}" for i in range(30)]
+
+
+class Texts:
+    """Documents as lists of words, of which most are more than may count."""
+
+    grouped, n_queries = False, 8
+
+    def space(self, rng: Rng) -> None:
+        return None
+
+    def units(self, rng: Rng, query: Any, space: None, n: int) -> list[list[str]]:
+        most = getattr(query, "max_words_per_document", 1)
+        return [WORDS[:most], WORDS[-most:], *(self.other(rng) for _ in range(min(n, 12)))]
+
+    def other(self, rng: Rng, query: Any = None, space: None = None) -> list[str]:
+        return list(map(str, rng.choice(WORDS, rng.integers(0, 25))))
+
+    def changed(self, rng: Rng, unit: list[str], query: Any, space: None) -> list[str]:
+        """Leave out or add a word."""
+        unit = list(unit)
+        if unit and rng.random() < 0.5:
+            unit.pop(rng.integers(len(unit)))
+        else:
+            unit.append(str(rng.choice(WORDS)))
+        return unit
+
+    def total(self, query: Any, units: list[Any], space: None, rng: Rng | None = None) -> Any:
+        order = range(len(units)) if rng is None else rng.permutation(len(units))
+        return query.total([units[i] for i in order])
+
+
+def by_word(total: Any, _: Any) -> Floats:
+    found = np.array([float(total[word]) for word in WORDS])
+    assert sum(total.values()) == found.sum()
+    return found
+
+
+def by_bucket(total: Any, query: Any) -> Floats:
+    """Buckets of the words alone, as others are empty."""
+    if query.words is not None:
+        return np.ravel(total)
+    places = np.unique(checksums(WORDS) % N_BUCKETS)
+    assert total.sum() == total[places].sum()
+    return np.ravel(total[places])
+
+
+def random_weights(rng: Rng, m: int) -> WordVotes:
+    """Votes by weights of very different sizes, some of them 0."""
+    weights = np.where(rng.random(N_BUCKETS) < 0.3, 0.0, 10.0 ** -rng.uniform(0, 8, N_BUCKETS))
+    return WordVotes(m, rng.choice([rng.uniform(1, math.sqrt(m)), math.sqrt(m)]), weights)
+
+
+def some_buckets(rng: Rng, m: int) -> WordBuckets:
+    known = tuple(map(str, rng.permutation(WORDS)[: rng.integers(1, 31)]))
+    return WordBuckets(m, known if rng.random() < 0.5 else None)
+
+
+def word_case(kind: str, release: str, build: Any, of_m: Any, **options: Any) -> Case:
+    m = 9
+    ends = WORDS[:m], WORDS[15 : 15 + m]
+    return Case(
+        release, kind, Texts(), lambda rng, _: build(rng, int(rng.choice([1, 2, 3, 6, 8]))),
+        lambda _: (of_m(m), None, *ends), **options,
+    )  # fmt: skip
+
+
+# Scores
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of held-out rows, some of them far out of bounds or no numbers."""
+
+    grouped: bool = False
+    n_queries: int = 20
+
+    def space(self, rng: Rng) -> tuple[float, float]:
+        width = float(10 ** rng.uniform(-8, 8))
+        # Far beyond, high - low itself would be rounded by more than the bound is tested to.
+        low = width * float(rng.standard_normal() * 10 ** rng.uniform(-3, 3))
+        return low, low + width
+
+    def units(self, rng: Rng, query: Any, space: tuple[float, float], n: int) -> list[Floats]:
+        odd = [0.0, -0.0, 1e308, -1e308, math.inf, -math.inf, math.nan, 5e-324, *space]
+        many = [self.other(rng, query, space) for _ in range(8)]
+        return [*np.array(odd)[:, None], *many]
+
+    def other(self, rng: Rng, query: Any, space: tuple[float, float]) -> Floats:
+        size = int(rng.choice([1, 2, 8, 5000])) if self.grouped else 1
+        return rng.choice([*space, rng.uniform(*space), 1e308, -math.inf, math.nan], size)
+
+    def changed(self, rng: Rng, unit: Floats, query: Any, space: tuple[float, float]) -> Floats:
+        unit = unit.copy()
+        unit[rng.integers(len(unit))] = self.other(rng, query, space)[0]
+        return unit
+
+    def total(self, query: Any, units: list[Any], space: Any, rng: Rng | None = None) -> Any:
+        starts = np.cumsum([0, *map(len, units)])
+        of = Units(starts) if self.grouped else None
+        return query.total(HeldOutChunk(np.concatenate(units), None, len(units), of))
+
+
+def own(X: Any, _: Any) -> Any:
+    return X
+
+
+def score_case(grouped: bool) -> Case:
+    query = HeldOutScores(own, -2.0, 3.0)
+    extreme: Callable[[Rng], Extreme] = lambda _: (  # noqa: E731
+        query, (-2.0, 3.0), np.array([math.nan]), np.array([math.inf] * (3 if grouped else 1)),
+    )  # fmt: skip
+    return Case("held_out_scores", "any bounds", Scores(grouped),
+                lambda rng, space: HeldOutScores(own, *space), extreme, slack=SUM_SLACK,
+                found=0.99)  # fmt: skip
+
+
+def even(m: int) -> WordVotes:
+    return WordVotes(m, math.sqrt(m), np.full(N_BUCKETS, 0.2))
+
+
+CASES = [
+    word_case("texts", "unit_count", lambda *_: UnitCount(), lambda _: UnitCount()),
+    word_case("any words", "document_frequencies", lambda _, m: DocumentFrequencies(m),
+              DocumentFrequencies, coordinates=by_word, most=1 + 1e-12),
+    word_case("any words", "word_buckets", some_buckets, WordBuckets, coordinates=by_bucket,
+              most=1 + 1e-12),
+    word_case("known words", "word_buckets", some_buckets, lambda m: WordBuckets(m, tuple(WORDS)),
+              coordinates=by_bucket, most=1 + 1e-12),
+    # Votes lose a step each.
+    word_case("any weights", "word_votes", random_weights, even, coordinates=by_word,
+              slack=1 + 3 * VOTE, most=1 + 1e-12),
+    score_case(False),
+    score_case(True),
+]  # fmt: skip

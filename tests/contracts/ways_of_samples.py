@@ -1,0 +1,293 @@
+"""Ways to fit topics, components, vocabularies and searches, for replay."""
+
+import pickle
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import small_searches
+from contracts.replay_rows import Pair, Rng, Row, product
+from small_texts import search, texts
+
+from sktensor_dp import BudgetAccountant, PrivateSpectralLDA, PrivateTensorPowerMethod
+from sktensor_dp.tensor import symmetric_outer_sum, symmetrize
+from sktensor_dp.topic_page import write_topic_page
+
+# Data of one public shape, most of it such that something could stand out.
+
+
+def documents(rng: Rng, n: int, d: int) -> np.ndarray:
+    topics = rng.dirichlet(np.full(d, 0.1), 3)
+    shares = rng.dirichlet(np.full(3, 0.3), n) @ topics
+    lengths = rng.integers(0, 60, n)
+    return np.array([rng.multinomial(m, p) for m, p in zip(lengths, shares, strict=True)], float)
+
+
+def components(rng: Rng, n: int, d: int) -> np.ndarray:
+    means = np.linalg.qr(rng.standard_normal((d, 3)))[0].T
+    return 1.5 * means[rng.integers(3, size=n)] + 0.2 * rng.standard_normal((n, d))
+
+
+CORPORA: dict[str, Any] = {
+    "empty": lambda rng, n, d: np.zeros((n, d)),
+    "one word": lambda rng, n, d: 9.0 * np.eye(d)[np.full(n, d - 1)],
+    "short": lambda rng, n, d: np.eye(d)[rng.integers(d, size=n)],
+    "all words": lambda rng, n, d: np.ones((n, d)),
+    "enormous": lambda rng, n, d: np.floor(10 ** rng.uniform(0, 300, (n, d))),
+    "even": lambda rng, n, d: np.floor(rng.uniform(0, 3, (n, d))),
+}
+SAMPLES: dict[str, Any] = {
+    "zeros": lambda rng, n, d: np.zeros((n, d)),
+    "one row": lambda rng, n, d: np.tile(rng.standard_normal(d), (n, 1)),
+    "ones": lambda rng, n, d: np.ones((n, d)),
+    "enormous": lambda rng, n, d: rng.choice([-1, 1], (n, d)) * 10 ** rng.uniform(0, 308, (n, d)),
+    "the largest": lambda rng, n, d: np.full((n, d), np.finfo(float).max),
+    "tiny": lambda rng, n, d: rng.standard_normal((n, d)) * 10 ** rng.uniform(-320, 0, (n, d)),
+    "one sample": lambda rng, n, d: np.eye(n, d) * 9,
+    "integers": lambda rng, n, d: rng.integers(-3, 4, (n, d)).astype(float),
+}  # fmt: skip
+TENSORS: dict[str, Any] = {
+    "zeros": lambda rng, d: np.zeros((d, d, d)),
+    "noise": lambda rng, d: symmetrize(rng.standard_normal((d, d, d))),
+    "enormous": lambda rng, d: 1e308 * symmetrize(rng.choice([-1.0, 1.0], (d, d, d))),
+    "one entry": lambda rng, d: np.where(np.arange(d**3) == 0, -1e9, 0.0).reshape(d, d, d),
+}  # fmt: skip
+
+
+def any_of(kinds: dict[str, Any], rng: Rng, *shape: int) -> Any:
+    return kinds[list(kinds)[rng.integers(len(kinds))]](rng, *shape)
+
+
+def corpora(rng: Rng, n: int = 300, d: int = 20) -> Pair:
+    return documents(rng, n, d), any_of(CORPORA, rng, n, d)
+
+
+def of_components(rng: Rng) -> Pair:
+    return components(rng, 240, 7), any_of(SAMPLES, rng, 240, 7)
+
+
+def of_single_topics(rng: Rng) -> Pair:
+    topics = rng.dirichlet(np.full(7, 0.2), 3)[rng.integers(3, size=240)]
+    return rng.multinomial(9, topics).astype(float), any_of(CORPORA, rng, 240, 7)
+
+
+def tensors(rng: Rng) -> Pair:
+    components_ = symmetric_outer_sum(np.full(3, 30.0), components(rng, 3, 7))
+    return components_, any_of(TENSORS, rng, 7)
+
+
+# Ways to fit
+
+
+def whole(estimator: Any, X: Any) -> Any:
+    return estimator.fit(X)
+
+
+def sparse(estimator: Any, X: np.ndarray) -> Any:
+    return estimator.fit(sp.csr_array(X))
+
+
+def in_chunks(estimator: Any, X: np.ndarray) -> Any:
+    chunks = [X[:100], sp.csr_array(X[100:150]), X[150:]]
+    return estimator.fit_chunks(chunks, n_samples=len(X), n_features=X.shape[1])
+
+
+def in_batches(estimator: Any, X: np.ndarray) -> Any:
+    """Pickled after every batch, as where it is resumed elsewhere; dense and sparse."""
+    first, *others = np.split(np.arange(len(X)), range(len(X) // 2, len(X), 30))
+    for place, rows in enumerate([first, *others]):
+        estimator.partial_fit(sp.csr_array(X[rows]) if place % 2 else X[rows])
+        estimator = pickle.loads(pickle.dumps(estimator))
+    return estimator
+
+
+def of_a_generator(estimator: Any, X: np.ndarray) -> Any:
+    return estimator.fit_chunks(iter(np.array_split(X, 16)))
+
+
+def then_a_batch(estimator: Any, X: np.ndarray) -> Any:
+    return estimator.fit(X[:200]).partial_fit(X[200:])
+
+
+def twice(estimator: Any, X: np.ndarray) -> Any:
+    """Nothing of an earlier fit stays."""
+    return estimator.fit(X[:120]).fit(X[120:])
+
+
+def fit_tensor(estimator: Any, T: np.ndarray) -> Any:
+    return estimator.fit_tensor(T)
+
+
+# Use of fitted models
+
+
+def of_public_rows(model: Any) -> list[Any]:
+    """To rows of the caller's, who need not be of the fit."""
+    X = np.random.default_rng(3).poisson(1.0, (5, model.n_features_in_)).astype(float)
+    return [model.transform(X), model.score(X)]
+
+
+def shown_to_people(model: Any) -> list[Any]:
+    """All that a model of topics shows: words, intervals, tables, pages."""
+    d = model.n_features_in_
+    X, names = np.ones((2, d)), [f"word{column}" for column in range(d)]
+    with TemporaryDirectory() as folder:
+        page = write_topic_page(Path(folder) / "page.html", model=model, feature_names=names)
+        text = page.read_text(encoding="utf-8")
+    return [
+        *of_public_rows(model), text, model.topic_table(names).to_csv(),
+        model.top_words(5, names, relevance=0.3), model.suggest_n_components(),
+        repr(model.to_pyldavis(names)), model.components_interval(), model.shares_interval(0.5),
+        model.below_noise(), model.recommend(X, 4),
+    ]  # fmt: skip
+
+
+# Rows
+
+
+def _topics(name: str, options: dict[str, Any], fit: Any, place: int, **more: Any) -> Row:
+    def build(delta: float) -> Any:
+        # A generator's own state is among the parameters, and is compared too.
+        given = {"n_components": 3, "random_state": np.random.RandomState(0), "delta": delta}
+        return PrivateSpectralLDA(**{**given, "verbose": place % 2, **options})
+
+    use = of_public_rows if options.get("perturbation") is None else shown_to_people
+    rest = {"pair": corpora, "use": use, **more}
+    return Row(f"topics, {name}", build, fit, place=place, **rest)
+
+
+TOPICS: dict[str, dict[str, Any]] = {
+    "whitened": {"epsilon": 20.0, "n_refinements": 0},
+    "isotropic": {"perturbation": "moment_tensor"},
+    "histogram": {"perturbation": "moment_tensor", "noise_geometry": "histogram", "delta": 1e-6},
+    "plenty": {"epsilon": 500.0, "delta": 1e-6},
+    "one topic": {"doc_topic_prior": 0, "epsilon": 5.0, "n_refinements": 2},
+    "prior": {"doc_topic_prior": 0.3, "n_refinements": 2},
+    "limits": {"clip_norm": {"counts": 5.0, "pairs": 4.0}, "epsilon": 3.0},
+    "hopeless": {"epsilon": 0.01},
+    "default": {"epsilon": 4.0},
+    "too many topics": {"n_components": 50, "epsilon": 3.0, "n_refinements": 1},
+    "integer seed": {"n_refinements": 0, "random_state": 3},
+}
+CHOOSING_WORDS: dict[str, dict[str, Any]] = {
+    "refined": {"epsilon": 3.0},
+    "large": {"epsilon": 100.0, "n_refinements": 1},
+    "moments": {"epsilon": 3.0, "n_refinements": 0},
+    "in word space": {"perturbation": "moment_tensor", "epsilon": 3.0},
+}
+BY_ROWS: dict[str, dict[str, Any]] = {
+    "moments": {"epsilon": 100.0, "n_refinements": 0},
+    "in word space": {"perturbation": "moment_tensor", "epsilon": 100.0},
+}
+
+
+def _of_many_words(name: str, options: dict[str, Any], fit: Any, place: int, **more: Any) -> Row:
+    pair = lambda rng: (documents(rng, 300, 300), CORPORA["even"](rng, 300, 300))  # noqa: E731
+    more = {"pair": pair, "use": of_public_rows, **more}
+    return _topics(f"300 words, {name}", options, fit, place, **more)
+
+
+def _by_rows(*of: Any) -> Row:
+    return _of_many_words(
+        f"by rows, {of[0]}", *of[1:], forced={"spectral_topics.plan.fits_memory": lambda _: False}
+    )
+
+
+def _components(name: str, options: dict[str, Any], fit: Any, place: int, **more: Any) -> Row:
+    def build(delta: float) -> Any:
+        given = {"n_components": 3, "data_norm": 2.0, "n_restarts": 4, "delta": delta}
+        given |= {"random_state": np.random.RandomState(0), "verbose": place % 2}
+        return PrivateTensorPowerMethod(**{**given, **options})
+
+    rest = {"pair": of_components, "use": of_public_rows, **more}
+    return Row(f"components, {name}", build, fit, place=place, **rest)
+
+
+STREAM = {"perturbation": "stream", "max_iter": 3}
+COMPONENTS: dict[str, dict[str, Any]] = {
+    "whitened": {},
+    "orthonormal": {"whiten": False},
+    "whitened, resolved": {"epsilon": 1e4},
+    "in all dimensions": {"perturbation": "moment_tensor"},
+    "in all dimensions, orthonormal": {"perturbation": "moment_tensor", "whiten": False},
+    "every step": {"perturbation": "iteration", "max_iter": 3},
+    "stream": STREAM,
+    "stream, all found": {**STREAM, "epsilon": 1e4, "n_components": 2},
+    "mixture": {"moment": "gaussian_mixture"},
+    "mixture, resolved": {"moment": "gaussian_mixture", "epsilon": 1e4},
+    "mixture, in all dimensions": {"moment": "gaussian_mixture", "perturbation": "moment_tensor"},
+    "too many components": {"n_components": 20, "epsilon": 1e3},
+    "one component": {"n_components": 1, "random_state": 5},
+}
+SINGLE_TOPICS: dict[str, dict[str, Any]] = {
+    f"single topics, {name} at {epsilon:g}": {
+        "moment": "single_topic", "perturbation": name, "epsilon": epsilon,
+    }
+    for name in ("whitened_tensor", "moment_tensor") for epsilon in (1.0, 100.0)
+}  # fmt: skip
+WAYS = {"whole": whole, "sparse": sparse, "in chunks": in_chunks}
+STREAMS = {"of a generator": of_a_generator, "in batches": in_batches, "on": then_a_batch}
+
+
+def _single_topics(*of: Any) -> Row:
+    return _components(*of, pair=of_single_topics)
+
+
+def _tensor(*of: Any) -> Row:
+    return _components(*of, pair=tensors, use=lambda model: model.components_)
+
+
+def elsewhere(X: Any, rng: Rng) -> Any:
+    if isinstance(X, tuple):
+        return X[0], rng.uniform(-50, 50, len(X[1]))
+    if isinstance(X, list):
+        words = [f"x{i} wordy{i % 3} " * rng.integers(9) for i in range(len(X) - 2)]
+        return ["", "strange " * 9000, *words]
+    return np.floor(10 ** rng.uniform(0, 6, X.shape))
+
+
+def _search(name: str, build: Any, data: Any, place: int) -> Row:
+    def fit(estimator: Any, X: Any) -> Any:
+        return estimator.fit(*X) if isinstance(X, tuple) else estimator.fit(X)
+
+    pair = lambda rng: (data, elsewhere(data, rng))  # noqa: E731
+    return Row(f"search, {name}", build, fit, pair, place=place)
+
+
+SEARCHES: list[tuple[str, Any, Any]] = [
+    ("topics", lambda delta: small_searches.topics(random_state=0, delta=delta, n_trials=3),
+     small_searches.counts()),
+    ("three folds", lambda delta: small_searches.topics(random_state=0, cv=3, n_trials=2),
+     small_searches.counts(90)),
+    ("mixtures", lambda delta: small_searches.mixtures(
+        {"data_norm": [5.0, 8.0]}, random_state=0, n_trials=3), small_searches.gaussians(300)),
+    ("completions", lambda delta: small_searches.completions(random_state=0, n_trials=3),
+     small_searches.cells()),
+    ("input", lambda delta: small_searches.completions(
+        random_state=0, perturbation="input", n_trials=3), small_searches.cells()),
+    ("vocabulary", lambda delta: search(random_state=0), texts(300)),
+    ("vocabulary, folds", lambda delta: search(random_state=0, cv=2), texts(300)),
+    ("vocabulary, shares", lambda delta: search(
+        random_state=0, step_shares={"counts": 1, "topics": 3}), texts(300)),
+]  # fmt: skip
+
+
+def _with_a_ledger(delta: float) -> PrivateTensorPowerMethod:
+    payer = BudgetAccountant(9.0, 1e-3)
+    return PrivateTensorPowerMethod(2, data_norm=2.0, delta=delta, accountant=payer, **STREAM)
+
+
+UNRELATED = [
+    Row("components, stream with a ledger", _with_a_ledger, then_a_batch, of_components),
+    *product(TOPICS, {**WAYS, "in batches": in_batches}, _topics),
+    *product(CHOOSING_WORDS, {"whole": whole, "in batches": in_batches}, _of_many_words),
+    *product(BY_ROWS, {"whole": whole}, _by_rows),
+    *product(COMPONENTS, {**WAYS, "twice": twice}, _components),
+    *product({n: COMPONENTS[n] for n in ("stream", "stream, all found")}, STREAMS, _components),
+    *product(SINGLE_TOPICS, WAYS, _single_topics),
+    *product({"tensor": {}, "tensor, resolved": {"epsilon": 1e4, "max_iter": 4}},
+             {"whole": fit_tensor}, _tensor),
+    *(_search(*of, place) for place, of in enumerate(SEARCHES)),
+]  # fmt: skip

@@ -1,0 +1,127 @@
+"""Released values never raise: whatever noise makes of them, a fit ends with a finite model."""
+
+import zlib
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from ways_to_fit import COUNTS, SAMPLES, WAYS, Way, X, Y, quiet
+
+from sktensor_dp import (
+    NotEnoughDataError,
+    PrivateCPCompletion,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    PrivateTuckerCompletion,
+)
+from sktensor_dp.privacy.curator import DataCurator
+
+WIDE = np.random.default_rng(3).poisson(0.3, (200, 60)).astype(float)
+CELLS = np.argwhere(np.random.default_rng(5).random((30, 8)) < 0.6)
+VALUES = np.random.default_rng(6).normal(size=len(CELLS))
+PERSONS = {"privacy_unit": "slice", "shape": (30, 8)}
+
+
+def _fit(estimator, data):
+    return estimator.fit(*data) if isinstance(data, tuple) else estimator.fit(data)
+
+
+def _more_ways():
+    """Recipes that small data and few steps do not lead to."""
+    for prior, steps in product(("auto", 0), ("auto", 0)):
+        for data, kind in ((COUNTS, "few"), (WIDE, "many")):
+            options = {"n_refinements": steps, "doc_topic_prior": prior, "n_components": 3}
+            name = f"topics, {kind} words, {steps} steps, prior {prior}"
+            yield name, Way(PrivateSpectralLDA, options, data, _fit)
+    moments = {
+        "raw": (SAMPLES, 0),
+        "gaussian_mixture": (SAMPLES, 1e-6),
+        "single_topic": (COUNTS, 0),
+    }
+    for moment, perturbation in product(moments, ("whitened_tensor", "moment_tensor")):
+        data, delta = moments[moment]
+        options = {"moment": moment, "perturbation": perturbation, "n_components": 4}
+        name = f"components, {moment}, {perturbation}"
+        yield name, Way(PrivateTensorPowerMethod, {**options, "delta": delta}, data, _fit)
+    for kind in (PrivateCPCompletion, PrivateTuckerCompletion):
+        name = kind.__name__.removeprefix("Private")
+        for epsilon in (0.5, 20.0):
+            options = {"epsilon": epsilon, "rank": 2}
+            yield f"{name}, {epsilon}", Way(kind, options, (CELLS, VALUES), _fit)
+            persons = {**options, **PERSONS}
+            yield f"{name}, persons, {epsilon}", Way(kind, persons, (CELLS, VALUES), _fit)
+        options = {"perturbation": "gradient", "rank": 2}
+        yield f"{name}, many gradients", Way(kind, options, (X, Y), _fit)
+
+
+ALL = {**WAYS, **dict(_more_ways())}
+
+
+def arbitrary(value, rng):
+    """Numbers of any size and sign in the shape of an answer."""
+    sign, size = rng.choice([-1.0, 1.0]), 10.0 ** rng.uniform(-12, 12)
+    drawn = rng.standard_normal(value.shape)
+    kinds = [
+        np.zeros_like(value),
+        np.full_like(value, sign * 10.0 ** rng.uniform(-20, 20)),
+        np.full_like(value, sign * 5e-324),
+        drawn * size,
+        -np.abs(drawn) * size,
+        np.abs(drawn) * size,
+        drawn * 10.0 ** rng.uniform(-12, 12, value.shape),
+        np.where(drawn == drawn.max(initial=-9.0), sign * 10.0 ** rng.uniform(-30, 30), 0.0),
+        sign * value * 10.0 ** rng.uniform(-3, 3),
+    ]
+    found = kinds[rng.integers(len(kinds))]
+    symmetric = value.ndim == 2 and len(value) == len(value.T) and (value == value.T).all()
+    return (found + found.T) / 2 if symmetric else found
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """A curator that answers with what a generator draws, in place of data and noise."""
+    of = SimpleNamespace(rng=None)
+
+    def answer(self, query, mechanism, cost, noiseless):
+        return arbitrary(np.asarray(self._mean(query), dtype=float), of.rng)
+
+    monkeypatch.setattr(DataCurator, "_answer", answer)
+    return of
+
+
+def assert_in_domain(model):
+    """Assert that what a fit exposes is finite, and in the range that is documented."""
+    for name, value in vars(model).items():
+        for part in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(part, np.ndarray) and part.dtype.kind == "f":
+                assert np.isfinite(part).all(), name
+    topics = isinstance(model, PrivateSpectralLDA) or getattr(model, "moment", "") == "single_topic"
+    if topics:
+        assert (model.components_ >= 0).all()
+        np.testing.assert_allclose(model.components_.sum(axis=1), 1.0)
+    if getattr(model, "moment", "") == "gaussian_mixture":
+        assert np.linalg.norm(model.components_, axis=1).max() <= model.data_norm * (1 + 1e-12)
+        most = model.data_norm**2 / model.n_features_in_ * (1 + 1e-12)
+        assert ((model.covariances_ > 0) & (model.covariances_ <= most)).all()
+    if getattr(model, "moment", "") in ("single_topic", "gaussian_mixture"):
+        assert model.weights_.sum() == pytest.approx(1.0)
+    if hasattr(model, "bounds"):
+        low, high = model.bounds
+        predicted = model.predict(CELLS[:4] if len(model.biases_) == 2 else X[:4])
+        assert ((predicted >= low) & (predicted <= high)).all()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_no_answer_ends_a_fit(name, told, seed):
+    for draw in range(4):
+        told.rng = np.random.default_rng([seed, draw, zlib.crc32(name.encode())])
+        with quiet(), np.errstate(all="ignore"):
+            model = ALL[name].build()
+            try:
+                ALL[name].call(model)
+            # Of a vocabulary no word may remain, as its documentation says.
+            except NotEnoughDataError:
+                assert name.startswith("words")
+                continue
+            assert_in_domain(model)
