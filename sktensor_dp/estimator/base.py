@@ -24,9 +24,10 @@ from sktensor_dp.estimator.documented import Documented
 from sktensor_dp.estimator.hooks import Hooks
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_parameters
 from sktensor_dp.model_files.saving import ModelFileMixin
-from sktensor_dp.privacy.accountant import OPENED, BudgetAccountant, charges_of
+from sktensor_dp.privacy.accountant import BudgetAccountant, charges_of
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
+from sktensor_dp.privacy.payable import Payable
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.progress import Progress
 from sktensor_dp.privacy.report import PrivacyReport
@@ -41,8 +42,6 @@ COUNTS: Mapping[str, bool] = {"sparse": True, "positive_only": True, "categorica
 NEIGHBOURS: Mapping[str, Iterable[Constraint]] = {
     "neighbours": [OneOf("replace_one", "add_remove")],
 }
-# What the parameter means in files of before.
-NEIGHBOURS_BEFORE: Mapping[str, Any] = {"neighbours": "replace_one"}
 # Files of libraries of linear algebra, or links to them.
 PRODUCTS = re.compile("blas|blis|lapack|mkl|flexi|accelerate|veclib", re.IGNORECASE)
 # Conversions of epsilon overflow far beyond the one; below the other pure noise has no grid.
@@ -73,6 +72,7 @@ class Fitted:
     # What to warn of, by released values; before anything is published, as a caller may have made
     # errors of warnings.
     cautions: tuple[Warning, ...] = ()
+    notes: tuple[str, ...] = ()  # for the report, by released values
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +93,6 @@ class PlannedFit(Generic[Curator]):
     # Where the number of units is private: the fit that a released one leads to. Of this one the
     # cost is charged, the kinds of noise are fixed, and the rest is replaced.
     by_count: "Callable[[int], PlannedFit[Curator]] | None" = None
-    # Whether what some units show decides what the others are asked, and how often.
-    in_parts: bool = False
 
     def counted(self, by_count: "Callable[[int], PlannedFit[Curator]]") -> "PlannedFit[Curator]":
         """The same once it has released the number of its units, of which it has the most.
@@ -165,7 +163,7 @@ def unit_of(row: str, grouped: bool) -> str:
     return f"group of {several}" if grouped else row
 
 
-class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
+class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixin):
     """Parameters ``epsilon, delta, accountant, random_state, verbose`` and the report.
 
     A subclass lists its other parameters in ``_own_constraints``, names its unit of
@@ -187,6 +185,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
     }
     # What scikit-learn's tags say of the input, where that is not its default.
     _input_tags: Mapping[str, bool] = MappingProxyType({})
+    _preserves_dtype: ClassVar[bool] = False  # whether transforms keep single precision
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {}
     # Of estimators that have no parameter of this name: their units are replaced.
     neighbours: str = "replace_one"
@@ -219,11 +218,6 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
     def _number_is_private(self) -> bool:
         """Whether a noisy count stands for the number of units."""
         return self.neighbours == "add_remove"
-
-    def _payer(self) -> BudgetAccountant | None:
-        """Accountant to charge: the parameter, or that of the surrounding block."""
-        given: BudgetAccountant | None = self.accountant  # type: ignore[attr-defined]
-        return OPENED.get()[-1] if given is None else given
 
     def _open_curator(
         self,
@@ -278,8 +272,9 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
             warnings.warn(caution, stacklevel=4)
         if not getattr(self, CALLBACKS, None):
             return self._made(planned, None)
-        known = not (planned.by_count or planned.in_parts)
-        number = sum(one.uses for one in planned.releases.releases) if known else None
+        number = None
+        if planned.by_count is None:
+            number = sum(one.uses for one in planned.releases.releases)
         return self._followed(partial(self._made, planned), number)
 
     def _made(self, planned: PlannedFit[Curator], progress: Progress | None) -> Fitted:
@@ -295,10 +290,14 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
             )
             with curator:
                 going = planned.after_count(curator) if planned.by_count else planned
-                fitted, report = going.recipe(curator), curator.report(going.notes)
+                fitted = going.recipe(curator)
+                report = curator.report((*going.notes, *fitted.notes))
+                ticket = curator.ticket
         if planned.earlier is not None:
             report = planned.earlier.joined(report)
         attributes = {**planned.columns, **fitted.attributes, "privacy_report_": report}
+        if "_stream" in attributes:
+            attributes["_stream"] = replace(attributes["_stream"], ticket=ticket)
         return replace(fitted, attributes=attributes)
 
     def _end(self, fitted: Fitted) -> Self:
@@ -310,10 +309,10 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
 
     def _adopt(self, report: PrivacyReport) -> None:
         """Tell the guarantee of a search: the own report covers one fit, not its choice."""
-        # A stream goes on without the ledger that the fit was charged to.
+        # The search was charged as one: a stream that goes on is charged anew.
         state = {**self._fitted_state(), "privacy_report_": report}
         if "_stream" in state:
-            state["_stream"] = replace(state["_stream"], accountant=None)
+            state["_stream"] = replace(state["_stream"], ticket=None)
         self._publish(state)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
@@ -348,6 +347,8 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, ModelFileMixin):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags = replace(tags.input_tags, **self._input_tags)
+        if self._preserves_dtype:
+            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         # Noise is drawn afresh at every fit, whatever random_state is.
         tags.non_deterministic = True
         return tags

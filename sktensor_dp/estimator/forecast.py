@@ -1,17 +1,11 @@
 """What a fit can be expected to find, from public numbers only."""
 
-import functools
 import math
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, ParamSpec, TypeVar
+from typing import ClassVar
 
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan
 from sktensor_dp.privacy.tables import Shown, Table
-
-Passed = ParamSpec("Passed")
-Result = TypeVar("Result")
 
 HEAD = ("release", "sigma", "noise", "signal", "ratio")
 
@@ -110,18 +104,3 @@ def counted_releases(
     plan = plan.counted()
     cost = plan.cost_of(COUNT)
     return plan, math.sqrt(2) / cost.epsilon if pure else 1 / cost.mu
-
-
-def former_name(method: Callable[Passed, Result], name: str) -> Callable[Passed, Result]:
-    """The same method under the name that it had before, with a warning."""
-    now = method.__name__
-
-    @functools.wraps(method)
-    def alias(*args: Passed.args, **kwargs: Passed.kwargs) -> Result:
-        warnings.warn(f"{name}() is called {now}() now.", FutureWarning, stacklevel=2)
-        return method(*args, **kwargs)
-
-    alias.__name__ = name
-    alias.__qualname__ = method.__qualname__.removesuffix(now) + name
-    alias.__doc__ = f"Former name of :meth:`{now}`; says so in a FutureWarning."
-    return alias

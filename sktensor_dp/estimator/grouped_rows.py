@@ -15,9 +15,6 @@ GROUP_CONSTRAINTS: Mapping[str, Iterable[Constraint]] = {
 STREAM_CONSTRAINTS: Mapping[str, Iterable[Constraint]] = {
     "max_batches_per_group": [Number(1, 10**6, integer=True)],
 }
-# What stands for them in files of before.
-GROUPS_BEFORE: Mapping[str, Any] = {"max_rows_per_group": None}
-BATCHES_BEFORE: Mapping[str, Any] = {"max_batches_per_group": 1}
 
 
 def batch_budget(epsilon: float, delta: float, n_batches: int) -> tuple[float, float]:

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from sktensor_dp.estimator.parameters import check_sizes
-from sktensor_dp.privacy.selection import secret_keys
-from sktensor_dp.statistics.frames import as_numbers, kinds_of
+from sktensor_dp.privacy.parts import row_keys
+from sktensor_dp.statistics.frames import as_numbers, in_chunks, kinds_of
 from sktensor_dp.statistics.labels import ONE_GROUP, are_several, as_labels
-from sktensor_dp.statistics.reading import read
+from sktensor_dp.statistics.reading import read, refuse_lazy
 from sktensor_dp.statistics.regrouping import split_chunk
 from sktensor_dp.statistics.row_chunks import RowChoice
 
@@ -101,6 +101,7 @@ def checked_table(
         refuse_lists(X)
     if _as_it_is(estimator, X, reset, least):
         return X
+    X = in_chunks(X)
     kinds = list(KEPT)
 
     def validate() -> Any:
@@ -127,6 +128,11 @@ def as_validated(convert: Callable[[Any], Rows], X: Any) -> Rows:
         pass
     # Not in the handler, which would leave the error in the context of this one.
     raise MemoryError("there is too little memory for X.")
+
+
+def precision_of(X: Any) -> type[np.floating[Any]]:
+    """Precision of what transforms make of an array, as scikit-learn preserves it."""
+    return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
 
 
 def _as_it_is(estimator: Any, X: Any, reset: bool, least: int) -> bool:
@@ -190,7 +196,7 @@ def checked_grouping(groups: Any, n_rows: int, estimator: Any) -> dict[str, Any]
 
 def row_choice(most: int | None) -> RowChoice | None:
     """How many rows of a group are read, and the secret keys that they are chosen by."""
-    return None if most is None else (int(most), secret_keys)
+    return None if most is None else (int(most), row_keys)
 
 
 def check_source(
@@ -228,6 +234,7 @@ class Numeric:
     def __iter__(self) -> Iterator[Any]:
         for part in self._source:
             X, groups = split_chunk(part)
+            refuse_lazy(X, "a chunk")
             given = X if hasattr(X, "shape") else _array_of(X)
             refuse_other_kinds(given, "a chunk")
             if not isinstance(given, np.ndarray):

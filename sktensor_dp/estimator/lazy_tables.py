@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from sktensor_dp.estimator.inputs import TEXT, number_is_private, refuse_other_kinds
+from sktensor_dp.estimator.inputs import TEXT, number_is_private, precision_of, refuse_other_kinds
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
 from sktensor_dp.statistics.labels import ONE_GROUP
@@ -154,29 +154,31 @@ def bare(estimator: Any, stays: Iterable[str]) -> Any:
     return copied
 
 
-def _rows_of(estimator: Any, method: str, width: int | None, part: Any) -> Any:
-    """What a method of a fitted estimator makes of the rows of a partition."""
+def _rows_of(method: Callable[[Any], Any], width: int | None, dtype: Any, part: Any) -> Any:
+    """Apply a method of a fitted estimator to the rows of a partition."""
     rows = part.to_numpy() if hasattr(part, "to_numpy") else part
     if rows.shape[0] == 0:
-        return np.zeros((0,) if width is None else (0, width))
+        return np.zeros((0,) if width is None else (0, width), dtype=dtype)
     with OneThread():
-        return getattr(estimator, method)(rows)
+        return np.asarray(method(rows), dtype=dtype)
 
 
-def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None) -> Any:
+def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None, **options: Any) -> Any:
     """Dask array of what a method makes of each row: a number, or so many of them."""
     import dask
     import dask.array as da
 
     X = check_columns(estimator, X, reset=False)
-    rows_of = partial(_rows_of, bare(estimator, STAYS), method, width)
+    dtype = np.float64 if width is None else precision_of(X)
+    of_part = partial(getattr(bare(estimator, STAYS), method), **options)
+    rows_of = partial(_rows_of, of_part, width, dtype)
     # One object of the graph: it goes to a worker once, not with every partition.
     of_rows = dask.delayed(rows_of, pure=False, traverse=False)
     framed = hasattr(X, "columns")
     sizes = [math.nan] * X.npartitions if framed else X.chunks[0]
     rest = () if width is None else (width,)
     parts = [
-        da.from_delayed(of_rows(part, pure=False), (size, *rest), dtype=np.float64)
+        da.from_delayed(of_rows(part, pure=False), (size, *rest), dtype=dtype)
         for part, size in zip(row_partitions(X), sizes, strict=True)
     ]
     return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)

@@ -186,7 +186,7 @@ class SpectrumDisplay(Display):
         Raises
         ------
         ValueError
-            If the estimator has no ``spectrum_``, or was saved before it had one.
+            If the estimator has no ``spectrum_``.
         """
         spectrum = getattr(estimator, "spectrum_", None)
         if spectrum is None:

@@ -11,7 +11,7 @@ def demo(monkeypatch):
 
 @pytest.fixture
 def fakes(monkeypatch):
-    use_fakes(monkeypatch)
+    return use_fakes(monkeypatch)
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ import math
 import re
 import sys
 import time
+from contextlib import redirect_stderr
+from functools import partialmethod
 
 import numpy as np
 import pytest
@@ -19,10 +21,9 @@ from demo_fakes import (
 from sktensor_dp.privacy.progress import Bar
 
 
-@pytest.mark.usefixtures("fakes")
 @pytest.mark.filterwarnings("default:a warning of the fit")
-def test_warnings_of_a_fit_are_lines(demo, texts, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(FakeTopics, "warns", True)
+def test_warnings_of_a_fit_are_lines(demo, fakes, texts, tmp_path, capsys):
+    fakes.topics.warns = True
     assert run(demo, tmp_path, "--input", texts, "--text", "review") == 0
     assert "      warning: a warning of the fit\n" in capsys.readouterr().err
 
@@ -110,8 +111,7 @@ def test_without_matplotlib_the_page_is_still_written(demo, texts, tmp_path, cap
 
 
 @pytest.mark.usefixtures("fakes")
-def test_default_texts_are_docstrings(demo, tmp_path, monkeypatch):
-    monkeypatch.setattr("sktensor_dp.datasets.load_docstrings", lambda: ["a text"] * 5)
+def test_default_texts_are_docstrings(demo, tmp_path):
     assert run(demo, tmp_path) == 0
     page = (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
     assert "5 documents" in page
@@ -121,13 +121,12 @@ def test_default_texts_are_docstrings(demo, tmp_path, monkeypatch):
 @pytest.mark.usefixtures("fakes")
 @pytest.mark.parametrize("private", [False, True])
 @pytest.mark.parametrize("epsilon", ["4", "inf"])
-def test_snippet_runs(demo, private, epsilon, texts, monkeypatch):
+def test_snippet_runs(demo, private, epsilon, texts):
     arguments = ["--input", str(texts), "--text", "review"] if private else []
     code = sys.modules["topic_files"].snippet(
         demo.parse_arguments([*arguments, "--epsilon", epsilon])
     )
     assert ("reviews" in code) is False
-    monkeypatch.setattr("sktensor_dp.datasets.load_docstrings", lambda: ["a text"] * 5)
     exec(compile(code.replace("path/to/your/texts", str(texts)), "snippet", "exec"), {})
 
 
@@ -180,25 +179,22 @@ def test_bad_input_ends_in_one_line_and_status_2(demo, texts, tmp_path, capsys, 
     assert SECRET not in err
 
 
-@pytest.mark.usefixtures("fakes")
-def test_errors_of_a_fit_are_one_line(demo, texts, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(FakeTopics, "error", ValueError("X must\nhave more"))
+def test_errors_of_a_fit_are_one_line(demo, fakes, texts, tmp_path, capsys):
+    fakes.topics.error = ValueError("X must\nhave more")
     assert run(demo, tmp_path, "--input", texts, "--text", "review") == 2
     assert capsys.readouterr().err.endswith("\nerror: X must have more\n")
     assert set(folder_of(tmp_path)) == {"budget.sqlite"}
 
 
-@pytest.mark.usefixtures("fakes")
-def test_an_output_that_cannot_be_written_costs_nothing(demo, texts, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(FakeCounts, "fit", lambda *_: pytest.fail("data was used"))
+def test_an_output_that_cannot_be_written_costs_nothing(demo, fakes, texts, tmp_path, capsys):
+    fakes.counts.fit = lambda *_: pytest.fail("data was used")
     (tmp_path / "out").write_text("a file is in the way")
     assert run(demo, tmp_path, "--input", texts, "--text", "review") == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.usefixtures("fakes")
-def test_interruption_is_polite(demo, texts, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(FakeTopics, "interrupt", True)
+def test_interruption_is_polite(demo, fakes, texts, tmp_path, capsys):
+    fakes.topics.interrupt = True
     assert run(demo, tmp_path, "--input", texts, "--text", "review") == 130
     err = capsys.readouterr().err
     assert "Stopped." in err
@@ -236,33 +232,32 @@ def test_a_step_with_a_bar_of_its_own_has_none_beside_it(demo):
     )
 
 
-@pytest.mark.usefixtures("fakes")
 @pytest.mark.parametrize("live", [True, False])
-def test_fits_draw_their_bars_on_terminals_alone(demo, texts, tmp_path, monkeypatch, live):
+def test_fits_draw_their_bars_on_terminals_alone(demo, fakes, texts, tmp_path, live):
     verbose = []
-    for fake in (FakeCounts, FakeTopics):
-        fit = fake.fit
-        monkeypatch.setattr(
-            fake,
-            "fit",
-            lambda self, *a, _fit=fit, **k: verbose.append(self.verbose) or _fit(self, *a, **k),
-        )
-    monkeypatch.setattr("sys.stderr.isatty", lambda: live, raising=False)
-    assert run(demo, tmp_path, "--input", texts, "--text", "review") == 0
+
+    def watched(self, *given, fit, **named):
+        verbose.append(self.verbose)
+        return fit(self, *given, **named)
+
+    for fake in (fakes.counts, fakes.topics):
+        fake.fit = partialmethod(watched, fit=fake.fit)
+    with redirect_stderr(Terminal() if live else io.StringIO()):
+        assert run(demo, tmp_path, "--input", texts, "--text", "review") == 0
     assert verbose == [int(live)] * 2
 
 
 def test_a_bar_shows_which_item_is_at_work(demo, monkeypatch):
     progress = sys.modules["run_progress"]
     stream = Terminal()
-    monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setattr(Bar.__init__, "__defaults__", (0.0,))
     seen = []
-    for item in progress.with_bar(["a", "b"], "letters"):
-        seen.append(item)
-        deadline = time.monotonic() + 30
-        while f"/2 {item}" not in stream.getvalue() and time.monotonic() < deadline:
-            time.sleep(0.005)
+    with redirect_stderr(stream):
+        for item in progress.with_bar(["a", "b"], "letters"):
+            seen.append(item)
+            deadline = time.monotonic() + 30
+            while f"/2 {item}" not in stream.getvalue() and time.monotonic() < deadline:
+                time.sleep(0.005)
     assert seen == ["a", "b"]
     assert "[letters] .................... 1/2 a, 0 s" in stream.getvalue()
     assert "[letters] ##########.......... 2/2 b, 0 s, about 0 s left" in stream.getvalue()
@@ -271,9 +266,9 @@ def test_a_bar_shows_which_item_is_at_work(demo, monkeypatch):
 
 def test_no_bar_is_drawn_in_a_file(demo, monkeypatch):
     stream = io.StringIO()
-    monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setattr(Bar.__init__, "__defaults__", (0.0,))
-    assert list(sys.modules["run_progress"].with_bar([1, 2], "numbers")) == [1, 2]
+    with redirect_stderr(stream):
+        assert list(sys.modules["run_progress"].with_bar([1, 2], "numbers")) == [1, 2]
     assert stream.getvalue() == ""
 
 

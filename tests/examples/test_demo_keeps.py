@@ -4,7 +4,7 @@ import csv
 import warnings
 
 import pytest
-from demo_fakes import FakeCounts, FakeTopics, folder_of, run
+from demo_fakes import folder_of, run
 
 import sktensor_dp
 from sktensor_dp.privacy.accountant import LedgerEntry
@@ -54,13 +54,12 @@ def test_shares_of_documents_are_written_on_request_alone(demo, texts, tmp_path,
     assert "no noise protects it" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("fakes")
-def test_a_forecast_is_shown_first_and_costs_nothing(demo, texts, tmp_path, capsys, monkeypatch):
+def test_a_forecast_is_shown_first_and_costs_nothing(demo, fakes, texts, tmp_path, capsys):
     arguments = ["--input", texts, "--text", "review"]
     assert run(demo, tmp_path, *arguments) == 0
     err = capsys.readouterr().err
     assert err.index("a forecast of 50 by 2000") < err.index("[2/4]")
-    monkeypatch.setattr(FakeCounts, "fit", lambda *_: pytest.fail("data was used"))
+    fakes.counts.fit = lambda *_: pytest.fail("data was used")
     before = sktensor_dp.BudgetAccountant(path=tmp_path / "out" / "budget.sqlite", scope="texts")
     spent = before.total()
     assert run(demo, tmp_path, *arguments, "--forecast") == 0
@@ -68,14 +67,13 @@ def test_a_forecast_is_shown_first_and_costs_nothing(demo, texts, tmp_path, caps
     assert "nothing was spent" in capsys.readouterr().out
 
 
-def charged(monkeypatch):
+@pytest.fixture
+def charged(fakes):
     """Let the fakes charge what the real steps would, at these parameters."""
 
     def charge(step, reserved):
         mu = gaussian_mu(step.epsilon, step.delta - reserved)
         step.accountant.charge([LedgerEntry("Step", "all", 1, PrivacyCost(mu, 0.0, reserved))])
-
-    fits = FakeCounts.fit, FakeTopics.fit
 
     def patched(fit, share):
         def with_charge(self, X, y=None):
@@ -88,15 +86,14 @@ def charged(monkeypatch):
 
         return with_charge
 
-    monkeypatch.setattr(FakeCounts, "fit", patched(fits[0], 0.5))
-    monkeypatch.setattr(FakeTopics, "fit", patched(fits[1], 0.0))
+    fakes.counts.fit = patched(fakes.counts.fit, 0.5)
+    fakes.topics.fit = patched(fakes.topics.fit, 0.0)
 
 
-@pytest.mark.usefixtures("fakes")
+@pytest.mark.usefixtures("charged")
 def test_runs_add_up_and_are_refused_beyond_their_budget(
     demo, texts, tmp_path, capsys, monkeypatch
 ):
-    charged(monkeypatch)
     arguments = ["--input", texts, "--text", "review", "--epsilon", 2]
     # Two runs at (2, 1e-6) compose to (2.94, 1e-6), a third to (3.71, 1e-6).
     assert run(demo, tmp_path, *arguments, "--budget", 3) == 0
@@ -117,9 +114,8 @@ def test_runs_add_up_and_are_refused_beyond_their_budget(
     assert "a budget is set once" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("fakes")
-def test_a_budget_named_later_counts_earlier_runs(demo, texts, tmp_path, capsys, monkeypatch):
-    charged(monkeypatch)
+@pytest.mark.usefixtures("charged")
+def test_a_budget_named_later_counts_earlier_runs(demo, texts, tmp_path, capsys):
     arguments = ["--input", texts, "--text", "review", "--epsilon", 2]
     assert run(demo, tmp_path, *arguments) == 0
     assert "no BUDGET is set" in capsys.readouterr().out
@@ -128,25 +124,23 @@ def test_a_budget_named_later_counts_earlier_runs(demo, texts, tmp_path, capsys,
     assert run(demo, tmp_path, *arguments, "--budget", 3) == 0
 
 
-@pytest.mark.usefixtures("fakes")
-def test_many_runs_are_stated_at_the_delta_they_need(demo, texts, tmp_path, capsys, monkeypatch):
-    charged(monkeypatch)
+@pytest.mark.usefixtures("charged")
+def test_many_runs_are_stated_at_the_delta_they_need(demo, texts, tmp_path, capsys):
     for _ in range(11):
         assert run(demo, tmp_path, "--input", texts, "--text", "review", "--epsilon", 0.1) == 0
     out = capsys.readouterr().out
     assert "at delta = 2.1e-06; no BUDGET is set" in out
 
 
-@pytest.mark.usefixtures("fakes")
 @pytest.mark.filterwarnings("default:too few")
 @pytest.mark.filterwarnings("default:what numpy says")
-def test_the_page_shows_what_the_fit_warned_of_from_releases(demo, texts, tmp_path, monkeypatch):
-    def fit(self, X, y=None, fit=FakeTopics.fit):
+def test_the_page_shows_what_the_fit_warned_of_from_releases(demo, fakes, texts, tmp_path):
+    def fit(self, X, y=None, fit=fakes.topics.fit):
         warnings.warn("too few <documents>", sktensor_dp.NotEnoughDataWarning, stacklevel=2)
         warnings.warn("what numpy says of rows", RuntimeWarning, stacklevel=2)
         return fit(self, X)
 
-    monkeypatch.setattr(FakeTopics, "fit", fit)
+    fakes.topics.fit = fit
     assert run(demo, tmp_path, "--input", texts, "--text", "review", "--delta", 0.03) == 0
     page = folder_of(tmp_path)["topics.html"].read_text(encoding="utf-8")
     assert "<h2>Warnings</h2>" in page
@@ -155,14 +149,13 @@ def test_the_page_shows_what_the_fit_warned_of_from_releases(demo, texts, tmp_pa
     assert "numpy says" not in page
 
 
-@pytest.mark.usefixtures("fakes")
-def test_a_topic_below_its_noise_is_marked(demo, texts, tmp_path, capsys, monkeypatch):
-    def fit(self, X, y=None, fit=FakeTopics.fit):
+def test_a_topic_below_its_noise_is_marked(demo, fakes, texts, tmp_path, capsys):
+    def fit(self, X, y=None, fit=fakes.topics.fit):
         fit(self, X)
         self.unigram_ = 0.999 * self.components_[1] + 0.001 * self.components_[0]
         return self
 
-    monkeypatch.setattr(FakeTopics, "fit", fit)
+    fakes.topics.fit = fit
     assert run(demo, tmp_path, "--input", texts, "--text", "review") == 0
     out = capsys.readouterr().out
     assert "    2* 33.3%" in out

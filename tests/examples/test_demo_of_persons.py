@@ -6,15 +6,12 @@ import sys
 
 import numpy as np
 import pytest
-from demo_fakes import SCRIPT, FakeCounts, FakeTopics, folder_of, load_demo, run, use_fakes
+from demo_fakes import SCRIPT, folder_of, run
 
 N_TEXTS, N_PERSONS = 173, 59
 
 
-@pytest.fixture
-def demo(monkeypatch):
-    use_fakes(monkeypatch)
-    return load_demo(monkeypatch)
+pytestmark = pytest.mark.usefixtures("fakes")
 
 
 @pytest.fixture
@@ -25,16 +22,16 @@ def posts(tmp_path):
     return path
 
 
-def test_both_steps_get_the_same_persons(demo, posts, tmp_path, monkeypatch):
+def test_both_steps_get_the_same_persons(demo, fakes, posts, tmp_path):
     seen = []
-    for step in (FakeCounts, FakeTopics):
+    for step in (fakes.counts, fakes.topics):
         fit = step.fit
 
         def watched(self, X, y=None, groups=None, fit=fit):
             seen.append(groups)
             return fit(self, X, y, groups)
 
-        monkeypatch.setattr(step, "fit", watched)
+        step.fit = watched
     assert run(demo, tmp_path, "--input", posts, "--text", "post", "--person", "author") == 0
     assert seen == [[f"person{i % N_PERSONS}" for i in range(N_TEXTS)]] * 2
 

@@ -34,9 +34,10 @@ each, delta = budget.remaining(12)
 print(f"each of twelve fits may have epsilon = {each:.3f}")
 
 # %%
-# That is three times as much as a twelfth of 4. Noise of different fits is
-# independent, so the worst cases of all fits practically never meet. The
-# accountant computes that exactly.
+# That is three times as much as a twelfth of 4. Gaussian noise of different
+# fits is independent, so the worst cases of all fits practically never meet.
+# The accountant computes that exactly. Completions of ratings have pure noise,
+# whose costs add up: ``budget.remaining(12, kind="pure")`` is a twelfth of 4.
 #
 # A year of reports
 # -----------------
