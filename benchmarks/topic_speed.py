@@ -22,8 +22,8 @@ from sktensor_dp import PrivateCountVectorizer, PrivateSpectralLDA
 from sktensor_dp.privacy.curators.documents import MEAN_FIELD
 from sktensor_dp.privacy.mechanisms import gaussian_pair_masses
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.statistics.counts import CountChunk, CountChunks
-from sktensor_dp.statistics.expected_counts import ExpectedCounts
+from sktensor_dp.queries.counts import CountChunk, CountChunks
+from sktensor_dp.queries.expected_counts import ExpectedCounts
 
 __all__ = ["run"]
 

@@ -21,7 +21,7 @@ from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateCountVectorizer
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.statistics.text import DocumentFrequencies, TextChunks
+from sktensor_dp.queries.text import DocumentFrequencies, TextChunks
 
 __all__ = ["run"]
 

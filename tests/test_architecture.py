@@ -23,7 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("estimator",),
     ("model_files",),
     ("privacy",),
-    ("statistics",),
+    ("queries",),
     ("topics",),
     ("tensor",),
     ("exceptions",),
@@ -39,7 +39,7 @@ CORE: dict[str, tuple[str, ...]] = {
     "plan": ("privacy.calibration", "privacy.noise.drawable"),
     "shares": ("privacy.calibration", "privacy.plan"),
     **{"documentation": (), "progress": (), "statement_schema": ()},
-    "tables": ("privacy.documentation", "statistics.frames"),
+    "tables": ("privacy.documentation", "queries.reading"),
     "composition": ("privacy.plan",),
     "written_statement": ("privacy.composition", "privacy.plan", "privacy.selection"),
     "report": (
@@ -66,7 +66,7 @@ CORE: dict[str, tuple[str, ...]] = {
     "mechanisms": ("privacy.noise", "privacy.piecewise", "privacy.plan", "tensor"),
     "partition_selection": ("privacy.noise", "privacy.plan"),
     "selection": ("privacy.calibration", "privacy.noise", "privacy.plan"),
-    "parts": ("privacy.noise", "statistics.regrouping.mixed"),
+    "parts": ("privacy.noise", "queries.units.mixed"),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
     "audit": (
         "exceptions",
@@ -77,11 +77,11 @@ CORE: dict[str, tuple[str, ...]] = {
         "privacy.report",
     ),
     "noisy_histograms": (),
-    "released_rows": ("privacy.noise", "statistics"),
-    "releases": ("privacy", "statistics", "tensor"),
-    "curator": ("privacy", "statistics"),
-    "sources": ("privacy.sources", "statistics"),
-    "curators": ("privacy.curator", "privacy.curators", "privacy.plan", "statistics", "tensor"),
+    "released_rows": ("privacy.noise", "queries"),
+    "releases": ("privacy", "queries", "tensor"),
+    "curator": ("privacy", "queries"),
+    "sources": ("privacy.sources", "queries"),
+    "curators": ("privacy.curator", "privacy.curators", "privacy.plan", "queries", "tensor"),
 }
 # What the rooms above see of the core: never a mechanism, the noise, or the catalogue.
 COUNTER = (
@@ -198,11 +198,11 @@ def test_the_rules_bite() -> None:
     assert violations("estimator.base", ["completion.base.CompletionMixin"])
     assert violations("model_selection.steps", ["completion.base.CompletionMixin"])
     assert violations("tensor.whitening", ["privacy.plan.PrivacyCost"])
-    assert violations("topics.simplex", ["statistics.counts.CountChunk"])
-    assert violations("statistics.moments", ["privacy.noise.NoiseSource"])
+    assert violations("topics.simplex", ["queries.counts.CountChunk"])
+    assert violations("queries.moments", ["privacy.noise.NoiseSource"])
     assert violations("privacy.noise", ["privacy.plan.PrivacyCost"])
     assert violations("privacy.curators.documents", ["privacy.noise.NoiseSource"])
-    assert not violations("privacy.curator", ["statistics.query.Chunks"])
+    assert not violations("privacy.curator", ["queries.query.Chunks"])
     assert not violations("spectral_lda.estimator", ["privacy.curator.DataCurator"])
 
 
@@ -230,15 +230,15 @@ def test_there_are_no_cycles() -> None:
 ABOVE_THE_CORE = [
     path
     for path in FILES
-    if module_of(path).split(".")[0] not in {"", "privacy", "published", "statistics"}
+    if module_of(path).split(".")[0] not in {"", "privacy", "published", "queries"}
 ]
 
 
 def test_estimators_ask_and_do_not_compute() -> None:
-    """Of the statistics they name the classes of queries and of data, no function."""
+    """Of the queries they name the classes of queries and of data, no function."""
 
     def functions(path: Path) -> list[str]:
-        names = {n.split(".")[-1] for n in own_imports(path) if below(n, ("statistics",))}
+        names = {n.split(".")[-1] for n in own_imports(path) if below(n, ("queries",))}
         return [name for name in names - DATA_WRAPPERS if not name[0].isupper()]
 
     assert offenders(functions, ABOVE_THE_CORE) == []
@@ -290,7 +290,7 @@ def test_noise_has_one_source() -> None:
 
     def sources(path: Path) -> set[str]:
         roots = {name.split(".")[0] for name in imported(tree_of(path))}
-        checked = module_of(path).startswith(("privacy", "statistics"))
+        checked = module_of(path).startswith(("privacy", "queries"))
         drawn = names_in_numpy_random(path) if checked else set()
         return roots & {"randomgen", "secrets", "random", "uuid"} | drawn
 

@@ -34,7 +34,7 @@ from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.releases import GAUSSIAN, LAPLACE, SPHERICAL_VECTOR, Release
-from sktensor_dp.statistics.sample_moments import (
+from sktensor_dp.queries.samples import (
     LiftedBall,
     SampleChunk,
     SampleChunks,

@@ -54,7 +54,7 @@ from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, One
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
-from sktensor_dp.statistics.reading import read
+from sktensor_dp.queries.reading import read
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, mean_width, outermost
 
 # Beyond these factors one of penalty and data is lost in the other's rounding.

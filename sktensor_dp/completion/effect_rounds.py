@@ -10,7 +10,7 @@ from sktensor_dp.completion.effect_releases import AllReleases, EffectRelease, f
 from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.rows import unexplained
 from sktensor_dp.privacy.curators.entries import SliceCurator
-from sktensor_dp.statistics.unit_residuals import ReleasedEffects
+from sktensor_dp.queries.slices import ReleasedEffects
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.shared_effects import (
     RowsKnown,

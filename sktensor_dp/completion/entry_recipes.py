@@ -14,8 +14,8 @@ from sktensor_dp.completion.pair_recipe import pair_components, with_columns
 from sktensor_dp.completion.plan import CompletionPlan
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import EntryCurator
-from sktensor_dp.statistics.jacobians import Jacobian
-from sktensor_dp.statistics.observed_entries import IndexSet
+from sktensor_dp.queries.gradients import Jacobian
+from sktensor_dp.queries.observed_entries import IndexSet
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.completion_forms import Model, with_factors, with_orthonormal_factors
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp

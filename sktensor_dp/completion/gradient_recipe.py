@@ -7,7 +7,7 @@ from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.plan import CompletionPlan
 from sktensor_dp.completion.rows import posterior_rows, unit_mean_square
 from sktensor_dp.privacy.curators.entries import EntryCurator
-from sktensor_dp.statistics.jacobians import Jacobian
+from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.completion_forms import Model, with_factors, with_orthonormal_factors
 from sktensor_dp.tensor.cp_completion import CPCompletion

@@ -14,8 +14,8 @@ from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.inputs import has_columns, refuse_other_kinds
 from sktensor_dp.estimator.lazy_tables import computed, is_lazy
 from sktensor_dp.estimator.parameters import check_sizes, shown
-from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks, as_entries
-from sktensor_dp.statistics.reading import read
+from sktensor_dp.queries.observed_entries import EntryChunks, SliceChunks, as_entries
+from sktensor_dp.queries.reading import read
 from sktensor_dp.tensor.row_bounds import LEAST_WIDTH, Bounds
 
 SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")

@@ -11,9 +11,9 @@ from sktensor_dp.estimator.lazy_tables import (
     row_partitions,
 )
 from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
-from sktensor_dp.statistics.observed_entries import ValueRange
-from sktensor_dp.statistics.partial_sums import PartialQuery
-from sktensor_dp.statistics.slice_parts import SliceReader
+from sktensor_dp.queries.observed_entries import ValueRange
+from sktensor_dp.queries.slices import SliceReader
+from sktensor_dp.queries.sums import PartialQuery
 from sktensor_dp.tensor.row_bounds import Bounds
 
 

@@ -13,8 +13,8 @@ from sktensor_dp.completion.row_index import RowIndex
 from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.lazy_tables import computed, is_lazy
 from sktensor_dp.estimator.parameters import shown
-from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks
-from sktensor_dp.statistics.reading import read, refuse_lazy
+from sktensor_dp.queries.observed_entries import EntryChunks, SliceChunks
+from sktensor_dp.queries.reading import read, refuse_lazy
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 
 Indices = tuple[RowIndex | None, ...]

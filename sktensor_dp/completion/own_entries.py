@@ -4,7 +4,7 @@ import numpy as np
 
 from sktensor_dp.completion.inference import SharedModel
 from sktensor_dp.completion.plan import RESIDUAL
-from sktensor_dp.statistics.observed_entries import IndexSet
+from sktensor_dp.queries.observed_entries import IndexSet
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.completion_forms import Model
 from sktensor_dp.tensor.cp_completion import CPCompletion

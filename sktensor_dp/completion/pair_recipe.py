@@ -13,8 +13,7 @@ from sktensor_dp.completion.own_entries import bias_variances
 from sktensor_dp.completion.pair_plan import PAIR_CLIP
 from sktensor_dp.completion.rows import unexplained
 from sktensor_dp.privacy.curators.entries import EntryCurator
-from sktensor_dp.statistics.observed_entries import IndexSet
-from sktensor_dp.statistics.row_cells import RowCells
+from sktensor_dp.queries.observed_entries import IndexSet, RowCells
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.completion_forms import Model
 from sktensor_dp.tensor.cp_completion import CPCompletion

@@ -20,7 +20,7 @@ from sktensor_dp.estimator.parameters import Number, Numbers, shown
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.piecewise import piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan, check_feasible
-from sktensor_dp.statistics.slice_queries import SharedFactorSums
+from sktensor_dp.queries.slices import SharedFactorSums
 
 # Sweeps over the factors that units share, and steps of gradient descent.
 SWEEPS, STEPS = 3, 30

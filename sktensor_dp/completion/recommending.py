@@ -22,7 +22,7 @@ from sktensor_dp.completion.profiles import profiles
 from sktensor_dp.completion.ranking import Candidates, checked_mode, named_rows, row_number
 from sktensor_dp.completion.row_index import RowIndex
 from sktensor_dp.estimator.parameters import check_sizes
-from sktensor_dp.statistics.observed_entries import as_entries
+from sktensor_dp.queries.observed_entries import as_entries
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 from sktensor_dp.tensor.top_rows import TopRows, parts_of_units, top_rows, top_rows_by_parts

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.estimator.parameters import Number, shown
-from sktensor_dp.statistics.reading import read
+from sktensor_dp.queries.reading import read
 from sktensor_dp.tensor.arrays import Integers
 
 # Whole numbers that JSON and arrays of 64 bits hold alike.

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from sktensor_dp.completion.row_index import RowIndex
 from sktensor_dp.estimator.parameters import Number
-from sktensor_dp.statistics.reading import read
+from sktensor_dp.queries.reading import read
 from sktensor_dp.tensor.arrays import Floats
 
 MODE = Number(0, 63, integer=True)

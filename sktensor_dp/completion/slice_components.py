@@ -7,7 +7,7 @@ import numpy as np
 from sktensor_dp.completion.effect_rounds import EffectRounds
 from sktensor_dp.completion.rows import posterior_rows, unexplained, unit_mean_square
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
-from sktensor_dp.statistics.slice_queries import SharedFactorSums
+from sktensor_dp.queries.slices import SharedFactorSums
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.row_features import regressed
 from sktensor_dp.tensor.shared_components import SharedComponents

@@ -10,7 +10,7 @@ from sktensor_dp.completion.plan import SlicePlan
 from sktensor_dp.completion.rows import inverse_root, posterior_rows, share_kept, unexplained
 from sktensor_dp.completion.slice_components import COMPONENT_VARIANCE
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
-from sktensor_dp.statistics.slice_queries import SharedFactorSums
+from sktensor_dp.queries.slices import SharedFactorSums
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.shared_components import SharedComponents
 

@@ -17,7 +17,7 @@ from sktensor_dp.completion.slice_directions import (
     trial_sweeps,
 )
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.statistics.slice_queries import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums
+from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums
 from sktensor_dp.tensor.shared_effects import clipped_response
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from sktensor_dp.datasets.texts import existing
-from sktensor_dp.statistics.reading import read
+from sktensor_dp.queries.reading import read
 
 
 def load_ldac(path: str | Path, n_features: int | None = None) -> sparse.csr_array:

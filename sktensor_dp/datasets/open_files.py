@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.datasets.delimited import unlimited_fields
 from sktensor_dp.datasets.texts import choose_column, decoded, existing, kind_of, parsed_object
-from sktensor_dp.statistics.reading import call_foreign, read_each
+from sktensor_dp.queries.reading import call_foreign, read_each
 
 
 class OpenTexts:

@@ -31,7 +31,7 @@ from sktensor_dp.privacy.payable import Payable
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.progress import Progress
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.statistics.query import Chunks, Source
+from sktensor_dp.queries.query import Chunks, Source
 
 NONE = OneOf(None)
 # What scikit-learn's validation of a table leaves behind.

@@ -10,11 +10,8 @@ from sklearn.utils.validation import validate_data
 
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.privacy.parts import row_keys
-from sktensor_dp.statistics.frames import as_numbers, in_chunks, kinds_of
-from sktensor_dp.statistics.labels import ONE_GROUP, are_several, as_labels
-from sktensor_dp.statistics.reading import read, refuse_lazy
-from sktensor_dp.statistics.regrouping import split_chunk
-from sktensor_dp.statistics.row_chunks import RowChoice
+from sktensor_dp.queries.reading import as_numbers, in_chunks, kinds_of, read, refuse_lazy
+from sktensor_dp.queries.units import ONE_GROUP, RowChoice, are_several, as_labels, split_chunk
 
 Rows = TypeVar("Rows")
 

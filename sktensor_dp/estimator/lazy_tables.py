@@ -13,9 +13,9 @@ from sklearn.utils.validation import validate_data
 from sktensor_dp.estimator.inputs import TEXT, number_is_private, precision_of, refuse_other_kinds
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
-from sktensor_dp.statistics.labels import ONE_GROUP
-from sktensor_dp.statistics.partial_sums import OneThread
-from sktensor_dp.statistics.reading import call_foreign, read
+from sktensor_dp.queries.reading import call_foreign, read
+from sktensor_dp.queries.sums import OneThread
+from sktensor_dp.queries.units import ONE_GROUP
 
 # Of an estimator, what no worker needs: some of it cannot leave this process.
 STAYS = ("_stream", "privacy_report_", "feature_names_in_")

@@ -13,7 +13,7 @@ from sktensor_dp.estimator.documented import Documented
 from sktensor_dp.model_files.fitted_state import FittedStateMixin
 from sktensor_dp.model_selection.shown import ShownSearch
 from sktensor_dp.privacy.payable import Payable
-from sktensor_dp.statistics.reading import call_foreign
+from sktensor_dp.queries.reading import call_foreign
 
 Distributions = Mapping[str, Any]
 

@@ -38,8 +38,8 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.payable import Payable
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.statistics.reading import read
-from sktensor_dp.statistics.scores import HeldOutScores
+from sktensor_dp.queries.reading import read
+from sktensor_dp.queries.scores import HeldOutScores
 
 # Share of the bounds' width that three deviations of the noise may be where a low score is
 # told of, and one for the rounding of a score without noise.

@@ -57,7 +57,7 @@ from sktensor_dp.privacy.parts import even_places, secret_coins
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import failure_of_trials, stop_probability, trial_cost
-from sktensor_dp.statistics.reading import call_foreign
+from sktensor_dp.queries.reading import call_foreign
 
 # Below it the shares of trials vanish.
 LEAST_EPSILON = 1e-6

@@ -17,7 +17,7 @@ from sktensor_dp.privacy.parts import (
     own_parts,
     secret_key,
 )
-from sktensor_dp.statistics.labels import as_labels
+from sktensor_dp.queries.units import as_labels
 
 Integers = NDArray[np.intp]
 Split = tuple[Integers, Integers]

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.model_selection.unit_rows import n_rows, one_row
-from sktensor_dp.statistics.frames import as_numbers
+from sktensor_dp.queries.reading import as_numbers
 
 # What may stand in the place of a row that is refused, by the kind of what holds it: the first
 # that the step accepts.

@@ -35,8 +35,8 @@ from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import secret_trials
-from sktensor_dp.statistics.reading import call_foreign
-from sktensor_dp.statistics.scores import HeldOutScores
+from sktensor_dp.queries.reading import call_foreign
+from sktensor_dp.queries.scores import HeldOutScores
 
 
 @dataclass(frozen=True, eq=False)

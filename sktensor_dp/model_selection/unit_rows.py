@@ -13,10 +13,9 @@ from sklearn.utils import indexable
 
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.estimator.parameters import shown
-from sktensor_dp.statistics.frames import as_numbers, kinds_of, taken
-from sktensor_dp.statistics.reading import read
-from sktensor_dp.statistics.row_chunks import Units
-from sktensor_dp.statistics.scores import HeldOutChunk
+from sktensor_dp.queries.reading import as_numbers, kinds_of, read, taken
+from sktensor_dp.queries.scores import HeldOutChunk
+from sktensor_dp.queries.units import Units
 
 Floats = NDArray[np.float64]
 

@@ -25,8 +25,8 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.statistics.public_numbers import SCORE
-from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
+from sktensor_dp.queries.query import SCORE
+from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 
 Floats = NDArray[np.float64]
 WordCounter = Callable[[Any], Any]

@@ -22,8 +22,8 @@ from sktensor_dp.power_method.plan import is_stream
 from sktensor_dp.power_method.samples import SampleFits
 from sktensor_dp.power_method.saved import SAVED_COMPONENTS
 from sktensor_dp.power_method.whole_tensor import TensorFits
+from sktensor_dp.queries.units import split_chunk
 from sktensor_dp.spectral_topics.forecast import forecast_topics
-from sktensor_dp.statistics.regrouping import split_chunk
 
 
 def reads_batches(estimator: Any) -> bool:

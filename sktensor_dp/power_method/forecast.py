@@ -7,7 +7,7 @@ from sktensor_dp.power_method.gaussian_mixture import RESOLVED
 from sktensor_dp.power_method.recipe import MomentPlan, noise_edge
 from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.privacy.plan import COUNT
-from sktensor_dp.statistics.sample_moments import LiftedBall, ProjectedThirdMoments, SecondMoments
+from sktensor_dp.queries.samples import LiftedBall, ProjectedThirdMoments, SecondMoments
 from sktensor_dp.tensor.coordinates import n_unique
 
 # Norm of equally likely, orthogonal components, in radii.

@@ -15,9 +15,8 @@ from sktensor_dp.privacy.parts import (
     public_places,
     secret_coins,
 )
-from sktensor_dp.statistics.power_iterations import TensorChunk
-from sktensor_dp.statistics.row_chunks import RowChoice
-from sktensor_dp.statistics.sample_moments import SampleChunks
+from sktensor_dp.queries.samples import SampleChunks, TensorChunk
+from sktensor_dp.queries.units import RowChoice
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.oracle import tensor_oracle
 

@@ -21,8 +21,8 @@ from sktensor_dp.estimator.inputs import as_validated, checked_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.power_method.worst_case import worst_samples
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.statistics.counts import CountChunks, as_counts
-from sktensor_dp.statistics.sample_moments import SampleChunks, as_samples
+from sktensor_dp.queries.counts import CountChunks, as_counts
+from sktensor_dp.queries.samples import SampleChunks, as_samples
 
 # Beyond, the second moment of all features takes 2 GiB.
 LARGEST_SECOND_MOMENT = 2**14

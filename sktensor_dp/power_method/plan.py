@@ -25,12 +25,11 @@ from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.privacy.curators.samples import SampleCurator, TensorCurator
 from sktensor_dp.privacy.plan import ReleasePlan, check_feasible
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.queries.counts import CountChunks
+from sktensor_dp.queries.samples import LiftedBall, SampleChunks, TensorChunk
 from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
 from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import TopicOptions
-from sktensor_dp.statistics.counts import CountChunks
-from sktensor_dp.statistics.power_iterations import TensorChunk
-from sktensor_dp.statistics.sample_moments import LiftedBall, SampleChunks
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.oracle import tensor_oracle
 from sktensor_dp.tensor.sketched import sketch_pays, tensor_pairs

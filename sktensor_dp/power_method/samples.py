@@ -16,9 +16,9 @@ from sktensor_dp.power_method.parameters import PERTURBATIONS
 from sktensor_dp.power_method.plan import ComponentPlans
 from sktensor_dp.power_method.stream import cautions_of_stream
 from sktensor_dp.privacy.noise import OneProcess
-from sktensor_dp.statistics.counts import CountChunks
-from sktensor_dp.statistics.reading import read_each
-from sktensor_dp.statistics.sample_moments import SampleChunks
+from sktensor_dp.queries.counts import CountChunks
+from sktensor_dp.queries.reading import read_each
+from sktensor_dp.queries.samples import SampleChunks
 
 
 class SampleFits(ComponentPlans):

@@ -22,9 +22,8 @@ from sktensor_dp.privacy.progress import Progress, progress_on
 from sktensor_dp.privacy.released_rows import ReleasedRows, mean_rows
 from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord, several_batches
-from sktensor_dp.statistics.query import Chunks, Parts, Product, Query, Source, Summand
-from sktensor_dp.statistics.sums import COVERED_UNITS, AccurateSum, excess
-from sktensor_dp.statistics.unit_count import UnitCount
+from sktensor_dp.queries.query import Chunks, Parts, Product, Query, Source, Summand, UnitCount
+from sktensor_dp.queries.sums import COVERED_UNITS, AccurateSum, excess
 
 Floats = NDArray[np.float64]
 # Statistics are divided by it, and noise is multiplied with it: neither overflows, nor has

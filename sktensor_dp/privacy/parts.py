@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.statistics.regrouping import mixed
+from sktensor_dp.queries.units import mixed
 
 Integers = NDArray[np.intp]
 Coins = NDArray[np.uint64]  # (n_units, 2): 128 random bits of each unit

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.statistics.sums import blocks
+from sktensor_dp.queries.sums import blocks
 
 Floats = NDArray[np.float64]
 

@@ -13,32 +13,33 @@ from sktensor_dp.privacy import mechanisms
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.privacy.piecewise import piecewise_deviation, piecewise_values
-from sktensor_dp.statistics.entry_pairs import EntryPairs
-from sktensor_dp.statistics.entry_queries import (
+from sktensor_dp.queries.entries import (
     Entries,
     EntryGradients,
+    EntryPairs,
     RidgeBlock,
     RowSums,
 )
-from sktensor_dp.statistics.expected_counts import ExpectedCounts
-from sktensor_dp.statistics.moments import (
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.moments import (
     PairMoments,
     TripleMoments,
     WhitenedTripleMoments,
     WordFrequencies,
 )
-from sktensor_dp.statistics.norms import NormHistogram
-from sktensor_dp.statistics.power_iterations import PowerIterations, TensorPowerIterations
-from sktensor_dp.statistics.sample_moments import (
+from sktensor_dp.queries.norms import NormHistogram
+from sktensor_dp.queries.query import UnitCount
+from sktensor_dp.queries.samples import (
+    PowerIterations,
     ProjectedThirdMoments,
     SecondMoments,
+    TensorPowerIterations,
     ThirdMomentHistogram,
     ThirdMoments,
 )
-from sktensor_dp.statistics.scores import HeldOutScores
-from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
-from sktensor_dp.statistics.text import DocumentFrequencies, WordBuckets, WordVotes
-from sktensor_dp.statistics.unit_count import UnitCount
+from sktensor_dp.queries.scores import HeldOutScores
+from sktensor_dp.queries.slices import SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.queries.text import DocumentFrequencies, WordBuckets, WordVotes
 
 
 def _of_doubles(_: Any) -> str:

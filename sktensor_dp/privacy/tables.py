@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sktensor_dp.privacy.documentation import link_to
-from sktensor_dp.statistics.frames import new_frame
+from sktensor_dp.queries.reading import new_frame
 
 Row = Sequence[str]
 NUMBER = ' style="text-align:right"'

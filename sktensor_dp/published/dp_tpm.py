@@ -40,7 +40,7 @@ from sktensor_dp.published.noisy_iteration import (
     noisy_columns,
     noisy_power_iteration,
 )
-from sktensor_dp.statistics.moments import PairMoments, TripleMoments
+from sktensor_dp.queries.moments import PairMoments, TripleMoments
 from sktensor_dp.tensor import Oracle, multilinear, tensor_oracle
 from sktensor_dp.tensor._random import as_generator
 from sktensor_dp.tensor.arrays import Floats

@@ -8,8 +8,8 @@ computed here. ``[B3]_ijk = [B1]_kij`` is B2 again, and is mended to ``[B1]_jki`
 import numpy as np
 
 from sktensor_dp.published.agn_avn import ONE_DRAW
-from sktensor_dp.statistics.counts import CountChunk
-from sktensor_dp.statistics.moments import PairMoments, TripleMoments
+from sktensor_dp.queries.counts import CountChunk
+from sktensor_dp.queries.moments import PairMoments, TripleMoments
 from sktensor_dp.tensor import symmetric_product
 from sktensor_dp.tensor.arrays import Floats
 

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.inputs import Numeric, check_source, row_choice, unchecked
 from sktensor_dp.estimator.parameters import check_sizes
+from sktensor_dp.queries.counts import CountChunks
 from sktensor_dp.spectral_lda.released import ReleasedTopics
 from sktensor_dp.spectral_lda.saved import SAVED_TOPICS
 from sktensor_dp.spectral_lda.stream import TopicStream
 from sktensor_dp.spectral_topics.forecast import TopicForecast, forecast_topics
-from sktensor_dp.statistics.counts import CountChunks
 
 
 class PrivateSpectralLDA(ReleasedTopics):

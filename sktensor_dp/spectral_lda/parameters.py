@@ -39,6 +39,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import LARGEST_COUNT
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.queries.counts import CountChunks, as_counts
 from sktensor_dp.spectral_lda.public_topics import (
     DataFrame,
     check_public_topics,
@@ -52,7 +53,6 @@ from sktensor_dp.spectral_lda.worst_case import worst_documents
 from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
 from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import TopicOptions
-from sktensor_dp.statistics.counts import CountChunks, as_counts
 from sktensor_dp.topics.concentration import USUAL
 
 # Shares drawn with a larger prior are equal to ten digits. A sum of priors beyond its limit is

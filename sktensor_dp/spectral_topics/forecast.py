@@ -4,15 +4,15 @@ import math
 from dataclasses import dataclass
 
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
-from sktensor_dp.spectral_topics.plan import TopicPlan
-from sktensor_dp.statistics.expected_counts import ExpectedCounts
-from sktensor_dp.statistics.moments import (
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.moments import (
     PairMoments,
     TripleMoments,
     WhitenedTripleMoments,
     WordFrequencies,
 )
-from sktensor_dp.statistics.norms import NonNegative
+from sktensor_dp.queries.norms import NonNegative
+from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.topics.concentration import USUAL
 
 # A topic's probability is spread over about this many words in ordinary text, as

@@ -7,12 +7,12 @@ import numpy as np
 
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator
+from sktensor_dp.queries.norms import Clip, CountNorm
+from sktensor_dp.queries.scores import TopicGain
 from sktensor_dp.spectral_topics.defaults import ECHO, SCALE_POWER, STEP_LIMIT, STEPS
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.public_start import beside_public, public_alone, public_start
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
-from sktensor_dp.statistics.completion_gains import TopicGain
-from sktensor_dp.statistics.norms import Clip, CountNorm
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.denoise import denoise_frequencies, denoise_topics
 from sktensor_dp.topics.rehearsal import Limits, Steps

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 from sklearn import get_config
 
-from sktensor_dp.statistics.reading import call_foreign
-from sktensor_dp.statistics.text import WordCounts
+from sktensor_dp.queries.reading import call_foreign
+from sktensor_dp.queries.text import WordCounts
 
 WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open files"}
 

@@ -16,10 +16,9 @@ from sktensor_dp.estimator.lazy_tables import (
 )
 from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
 from sktensor_dp.privacy.sources.partitions import ThreadedPartitions
-from sktensor_dp.statistics.labels import as_labels
-from sktensor_dp.statistics.partial_sums import PartialQuery
-from sktensor_dp.statistics.row_chunks import RowChoice
-from sktensor_dp.statistics.text import TextChunks, WordCounts
+from sktensor_dp.queries.sums import PartialQuery
+from sktensor_dp.queries.text import TextChunks, WordCounts
+from sktensor_dp.queries.units import RowChoice, as_labels
 from sktensor_dp.text.documents import count_words, in_set_interface, read_documents
 
 # Of a vectorizer, what no worker needs.

@@ -31,8 +31,8 @@ from sktensor_dp.estimator.parameters import (
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.statistics.frames import as_documents
-from sktensor_dp.statistics.text import TextChunks, WordCounts
+from sktensor_dp.queries.reading import as_documents
+from sktensor_dp.queries.text import TextChunks, WordCounts
 from sktensor_dp.text.documents import numbers_of_words, read_documents
 from sktensor_dp.text.lazy_documents import LazyTexts, lazy_texts
 from sktensor_dp.text.plan import THRESHOLD_SHARE, WordPlan, check_words, plan_words

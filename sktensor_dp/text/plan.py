@@ -8,7 +8,7 @@ from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.noise import drawable
 from sktensor_dp.privacy.partition_selection import largest_share
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.statistics.text import N_BUCKETS, WordBuckets
+from sktensor_dp.queries.text import N_BUCKETS, WordBuckets
 
 # Without noise document frequencies are all there is to release. With it numbers of documents by a
 # checksum come first, from which documents see for which of their words votes are of use; then

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.curator import DataCurator
-from sktensor_dp.statistics.text import DocumentFrequencies, WordBuckets, WordVotes
+from sktensor_dp.queries.text import DocumentFrequencies, WordBuckets, WordVotes
 from sktensor_dp.text.plan import BUCKETS, EXACT, VOTES, WordPlan
 
 Floats = NDArray[np.float64]

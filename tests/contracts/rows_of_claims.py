@@ -14,10 +14,9 @@ from contracts.sensitivities import Floats
 
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.statistics.jacobians import CPJacobian
-from sktensor_dp.statistics.observed_entries import EntryChunks, SliceChunks
-from sktensor_dp.statistics.row_cells import RowCells
-from sktensor_dp.statistics.slice_queries import SharedFactorSums
+from sktensor_dp.queries.gradients import CPJacobian
+from sktensor_dp.queries.observed_entries import EntryChunks, RowCells, SliceChunks
+from sktensor_dp.queries.slices import SharedFactorSums
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 

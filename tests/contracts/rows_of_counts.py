@@ -10,15 +10,15 @@ import numpy as np
 import scipy.sparse as sp
 from contracts.sensitivities import Case, Extreme, Floats, Rng, ravelled
 
-from sktensor_dp.statistics.counts import CountChunk, CountChunks, as_counts
-from sktensor_dp.statistics.expected_counts import ExpectedCounts
-from sktensor_dp.statistics.moments import (
+from sktensor_dp.queries.counts import CountChunk, CountChunks, as_counts
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.moments import (
     PairMoments,
     TripleMoments,
     WhitenedTripleMoments,
     WordFrequencies,
 )
-from sktensor_dp.statistics.norms import (
+from sktensor_dp.queries.norms import (
     NORM_SLACK,
     Clip,
     CountNorm,
@@ -28,8 +28,8 @@ from sktensor_dp.statistics.norms import (
     TripleNorm,
     WhitenedTripleNorm,
 )
-from sktensor_dp.statistics.row_chunks import Units
-from sktensor_dp.statistics.unit_count import UnitCount
+from sktensor_dp.queries.query import UnitCount
+from sktensor_dp.queries.units import Units
 
 D = 6
 

@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
-from sktensor_dp.statistics.entry_pairs import EntryPairs
-from sktensor_dp.statistics.entry_queries import (
+from sktensor_dp.queries.entries import (
     Entries,
     EntryGradients,
+    EntryPairs,
     RidgeBlock,
     RowSums,
 )
-from sktensor_dp.statistics.jacobians import CPJacobian, TuckerJacobian
-from sktensor_dp.statistics.observed_entries import SUM_SLACK, EntryChunks, IndexSet
-from sktensor_dp.statistics.row_cells import RowCells
-from sktensor_dp.statistics.row_frames import RowFrames
+from sktensor_dp.queries.gradients import CPJacobian, RowFrames, TuckerJacobian
+from sktensor_dp.queries.observed_entries import SUM_SLACK, EntryChunks, IndexSet, RowCells
 
 
 def bounds(rng: Rng) -> tuple[float, float]:

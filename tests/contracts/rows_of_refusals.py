@@ -19,21 +19,21 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
 )
-from sktensor_dp.statistics.moments import (
+from sktensor_dp.queries.moments import (
     PairMoments,
     TripleMoments,
     WhitenedTripleMoments,
     WordFrequencies,
 )
-from sktensor_dp.statistics.norms import (
+from sktensor_dp.queries.norms import (
     Clip,
     CountNorm,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
 )
-from sktensor_dp.statistics.sample_moments import LiftedBall, ThirdMoments
-from sktensor_dp.statistics.text import N_BUCKETS, WordVotes
+from sktensor_dp.queries.samples import LiftedBall, ThirdMoments
+from sktensor_dp.queries.text import N_BUCKETS, WordVotes
 
 INF, NAN = math.inf, math.nan
 # Stand in data wherever its values may be anything, and in no message.

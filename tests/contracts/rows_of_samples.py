@@ -9,18 +9,16 @@ import numpy as np
 from contracts.rows_of_counts import Rows, of_groups
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
-from sktensor_dp.statistics.norms import NORM_SLACK
-from sktensor_dp.statistics.power_iterations import (
-    PowerIterations,
-    TensorChunk,
-    TensorPowerIterations,
-)
-from sktensor_dp.statistics.sample_moments import (
+from sktensor_dp.queries.norms import NORM_SLACK
+from sktensor_dp.queries.samples import (
     LiftedBall,
+    PowerIterations,
     ProjectedThirdMoments,
     SampleChunk,
     SampleChunks,
     SecondMoments,
+    TensorChunk,
+    TensorPowerIterations,
     ThirdMomentHistogram,
     ThirdMoments,
     as_samples,

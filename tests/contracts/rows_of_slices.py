@@ -12,14 +12,14 @@ import numpy as np
 from contracts.rows_of_entries import bounds, raw
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
-from sktensor_dp.statistics.observed_entries import SUM_SLACK, SliceChunks
-from sktensor_dp.statistics.slice_queries import (
+from sktensor_dp.queries.observed_entries import SUM_SLACK, SliceChunks
+from sktensor_dp.queries.slices import (
     MOMENT_WEIGHT,
+    ReleasedEffects,
     SharedFactorSums,
     SharedRowSums,
     UnitLevels,
 )
-from sktensor_dp.statistics.unit_residuals import ReleasedEffects
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
-from sktensor_dp.statistics.observed_entries import SUM_SLACK
-from sktensor_dp.statistics.row_chunks import Units
-from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
-from sktensor_dp.statistics.text import (
+from sktensor_dp.queries.observed_entries import SUM_SLACK
+from sktensor_dp.queries.query import UnitCount
+from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
+from sktensor_dp.queries.text import (
     N_BUCKETS,
     VOTE,
     DocumentFrequencies,
@@ -19,7 +19,7 @@ from sktensor_dp.statistics.text import (
     WordVotes,
     checksums,
 )
-from sktensor_dp.statistics.unit_count import UnitCount
+from sktensor_dp.queries.units import Units
 
 WORDS = [f"w{i}" for i in range(30)]
 

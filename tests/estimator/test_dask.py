@@ -25,7 +25,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.privacy.sources.dask_partitions import FAN_IN, DaskPartitions
-from sktensor_dp.statistics.regrouping import gathered, split_by_group
+from sktensor_dp.queries.units import gathered, split_by_group
 
 N, D, SECRET = 700, 6, 987654321
 CHUNKS = (90, 1, 300, 309)

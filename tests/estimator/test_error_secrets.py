@@ -27,8 +27,8 @@ from sktensor_dp import (
     make_private_scorer,
 )
 from sktensor_dp.datasets import load_ldac, load_texts
-from sktensor_dp.statistics.reading import call_foreign, read
-from sktensor_dp.statistics.text import TextChunks
+from sktensor_dp.queries.reading import call_foreign, read
+from sktensor_dp.queries.text import TextChunks
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),

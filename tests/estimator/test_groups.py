@@ -32,7 +32,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.power_method import inputs
 from sktensor_dp.privacy.parts import public_places
-from sktensor_dp.statistics.sample_moments import SampleChunks
+from sktensor_dp.queries.samples import SampleChunks
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),

@@ -9,7 +9,7 @@ import pytest
 
 from sktensor_dp import PrivateSpectralLDA, PrivateTensorPowerMethod, unsafe_seeded_noise
 from sktensor_dp.estimator import base
-from sktensor_dp.statistics.row_chunks import FEW_FEATURES, FEW_NUMBERS, RowChunks
+from sktensor_dp.queries.units import FEW_FEATURES, FEW_NUMBERS, RowChunks
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.exceptions.NotEnoughDataWarning")
 MOST_ROWS = FEW_NUMBERS // FEW_FEATURES

@@ -24,8 +24,8 @@ from sktensor_dp.model_selection import search as search_module
 from sktensor_dp.model_selection import trials as searching
 from sktensor_dp.model_selection.splits import Splits
 from sktensor_dp.model_selection.trials import Trials
-from sktensor_dp.statistics.row_chunks import Units
-from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
+from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
+from sktensor_dp.queries.units import Units
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:noise is seeded"),

@@ -10,7 +10,7 @@ from sktensor_dp import PrivateCPCompletion, PrivateSpectralLDA, PrivateTensorPo
 from sktensor_dp.model_selection.unit_scores import SCORES, UnitScores
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
+from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 
 INF = float("inf")
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from small_samples import INF, cosines, directions, model, seeded, tiny
 
 from sktensor_dp import BudgetAccountant, NotEnoughDataWarning
-from sktensor_dp.statistics.norms import NORM_SLACK
+from sktensor_dp.queries.norms import NORM_SLACK
 from sktensor_dp.tensor.online import OnlinePowerMethod
 
 
@@ -135,7 +135,7 @@ def test_a_short_stream_says_so():
 
 def test_every_row_is_read_in_one_batch(monkeypatch):
     """fit splits rows at random; each is in exactly one batch."""
-    from sktensor_dp.statistics.power_iterations import PowerIterations
+    from sktensor_dp.queries.samples import PowerIterations
 
     seen = []
     total = PowerIterations.total

@@ -20,8 +20,8 @@ from sktensor_dp import (
 )
 from sktensor_dp.privacy.audit import audit, worst_case
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.statistics import moments, text
-from sktensor_dp.statistics.observed_entries import EntryChunks
+from sktensor_dp.queries import moments, text
+from sktensor_dp.queries.observed_entries import EntryChunks
 
 SURE = 1 - 5e-7
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 
 from sktensor_dp import PrivateSpectralLDA, PrivateTensorPowerMethod
 from sktensor_dp.privacy.audit import audit, worst_case
-from sktensor_dp.statistics.row_chunks import Units
+from sktensor_dp.queries.units import Units
 
 SURE = 1 - 5e-7
 # Rows of the group that is replaced: one in the data, so many in the neighbour.

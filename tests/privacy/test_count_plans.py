@@ -25,11 +25,11 @@ from sktensor_dp.estimator.base import Fitted, PlannedFit
 from sktensor_dp.privacy.audit import worst_case
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import BY_COUNT, PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.queries.counts import CountChunks
+from sktensor_dp.queries.moments import WordFrequencies
+from sktensor_dp.queries.norms import Clip, CountNorm
+from sktensor_dp.queries.sums import COVERED_UNITS, excess
 from sktensor_dp.report import main as report_command
-from sktensor_dp.statistics.counts import CountChunks
-from sktensor_dp.statistics.moments import WordFrequencies
-from sktensor_dp.statistics.norms import Clip, CountNorm
-from sktensor_dp.statistics.sums import COVERED_UNITS, excess
 
 # Fits on so little say so.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")

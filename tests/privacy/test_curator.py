@@ -17,11 +17,12 @@ from sktensor_dp import BudgetAccountant, BudgetError, PrivateSpectralLDA
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.statistics import batches, mean_field
-from sktensor_dp.statistics.counts import CountChunks
-from sktensor_dp.statistics.expected_counts import ExpectedCounts
-from sktensor_dp.statistics.moments import PairMoments, WordFrequencies
-from sktensor_dp.statistics.norms import Clip, CountNorm, NormHistogram
+from sktensor_dp.queries import counts as count_queries
+from sktensor_dp.queries import proportions
+from sktensor_dp.queries.counts import CountChunks
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.moments import PairMoments, WordFrequencies
+from sktensor_dp.queries.norms import Clip, CountNorm, NormHistogram
 
 # The data is too small for anything but these tests, and some fits say so.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -119,15 +120,15 @@ def test_nothing_leaves_without_noise_at_a_finite_cost():
 
 def test_threads_warn_as_little_as_the_curator(monkeypatch):
     """Whether an overflow warns may depend on one unit, in threads as in their caller."""
-    compute, threads = mean_field._exp_digamma, set()
+    compute, threads = proportions._exp_digamma, set()
 
     def overflowing(*arguments):
         threads.add(threading.current_thread())
         return compute(*arguments) + 0 * np.float32(np.full(1, 1e30) * 1e30)
 
-    monkeypatch.setattr(mean_field, "_exp_digamma", overflowing)
+    monkeypatch.setattr(proportions, "_exp_digamma", overflowing)
     for name, value in {"FEWEST_BATCHES": 1, "BATCH_NUMBERS": 2, "N_THREADS": 2}.items():
-        monkeypatch.setattr(batches, name, value)
+        monkeypatch.setattr(count_queries, name, value)
     query = ExpectedCounts(np.full((2, D), 1 / D), np.full(2, 0.5), False, 1.0)
     X = counts(0)
     plan = ReleasePlan.split(1.0, DELTA, {"expected_counts": 1.0})

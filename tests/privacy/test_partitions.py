@@ -25,12 +25,11 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.privacy.sources import PartialQuery, PartitionedSource, ThreadedPartitions
-from sktensor_dp.statistics.counts import CountChunks
-from sktensor_dp.statistics.moments import WordFrequencies
-from sktensor_dp.statistics.norms import Clip, CountNorm
-from sktensor_dp.statistics.partial_sums import OneThread
-from sktensor_dp.statistics.sums import AccurateSum
-from sktensor_dp.statistics.text import KeyedSum
+from sktensor_dp.queries.counts import CountChunks
+from sktensor_dp.queries.moments import WordFrequencies
+from sktensor_dp.queries.norms import Clip, CountNorm
+from sktensor_dp.queries.sums import AccurateSum, OneThread
+from sktensor_dp.queries.text import KeyedSum
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
 SECRET = 987654321

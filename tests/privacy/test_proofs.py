@@ -8,22 +8,22 @@ import pytest
 from proof_pages import PROOFS, check_page, stated
 
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.statistics.entry_pairs import EntryPairs
-from sktensor_dp.statistics.entry_queries import (
+from sktensor_dp.queries.entries import (
     Entries,
     EntryGradients,
+    EntryPairs,
     RidgeBlock,
     RowSums,
 )
-from sktensor_dp.statistics.expected_counts import ExpectedCounts
-from sktensor_dp.statistics.jacobians import CPJacobian
-from sktensor_dp.statistics.moments import (
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.gradients import CPJacobian, RowFrames
+from sktensor_dp.queries.moments import (
     PairMoments,
     TripleMoments,
     WhitenedTripleMoments,
     WordFrequencies,
 )
-from sktensor_dp.statistics.norms import (
+from sktensor_dp.queries.norms import (
     Clip,
     CountNorm,
     NormHistogram,
@@ -31,21 +31,20 @@ from sktensor_dp.statistics.norms import (
     TripleNorm,
     WhitenedTripleNorm,
 )
-from sktensor_dp.statistics.observed_entries import IndexSet
-from sktensor_dp.statistics.power_iterations import PowerIterations, TensorPowerIterations
-from sktensor_dp.statistics.row_cells import RowCells
-from sktensor_dp.statistics.row_frames import RowFrames
-from sktensor_dp.statistics.sample_moments import (
+from sktensor_dp.queries.observed_entries import IndexSet, RowCells
+from sktensor_dp.queries.query import UnitCount
+from sktensor_dp.queries.samples import (
     LiftedBall,
+    PowerIterations,
     ProjectedThirdMoments,
     SecondMoments,
+    TensorPowerIterations,
     ThirdMomentHistogram,
     ThirdMoments,
 )
-from sktensor_dp.statistics.scores import HeldOutScores
-from sktensor_dp.statistics.slice_queries import SharedFactorSums, SharedRowSums, UnitLevels
-from sktensor_dp.statistics.text import N_BUCKETS, DocumentFrequencies, WordBuckets, WordVotes
-from sktensor_dp.statistics.unit_count import UnitCount
+from sktensor_dp.queries.scores import HeldOutScores
+from sktensor_dp.queries.slices import SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.queries.text import N_BUCKETS, DocumentFrequencies, WordBuckets, WordVotes
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
 

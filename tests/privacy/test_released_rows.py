@@ -25,10 +25,10 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.released_rows import ReleasedRows, RepeatableNoise
 from sktensor_dp.privacy.sources.partitions import ThreadedPartitions
+from sktensor_dp.queries.counts import CountChunks
+from sktensor_dp.queries.moments import PairMoments, WordFrequencies
+from sktensor_dp.queries.norms import Clip, CountNorm, PairNorm
 from sktensor_dp.spectral_topics import plan as topic_plan
-from sktensor_dp.statistics.counts import CountChunks
-from sktensor_dp.statistics.moments import PairMoments, WordFrequencies
-from sktensor_dp.statistics.norms import Clip, CountNorm, PairNorm
 
 N, D, WEIGHT = 90, 23, 0.7
 PAIRS = PairMoments(Clip(PairNorm(WEIGHT), 2.0), WEIGHT)

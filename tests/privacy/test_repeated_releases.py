@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from sktensor_dp import unsafe_seeded_noise
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.statistics.counts import CountChunks
-from sktensor_dp.statistics.moments import PairMoments, WordFrequencies
-from sktensor_dp.statistics.norms import Clip, CountNorm, NormHistogram
+from sktensor_dp.queries.counts import CountChunks
+from sktensor_dp.queries.moments import PairMoments, WordFrequencies
+from sktensor_dp.queries.norms import Clip, CountNorm, NormHistogram
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
 

@@ -10,10 +10,10 @@ from sktensor_dp import PrivateSpectralLDA, PrivateTensorPowerMethod
 from sktensor_dp.power_method import parameters as components
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.queries.counts import CountChunks
+from sktensor_dp.queries.moments import PairMoments, RowsOfPairs
+from sktensor_dp.queries.norms import Clip, CountNorm
 from sktensor_dp.spectral_lda import parameters as topics
-from sktensor_dp.statistics.counts import CountChunks
-from sktensor_dp.statistics.moments import PairMoments, RowsOfPairs
-from sktensor_dp.statistics.norms import Clip, CountNorm
 
 D = 6
 PAIRS = PairMoments(Clip(CountNorm(1), 5.0), 1.0)

@@ -11,9 +11,9 @@ from ways_to_fit import WAYS, quiet
 from sktensor_dp import PrivateSpectralLDA
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.statistics import expected_counts
-from sktensor_dp.statistics.counts import CountChunks
-from sktensor_dp.statistics.expected_counts import ExpectedCounts
+from sktensor_dp.queries import expected_counts
+from sktensor_dp.queries.counts import CountChunks
+from sktensor_dp.queries.expected_counts import ExpectedCounts
 
 UNLIMITED = ("counts_of_mixtures", "counts_of_one_topic")
 TOPICS = np.full((2, 30), 1 / 30)

@@ -15,7 +15,7 @@ from sktensor_dp.published.lda_sensitivities import (
     printed_sigma,
     private_lower_bound,
 )
-from sktensor_dp.statistics.counts import CountChunk, as_counts
+from sktensor_dp.queries.counts import CountChunk, as_counts
 
 # That configurations 2 to 4 warn is tested with the claims.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.UnsoundClaimWarning")

@@ -13,8 +13,8 @@ from scipy.optimize import linear_sum_assignment
 
 from sktensor_dp import PrivateSpectralLDA
 from sktensor_dp.privacy.curators.documents import DocumentCurator
+from sktensor_dp.queries.counts import CountChunks
 from sktensor_dp.spectral_topics.plan import plan_topics
-from sktensor_dp.statistics.counts import CountChunks
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 

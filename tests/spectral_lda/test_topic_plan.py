@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivateSpectralLDA
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.moments import PairMoments, TripleMoments, WordFrequencies
+from sktensor_dp.queries.norms import Clip, CountNorm
 from sktensor_dp.spectral_topics.forecast import forecast_topics
 from sktensor_dp.spectral_topics.plan import plan_topics
-from sktensor_dp.statistics.expected_counts import ExpectedCounts
-from sktensor_dp.statistics.moments import PairMoments, TripleMoments, WordFrequencies
-from sktensor_dp.statistics.norms import Clip, CountNorm
 
 CONFIGURATIONS = list(
     itertools.product(

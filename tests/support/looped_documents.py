@@ -10,8 +10,8 @@ import math
 import numpy as np
 from scipy.special import psi
 
-from sktensor_dp.statistics.moments import LARGEST_TERMS
-from sktensor_dp.statistics.norms import NORM_SLACK, CountNorm, PairNorm, TripleNorm
+from sktensor_dp.queries.moments import LARGEST_TERMS
+from sktensor_dp.queries.norms import NORM_SLACK, CountNorm, PairNorm, TripleNorm
 
 
 def pair_moment(c, length, words=None):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sktensor_dp.privacy.curator import DataCurator
-from sktensor_dp.statistics.text import DocumentFrequencies
+from sktensor_dp.queries.text import DocumentFrequencies
 
 
 def bit(curator: DataCurator) -> bool:

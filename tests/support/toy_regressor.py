@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.statistics.scores import HeldOutChunk, HeldOutScores
+from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 
 NAME = "held_out_scores"
 

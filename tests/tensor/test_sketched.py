@@ -9,7 +9,7 @@ from sktensor_dp import PrivateTensorPowerMethod
 from sktensor_dp.power_method import plan as component_plans
 from sktensor_dp.privacy.curators.samples import TensorCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.statistics.power_iterations import TensorChunk
+from sktensor_dp.queries.samples import TensorChunk
 from sktensor_dp.tensor import symmetric_outer_sum, symmetrize, tensor_oracle
 from sktensor_dp.tensor.sketched import sketch_pays, sketched_power_method, tensor_pairs
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
-from sktensor_dp.statistics.text import WordCounts
+from sktensor_dp.queries.text import WordCounts
 from sktensor_dp.text.documents import count_words
 
 

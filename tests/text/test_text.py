@@ -27,7 +27,7 @@ from sktensor_dp.privacy.accountant import charges_of
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.partition_selection import gaussian_partition_selection
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.statistics.text import DocumentFrequencies
+from sktensor_dp.queries.text import DocumentFrequencies
 
 SECRET = "opensesame"
 PETS = ["Cats chase mice, and more mice!", "Dogs chase cats.", "The cats; the dogs"]

@@ -10,7 +10,7 @@ import pytest
 from replaying import state
 
 from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, unsafe_seeded_noise
-from sktensor_dp.statistics.text import DocumentFrequencies, TextChunks
+from sktensor_dp.queries.text import DocumentFrequencies, TextChunks
 
 pytestmark = pytest.mark.filterwarnings("ignore:noise is seeded")
 

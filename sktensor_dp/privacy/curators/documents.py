@@ -13,15 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import DataCurator, Noisy
-from sktensor_dp.statistics.completion_gains import TopicGain, gains_of
-from sktensor_dp.statistics.expected_counts import ExpectedCounts
-from sktensor_dp.statistics.moments import (
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.moments import (
     PairMoments,
     TripleMoments,
     WhitenedTripleMoments,
     WordFrequencies,
 )
-from sktensor_dp.statistics.norms import (
+from sktensor_dp.queries.norms import (
     MIN_TOKENS,
     Clip,
     CountNorm,
@@ -31,6 +30,7 @@ from sktensor_dp.statistics.norms import (
     TripleNorm,
     WhitenedTripleNorm,
 )
+from sktensor_dp.queries.scores import TopicGain, gains_of
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.intp] | None

@@ -15,24 +15,22 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import DataCurator, Noisy
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.statistics.entry_pairs import EntryPairs
-from sktensor_dp.statistics.entry_queries import (
+from sktensor_dp.queries.entries import (
     Entries,
     EntryGradients,
+    EntryPairs,
     RidgeBlock,
     RowSums,
 )
-from sktensor_dp.statistics.jacobians import Jacobian
-from sktensor_dp.statistics.observed_entries import EntryChunks, IndexSet, SliceChunks
-from sktensor_dp.statistics.row_cells import RowCells
-from sktensor_dp.statistics.row_frames import RowFrames
-from sktensor_dp.statistics.slice_queries import (
+from sktensor_dp.queries.gradients import Jacobian, RowFrames
+from sktensor_dp.queries.observed_entries import EntryChunks, IndexSet, RowCells, SliceChunks
+from sktensor_dp.queries.slices import (
     MOMENT_WEIGHT,
+    ReleasedEffects,
     SharedFactorSums,
     SharedRowSums,
     UnitLevels,
 )
-from sktensor_dp.statistics.unit_residuals import ReleasedEffects
 
 Floats = NDArray[np.float64]
 

@@ -7,15 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import DataCurator, Noisy
-from sktensor_dp.statistics.power_iterations import (
-    PowerIterations,
-    TensorPairs,
-    TensorPowerIterations,
-)
-from sktensor_dp.statistics.sample_moments import (
+from sktensor_dp.queries.samples import (
     LiftedBall,
+    PowerIterations,
     ProjectedThirdMoments,
     SecondMoments,
+    TensorPairs,
+    TensorPowerIterations,
     ThirdMomentHistogram,
     ThirdMoments,
 )

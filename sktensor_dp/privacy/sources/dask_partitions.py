@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
-from sktensor_dp.statistics.partial_sums import PartialQuery, PartialSum
-from sktensor_dp.statistics.reading import call_foreign
-from sktensor_dp.statistics.regrouping import gathered, piece_of, split_by_group
+from sktensor_dp.queries.reading import call_foreign
+from sktensor_dp.queries.sums import PartialQuery, PartialSum
+from sktensor_dp.queries.units import gathered, piece_of, split_by_group
 
 # Sums that are merged by one task.
 FAN_IN = 8

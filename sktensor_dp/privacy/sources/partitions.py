@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, runtime_checkable
 
-from sktensor_dp.statistics.partial_sums import PartialQuery, PartialSum
-from sktensor_dp.statistics.reading import read_each
+from sktensor_dp.queries.reading import read_each
+from sktensor_dp.queries.sums import PartialQuery, PartialSum
 
 
 @runtime_checkable

@@ -1,0 +1,299 @@
+"""Queries of the published completions: gradients and ridge blocks."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from sktensor_dp.queries.observed_entries import IndexSet
+from sktensor_dp.queries.query import check_array
+from sktensor_dp.queries.sums import AccurateSum, blocks, split_anchor
+from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Integers as Places
+from sktensor_dp.tensor.sorted_entries import Integers, khatri_rao_rows, kronecker_rows
+
+# Numbers in a block of entries that is worked on at once (4 MB).
+BLOCK_NUMBERS = 2**19
+# Entries that are added one after the other before their sum is added accurately.
+ENTRIES_AT_ONCE = 2**8
+
+
+class Jacobian:
+    """Derivative of a model's values at the observed entries in all parameters.
+
+    What CP and Tucker models share: offsets, and factors with a row per index.
+    """
+
+    def __init__(self, index_set: IndexSet, factors: Sequence[Floats], offsets: bool) -> None:
+        sizes = tuple(len(factor) for factor in factors)
+        if sizes != index_set.shape:
+            raise ValueError(f"factors must have {index_set.shape} rows, got {sizes}.")
+        self.index_set, self.factors, self.offsets = index_set, list(factors), offsets
+
+    @staticmethod
+    def of(
+        index_set: IndexSet, factors: Sequence[Floats], core: Floats | None, offsets: bool = False
+    ) -> "Jacobian":
+        """That of a Tucker model, or of a CP model where there is no core."""
+        if core is None:
+            return CPJacobian(index_set, factors, offsets)
+        return TuckerJacobian(index_set, factors, core, offsets)
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Shapes of the parameters in their order: mean, biases, factors, core."""
+        of_offsets = [(1,), *((n,) for n in self.index_set.shape)] if self.offsets else []
+        return [*of_offsets, *(factor.shape for factor in self.factors)]
+
+    def split(self, parameters: Floats) -> list[Floats]:
+        """Arrays of all parameters, in the order of ``shapes``, from one vector."""
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes])
+        parts = np.split(parameters, ends[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
+
+    def rows(self, mode: int) -> Floats:
+        """Derivatives of the multilinear part in the rows of a factor: z, (n_entries, r)."""
+        return self._rows_at(mode, self.index_set.coordinates[:, self.index_set.others(mode)])
+
+    def _rows_at(self, mode: int, others: Integers) -> Floats:
+        """Z at coordinates in the other modes."""
+        raise NotImplementedError
+
+    def scatter(self, weights: Floats) -> Floats:
+        """``sum_e weights_e J_e``, of shape (n_parameters,)."""
+        modes = range(len(self.factors))
+        parts = []
+        if self.offsets:
+            parts = [weights.sum()[None], *(self.index_set.sums(m, weights) for m in modes)]
+        for m in modes:
+            parts.append(self.index_set.sums(m, weights[:, None] * self.rows(m)).ravel())
+        return np.concatenate(parts)
+
+    def norms(self) -> Floats:
+        """L2 norm of each J_e, of shape (n_entries,)."""
+        return np.sqrt(self._added(np.square) + self._core_norms(2) ** 2)
+
+    def absolute_norms(self) -> Floats:
+        """L1 norm of each J_e, of shape (n_entries,)."""
+        return self._added(np.abs) + self._core_norms(1)
+
+    def _added(self, of: np.ufunc) -> Floats:
+        ones = float(1 + len(self.factors)) if self.offsets else 0.0
+        total = np.full(self.index_set.n_entries, ones)
+        for m in range(len(self.factors)):
+            total += of(self.rows(m)).sum(axis=1)
+        return total
+
+    def _core_norms(self, order: int) -> Floats:
+        """Norms of the parts that belong to no factor."""
+        return np.zeros(self.index_set.n_entries)
+
+
+class CPJacobian(Jacobian):
+    """Of ``sum_r prod_m a^m[i_m, r]``, in the mean, the biases and all factors.
+
+    Parameters
+    ----------
+    index_set : IndexSet
+        Where values were observed.
+    factors : sequence of ndarray of shape (shape[m], rank)
+        Weights of components, if any, multiplied into one of them.
+    offsets : bool, default=True
+        Whether the model has a mean and biases.
+    """
+
+    def __init__(
+        self, index_set: IndexSet, factors: Sequence[Floats], offsets: bool = True
+    ) -> None:
+        super().__init__(index_set, factors, offsets)
+        if len({factor.shape[1:] for factor in factors}) != 1:
+            raise ValueError("factors must have the same number of columns.")
+
+    def _rows_at(self, mode: int, others: Integers) -> Floats:
+        """Products of the rows of the other factors."""
+        return khatri_rao_rows([self.factors[k] for k in self.index_set.others(mode)], others)
+
+
+class TuckerJacobian(Jacobian):
+    """Of a core times a factor in every mode, in the mean, the biases, all factors and the core.
+
+    Parameters
+    ----------
+    index_set : IndexSet
+        Where values were observed.
+    factors : sequence of ndarray of shape (shape[m], ranks[m])
+        One of each mode.
+    core : ndarray of shape ranks
+        The core.
+    offsets : bool, default=True
+        Whether the model has a mean and biases.
+    """
+
+    def __init__(
+        self, index_set: IndexSet, factors: Sequence[Floats], core: Floats, offsets: bool = True
+    ) -> None:
+        super().__init__(index_set, factors, offsets)
+        ranks = tuple(factor.shape[1] for factor in factors)
+        if core.shape != ranks:
+            raise ValueError(f"the core must have shape {ranks}, got {core.shape}.")
+        self.core = core
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Shapes of the parameters in their order: mean, biases, factors, core."""
+        return [*super().shapes, self.core.shape]
+
+    def rows(self, mode: int) -> Floats:
+        """The core times the rows of the other factors."""
+        result = np.empty((self.index_set.n_entries, self.core.shape[mode]))
+        others = self.index_set.others(mode)
+        step = max(1, BLOCK_NUMBERS // self.core.size)
+        for block in blocks(self.index_set.n_entries, step):
+            result[block] = self._rows_at(mode, self.index_set.coordinates[block][:, others])
+        return result
+
+    def _rows_at(self, mode: int, others: Integers) -> Floats:
+        """The core times the rows of the other factors."""
+        unfolded = np.moveaxis(self.core, mode, 0).reshape(self.core.shape[mode], -1)
+        factors = [self.factors[k] for k in self.index_set.others(mode)]
+        return kronecker_rows(factors, others) @ unfolded.T
+
+    def scatter(self, weights: Floats) -> Floats:
+        """``sum_e weights_e J_e``, of shape (n_parameters,)."""
+        *others, last = range(len(self.factors))
+        core = AccurateSum()
+        step = min(ENTRIES_AT_ONCE, max(1, BLOCK_NUMBERS // self.core.size))
+        for block in blocks(self.index_set.n_entries, step):
+            own = self.factors[last][self.index_set.rows(last)[block]] * weights[block, None]
+            core.add(self._products(others, block).T @ own)
+        return np.concatenate([super().scatter(weights), core.value().ravel()])
+
+    def _core_norms(self, order: int) -> Floats:
+        columns = [
+            np.linalg.norm(factor, order, axis=1)[self.index_set.rows(m)]
+            for m, factor in enumerate(self.factors)
+        ]
+        return np.prod(columns, axis=0)
+
+    def _products(self, modes: list[int], block: slice) -> Floats:
+        """Kronecker products of the rows of some factors, the last index running fastest."""
+        columns = self.index_set.coordinates[block][:, modes]
+        return kronecker_rows([self.factors[k] for k in modes], columns)
+
+
+# Regularisation, relative to the trace, below which the factors of a matrix are rounding.
+LEAST_RIDGE = 1e-10
+# Shortest z that noise is scaled to; rows with shorter ones release nothing.
+SHORTEST = 1e-100
+# Of a number of z; sums of their squares are far from overflow.
+LARGEST = 1e120
+# Numbers in a block of entries that is worked on at once (2 MB).
+RIDGE_BLOCK_NUMBERS = 2**18
+# Span, z of shape (r, b), rows of the mode, and where each of them begins.
+_Block = tuple[slice, Floats, Places, Places]
+
+
+class RowFrames:
+    """Largest ``|A^-1 z|`` of the entries of every row of a mode, ``A = sum z z' + ridge``.
+
+    A row of ridge regression is released over that number, so that the noise of each row is
+    that of its own worst entry.
+
+    Parameters
+    ----------
+    index_set : IndexSet
+        Where values were observed; public.
+    mode : int
+        Whose rows.
+    rows : ndarray of shape (n_entries, r)
+        z of each entry; public.
+    regularization : float or ndarray of shape (r,)
+        Diagonal of the ridge, >= 0. It is raised to 1e-10 of the trace of ``sum z z'``, and
+        to 1e-200 where one of both is more than 0.
+
+    Attributes
+    ----------
+    largest : ndarray of shape (n_rows,)
+        0 where a row has no entries, or only z = 0: such a row releases nothing.
+    inverses : ndarray of shape (n_rows, r, r)
+        A^-1 over `largest`.
+    """
+
+    def __init__(
+        self, index_set: IndexSet, mode: int, rows: Floats, regularization: float | Floats
+    ) -> None:
+        if rows.shape[0] != index_set.n_entries or not (np.abs(rows) <= LARGEST).all():
+            raise ValueError(
+                f"rows must hold numbers of size {LARGEST:g} at most, a row for each of the "
+                f"{index_set.n_entries} entries; got shape {rows.shape}."
+            )
+        check_array("the regularization", regularization, LARGEST**2, least=0.0)
+        self.index_set, self.mode, self.rows = index_set, mode, rows
+        grams = index_set.grams(mode, rows)
+        ridge = np.broadcast_to(np.asarray(regularization, float), rows.shape[1:])
+        least = LEAST_RIDGE * np.trace(grams, axis1=1, axis2=2)[:, None]
+        # Where there is nothing to divide by, any matrix does.
+        diagonal = np.maximum(ridge, least)
+        # Others are not so small that inverses overflow.
+        diagonal = np.where(diagonal > 0, np.maximum(diagonal, SHORTEST**2), 1.0)
+        A = grams + diagonal[:, :, None] * np.eye(rows.shape[1])
+        inverse_roots = np.linalg.inv(np.linalg.cholesky(A))
+        self._take(inverse_roots.transpose(0, 2, 1) @ inverse_roots)
+
+    def _take(self, solutions: Floats) -> None:
+        along = np.ascontiguousarray(solutions.transpose(1, 2, 0))
+        largest = np.zeros(len(solutions))
+        for _, z, rows, starts in self._blocks():
+            own = _of_entries(along, rows, starts, z.shape[1])
+            lengths = _lengths(np.einsum("abe,be->ae", own, z))
+            largest[rows] = np.maximum(largest[rows], np.maximum.reduceat(lengths, starts))
+        seen = largest > SHORTEST
+        self.largest = np.where(seen, largest, 0.0)
+        self.inverses = np.zeros_like(solutions)
+        self.inverses[seen] = solutions[seen] / largest[seen, None, None]
+
+    def coordinates(self, values: Floats) -> Floats:
+        """``A^-1 sum_e x_e z_e`` of each row over its largest norm, of shape (n_rows, r)."""
+        order, counts = self.index_set.order(self.mode), self.index_set.counts[self.mode]
+        largest = max(float(values.max()), -float(values.min()))
+        squares = float(np.square(counts.astype(np.float64)).sum())
+        anchor = split_anchor(largest, len(values), squares)
+        coarse, fine = np.zeros((2, self.rows.shape[1], len(counts)))
+        for span, terms, rows, starts in self._unit_vectors():
+            terms *= values[order[span]]
+            if anchor:
+                part = terms + anchor
+                part -= anchor
+                terms -= part
+                coarse[:, rows] += np.add.reduceat(part, starts, axis=1)
+            fine[:, rows] += np.add.reduceat(terms, starts, axis=1)
+        return (coarse + fine).T.copy()
+
+    def _blocks(self) -> Iterator[_Block]:
+        """Span, z of shape (r, b), rows of the mode, and where each of them begins."""
+        order = self.index_set.order(self.mode)
+        # A matrix for each entry of a block: it has to stay in the cache.
+        size = max(1, RIDGE_BLOCK_NUMBERS // max(self.rows.shape[1], 4) ** 2)
+        for span, rows, starts in self.index_set.blocks(self.mode, size):
+            z = np.ascontiguousarray(self.rows[order[span]].T, dtype=np.float64)
+            yield span, z, rows, starts
+
+    def _unit_vectors(self) -> Iterator[_Block]:
+        """``A^-1 z`` of each entry over the largest norm of its row: of length 1 at most."""
+        # However badly conditioned A is, what a value is multiplied with has a length that is
+        # looked at: rounding has nothing to enlarge.
+        along = np.ascontiguousarray(self.inverses.transpose(1, 2, 0))
+        for span, z, rows, starts in self._blocks():
+            vectors = np.einsum("abe,be->ae", _of_entries(along, rows, starts, z.shape[1]), z)
+            vectors /= np.maximum(_lengths(vectors), 1.0)
+            yield span, vectors, rows, starts
+
+
+def _of_entries(matrices: Floats, rows: Places, starts: Places, n: int) -> Floats:
+    """Matrices (r, r, n_rows) of the rows of a block, for each of its n entries."""
+    return np.repeat(matrices[:, :, rows], np.diff(np.append(starts, n)), axis=2)
+
+
+def _lengths(vectors: Floats) -> Floats:
+    """Of columns."""
+    return np.sqrt(np.einsum("ae,ae->e", vectors, vectors))

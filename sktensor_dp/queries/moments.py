@@ -1,0 +1,354 @@
+"""Queries on counts: word frequencies, pair and triple moments."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sktensor_dp.queries.counts import CountChunk
+from sktensor_dp.queries.norms import (
+    DIAGONAL,
+    MIN_TOKENS,
+    Clip,
+    CountNorm,
+    NonNegative,
+    PairNorm,
+    Signed,
+    TripleNorm,
+    WhitenedTripleNorm,
+    triangle_of_terms,
+    unit_factors,
+    weights,
+)
+from sktensor_dp.queries.query import check_number
+from sktensor_dp.queries.sums import AccurateSum, PlainSum, blocks
+from sktensor_dp.queries.units import rows_of, sum_over_rows
+from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.coordinates import n_unique
+from sktensor_dp.tensor.same_shape import of_same_shape
+
+# Documents, and words, whose terms are added one after the other: as many as a chunk has, where
+# rounding is no matter, for an array of all words is added each time.
+TERMS_AT_ONCE: dict[type, int] = {AccurateSum: 2**12, PlainSum: 2**14}
+
+
+def terms_of_documents(
+    X: sp.csr_matrix, projected: Floats, weight: Floats, kind: type[AccurateSum | PlainSum]
+) -> tuple[Floats, Floats, Floats]:
+    """Weighted sums of ``y y y`` over documents, and of c and ``c y`` for each word."""
+    cubes, ones, pairs = kind(), kind(), kind()
+    for rows in blocks(X.shape[0], TERMS_AT_ONCE[kind]):
+        part, seen = rows_of(X, rows), projected[rows]
+        weighted = seen * weight[rows, None]
+        cubes.add(_triple_products(seen, weighted, all_alike=True))
+        ones.add(np.asarray(part.T @ weight[rows]))
+        pairs.add(np.asarray(part.T @ weighted))
+    return cubes.value(), ones.value(), pairs.value()
+
+
+def put_together(cubes: Floats, ones: Floats, pairs: Floats, B: Floats) -> Floats:
+    """The moment in a basis B, from sums over documents."""
+    # Words that occur twice or three times, in one product: twice is in three places.
+    repeated = pairs - (2 / 3) * ones[:, None] * B
+    twice = AccurateSum()
+    for words in blocks(len(B), TERMS_AT_ONCE[AccurateSum]):
+        twice.add(_triple_products(B[words], repeated[words], all_alike=False))
+    doubled = twice.value()
+    result = cubes - doubled
+    return result - doubled.transpose(0, 2, 1) - doubled.transpose(2, 1, 0)
+
+
+def words_in_use(X: sp.csr_matrix, basis: Floats) -> tuple[sp.csr_matrix, Floats]:
+    """Counts of the words that occur, and their rows of a basis."""
+    occurs = np.zeros(X.shape[1], dtype=bool)
+    occurs[X.indices] = True
+    places = np.cumsum(occurs) - 1
+    layout = (X.data, places.astype(X.indices.dtype)[X.indices], X.indptr)
+    return sp.csr_matrix(layout, (X.shape[0], int(occurs.sum()))), basis[occurs]
+
+
+def _triple_products(A: Floats, C: Floats, *, all_alike: bool) -> Floats:
+    """``sum_n A_na A_nb C_nc``, symmetric in a and b, or in all if C is a multiple of A by rows."""
+    # Columns in the order of memory, one a at a time: nothing larger than A is formed, and of
+    # entries that are equal one is computed.
+    k = A.shape[1]
+    columns, result = np.ascontiguousarray(A.T), np.zeros((k, k, k))
+    for a in range(k):
+        first = a if all_alike else 0
+        block = (columns[a] * columns[a:]) @ C[:, first:]
+        result[a, a:, first:] = result[a:, a, first:] = block
+        if all_alike:
+            result[a:, a:, a] = block
+    return result
+
+
+# Terms of a triple moment, of which most cancels, are at most this much larger than its limit.
+LARGEST_TERMS = 16.0
+# Pairs of words that are formed at once (16 MB).
+PAIRS_AT_ONCE = 2**21
+# From so many words eigenvectors are searched for, to a tolerance that single precision is within.
+SINGLE_FROM = 600
+# Of so many pairs in rows at least one is met, or those that are not are left out of sums.
+SPARSE = 8
+
+
+@dataclass(frozen=True, eq=False)
+class WordFrequencies(NonNegative):
+    """Weighted sum of the counts."""
+
+    # `clip` is of a CountNorm: its limit bounds what one document adds.
+
+    clip: Clip
+    clips: tuple[Clip, ...] = ()
+    min_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.clip.norm, CountNorm):
+            raise TypeError("word frequencies are bounded by a CountNorm.")
+
+    def _limited(self) -> tuple[float, int]:
+        assert isinstance(self.clip.norm, CountNorm)
+        return self.clip.limit, self.clip.norm.order
+
+    def total(self, chunk: CountChunk) -> Floats:
+        """Sum of w c."""
+        weight = weights(chunk, (self.clip, *self.clips), self.min_tokens)
+        return sum_over_rows(len(weight), lambda rows: rows_of(chunk.X, rows).T @ weight[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class PairMoments(NonNegative):
+    """Weighted sum of ``l M2 = (c c' - diag(c)) / (l - 1)`` over pairs of some words."""
+
+    # `clip` is of a PairNorm (L2), or of a CountNorm of order 1 (L1 and L2).
+
+    clip: Clip
+    diagonal_weight: float
+    clips: tuple[Clip, ...] = ()
+    words: NDArray[np.intp] | None = field(default=None)
+    min_tokens: int = 2
+
+    def __post_init__(self) -> None:
+        norm = self.clip.norm
+        check_number("diagonal_weight", self.diagonal_weight, DIAGONAL)
+        if isinstance(norm, PairNorm):
+            if norm.diagonal_weight < self.diagonal_weight or norm.words is not self.words:
+                raise ValueError("the clipped norm must be that of the noise, on the same words.")
+        elif not (isinstance(norm, CountNorm) and norm.order == 1 and self.diagonal_weight <= 1):
+            raise TypeError("pair moments are bounded by a PairNorm or by the number of tokens.")
+
+    def _limited(self) -> tuple[float, int]:
+        # All masses of ``l M2`` sum to the number of tokens.
+        return self.clip.limit, 1 if isinstance(self.clip.norm, CountNorm) else 2
+
+    def _weighted(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
+        weight = weights(chunk, (self.clip, *self.clips), max(self.min_tokens, 2))
+        weight /= np.maximum(chunk.lengths - 1, 1)
+        return chunk.restricted(self.words).X, weight
+
+    def total(self, chunk: CountChunk) -> Floats:
+        """Dense symmetric matrix over the words."""
+        # Some words at a time, with all others: there is room for one matrix of many words.
+        rows = self.by_rows([chunk])
+        found = np.empty((rows.n_words, rows.n_words))
+        for words in blocks(rows.n_words, max(1, PAIRS_AT_ONCE // max(rows.n_words, 1))):
+            found[words] = rows(words)
+        return found
+
+    def by_rows(self, chunks: Iterable[CountChunk]) -> "RowsOfPairs":
+        """Sum of the totals of chunks, to be formed row by row, as often as it is asked for."""
+        parts, n_words = [], 0
+        for chunk in chunks:
+            X, weight = self._weighted(chunk)
+            n_words = X.shape[1]
+            each = blocks(len(weight))
+            parts.append([_PartOfPairs.of(rows_of(X, rows), weight[rows]) for rows in each])
+        if not parts:
+            raise ValueError("the source of chunks yielded none.")
+        return RowsOfPairs(parts, n_words)
+
+    def add_products(self, chunk: CountChunk, V: Floats, total: Floats) -> None:
+        """Add what ``total(chunk) @ V`` is made of, without forming the matrix."""
+        # Only without noise, where rounding is no matter of privacy. The last column is that of
+        # the diagonal, which is taken off once: of many words, V is larger than a chunk.
+        X, weight = self._weighted(chunk)
+        if len(V) > SINGLE_FROM:
+            order, X = chunk.restricted(self.words).by_words
+            V, weight = V.astype(np.float32), weight[order].astype(np.float32)
+        projected = np.ones((len(weight), V.shape[1] + 1), dtype=V.dtype)
+        projected[:, :-1] = X @ V
+        projected *= weight[:, None]
+        total += X.T @ projected
+
+    def of_products(self, total: Floats, V: Floats) -> Floats:
+        """The product of V and the matrix, of which :meth:`add_products` has added up the parts."""
+        return np.asarray(total[:, :-1] - total[:, -1:] * V)
+
+
+@dataclass(frozen=True, eq=False)
+class _PartOfPairs:
+    """Weighted sum of ``c c' - diag(c)`` over some documents."""
+
+    transposed: sp.csr_matrix
+    scaled: sp.csr_matrix
+    diagonal: Floats
+
+    @classmethod
+    def of(cls, X: sp.csr_matrix, weight: Floats) -> "_PartOfPairs":
+        """Of counts and the weights of their rows."""
+        # It is kept, and whoever holds the data may change where words stand as well.
+        places = X.indices.copy(), X.indptr.copy()
+        scaled = of_same_shape(X, X.data * np.repeat(weight, np.diff(X.indptr)), *places)
+        # Not the square minus the count: sums of both would leave digits of each other.
+        repeated = of_same_shape(X, X.data * (X.data - 1))
+        return cls(X.T.tocsr(), scaled, repeated.T @ weight)
+
+    def pairs(self, words: slice) -> sp.csr_matrix:
+        """Rows of some words, but for their diagonal."""
+        return self.transposed[words] @ self.scaled
+
+    def with_diagonal(self, rows: Floats, words: slice, places: NDArray[np.intp]) -> Floats:
+        """Rows of some words, which stand at these places, with their diagonal."""
+        rows[np.arange(len(rows)), places] = self.diagonal[words]
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOfPairs:
+    """Rows of the sum of pair moments over all units, the same to the last bit each time."""
+
+    # Copies of the data, which whoever holds the data may change: the sums of one moment, and as
+    # raw as it is.
+
+    parts: list[list[_PartOfPairs]]
+    n_words: int
+
+    def __call__(self, words: slice) -> Floats:
+        """Sums of some words with all others, each of the same terms in the same order."""
+        products = [[part.pairs(words) for part in parts] for parts in self.parts]
+        own = np.arange(words.start, words.stop)
+        stored = sum(product.nnz for parts in products for product in parts)
+        if SPARSE * stored > len(own) * self.n_words:
+            return self._summed(products, words, own)
+        # Exact zeros are not added up, which changes no digit of other sums.
+        met = np.zeros(self.n_words, dtype=bool)
+        met[own] = True
+        for product in chain.from_iterable(products):
+            met[product.indices] = True
+        columns, places = np.flatnonzero(met), np.cumsum(met) - 1
+        shape = len(own), len(columns)
+        narrow = [
+            [sp.csr_matrix((p.data, places[p.indices], p.indptr), shape) for p in parts]
+            for parts in products
+        ]
+        rows = np.zeros((len(own), self.n_words))
+        rows[:, columns] = self._summed(narrow, words, places[own])
+        return rows
+
+    def _summed(
+        self, products: list[list[sp.csr_matrix]], words: slice, places: NDArray[np.intp]
+    ) -> Floats:
+        of_chunks = AccurateSum()
+        for parts, of_parts in zip(self.parts, products, strict=True):
+            total = AccurateSum()
+            for part, product in zip(parts, of_parts, strict=True):
+                total.add(part.with_diagonal(product.toarray(), words, places))
+            of_chunks.add(total.value())
+        return of_chunks.value()
+
+
+@dataclass(frozen=True, eq=False)
+class _Triples:
+    """Weighted sum of ``l M3(B, B, B)`` for a public matrix B, in factored form."""
+
+    basis: Floats
+    clips: tuple[Clip, ...]
+    words: NDArray[np.intp] | None = None
+
+    def _limited(self) -> tuple[float, int]:
+        return self.clips[0].limit, 2
+
+    def weights(self, chunk: CountChunk) -> Floats:
+        """What the terms of each document are multiplied by."""
+        # Each is bounded beside their sum: where they cancel, digits of large ones would be left
+        # over.
+        return self._weights(chunk, chunk.restricted(self.words).X @ self.basis)
+
+    def _weights(self, chunk: CountChunk, projected: Floats) -> Floats:
+        X, lengths = chunk.restricted(self.words).X, chunk.lengths
+        products = np.maximum((lengths - 1) * (lengths - 2), 1)
+        counted = lengths >= MIN_TOKENS
+        factors = unit_factors(chunk, self.clips)
+        limit = LARGEST_TERMS * self.clips[0].limit
+        if np.isfinite(limit):
+            row_norms = np.linalg.norm(self.basis, axis=1)
+            terms = triangle_of_terms(projected, X @ row_norms**2, X @ row_norms**3)
+            terms = chunk.units.means(np.where(counted, terms / products, 0.0))
+            np.minimum(factors, limit / np.maximum(terms, limit), out=factors)
+        return counted * chunk.units.spread(factors) / products
+
+    def total(self, chunk: CountChunk) -> Floats:
+        """Symmetric tensor of the basis' dimension; work in non-zeros and in d k^3."""
+        X, B = words_in_use(chunk.restricted(self.words).X, self.basis)
+        return put_together(*self._parts(chunk, X, B, AccurateSum), B)
+
+    def parts(self, chunk: CountChunk) -> Floats:
+        """What the tensor is put together from, in one array: parts of chunks add up."""
+        X = chunk.restricted(self.words).X
+        return np.concatenate(
+            [part.ravel() for part in self._parts(chunk, X, self.basis, PlainSum)]
+        )
+
+    def of_parts(self, parts: Floats) -> Floats:
+        """The tensor: work in d k^3 once, instead of for every chunk."""
+        # Only without noise, where rounding is no matter of privacy.
+        d, k = self.basis.shape
+        cubes, ones, pairs = np.split(parts, [k**3, k**3 + d])
+        return put_together(cubes.reshape(k, k, k), ones, pairs.reshape(d, k), self.basis)
+
+    def _parts(
+        self, chunk: CountChunk, X: sp.csr_matrix, B: Floats, kind: type[AccurateSum | PlainSum]
+    ) -> tuple[Floats, Floats, Floats]:
+        projected = X @ B
+        return terms_of_documents(X, projected, self._weights(chunk, projected), kind)
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedTripleMoments(_Triples, Signed):
+    """``l M3(W, W, W)`` for a public whitener W, clipped in the whitened space."""
+
+    # The first clip is of a WhitenedTripleNorm of the same W.
+
+    def __post_init__(self) -> None:
+        norm = self.clips[0].norm
+        if not isinstance(norm, WhitenedTripleNorm) or norm.whitener is not self.basis:
+            raise ValueError("whitened triples are bounded by the norm of the same whitener.")
+
+
+@dataclass(frozen=True, eq=False)
+class TripleMoments(_Triples, NonNegative):
+    """``l M3(U, U, U)`` for orthonormal U, bounded in word space (AGN, AVN)."""
+
+    # The first clip is of a TripleNorm, whose kind chooses the noise, or of a CountNorm of order 1,
+    # which bounds every norm of it. The bound on the whole tensor covers its part at `words`.
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.clips[0].norm, TripleNorm) and self.clips[0].norm != CountNorm(1):
+            raise TypeError("triple moments are bounded by a TripleNorm or by the tokens.")
+        gram = self.basis.T @ self.basis
+        if not np.allclose(gram, np.eye(len(gram)), atol=1e-8):
+            raise ValueError("the basis must have orthonormal columns.")
+
+    @property
+    def histogram_basis(self) -> Floats | None:
+        """The basis, if the norm, and so the noise, is that of the histogram of triples."""
+        norm = self.clips[0].norm
+        return self.basis if isinstance(norm, TripleNorm) and norm.histogram else None
+
+    @property
+    def ambient_dimension(self) -> int:
+        """Dimension of the space of which the coordinates are a part."""
+        return n_unique(self.basis.shape[0], 3)

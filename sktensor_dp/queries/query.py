@@ -1,0 +1,143 @@
+"""What a query over raw data states about itself, and the public numbers it may use."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.queries.sums import PlainSum
+
+
+class Summand(Protocol):
+    """What is summed over chunks."""
+
+    def total(self, chunk: Any) -> NDArray[np.float64]:
+        """Sum of the contributions of the units in a chunk."""
+
+
+class Query(Summand, Protocol):
+    """A sum over units of contributions with a proved bound."""
+
+    # The parameters of a query are public. Its answer on a chunk is the sum of the units'
+    # contributions, so chunks add up. Its sensitivities bound the distance of two contributions:
+    # how far replacing one unit can move the sum over all chunks. Where units may come and go, the
+    # query bounds the norm of a contribution too, by `l2_contribution` and `l1_contribution`: how
+    # far one unit more or less can move the sum.
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """L2 norm, in the mechanism's coordinates, of the largest change of the sum."""
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """L1 norm of the largest change of the sum; infinity where no bound is proved."""
+
+
+class Chunks(Protocol):
+    """Raw data that can be read several times, a chunk of units at a time."""
+
+    @property
+    def n_units(self) -> int:
+        """Number of units; for the curator alone where it is private."""
+
+    def __iter__(self) -> Any:
+        """Yield the chunks, in the form their queries expect."""
+
+
+class Source(Protocol):
+    """Raw data that lies wherever it lies, and adds up there."""
+
+    apart: bool  # whether the data has to be asked where it is, instead of read here
+
+    @property
+    def n_units(self) -> int:
+        """Number of units; for the curator alone where it is private."""
+
+    def sum(self, query: Any) -> Any:
+        """Sum over all units of their contributions to a query, each counted once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """What ``total(chunk) @ V`` is made of, for a query that multiplies without its matrix."""
+
+    # Asked for under `epsilon=inf` alone, in the place of a query that was admitted.
+
+    query: Any
+    V: NDArray[np.float64]
+
+    sums: ClassVar[type] = PlainSum
+
+    def total(self, chunk: Any) -> NDArray[np.float64]:
+        """The parts of a chunk's product, with a column more than V."""
+        found = np.zeros((len(self.V), self.V.shape[1] + 1))
+        self.add_to(found, chunk)
+        return found
+
+    def add_to(self, found: NDArray[np.float64], chunk: Any) -> None:
+        """Add them to those of other chunks, in place."""
+        self.query.add_products(chunk, self.V, found)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Parts of a query's answer, which is put together once, of those of all chunks."""
+
+    # As for products.
+
+    query: Any
+
+    sums: ClassVar[type] = PlainSum
+
+    def total(self, chunk: Any) -> NDArray[np.float64]:
+        """The parts of a chunk."""
+        return np.asarray(self.query.parts(chunk))
+
+
+Range = tuple[float, float]
+
+# Norms that contributions are clipped to. Norms below are so small beside them that it does
+# not matter how few digits they have.
+LIMIT: Range = (1e-120, 1e140)
+# Of a ball of samples, whose third moments have its sixth power as a square; and the largest
+# change of a tensor's entry.
+RADIUS: Range = (1e-45, 1e45)
+# Of the width of a range of values; values are within a hundred times the larger.
+HALF: Range = (1e-60, 1e60)
+# Sizes of the bounds of a score, and of their distance: squares of widths of values.
+SCORE: Range = (1e-125, 1e125)
+
+
+def check_number(name: str, value: Any, allowed: Range, *, infinite: bool = False) -> None:
+    """Refuse a number outside a range; NaN is outside any."""
+    low, high = allowed
+    if low <= value <= high or (infinite and value == math.inf):
+        return
+    raise ValueError(f"{name} must be a number from {low:g} to {high:g}, got {value!r}.")
+
+
+def check_array(name: str, array: Any, largest: float, *, least: float | None = None) -> None:
+    """Refuse an array with numbers that are not finite, or too large."""
+    array, low = np.asarray(array), -largest if least is None else least
+    # NaN fails both comparisons.
+    if array.size and not (array.min() >= low and array.max() <= largest):
+        raise ValueError(
+            f"{name} must hold numbers from {low:g} to {largest:g}; an array of shape "
+            f"{array.shape} holds others."
+        )
+
+
+@dataclass(frozen=True)
+class UnitCount:
+    """The number of units, to which each contributes 1 whatever its rows hold."""
+
+    # Replacing a unit does not change it: there it is public, and never released.
+    l2_sensitivity = l1_sensitivity = 0.0
+    l2_contribution = l1_contribution = 1.0
+
+    def total(self, chunk: Any) -> NDArray[np.float64]:
+        """Units of a chunk: of rows, or of a list of units."""
+        number = chunk.units.n if hasattr(chunk, "units") else len(chunk)
+        return np.array([float(number)])

@@ -1,0 +1,302 @@
+"""Read what callers pass; errors of third-party code are raised again without their text."""
+
+import dis
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+import narwhals as nw
+import numpy as np
+import scipy.sparse as sp
+
+Result = TypeVar("Result")
+
+# Messages of numpy and scikit-learn that name shapes, types, and names of columns (which
+# are public) and no entry. Whatever is not listed is taken to quote what it read.
+SHOWS_NONE = re.compile(
+    "|".join(
+        (
+            r"float\(\) argument must be a string or a real number, not '[\w.]+'",
+            r"setting an array element with a sequence\..*",
+            r"Found array with \d+ (sample|feature)\(s\) \(shape=\([\d, ]*\)\) while .*",
+            r"Found array with dim \d+[,.]? .*",
+            r"X has \d+ features, but \w+ is expecting \d+ features as input\.?",
+            r"Input (X |y )?contains (NaN|infinity)\b.*",
+            r"Expected 2D input, got input with shape \([\d, ]*\)\..*",
+            r"Expected sequence or array-like, got <class '[\w.]+'>",
+            r"np\.matrix is not supported\..*",
+            r"dtype='numeric' is not compatible with arrays of bytes/strings\..*",
+            r"Expected a 2-dimensional container but got <class '[\w.]+'> instead\..*",
+            r"Sparse data was passed( for X)?, but dense data is required\..*",
+            r"The feature names should match those that were passed during fit\..*",
+            r"Feature names are only supported if all input features have string names, .*",
+            r"y should be a 1d array, got an array of shape \([\d, ]*\) instead\.",
+            r"Found input variables with inconsistent numbers of samples: \[[\d, ]*\]",
+            r"Iterable over raw text documents expected, string object received\.",
+            r"np\.nan is an invalid document, expected byte or unicode string\.",
+            r"'[\w.]+' object has no attribute '(lower|decode|read)'",
+            r"Vocabulary not fitted or provided",
+            r"This \w+ instance is not fitted yet\. .*",
+        )
+    ),
+    re.DOTALL,
+)
+# Classes that take other arguments than a message, quote it, or mean something to generators;
+# and those that say nothing.
+NO_MESSAGE = {
+    UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError, ExceptionGroup,
+    BaseExceptionGroup, KeyError, StopIteration, StopAsyncIteration, Exception, BaseException,
+    object,
+}  # fmt: skip
+# What is no single number for each entry, as numpy and Python say it: by its type.
+NO_NUMBER = re.compile(
+    r"(float|int)\(\) argument must be [a-z, -]+, not '[\w.]+'|must be real number, not [\w.]+"
+)
+# What of that names a number of rows, which may be private.
+SHOWS_ROWS = re.compile(r"shape|samples?\b")
+OWN = __name__.split(".")[0]
+# Of whoever ends a program or a generator. What else is no Exception, such as the panics of
+# libraries in Rust, says what they were at, and that is data.
+PASSED = (KeyboardInterrupt, SystemExit, GeneratorExit)
+END = object()
+
+
+def read(
+    call: Callable[[], Result], name: str, told: Callable[[str], str | None] = lambda message: None
+) -> Result:
+    """Result of a call to another library that reads what was passed as `name`."""
+    # An error it raises is told anew: of its kind, without an entry of the data in it or behind it.
+    try:
+        with np.errstate(all="ignore"):
+            return call()
+    except PASSED:
+        raise
+    except BaseException as error:
+        instead = told(_message(error))
+        raised = ValueError(instead) if instead else _of_conversion(error, name) or _told(error)
+        raised = raised or _kind(error)(
+            f"{name} cannot be read: {type(error).__name__}. The message may quote data and is "
+            "not shown."
+        )
+    # Not in the handler, which would leave the error in the context of this one.
+    raise raised
+
+
+def call_foreign(call: Callable[[], Result], doing: str, *, rows_private: bool = False) -> Result:
+    """Result of a call that runs the caller's own code, or other libraries', on raw data."""
+    # The library's own errors pass as they are, others are told by their type and place.
+    try:
+        with np.errstate(all="ignore"):
+            return call()
+    except PASSED:
+        raise
+    except BaseException as error:
+        raised = _placed(error, doing, rows_private)
+    raise raised
+
+
+def error_or(call: Callable[[], Result], doing: str) -> Result | Exception:
+    """Result of a call to foreign code on a worker, or its error, which shows no data.
+
+    Schedulers write errors that are raised into their logs, together with the data.
+    """
+    try:
+        return call_foreign(call, doing)
+    except Exception as error:
+        return error.with_traceback(None)
+
+
+def read_each(source: Iterable[Any], doing: str) -> Iterator[Any]:
+    """Items of a source of the caller's, by :func:`call_foreign`."""
+    items = call_foreign(lambda: iter(source), doing)
+    while (item := call_foreign(lambda: next(items, END), doing)) is not END:
+        yield item
+
+
+def _of_conversion(error: BaseException, name: str) -> Exception | None:
+    """What numpy says of what is no table of numbers, with the name of the parameter."""
+    if isinstance(error, np.exceptions.DTypePromotionError):
+        return ValueError(
+            f"{name} must hold numbers; its columns have types that do not go together, such "
+            "as dates or text beside numbers."
+        )
+    if isinstance(error, OverflowError):
+        return ValueError(f"{name} must hold numbers within those of double precision.")
+    said = _message(error)
+    if said.startswith("Expected unique column names"):
+        return ValueError(f"{name} must have columns of different names; or pass an array.")
+    # Types without a common one, and objects that are no number.
+    if isinstance(error, TypeError) and NO_NUMBER.fullmatch(said):
+        return TypeError(f"{name} must hold numbers: {said}.")
+    if isinstance(error, ValueError) and said.startswith("setting an array element"):
+        return ValueError(f"{name} must be a table of numbers with rows of equal length.")
+    return None
+
+
+def _told(error: BaseException) -> BaseException | None:
+    """The error itself, where its message shows no data; the library's own show none."""
+    own = _package(_place(error)) == OWN and _is_raised(_place(error))
+    return _cut(error) if own or SHOWS_NONE.fullmatch(_message(error)) else None
+
+
+def _cut(error: BaseException) -> BaseException:
+    """The error without what led to it, whose messages and frames hold data."""
+    error.__cause__ = error.__context__ = error.__traceback__ = None
+    error.__dict__.pop("__notes__", None)
+    return error
+
+
+def _placed(error: BaseException, doing: str, rows_private: bool) -> BaseException:
+    """The error as it may be shown: as it is, where it shows no data, or by its place."""
+    place = _place(error)
+    file = place.tb_frame.f_code.co_filename
+    # What others say of data is told by place alone, unless it is known to show none.
+    others = _package(place) == "sklearn" and not (
+        rows_private and SHOWS_ROWS.search(_message(error))
+    )
+    if (others or _package(place) == OWN) and (known := _told(error)) is not None:
+        return known
+    told = f"{type(error).__name__} ({os.path.basename(file)}, line {place.tb_lineno})"
+    return _kind(error)(f"{doing} failed with {told}. The message may quote data and is not shown.")
+
+
+def _place(error: BaseException) -> TracebackType:
+    """Where an error was made: the last frame of its traceback."""
+    trace = error.__traceback__
+    assert trace is not None
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace
+
+
+def _package(trace: TracebackType) -> str:
+    return str(trace.tb_frame.f_globals.get("__name__")).split(".")[0]
+
+
+def _is_raised(trace: TracebackType) -> bool:
+    """Whether a ``raise`` of that frame made the error, and not C code that it called."""
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # of a class of the caller's
+        return ""
+
+
+def _kind(error: BaseException) -> type[BaseException]:
+    """The nearest class of Python's own that an error is of, and that takes a message."""
+    for kind in type(error).__mro__:
+        if kind.__module__ == "builtins" and kind not in NO_MESSAGE:
+            return kind
+    return RuntimeError
+
+
+def refuse_lazy(data: Any, name: str) -> None:
+    """Refuse a query that is not computed yet, such as a ``LazyFrame`` of polars."""
+    if hasattr(type(data), "collect"):
+        kind = type(data)
+        raise TypeError(
+            f"{name} is a {kind.__module__.split('.')[0]}.{kind.__name__}, which is not computed "
+            f"yet. Pass {name}.collect()."
+        )
+
+
+BACKENDS = ("pandas", "polars", "pyarrow")
+
+
+def _known(data: Any, name: str) -> Any:
+    """A table or column as narwhals sees it; None of what is neither."""
+    refuse_lazy(data, name)
+    # What frames are not is not worth a look; Dask computes later.
+    if isinstance(data, np.ndarray | np.generic | list | tuple | str | bytes) or sp.issparse(data):
+        return None
+    if hasattr(data, "__dask_graph__"):
+        return None
+    found = read(
+        lambda: nw.from_native(
+            in_chunks(data), eager_only=True, allow_series=True, pass_through=True
+        ),
+        name,
+    )
+    return found if isinstance(found, nw.DataFrame | nw.Series) else None
+
+
+def in_chunks(data: Any) -> Any:
+    """Arrays and record batches of pyarrow as its columns and tables; anything else as it is."""
+    if type(data).__module__.split(".")[0] != "pyarrow":
+        return data
+    import pyarrow as pa
+
+    if isinstance(data, pa.Array):
+        return pa.chunked_array([data])
+    return pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+
+
+def kinds_of(data: Any, name: str) -> list[tuple[str, str]]:
+    """Kind of each column, ``"text"``, ``"time"`` or ``"other"``, and what its type is called."""
+    refuse_lazy(data, name)
+    types: Any = getattr(data, "dtypes", None)  # of a table
+    if types is None and hasattr(data, "dtype"):
+        types = [data.dtype]
+    elif types is not None and np.ndim(types) == 0:  # of a column
+        types = [types]
+    # Those of numpy and pandas say what they are, and no object is looked at to know.
+    if types is not None and all(isinstance(getattr(kind, "kind", None), str) for kind in types):
+        return [(_kind_of(one), str(one)) for one in types]
+    known = _known(data, name)
+    if known is None:
+        return []
+    found = [known.dtype] if isinstance(known, nw.Series) else list(known.schema.values())
+    # The values of a category would tell what is in the data.
+    return [(_kind_of_column(one), type(one).__name__) for one in found]
+
+
+def _kind_of(dtype: Any) -> str:
+    if dtype.kind in "US" or getattr(dtype, "type", None) is str:
+        return "text"
+    return "time" if dtype.kind in "mM" else "other"
+
+
+def _kind_of_column(dtype: Any) -> str:
+    if isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Binary):
+        return "text"
+    return "time" if dtype.is_temporal() else "other"
+
+
+def as_numbers(data: Any, name: str) -> Any:
+    """A table or column as an array; anything else as it is."""
+    known = _known(data, name)
+    return data if known is None else read(known.to_numpy, name)
+
+
+def as_documents(data: Any, name: str) -> Any:
+    """A column as a list of texts; anything else as it is."""
+    known = _known(data, name)
+    return read(known.to_list, name) if isinstance(known, nw.Series) else data
+
+
+def taken(data: Any, rows: Any) -> Any:
+    """Rows of an array, a sparse matrix, a table, a column or a list, by numbers or a slice."""
+    if hasattr(data, "iloc"):
+        return data.iloc[rows]
+    known = _known(data, "X")
+    if known is not None:
+        places = rows if isinstance(rows, slice) else np.asarray(rows, dtype=np.intp).tolist()
+        return known[places].to_native()
+    if hasattr(data, "shape") or isinstance(rows, slice):
+        return data[rows]
+    return [data[row] for row in rows]
+
+
+def new_frame(columns: Mapping[str, Sequence[Any]], backend: str = "pandas") -> Any:
+    """A table of a library, from lists; ImportError where it is not installed."""
+    if backend not in BACKENDS:
+        raise ValueError(f"backend must be one of {list(BACKENDS)}, got {backend!r}.")
+    if find_spec(backend) is None:
+        raise ImportError(f"a table of {backend} needs it; install it with: pip install {backend}")
+    return nw.from_dict(dict(columns), backend=cast(Any, backend)).to_native()

@@ -1,0 +1,497 @@
+"""Samples, the rows of a matrix, and queries for their moments in a ball."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from sktensor_dp.queries.norms import NORM_SLACK, NormBins, Signed
+from sktensor_dp.queries.query import LIMIT, RADIUS, check_array, check_number
+from sktensor_dp.queries.units import RowChunk, RowChunks, rows_of, scale_to, sum_over_rows
+from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.coordinates import n_unique, symmetric_to_coordinates
+from sktensor_dp.tensor.oracle import HALVED_FROM, Oracle
+from sktensor_dp.tensor.sketched import Pairs
+from sktensor_dp.tensor.symmetric import symmetric_outer_sum
+
+# Entries beyond are taken for it: squares and their sums stay far from overflow, whose
+# NaN would pass every clip.
+LARGEST_ENTRY = 1e100
+# Numbers in a block of rows that is worked on at once (4 MB).
+BLOCK_NUMBERS = 2**19
+# Of a row, that are squared and added at once: of longer ones numpy breaks sums where its
+# buffer ends.
+COLUMNS_AT_ONCE = 2**12
+# Of a projected sample, and of the square of a sample's norm times a residual weight: the
+# square of what it contributes is far from overflow.
+LARGEST_PROJECTION, LARGEST_RESIDUAL = 1e46, 1e92
+
+
+def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
+    """Validated samples in float64, dense or in compressed rows."""
+    kind: Any = sp.csr_matrix if sp.issparse(X) else np.asarray
+    samples = kind(X, dtype=np.float64)
+    entries = samples.data if sp.issparse(samples) else samples
+    # NaN fails both comparisons; no temporary of the size of the data is made.
+    largest = max(entries.max(initial=0.0), -entries.min(initial=0.0))
+    if not np.isfinite(largest):
+        raise ValueError(f"{name} contains NaN or infinity; samples must be finite numbers.")
+    if sp.issparse(samples) and not samples.has_canonical_format:
+        samples = samples.copy()
+        samples.sum_duplicates()
+        largest = np.inf
+    if largest > LARGEST_ENTRY:
+        samples = samples.copy()
+        entries = samples.data if sp.issparse(samples) else samples
+        np.clip(entries, -LARGEST_ENTRY, LARGEST_ENTRY, out=entries)
+    return samples
+
+
+def row_by_row(X: Floats | sp.csr_matrix, basis: Floats) -> Floats:
+    """``X @ basis``, each row of which has the same digits whatever others there are."""
+    # BLAS takes other instructions for the last rows of a block, and for small ones. How many
+    # rows lie before is private where units have several, and a digit may move a norm into the
+    # next bin, or past a limit. Sparse products add up one row after the other.
+    if not sp.issparse(X):
+        n_rows, n_features = X.shape
+        columns = np.tile(np.arange(n_features), n_rows)
+        starts = np.arange(n_rows + 1) * n_features
+        X = sp.csr_matrix((np.ascontiguousarray(X).ravel(), columns, starts), X.shape)
+    return np.asarray(X @ basis)
+
+
+def _square_norms(X: Floats) -> Floats:
+    """Sums of squares of some rows, each with digits of its own."""
+    X = np.ascontiguousarray(X)
+    sums = np.zeros(len(X))
+    for start in range(0, X.shape[1], COLUMNS_AT_ONCE):
+        part = X[:, start : start + COLUMNS_AT_ONCE]
+        sums += np.einsum("ij,ij->i", part, part)
+    return sums
+
+
+class SampleChunk(RowChunk):
+    """Some samples with their norms, computed once."""
+
+    # One radius is in use at a time, and asked for block by block.
+    _scales: tuple[float, Floats] | None = None
+
+    @cached_property
+    def square_norms(self) -> Floats:
+        """Squared Euclidean norm of each sample."""
+        if sp.issparse(self.X):
+            # Block by block: a copy of the data may not fit beside it.
+            parts = (self.X[rows] for rows in self.blocks(1))
+            sums = [np.asarray(part.multiply(part).sum(axis=1)).ravel() for part in parts]
+            return np.concatenate([np.zeros(0), *sums])
+        sums = [_square_norms(self.X[rows]) for rows in self.blocks(1)]
+        return np.concatenate([np.zeros(0), *sums])
+
+    def scales(self, radius: float) -> Floats:
+        """Factor in (0, 1] per sample that puts it into the ball of a radius."""
+        if self._scales is None or self._scales[0] != radius:
+            norms = NORM_SLACK * np.sqrt(self.square_norms)
+            self._scales = (radius, scale_to(norms, radius))
+        return self._scales[1]
+
+    def blocks(self, width: int, within: slice | None = None) -> Iterator[slice]:
+        """Slices of rows for work on them beside arrays with `width` numbers a row."""
+        n_rows, n_features = self.X.shape
+        stored = -(-self.X.nnz // max(n_rows, 1)) if sp.issparse(self.X) else n_features
+        size = max(1, BLOCK_NUMBERS // max(width, stored, 1))
+        within = slice(0, n_rows) if within is None else within
+        for start in range(within.start, within.stop, size):
+            yield slice(start, min(start + size, within.stop))
+
+
+class SampleChunks(RowChunks[SampleChunk]):
+    """Samples to be read several times, some at a time."""
+
+    noun, _chunk = "samples", SampleChunk
+
+    def _validated(self, part: Any) -> Floats | sp.csr_matrix:
+        samples = as_samples(part, "a chunk")
+        if samples.ndim != 2 or samples.shape[1] != self.n_features:
+            # How many rows it has may be private.
+            has = f"{samples.shape[1]} features" if samples.ndim == 2 else f"{samples.ndim} axes"
+            raise ValueError(f"A chunk has {has}; n_features is {self.n_features}.")
+        return samples
+
+
+@dataclass(frozen=True)
+class LiftedBall:
+    """The ball that samples are scaled into, with a constant as one more coordinate."""
+
+    radius: float
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        low, high = RADIUS
+        # NaN fails every comparison.
+        if not (low <= self.radius <= high and 0 <= self.offset <= self.radius):
+            raise ValueError(
+                f"the radius must be a number from {low:g} to {high:g}, and the offset must be a "
+                f"number from 0 to {self.radius:g}, got {self.radius!r} and {self.offset!r}."
+            )
+
+    @property
+    def norm(self) -> float:
+        """Largest norm of z."""
+        return math.hypot(self.radius, self.offset)
+
+    @property
+    def farthest_squares(self) -> float:
+        """Largest distance of two ``z z'``: ``|z|^4 + |w|^4 - 2 (z'w)^2`` at z'w = 0."""
+        return math.sqrt(2) * self.norm**2
+
+    @property
+    def farthest_cubes(self) -> float:
+        """Largest distance of two ``z (x) z (x) z``, of opposite samples and one constant."""
+        square, constant = self.radius**2, self.offset**2
+        return math.sqrt(2 * (square + constant) ** 3 + 2 * (square - constant) ** 3)
+
+    def dimension(self, n_features: int) -> int:
+        """Number of coordinates of z."""
+        return n_features + (self.offset > 0)
+
+    def projected(self, chunk: SampleChunk, rows: slice, basis: Floats) -> Floats:
+        """Rows ``basis' z``."""
+        n_features = chunk.X.shape[1]
+        scales = chunk.scales(self.radius)[rows]
+        result = row_by_row(chunk.X[rows], basis[:n_features]) * scales[:, None]
+        if self.offset > 0:
+            result += self.offset * basis[n_features]
+        return result
+
+    def square_norms(self, chunk: SampleChunk, rows: slice) -> Floats:
+        """Squared norms of z."""
+        return chunk.square_norms[rows] * chunk.scales(self.radius)[rows] ** 2 + self.offset**2
+
+
+@dataclass(frozen=True, eq=False)
+class SecondMoments:
+    """Sum of ``z z'``, dense and symmetric."""
+
+    embedding: LiftedBall
+
+    l1_sensitivity = l1_contribution = math.inf
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """In the Frobenius norm."""
+        return self.embedding.farthest_squares
+
+    @property
+    def l2_contribution(self) -> float:
+        """The Frobenius norm of ``z z'``."""
+        return self.embedding.norm**2
+
+    def total(self, chunk: SampleChunk) -> Floats:
+        """Dense symmetric matrix over features, the constant last."""
+        scales, shares = chunk.scales(self.embedding.radius), chunk.units.shares
+        return sum_over_rows(len(shares), lambda part: self._part(chunk, part, scales, shares))
+
+    def _part(self, chunk: SampleChunk, part: slice, scales: Floats, share: Floats) -> Floats:
+        """Sum over some rows, each by its share of its unit."""
+        X, offset = chunk.X, self.embedding.offset
+        n_features = X.shape[1]
+        size = self.embedding.dimension(n_features)
+        result = np.zeros((size, size))
+        inner = result[:n_features, :n_features]
+        if sp.issparse(X):
+            own = rows_of(X, part)
+            inner += (own.T @ sp.diags(scales[part] ** 2 * share[part]) @ own).toarray()
+        else:
+            for rows in chunk.blocks(n_features, part):
+                block = X[rows] * (scales[rows] * np.sqrt(share[rows]))[:, None]
+                inner += block.T @ block
+        if offset > 0:
+            mean = offset * np.asarray(rows_of(X, part).T @ (scales * share)[part])
+            result[n_features, :n_features] = result[:n_features, n_features] = mean
+            result[n_features, n_features] = share[part].sum() * offset**2
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class _ThirdMoments:
+    """What a unit contributes to third moments in a subspace, and a bound on its norm."""
+
+    # With `y = basis' z` and s the squared distance of z from the span of the basis it is `y (x) y
+    # (x) y` and, where `residual_weight` rho is not 0, `rho s y`.
+
+    basis: Floats
+    embedding: LiftedBall
+    residual_weight: float = 0.0
+
+    def __post_init__(self) -> None:
+        norm = self.embedding.norm
+        check_array("the basis", self.basis, LARGEST_PROJECTION / norm)
+        check_number("the residual weight", self.residual_weight, (0.0, LARGEST_RESIDUAL / norm**2))
+
+    def _seen(self, chunk: SampleChunk) -> tuple[Floats, Floats]:
+        """Projections of all samples, and their squared distances from the span."""
+        seen = np.empty((chunk.X.shape[0], self.basis.shape[1]))
+        distances, frame = np.zeros(len(seen)), np.linalg.qr(self.basis)[0]
+        for rows in chunk.blocks(self.basis.shape[1]):
+            seen[rows] = self.embedding.projected(chunk, rows, self.basis)
+            if self.residual_weight > 0:
+                inside = np.square(self.embedding.projected(chunk, rows, frame)).sum(axis=1)
+                squares = self.embedding.square_norms(chunk, rows)
+                distances[rows] = np.maximum(squares - inside, 0.0)
+        return seen, distances
+
+    def _norms(self, chunk: SampleChunk, seen: Floats, distances: Floats) -> Floats:
+        """Mean norm of each unit's samples, in the coordinates that get noise."""
+        # No norm of a mean is larger.
+        squares = np.square(seen).sum(axis=1)
+        norms = np.sqrt(squares * (squares**2 + (self.residual_weight * distances) ** 2))
+        return chunk.units.means(norms)
+
+    def _unit_norms(self, chunk: SampleChunk) -> Floats:
+        """The same of projections that nothing else is asked of."""
+        return self._norms(chunk, *self._seen(chunk))
+
+
+@dataclass(frozen=True, eq=False)
+class ThirdMomentHistogram(NormBins, _ThirdMoments):
+    """How many units have a third moment of a norm in each bin."""
+
+    edges: Floats = None  # type: ignore[assignment]  # follows a field with a default
+
+    def __post_init__(self) -> None:
+        _ThirdMoments.__post_init__(self)
+        super().__post_init__()
+
+    def total(self, chunk: SampleChunk) -> Floats:
+        """Counts per bin."""
+        return self.counted(self._unit_norms(chunk))
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedThirdMoments(_ThirdMoments, Signed):
+    """Third moments in a public subspace, each contribution clipped there."""
+
+    limit: float = math.inf
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number("the limit", self.limit, LIMIT, infinite=True)
+
+    def _limited(self) -> tuple[float, int]:
+        return self.limit, 2
+
+    def total(self, chunk: SampleChunk) -> Floats:
+        """Orthonormal coordinates of the symmetric tensor, then the m of the second part."""
+        seen, distances = self._seen(chunk)
+        weights = chunk.units.shares
+        if math.isfinite(self.limit):
+            norms = NORM_SLACK * self._norms(chunk, seen, distances)
+            weights = chunk.units.spread(scale_to(norms, self.limit))
+        return sum_over_rows(
+            len(weights), lambda part: self._part(chunk, part, weights, seen, distances)
+        )
+
+    def _part(
+        self, chunk: SampleChunk, part: slice, weights: Floats, seen: Floats, distances: Floats
+    ) -> Floats:
+        """Weighted sum over some rows."""
+        size = self.basis.shape[1]
+        tensor, mean = np.zeros((size,) * 3), np.zeros(size)
+        for rows in chunk.blocks(size * size, part):
+            tensor += symmetric_outer_sum(weights[rows], seen[rows])
+            mean += seen[rows].T @ (weights[rows] * distances[rows])
+        coordinates = symmetric_to_coordinates(tensor)
+        if self.residual_weight == 0:
+            return coordinates
+        return np.concatenate([coordinates, self.residual_weight * mean])
+
+
+@dataclass(frozen=True, eq=False)
+class ThirdMoments(ProjectedThirdMoments):
+    """A linear projection of ``z (x) z (x) z``, noised in the whole space (AGN, AVN)."""
+
+    # `residual_weight` is (3 / n)^(1/2), n the dimension of the complement of the span, or 0: then
+    # the second part too is an orthonormal coordinate of the tensor.
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        gram = self.basis.T @ self.basis
+        if not np.allclose(gram, np.eye(len(gram)), rtol=0.0, atol=1e-8):
+            raise ValueError("the basis must have orthonormal columns.")
+        hidden = self.basis.shape[0] - self.basis.shape[1]
+        if self.residual_weight and not 0 < self.residual_weight**2 * hidden <= 3 * (1 + 1e-9):
+            raise ValueError("the residual weight must be 0, or at most (3 / n)^(1/2) if n > 0.")
+        if math.isfinite(self.limit):
+            raise ValueError("the norm of z is the only limit in the whole space.")
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """A projection moves neighbours no farther apart."""
+        return self.embedding.farthest_cubes
+
+    @property
+    def l2_contribution(self) -> float:
+        """A projection of ``z (x) z (x) z`` is not longer."""
+        return self.embedding.norm**3
+
+    @property
+    def ambient_dimension(self) -> int:
+        """Dimension of the space of which the coordinates are a part."""
+        return n_unique(self.basis.shape[0], 3)
+
+
+# Combinations of starts whose pair products are smaller than this share of the
+# largest are rounding.
+NULL_PAIRS = 1e-12
+# Of starts on a private tensor, of which fourth powers are taken; they need not be of length 1.
+SIZES = (1e-10, 1e10)
+
+
+@dataclass(frozen=True, eq=False)
+class PowerIterations:
+    """Sum of ``z (z' u)^2`` for several u, in orthonormal coordinates of what they ask."""
+
+    # `T(I, u, u)` asks the symmetric tensor `z (x) z (x) z` for its products with the symmetric
+    # parts of `e_i (x) u (x) u`. These are far from orthonormal where starts are alike, and shorter
+    # by `sqrt(3)` where e_i is orthogonal to all starts. In coordinates that are orthonormal the
+    # whole batch of starts has the sensitivity of one, `2 R^3`.
+
+    starts: Floats
+    radius: float
+    frame: Floats = field(init=False, repr=False)
+    pairs: Floats = field(init=False, repr=False)
+    unmixing: Floats = field(init=False, repr=False)
+
+    l1_sensitivity = l1_contribution = math.inf
+
+    def __post_init__(self) -> None:
+        check_number("the radius", self.radius, RADIUS)
+        if not np.allclose(np.square(self.starts).sum(axis=0), 1.0, atol=1e-8):
+            raise ValueError("the starts must be unit vectors.")
+        frame = np.linalg.qr(self.starts)[0]
+        pairs = _squares(self.starts.T @ frame).T
+        # Not sums of answers times an inverse: where starts are nearly alike, that would
+        # magnify rounding beyond what one sample may add.
+        left, lengths, right = np.linalg.svd(pairs, full_matrices=False)
+        kept = lengths > NULL_PAIRS * lengths[0]
+        object.__setattr__(self, "frame", frame)
+        object.__setattr__(self, "pairs", left[:, kept])
+        object.__setattr__(self, "unmixing", lengths[kept, None] * right[kept])
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """A contribution has norm ``R^3`` at most, and any sign."""
+        return 2 * self.radius**3
+
+    @property
+    def l2_contribution(self) -> float:
+        """The norm of a contribution."""
+        return self.radius**3
+
+    def total(self, chunk: SampleChunk) -> Floats:
+        """Coordinates outside the span of the starts, below them those within."""
+        mixed = sum_over_rows(chunk.X.shape[0], lambda part: self._part(chunk, part))
+        within = self.frame.T @ mixed
+        mixed -= self.frame @ within
+        mixed *= math.sqrt(3)
+        return np.concatenate([mixed, within])
+
+    def _part(self, chunk: SampleChunk, part: slice) -> Floats:
+        """Sum over some rows, each by its share of its unit."""
+        mixed = np.zeros((len(self.starts), self.pairs.shape[1]))
+        scales, share = chunk.scales(self.radius), chunk.units.shares
+        for rows in chunk.blocks(len(self.pairs), part):
+            samples = chunk.X[rows]
+            # Scaled one by one: the cube of a scale may be too small a number.
+            seen = np.asarray(samples @ self.frame) * scales[rows, None]
+            factors = scales[rows, None] * share[rows, None]
+            mixed += samples.T @ (_squares(seen) @ self.pairs * factors)
+        return mixed
+
+    def answers(self, coordinates: Floats) -> Floats:
+        """``T(I, u, u)`` for every column u, from released coordinates."""
+        n_features = len(self.starts)
+        outside, within = coordinates[:n_features], coordinates[n_features:]
+        outside = outside - self.frame @ (self.frame.T @ outside)
+        outside /= math.sqrt(3)
+        outside += self.frame @ within
+        return outside @ self.unmixing
+
+
+@dataclass(frozen=True, eq=False)
+class TensorChunk:
+    """A symmetric tensor that is itself the data, and the only chunk."""
+
+    oracle: Oracle  # maps U of shape (d, L) to T(I, u, u) for its columns u
+    n_units: int = 1
+    pairs: Pairs | None = None  # maps Q of shape (d, s) to T(I, Q, Q), for fits without noise
+
+    # Entries are at most this many times the largest change: beside much larger ones rounding of an
+    # answer would outweigh it.
+    largest_ratio: ClassVar[float] = 1e6
+
+    def __iter__(self) -> Iterator["TensorChunk"]:
+        yield self
+
+
+@dataclass(frozen=True, eq=False)
+class TensorPowerIterations:
+    """``T(I, u, u)`` of a private tensor, whose neighbours differ in one entry."""
+
+    # Neighbours differ by `bound` times the sum of `e_i (x) e_j (x) e_k` over the six orders of (i,
+    # j, k) (Wang & Anandkumar, Definition 4.2).
+
+    starts: Floats
+    bound: float
+
+    l1_sensitivity = math.inf
+
+    def __post_init__(self) -> None:
+        check_number("the bound", self.bound, RADIUS)
+        check_array("the starts", self.starts, SIZES[1])
+        check_number("the largest number of the starts", np.abs(self.starts).max(), SIZES)
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Largest at i = j = k: six times the root of the sum of ``u_i^4`` over starts."""
+        # Rounding of an answer, to which all entries contribute, is paid for by `NORM_SLACK`, or
+        # added where that is not enough.
+        largest = math.sqrt((self.starts**4).sum(axis=1).max())
+        with_rounding = self.bound * (6 * largest + 2 * self._rounding)
+        return max(NORM_SLACK * 6 * self.bound * largest, with_rounding)
+
+    @property
+    def _rounding(self) -> float:
+        """Bound on the error of all answers, for a change of 1."""
+        d = len(self.starts)
+        # Longest chain of roundings: one product with all pairs, or one with half the tensor.
+        steps = max(d**2 + 2 if d < HALVED_FROM else 0, 3 * d + 4)
+        sizes = np.abs(self.starts).sum(axis=0) ** 2
+        share = steps * 2.0**-53 * TensorChunk.largest_ratio
+        return share * math.sqrt(d) * float(np.linalg.norm(sizes))
+
+    def total(self, chunk: TensorChunk) -> Floats:
+        """Answers to all starts at once."""
+        return chunk.oracle(self.starts)
+
+
+@dataclass(frozen=True, eq=False)
+class TensorPairs:
+    """``T(I, u, v)`` of all pairs of starts; only where there is no noise."""
+
+    starts: Floats
+
+    def total(self, chunk: TensorChunk) -> Floats:
+        """Answers to all pairs at once."""
+        if chunk.pairs is None:
+            raise ValueError("the chunk does not say what pairs of starts have.")
+        return chunk.pairs(self.starts)
+
+
+def _squares(rows: Floats) -> Floats:
+    """Entries of ``y y'`` for every row y."""
+    return (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)

@@ -1,0 +1,209 @@
+"""Scores of released models on held-out units."""
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from sktensor_dp.queries.counts import CountChunk
+from sktensor_dp.queries.expected_counts import LARGEST_SHARE
+from sktensor_dp.queries.observed_entries import SUM_SLACK
+from sktensor_dp.queries.proportions import collapsed_shares, log_mixtures
+from sktensor_dp.queries.query import SCORE, check_array, check_number
+from sktensor_dp.queries.reading import read
+from sktensor_dp.queries.units import Units
+from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.same_shape import of_same_shape
+from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutChunk:
+    """Raw data of units that no model to be scored has seen, and the only chunk of it."""
+
+    X: Any
+    y: Any
+    n_units: int
+    # Rows of each unit, where units are groups of rows; they lie unit by unit.
+    groups: Units | None = None
+
+    def __len__(self) -> int:
+        return self.n_units
+
+    def __iter__(self) -> Iterator["HeldOutChunk"]:
+        yield self
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScores:
+    """Sum over units of their score, clipped to public bounds and centred on their middle.
+
+    The score of a unit is the mean of its rows' scores, each of which is clipped.
+    """
+
+    # `score` maps (X, y) to one number for each row, computed from that row and released values
+    # alone. NaN is taken for `low`.
+
+    score: Callable[[Any, Any], Any]
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        for bound in (self.low, self.high):
+            check_number("a bound", bound, (-SCORE[1], SCORE[1]))
+        check_number("the distance of the bounds", self.high - self.low, SCORE)
+
+    @property
+    def middle(self) -> float:
+        """Middle of the bounds."""
+        return self.low / 2 + self.high / 2
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Largest change of the sum: one unit goes from one bound to the other."""
+        return (self.high - self.low) * SUM_SLACK
+
+    @property
+    def l2_contribution(self) -> float:
+        """Largest that one unit adds: it is as far from the middle as a bound is."""
+        return self.l2_sensitivity / 2
+
+    # Of one number.
+    l1_sensitivity, l1_contribution = l2_sensitivity, l2_contribution
+
+    def total(self, chunk: HeldOutChunk) -> Floats:
+        """Sum of the scores of a chunk, about the middle."""
+        n_rows = chunk.n_units if chunk.groups is None else len(chunk.groups.of_rows)
+        if n_rows == 0:
+            return np.zeros(1)  # models refuse what has no rows
+        # Whether anything overflows or warns may depend on one unit.
+        with np.errstate(all="ignore"):
+            found = self._found(chunk)
+            # The original message would quote what is none.
+            scores = read(
+                lambda: np.asarray(found, dtype=np.float64), "The score",
+                lambda message: "Scoring must return numbers.",
+            )  # fmt: skip
+        if scores.shape != (n_rows,):
+            # How many rows there are may be private.
+            raise ValueError(
+                "Scoring must return one number for each held-out row, in an array of as many."
+            )
+        scores = np.where(np.isnan(scores), self.low, scores)
+        half = self.high / 2 - self.low / 2
+        centred = np.clip(np.clip(scores, self.low, self.high) - self.middle, -half, half)
+        if chunk.groups is not None:
+            # A mean may leave the bounds by its rounding, which grows with its rows.
+            centred = np.clip(chunk.groups.means(centred), -half, half)
+        return np.array([math.fsum(centred.tolist())])
+
+    def _found(self, chunk: HeldOutChunk) -> Any:
+        """What the score says of a chunk; it may be a caller's, and warn."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self.score(chunk.X, chunk.y)
+
+
+# The sum of logarithms that one document can count for, on either side.
+MOST_GAIN = 5.0
+# Steps of inference: more change a document's gain by little.
+N_STEPS = 5
+# Any prior that a fit can have is below.
+LARGEST_CONCENTRATION = 1e20
+
+
+@dataclass(frozen=True, eq=False)
+class CompletionGains(HeldOutScores):
+    """Sum over documents of what topics gain over word frequencies on half of the words."""
+
+    def total(self, chunk: CountChunk | HeldOutChunk) -> Floats:
+        """Sum of the gains of a chunk, about the middle."""
+        if isinstance(chunk, CountChunk):
+            groups = None if chunk.units.are_rows else chunk.units
+            chunk = HeldOutChunk(chunk.X, None, chunk.X.shape[0], groups)
+        return super().total(chunk)
+
+    def _found(self, chunk: HeldOutChunk) -> Any:
+        # Chunks may be summed in threads, where filters of warnings are everyone's: those that
+        # leave last would put back those that another has set. This score warns of nothing.
+        return self.score(chunk.X, chunk.y)
+
+
+@dataclass(frozen=True, eq=False)
+class TopicGain:
+    """Log-probability of the words in one half of the vocabulary by those in the other."""
+
+    topics: Floats  # (n_components, n_features): released topics
+    weights: Floats  # (n_components,): their shares
+    concentration: float  # sum of the Dirichlet prior; 0 for one topic per document
+    # Other topics, whose log-probability of the same words is subtracted; None for the word
+    # frequencies to which the topics mix.
+    against: "TopicGain | None" = None
+    # Whether the tokens of a word that a document repeats are in both halves: of texts, which
+    # repeat their words, this is most of what topics gain.
+    divides_words: bool = False
+
+    def __post_init__(self) -> None:
+        check_array("topics", self.topics, LARGEST_SHARE, least=0.0)
+        check_array("the weights", self.weights, LARGEST_SHARE, least=0.0)
+        if not 0 <= self.concentration <= LARGEST_CONCENTRATION:
+            raise ValueError(
+                f"the concentration must be a number >= 0, got {self.concentration!r}."
+            )
+
+    def __call__(self, X: sp.csr_matrix, _: Any) -> Floats:
+        """Of each row, in nats above what others make of the same words."""
+        seen, asked = _halves(X, self.divides_words)
+        # Both over the same frequencies: what is rounded is small.
+        over = self.weights @ self.topics
+        found = _gains(seen, asked, self, over)
+        if self.against is not None:
+            found -= _gains(seen, asked, self.against, over)
+        return found
+
+
+def gains_of(
+    topics: Floats,
+    weights: Floats,
+    concentration: float,
+    against: TopicGain | None = None,
+    divides_words: bool = False,
+) -> CompletionGains:
+    """A query for the gain of topics, computed from a document and released values alone."""
+    score = TopicGain(topics, weights, concentration, against, divides_words)
+    return CompletionGains(score, -MOST_GAIN, MOST_GAIN)
+
+
+def _halves(X: sp.csr_matrix, divides_words: bool) -> tuple[CountChunk, CountChunk]:
+    """Counts of the words that topics are inferred from, and of those that they are asked for."""
+    # Which half a word is in depends on its number alone, so that it is public.
+    hidden = (np.arange(X.shape[1], dtype=np.uint64) * np.uint64(2654435761) >> np.uint64(16)) & 1
+    asked = hidden.astype(np.float64).take(X.indices)
+    if divides_words:
+        # Of tokens of one word every second is asked for, and the odd one as the word is.
+        asked = np.floor((X.data + asked) / 2)
+    else:
+        asked *= X.data
+    return _where_positive(X, X.data - asked), _where_positive(X, asked)
+
+
+def _where_positive(X: sp.csr_matrix, data: Floats) -> CountChunk:
+    """Counts of the same documents, without those that are 0."""
+    kept = np.flatnonzero(data > 0)
+    pointers = np.searchsorted(kept, X.indptr)
+    return CountChunk(of_same_shape(X, data.take(kept), X.indices.take(kept), pointers))
+
+
+def _gains(seen: CountChunk, asked: CountChunk, gain: TopicGain, over: Floats) -> Floats:
+    if gain.concentration == 0:
+        blocks = [rows_in(seen.X, block) for block in row_blocks(seen.X)]
+        found = [topic_posterior(counts, gain.topics, gain.weights) for counts in blocks]
+        shares = np.concatenate([np.zeros((0, len(gain.topics))), *found])
+    else:
+        prior = gain.weights * gain.concentration
+        shares = collapsed_shares(seen, gain.topics, prior, N_STEPS)
+    return log_mixtures(asked, gain.topics, over, shares)

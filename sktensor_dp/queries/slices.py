@@ -1,0 +1,595 @@
+"""Queries whose unit of privacy is all that one index of a mode holds."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.queries.observed_entries import (
+    MOST_CELLS,
+    SUM_SLACK,
+    SliceChunks,
+    as_entries,
+    check_unit_mode,
+    checked_shape,
+)
+from sktensor_dp.queries.query import HALF, check_array, check_number
+from sktensor_dp.queries.reading import as_numbers, error_or
+from sktensor_dp.queries.sums import AccurateSum, SplitSums, axis_sum, blocks, sums_by_row
+from sktensor_dp.queries.units import Piece, gathered, rows_of, split
+from sktensor_dp.tensor.arrays import Floats, Integers
+from sktensor_dp.tensor.cell_units import CellEntries, CellUnits
+from sktensor_dp.tensor.packed import packed_diagonal, unpack_rows
+from sktensor_dp.tensor.packed_systems import products_of_roots
+from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
+from sktensor_dp.tensor.same_shape import of_same_shape
+from sktensor_dp.tensor.shared_components import SharedComponents
+from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.small_systems import are_positive
+from sktensor_dp.tensor.unit_parameters import (
+    N_PLAIN,
+    EntryEffects,
+    cell_posteriors,
+    effects_at_entries,
+    unit_posteriors,
+)
+
+# Units that are added before their sum is added accurately.
+UNITS_AT_ONCE = 750
+# Numbers in an array of what is known of a block of units (4 MB): calls are few.
+BLOCK_NUMBERS = 2**19
+LEAST_BLOCK = 64
+# Raises the eigenvalues of a moment, relative to their sum: far above rounding in a test for
+# negative ones, and far below what is released.
+LEAST_EIGENVALUE = 1e-12
+# Lengths below it are taken for 0: squares of what is above are far from underflow.
+LEAST_LENGTH = 1e-100
+
+
+@dataclass(frozen=True, eq=False)
+class UnitSums:
+    """Sums of residuals times weights in each cell, and of second moments of weights.
+
+    Parameters
+    ----------
+    units : CellUnits
+        Posteriors of units from their entries.
+    scale : float
+        Residual that is clipped to 1.
+    slope_scale : float
+        Length of weights that is clipped to 1.
+    moment_weight : float
+        Of a moment of norm 1.
+    whole : bool, default=False
+        Whether a unit's residuals and weights are each divided by their own length.
+    turned : ndarray of shape (r, r), optional
+        Symmetric; weights of whole units are multiplied by it first.
+    """
+
+    units: CellUnits
+    scale: float
+    slope_scale: float
+    moment_weight: float
+    whole: bool = False
+    turned: Floats | None = None
+
+    def total(self, chunk: SliceChunks) -> Floats:
+        """Rows of sums, then those of the weighted moment: (n_cells + r, r) numbers."""
+        by_cells, table, result = chunk.by_cells, chunk.cell_table, AccurateSum()
+        numbers = max(self.units.packed_size, 0 if table is None else len(table[0]))
+        for span in blocks(chunk.n_units, max(BLOCK_NUMBERS // numbers, LEAST_BLOCK)):
+            columns = None if table is None else (table[0][:, span], table[1][:, span])
+            entries = CellEntries(rows_of(by_cells, span), self.units.offsets, columns)
+            for part in self._of_units(entries):
+                result.add(part)
+        return result.value()
+
+    def _of_units(self, entries: CellEntries) -> Iterator[Floats]:
+        """Sums over few units each."""
+        means, roots = self.units.posteriors(entries)
+        weights = means[N_PLAIN:]
+        terms = self.units.terms[: N_PLAIN - 1]
+        residuals = entries.residuals(means[:N_PLAIN], terms, self.scale)
+        slopes = weights / self.slope_scale
+        if self.turned is not None:
+            slopes = _turned(slopes, self.turned)
+        squares = slopes[0] ** 2
+        for row in slopes[1:]:
+            squares += row**2
+        lengths = np.sqrt(squares)
+        # Cells are rows of the factor, and a unit has one entry in each at most.
+        if self.whole:
+            slopes *= _inverses(lengths) * _inverses(entries.lengths(residuals))
+        else:
+            slopes /= np.maximum(lengths, 1.0) * np.sqrt(np.maximum(entries.counts, 1))
+        moments, shares = self._moments(roots, weights)
+        shares[entries.counts == 0] = 0.0
+        for span in blocks(len(shares), UNITS_AT_ONCE):
+            moment = unpack_rows((moments[:, span] @ shares[span])[None], len(weights))[0]
+            yield np.concatenate([entries.products(residuals, slopes, span), moment])
+
+    def _moments(self, roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
+        """Moments Y Y' + w w', positive by how they are formed, and what shortens each."""
+        packed, diagonal = products_of_roots(roots, weights), packed_diagonal(len(weights))
+        with np.errstate(over="ignore"):
+            # Rounding in a product is far below what is added to the diagonal.
+            ridge = np.zeros(packed.shape[1])
+            for place in diagonal:
+                ridge += packed[place]
+            packed[diagonal] += LEAST_EIGENVALUE * ridge
+            squares, below = packed**2, np.zeros_like(ridge)
+            for place, row in enumerate(squares):
+                if place not in diagonal:
+                    below += row
+            squares = 2 * below + sum(squares[place] for place in diagonal)
+            lengths = np.sqrt(squares) / self.slope_scale**2
+        return packed, self.moment_weight / self.slope_scale**2 / np.maximum(lengths, 1.0)
+
+
+def _turned(slopes: Floats, by: Floats) -> Floats:
+    """Columns times a matrix, number by number: those of a unit do not depend on its block."""
+    turned = np.zeros_like(slopes)
+    for own, row in zip(turned, by, strict=True):
+        for slope, number in zip(slopes, row, strict=True):
+            own += number * slope
+    return turned
+
+
+def _inverses(lengths: Floats) -> Floats:
+    """One over each length; 0 where it is none, or not finite."""
+    usable = (lengths > LEAST_LENGTH) & np.isfinite(lengths)
+    return np.where(usable, 1 / np.where(usable, lengths, 1.0), 0.0)
+
+
+# Public numbers within these, and products of factors within the square of the larger, make
+# no number of a unit overflow but the norm of its moment, which is then clipped to 0.
+SMALLEST, LARGEST = 1e-20, 1e20
+LEAST_UNIT = 1e-60
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedEffects:
+    """What units fit their own parameters about."""
+
+    effects: tuple[SharedEffects, ...] = field(repr=False)  # released, one per shared mode
+    level: float  # mean level of units, minus the middle of the range; public
+    noise_variance: float  # of values about the model, in each unit's own fit; public
+
+    def check(self, scale: float) -> None:
+        """Refuse numbers that might overflow in a unit's fit."""
+        # Relative to the scale all numbers are what they are for values of any other unit.
+        if not LEAST_UNIT <= scale <= 1 / LEAST_UNIT:
+            raise ValueError(f"scale must be from {LEAST_UNIT} to {1 / LEAST_UNIT}.")
+        if not SMALLEST <= self.noise_variance / scale**2 <= LARGEST:
+            raise ValueError(f"noise_variance must be from {SMALLEST} to {LARGEST} scales squared.")
+        parts = [np.array([self.level / scale])]
+        for of in self.effects:
+            parts += [of.effects / scale, of.variances / scale**2, of.popularity]
+        if not all((np.abs(part) <= LARGEST).all() for part in parts):
+            raise ValueError(f"released numbers must lie within {LARGEST} scales.")
+        if not all((of.variances >= 0).all() for of in self.effects):
+            raise ValueError("variances must not be negative.")
+
+    def are_of(self, shared: Sequence[int]) -> bool:
+        """Whether there are effects of the rows of all shared modes, which have so many."""
+        parts = ("effects", "variances", "popularity")
+        return all([len(getattr(of, p)) for of in self.effects] == list(shared) for p in parts)
+
+    def posteriors(
+        self, chunk: SliceChunks, components: SharedComponents | None = None
+    ) -> tuple[EntryEffects, Floats, Floats]:
+        """What units share in all cells, or at their entries where cells are many.
+
+        And means and covariances of the parameters of each unit, from its own entries.
+        """
+        known = {"level": self.level, "noise_variance": self.noise_variance}
+        places = chunk.places
+        rows = None if components is None else components.rows(places)
+        at = effects_at_entries(self.effects, places, rows)
+        if chunk.cells is not None:
+            return at, *cell_posteriors(chunk.by_cells, at, **known)
+        return at, *unit_posteriors(chunk.units, chunk.values, at, n_units=chunk.n_units, **known)
+
+    def residuals(self, chunk: SliceChunks) -> Floats:
+        """Values minus what each unit's own parameters make of them; finite."""
+        at, means, _ = self.posteriors(chunk)
+        parts = at.effects, *at.design()
+        if chunk.cells is not None:
+            parts = tuple(part.take(chunk.by_cells.indices) for part in parts)
+        left = chunk.values - self.level
+        left -= parts[0]
+        # One number after the other: an entry's last bits do not depend on where it stands.
+        for own, of in zip(means.T, parts[1:], strict=True):
+            left -= own.take(chunk.units) * of
+        return np.where(np.isfinite(left), left, 0.0)
+
+
+# Public numbers within these leave no residual that overflows, whose NaN no clip would stop.
+LEAST_SCALE, LARGEST_LEVEL = 1e-100, 1e100
+# Least weight of a row: squares of it are far from where numbers vanish.
+LEAST_ROW_WEIGHT = 1e-6
+# Entries that residuals and slopes are formed of at once: they stay in a cache.
+ENTRIES_AT_ONCE = 2**13
+# Weight of a unit's second moment beside its sums: it is a few numbers, and learnt easily.
+MOMENT_WEIGHT = 0.25
+
+
+@dataclass(frozen=True)
+class UnitLevels:
+    """Sum over units of the mean of a unit's values and their root mean square about it.
+
+    Units without entries add (0, 0).
+
+    Parameters
+    ----------
+    half : float
+        Half of the width R of the range of values; public.
+    """
+
+    half: float
+
+    def __post_init__(self) -> None:
+        check_number("half the range", self.half, HALF)
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """R: mean and deviation lie in a half disc of diameter R."""
+        return 2 * self.half * SUM_SLACK
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """``(1 + sqrt 2) R / 2``, from an end of the diameter to an arc."""
+        return (1 + math.sqrt(2)) * self.half * SUM_SLACK
+
+    def total(self, chunk: SliceChunks) -> Floats:
+        """Sum of means, and of deviations, of values minus the middle of their range."""
+        counts, means = _unit_means(chunk, chunk.values)
+        squares = _unit_sums(chunk, np.square(chunk.values - means[chunk.units]))
+        deviations = np.sqrt(squares / np.maximum(counts, 1))
+        # Rounding may carry a unit out of the half disc.
+        excess = np.maximum(np.hypot(means, deviations) / self.half, 1.0)
+        points = np.array([means / excess, deviations / excess])
+        return np.asarray(points.sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class SharedRowSums:
+    """Sum over units of clipped residuals in each row of a shared mode, and of their numbers.
+
+    Within a unit the residuals of the entries in a row of the mode are added to S and
+    counted in C; the unit adds ``(S, C) / |C|``.
+
+    Parameters
+    ----------
+    mode : int
+        Any mode but the units'.
+    shape : tuple of n_modes int
+        Of the tensor; public.
+    level : float
+        Mean level of units, minus the middle of the range; public.
+    scale : float
+        Residual that is clipped to 1; public.
+    shrinkage : float
+        Number of entries at which a unit's own level counts as much as the mean level.
+    effects : tuple of n_modes arrays or None, optional
+        Released effect of each row of the other modes, subtracted from values first.
+    order : {2, 1}
+        Norm of C that a unit is divided by: 1 bounds the L1 norm too.
+    about : ReleasedEffects, optional
+        Released effects of all shared modes: residuals are then those about what each unit
+        fits to its own entries given these, in the place of `level`, `shrinkage`, `effects`.
+    row_weights : array of shape (shape[mode],), optional
+        What S and C are multiplied by in each row, from `LEAST_ROW_WEIGHT` to 1; public. Of
+        matrices, and of order 2.
+    """
+
+    mode: int
+    shape: tuple[int, ...]
+    level: float
+    scale: float
+    shrinkage: float
+    effects: tuple[Floats | None, ...] = field(default=(), repr=False)
+    order: int = 2
+    about: ReleasedEffects | None = None
+    row_weights: Floats | None = field(default=None, repr=False)
+
+    # L2 distance of two units' contributions, before rounding.
+    farthest: ClassVar[float] = 2.0
+
+    def __post_init__(self) -> None:
+        check_number("the scale", self.scale, (LEAST_SCALE, LARGEST_LEVEL))
+        check_number("the shrinkage", self.shrinkage, (0.0, LARGEST_LEVEL))
+        check_number("the level", self.level, (-LARGEST_LEVEL, LARGEST_LEVEL))
+        if self.order not in (1, 2):
+            raise ValueError(f"order must be 1 or 2, got {self.order!r}.")
+        if len(self.effects) not in (0, len(self.shape)):
+            raise ValueError(f"effects must have one item for each of {len(self.shape)} modes.")
+        for effect, n_rows in zip(self.effects, self.shape, strict=False):
+            if effect is None:
+                continue
+            if effect.shape != (n_rows,):
+                raise ValueError(f"an effect must hold {n_rows} numbers.")
+            check_array("an effect", effect, LARGEST_LEVEL)
+        if self.about is not None:
+            self.about.check(self.scale)
+        if self.row_weights is not None:
+            if (len(self.shape), self.order) != (2, 2):
+                raise ValueError("row_weights need a matrix, and order 2.")
+            of_rows = self.row_weights.shape == (self.shape[self.mode],)
+            # Written so that NaN fails.
+            within = (self.row_weights >= LEAST_ROW_WEIGHT) & (self.row_weights <= 1)
+            if not (of_rows and within.all()):
+                raise ValueError(f"row_weights must be one for each row, {LEAST_ROW_WEIGHT} to 1.")
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Contributions have norm ``sqrt 2`` at most and no obtuse angle between them."""
+        return self.farthest * SUM_SLACK
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """Contributions have an L1 norm of 2 at most, if they are divided by that of C."""
+        return 4 * SUM_SLACK if self.order == 1 else math.inf
+
+    def total(self, chunk: SliceChunks) -> Floats:
+        """Sums in the first row, numbers in the second: shape (2, shape[mode])."""
+        if self.mode == chunk.unit_mode or chunk.shape != self.shape:
+            raise ValueError("the mode must be shared by units, and the shape that of the data.")
+        shared = [n for mode, n in enumerate(self.shape) if mode != chunk.unit_mode]
+        if self.about is not None and not self.about.are_of(shared):
+            raise ValueError("effects must be those of the rows of all shared modes.")
+        residuals = self._residuals(chunk)
+        rows = chunk.coordinates[:, self.mode]
+        weights = self._weights(chunk, rows)
+        size = self.shape[self.mode]
+        terms = (weights * residuals, weights)
+        return np.array([sums_by_row(rows, of, size) for of in terms])
+
+    def _weights(self, chunk: SliceChunks, rows: Integers) -> Floats:
+        """Of entries: one over the norm of their unit's C, times the weight of their row."""
+        if self.row_weights is not None:
+            # In a matrix a unit has a row once.
+            own = self.row_weights[rows]
+            squares = _unit_sums(chunk, np.square(own))
+            return np.asarray(own / np.sqrt(squares)[chunk.units])
+        if self.order == 1:
+            norms = np.maximum(_unit_sums(chunk, None), 1.0)
+        else:
+            norms = chunk.count_norms(self.mode)
+        return np.asarray(1 / norms[chunk.units])
+
+    def _residuals(self, chunk: SliceChunks) -> Floats:
+        """Values minus released effects and the unit's own level, clipped to [-1, 1]."""
+        if self.about is not None:
+            return np.clip(self.about.residuals(chunk) / self.scale, -1.0, 1.0)
+        values = chunk.values
+        for mode, effect in enumerate(self.effects):
+            if effect is not None and mode not in (chunk.unit_mode, self.mode):
+                values = values - effect[chunk.coordinates[:, mode]]
+        counts, means = _unit_means(chunk, values)
+        known = counts + self.shrinkage
+        levels = (counts * means + self.shrinkage * self.level) / np.where(known > 0, known, 1.0)
+        return np.clip((values - levels[chunk.units]) / self.scale, -1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedFactorSums:
+    """Sum over units of what each would change in one shared factor, and its second moment.
+
+    A unit fits its own parameters to its entries. Each of its entries then has a residual,
+    clipped to [-1, 1], and a slope in the factor's row, clipped to length 1. Their
+    products are added in each row and divided by the norm of the unit's counts of rows.
+    With ``whole`` they are divided by their own norm instead: every unit says all that its
+    bound allows, however small its residuals and slopes are.
+
+    Parameters
+    ----------
+    mode : int
+        Of the factor, among the shared modes in order.
+    shape : tuple of n_modes int
+        Of the tensor; public.
+    level : float
+        Mean level of units, minus the middle of the range; public.
+    effects : tuple of SharedEffects
+        Released, one per shared mode.
+    components : SharedComponents
+        Released factors.
+    noise_variance : float
+        Of values about the model, in each unit's own fit; public.
+    scale : float
+        Residual that is clipped to 1; public.
+    whole : bool, default=False
+        Whether a unit's sums have norm 1. Of matrices only, with few enough rows to share.
+    turned : ndarray of shape (r, r), optional
+        Symmetric, of numbers within +-1: slopes of whole units are multiplied by it before
+        they get length 1. Released numbers that say what columns shall count.
+    """
+
+    mode: int
+    shape: tuple[int, ...]
+    level: float
+    effects: tuple[SharedEffects, ...] = field(repr=False)
+    components: SharedComponents = field(repr=False)
+    noise_variance: float
+    scale: float
+    whole: bool = False
+    turned: Floats | None = field(default=None, repr=False)
+
+    # L2 distance of two units' sums, without their moments and before rounding.
+    farthest: ClassVar[float] = 2.0
+    l1_sensitivity = math.inf  # there is no pure law for this query
+
+    def __post_init__(self) -> None:
+        released = self._released
+        released.check(self.scale)
+        sizes = [float(np.abs(f).max(initial=0.0)) for f in self.components.factors]
+        own = sizes.pop(self.mode) / self.scale
+        if not (
+            own * math.prod(sizes) <= LARGEST**2
+            and math.prod(sizes) <= LARGEST**2
+            and all(size <= LARGEST for size in [*sizes, own])
+        ):
+            raise ValueError(f"released numbers must lie within {LARGEST} scales.")
+        shared = [len(factor) for factor in self.components.factors]
+        if self.whole and not self.may_be_whole(self.shape, shared):
+            raise ValueError("whole needs a matrix with few enough shared rows.")
+        if not released.are_of(shared):
+            raise ValueError("effects must be as many as rows of the factors.")
+        if self.turned is not None:
+            if not self.whole or self.turned.shape != (self.components.n_components,) * 2:
+                raise ValueError("turned needs whole units, and a number for each pair of columns.")
+            check_array("turned", self.turned, 1.0)
+
+    @staticmethod
+    def may_be_whole(shape: Sequence[int], shared: Sequence[int]) -> bool:
+        """Whether units are rows of a matrix, of few enough columns to be cells of a table."""
+        return len(shape) == 2 and len(shared) == 1 and shared[0] <= MOST_CELLS
+
+    @property
+    def _released(self) -> ReleasedEffects:
+        return ReleasedEffects(self.effects, self.level, self.noise_variance)
+
+    @property
+    def slope_scale(self) -> float:
+        """Slope that is clipped to length 1: that of weights of one each."""
+        return math.sqrt(self.components.factors[self.mode].shape[1])
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Sums lie in the unit ball; moments do too, at acute angles to each other."""
+        return math.sqrt(self.farthest**2 + 2 * MOMENT_WEIGHT**2) * SUM_SLACK
+
+    def total(self, chunk: SliceChunks) -> Floats:
+        """Rows of sums, then those of the weighted moment: (shape[mode] + r, r) numbers."""
+        if np.delete(chunk.shape, chunk.unit_mode).tolist() != [
+            len(factor) for factor in self.components.factors
+        ]:
+            raise ValueError("the factors must be those of the shared modes.")
+        if len(self.effects) == 1 and chunk.cells is not None:
+            return self._of_matrix(chunk, chunk.cells)
+        _, means, covariances = self._released.posteriors(chunk, self.components)
+        shared, weights = chunk.shared, means[:, N_PLAIN:]
+        inverse_norms = 1 / chunk.count_norms(_whole_mode(chunk, self.mode))
+        rows, factor = shared[:, self.mode], self.components.factors[self.mode]
+        # Residuals are at most 1, and so are slopes and the weight of a unit.
+        sums = SplitSums(rows, len(factor), factor.shape[1], 1.0)
+        for span in blocks(len(rows), ENTRIES_AT_ONCE):
+            units = chunk.units[span]
+            residuals, slopes = self._parts(chunk.values[span], shared[span], means[units])
+            sums.add(rows[span], slopes * (residuals * inverse_norms[units])[:, None])
+        second = np.einsum("ua,ub->uab", weights, weights)
+        second += covariances[:, N_PLAIN:, N_PLAIN:]
+        return np.concatenate([sums.value(), self._moment(chunk, second)])
+
+    def _of_matrix(self, chunk: SliceChunks, cells: Integers) -> Floats:
+        """The total where a unit has one value in each row of the factor, and slopes are equal."""
+        at = effects_at_entries(self.effects, cells, self.components.rows(cells))
+        units = CellUnits(at, level=self.level, noise_variance=self.noise_variance)
+        sums = UnitSums(
+            units, self.scale, self.slope_scale, MOMENT_WEIGHT, self.whole, self.turned
+        )  # fmt: skip
+        return sums.total(chunk)
+
+    def _parts(self, values: Floats, shared: Integers, means: Floats) -> tuple[Floats, Floats]:
+        """Clipped residuals, and clipped slopes, of entries and the means of their units."""
+        at = effects_at_entries(self.effects, shared)
+        plain = np.einsum("nq,qn->n", means[:, :N_PLAIN], at.design())
+        residuals = (values - self.level - at.effects - plain) / self.scale
+        beside = self.components.beside(self.mode, shared)
+        slopes = self.components.slopes(self.mode, means[:, N_PLAIN:], beside) / self.slope_scale
+        slopes /= np.maximum(np.sqrt(np.einsum("nr,nr->n", slopes, slopes)), 1.0)[:, None]
+        return np.clip(residuals, -1.0, 1.0), slopes
+
+    def _moment(self, chunk: SliceChunks, second: Floats) -> Floats:
+        """Sum over units of their mean second moment of slopes, clipped and weighted."""
+        counts = np.maximum(_unit_sums(chunk, None), 1.0)
+        beside = self.components.beside(self.mode, chunk.places)
+        first, second_of = np.triu_indices(beside.shape[1])
+        if chunk.cells is None:
+            pairs = (beside[:, i] * beside[:, j] for i, j in zip(first, second_of, strict=True))
+            packed = np.stack([_unit_sums(chunk, pair) for pair in pairs], axis=1)
+        else:
+            observed = of_same_shape(chunk.by_cells, np.ones(chunk.by_cells.nnz))
+            packed = np.asarray(observed @ (beside[:, first] * beside[:, second_of]))
+        products = unpack_rows(packed / counts[:, None], beside.shape[1])
+        moments = self.components.slope_moments(self.mode, second, products) / self.slope_scale**2
+        # Products that cancel may leave a moment indefinite, and with it an obtuse angle.
+        diagonal = np.arange(moments.shape[1])
+        with np.errstate(all="ignore"):
+            # Pivots say nothing of matrices that are not symmetric to the last bit.
+            moments = moments / 2 + moments.transpose(0, 2, 1) / 2
+            raised = moments.copy()
+            ridge = LEAST_EIGENVALUE * np.trace(moments, axis1=1, axis2=2)
+            raised[:, diagonal, diagonal] += ridge[:, None]
+            safe = are_positive(raised)
+        values, vectors = np.linalg.eigh(moments[~safe])
+        moments[safe] = raised[safe]
+        projected = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
+        moments[~safe] = projected
+        with np.errstate(over="ignore"):
+            lengths = np.linalg.norm(moments, axis=(1, 2))
+        moments *= (MOMENT_WEIGHT / np.maximum(lengths, 1.0))[:, None, None]
+        return axis_sum(moments)
+
+
+def _whole_mode(chunk: SliceChunks, mode: int) -> int:
+    """Mode of the tensor from its place among the shared ones."""
+    return mode + (mode >= chunk.unit_mode)
+
+
+def _unit_means(chunk: SliceChunks, values: Floats) -> tuple[Floats, Floats]:
+    """Number of entries of each unit, and the mean of their values (0 of none)."""
+    counts = _unit_sums(chunk, None)
+    return counts, _unit_sums(chunk, values) / np.maximum(counts, 1.0)
+
+
+def _unit_sums(chunk: SliceChunks, terms: Floats | None) -> Floats:
+    sums = np.bincount(chunk.units, weights=terms, minlength=chunk.n_units)
+    return sums.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class SliceReader:
+    """How coordinates and values of a partition become units; of public parameters alone."""
+
+    shape: tuple[int, ...]
+    unit_mode: int
+    bounds: Bounds
+
+    @classmethod
+    def checked(cls, shape: Sequence[int], n_modes: int, unit_mode: int, bounds: Bounds) -> Self:
+        """Once the shape has as many lengths as coordinates have columns."""
+        rows = checked_shape(shape, n_modes)
+        check_unit_mode(unit_mode, rows)
+        if isinstance(bounds, RowBounds):
+            bounds.check_shape(rows)
+        return cls(rows, unit_mode, bounds)
+
+    def split(self, X: Any, y: Any, n_parts: int) -> list[Piece] | Exception:
+        """Entries of a partition, by the part that each unit goes to; an error is returned."""
+        return error_or(lambda: self._split(X, y, n_parts), "Reading entries")
+
+    def _split(self, X: Any, y: Any, n_parts: int) -> list[Piece]:
+        X, y = (as_numbers(part, "a partition") for part in (X, y))
+        coordinates, values, _ = as_entries(X, y, self.shape)
+        # Coordinates are exact in double precision.
+        table = np.column_stack([coordinates, values])
+        return split(table, coordinates[:, self.unit_mode], n_parts)
+
+    def gather(self, pieces: Sequence[Piece | Exception]) -> SliceChunks | Exception:
+        """All entries of some units from the pieces of all partitions, or the first error."""
+        found = gathered(pieces)
+        if isinstance(found, Exception):
+            return found
+        return error_or(lambda: self._chunk(found[0]), "Reading entries")
+
+    def _chunk(self, table: NDArray[np.float64]) -> SliceChunks:
+        coordinates, values = table[:, :-1].astype(np.intp), table[:, -1]
+        return SliceChunks(coordinates, values, self.shape, self.unit_mode, self.bounds, part=True)
+
+    def __call__(self, partition: SliceChunks) -> SliceChunks:
+        """The partition, which is what queries read."""
+        return partition

@@ -1,0 +1,321 @@
+"""Sums over units with bounded rounding, and sums over partitions that lie apart."""
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from sktensor_dp.queries.reading import error_or
+from sktensor_dp.tensor.arrays import Floats
+
+# Units that are added one after the other before their sum is added accurately.
+UNITS_AT_ONCE = 2**14
+# Units for which the slack of every sensitivity pays; beyond, what is missing is added.
+COVERED_UNITS = 2**22
+# Slack in the sensitivity of sums over more units than that, for as many again.
+EXCESS = 1e-4
+# Numbers that are worked on at once (128 kB): all that is formed of them stays in the cache.
+BLOCK_NUMBERS = 2**14
+# Sum of the squared numbers of terms up to which plain sums do.
+PLAIN_SQUARES = 2**28
+
+
+def blocks(n: int, size: int = UNITS_AT_ONCE) -> Iterator[slice]:
+    """Slices of at most `size` of n units; an empty one if there are none."""
+    for start in range(0, max(n, 1), size):
+        yield slice(start, min(start + size, n))
+
+
+def excess(n_units: float) -> float:
+    """Factor, from 1, that pays for rounding in sums over more than `COVERED_UNITS` units."""
+    return 1 + EXCESS * max(n_units / COVERED_UNITS - 1, 0.0)
+
+
+class PlainSum:
+    """A sum of arrays, in place, for numbers that no noise has to cover the rounding of."""
+
+    def __init__(self) -> None:
+        self._total: Floats | None = None
+
+    def add(self, part: Floats) -> None:
+        """Add an array; the first one is kept and changed in place by others."""
+        if self._total is None:
+            self._total = part
+        else:
+            self._total += part
+
+    def merge(self, other: Self) -> None:
+        """Add what another one holds, which stays as it is."""
+        # The first one is kept: it must not be that of another, which may be merged again.
+        if other._total is not None:
+            self.add(other._total.copy() if self._total is None else other._total)
+
+    def value(self) -> Floats:
+        """The sum so far."""
+        if self._total is None:
+            raise ValueError("nothing was added.")
+        return self._total
+
+
+class AccurateSum(PlainSum):
+    """A sum of arrays that errs by one rounding, however many are added (Neumaier 1974)."""
+
+    _rest: Floats | None = None
+
+    def add(self, part: Floats) -> None:
+        """Add an array; the first one is kept and changed in place by others."""
+        if self._total is None:
+            self._total = part
+            return
+        if self._rest is None:
+            self._rest = np.zeros_like(self._total)
+        rows = max(1, BLOCK_NUMBERS * len(part) // max(part.size, 1))
+        for block in blocks(len(part), rows):
+            total, term = self._total[block], part[block]
+            both = total + term
+            taken = both - total
+            # What the addition has lost, exactly (Knuth's two-sum).
+            self._rest[block] += (total - (both - taken)) + (term - taken)
+            self._total[block] = both
+
+    def merge(self, other: Self) -> None:
+        """Add what another one holds, which stays as it is."""
+        super().merge(other)
+        if other._rest is not None:
+            self._rest = other._rest + (0.0 if self._rest is None else self._rest)
+
+    def value(self) -> Floats:
+        """The sum so far."""
+        total = super().value()
+        return total if self._rest is None else total + self._rest
+
+
+def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) -> Floats:
+    """Sums of terms as `add` forms them, nearly as if they were exact."""
+    # `add` adds up rows of an array shaped like `terms`, in any order, and does nothing else.
+    largest = max(float(terms.max(initial=0.0)), -float(terms.min(initial=0.0)))
+    anchor = split_anchor(largest, len(terms), squares)
+    if anchor is None:
+        return add(terms)
+    part = terms + anchor
+    part -= anchor
+    total = add(part)
+    np.subtract(terms, part, out=part)
+    return total + add(part)
+
+
+def split_anchor(largest: float, n_terms: int, squares: float) -> float | None:
+    """Power of 2 at which terms of size `largest` are split; None where plain sums do."""
+    if squares <= PLAIN_SQUARES:
+        return None
+    # Above the sum of all moduli: multiples of its last digit add up without rounding. A
+    # little more than the largest, for terms that are products with numbers of 1 at most.
+    exponent = math.frexp(largest * (1 + 1e-12))[1] + math.frexp(n_terms)[1]
+    # Beyond, such sums overflow.
+    return math.ldexp(1.0, exponent) if exponent < 1023 else None
+
+
+def axis_sum(terms: Floats) -> Floats:
+    """Sum over the first axis, nearly as if it were exact."""
+    return split_sum(lambda part: part.sum(axis=0), terms, float(len(terms)) ** 2)
+
+
+class SplitSums:
+    """Sums of the terms of each row, added block by block, nearly as if they were exact.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n,)
+        Row of each term.
+    n_rows, n_columns : int
+        Shape of the sums; a term has a number for each column.
+    largest : float
+        No number of a term is larger.
+    """
+
+    def __init__(self, rows: NDArray[np.intp], n_rows: int, n_columns: int, largest: float) -> None:
+        counts = np.bincount(rows, minlength=n_rows).astype(np.float64)
+        self._anchor = split_anchor(largest, len(rows), float(np.square(counts).sum()))
+        self._coarse, self._fine = (np.zeros((n_rows, n_columns)) for _ in range(2))
+
+    def add(self, rows: NDArray[np.intp], terms: Floats) -> None:
+        """Add terms of shape (b, n_columns), which are changed, to their rows."""
+        layout = (np.ones(len(rows)), rows, np.arange(len(rows) + 1))
+        marks = sp.csr_matrix(layout, (len(rows), len(self._fine))).T
+        if self._anchor is not None:
+            coarse = terms + self._anchor
+            coarse -= self._anchor
+            self._coarse += marks @ coarse
+            terms -= coarse
+        self._fine += marks @ terms
+
+    def value(self) -> Floats:
+        """The sums so far."""
+        return self._coarse + self._fine
+
+
+def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:
+    """Sums of the terms of each row, nearly as if they were exact."""
+    counts = np.bincount(rows, minlength=n_rows).astype(np.float64)
+
+    def add(part: Floats) -> Floats:
+        # Without entries it would count in integers.
+        return np.bincount(rows, weights=part, minlength=n_rows).astype(np.float64)
+
+    return split_sum(add, terms, float(np.square(counts).sum()))
+
+
+# Of a partition as its holder has it: chunks as queries take them.
+Reader = Callable[[Any], Iterable[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class PartialSum:
+    """Sum of a query's answers over some partitions, or why there is none.
+
+    Attributes
+    ----------
+    total : object or None
+        What was added up so far; None where a partition could not be read.
+    n_units : int
+        Number of units in these partitions.
+    error : Exception or None
+        Of the first partition that could not be read; it shows no data.
+    """
+
+    total: Any
+    n_units: int
+    error: Exception | None = None
+
+    def value(self) -> Any:
+        """The sum, once all partitions are in it.
+
+        Raises
+        ------
+        Exception
+            If a partition could not be read.
+        """
+        if self.error is not None:
+            raise self.error
+        return self.total.value()
+
+
+@dataclass(frozen=True, eq=False)
+class PartialQuery:
+    """A query as it is sent to where partitions lie.
+
+    It holds public numbers alone: parameters, and values that were released before.
+
+    Parameters
+    ----------
+    query : Query
+        What is asked for.
+    reader : callable
+        Makes chunks of a partition.
+    """
+
+    query: Any
+    reader: Reader
+
+    def __call__(self, partition: Any) -> PartialSum:
+        """Sum over one partition.
+
+        Parameters
+        ----------
+        partition : object
+            As a source of chunks yields it: rows, or a pair ``(rows, groups)`` with all
+            rows of each of its groups. For words: an iterable of documents. An exception
+            in its place says why it could not be read.
+
+        Returns
+        -------
+        PartialSum
+            It never raises: an error is in the result, and shows no data. Schedulers write
+            errors that are raised into their logs, together with the data.
+        """
+        found = error_or(lambda: self._summed(partition), "Reading a partition")
+        return PartialSum(None, 0, found) if isinstance(found, Exception) else found
+
+    def merge(self, parts: Iterable[PartialSum]) -> PartialSum:
+        """Sum over several sets of partitions, each of which must be in one only.
+
+        Parameters
+        ----------
+        parts : iterable of PartialSum
+            They stay as they are. Sums may be merged in any shape of tree; the same tree
+            gives the same digits.
+
+        Returns
+        -------
+        PartialSum
+            Over all of them.
+        """
+        merged, n_units = self._nothing(), 0
+        for part in parts:
+            if part.error is not None:
+                return part
+            merged.merge(part.total)
+            n_units += part.n_units
+        return PartialSum(merged, n_units)
+
+    def _nothing(self) -> Any:
+        return getattr(self.query, "sums", AccurateSum)()
+
+    def _summed(self, partition: Any) -> PartialSum:
+        if isinstance(partition, Exception):
+            raise partition
+        total, n_units = self._nothing(), 0
+        # What a caller of before has set may differ from place to place.
+        with OneThread(), np.errstate(all="ignore"):
+            for chunk in self.reader(partition):
+                total.add(self.query.total(chunk))
+                n_units += units_of(chunk)
+        return PartialSum(total, n_units)
+
+
+def units_of(chunk: Any) -> int:
+    """Number of units in a chunk."""
+    if hasattr(chunk, "n_units"):
+        return int(chunk.n_units)
+    units = getattr(chunk, "units", None)
+    return len(chunk) if units is None else int(units.n)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+class OneThread:
+    """Products by one thread each, while any block of this kind is open in this process.
+
+    The limit belongs to the process. The last block that ends takes it back, not each its
+    own: tasks of a scheduler overlap, and one that ends would lift the limit of another.
+    """
+
+    _lock = threading.Lock()
+    _n_open = 0
+    _limit: Any = None
+
+    def __enter__(self) -> Self:
+        kind = type(self)
+        with kind._lock:
+            if kind._n_open == 0:
+                kind._limit = _libraries().limit(limits=1, user_api="blas")
+            kind._n_open += 1
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        kind = type(self)
+        with kind._lock:
+            kind._n_open -= 1
+            if kind._n_open == 0:
+                kind._limit.restore_original_limits()
+                kind._limit = None

@@ -1,0 +1,324 @@
+"""Words of documents, and what a vocabulary asks of them: numbers of documents, and votes."""
+
+import itertools
+import math
+import numbers
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
+from operator import methodcaller
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sktensor_dp.queries.reading import call_foreign
+from sktensor_dp.queries.units import RowChoice, in_order, kept_rows
+from sktensor_dp.tensor.arrays import Floats
+
+Integers = NDArray[np.integer[Any]]
+
+CHUNK_SIZE = 4096
+# Documents whose words are strings at one time, before they are numbers.
+BLOCK = 1024
+# More words than any document has.
+LARGEST_NUMBER = 2**52
+# Of a checksum. Rare words of a large corpus then share one with few others.
+N_BUCKETS = 2**18
+# Step of votes, and what norms of votes of a million words lose at most so that rounding takes none
+# past its bound; with more words it is more, in proportion.
+VOTE, NORM_SLACK, SLACK_WORDS = 2.0**-20, 1e-9, 10**6
+
+
+class KeyedSum(Counter[str]):
+    """A sum of numbers by key."""
+
+    # A counter adds by `update`, in C.
+    add = merge = Counter.update
+
+    def value(self) -> Self:
+        """The sum so far."""
+        return self
+
+
+class Words:
+    """Distinct words of a corpus, in the order in which it shows them."""
+
+    def __init__(self) -> None:
+        self._places: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The words; none can be added any more."""
+        self._places.default_factory = None
+        return list(self._places)
+
+    @cached_property
+    def ranks(self) -> Integers:
+        """Place of each word in an order of its own."""
+        # Two words compare alike in every corpus; the order in which a corpus happens to show them
+        # would let one document steer the ties of others.
+        keys = list(zip(self.checksums.tolist(), self.names, strict=True))
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        ranks = np.empty(len(order), np.intp)
+        ranks[order] = np.arange(len(order))
+        return ranks
+
+    @cached_property
+    def checksums(self) -> Integers:
+        """A fixed checksum of each word."""
+        return checksums(self.names)
+
+    def numbers(self, documents: list[list[str]]) -> Integers:
+        """Every word of some documents as a number, those first seen as new ones."""
+        stream = itertools.chain.from_iterable(documents)
+        return np.fromiter(map(self._places.__getitem__, stream), np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class WordCounts:
+    """How often each of some units uses each word of a corpus."""
+
+    words: Words  # of the corpus
+    counts: sp.csr_matrix  # (n_units, n_words): without duplicates
+
+    @classmethod
+    def of(cls, documents: Iterable[Iterable[str]]) -> "WordCounts":
+        """Count the words of documents, some documents at a time."""
+        words, lengths = Words(), [np.zeros(1, np.intp)]
+        numbers: list[Integers] = [np.zeros(0, np.int32)]
+        documents = iter(documents)
+        while block := [_as_list(one) for one in itertools.islice(documents, BLOCK)]:
+            numbers.append(words.numbers(block))
+            lengths.append(np.fromiter(map(len, block), np.intp, len(block)))
+        ends = np.cumsum(np.concatenate(lengths))
+        return cls(words, _counted(np.concatenate(numbers), ends, len(words.names)))
+
+    def __len__(self) -> int:
+        return int(self.counts.shape[0])
+
+    def joined(self, groups: NDArray[Any], choice: RowChoice | None) -> "WordCounts":
+        """Words of all documents of each group together, in the order of labels."""
+        names, places = np.unique(groups, return_inverse=True)
+        order, units = in_order(places)
+        order = np.arange(len(self)) if order is None else order
+        if choice is not None:
+            kept, units = kept_rows(units, names, choice)
+            order = order[kept]
+        rows = self.counts[order]
+        shape = (units.n, rows.shape[1])
+        counts = sp.csr_matrix((rows.data, rows.indices, rows.indptr[units.starts]), shape)
+        counts.sum_duplicates()
+        return WordCounts(self.words, counts)
+
+
+def _as_list(found: Iterable[str]) -> list[str]:
+    return found if type(found) is list else list(found)
+
+
+def _counted(numbers: Integers, ends: Integers, n_words: int) -> sp.csr_matrix:
+    ones = np.ones(len(numbers), np.int32)
+    counts = sp.csr_matrix((ones, numbers, ends), (len(ends) - 1, n_words))
+    counts.sum_duplicates()
+    return counts
+
+
+class TextChunks:
+    """Words of documents, a chunk of units at a time: of documents, or of groups."""
+
+    def __init__(
+        self,
+        documents: Iterable[Any],
+        analyze: Callable[[Any], Iterable[str]],
+        *,
+        groups: NDArray[Any] | None = None,
+        choice: RowChoice | None = None,
+    ) -> None:
+        self.documents = call_foreign(
+            lambda: WordCounts.of(map(analyze, documents)), "Splitting documents into words"
+        )
+        self.grouped = groups is not None
+        self._units = self.documents
+        if groups is not None:
+            self._units = self.documents.joined(groups, choice)
+        self.n_units = len(self._units)
+        found = set(map(type, self.documents.words.names))
+        kinds = {kind for kind in found if not issubclass(kind, str)}
+        if kinds:
+            names = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise TypeError(f"The analyzer must return strings, got objects of type {names}.")
+
+    def __iter__(self) -> Iterator[WordCounts]:
+        # A chunk of no units, where there are none.
+        return map(self._chunk, range(0, max(self.n_units, 1), CHUNK_SIZE))
+
+    def _chunk(self, start: int) -> WordCounts:
+        stop = min(start + CHUNK_SIZE, self.n_units)
+        return WordCounts(self._units.words, self._units.counts[start:stop])
+
+
+@dataclass(frozen=True, eq=False)
+class WordContributions:
+    """What bounds a document that has no more to give than one for each of so many words."""
+
+    max_words_per_document: int
+
+    def __post_init__(self) -> None:
+        number = self.max_words_per_document
+        if not (isinstance(number, numbers.Integral) and 1 <= number <= LARGEST_NUMBER):
+            raise ValueError(
+                f"max_words_per_document must be an int from 1 to {LARGEST_NUMBER}, got {number!r}."
+            )
+
+    @property
+    def max_partitions(self) -> int:
+        """Largest number of words to which one document contributes."""
+        return self.max_words_per_document
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """L2 norm of the largest change: two contributions that have no word in common."""
+        return math.sqrt(2 * self.max_words_per_document)
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """L1 norm of the largest change."""
+        return 2.0 * self.max_words_per_document
+
+    @property
+    def l2_contribution(self) -> float:
+        """L2 norm of what one document contributes."""
+        return math.sqrt(self.max_words_per_document)
+
+    @property
+    def l1_contribution(self) -> float:
+        """L1 norm of it: so many ones, or as many numbers of that L2 norm."""
+        return float(self.max_words_per_document)
+
+
+@dataclass(frozen=True)
+class DocumentFrequencies(WordContributions):
+    """In how many documents each word of the corpus occurs."""
+
+    # A document counts towards the `max_words_per_document` words it uses most. Ties go by a fixed
+    # checksum of the word, which every document ranks alike: their votes then meet on the same
+    # words instead of scattering. The choice looks at nothing but the document.
+
+    sums = KeyedSum
+
+    def total(self, chunk: WordCounts | list[list[str]]) -> Counter[str]:
+        """Count, for each word, the documents of a chunk that contribute it."""
+        units = chunk if isinstance(chunk, WordCounts) else WordCounts.of(chunk)
+        _, kept = chosen_words(units, self.max_words_per_document)
+        return named_totals(np.bincount(kept, minlength=1), units.words)
+
+
+@dataclass(frozen=True)
+class WordBuckets(WordContributions):
+    """Numbers of documents by bucket of their words: by known words, or by a checksum of any."""
+
+    # A document adds one to the bucket of every word that it contributes, and no more than one to a
+    # bucket. All buckets are released, empty ones too. Where `words` are given, each is a bucket,
+    # and a document chooses among these alone.
+
+    words: tuple[str, ...] | None = None
+
+    def total(self, chunk: WordCounts | list[list[str]]) -> Floats:
+        """Count, for each bucket, the documents of a chunk that are in it."""
+        units = chunk if isinstance(chunk, WordCounts) else WordCounts.of(chunk)
+        most = self.max_words_per_document
+        if self.words is not None:
+            columns = {word: column for column, word in enumerate(self.words)}
+            names = units.words.names
+            places = np.fromiter(map(columns.get, names, repeat(-1)), np.intp, len(names))
+            _, kept = chosen_words(units, most, places >= 0)
+            return np.bincount(places[kept], minlength=len(self.words)).astype(np.float64)
+        documents, kept = chosen_words(units, most)
+        # Sorted: numpy finds distinct integers by their hashes, which takes forty times as long.
+        pairs = np.sort(documents * N_BUCKETS + units.words.checksums[kept] % N_BUCKETS)
+        pairs = pairs[np.diff(pairs, prepend=-1) != 0]
+        return np.bincount(pairs % N_BUCKETS, minlength=N_BUCKETS).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class WordVotes(WordContributions):
+    """Votes of documents for words, which buckets with a weight of 0 cannot get."""
+
+    # Among words of positive weight a document chooses as above. It votes for each in proportion to
+    # the weight of its bucket, with as many votes in L2 norm as a document frequency has: one for
+    # every word where it is full and weights are even, more where it has fewer candidates. Votes
+    # are whole multiples of `VOTE`, so that sums are exact in any order.
+
+    largest: float
+    weights: Floats
+
+    sums = KeyedSum
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        most = math.sqrt(self.max_words_per_document)
+        weights = np.asarray(self.weights)
+        if not 1 <= self.largest <= most * (1 + 1e-12):
+            raise ValueError(f"largest must be from 1 to {most:g}, got {self.largest!r}.")
+        if weights.shape != (N_BUCKETS,) or not np.all((weights >= 0) & (weights <= 1)):
+            raise ValueError(f"weights must be {N_BUCKETS} numbers from 0 to 1.")
+
+    @property
+    def _slack(self) -> float:
+        """What covers the rounding of as many squares."""
+        return min(NORM_SLACK * max(1.0, self.max_words_per_document / SLACK_WORDS), 0.5)
+
+    def total(self, chunk: WordCounts | list[list[str]]) -> Counter[str]:
+        """Sum the votes of a chunk's documents for each word."""
+        units = chunk if isinstance(chunk, WordCounts) else WordCounts.of(chunk)
+        weights = np.asarray(self.weights, np.float64)[units.words.checksums % N_BUCKETS]
+        documents, kept = chosen_words(units, self.max_words_per_document, weights > 0)
+        # The largest weight of a document is 1 then, and no square of it is lost.
+        largest = np.zeros(len(units))
+        np.maximum.at(largest, documents, weights[kept])
+        votes = weights[kept] / largest[documents]
+        norms = np.sqrt(np.bincount(documents, votes**2, minlength=len(units)))
+        votes *= self.l2_contribution * (1 - self._slack) / norms[documents]
+        steps = np.floor(np.minimum(votes, self.largest) / VOTE)
+        totals = np.bincount(kept, steps, minlength=len(weights)) * VOTE
+        return named_totals(totals, units.words)
+
+
+def chosen_words(
+    units: WordCounts, most: int, allowed: NDArray[np.bool_] | None = None
+) -> tuple[Integers, Integers]:
+    """Units and words of the pairs that count: of each unit the words it uses most."""
+    sizes = np.diff(units.counts.indptr)
+    documents = np.repeat(np.arange(len(sizes)), sizes)
+    columns, counts = units.counts.indices, units.counts.data
+    if allowed is not None:
+        among = allowed[columns]
+        documents, columns, counts = documents[among], columns[among], counts[among]
+        sizes = np.bincount(documents, minlength=len(sizes))
+    # Of most units all words count: only the others' are ranked.
+    longer = (sizes > most)[documents]
+    if not longer.any():
+        return documents, columns
+    short = ~longer
+    few, those = (documents[short], columns[short]), (documents[longer], columns[longer])
+    order = np.lexsort((units.words.ranks[those[1]], -counts[longer], those[0]))
+    first = np.searchsorted(those[0], those[0])
+    order = order[np.arange(order.size) - first < most]
+    return np.concatenate([few[0], those[0][order]]), np.concatenate([few[1], those[1][order]])
+
+
+def named_totals(totals: NDArray[Any], words: Words) -> Counter[str]:
+    """Totals above 0 by word."""
+    found = np.flatnonzero(totals)
+    names = map(words.names.__getitem__, found.tolist())
+    return Counter(dict(zip(names, totals[found].tolist(), strict=True)))
+
+
+def checksums(words: Iterable[str]) -> Integers:
+    """A fixed checksum of each word."""
+    encoded = map(methodcaller("encode", "utf-8", "surrogatepass"), words)
+    return np.fromiter(map(zlib.crc32, encoded), np.int64)

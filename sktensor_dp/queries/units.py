@@ -1,0 +1,563 @@
+"""Rows of units of privacy: labels, chunks, and rows of a group brought together."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Generic, Self, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sktensor_dp.queries.reading import as_numbers, error_or, read, read_each
+from sktensor_dp.queries.sums import UNITS_AT_ONCE, AccurateSum, PartialQuery, blocks
+from sktensor_dp.tensor.arrays import Floats, Integers
+
+EXPECTED = (
+    "groups must hold one label per row, all of them integers or all of them strings and none "
+    "missing"
+)
+ONE_GROUP = (
+    "groups must hold at least two different labels: one group alone is all of the data, and "
+    "nothing could be learnt that protects it."
+)
+
+
+def as_labels(groups: Any, n_rows: int) -> NDArray[Any]:
+    """Validated labels of rows; messages show none, nor how many rows there are."""
+    # The number of rows of a unit is private.
+    # Of a list numpy would make text, and 'nan' of a label that is missing.
+    if not isinstance(groups, np.ndarray):
+        groups = as_numbers(groups, "groups")
+    known: Any = None if hasattr(groups, "dtype") else object
+    if np.ma.is_masked(groups):
+        raise ValueError(f"{EXPECTED}.")  # an array would hold what lies behind the mask
+    labels = read(lambda: np.asarray(groups, known), "groups", lambda message: f"{EXPECTED}.")
+    if labels.ndim != 1:
+        raise ValueError(f"{EXPECTED}; got an array of {labels.ndim} dimensions.")
+    if len(labels) != n_rows:
+        raise ValueError(f"{EXPECTED}; its length is not the number of rows.")
+    if not len(labels):
+        return np.zeros(0, np.int64)  # a chunk without rows: no label is of a wrong kind
+    if labels.dtype.kind in "OT":
+        labels = _of_one_kind(labels.astype(object))
+    if labels.dtype.kind in "iu":
+        if labels.max() > np.iinfo(np.int64).max:
+            raise ValueError(f"{EXPECTED}; integers must be less than 2**63.")
+        return labels.astype(np.int64, copy=False)
+    # The width of a text would tell how long the longest label is.
+    if labels.dtype.kind != "U":
+        kind = "" if labels.dtype.kind in "OS" else f"; got type {labels.dtype}"
+        raise ValueError(f"{EXPECTED}{kind}.")
+    return labels
+
+
+def are_several(labels: NDArray[Any]) -> bool:
+    """Whether rows are of two groups or more: the number of groups is public."""
+    return bool((labels[1:] != labels[:-1]).any())
+
+
+def _of_one_kind(labels: NDArray[Any]) -> NDArray[Any]:
+    """Objects as integers or as text, if they are of one kind; otherwise as they are."""
+    kinds = set(map(type, labels.tolist()))
+    if kinds and all(issubclass(kind, str) for kind in kinds):
+        return labels.astype(str)
+    if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        wide = f"{EXPECTED}; integers must be less than 2**63."
+        return read(lambda: labels.astype(np.int64), "groups", lambda message: wide)
+    return labels
+
+
+MIXED = "Every chunk must be a pair (X, groups), or none may be."
+CHANGED = "The chunks have other groups than when they were read first."
+
+Piece = tuple[Any, NDArray[Any]]
+
+# Finalizer of SplitMix64 (Steele, Lea & Flood 2014), and a prime to fold characters by (FNV-1a).
+FIRST, SECOND, PRIME = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x100000001B3
+
+
+def split_chunk(part: Any) -> tuple[Any, Any]:
+    """Rows and labels of a chunk; None for the labels where it has none."""
+    if isinstance(part, tuple) and len(part) == 2:
+        return part
+    return part, None
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTable:
+    """All groups of a source, in the order of their labels, and how many rows each has."""
+
+    labels: NDArray[Any]
+    sizes: Integers
+
+    @classmethod
+    def of(cls, source: Iterable[Any], least: int = 2) -> Self:
+        """Read the labels of all chunks, of at least so many groups."""
+        read = [
+            np.unique(_labels(split_chunk(part)[1]), return_counts=True)
+            for part in read_each(source, "The source of chunks")
+        ]
+        # Chunks without rows have labels of no kind.
+        found = [(labels, counts) for labels, counts in read if len(labels)] or read[:1]
+        if len({labels.dtype.kind == "i" for labels, _ in found}) != 1:
+            raise ValueError(f"{EXPECTED}, in all chunks alike.")
+        labels, places = np.unique(np.concatenate([one for one, _ in found]), return_inverse=True)
+        if len(labels) < least:
+            raise ValueError(ONE_GROUP)
+        sizes = np.bincount(places, weights=np.concatenate([counts for _, counts in found]))
+        return cls(labels, sizes.astype(np.intp))
+
+    def places(self, labels: NDArray[Any]) -> Integers:
+        """Place of each label."""
+        if not len(labels):
+            return np.zeros(0, np.intp)
+        places = np.searchsorted(self.labels, labels)
+        places = np.minimum(places, max(len(self.labels) - 1, 0))
+        if not len(self.labels) or not np.array_equal(self.labels[places], labels):
+            raise ValueError(CHANGED)
+        return places
+
+
+def _labels(groups: Any) -> NDArray[Any]:
+    if groups is None:
+        raise ValueError(MIXED)
+    return as_labels(groups, np.shape(groups)[0] if np.ndim(groups) else 0)
+
+
+class Waiting:
+    """Rows of groups of which more rows are to come."""
+
+    def __init__(self, table: GroupTable) -> None:
+        self._table = table
+        self._left = table.sizes.copy()
+        self._rows: list[tuple[Any, Integers]] = []
+
+    def after(self, rows: Any, labels: NDArray[Any]) -> tuple[Any, Integers] | None:
+        """Rows of the groups that are complete with these, and the places of their groups."""
+        places = self._table.places(labels)
+        self._left -= np.bincount(places, minlength=len(self._left))
+        if (self._left < 0).any():
+            raise ValueError(CHANGED)
+        ready: list[tuple[Any, Integers]] = []
+        held: list[tuple[Any, Integers]] = []
+        for X, of_rows in (*self._rows, (rows, places)):
+            complete = self._left[of_rows] == 0
+            if complete.all():
+                ready.append((X, of_rows))
+                continue
+            held.append((X[~complete], of_rows[~complete]))
+            if complete.any():
+                ready.append((X[complete], of_rows[complete]))
+        self._rows = held
+        ready = [part for part in ready if len(part[1])]
+        if not ready:
+            return None
+        return stacked([X for X, _ in ready]), np.concatenate([places for _, places in ready])
+
+    def check_empty(self) -> None:
+        """Refuse a source that ended before all rows of its groups."""
+        if self._left.any():
+            raise ValueError(CHANGED)
+
+
+def stacked(parts: list[Any]) -> Any:
+    """Rows of several matrices, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    if any(map(sp.issparse, parts)):
+        return sp.vstack([sp.csr_matrix(part) for part in parts], format="csr")
+    return np.concatenate(parts)
+
+
+# Partitions, of which no table of all groups is made
+
+
+def split_by_group(X: Any, groups: Any, n_parts: int) -> list[Piece] | Exception:
+    """Rows of a partition and their labels, by the part that each group goes to.
+
+    A label goes to the same part wherever it occurs. An error is returned, not raised:
+    schedulers write those that are raised into their logs, with the data.
+    """
+    return error_or(lambda: split(X, groups, n_parts), "Reading groups")
+
+
+def gathered(pieces: Sequence[Piece | Exception]) -> Piece | Exception:
+    """Rows of whole groups from the pieces of all partitions, or the first error."""
+    found: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, Exception):
+            return piece
+        found.append(piece)
+    # Pieces without rows have labels of no kind.
+    told = [piece for piece in found if len(piece[1])] or found[:1]
+    if len({labels.dtype.kind for _, labels in told}) > 1:
+        return ValueError(f"{EXPECTED}, in all chunks alike.")
+    return stacked([X for X, _ in told]), np.concatenate([labels for _, labels in told])
+
+
+def piece_of(pieces: list[Piece] | Exception, place: int) -> Piece | Exception:
+    """One of the pieces of a partition."""
+    return pieces if isinstance(pieces, Exception) else pieces[place]
+
+
+def split(X: Any, groups: Any, n_parts: int) -> list[Piece]:
+    """What `split_by_group` returns; errors are raised."""
+    rows = as_numbers(X, "a partition")
+    if not hasattr(rows, "shape"):
+        rows = np.fromiter(rows, object)  # of a bag
+    if groups is None:
+        raise ValueError(MIXED)
+    labels = as_labels(groups, rows.shape[0])
+    parts = _digests(labels) % np.uint64(n_parts)
+    if hasattr(rows, "tocsr"):
+        rows = rows.tocsr()
+    return [(rows[parts == part], labels[parts == part]) for part in range(n_parts)]
+
+
+def _digests(labels: NDArray[Any]) -> NDArray[np.uint64]:
+    """A number of each label that is the same in every process: it says where work is done."""
+    if labels.dtype.kind == "U":
+        keys = np.full(len(labels), PRIME, np.uint64)
+        width = labels.dtype.itemsize // 4
+        characters = np.ascontiguousarray(labels).view(np.uint32).reshape(len(labels), width)
+        for column in characters.T:
+            # Of short labels the rest is padding, whose width is that of a partition.
+            folded = (keys ^ column.astype(np.uint64)) * np.uint64(PRIME)
+            keys = np.where(column > 0, folded, keys)
+    else:
+        keys = labels.astype(np.int64).view(np.uint64)
+    return mixed(keys)
+
+
+def mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Other numbers, one to one, whose bits depend on all bits of these."""
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(FIRST)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(SECOND)
+    return keys ^ (keys >> np.uint64(31))
+
+
+Chunk = TypeVar("Chunk", bound="RowChunk")
+# Whose rows can be cut apart without copying what they hold.
+BY_ROWS = (np.ndarray, sp.csr_matrix, sp.csr_array)
+Prepared = Callable[[Iterable[Any]], Iterable[Any]]
+# Features as components, to the fourth power, are below 2^18; so are rows times their square.
+FEW_FEATURES, FEW_NUMBERS = 20, 2**12
+# Random keys of the rows of units, by labels and sizes of these: so many of each unit are chosen.
+RowChoice = tuple[int, Callable[[NDArray[Any], Integers], NDArray[np.uint64]]]
+
+
+class Units:
+    """Rows that lie unit by unit, and the means over each unit's rows."""
+
+    def __init__(self, starts: Integers) -> None:
+        # First row of each unit, and the number of all rows.
+        self.starts = starts
+        self.sizes = np.diff(starts)
+        self.n = len(self.sizes)
+        # Whether every unit has one row. It may save work, and must never change a digit: it
+        # depends on every unit.
+        self.are_rows = bool((self.sizes == 1).all())
+
+    @classmethod
+    def single(cls, n_rows: int) -> "Units":
+        """Every row a unit."""
+        return cls(np.arange(n_rows + 1))
+
+    @classmethod
+    def gathered(cls, labels: NDArray[Any]) -> "tuple[Integers | None, Units]":
+        """Rows group by group in the order of labels, or None where they lie so already."""
+        return in_order(np.unique(labels, return_inverse=True)[1])
+
+    @cached_property
+    def of_rows(self) -> Integers:
+        """Unit of each row."""
+        return np.repeat(np.arange(self.n), self.sizes)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Each row's share of its unit: they sum to 1."""
+        return self.spread(np.ones(self.n))
+
+    def means(self, values: Floats) -> Floats:
+        """Mean over the rows of each unit, of a number per row."""
+        # In the order of the rows: the digits depend on nothing but the unit's own.
+        sums = np.bincount(self.of_rows, weights=values, minlength=self.n)
+        return sums.astype(np.float64, copy=False) / self.sizes
+
+    def sums(self, X: sp.csr_matrix) -> sp.csr_matrix:
+        """Sum of the rows of each unit, of counts."""
+        layout = (np.ones(len(self.of_rows)), np.arange(len(self.of_rows)), self.starts)
+        result = sp.csr_matrix(layout, shape=(self.n, len(self.of_rows))) @ X
+        result.sort_indices()
+        return result
+
+    def any(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Whether any row of each unit is marked."""
+        return np.bincount(self.of_rows[flags], minlength=self.n) > 0
+
+    def spread(self, factors: Floats) -> Floats:
+        """Factor of each row, whose sum is then that of means times the factors of units."""
+        return np.repeat(factors / self.sizes, self.sizes)
+
+
+def scale_to(norms: Floats, limit: float) -> Floats:
+    """Factor in [0, 1] of each contribution that brings its norm within a limit."""
+    # A norm of NaN is scaled to 0, as an infinite one is: no comparison would stop it.
+    if math.isinf(limit):
+        return np.ones_like(norms)
+    factors = limit / np.maximum(norms, limit)
+    factors[np.isnan(factors)] = 0.0
+    return factors
+
+
+def in_order(places: Integers) -> tuple[Integers | None, Units]:
+    """Rows unit by unit, in the order of places, or None where they lie so already."""
+    order = None
+    if (places[1:] < places[:-1]).any():
+        order = np.argsort(places, kind="stable")
+        places = places[order]
+    firsts = np.flatnonzero(np.diff(places, prepend=-1))
+    return order, Units(np.append(firsts, len(places)))
+
+
+def kept_rows(units: Units, labels: NDArray[Any], choice: RowChoice) -> tuple[Integers, Units]:
+    """At most so many rows of each unit, evenly at random and in their order."""
+    most, keys = choice
+    within = np.lexsort((keys(labels, units.sizes), units.of_rows))
+    ranks = np.arange(len(within)) - np.repeat(units.starts[:-1], units.sizes)
+    kept = np.sort(within[ranks < most])
+    sizes = np.minimum(units.sizes, most)
+    return kept, Units(np.concatenate([[0], np.cumsum(sizes)]))
+
+
+def rows_of(X: Any, rows: slice) -> Any:
+    """Consecutive rows of a matrix, without copying what it holds."""
+    if rows.start == 0 and rows.stop >= X.shape[0]:
+        return X
+    if not sp.issparse(X):
+        return X[rows]
+    ends = X.indptr[rows.start : rows.stop + 1]
+    stored = slice(ends[0], ends[-1])
+    part = sp.csr_matrix((rows.stop - rows.start, X.shape[1]), dtype=X.dtype)
+    # Given to the constructor, arrays of less than half of their memory would be copied.
+    part.data, part.indices, part.indptr = X.data[stored], X.indices[stored], ends - ends[0]
+    return part
+
+
+def sum_over_rows(n_rows: int, add: Callable[[slice], Any]) -> Floats:
+    """Sum of what `add` makes of at most 2**14 rows at a time."""
+    if n_rows <= UNITS_AT_ONCE:
+        return np.asarray(add(slice(0, n_rows)))
+    result = AccurateSum()
+    for rows in blocks(n_rows):
+        result.add(np.asarray(add(rows)))
+    return result.value()
+
+
+def _parts(X: Any, units: Units) -> Iterator[tuple[Any, Units]]:
+    """Whole units with at most 2**14 rows together, or one with more."""
+    start, n = 0, units.n
+    while True:
+        limit = units.starts[start] + UNITS_AT_ONCE
+        stop = int(np.searchsorted(units.starts, limit, side="right")) - 1
+        stop = min(max(stop, start + 1), n)
+        first, last = int(units.starts[start]), int(units.starts[stop])
+        yield rows_of(X, slice(first, last)), Units(units.starts[start : stop + 1] - first)
+        start = stop
+        if start >= n:
+            return
+
+
+class RowChunk:
+    """Some units' rows, and what queries that come one after the other all ask of them."""
+
+    def __init__(self, X: Any, units: Units | None = None) -> None:
+        self.X = X
+        self.units = Units.single(X.shape[0]) if units is None else units
+
+
+class RowChunks(Generic[Chunk]):
+    """Rows to be read several times, some units at a time.
+
+    Parameters
+    ----------
+    source : matrix, iterable or PartitionedSource
+        Validated rows, or chunks of rows as the caller has them: pairs of rows and labels
+        where units have several rows. With a method ``sum``: partitions that lie elsewhere
+        and add up there; they are read for releases alone.
+    n_units : int or None
+        As announced; None where it is private, and nothing is held against it.
+    n_features : int
+        As announced.
+    groups : array of shape (n_rows,), optional
+        Validated labels of rows that are passed as one matrix.
+    choice : tuple, optional
+        How many rows of a unit are read at most, and random keys to choose by.
+    prepared : callable, optional
+        What becomes of an iterable of chunks of the caller's before they are read.
+
+    Attributes
+    ----------
+    grouped : bool
+        Whether units are groups of rows, as far as is known before reading.
+    announced : bool
+        Whether only reading shows that chunks are what was announced.
+    few : bool
+        Whether no product of rows, or of as many components as features, takes more than 2^18
+        multiplications. As private as the number of units.
+    """
+
+    # Chunks are cut where they hold more than 2**14 rows, so that sums over the rows of one stay
+    # accurate; a unit with more stays whole, and sums over its rows are cut.
+
+    noun = "rows"
+    # What queries take rows of whole units as.
+    _chunk: type[Chunk]
+
+    def __init__(
+        self,
+        source: Any,
+        n_units: int | None,
+        n_features: int,
+        *,
+        groups: NDArray[Any] | None = None,
+        choice: RowChoice | None = None,
+        prepared: Prepared | None = None,
+    ) -> None:
+        self._announced_units = n_units
+        self.n_units = n_units or 0
+        self.n_features = n_features
+        self.grouped = groups is not None
+        self._choice = choice
+        self._whole: list[Chunk] | None = None
+        self._source: Iterable[Any] = ()
+        self._table: GroupTable | None = None
+        self._partitions: Any = None
+        self.apart = False
+        self._prepared = prepared
+        # What becomes of the rows of whole units, and of the units, before they are cut.
+        self._joined: Callable[[Any, Units], tuple[Any, Units]] | None = None
+        if not (sp.issparse(source) or isinstance(source, np.ndarray)):
+            if hasattr(source, "sum"):
+                self._partitions, self.apart = source, True
+                self.grouped = bool(getattr(source, "grouped", False))
+            else:
+                self._source = source if prepared is None else prepared(source)
+        elif groups is None:
+            self._whole = self._cut(source, Units.single(source.shape[0]))
+        else:
+            names, places = np.unique(groups, return_inverse=True)
+            self.n_units = len(names)
+            self._whole = self._cut(*self._together(source, places, names))
+        self.announced = self._whole is None and not self.apart
+        # Whether a unit may have several rows, which can be made one.
+        self.joinable = self.grouped or self._whole is None
+        one_by_one = self._whole is not None and groups is None
+        few = 0 < self.n_units * n_features <= FEW_NUMBERS and n_features <= FEW_FEATURES
+        self.few = one_by_one and few
+
+    def _validated(self, part: Any) -> Any:
+        """Rows of a chunk of the caller's."""
+        raise NotImplementedError
+
+    def sum(self, query: Any) -> Any:
+        """Sum of contributions over all units, which lie apart."""
+        partial = self._partitions.sum(PartialQuery(query, self._reader()))
+        value = partial.value()
+        self._check_number(partial.n_units)
+        return value
+
+    def _reader(self) -> "RowReader":
+        return RowReader(type(self), self.n_features, self._choice, self._prepared, self.grouped)
+
+    def _check_number(self, seen: int) -> None:
+        """Refuse another number of units than was announced."""
+        if self._announced_units is not None and seen != self._announced_units:
+            noun = "groups" if self.grouped else self.noun
+            raise ValueError(f"The chunks have {seen} {noun} in all; n_samples is {self.n_units}.")
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self._from_source() if self._whole is None else iter(self._whole)
+
+    def _from_source(self) -> Iterator[Chunk]:
+        seen = 0
+        for X, units in self._read():
+            seen += units.n
+            yield from self._cut(X, units)
+        self._check_number(seen)
+
+    def _cut(self, X: Any, units: Units) -> list[Chunk]:
+        if self._joined is not None:
+            X, units = self._joined(X, units)
+        if X.shape[0] <= UNITS_AT_ONCE:
+            return [self._chunk(X, units)]
+        return [self._chunk(*part) for part in _parts(X, units)]
+
+    def _together(self, X: Any, places: Integers, names: NDArray[Any]) -> tuple[Any, Units]:
+        """Rows unit by unit, and no more of each than are to be read."""
+        order, units = in_order(places)
+        if self._choice is not None:
+            kept, units = kept_rows(units, names[np.unique(places)], self._choice)
+            order = kept if order is None else order[kept]
+        return X if order is None else X[order], units
+
+    def _read(self) -> Iterator[tuple[Any, Units]]:
+        """Rows of units of which the last row was read; others are held back until then."""
+        waiting: Waiting | None = None
+        rows, told = None, False
+        for number, part in enumerate(read_each(self._source, "The source of chunks")):
+            X, groups = split_chunk(part)
+            if number == 0 and groups is not None:
+                self._table = self._table or GroupTable.of(
+                    self._source, least=2 if self._announced_units is not None else 0
+                )
+                self.grouped, waiting = True, Waiting(self._table)
+            if (groups is None) != (waiting is None) or (groups is None) != (self._table is None):
+                raise ValueError(MIXED)
+            if waiting is None or groups is None or self._table is None:
+                # What validating and counting rows takes is bounded by a block, however large a
+                # partition is. Sums are cut at the same rows, so their digits are the same.
+                large = isinstance(X, BY_ROWS) and X.ndim == 2 and X.shape[0] > UNITS_AT_ONCE
+                parts = (rows_of(X, rows) for rows in blocks(X.shape[0])) if large else [X]
+                for block in parts:
+                    rows, told = read(partial(self._validated, block), "a chunk"), True
+                    yield rows, Units.single(rows.shape[0])
+                continue
+            rows = read(partial(self._validated, X), "a chunk")
+            if (ready := waiting.after(rows, as_labels(groups, rows.shape[0]))) is not None:
+                told = True
+                yield self._together(*ready, self._table.labels)
+        if waiting is not None:
+            waiting.check_empty()
+        if self._announced_units is None and not told:
+            # Chunks without a row are data, no chunk at all is a mistake.
+            if rows is None:
+                raise ValueError(
+                    "source must yield a chunk, which may have no rows; it yielded none."
+                )
+            yield rows, Units.single(0)
+
+
+@dataclass(frozen=True, eq=False)
+class RowReader:
+    """How rows of a partition become chunks; of public numbers alone."""
+
+    kind: type[RowChunks[Any]]
+    n_features: int
+    choice: RowChoice | None
+    prepared: Prepared | None
+    grouped: bool
+    joins: bool = False
+
+    def __call__(self, partition: Any) -> Iterator[Any]:
+        """Chunks of a partition, with the whole of its units."""
+        chunks: Any = self.kind(
+            [partition], None, self.n_features, choice=self.choice, prepared=self.prepared
+        )
+        chunks = chunks.joined() if self.joins else chunks
+        yield from chunks
+        # Rows without labels would be units of their own, which is another guarantee.
+        if chunks.grouped != self.grouped:
+            raise ValueError(MIXED)

@@ -1,0 +1,105 @@
+"""Products of two values of a row: against a loop, and what its bound has to know."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from sktensor_dp.queries import entries
+from sktensor_dp.queries.entries import MOST_DIGITS, EntryPairs
+from sktensor_dp.queries.observed_entries import EntryChunks, IndexSet, RowCells
+
+SHAPE, N, LIMITS = (6, 5), 40, (-1.0, 1.0)
+
+
+def question(rng, mode, X):
+    places = IndexSet(X, SHAPE)
+    weights = rng.random(SHAPE[mode])
+    return EntryPairs(RowCells(places, mode), rng.uniform(-0.5, 0.5, N), weights, 0.4, 1.0)
+
+
+@pytest.mark.parametrize("block", [None, 9])
+@pytest.mark.parametrize("mode", [0, 1])
+def test_sums_and_counts_are_those_of_a_loop(seed, mode, block, monkeypatch):
+    if block is not None:
+        monkeypatch.setattr(entries, "BLOCK_NUMBERS", block)
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, n, N) for n in SHAPE])
+    query, values = question(rng, mode, X), rng.uniform(-1.5, 1.5, N)
+    columns = SHAPE[1 - mode]
+    sums, counts = np.zeros((2, columns, columns))
+    for e, f in itertools.permutations(range(N), 2):
+        (u, i), (v, j) = (X[e, [mode, 1 - mode]], X[f, [mode, 1 - mode]])
+        if u != v or i == j:
+            continue
+        product = query.weights[u]
+        for g in (e, f):
+            left = min(max(values[g], -1.0), 1.0) - query.predictions[g]
+            product *= min(max(left / 0.4, -1.0), 1.0)
+        sums[i, j] += product
+        counts[i, j] += query.weights[u]
+    upper = np.triu_indices(columns, 1)
+    total = query.total(EntryChunks(X, values, SHAPE, LIMITS))
+    # Limits and residuals are off by a step of the grid at most: a product by six half steps,
+    # and no pair of columns has more than N^2 / 4 products.
+    tolerance = 6 * 2.0**-MOST_DIGITS / 2 * N**2 / 4
+    np.testing.assert_allclose(total, sums[upper], atol=tolerance)
+    np.testing.assert_allclose(query.counts(), counts[upper], atol=tolerance)
+    assert (np.abs(total) <= query.counts()).all()
+
+
+def test_sums_are_the_same_in_any_order(seed):
+    """They are integers, over a power of 2: nothing is rounded."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, n, N) for n in SHAPE])
+    query, values, order = question(rng, 0, X), rng.uniform(-1, 1, N), rng.permutation(N)
+    again = EntryPairs(
+        RowCells(IndexSet(X[order], SHAPE), 0), query.predictions[order], query.weights, 0.4, 1.0
+    )
+    one = query.total(EntryChunks(X, values, SHAPE, LIMITS))
+    other = again.total(EntryChunks(X[order], values[order], SHAPE, LIMITS))
+    assert np.array_equal(one, other)
+    assert np.array_equal(one * 4.0**MOST_DIGITS, np.rint(one * 4.0**MOST_DIGITS))
+
+
+def test_repeated_coordinates_move_more_than_their_number_says():
+    """Two values at one place, and one beside them: sqrt(m - 1) is too little."""
+    X = np.array([[0, 0], [0, 0], [0, 1]])
+    places = IndexSet(X, (1, 2))
+    query = EntryPairs(RowCells(places, 0), np.zeros(3), np.ones(1), 1.0, 1.0)
+    one, other = (
+        query.total(EntryChunks(X, np.array([1.0, 1.0, end]), (1, 2), LIMITS)) for end in LIMITS
+    )
+    moved = float(np.abs(one - other).max())
+    assert moved == 4.0 > 2 * math.sqrt(2)
+    assert moved <= query.l2_sensitivity <= 4.0001
+
+
+def test_many_values_at_one_place_leave_fewer_digits(monkeypatch):
+    """All sums stay below what doubles count to."""
+    monkeypatch.setattr(entries, "EXACT", 20)
+    X = np.array([[0, 0]] * 40 + [[0, 1]] * 24)
+    query = EntryPairs(RowCells(IndexSet(X, (1, 2)), 0), np.zeros(64), np.ones(1), 1.0, 1.0)
+    total = query.total(EntryChunks(X, np.ones(64), (1, 2), LIMITS))
+    assert total * query._grid**2 <= 2**20
+    assert total == 40 * 24
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"predictions": np.zeros(3)}, "predictions must have shape"),
+        ({"weights": np.full(6, 1.5)}, "weights must hold"),
+        ({"weights": np.full(5, 0.5)}, "weights must have shape"),
+        ({"scale": 0.0}, "the scale"),
+    ],
+)
+def test_wrong_public_numbers_are_refused(changed, message):
+    X = np.zeros((N, 2), dtype=int)
+    given = {
+        "cells": RowCells(IndexSet(X, SHAPE), 0), "predictions": np.zeros(N),
+        "weights": np.ones(6), "scale": 1.0, "half": 1.0, **changed,
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=message):
+        EntryPairs(**given)

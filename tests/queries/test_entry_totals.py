@@ -1,0 +1,368 @@
+"""Totals of all queries on entries against loops, curators against totals, and bad input."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.queries import gradients
+from sktensor_dp.queries.entries import RidgeBlock, RowSums
+from sktensor_dp.queries.gradients import CPJacobian, RowFrames, TuckerJacobian
+from sktensor_dp.queries.observed_entries import EntryChunks, IndexSet, SliceChunks, as_entries
+from sktensor_dp.queries.slices import SharedRowSums, UnitLevels
+
+SHAPE, N, LIMITS, MIDDLE, HALF = (5, 7, 3), 60, (1.0, 5.0), 3.0, 2.0
+
+
+def data(seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, n, N) for n in SHAPE])
+    X[X == 2] = 1  # a row of every mode, all of the last mode's end, stays empty
+    return rng, X, rng.uniform(0, 6, N)
+
+
+def clamped(y):
+    return np.array([min(max(v, 1.0), 5.0) - 3.0 for v in y])
+
+
+def exact(kind, chunks, names):
+    plan = ReleasePlan.split(math.inf, 1e-6, dict.fromkeys(names, 1.0))
+    return kind(chunks, plan, spender="test", unit="unit", accountant=None)
+
+
+# Entry level
+
+
+def test_index_sets_add_up_rows(seed):
+    rng, X, _ = data(seed)
+    places, terms = IndexSet(X, SHAPE), rng.standard_normal((N, 2))
+    for m, n in enumerate(SHAPE):
+        for i in range(n):
+            own = X[:, m] == i
+            assert places.counts[m][i] == own.sum()
+            np.testing.assert_allclose(places.sums(m, terms)[i], terms[own].sum(axis=0), atol=1e-12)
+            np.testing.assert_allclose(places.sums(m, terms[:, 0])[i], terms[own, 0].sum(),
+                                       atol=1e-12)  # fmt: skip
+            np.testing.assert_allclose(places.grams(m, terms)[i], terms[own].T @ terms[own],
+                                       atol=1e-12)  # fmt: skip
+
+
+def test_balanced_weights_sum_to_one_and_favour_rows_with_few_entries(seed):
+    _, X, _ = data(seed)
+    places = IndexSet(X, SHAPE)
+    for power in (0.0, 0.5, 1.0):
+        weights = places.balanced_weights(power)
+        for e in range(N):
+            raw = [(X[:, m] == X[e, m]).sum() ** -power for m in range(3)]
+            np.testing.assert_allclose(weights[e], np.array(raw) / sum(raw))
+
+
+def test_row_sums(seed):
+    rng, X, y = data(seed)
+    w = rng.standard_normal((N, 3))
+    chunk = EntryChunks(X, y, SHAPE, LIMITS)
+    x = clamped(y)
+    expected = [sum(w[e, m] * x[e] for e in range(N) if X[e, m] == i)
+                for m in range(3) for i in range(SHAPE[m])]  # fmt: skip
+    total = RowSums(chunk.index_set, w, HALF).total(chunk)
+    np.testing.assert_allclose(total, expected, atol=1e-12)
+    with exact(EntryCurator, chunk, ["row_sums", "entries"]) as curator:
+        np.testing.assert_allclose(np.concatenate(curator.row_sums(w).sums), expected, atol=1e-11)
+        released = curator.entries()
+        np.testing.assert_allclose(released.value, x, atol=1e-12)
+        assert (released.sigma, curator.middle, curator.half) == (0.0, MIDDLE, HALF)
+
+
+@pytest.mark.parametrize("block", [None, 9])
+@pytest.mark.parametrize("ridge", [0.7, np.array([0.1, 2.0, 0.0])])
+def test_ridge_rows(seed, ridge, block, monkeypatch):
+    if block is not None:
+        monkeypatch.setattr(gradients, "RIDGE_BLOCK_NUMBERS", block)
+    rng, X, y = data(seed)
+    z = rng.standard_normal((N, 3)) * [2, 1, 0.1]
+    chunk, x = EntryChunks(X, y, SHAPE, LIMITS), clamped(y)
+    for mode in range(3):
+        with exact(EntryCurator, chunk, ["ridge_block"]) as curator:
+            rows = curator.ridge_block(mode, z, ridge)
+        frames = RowFrames(chunk.index_set, mode, z, ridge)
+        coordinates = RidgeBlock(frames, HALF).total(chunk)
+        for i in range(SHAPE[mode]):
+            own = X[:, mode] == i
+            g = sum((x[e] * z[e] for e in np.flatnonzero(own)), np.zeros(3))
+            if not own.any():
+                assert not rows.rows[i].any()
+                continue
+            grams = z[own].T @ z[own]
+            least = 1e-10 * np.trace(grams)
+            A = grams + np.diag(np.maximum(np.broadcast_to(ridge, 3), least))
+            # A relative 1e-5: the condition of A is 1e10 where the ridge is 0.
+            np.testing.assert_allclose(rows.rows[i], np.linalg.solve(A, g), rtol=1e-5, atol=1e-5)
+            scale = max(np.linalg.norm(np.linalg.solve(A, z[e])) for e in np.flatnonzero(own))
+            np.testing.assert_allclose(coordinates[i] * scale, rows.rows[i], rtol=1e-5, atol=1e-5)
+
+
+def models(rng, places):
+    factors = [rng.standard_normal((n, 2)) for n in SHAPE]
+    yield CPJacobian(places, factors)
+    yield CPJacobian(places, factors, offsets=False)
+    factors = [rng.standard_normal((n, r)) for n, r in zip(SHAPE, (2, 3, 1), strict=True)]
+    for offsets in (True, False):
+        yield TuckerJacobian(places, factors, rng.standard_normal((2, 3, 1)), offsets)
+
+
+def value(model, parameters, x):
+    """Value of a model at a coordinate, from its parameters."""
+    parts = model.split(parameters)
+    result = 0.0
+    if model.offsets:
+        mean, *parts = parts
+        biases, parts = parts[:3], parts[3:]
+        result = mean[0] + sum(b[i] for b, i in zip(biases, x, strict=True))
+    if isinstance(model, CPJacobian):
+        return result + sum(math.prod(a[i, r] for a, i in zip(parts, x, strict=True))
+                            for r in range(2))  # fmt: skip
+    *factors, core = parts
+    return result + sum(
+        core[ranks] * math.prod(a[i, r] for a, i, r in zip(factors, x, ranks, strict=True))
+        for ranks in itertools.product(*map(range, core.shape))
+    )
+
+
+def current(model):
+    rest = [a.ravel() for a in model.factors]
+    core = [model.core.ravel()] if isinstance(model, TuckerJacobian) else []
+    return np.concatenate([np.zeros(16 if model.offsets else 0), *rest, *core])
+
+
+@pytest.mark.dealt
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("block", [None, 13])
+def test_jacobians_are_derivatives(place, block, seed, monkeypatch):
+    if block is not None:
+        monkeypatch.setattr(gradients, "BLOCK_NUMBERS", block)
+    rng, X, _ = data(seed)
+    model = list(models(rng, IndexSet(X, SHAPE)))[place]
+    point, step = current(model), 1e-5
+    J = np.empty((N, len(point)))
+    for p in range(len(point)):
+        moved = [point.copy(), point.copy()]
+        moved[0][p] += step
+        moved[1][p] -= step
+        J[:, p] = [(value(model, moved[0], x) - value(model, moved[1], x)) / (2 * step) for x in X]
+    weights = rng.standard_normal(N)
+    np.testing.assert_allclose(model.scatter(weights), weights @ J, atol=1e-7)
+    np.testing.assert_allclose(model.norms(), np.linalg.norm(J, axis=1), atol=1e-7)
+    np.testing.assert_allclose(model.absolute_norms(), np.abs(J).sum(axis=1), atol=1e-7)
+
+
+def test_gradients_are_the_products_with_the_jacobian(seed):
+    rng, X, y = data(seed)
+    chunk = EntryChunks(X, y, SHAPE, LIMITS)
+    for model in models(rng, chunk.index_set):
+        with exact(EntryCurator, chunk, ["entry_gradients"]) as curator:
+            found = curator.entry_gradients(model)
+        np.testing.assert_allclose(found.value, model.scatter(clamped(y)), atol=1e-9)
+
+
+def test_frames_and_weights_that_do_not_fit_are_refused():
+    places = IndexSet(data(0)[1], SHAPE)
+    with pytest.raises(ValueError, match="a row for each of the 60"):
+        RowFrames(places, 0, np.ones((3, 2)), 1.0)
+    with pytest.raises(ValueError, match="rows must hold numbers of size"):
+        RowFrames(places, 0, np.full((N, 2), np.inf), 1.0)
+    with pytest.raises(ValueError, match="regularization must hold numbers from 0"):
+        RowFrames(places, 0, np.ones((N, 2)), -1.0)
+    with pytest.raises(ValueError, match=r"shape \(60, 3\)"):
+        RowSums(places, np.ones((N, 2)), HALF)
+    with pytest.raises(ValueError, match="not all be 0"):
+        RowSums(places, np.zeros((N, 3)), HALF)
+    with pytest.raises(ValueError, match="core must have shape"):
+        TuckerJacobian(places, [np.ones((n, 2)) for n in SHAPE], np.ones((2, 2)))
+    with pytest.raises(ValueError, match="rows"):
+        CPJacobian(places, [np.ones((4, 2))] * 3)
+
+
+def test_badly_conditioned_frames_leave_the_bound_exact(seed):
+    """Rows nearly parallel: A^-1 is far larger than what it makes of z."""
+    rng = np.random.default_rng(seed)
+    n = 2000
+    z = np.outer(rng.uniform(1, 2, n), [1.0, 1, 1]) + 1e-9 * rng.standard_normal((n, 3))
+    places = np.column_stack([np.zeros(n, dtype=np.intp), rng.integers(0, 9, n)])
+    frames = RowFrames(IndexSet(places, (1, 9)), 0, z, 0.0)
+    y = rng.uniform(-1, 1, n)
+    query = RidgeBlock(frames, 1.0)
+    totals = []
+    worst = int(np.argmax(np.linalg.norm(z, axis=1)))
+    for end in (-1.0, 1.0):
+        y[worst] = end
+        totals.append(query.total(EntryChunks(places, y, (1, 9), (-1.0, 1.0))))
+    assert np.linalg.norm(totals[0] - totals[1]) <= query.l2_sensitivity
+
+
+# Slice level
+
+
+def units_of(X, y):
+    """Entries of each unit of mode 0, equal coordinates merged by their mean."""
+    for u in range(SHAPE[0]):
+        merged = {}
+        for x, v in zip(X[X[:, 0] == u], clamped(y)[X[:, 0] == u], strict=True):
+            merged.setdefault(tuple(x), []).append(v)
+        yield {x: float(np.mean(v)) for x, v in merged.items()}
+
+
+def test_unit_levels(seed):
+    _, X, y = data(seed)
+    expected = np.zeros(2)
+    for v in (np.array(list(unit.values())) for unit in units_of(X, y) if unit):
+        expected += [v.mean(), v.std()]
+    chunk = SliceChunks(X, y, SHAPE, 0, LIMITS)
+    np.testing.assert_allclose(UnitLevels(HALF).total(chunk), expected, atol=1e-12)
+    with exact(SliceCurator, chunk, ["unit_levels"]) as curator:
+        levels = curator.unit_levels()
+    np.testing.assert_allclose([levels.mean, levels.deviation], expected / SHAPE[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", [1, 2])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("shrinkage", [0.0, 5.0])
+def test_shared_row_sums(mode, order, shrinkage, seed):
+    rng, X, y = data(seed)
+    # Effects of the units and of the rows asked for are left out.
+    effects = tuple(rng.standard_normal(n) for n in SHAPE)
+    other, level, scale = 3 - mode, 0.4, 0.8
+    expected = np.zeros((2, SHAPE[mode]))
+    for unit in units_of(X, y):
+        values = {x: v - effects[other][x[other]] for x, v in unit.items()}
+        n = len(values)
+        if n == 0:
+            continue
+        own = (sum(values.values()) + shrinkage * level) / (n + shrinkage)
+        part = np.zeros_like(expected)
+        for x, v in values.items():
+            part[:, x[mode]] += [min(max((v - own) / scale, -1), 1), 1]
+        expected += part / np.linalg.norm(part[1], order)
+    chunk = SliceChunks(X, y, SHAPE, 0, LIMITS)
+    query = SharedRowSums(mode, SHAPE, level, scale, shrinkage, effects, order)
+    np.testing.assert_allclose(query.total(chunk), expected, atol=1e-12)
+    if order == 2:
+        with exact(SliceCurator, chunk, ["shared_row_sums"]) as curator:
+            rows = curator.shared_row_sums(mode, level, scale, shrinkage, effects)
+        np.testing.assert_allclose([rows.sums, rows.counts], expected, atol=1e-12)
+
+
+def test_slices_do_not_depend_on_the_order_of_rows(seed):
+    rng, X, y = data(seed)
+    order = rng.permutation(N)
+    one, other = (SliceChunks(*part, SHAPE, 0, LIMITS) for part in ((X, y), (X[order], y[order])))
+    np.testing.assert_array_equal(one.coordinates, other.coordinates)
+    np.testing.assert_array_equal(one.values, other.values)
+
+
+def test_no_entries_at_all_are_a_data_set_of_slices():
+    nothing = SliceChunks(np.zeros((0, 3), dtype=np.intp), np.zeros(0), SHAPE, 1, LIMITS)
+    assert nothing.n_units == 7
+    assert not UnitLevels(HALF).total(nothing).any()
+    assert not SharedRowSums(0, SHAPE, 0.0, 1.0, 1.0).total(nothing).any()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"scale": 0.0}, "scale must be a number from"),
+        ({"scale": math.nan}, "scale must be a number from"),
+        ({"shrinkage": -1.0}, "shrinkage"),
+        ({"level": math.inf}, "level must be"),
+        ({"order": 3}, "order must be"),
+        ({"effects": (None,)}, "one item for each of 3"),
+        ({"effects": (None, np.ones(3), None)}, "must hold 7 numbers"),
+        ({"effects": (None, np.full(7, np.nan), None)}, r"shape \(7,\) holds others"),
+    ],
+)
+def test_questions_on_slices_that_cannot_be_bounded_are_refused(changes, message):
+    asked = {"mode": 1, "shape": SHAPE, "level": 0.0, "scale": 1.0, "shrinkage": 1.0}
+    with pytest.raises(ValueError, match=message):
+        SharedRowSums(**{**asked, **changes})
+
+
+def test_the_units_own_mode_is_never_released():
+    _, X, y = data(0)
+    chunk = SliceChunks(X, y, SHAPE, 0, LIMITS)
+    with pytest.raises(ValueError, match="shared by units"):
+        SharedRowSums(0, SHAPE, 0.0, 1.0, 1.0).total(chunk)
+
+
+# What comes in
+
+
+def test_values_are_clamped_exactly(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(50):
+        low = 10 ** rng.uniform(-5, 5) * rng.standard_normal()
+        high = low + 10 ** rng.uniform(-5, 5)
+        y = np.array([low, high, (low + high) / 2, -1e308, 1e308, -np.finfo(float).max])
+        chunk = EntryChunks(np.zeros((6, 2), dtype=np.intp), y, (1, 1), (low, high))
+        assert np.abs(chunk.values).max() == chunk.half
+        np.testing.assert_allclose(chunk.values + chunk.middle, np.clip(y, low, high), rtol=1e-12,
+                                   atol=1e-12 * (abs(low) + abs(high)))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "limits", [(1.0, 1.0), (2.0, 1.0), (math.nan, 1.0), (0.0, math.inf), (-1.7e308, 1.7e308)]
+)
+def test_bounds_that_are_no_range_are_refused(limits):
+    with pytest.raises(ValueError, match="bounds must"):
+        EntryChunks(np.zeros((1, 2), dtype=np.intp), np.zeros(1), (1, 1), limits)
+
+
+def test_entries_are_validated():
+    X, y = [[0, 2], [4, 1]], [1, 2]
+    coordinates, values, shape = as_entries(X, y)
+    assert (coordinates.dtype, values.dtype, shape) == (np.intp, np.float64, (5, 3))
+    for form in (np.uint8, np.int32, np.float32, np.uint64):
+        found = as_entries(np.array(X, dtype=form), np.array(y), (5, 4))
+        np.testing.assert_array_equal(found[0], X)
+        assert found[2] == (5, 4)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "shape", "message"),
+    [
+        ([[0.5, 1]], [1], None, "integer coordinates"),
+        ([[np.nan, 1]], [1], None, "integer coordinates"),
+        ([[np.inf, 1]], [1], None, "integer coordinates"),
+        ([["a", "b"]], [1], None, "OrdinalEncoder"),
+        ([[-1, 1]], [1], None, ">= 0"),
+        ([[1e300, 1]], [1], None, "too large"),
+        ([[4321, 1]], [1], (5, 5), r"beyond shape \(5, 5\)"),
+        ([[1, 1]], [np.nan], None, "NaN or infinity"),
+        ([[1, 1]], [-np.inf], None, "NaN or infinity"),
+        ([[1, 1]], ["a"], None, "one number for each"),
+        ([[1, 1]], [1j], None, "one number for each"),
+        ([[1, 1]], [1, 2], None, "its length is not the number of rows"),
+        ([[1, 1]], [[1]], None, "one number for each"),
+        ([1, 1], [1], None, "n_modes"),
+        ([[1], [1]], [1, 1], None, "n_modes >= 2"),
+        ([[1, 1]], [1], (5,), "one int >= 1 for each of the 2"),
+        ([[1, 1]], [1], (5, 0), "one int >= 1"),
+        ([[1, 1]], [1], (5, 2.5), "one int >= 1"),
+        ([[1, 1]], [1], (5, True), "one int >= 1"),
+    ],
+)
+def test_entries_that_are_none_are_refused_unshown(X, y, shape, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        as_entries(X, y, shape)
+    assert "4321" not in str(caught.value)
+
+
+def test_no_values_at_all_are_refused_where_their_number_is_public():
+    with pytest.raises(ValueError, match="at least one"):
+        EntryChunks(np.zeros((0, 2), dtype=np.intp), np.zeros(0), (1, 1), LIMITS)
+
+
+def test_a_unit_mode_that_is_none_is_refused():
+    with pytest.raises(ValueError, match=r"unit_mode must be one of 0\.\.2"):
+        SliceChunks(np.zeros((1, 3), dtype=np.intp), np.zeros(1), SHAPE, 3, LIMITS)

@@ -1,0 +1,140 @@
+"""What a group contributes is the same to the last bit, wherever its rows lie.
+
+How many rows other groups have is private. Were norms to change with it by a last digit, a
+clip would move all groups at once, and a histogram of norms could move by all of them.
+"""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sktensor_dp.queries.counts import CountChunk, CountChunks, as_counts
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.norms import (
+    Clip,
+    CountNorm,
+    PairNorm,
+    TripleNorm,
+    WhitenedTripleNorm,
+    unit_factors,
+)
+from sktensor_dp.queries.samples import (
+    LiftedBall,
+    ProjectedThirdMoments,
+    SampleChunk,
+    SampleChunks,
+    ThirdMomentHistogram,
+    as_samples,
+)
+from sktensor_dp.queries.units import Units
+
+# Rows of the group that is replaced: others lie behind them in blocks of other sizes.
+FIRST = [1, 2, 3, 5, 8, 33, 400]
+SHAPES = [(5, 3), (17, 3), (100, 3), (100, 10)]
+LAYOUTS = {
+    "dense": lambda X: X,
+    "Fortran": np.asfortranarray,
+    "sparse": lambda X: sp.csr_matrix(X),
+}
+
+
+def behind(first, others, layout=np.asarray):
+    """Chunks of one group of so many rows, and others behind it, with and without an order."""
+    X = layout(np.concatenate([np.zeros((first, others.shape[1])), others]))
+    groups = np.concatenate([np.zeros(first, int), 1 + np.arange(len(others)) // 2])
+    return SampleChunks(as_samples(X), *X.shape, groups=groups)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("d", "k"), SHAPES)
+def test_a_histogram_of_samples_moves_by_the_group_that_is_replaced(d, k, layout, seed):
+    """All other norms lie on an edge: a last digit more, and they are in the next bin."""
+    rng = np.random.default_rng(seed)
+    basis, row = rng.standard_normal((d, k)), rng.standard_normal((1, d)) / d
+    others = np.tile(row, (40, 1))
+    ball = LiftedBall(1.0)
+    some = ThirdMomentHistogram(basis, ball, 0.5, edges=np.array([1.0, 2.0]))
+    edge = float(some._unit_norms(SampleChunk(others[:2], Units(np.array([0, 2]))))[0])
+    query = ThirdMomentHistogram(basis, ball, 0.5, edges=edge * np.array([0.5, 1.0, 2.0]))
+    found = [sum(map(query.total, behind(n, others, LAYOUTS[layout]))) for n in FIRST]
+    np.testing.assert_array_equal(found, np.tile(found[0], (len(FIRST), 1)))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("d", [3, 100, 5000])
+def test_norms_and_projections_of_samples_do_not_depend_on_others(d, layout, seed):
+    rng = np.random.default_rng(seed)
+    row, basis = rng.standard_normal((1, d)), rng.standard_normal((d, 3))
+    query = ProjectedThirdMoments(basis, LiftedBall(1.0), 0.5, limit=1.0)
+    norms, seen = set(), set()
+    for n in (1, 2, 3, 5, 21, 130):
+        X = np.concatenate([rng.standard_normal((n - 1, d)), row])
+        chunk = SampleChunk(as_samples(LAYOUTS[layout](X)))
+        norms.add(float(chunk.square_norms[-1]))
+        seen.add(query._unit_norms(chunk)[-1:].tobytes())
+        seen_first = SampleChunk(as_samples(LAYOUTS[layout](X[::-1])))
+        norms.add(float(seen_first.square_norms[0]))
+        seen.add(query._unit_norms(seen_first)[:1].tobytes())
+    assert len(norms) == len(seen) == 1
+
+
+D = 9
+
+
+def corpus(rng, n):
+    X = rng.poisson(rng.choice([0.2, 1.0, 4.0], (n, 1)), (n, D))
+    X[rng.random(n) < 0.1] = 0
+    return X
+
+
+def count_norms(rng):
+    words = np.sort(rng.permutation(D)[:6])
+    rows = rng.standard_normal((6, 3)) * 10 ** rng.uniform(-3, 1, (6, 1))
+    return [
+        CountNorm(1), CountNorm(2), PairNorm(0.7), PairNorm(0.7, words), TripleNorm(),
+        TripleNorm(True), WhitenedTripleNorm(rows, words),
+    ]  # fmt: skip
+
+
+def units_in(chunks, of_unit):
+    """What a function says of every unit of all chunks, in order."""
+    return np.concatenate([of_unit(chunk) for chunk in chunks])
+
+
+def test_weights_of_documents_do_not_depend_on_other_groups(seed):
+    """By position, by the number of other rows, and by whether others are single rows."""
+    rng = np.random.default_rng(seed)
+    own = corpus(rng, int(rng.integers(1, 7)))
+    alone = CountChunk(as_counts(own), Units(np.array([0, len(own)])))
+    for norm in count_norms(rng):
+        clips = [Clip(norm, float(10 ** rng.uniform(-2, 2)))]
+        expected = unit_factors(alone, clips), norm.of(alone)
+        for others in (1, 2, 40):
+            labels = rng.integers(0, max(others // 3, 1), others) * 2
+            place = int(rng.integers(0, labels.max() + 2)) * 2 - 1
+            # Rows of the group lie anywhere among the others, in their own order.
+            slots = np.sort(rng.permutation(others + len(own))[: len(own)])
+            X, groups = np.zeros((others + len(own), D)), np.zeros(others + len(own), int)
+            mine = np.isin(np.arange(len(X)), slots)
+            X[mine], groups[mine] = own, place
+            X[~mine], groups[~mine] = corpus(rng, others), labels
+            found = CountChunks(as_counts(X), *X.shape, groups=groups)
+            at = int(np.searchsorted(np.unique(groups), place))
+            assert units_in(found, lambda chunk, c=clips: unit_factors(chunk, c))[at] == expected[0]
+            assert units_in(found, norm.of)[at] == expected[1]
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_expected_counts_of_a_group_do_not_depend_on_others(single, seed):
+    """Arrays row by row; others are empty, so that the sum is that of the group alone."""
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(D, 0.3), 3)
+    own = corpus(rng, int(rng.integers(1, 6)))
+    for limit, scales in ((0.3, None), (2.0, np.geomspace(0.2, 5, D)), (50.0, None)):
+        query = ExpectedCounts(topics, np.full(3, 0.4), single, limit, scales=scales)
+        alone = query.total(CountChunk(as_counts(own), Units(np.array([0, len(own)]))))
+        for others in (1, 5, 60):
+            X = np.concatenate([np.zeros((others, D)), own])
+            groups = np.concatenate([rng.integers(0, others, others), np.full(len(own), others)])
+            chunks = CountChunks(as_counts(X), *X.shape, groups=groups)
+            np.testing.assert_array_equal(sum(map(query.total, chunks)), alone)

@@ -1,0 +1,134 @@
+"""Mean field steps of many documents: each ends where it would alone, to the last bit."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from batchings import random_batchings
+from scipy.special import psi
+
+from sktensor_dp.queries import counts
+from sktensor_dp.queries.counts import CountChunk
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.proportions import _exp_digamma, mean_field, single_precision
+from sktensor_dp.topics.inference import expected_log_proportions, variational_proportions
+
+
+def corpus(rng, n, d, longest):
+    """Documents of any number of words, some of them empty and some of one word."""
+    density = rng.uniform(0, longest / d, (n, 1))
+    X = (rng.random((n, d)) < density) * rng.integers(1, 4, (n, d))
+    X[:2], X[2, 1:] = 0, 0
+    return sp.csr_matrix(X.astype(float))
+
+
+def fields(X, topics, prior, n_iter=10):
+    """Proportions, ratios at every word, and norms, document by document."""
+    field = mean_field(
+        CountChunk(X), *single_precision(topics, prior), n_iter, np.ones(X.shape[0], dtype=bool)
+    )
+    back = np.argsort(field.order)
+    return field.expected[back], field.ratios[back].toarray(), field.norms[back]
+
+
+@pytest.mark.parametrize("even", [False, True])
+@pytest.mark.parametrize(("k", "d", "longest"), [(1, 60, 50), (2, 30, 3), (7, 300, 250)])
+def test_a_document_does_not_depend_on_its_batch(k, d, longest, even, seed, monkeypatch):
+    """Else replacing one document would move, by a little, what all others add."""
+    rng = np.random.default_rng(seed)
+    X, topics = corpus(rng, 300, d, longest), rng.dirichlet(np.full(d, 0.3), k)
+    prior = np.full(k, 0.3) if even else rng.uniform(0.05, 1.0, k)
+    whole = fields(X, topics, prior)
+    assert np.isfinite(whole[2][X.getnnz(axis=1) > 0]).all()
+    for rows in random_batchings(rng, 300, monkeypatch):
+        for found, expected in zip(fields(X[rows], topics, prior), whole, strict=True):
+            np.testing.assert_array_equal(found, expected[rows])
+
+
+def test_every_document_with_words_is_in_one_batch(seed):
+    rng = np.random.default_rng(seed)
+    for size in (0, 1, 5, 3000):
+        n_words = np.sort(rng.integers(0, int(rng.integers(1, 400)), size))
+        found = counts.batches_of(n_words, int(rng.integers(1, 50)), int(2 ** rng.integers(0, 21)))
+        seen = [document for batch in found for document in range(batch.start, batch.stop)]
+        assert sorted(seen) == list(np.flatnonzero(n_words))
+
+
+def test_proportions_are_exponentials_of_digammas():
+    """The series errs by 1.4e-8, and some ten operations by 6e-8 each; exponents are formed from
+    numbers up to 103 in five operations, each of which errs by 6e-8 of it."""
+    gamma = np.geomspace(1e-2, 1e9, 4096).astype(np.float32)
+    columns = np.stack([gamma, np.full_like(gamma, 3.0)])
+    exact = np.exp(psi(columns.astype(float)) - psi(columns.astype(float)).max(axis=0))
+    arrays, kept = [np.empty_like(columns) for _ in range(5)], columns.copy()
+    found = _exp_digamma(columns, *arrays)
+    assert np.array_equal(columns, kept)
+    assert (found.max(axis=0) >= 2.5 * (1 - 1e-6)).all()
+    found = found / found.max(axis=0)
+    kept = exact > np.exp(-49)
+    assert kept.mean() > 0.9
+    np.testing.assert_allclose(found[kept], exact[kept], rtol=1e-6 + 5 * 103 * 6e-8)
+    assert found[exact > 0.01].ravel() == pytest.approx(exact[exact > 0.01].ravel(), rel=2e-6)
+
+
+@pytest.mark.parametrize(("steps", "plain"), [(7, 10), (13, 20)])
+@pytest.mark.parametrize(("concentration", "length"), [(0.3, 60), (1.0, 60), (4.0, 60), (1.0, 12)])
+def test_steps_that_go_farther_are_as_good_as_more(concentration, length, steps, plain, seed):
+    """As near to the fixed point, over documents; as many plain ones are half as near or less."""
+    rng = np.random.default_rng(seed)
+    k, d, n = 7, 200, 300
+    topics = rng.dirichlet(np.full(d, 0.2), k)
+    law = rng.dirichlet(np.full(k, concentration / k), n) @ topics
+    X = sp.csr_matrix(rng.multinomial(length, law).astype(float))
+    prior = np.full(k, concentration / k)
+
+    def shares(odds):
+        return odds / odds.sum(axis=1, keepdims=True)
+
+    def mean_field_shares(n_iter):
+        gamma = variational_proportions(X, topics, prior, n_iter=n_iter)
+        return shares(np.exp(expected_log_proportions(gamma)))
+
+    limit = mean_field_shares(200)
+
+    def distance(shares):
+        # Of nine documents in ten: some have several fixed points, and may go to another one.
+        return np.quantile(np.abs(shares - limit).sum(axis=1), 0.9)
+
+    found = shares(fields(X, topics, prior, steps)[0].astype(float))
+    assert distance(found) < distance(mean_field_shares(plain))
+
+
+@pytest.mark.parametrize("prior", [1e-30, 1e-3, 1.0, 1e30])
+def test_any_prior_leaves_finite_proportions(prior):
+    X = sp.csr_matrix([[0.0, 0, 0], [2.0**30, 1, 0], [1, 0, 0]])
+    topics = np.array([[1.0, 0, 0], [0, 1e-23, 1 - 1e-23], [0.5, 0.5, 0]])
+    expected, ratios, norms = fields(X, topics, np.array([prior, 0.5, 1.0]))
+    assert np.isfinite(expected).all()
+    assert np.isfinite(ratios).all()
+    assert np.isfinite(norms[1:]).all()
+
+
+def test_norms_are_asked_for_only_where_the_counts_exceed_the_limit(seed, monkeypatch):
+    """An expected count is a part of a count, so counts within the limit need no other norm;
+    and where both are known, the answer is the same."""
+    rng = np.random.default_rng(seed)
+    X, topics = corpus(rng, 200, 40, 30), rng.dirichlet(np.full(40, 0.3), 3)
+    sizes = np.sqrt(CountChunk(X).squares)
+    limit = float(np.quantile(sizes, 0.6))
+    query = ExpectedCounts(topics, np.full(3, 0.3), False, limit)
+    seen = []
+
+    def watched(chunk, by_word, prior, n_iter, asked, weights):
+        seen.append(asked)
+        return mean_field(chunk, by_word, prior, n_iter, asked, weights)
+
+    def all_asked(chunk, by_word, prior, n_iter, asked, weights):
+        return mean_field(chunk, by_word, prior, n_iter, np.ones_like(asked), weights)
+
+    monkeypatch.setattr("sktensor_dp.queries.expected_counts.mean_field", watched)
+    few = query.total(CountChunk(X))
+    assert 0 < seen[0].sum() <= 0.5 * len(seen[0])
+    monkeypatch.setattr("sktensor_dp.queries.expected_counts.mean_field", all_asked)
+    np.testing.assert_array_equal(query.total(CountChunk(X)), few)
+    each = [np.linalg.norm(query.total(CountChunk(X[i]))) for i in range(X.shape[0])]
+    assert max(each) <= limit

@@ -1,0 +1,341 @@
+"""Queries on counts against loops over documents that follow the definitions."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from looped_documents import (
+    looped,
+    looped_expected,
+    looped_triples,
+    norm_of,
+    pair_moment,
+    pair_norm,
+    triple_norm,
+    weight_of,
+    whitened_moment,
+)
+
+from sktensor_dp.queries import moments
+from sktensor_dp.queries.counts import LARGEST_COUNT, CountChunk, CountChunks, as_counts
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.moments import (
+    PairMoments,
+    TripleMoments,
+    WhitenedTripleMoments,
+    WordFrequencies,
+)
+from sktensor_dp.queries.norms import (
+    NORM_SLACK,
+    Clip,
+    CountNorm,
+    NormHistogram,
+    PairNorm,
+    TripleNorm,
+    WhitenedTripleNorm,
+    weights,
+)
+from sktensor_dp.queries.query import Parts, Product
+
+D, WORDS = 7, np.array([1, 2, 5])
+FORMATS = {
+    "csr_matrix": sp.csr_matrix,
+    "csr_array": sp.csr_array,
+    "coo_array": sp.coo_array,
+    "list": lambda X: X.tolist(),
+    "int64": lambda X: X.astype(np.int64),
+    "float32": lambda X: X.astype(np.float32),
+    "Fortran": np.asfortranarray,
+}
+
+
+def corpus(seed, n=25):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(10 ** rng.uniform(-1, 1.5, (n, 1)) * rng.dirichlet(np.ones(D), n))
+    X[:6] = 0
+    X[1, 3] = X[2, 2] = X[2, 5] = 1
+    X[3, 1], X[4, 0], X[5, 4] = 2, 3, 1000
+    return X.astype(float)
+
+
+def chunk_of(X):
+    return CountChunk(as_counts(X))
+
+
+def whitener(n_words, seed):
+    return np.random.default_rng(seed).standard_normal((n_words, 3))
+
+
+def orthonormal(n_words, seed):
+    return np.linalg.qr(whitener(n_words, seed))[0]
+
+
+def queries(seed):
+    """Queries with the tolerance of their totals and the loop that gives them."""
+    W, U = whitener(len(WORDS), seed), orthonormal(D, seed)
+    others = (Clip(CountNorm(2), 6.0), Clip(TripleNorm(True), 9.0))
+    for order in (1, 2):
+        query = WordFrequencies(Clip(CountNorm(order), 5.0), others, 2)
+        yield query, 1e-12, partial(looped, (query.clip, *others), 2, lambda c, _: c)
+    for words, fewest in ((None, 3), (WORDS, 2), (WORDS, 0)):
+        query = PairMoments(Clip(PairNorm(0.7, words), 2.0), 0.7, others, words, fewest)
+        moment = partial(pair_moment, words=words)
+        yield query, 1e-12, partial(looped, (query.clip, *others), fewest, moment)
+    clips = (Clip(WhitenedTripleNorm(W, WORDS), 3.0), *others)
+    query = WhitenedTripleMoments(W, clips, WORDS)
+    yield query, 1e-10, partial(looped_triples, clips, WORDS, W)
+    for norm in (TripleNorm(False), TripleNorm(True), CountNorm(1)):
+        query = TripleMoments(U, (Clip(norm, 2.0), *others))
+        yield query, 1e-10, partial(looped_triples, query.clips, None, U)
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(D, 0.5), 3)
+    for single in (True, False):
+        for order in (1, 2):
+            query = ExpectedCounts(topics, np.array([0.2, 0.5, 0.3]), single, 4.0, order)
+            # Single precision, amplified by the steps, in the E step of mixed documents.
+            yield query, 1e-11 if single else 1e-4, partial(looped_expected, query)
+        scales = np.geomspace(0.2, 5, D)
+        query = ExpectedCounts(topics, np.array([0.2, 0.5, 0.3]), single, 4.0, scales=scales)
+        yield query, 1e-11 if single else 1e-4, partial(looped_expected, query)
+
+
+N_QUERIES = len(list(queries(0)))
+every_query = pytest.mark.parametrize("place", range(N_QUERIES))
+
+
+@every_query
+def test_totals_are_those_of_a_loop(place, seed):
+    X = corpus(seed)
+    X[5, 4] = 30  # the loop forms every token
+    query, tolerance, loop = list(queries(seed))[place]
+    expected = loop(X)
+    # What the absolute tolerance lets pass is small beside what there is to be compared.
+    assert np.abs(expected).max() > 1000 * tolerance
+    found = query.total(chunk_of(X))
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * 10)
+    if found.ndim > 1 and found.shape[0] == found.shape[-1]:
+        np.testing.assert_allclose(found, found.swapaxes(0, -1), atol=1e-12)
+
+
+@every_query
+def test_chunks_add_up(place, seed):
+    X = corpus(seed)
+    query, *_ = list(queries(seed))[place]
+    whole = query.total(chunk_of(X))
+    parts = CountChunks([X[:1], sp.csc_array(X[1:4]), X[4:4], X[4:]], *X.shape)
+    # Sums in another order, of terms up to 1000 times as large as what is left.
+    np.testing.assert_allclose(sum(map(query.total, parts)), whole, rtol=1e-9, atol=1e-9)
+    if hasattr(query, "of_parts"):
+        put_together = query.of_parts(sum(map(Parts(query).total, parts)))
+        np.testing.assert_allclose(put_together, whole, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_all_formats_are_the_same_counts(form, seed):
+    X = corpus(seed)
+    counts = as_counts(FORMATS[form](X))
+    assert counts.dtype == np.float64
+    assert counts.has_canonical_format
+    np.testing.assert_array_equal(counts.toarray(), X)
+
+
+def test_duplicates_are_added_before_fractions_are_refused():
+    row, column = np.array([0, 0, 0, 1]), np.array([2, 2, 1, 0])
+    X = sp.coo_matrix((np.array([0.5, 0.5, 0.0, 2.0]), (row, column)), shape=(2, 3))
+    np.testing.assert_array_equal(as_counts(X).toarray(), [[0, 0, 1], [2, 0, 0]])
+    X.data[3] = 2.5
+    with pytest.raises(ValueError, match="X must hold counts, which are whole numbers"):
+        as_counts(X)
+
+
+def test_enormous_counts_are_bounded():
+    """Their powers overflow, and the NaN of inf - inf would pass every clip."""
+    counts = as_counts([[1e300, 2.0], [2.0**30, 1e31]])
+    np.testing.assert_array_equal(
+        counts.toarray(), [[LARGEST_COUNT, 2], [LARGEST_COUNT, LARGEST_COUNT]]
+    )
+    chunk = CountChunk(as_counts(np.full((1, 50), 1e300)))
+    for norm in (PairNorm(1.0), TripleNorm(), WhitenedTripleNorm(100 * np.ones((50, 2)))):
+        assert np.isfinite(norm.of(chunk)).all()
+
+
+@pytest.mark.parametrize("words", [None, WORDS])
+def test_pairs_times_a_matrix(words, seed):
+    chunk, rng = chunk_of(corpus(seed)), np.random.default_rng(seed)
+    np.testing.assert_array_equal(chunk.restricted(words).lengths, chunk.lengths)
+    clip = Clip(PairNorm(1.0, words), 2.0)
+    query = PairMoments(clip, 1.0, (Clip(CountNorm(1), 9.0),), words)
+    total = query.total(chunk)
+    V = rng.standard_normal((len(total), 3))
+    added = Product(query, V).total(chunk)
+    np.testing.assert_allclose(query.of_products(added, V), total @ V, atol=1e-10)
+    Product(query, V).add_to(added, chunk)
+    np.testing.assert_allclose(query.of_products(added, V), 2 * total @ V, atol=2e-10)
+
+
+@pytest.mark.parametrize("words", [None, WORDS])
+def test_pairs_are_the_same_however_words_are_cut(words, seed, monkeypatch):
+    """To the last digit, and those of a product with the whole of the other factor."""
+    chunk = chunk_of(corpus(seed))
+    clip = Clip(PairNorm(1.0, words), 2.0)
+    query = PairMoments(clip, 1.0, (Clip(CountNorm(1), 9.0),), words)
+    whole = query.total(chunk)
+    for numbers in (1, 2 * D, 3 * D):
+        monkeypatch.setattr(moments, "PAIRS_AT_ONCE", numbers)
+        np.testing.assert_array_equal(query.total(chunk), whole)
+    X, weight = query._weighted(chunk)
+    scaled = X.multiply(weight[:, None]).tocsr()
+    off = ~np.eye(len(whole), dtype=bool)
+    np.testing.assert_array_equal((X.T @ scaled).toarray()[off], whole[off])
+
+
+@pytest.mark.parametrize("words", [None, WORDS])
+def test_histograms_of_norms(words, seed):
+    """Every document that is long enough is in one bin, whatever its norm."""
+    X, edges = corpus(seed), np.array([0.5, 2.0, 6.0])
+    norm, clips = PairNorm(0.7, words), (Clip(CountNorm(2), 6.0),)
+    query = NormHistogram(norm, edges, clips, min_tokens=2)
+    kept = [c for c in X if c.sum() >= 2]
+    norms = [NORM_SLACK * norm_of(norm, c, c.sum()) * weight_of(clips, 0, c) for c in kept]
+    expected = [sum(n <= edges[1] for n in norms), sum(n > edges[1] for n in norms)]
+    np.testing.assert_array_equal(query.total(chunk_of(X)), expected)
+    assert 0 < expected[0] < len(kept) < len(X)
+
+
+@pytest.mark.parametrize("words", [None, WORDS])
+@pytest.mark.parametrize("weight", [0.3, 1.0, math.sqrt(2)])
+def test_pair_norm_is_exact(words, weight, seed):
+    X = np.vstack([corpus(seed), np.eye(D), 1e5 * np.eye(D)[:2] + 1])
+    part = X if words is None else X[:, words]
+    expected = [pair_norm(c, n, weight) for c, n in zip(part, X.sum(axis=1), strict=True)]
+    found = PairNorm(weight, words).of(chunk_of(X)) / NORM_SLACK
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("histogram", [True, False])
+def test_triple_norm_is_exact(histogram, seed):
+    X = np.vstack([corpus(seed), 3 * np.eye(D), 1e4 * np.eye(D)[:2] + 1, np.full((1, D), 2.0)])
+    expected = [triple_norm(c, c.sum(), histogram) for c in X]
+    found = TripleNorm(histogram).of(chunk_of(X)) / NORM_SLACK
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("words", [None, WORDS])
+def test_whitened_triple_norm_bounds_from_above(words, seed):
+    rng, X = np.random.default_rng(seed), np.vstack([corpus(seed), 1e5 * np.eye(D)[:3] + 1])
+    chosen = np.arange(D) if words is None else words
+    # Rows that nearly cancel, or do, leave the terms of the triangle that are not |y|^3.
+    X = np.vstack([X, np.zeros((2, D))])
+    X[-2:, chosen[:3]] = [[11, 9, 0], [0, 8, 4]]
+    for spread in (0, 1, 3):
+        W = whitener(len(chosen), seed) * 10 ** rng.uniform(-spread, spread, (len(chosen), 1))
+        W[1], W[2] = -W[0], 2 * W[0]
+        found = WhitenedTripleNorm(W, words).of(chunk_of(X))
+        exact = [np.linalg.norm(whitened_moment(c[chosen], c.sum(), W)) for c in X]
+        assert (found >= exact).all()
+        # Never above what its formulas say, by more than the allowance for rounding: at most
+        # 2e-15 (7 + 8) of the cube of a sum of norms.
+        bounds = [norm_of(WhitenedTripleNorm(W, words), c, c.sum()) for c in X[:5]]
+        hidden = 1e-13 * (X[:5].sum(axis=1).max() * np.linalg.norm(W, axis=1).max()) ** 3
+        np.testing.assert_allclose(found[:5], NORM_SLACK * np.array(bounds), rtol=1e-6, atol=hidden)
+
+
+def test_whitened_triple_norm_is_attained():
+    """By one word repeated (drawing tokens) and, nearly, by long documents of words whose
+    rows are orthogonal (the triangle)."""
+    W = np.array([[0.6, 0.8], [-0.8, 0.6], [3.0, 0.0]])
+    for c in ([5.0, 0, 0], [3e3, 2.9e3, 0], [0, 0, 4e4]):
+        c = np.array(c)
+        found = WhitenedTripleNorm(W).of(chunk_of(c[None, :])).item() / NORM_SLACK
+        assert found == pytest.approx(np.linalg.norm(whitened_moment(c, c.sum(), W)), rel=1e-2)
+
+
+def test_rounding_hides_nothing_of_the_whitened_norm():
+    """A long row and thousands of short ones, whose squares round up when added to 1.
+
+    Each adds 1.1e-16 too much to the sum of squares, so that the polynomial comes out smaller
+    than it is by one part in 6000: more than NORM_SLACK forgives.
+    """
+    n, unit = 6000, np.finfo(float).eps
+    rows = np.full((n + 1, 1), math.sqrt(0.501 * unit))
+    rows[0] = 1.0
+    bound = WhitenedTripleNorm(rows).of(chunk_of(np.ones((1, n + 1)))).item() * n * (n - 1)
+    # Ordered draws of three tokens, the long row among them.
+    assert bound >= 3 * n * (n - 1) * 0.501 * unit
+
+
+@pytest.mark.parametrize("limit", [1e-3, 1.0, 30.0, math.inf])
+def test_weights_keep_every_norm_within_its_limit(limit, seed):
+    chunk, W = chunk_of(corpus(seed)), whitener(D, seed)
+    norms = [CountNorm(1), CountNorm(2), PairNorm(1.0), PairNorm(0.2, WORDS)]
+    norms += [TripleNorm(), TripleNorm(True), WhitenedTripleNorm(W)]
+    clips = [Clip(norm, limit) for norm in norms]
+    for chosen in [*([clip] for clip in clips), clips]:
+        for min_tokens in (0, 2, 3):
+            weight = weights(chunk, chosen, min_tokens)
+            assert ((weight >= 0) & (weight <= 1)).all()
+            assert (weight[chunk.lengths < min_tokens] == 0).all()
+            for clip in chosen:
+                assert (weight * clip.norm.of(chunk) <= limit * (1 + 1e-12)).all()
+    if math.isinf(limit):
+        np.testing.assert_array_equal(weights(chunk, clips, 3), chunk.lengths >= 3)
+
+
+# What the last digits may do
+
+
+@pytest.mark.parametrize("single", [True, False])
+@pytest.mark.parametrize(("order", "scale"), [(1, None), (2, None), (2, 1e-3), (2, 1e3)])
+def test_words_of_any_probability_and_any_prior_stay_within_the_clip(single, order, scale):
+    """In single precision the square of a small probability is 0, and so was the norm."""
+    topics = np.array([[0.5, 0.5, 0, 1e-23, 1e-12], [0, 0.5, 0, 1e-23, 1e-30]])
+    X = np.vstack([np.zeros(5), np.eye(5) * 1e30, np.full(5, 1e30), np.eye(5)])
+    scales = None if scale is None else np.array([1.0, 1.0, 1.0, scale, 1.0])
+    for prior in (0.5, 1e-46, 1e-300, 1e3):
+        query = ExpectedCounts(topics, np.full(2, prior), single, 1.0, order, scales=scales)
+        for row in X:
+            assert np.linalg.norm(query.total(chunk_of(row[None, :])).ravel(), order) <= 1
+
+
+def test_a_document_adds_the_same_to_the_last_bit_wherever_it_stands(seed):
+    """Else replacing one document would move, by a little, what all others add.
+
+    The words of the document followed are no others', so that its part can be told apart.
+    """
+    rng = np.random.default_rng(seed)
+    d, own = 400, 37
+    others = rng.poisson(1.0, (400, d)).astype(float)  # blocks of 60 000 non-zeros: several
+    others[:, :own] = 0
+    followed = np.zeros((1, d))
+    followed[:, :own] = rng.poisson(3.0, own)
+    topics = rng.dirichlet(np.full(d, 0.3), 5)
+    for single in (False, True):
+        query = ExpectedCounts(topics, np.full(5, 0.2), single, 3.0, scales=np.geomspace(0.2, 5, d))
+        alone = query.total(chunk_of(followed))[:, :own]
+        assert alone.sum() > 0.1
+        for place in (0, 1, 7, 130, 255, 400):
+            X = np.vstack([others[:place], followed, others[place:]])
+            np.testing.assert_array_equal(query.total(chunk_of(X))[:, :own], alone)
+
+
+@pytest.mark.dealt(3)
+@every_query
+def test_rounding_of_long_sums_is_covered_by_the_slack(place, seed):
+    """Recomputed on a neighbour, a sum moves by the difference of two contributions and by
+    rounding, of which NORM_SLACK allows 1e-4 of the limit.
+
+    Each of n additions errs by at most 1.1e-16 of the sum of moduli so far, at most n limits
+    (1000 n for triples, whose terms cancel): 2 n^2 1.1e-16, or 9e-8 (1e-4) for n = 20 000.
+    """
+    rng = np.random.default_rng(seed)
+    X = np.repeat(corpus(seed, 2000), 10, axis=0)
+    X *= rng.integers(1, 50, (len(X), 1))
+    query, *_ = list(queries(seed))[place]
+    chosen = int(rng.integers(len(X)))
+    neighbour = X.copy()
+    neighbour[chosen] = rng.poisson(5, D)
+    moved = query.total(chunk_of(X)) - query.total(chunk_of(neighbour))
+    one, other = (query.total(chunk_of(part[chosen : chosen + 1])) for part in (X, neighbour))
+    assert np.linalg.norm(moved - (one - other)) <= 1e-6 * (NORM_SLACK - 1) * query.l2_sensitivity

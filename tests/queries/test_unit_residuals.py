@@ -1,0 +1,140 @@
+"""Sums of residuals about what units fit to their own entries, against a loop over units."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from slice_entries import BOUNDS, SHAPE, entries
+
+from sktensor_dp.privacy.curators.entries import SliceCurator
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.queries.observed_entries import SliceChunks
+from sktensor_dp.queries.slices import ReleasedEffects, SharedRowSums
+from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.unit_parameters import (
+    LEVEL_VARIANCE,
+    POPULARITY_VARIANCE,
+    SLOPE_VARIANCE,
+)
+
+LEVEL, SCALE, NOISE = 0.4, 0.8, 0.5
+
+
+def released(rng):
+    effects = tuple(
+        SharedEffects(rng.standard_normal(n), rng.random(n), rng.standard_normal(n), 1.0)
+        for n in SHAPE[1:]
+    )
+    return ReleasedEffects(effects, LEVEL, NOISE)
+
+
+def units_of(X, y):
+    """Entries of each unit that has some, equal coordinates merged by their mean."""
+    for u in np.unique(X[:, 0]):
+        merged = {}
+        for x, v in zip(X[X[:, 0] == u], np.clip(y[X[:, 0] == u], *BOUNDS), strict=True):
+            merged.setdefault(tuple(x), []).append(v)
+        yield np.array(list(merged)), np.array([np.mean(v) for v in merged.values()])
+
+
+def fitted_residuals(X, y, about):
+    """Of one unit, by least squares with rows for the priors."""
+    parts = [
+        sum(getattr(of, name)[X[:, m]] for m, of in enumerate(about.effects, 1))
+        for name in ("effects", "variances", "popularity")
+    ]
+    b, variances, popularity = parts
+    left = y - np.mean(BOUNDS) - LEVEL - b
+    design = np.column_stack([np.ones(len(b)), b, popularity])
+    weights = 1 / np.sqrt(NOISE + variances)
+    prior = np.sqrt([LEVEL_VARIANCE * NOISE, SLOPE_VARIANCE, POPULARITY_VARIANCE * NOISE])
+    table = np.vstack([weights[:, None] * design, np.diag(1 / prior)])
+    own = np.linalg.lstsq(table, np.append(weights * left, np.zeros(3)), rcond=None)[0]
+    return left - design @ own
+
+
+@pytest.mark.parametrize("mode", [1, 2])
+def test_sums_about_what_units_fit(mode, seed):
+    X, y = entries(seed)
+    about = released(np.random.default_rng(seed))
+    expected = np.zeros((2, SHAPE[mode]))
+    for rows, values in units_of(X, y):
+        part = np.zeros_like(expected)
+        terms = np.clip(fitted_residuals(rows, values, about) / SCALE, -1, 1)
+        np.add.at(part[0], rows[:, mode], terms)
+        np.add.at(part[1], rows[:, mode], 1)
+        expected += part / np.linalg.norm(part[1])
+    chunk = SliceChunks(X, y, SHAPE, 0, BOUNDS)
+    # Level, shrinkage and effects beside it are of the other kind of residual.
+    query = SharedRowSums(mode, SHAPE, 9.0, SCALE, 1.0, about=about)
+    # Regressions on three numbers of size one, by two ways.
+    np.testing.assert_allclose(query.total(chunk), expected, atol=1e-9)
+    plan = ReleasePlan.split(math.inf, 1e-6, {"shared_row_sums": 1.0})
+    with SliceCurator(chunk, plan, spender="test", unit="unit", accountant=None) as curator:
+        rows = curator.shared_row_sums(mode, 9.0, SCALE, 1.0, about=about)
+    np.testing.assert_allclose([rows.sums, rows.counts], expected, atol=1e-9)
+
+
+def test_sums_of_rows_with_weights(seed):
+    """As a loop has them; a unit's length is that of weighted numbers of entries."""
+    rng = np.random.default_rng(seed)
+    shape, weights = (5, 7), np.maximum(rng.random(7), 1e-6)
+    X = np.argwhere(rng.random(shape) < 0.4)
+    y = rng.uniform(*BOUNDS, len(X))
+    chunk = SliceChunks(X, y, shape, 0, BOUNDS)
+    about = ReleasedEffects((SharedEffects(*rng.random((3, 7)), 1.0),), 0.3, 0.5)
+    query = SharedRowSums(1, shape, 0.0, SCALE, 1.0, about=about, row_weights=weights)
+    terms = np.clip(about.residuals(chunk) / SCALE, -1, 1)
+    expected = np.zeros((2, 7))
+    for u in range(5):
+        rows = chunk.coordinates[chunk.units == u, 1]
+        part = np.zeros((2, 7))
+        part[0, rows] = weights[rows] * terms[chunk.units == u]
+        part[1, rows] = weights[rows]
+        expected += part / max(np.linalg.norm(part[1]), 1e-300)
+    np.testing.assert_allclose(query.total(chunk), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "weights", "message"),
+    [
+        ((3, 2, 2), 2, np.ones(2), "a matrix"),
+        ((3, 2), 1, np.ones(2), "order 2"),
+        ((3, 2), 2, np.ones(3), "one for each row"),
+        ((3, 2), 2, np.array([0.0, 1.0]), "one for each row"),
+        ((3, 2), 2, np.array([1.1, 1.0]), "one for each row"),
+        ((3, 2), 2, np.array([np.nan, 1.0]), "one for each row"),
+    ],
+)
+def test_weights_that_would_not_do_are_refused(shape, order, weights, message):
+    with pytest.raises(ValueError, match=message):
+        SharedRowSums(1, shape, 0.0, 1.0, 1.0, (), order, row_weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        (ReleasedEffects((), math.nan, 1.0), "within 1e"),
+        (ReleasedEffects((), 0.0, 0.0), "noise_variance must be"),
+        (ReleasedEffects((), 0.0, math.inf), "noise_variance must be"),
+        (
+            ReleasedEffects((SharedEffects(np.zeros(2), -np.ones(2), np.zeros(2), 1.0),), 0.0, 1.0),
+            "not be negative",
+        ),
+    ],
+)
+def test_released_numbers_that_cannot_be_bounded_are_refused(about, message):
+    with pytest.raises(ValueError, match=message):
+        SharedRowSums(1, SHAPE, 0.0, 1.0, 1.0, about=about)
+
+
+@pytest.mark.parametrize("part", [None, "effects", "variances", "popularity"])
+def test_effects_of_other_rows_are_refused(part):
+    chunk = SliceChunks(*entries(), SHAPE, 0, BOUNDS)
+    first, second = released(np.random.default_rng(0)).effects
+    # A part that is too short would fail only where a unit has entries in its last rows.
+    short = () if part is None else (replace(second, **{part: getattr(second, part)[:-1]}),)
+    about = ReleasedEffects((first, *short), 0.0, 1.0)
+    with pytest.raises(ValueError, match="of all shared modes"):
+        SharedRowSums(1, SHAPE, 0.0, 1.0, 1.0, about=about).total(chunk)

@@ -1,0 +1,321 @@
+"""Units of several rows: means against loops, labels, their order, and caps on rows."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.stats import chi2
+
+from sktensor_dp import unsafe_seeded_noise
+from sktensor_dp.privacy.parts import row_keys
+from sktensor_dp.queries.counts import CountChunks, as_counts
+from sktensor_dp.queries.samples import SampleChunks
+from sktensor_dp.queries.sums import UNITS_AT_ONCE
+from sktensor_dp.queries.units import RowChunks, Units, as_labels, in_order, kept_rows
+
+pytestmark = pytest.mark.filterwarnings("ignore:noise is seeded")
+SECRET = "opensesame"
+N_ROWS = 4711
+
+
+def some_units(rng):
+    sizes = rng.integers(1, 6, int(rng.integers(1, 30)))
+    return Units(np.append(0, np.cumsum(sizes)))
+
+
+def slices(units):
+    return [slice(*ends) for ends in zip(units.starts[:-1], units.starts[1:], strict=True)]
+
+
+# Means and sums
+
+
+def test_means_sums_and_shares_are_those_of_loops(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(10):
+        units = some_units(rng)
+        n_rows = int(units.starts[-1])
+        values, X = rng.standard_normal(n_rows), rng.poisson(0.5, (n_rows, 4))
+        flags, factors = rng.random(n_rows) < 0.3, rng.random(units.n)
+        parts = slices(units)
+        assert units.n == len(parts)
+        assert units.are_rows == all(part.stop - part.start == 1 for part in parts)
+        np.testing.assert_allclose(units.means(values), [values[p].mean() for p in parts])
+        found = units.sums(sp.csr_matrix(X, dtype=float))
+        np.testing.assert_array_equal(found.toarray(), [X[p].sum(axis=0) for p in parts])
+        np.testing.assert_array_equal(units.any(flags), [flags[p].any() for p in parts])
+        spread = units.spread(factors) * values
+        expected = [f * values[p].mean() for f, p in zip(factors, parts, strict=True)]
+        np.testing.assert_allclose([spread[p].sum() for p in parts], expected, rtol=1e-12)
+
+
+def test_single_rows_are_units_without_a_rounding(seed):
+    rng = np.random.default_rng(seed)
+    values, X = rng.standard_normal(9), sp.csr_matrix(rng.poisson(0.5, (9, 4)), dtype=float)
+    units = Units.single(9)
+    np.testing.assert_array_equal(units.means(values), values)
+    np.testing.assert_array_equal(units.spread(values), values)
+    assert (units.sums(X) != X).nnz == 0
+
+
+# Labels
+
+
+def kinds_of(numbers):
+    """Labels of one kind each, in the same order as the numbers."""
+    pandas = pytest.importorskip("pandas")
+    words = [f"w{number:03d}" for number in numbers]
+    return {
+        "list": list(numbers), "tuple": tuple(numbers), "int8": np.array(numbers, np.int8),
+        "uint64": np.array(numbers, np.uint64), "objects": np.array(numbers, object),
+        "numpy integers": [np.int32(number) for number in numbers],
+        "Series": pandas.Series(numbers), "Int64": pandas.Series(numbers, dtype="Int64"),
+        "categories": pandas.Series(numbers, dtype="category"),
+        "not masked": np.ma.array(numbers), "words": words, "array of words": np.array(words),
+        "objects of words": np.array(words, object), "Series of words": pandas.Series(words),
+        "string": pandas.Series(words, dtype="string"),
+        "categories of words": pandas.Series(words, dtype="category"),
+    }  # fmt: skip
+
+
+def test_labels_of_every_kind_make_the_same_groups(seed):
+    numbers = np.random.default_rng(seed).integers(0, 9, 40).tolist()
+    _, expected = np.unique(numbers, return_inverse=True)
+    for labels in kinds_of(numbers).values():
+        found = as_labels(labels, 40)
+        assert found.dtype == np.int64 or found.dtype.kind == "U"
+        np.testing.assert_array_equal(np.unique(found, return_inverse=True)[1], expected)
+
+
+def test_columns_of_polars_are_labels():
+    polars = pytest.importorskip("polars")
+    for column in ([3, 1, 3], ["c", "a", "c"]):
+        np.testing.assert_array_equal(as_labels(polars.Series(column), 3), column)
+        with pytest.raises(ValueError, match="none missing"):
+            as_labels(polars.Series([*column[:2], None]), 3)
+
+
+def wrong_labels():
+    pandas = pytest.importorskip("pandas")
+    numbers, words = list(range(N_ROWS - 1)), [SECRET] * (N_ROWS - 1)
+    masked = np.ma.array([*numbers, 1], mask=[*[False] * (N_ROWS - 1), True])
+    return {
+        "None in a list": [*numbers, None], "NaN": [*numbers, float("nan")],
+        "None in words": [*words, None], "NaN in words": [*words, np.nan],
+        "floats": np.arange(float(N_ROWS)), "a float": [*numbers, 0.5],
+        "bools": np.zeros(N_ROWS, bool), "a list of bools": [True] * N_ROWS,
+        "a bool": [*numbers, True], "bytes": [b"x"] * N_ROWS,
+        "array of bytes": np.full(N_ROWS, b"x"),
+        "mixed": [*numbers, SECRET], "tuples": [(1, SECRET)] * N_ROWS,
+        "dates": np.zeros(N_ROWS, "datetime64[D]"), "complex": np.zeros(N_ROWS, complex),
+        "beyond int64": np.full(N_ROWS, 2**63, np.uint64), "large": [*numbers, 2**63],
+        "far too large": [*numbers, -(2**70)],
+        "missing Int64": pandas.Series([*numbers, None], dtype="Int64"),
+        "missing string": pandas.Series([*words, None], dtype="string"),
+        "missing category": pandas.Series([*words, None], dtype="category"), "masked": masked,
+        "masked words": np.ma.array([*words, "x"], mask=masked.mask),
+        "NaT": pandas.Series([pandas.NaT] * N_ROWS),
+        "short": numbers, "long": [*numbers, 1, 2], "words, short": words, "none": [],
+        "a number": 3, "a word": SECRET, "matrix": np.zeros((N_ROWS, 1), int),
+        "frame": pandas.DataFrame({"a": [*numbers, 1]}), "sparse": sp.csr_array(np.eye(3)),
+        "ragged": [[1], [1, 2]], "a set": set(numbers), "a mapping": {SECRET: 1},
+    }  # fmt: skip
+
+
+def test_wrong_labels_are_refused_without_a_word_of_the_data():
+    """Neither a label, nor the number of rows, nor the width of the longest label."""
+    for name, labels in wrong_labels().items():
+        with pytest.raises((ValueError, TypeError), match=r"^groups must hold one label") as caught:
+            as_labels(labels, N_ROWS)
+        said = str(caught.value)
+        assert SECRET not in said, name
+        numbers = re.sub(r"2\*\*63|\d dimensions|(float|complex|datetime|int|uint)\d+", "", said)
+        assert not re.search(r"\d", numbers), (name, said)
+        assert caught.value.__cause__ is caught.value.__context__ is None, name
+
+
+# Order
+
+
+def chunks_of(X, groups, cls=SampleChunks, **options):
+    return cls(X, *X.shape, groups=groups, **options)
+
+
+def test_units_lie_in_the_order_of_labels_and_rows_in_their_own(seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.repeat(rng.permutation(50)[:12], rng.integers(1, 5, 12)))
+    X = np.arange(len(labels), dtype=float)[:, None]
+    (chunk,) = chunks_of(X, labels)
+    rows = chunk.X[:, 0].astype(int)
+    parts = [rows[part] for part in slices(chunk.units)]
+    for part, label in zip(parts, np.unique(labels), strict=True):
+        np.testing.assert_array_equal(part, np.flatnonzero(labels == label))
+
+
+def test_rows_that_lie_in_order_are_not_copied():
+    order, units = in_order(np.array([0, 0, 2, 5]))
+    assert order is None
+    np.testing.assert_array_equal(units.starts, [0, 2, 3, 4])
+
+
+def test_chunks_hold_whole_units_and_few_rows(seed):
+    """Or one unit with more than are added up one after the other."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 6000, 12)
+    sizes[rng.integers(12)] = UNITS_AT_ONCE + int(rng.integers(-1, 3))
+    labels = np.repeat(np.arange(12), sizes)
+    chunks = list(chunks_of(np.zeros((len(labels), 1)), labels))
+    np.testing.assert_array_equal(np.concatenate([c.units.sizes for c in chunks]), sizes)
+    for chunk in chunks:
+        assert chunk.X.shape[0] == chunk.units.starts[-1]
+        assert chunk.X.shape[0] <= UNITS_AT_ONCE or chunk.units.n == 1
+
+
+def straddling(X, labels, rng, n_chunks=5):
+    """A source whose chunks are cut anywhere, and one without rows."""
+    order = rng.permutation(len(labels))
+    cuts = np.sort(rng.integers(0, len(labels) + 1, n_chunks))
+    parts = np.split(order, cuts)
+    return [(X[part], labels[part].tolist()) for part in parts], order
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_groups_that_straddle_chunks_come_whole(words, seed):
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(9), rng.integers(1, 6, 9))
+    X = np.arange(len(labels), dtype=float)[:, None]
+    named = np.array([f"w{label}" for label in labels]) if words else labels
+    source, order = straddling(X, named, rng)
+    chunks = SampleChunks(source, 9, 1)
+    for _ in range(2):
+        found = {}
+        for chunk in chunks:
+            rows = chunk.X[:, 0].astype(int)
+            for part in slices(chunk.units):
+                (label,) = set(labels[rows[part]])
+                assert label not in found
+                found[label] = rows[part].tolist()
+        assert chunks.grouped
+        expected = {g: [row for row in order if labels[row] == g] for g in range(9)}
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ([(np.ones((2, 1)), [1, 2]), np.ones((1, 1))], "Every chunk must be a pair"),
+        ([np.ones((1, 1)), (np.ones((2, 1)), [1, 2])], "Every chunk must be a pair"),
+        ([(np.ones((2, 1)), [1, 2]), (np.ones((1, 1)), ["a"])], "in all chunks alike"),
+        ([(np.ones((2, 1)), [7, 7]), (np.ones((1, 1)), [7])], "at least two different labels"),
+        ([(np.ones((2, 1)), [1, 2, 3])], "its length is not the number of rows"),
+        ([(np.ones((2, 1)), [1, 2])], "2 groups in all; n_samples is 3"),
+        ([(np.ones((2, 7)), [1, 2])], "^A chunk has 7 features; n_features is 1"),
+        ([(np.ones(7), [1, 2])], None),
+    ],
+)
+def test_a_source_of_other_groups_is_refused_without_a_number_of_rows(source, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        list(SampleChunks(source, 3, 1))
+    assert "shape" not in str(caught.value)
+
+
+def test_a_source_that_changes_is_refused():
+    class Changing:
+        def __init__(self, later):
+            self._passes = iter([FIRST, FIRST, later, later])
+
+        def __iter__(self):
+            return iter(next(self._passes))
+
+    FIRST = [(np.ones((3, 1)), [1, 2, 1])]
+    for later in (
+        [(np.ones((3, 1)), [1, 2, 3])], [(np.ones((3, 1)), [1, 2, 2])],
+        [(np.ones((2, 1)), [1, 2])], [np.ones((2, 1))],
+        # As many rows of as many groups.
+        [(np.ones((3, 1)), [1, 3, 1])],
+    ):  # fmt: skip
+        chunks = SampleChunks(Changing(later), 2, 1)
+        assert len(list(chunks)) == 1
+        with pytest.raises(ValueError, match=r"other groups than|Every chunk must"):
+            list(chunks)
+
+
+def test_one_document_of_a_group_is_the_sum_of_its_rows(seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 5, 30)
+    X = rng.poisson(1.0, (30, 4))
+    X[rng.integers(30), 0] = 2**30
+    found = chunks_of(as_counts(X), labels, CountChunks).joined()
+    rows = np.concatenate([chunk.X.toarray() for chunk in found])
+    sums = [X[labels == label].sum(axis=0) for label in np.unique(labels)]
+    np.testing.assert_array_equal(rows, np.minimum(sums, 2**30))
+    assert all(chunk.units.are_rows for chunk in found)
+
+
+# Caps on rows
+
+
+def test_every_subset_of_rows_is_as_likely_and_groups_are_independent(seed):
+    """Two groups of 4 rows, 2 of each are kept: 36 pairs of subsets, by keys from the seed.
+
+    Chance exceeds the limit of 103 in one of 10**7. Were both groups to keep the same places in
+    a third of the draws and not in a sixth, 360 would be added to the mean of 35, with a
+    deviation of 39 in all: unseen with a probability below 1e-12.
+    """
+    units, labels, seen = Units(np.array([0, 4, 8, 9])), np.array(["a", "b", "c"]), {}
+    n_draws = 1800
+    with unsafe_seeded_noise(seed):
+        for _ in range(n_draws):
+            kept, left = kept_rows(units, labels, (2, row_keys))
+            np.testing.assert_array_equal(left.sizes, [2, 2, 1])
+            assert kept[-1] == 8
+            seen[kept.tobytes()] = seen.get(kept.tobytes(), 0) + 1
+    expected = n_draws / 36
+    counts = np.array([*seen.values()] + [0] * (36 - len(seen)))
+    assert len(counts) == 36
+    assert ((counts - expected) ** 2 / expected).sum() < chi2.isf(1e-7, 35)
+
+
+def test_other_groups_do_not_change_which_rows_are_kept(seed):
+    """Under one secret key: neither their labels nor their sizes."""
+    kept_of_own = set()
+    for other, before in (("", 0), ("a", 1), ("b", 1), ("a", 50)):
+        labels = np.array(["own"] if before == 0 else [other, "own"])
+        ends = np.cumsum([5] if before == 0 else [before, 5])
+        with unsafe_seeded_noise(seed):
+            kept, _ = kept_rows(Units(np.append(0, ends)), labels, (3, row_keys))
+        kept_of_own.add(tuple(kept[kept >= before] - before))
+    assert len(kept_of_own) == 1
+
+
+def test_keys_are_secret_and_new_for_every_choice():
+    first, second = (row_keys(np.arange(3), np.array([2, 0, 6])) for _ in range(2))
+    assert len({*first, *second}) == 16
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_at_most_so_many_rows_of_a_group_are_read(whole, seed):
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(6), [1, 2, 3, 4, 50, 7])
+    X = np.arange(len(labels), dtype=float)[:, None]
+    choice = (3, row_keys)
+    if whole:
+        order = rng.permutation(len(labels))
+        chunks = chunks_of(X[order], labels[order], choice=choice)
+    else:
+        chunks = SampleChunks(straddling(X, labels, rng)[0], 6, 1, choice=choice)
+    sizes = {}
+    for chunk in chunks:
+        for part in slices(chunk.units):
+            rows = chunk.X[part, 0].astype(int)
+            assert len(set(rows)) == len(rows)
+            (label,) = set(labels[rows])
+            sizes[int(label)] = len(rows)
+    assert sizes == {0: 1, 1: 2, 2: 3, 3: 3, 4: 3, 5: 3}
+
+
+def test_chunks_know_what_they_are():
+    assert issubclass(CountChunks, RowChunks)
+    assert not SampleChunks(np.ones((3, 1)), 3, 1).grouped
+    assert chunks_of(np.ones((3, 1)), np.array([1, 2, 3])).grouped

@@ -1,0 +1,195 @@
+"""Buckets of words and votes for words: values, rounding, and the threshold's law."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.special import ndtr, ndtri
+
+from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
+from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.partition_selection import (
+    STEP,
+    gaussian_partition_selection,
+    largest_share,
+    selection_threshold,
+)
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.queries import text
+from sktensor_dp.queries.text import (
+    N_BUCKETS,
+    VOTE,
+    DocumentFrequencies,
+    TextChunks,
+    WordBuckets,
+    Words,
+    WordVotes,
+    checksums,
+)
+
+WORDS = [f"w{i}" for i in range(30)]
+
+
+def word_buckets(words):
+    return checksums(words) % N_BUCKETS
+
+
+def corpus_of(rng, n, longest=25):
+    return [list(map(str, rng.choice(WORDS, rng.integers(0, longest)))) for _ in range(n)]
+
+
+def weighted(rng, m, largest=None):
+    """Votes by weights of very different sizes, some of them 0."""
+    weights = np.where(rng.random(N_BUCKETS) < 0.3, 0.0, 10.0 ** -rng.uniform(0, 8, N_BUCKETS))
+    return WordVotes(m, math.sqrt(m) if largest is None else largest, weights)
+
+
+def test_documents_count_once_in_every_bucket_of_their_words():
+    found = WordBuckets(3).total([["a", "a", "b"], ["a"], []])
+    assert found.shape == (N_BUCKETS,)
+    assert found.sum() == 3
+    assert list(found[word_buckets(["a", "b"])]) == [2, 1]
+
+
+def test_known_words_are_buckets_and_the_others_take_no_place():
+    # The unknown word is used most, and would be the one that counts.
+    found = WordBuckets(1, ("b", "a", "z")).total([["c", "c", "c", "a", "a", "b"], ["b"]])
+    assert list(found) == [1, 1, 0]
+
+
+def test_votes_are_shared_out_by_weight():
+    weights = np.zeros(N_BUCKETS)
+    weights[word_buckets(["a", "b"])] = 0.3, 0.4
+    votes = WordVotes(4, 2.0, weights).total([["a", "b", "c", "c"], ["b"], ["c"], []])
+    # A norm of 2, in the shares .6 and .8, and all of it for the one candidate of the second.
+    assert set(votes) == {"a", "b"}
+    assert votes["a"] == pytest.approx(1.2, abs=1e-5)
+    assert votes["b"] == pytest.approx(1.6 + 2.0, abs=1e-5)
+    capped = WordVotes(4, 1.5, weights).total([["a", "b"], ["b"]])
+    assert capped["b"] == 3.0
+    assert WordVotes(4, 2.0, np.zeros(N_BUCKETS)).total([["a"]]) == {}
+
+
+def test_votes_of_full_documents_are_ones():
+    votes = WordVotes(3, 3**0.5, np.ones(N_BUCKETS)).total([["a", "b", "c", "d"]])
+    np.testing.assert_allclose(sorted(votes.values()), 1.0, atol=2 * VOTE)
+    assert len(votes) == 3
+
+
+def test_sums_of_votes_are_exact_in_any_order(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    documents, query = corpus_of(rng, 60), weighted(rng, 5)
+    whole = query.total(documents)
+    shuffled = [documents[i] for i in rng.permutation(60)]
+    monkeypatch.setattr(text, "CHUNK_SIZE", 7)
+    parts = Counter()
+    for chunk in TextChunks(shuffled, list):
+        parts.update(query.total(chunk))
+    assert parts == whole
+    assert all((value / VOTE).is_integer() for value in whole.values())
+
+
+def test_weights_however_small_give_no_more_votes_than_allowed():
+    for size in (1.0, 1e-100, 1e-200, 5e-324):
+        votes = WordVotes(9, 3.0, np.full(N_BUCKETS, size)).total([WORDS[:4]])
+        assert 2.9 < math.hypot(*votes.values()) <= 3.0
+
+
+@pytest.mark.parametrize("m", [1, 10**6, 10**9, 10**12, 10**15, 2**52])
+def test_votes_leave_room_for_rounded_squares_of_as_many_words_as_may_count(m):
+    """A sum of m rounded squares errs by m 2^-53 of itself, and its root by half of that."""
+    given = WordVotes(m, math.sqrt(m), np.ones(N_BUCKETS)).total([["a"]])["a"] / math.sqrt(m)
+    assert given <= 1 - min(m * 2.0**-54, 0.49)
+    # No more room than is of use: what a vote has below 10^6 words stays as it was.
+    least = 1 - 1e-9 if m <= 10**6 else max(1 - 1.1e-15 * m, 0.5)
+    assert given >= least * (1 - 1e-12) - VOTE
+
+
+def test_many_words_of_one_bucket_count_once(monkeypatch):
+    """Counted each, they would move one number as far as a document has words."""
+    monkeypatch.setattr(Words, "checksums", property(lambda words: np.full(len(words.names), 7)))
+    found = WordBuckets(20).total([WORDS])
+    assert found[7] == found.sum() == 1
+
+
+def shapes(m, largest):
+    """Votes of one document: even for any number of words, falling, and one for all."""
+    even = [np.full(k, min(math.sqrt(m / k), largest)) for k in range(1, m + 1)]
+    falling = []
+    for rate in (0.3, 0.6, 0.9):
+        votes = rate ** np.arange(m)
+        falling.append(np.minimum(votes * math.sqrt(m / (votes @ votes)), largest))
+    first = [
+        np.r_[v, np.full(m - 1, math.sqrt(max(m - v * v, 0) / max(m - 1, 1)))]
+        for v in np.linspace(1, largest, 15)
+    ]
+    return [*even, *falling, *(votes for votes in first if votes.max() <= largest)]
+
+
+@pytest.mark.parametrize("mu", [0.1, 0.5, 2.0, 10.0, 100.0])
+@pytest.mark.parametrize("m", [1, 5, 100])
+def test_no_shape_of_votes_fails_with_more_than_delta(m, mu):
+    delta = 5e-7
+    cost = PrivacyCost(mu=mu, delta=delta)
+    even, worst = WordVotes(m, math.sqrt(m), np.ones(N_BUCKETS)), []
+    sensitivity = even.l2_sensitivity
+    for largest in (math.sqrt(m), largest_share(m, sensitivity, cost)[0]):
+        query = WordVotes(m, largest, np.ones(N_BUCKETS))
+        threshold, sigma = selection_threshold(query, sensitivity, cost), sensitivity / mu
+        failures = [
+            -math.expm1(np.log1p(-ndtr((votes - threshold) / sigma)).sum())
+            for votes in shapes(m, largest)
+        ]
+        assert max(failures) <= delta
+        worst.append(max(failures))
+        # No larger than one for ones by more than a tenth and the largest vote.
+        ones = 1 - sigma * ndtri(delta / m)
+        assert threshold <= 1.1 * ones + largest - 1
+    # The bound is right within a factor of six in delta: a twentieth of the threshold.
+    assert max(worst) > delta / 6
+
+
+def test_the_threshold_for_ones_would_not_do():
+    """A deliberate mistake: one document with one candidate then fails far too often."""
+    m, cost = 100, PrivacyCost(mu=20.0, delta=5e-7)
+    sigma = math.sqrt(2 * m) / cost.mu
+    ones = 1 - sigma * ndtri(cost.delta / m)
+    assert ndtr((math.sqrt(m) - ones) / sigma) > 1e4 * cost.delta
+
+
+@pytest.mark.parametrize("query", [WordVotes(9, 3.0, np.ones(N_BUCKETS)), DocumentFrequencies(9)])
+def test_the_threshold_counts_on_the_grid_that_noise_is_drawn_on(query):
+    """Beyond 2^31 a grid has fewer than 2^-20 steps, and more noise than a threshold is for."""
+    sensitivity = query.l2_sensitivity
+    for sigma in [*np.geomspace(1e-3, 2.0**30, 400), 2.0**30]:
+        grid = NoiseSource().grid(sigma, 1.0, diameter=STEP)
+        # Scales are rounded up by 2^-50.
+        assert grid.scale <= sigma * (1 + STEP) * (1 + 2.0**-49)
+        assert grid.step <= STEP * (1 + 2.0**-49)
+        assert (
+            selection_threshold(query, sensitivity, PrivacyCost(sensitivity / sigma, delta=1e-9))
+            > 1
+        )
+    for sigma in (1.001 * 2.0**30, 2.0**31, 2.0**40):
+        cost = PrivacyCost(mu=sensitivity / sigma, delta=1e-13)
+        for asked, of in ((selection_threshold, query), (largest_share, query.max_partitions)):
+            with pytest.raises(
+                ValueError, match=r"deviation of at most 1.07374e.09, got .*epsilon"
+            ):
+                asked(of, sensitivity, cost)
+
+
+@pytest.mark.dealt
+def test_votes_of_one_document_leave_with_probability_delta_at_most(seed):
+    m, delta, n_trials = 5, 0.2, 4000
+    query = WordVotes(m, math.sqrt(m), np.ones(N_BUCKETS))
+    cost = PrivacyCost(mu=0.8, delta=delta)
+    threshold = selection_threshold(query, query.l2_sensitivity, cost)
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
+        noise = NoiseSource()
+    totals = {f"{i} {j}": 1.0 for i in range(n_trials) for j in range(m)}
+    keys, _ = gaussian_partition_selection(totals, query.l2_sensitivity / 0.8, threshold, noise)
+    share = len({key.split()[0] for key in keys}) / n_trials
+    # Five standard deviations of .0063; a threshold for one word would give .67.
+    assert 0.1 < share < delta + 5 * math.sqrt(delta * (1 - delta) / n_trials)
