@@ -160,9 +160,7 @@ def completions() -> dict[str, Any]:
         built[f"{model.__name__}, gradient"] = model(
             1, perturbation="gradient", max_iter=1, **entries
         )
-        built[f"{model.__name__}, slice"] = model(
-            1, privacy_unit="slice", **{**entries, "shape": (40, 2)}
-        )
+        built[f"{model.__name__}, slice"] = model(1, unit_mode=0, **{**entries, "shape": (40, 2)})
     return built
 
 

@@ -105,8 +105,8 @@ def rating_error(folder: Path, n_modes: int, seed: int, model: Estimator, **opti
     (X, y), (X_test, y_test) = ratings(folder, "base"), ratings(folder, "test")
     X, X_test = X[:, :n_modes], X_test[:, :n_modes]
     fitted = model(bounds=STARS, shape=SHAPE[:n_modes], random_state=seed, **options).fit(X, y)
-    by_user = options.get("privacy_unit") == "slice"
-    found = fitted.fold_in(X, y).predict(X_test) if by_user else fitted.predict(X_test)
+    by_user = options.get("unit_mode")
+    found = fitted.fold_in(X, y).predict(X_test) if by_user is not None else fitted.predict(X_test)
     return root_mean_square(found - y_test)
 
 
@@ -137,7 +137,7 @@ def user_level(report: Report, folder: Path, seeds: range) -> None:
         options: dict[str, Any] = {
             "model": PrivateCPCompletion,
             "epsilon": epsilon,
-            "privacy_unit": "slice",
+            "unit_mode": 0,
         }
         found = medians(partial(rating_error, folder, 2, **options), seeds)
         rows.append([f"{epsilon:g}", *found])

@@ -137,8 +137,8 @@ def measured(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Errors by way of prediction, and those forecast."""
     model = PrivateCPCompletion(
-        rank, bounds=ratings.bounds, shape=ratings.shape, epsilon=epsilon, privacy_unit=unit,
-        random_state=seed, **options,
+        rank, bounds=ratings.bounds, shape=ratings.shape, epsilon=epsilon,
+        unit_mode=None if unit == "entry" else 0, random_state=seed, **options,
     )  # fmt: skip
     forecast = model.forecast(len(ratings.y), ratings.shape, **ratings.known)
     with reproducible_noise(seed):

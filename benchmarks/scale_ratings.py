@@ -85,9 +85,7 @@ def fit_local(folder: Path, n: int) -> dict[str, Any]:
 
 
 def estimator() -> PrivateCPCompletion:
-    return PrivateCPCompletion(
-        RANK, bounds=(-2, 2), shape=SHAPE, privacy_unit="slice", random_state=0
-    )
+    return PrivateCPCompletion(RANK, bounds=(-2, 2), shape=SHAPE, unit_mode=0, random_state=0)
 
 
 def rounds(model: PrivateCPCompletion) -> int:

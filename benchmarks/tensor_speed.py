@@ -115,7 +115,7 @@ def measure_slices(report: Report) -> None:
     for epsilon, bar in SLICE_BARS.items():
         model = PrivateCPCompletion(
             10, epsilon=epsilon, bounds=(-4.0, 4.0), shape=(n_rows, n_columns),
-            privacy_unit="slice", random_state=0,
+            unit_mode=0, random_state=0,
         )  # fmt: skip
         with reproducible_noise(0), warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -99,22 +99,24 @@ def filled(pixels: Pixels, found: Floats) -> Floats:
 def by_entries(pixels: Pixels, rank: int, epsilon: float) -> Floats:
     """One value is protected."""
     X = np.argwhere(pixels.seen)
-    model = model_of(pixels, rank, epsilon, "entry").fit(X, pixels.values[pixels.seen])
+    model = model_of(pixels, rank, epsilon, None).fit(X, pixels.values[pixels.seen])
     return filled(pixels, model.complete())
 
 
 def by_images(pixels: Pixels, rank: int, epsilon: float) -> Floats:
     """All of an image is protected; its own parameters are found where the image is."""
     X, y = np.argwhere(pixels.seen), pixels.values[pixels.seen]
-    model = model_of(pixels, rank, epsilon, "slice").fit(X, y)
+    model = model_of(pixels, rank, epsilon, 0).fit(X, y)
     completed = pixels.values.copy()
     completed[~pixels.seen] = model.fold_in(X, y).predict(np.argwhere(~pixels.seen))
     return completed
 
 
-def model_of(pixels: Pixels, rank: int, epsilon: float, unit: str) -> PrivateCPCompletion:
+def model_of(
+    pixels: Pixels, rank: int, epsilon: float, unit_mode: int | None
+) -> PrivateCPCompletion:
     return PrivateCPCompletion(
-        rank, bounds=BOUNDS, shape=pixels.values.shape, epsilon=epsilon, privacy_unit=unit
+        rank, bounds=BOUNDS, shape=pixels.values.shape, epsilon=epsilon, unit_mode=unit_mode
     )
 
 

@@ -94,7 +94,7 @@ def completion(n_people: int, epsilon: float) -> PrivateCPCompletion:
     """People are the units, and their number is public."""
     return PrivateCPCompletion(
         2, bounds=STARS, shape=(n_people, len(THINGS)), row_names=(None, NAMES),
-        privacy_unit="slice", epsilon=epsilon, random_state=0,
+        unit_mode=0, epsilon=epsilon, random_state=0,
     )  # fmt: skip
 
 

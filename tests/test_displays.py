@@ -122,7 +122,7 @@ def test_utility_follows_the_forecast(estimator, axes):
     assert len(axes.lines) == len(display.ratios) + 1
 
 
-@pytest.mark.parametrize("unit", [{}, {"privacy_unit": "slice"}])
+@pytest.mark.parametrize("unit", [{}, {"unit_mode": 0}])
 def test_errors_of_completions_follow_the_forecast(unit, axes):
     model, sizes = PrivateCPCompletion(2, bounds=(1, 5), **unit), [2000, 2_000_000]
     display = UtilityDisplay.from_estimator(model, sizes, shape=(300, 40), ax=axes)

@@ -75,8 +75,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         "row_names": [NONE, RowNames()],
         "row_features": [NONE, RowTables()],
         "perturbation": [OneOf("auto", "sufficient_statistics", "gradient", "input", "output")],
-        "privacy_unit": [OneOf("entry", "slice")],
-        "unit_mode": [Number(0, math.inf, integer=True)],
+        "unit_mode": [Number(0, math.inf, integer=True), NONE],
         "regularization": [Number(*REGULARIZATION)],
         "max_iter": [Number(1, math.inf, integer=True), NONE],
     }
@@ -95,8 +94,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         epsilon: float = 1.0,
         delta: float = 1e-6,
         perturbation: str = "auto",
-        privacy_unit: str = "entry",
-        unit_mode: int = 0,
+        unit_mode: int | None = None,
         regularization: float = 1.0,
         max_iter: int | None = None,
         accountant: BudgetAccountant | None = None,
@@ -111,7 +109,6 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         self.epsilon = epsilon
         self.delta = delta
         self.perturbation = perturbation
-        self.privacy_unit = privacy_unit
         self.unit_mode = unit_mode
         self.regularization = regularization
         self.max_iter = max_iter
@@ -127,11 +124,11 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         X : array-like of int of shape (n_observed, n_modes)
             Coordinates of the entries, counted from 0; or names, by ``row_names``, where
             entries with a name that is no row are left out. Those of a Dask array or frame
-            stay in its partitions with ``privacy_unit="slice"`` and without names.
+            stay in its partitions with a ``unit_mode`` and without names.
         y : array-like of shape (n_observed,)
             Their values, clamped to ``bounds``.
         **unsupported : object
-            Refused: all entries of a person are protected by ``privacy_unit="slice"``, not
+            Refused: all entries of a person are protected by ``unit_mode=0``, not
             by ``groups``, and ``sample_weight`` would be read from the data.
 
         Returns
@@ -197,12 +194,12 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
     ) -> PlannedFit[Any]:
         """Validate entries and plan what is released of them."""
         bounds = self._checked_together()
-        by_slice = self.privacy_unit == "slice"
+        by_slice = self.unit_mode is not None
         indices = None if self.row_names is None else indices_of(self.row_names)
         if announced is None and by_slice and indices is None:
             raise ValueError(
-                "The 'shape' parameter must be given for privacy_unit='slice': which indices "
-                "occur is private."
+                "The 'shape' parameter must be given with a unit_mode: which indices occur is "
+                "private."
             )
         chunks, columns = (
             observed_chunks(witness, X, y, announced, bounds)
@@ -222,7 +219,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         features = None if self.row_features is None else features_by_mode(self, shape)
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.regularization,
-            self.max_iter, self.unit_mode, features,
+            self.max_iter, features,
         )  # fmt: skip
         recipe = partial(fit, plan=plan, options=options)
         known = {**columns, "shape_": shape, "bounds_": bounds, "_ranks": ranks}
@@ -282,9 +279,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         plan, ranks = self._plan(n_observed, size)
         width = mean_width(bounds)
         assumed = Assumed.given(len(size), width, deviation, bias_deviation, component_share)
-        return forecast_completion(
-            n_observed, size, plan, width, max(ranks), assumed, self.unit_mode
-        )
+        return forecast_completion(n_observed, size, plan, width, max(ranks), assumed)
 
     def _plan(
         self, n_observed: int, shape: tuple[int, ...]
@@ -296,11 +291,11 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
             else (int(self.rank),) * len(shape)  # type: ignore[arg-type]
         )
         rank, epsilon, delta = max(ranks), self.epsilon, self.delta
-        if self.privacy_unit == "slice":
+        if self.unit_mode is not None:
             return plan_slices(shape, rank, self.unit_mode, epsilon, delta), ranks
         return plan_completion(
             n_observed, shape, rank, epsilon=epsilon, delta=delta,
-            perturbation=self.perturbation, max_iter=self.max_iter, unit_mode=self.unit_mode,
+            perturbation=self.perturbation, max_iter=self.max_iter,
         ), ranks  # fmt: skip
 
     def _check_all(self) -> Bounds:
@@ -328,7 +323,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
 
     @property
     def _unit_is_row(self) -> bool:  # type: ignore[override]
-        return self.privacy_unit != "slice"
+        return self.unit_mode is None
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         # Names are looked up in lists that may be candidates.
@@ -349,9 +344,8 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         return self.bounds
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
-        unit_mode = None if self._unit_is_row else self.unit_mode
         bounds = bounds_of_rows(self) if isinstance(self.bounds, Mapping) else self.bounds
-        return worst_neighbours(bounds, self.shape, unit_mode, indices_of(self.row_names))
+        return worst_neighbours(bounds, self.shape, self.unit_mode, indices_of(self.row_names))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "shape_")

@@ -22,7 +22,7 @@ class EntryErrors:
 
     of_biases: float  # with mean and biases
     of_model: float  # with what else is released
-    of_fold_in: float  # with a row's own entries at hand; NaN where there is no such mode
+    of_fold_in: float  # with the entries of a row of the first mode at hand
 
 
 def of_entries(
@@ -31,7 +31,6 @@ def of_entries(
     plan: CompletionPlan,
     assumed: Assumed,
     rank: int,
-    unit_mode: int,
 ) -> EntryErrors:
     """Errors by biases, by the model, and by folding in."""
     left, count = assumed.residual(len(shape)), min(COMPONENTS, rank)
@@ -46,14 +45,12 @@ def of_entries(
     kept = [bias * v / (bias + v) if bias > 0 else 0.0 for v in noise]
     error = math.sqrt(left + math.fsum(kept))
     model = math.sqrt(error**2 - count * each * math.prod(found))
-    if unit_mode >= len(shape):
-        return EntryErrors(error, model, math.nan)
-    del kept[unit_mode], found[unit_mode]
+    del kept[0], found[0]
     if plan.with_pairs:
-        cosines = [_of_pairs(_spent(n_observed, shape, plan, unit_mode), each, left)] * count
+        cosines = [_of_pairs(_spent(n_observed, shape, plan), each, left)] * count
     else:
         cosines = [math.prod(found)] * count
-    own = _own(rows[unit_mode], [each * seen for seen in cosines], left, bias)
+    own = _own(rows[0], [each * seen for seen in cosines], left, bias)
     return EntryErrors(error, model, math.sqrt(own + math.fsum(kept)))
 
 
@@ -83,13 +80,11 @@ def _noise(
     return noise_of_sums(n_observed, shape, epsilon, residual)
 
 
-def _spent(
-    n_observed: int, shape: tuple[int, ...], plan: CompletionPlan, unit_mode: int
-) -> Folding:
+def _spent(n_observed: int, shape: tuple[int, ...], plan: CompletionPlan) -> Folding:
     """Part of the budget that is spent on pairs."""
     sums, found = plan.releases.releases
     delta = plan.releases.delta if found.cost.mu > 0 else 0.0
-    return Folding(n_observed, shape, unit_mode, plan.releases.epsilon - sums.cost.epsilon, delta)
+    return Folding(n_observed, shape, plan.releases.epsilon - sums.cost.epsilon, delta)
 
 
 def _of_pairs(spent: Folding, each: float, left: float) -> float:

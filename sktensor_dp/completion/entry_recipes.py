@@ -53,10 +53,10 @@ def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptio
         noise = (width * plan.value_deviation) ** 2
     if plan.with_pairs:
         folded = pair_components(curator, model, options)
-        model = with_columns(model, folded[0], options.unit_mode)
+        model = with_columns(model, folded[0])
     state = {
         **attributes_of(model), "_model": model, "perturbation_": plan.perturbation,
-        "_shared": shared_part(model, curator.index_set, options.unit_mode, width, noise, folded),
+        "_shared": shared_part(model, curator.index_set, width, noise, folded),
         "n_iter_": max(plan.n_steps, model.n_iter, 1),
     }  # fmt: skip
     cautions = () if model.converged else (ConvergenceWarning(NOT_SETTLED),)

@@ -26,8 +26,8 @@ class PrivateCPCompletion(
     Parameters
     ----------
     rank : int, default=3
-        Number of components. Those that the released values do not show shrink to zero. For
-        ``"slice"`` they are sought where public numbers say that they can be found.
+        Number of components. Those that the released values do not show shrink to zero. With a
+        ``unit_mode`` they are sought where public numbers say that they can be found.
     bounds : tuple of (low, high), or mapping of int to table of shape (shape[m], 2)
         Public range that values are clamped to; required. ``{2: table}`` gives each row of
         mode 2 a range of its own, low and high, by the index of a frame where the mode has
@@ -35,20 +35,20 @@ class PrivateCPCompletion(
         attributes and of ``transform``; predictions are in the units of the data.
     shape : sequence of int or None, default=None
         Number of rows of each mode; public. None takes it from the largest coordinates,
-        which then count as public; not for ``privacy_unit="slice"``. Lengths of modes with
+        which then count as public; required with a ``unit_mode``. Lengths of modes with
         ``row_names`` are those of the names.
     row_names : tuple of n_modes elements or None, default=None
         Names of the rows of each mode: a :class:`~sktensor_dp.RowIndex`, a list of names, or
         None where rows have numbers. They are public, and never read off the data. Entries
-        of a fit with another name are left out. For ``"slice"`` None at ``unit_mode`` lets
-        units have any ids; these are not kept.
+        of a fit with another name are left out. None at ``unit_mode`` lets units have any
+        ids; these are not kept.
     row_features : mapping of int to table or None, default=None
         Public features of the rows of some modes, for example ``{1: genres}``: numbers of
         shape (shape[m], n_columns), rows in order. Those of a frame are found by its index
         where the mode has ``row_names``. What is released of a row is shrunk towards a
         regression on them, whose weight is estimated, so that features which say nothing cost
         little; rows without entries are predicted by it. None shrinks towards 0. Not for
-        ``unit_mode`` of ``"slice"``.
+        ``unit_mode``.
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6
@@ -61,17 +61,15 @@ class PrivateCPCompletion(
         say that components stand out of its noise, ``"sufficient_statistics"`` elsewhere,
         of long tables with few columns with sums of products of two values of a row, from
         which ``fold_in`` has components.
-    privacy_unit : {"entry", "slice"}, default="entry"
-        Whether one value is protected, at coordinates that are public, or all that one
-        index of ``unit_mode`` holds, coordinates included.
-    unit_mode : int, default=0
-        Mode of the units of ``"slice"``.
+    unit_mode : int or None, default=None
+        None protects each value, at coordinates that are public. An int protects all entries
+        of a row of that mode together, coordinates included.
     regularization : float, default=1.0
         Factor of the ridge penalties of components, from 1e-9 to 1e9. 1 is what the noise,
         which is known, and variances estimated from released values call for.
     max_iter : int or None, default=None
         Most sweeps over released values, which cost nothing; for ``"gradient"`` the number of
-        steps, each of which is a release. None takes 1000, and 30 steps. Not for ``"slice"``.
+        steps, each of which is a release. None takes 1000, and 30 steps. Not with a ``unit_mode``.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
@@ -82,12 +80,12 @@ class PrivateCPCompletion(
     Attributes
     ----------
     factors_ : list of ndarray of shape (shape[m], rank)
-        Unit columns; rows never observed are 0. For ``"slice"``, if components were sought,
+        Unit columns; rows never observed are 0. With a ``unit_mode``, if components were sought,
         those of shared modes, in which a unit's own weights have unit variance; 0 for units.
         Where ``entry_pairs`` were released, what was found for
-        ``fold_in``, which may be fewer columns, and 0 for rows of ``unit_mode``.
+        ``fold_in``, which may be fewer columns, and 0 for rows of the first mode.
     weights_ : ndarray of shape (rank,)
-        Non-negative, decreasing. Not for ``"slice"``.
+        Non-negative, decreasing. Not with a ``unit_mode``.
     mean_ : float
         Mean of the values.
     biases_ : list of ndarray of shape (shape[m],)
@@ -116,8 +114,6 @@ class PrivateCPCompletion(
         If public numbers say that no components can be found, and none were sought.
     ConvergenceWarning
         If the model had not settled after `max_iter` sweeps over released values.
-    ConvergenceWarning
-        If the model had not settled after `max_iter` sweeps over released values.
 
     See Also
     --------
@@ -126,20 +122,20 @@ class PrivateCPCompletion(
     Notes
     -----
     **Privacy.** *Unit*: one value, or one slice of the tensor. *Neighbours*: tables of
-    equally many entries at the same coordinates that differ in one value; for
-    ``"slice"`` tensors that differ in all entries of one index. *Public*: coordinates,
-    their number (not for ``"slice"``), the shape, the bounds and all parameters,
+    equally many entries at the same coordinates that differ in one value; with a
+    ``unit_mode`` tensors that differ in all entries of one row. *Public*: coordinates and
+    their number (not with a ``unit_mode``), the shape, the bounds and all parameters,
     ``row_features`` among them: never compute these from private data.
     *Releases*: ``entries``, ``row_sums``, ``entry_pairs``, ``entry_gradients``,
     ``ridge_block``, or ``unit_levels``, ``shared_row_sums`` and ``shared_factor_sums``, as
     ``privacy_report_`` lists them.
     *Not covered*: running time; what ``fold_in`` returns, which belongs to the holder of
-    the entries it was given; several values of one person, for ``"entry"``.
+    the entries it was given; several values of one person, without a ``unit_mode``.
 
     Where values are released themselves, two modes with 500 entries or more to a row of
     the shorter one are a table of variables: each has a noise variance of its own.
 
-    For ``"slice"`` nothing of a unit is stored: ``predict`` knows what units share, and
+    With a ``unit_mode`` nothing of a unit is stored: ``predict`` knows what units share, and
     ``fold_in`` adds their own parameters where their entries are.
 
     References
@@ -219,18 +215,18 @@ class PrivateTuckerCompletion(
     Parameters
     ----------
     rank : int or sequence of int, default=3
-        Columns of each factor. One number holds for all modes, capped by their lengths. For
-        ``"slice"`` that of ``unit_mode`` is not used: a unit's slice of the core is its own.
-    bounds, shape, row_names, row_features, epsilon, delta, perturbation, privacy_unit, \
-unit_mode, regularization, max_iter, accountant, random_state, verbose
+        Columns of each factor. One number holds for all modes, capped by their lengths. That
+        of ``unit_mode`` is not used: a unit's slice of the core is its own.
+    bounds, shape, row_names, row_features, epsilon, delta, perturbation, unit_mode, \
+regularization, max_iter, accountant, random_state, verbose
         As for :class:`PrivateCPCompletion`.
 
     Attributes
     ----------
     factors_ : list of ndarray of shape (shape[m], rank[m])
-        Orthonormal columns. For ``"slice"`` as for :class:`PrivateCPCompletion`.
+        Orthonormal columns. With a ``unit_mode`` as for :class:`PrivateCPCompletion`.
     core_ : ndarray of shape rank
-        The core. Not for ``"slice"``, where each unit has a slice of it of its own.
+        The core. Not with a ``unit_mode``, where each unit has a slice of it of its own.
     mean_, biases_, shape_, perturbation_, n_iter_, privacy_report_, n_features_in_
         As for :class:`PrivateCPCompletion`.
 

@@ -48,7 +48,7 @@ class UnitParameters:
     >>> from sktensor_dp import PrivateCPCompletion
     >>> X = np.argwhere(np.ones((300, 4)))
     >>> y = 3.0 - X[:, 1] / 2
-    >>> model = PrivateCPCompletion(0, bounds=(1, 5), shape=(300, 4), privacy_unit="slice")
+    >>> model = PrivateCPCompletion(0, bounds=(1, 5), shape=(300, 4), unit_mode=0)
     >>> own = model.set_params(epsilon=8.0).fit(X, y).fold_in([[0, 3], [0, 1]], [1.5, 2.5])
     >>> own.recommend(2, exclude=[[0, 3], [0, 1]]).rows.tolist()
     [[0, 2]]

@@ -36,7 +36,8 @@ class CompletionForecast(Shown):
     component_share : float
         Assumed share of components in the variance of values.
     of_fold_in : float
-        Error of values of rows of ``unit_mode`` whose own entries are folded in.
+        Error of values of rows of ``unit_mode`` (or of the first mode) whose own entries are
+        folded in.
     """
 
     perturbation: str
@@ -95,7 +96,6 @@ def forecast_completion(
     width: float,
     rank: int,
     assumed: Assumed,
-    unit_mode: int,
 ) -> CompletionForecast:
     """Forecast what mean and biases explain of values, and whether components follow."""
     finds = plan.seeks_components
@@ -105,7 +105,7 @@ def forecast_completion(
             finds = found is not None
         model = folded = error if found is None else found
     else:
-        errors = of_entries(n_observed, shape, plan, assumed, rank, unit_mode)
+        errors = of_entries(n_observed, shape, plan, assumed, rank)
         error, model, folded = errors.of_biases, errors.of_model, errors.of_fold_in
     return CompletionForecast(
         plan.perturbation, width * assumed.deviation, width * error, finds,

@@ -90,13 +90,7 @@ def _with_unknown_row(of: SharedEffects) -> SharedEffects:
 
 
 def shared_model(estimator: Any) -> SharedModel:
-    """What a fitted completion says that units share, or AttributeError."""
+    """What a fitted completion says that units share."""
     check_is_fitted(estimator)
-    if isinstance(estimator._model, SharedModel):
-        return estimator._model
-    shared = getattr(estimator, "_shared", None)
-    if shared is None:
-        raise AttributeError(
-            "The model has no rows of unit_mode to fold in: unit_mode was no mode of the tensor."
-        )
-    return shared
+    model = estimator._model
+    return model if isinstance(model, SharedModel) else estimator._shared

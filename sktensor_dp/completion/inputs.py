@@ -29,14 +29,14 @@ CATEGORIES = (
 
 def check_combination(estimator: Any) -> None:
     """Refuse parameters that are right, each by itself, and do not go together."""
-    if estimator.privacy_unit == "slice" and estimator.perturbation not in SLICE_PERTURBATIONS:
+    if estimator.unit_mode is not None and estimator.perturbation not in SLICE_PERTURBATIONS:
         raise ValueError(
-            f"privacy_unit='slice' needs perturbation 'auto' or 'sufficient_statistics', got "
-            f"{estimator.perturbation!r}."
+            f"unit_mode={estimator.unit_mode} needs perturbation 'auto' or "
+            f"'sufficient_statistics', got {estimator.perturbation!r}."
         )
-    if estimator.privacy_unit == "slice" and estimator.max_iter is not None:
+    if estimator.unit_mode is not None and estimator.max_iter is not None:
         raise ValueError(
-            "max_iter must be None for privacy_unit='slice': the number of releases follows from "
+            "max_iter must be None with a unit_mode: the number of releases follows from "
             f"public numbers. Got {shown(estimator.max_iter)}."
         )
 
@@ -71,7 +71,7 @@ def observed_chunks(
 ) -> tuple[EntryChunks | SliceChunks | LazySlices, dict[str, Any]]:
     """Entries to fit, on behalf of an estimator, as its curator reads them; and their columns."""
     if hasattr(X, "to_delayed") or hasattr(y, "to_delayed"):
-        if estimator.privacy_unit == "slice" and shape is not None and is_lazy(X):
+        if estimator.unit_mode is not None and shape is not None and is_lazy(X):
             check_given(estimator, y)
             mode = estimator.unit_mode
             chunks = lazy_slices(estimator, X, y, shape, mode, bounds, text=CATEGORIES)
@@ -100,7 +100,7 @@ def entry_chunks(
     coordinates, values, rows = as_entries(given, values, shape)
     # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
     with np.errstate(all="ignore"):
-        if estimator.privacy_unit == "slice":
+        if estimator.unit_mode is not None:
             return SliceChunks(coordinates, values, rows, estimator.unit_mode, bounds)
         return EntryChunks(coordinates, values, rows, bounds)
 
@@ -131,7 +131,7 @@ def _array_of(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
         )
     refuse_other_kinds(X, "X", CATEGORIES)
     shape = getattr(estimator, "shape", None)
-    if estimator.privacy_unit == "slice" and shape is not None:
+    if estimator.unit_mode is not None and shape is not None:
         X = no_rows(X, len(shape))
     given = read(lambda: np.asarray(X), "X")
     if given.ndim != 2:
@@ -199,7 +199,7 @@ def _column(y: Any) -> NDArray[Any]:
 
 def _unless_counting(estimator: Any, message: str) -> Callable[[str], str | None]:
     """What is said in the place of how many entries there are, where that is private."""
-    private = estimator.privacy_unit == "slice"
+    private = estimator.unit_mode is not None
     return lambda said: message if private and "shape" in said else None
 
 

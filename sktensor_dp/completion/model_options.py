@@ -25,8 +25,6 @@ class ModelOptions:
         What the variances of rows and of the core are divided by.
     max_iter : int or None
         Most sweeps over released values.
-    unit_mode : int
-        Mode whose rows may fold in their own entries.
     features : tuple of n_modes tables or None
         Public ones of the rows, as they were given.
     """
@@ -36,7 +34,6 @@ class ModelOptions:
     random_state: np.random.RandomState
     regularization: float
     max_iter: int | None = None
-    unit_mode: int = 0
     features: tuple[NDArray[np.float64] | None, ...] | None = None
 
     def features_of(self, mode: int, weights: NDArray[np.float64]) -> NDArray[np.float64] | None:

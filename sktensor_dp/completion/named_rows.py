@@ -90,12 +90,12 @@ def named_chunks(
     bounds: Bounds,
 ) -> tuple[EntryChunks | SliceChunks, dict[str, Any]]:
     """As `observed_chunks`, of entries whose names are rows; what they mean is in memory."""
-    if witness.privacy_unit == "slice" and is_lazy(X):
+    if witness.unit_mode is not None and is_lazy(X):
         raise TypeError(
             f"X is a Dask {type(X).__name__}, and names are numbered in memory. Pass X.compute() "
             "and y.compute(), or coordinates that are numbers, without row_names."
         )
-    if witness.privacy_unit == "slice":
+    if witness.unit_mode is not None:
         X = no_rows(X, len(indices))
     values = checked_values(witness, computed(y, "Reading y"))
     given, values, shape = _known_entries(witness, computed(X, "Reading X"), values, indices, shape)
@@ -106,8 +106,7 @@ def _known_entries(
     witness: Any, X: Any, values: NDArray[Any], indices: Indices, shape: Sequence[int] | None
 ) -> tuple[NDArray[Any], NDArray[Any], Sequence[int]]:
     """Coordinates and values of the entries whose names are rows, and the public shape."""
-    by_slice, units = witness.privacy_unit == "slice", witness.unit_mode
-    own = indices
+    by_slice, own, units = witness.unit_mode is not None, indices, witness.unit_mode
     if by_slice and units < len(indices) and indices[units] is None:
         own = of_own_units(indices, units, X)
     numbers = named_numbers(witness, X, own, reset=True)
@@ -133,7 +132,7 @@ def _public_shape(
     if by_slice and None in indices:
         mode = indices.index(None)
         raise ValueError(
-            f"The 'shape' parameter must be given for privacy_unit='slice': mode {mode} has no "
+            f"The 'shape' parameter must be given with a unit_mode: mode {mode} has no "
             "row_names to count, and which indices occur is private."
         )
     lengths = []

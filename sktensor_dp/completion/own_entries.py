@@ -19,28 +19,24 @@ LEAST_NOISE, LEAST_SCALE = 1e-9, 1e-12
 def shared_part(
     model: Model,
     entries: IndexSet,
-    unit_mode: int,
     width: float,
     known_noise: float,
     of_pairs: tuple[Floats, float] | None = None,
-) -> SharedModel | None:
-    """Effects and factors of all modes but one; None where there is no such mode.
+) -> SharedModel:
+    """Effects and factors of all modes but the first.
 
     Of a matrix, columns and what variance they leave may have been found beside the model.
     """
     # Of released arrays and public coordinates alone.
-    if unit_mode >= entries.n_modes:
-        return None
-    others = [m for m in range(entries.n_modes) if m != unit_mode]
     noise = _residual_variance(model, width, known_noise)
-    effects = [_effects(model, entries, m, noise) for m in others]
-    scale = bias_scale(model, entries, unit_mode)
+    effects = [_effects(model, entries, m, noise) for m in range(1, entries.n_modes)]
+    scale = bias_scale(model, entries, 0)
     if of_pairs is None:
-        components = _components(model, unit_mode)
+        components = _components(model)
     else:
         columns, noise = of_pairs
         components = SharedComponents((columns,), False) if columns.size else None
-    return SharedModel(model.mean, noise, unit_mode, effects, components, scale)
+    return SharedModel(model.mean, noise, 0, effects, components, scale)
 
 
 def _residual_variance(model: Model, width: float, known_noise: float) -> float:
@@ -77,17 +73,17 @@ def bias_variances(model: Model, entries: IndexSet, mode: int, noise: float) -> 
     return np.asarray(noise / (counts + noise / least), dtype=np.float64)
 
 
-def _components(model: Model, unit_mode: int) -> SharedComponents | None:
+def _components(model: Model) -> SharedComponents | None:
     """Factors in whose scale a unit's own weights have unit variance."""
-    factors = [f for m, f in enumerate(model.factors) if m != unit_mode]
-    own = np.sqrt(np.mean(model.factors[unit_mode] ** 2, axis=0))
+    factors = list(model.factors[1:])
+    own = np.sqrt(np.mean(model.factors[0] ** 2, axis=0))
     if isinstance(model, CPCompletion):
         found = model.weights > 0
-        scales = (model.weights * np.sqrt(model.factor_scales[unit_mode]))[found]
+        scales = (model.weights * np.sqrt(model.factor_scales[0]))[found]
         factors = [factor[:, found] for factor in factors]
         factors[0] = factors[0] * scales
         return SharedComponents(tuple(factors), False) if found.any() else None
-    unfolded = np.moveaxis(model.core, unit_mode, -1).reshape(-1, len(own))
+    unfolded = np.moveaxis(model.core, 0, -1).reshape(-1, len(own))
     found = np.abs(unfolded * own).max(axis=0) > 0
     if not found.any():
         return None

@@ -27,7 +27,6 @@ class Folding:
 
     n_observed: int
     shape: Sequence[int]
-    unit_mode: int
     epsilon: float
     delta: float
 
@@ -45,10 +44,10 @@ def pair_share(whole: Folding, loss: Callable[[float], float]) -> float:
 
 def pairs_detectability(spent: Folding) -> float:
     """Eigenvalue of a component worth finding over the edge of the noise of pairs."""
-    shape, unit_mode = spent.shape, spent.unit_mode
-    if len(shape) != 2 or unit_mode not in (0, 1) or not 0 < spent.epsilon < math.inf:
+    shape = spent.shape
+    if len(shape) != 2 or not 0 < spent.epsilon < math.inf:
         return 0.0
-    n_rows, n_columns = shape[unit_mode], shape[1 - unit_mode]
+    n_rows, n_columns = shape
     each = spent.n_observed / n_rows
     if each <= 1 or not 1 < n_columns <= MOST_PAIRED:
         return 0.0

@@ -24,23 +24,23 @@ from sktensor_dp.tensor.shared_effects import clipped_response
 def pair_components(
     curator: EntryCurator, model: Model, options: ModelOptions
 ) -> tuple[Floats, float]:
-    """Loadings of the rows of the other mode, and the variance that they leave of a value."""
-    places, mode = curator.index_set, options.unit_mode
+    """Loadings of the columns, and the variance that they leave of a value."""
+    places = curator.index_set
     residual = 2 * curator.half * RESIDUAL
     noisy = curator.entry_pairs(
-        RowCells(places, mode), centred_biases(curator, model),
-        pair_weights(places.counts[mode]), PAIR_CLIP * residual,
+        RowCells(places, 0), centred_biases(curator, model),
+        pair_weights(places.counts[0]), PAIR_CLIP * residual,
     )  # fmt: skip
     # What is left of a row's bias is a component that its own level stands for.
-    known = places.counts[mode] / places.n_entries
-    left = float(known @ bias_variances(model, places, mode, residual**2))
+    known = places.counts[0] / places.n_entries
+    left = float(known @ bias_variances(model, places, 0, residual**2))
     response = clipped_response(PAIR_CLIP, residual) ** 2
     own = _clipped_variance() ** 2 * float(noisy.counts.mean())
     found = components_of_pairs(
         noisy.sums - noisy.counts * (response * left), noisy.counts, response,
         math.hypot(noisy.sigma, math.sqrt(own)), min(options.ranks),
     ) / math.sqrt(options.regularization)  # fmt: skip
-    return found, variance_left(found, places, mode, residual)
+    return found, variance_left(found, places, residual)
 
 
 def centred_biases(curator: EntryCurator, model: Model) -> Floats:
@@ -48,9 +48,9 @@ def centred_biases(curator: EntryCurator, model: Model) -> Floats:
     return curator.index_set.at_entries(model.biases) + (model.mean - curator.middle)
 
 
-def variance_left(found: Floats, places: IndexSet, unit_mode: int, residual: float) -> float:
-    """Variance of a value that loadings of the rows of the other mode leave."""
-    shares = places.counts[1 - unit_mode] / places.n_entries
+def variance_left(found: Floats, places: IndexSet, residual: float) -> float:
+    """Variance of a value that loadings of the columns leave."""
+    shares = places.counts[1] / places.n_entries
     explained = float((shares @ found**2).sum())
     return unexplained(residual, explained)
 
@@ -61,13 +61,13 @@ def pair_weights(counts: NDArray[np.integer]) -> Floats:
     return np.asarray(np.sqrt(float(others.min()) / others))
 
 
-def with_columns(model: Model, found: Floats, unit_mode: int) -> Model:
-    """The model, which shows what was found of one mode; rows of the other one are 0."""
+def with_columns(model: Model, found: Floats) -> Model:
+    """The model with the loadings of columns; those of rows are 0."""
     if not isinstance(model, CPCompletion):
         return model
     norms = np.linalg.norm(found, axis=0)
-    factors = [found / np.where(norms > 0, norms, 1.0)] * 2
-    factors[unit_mode] = np.zeros((len(model.biases[unit_mode]), len(norms)))
+    rows = np.zeros((len(model.biases[0]), len(norms)))
+    factors = [rows, found / np.where(norms > 0, norms, 1.0)]
     scales = np.stack([np.mean(factor**2, axis=0) for factor in factors])
     return replace(model, factors=factors, weights=norms, factor_scales=scales)
 

@@ -194,7 +194,6 @@ def plan_completion(
     delta: float,
     perturbation: str,
     max_iter: int | None,
-    unit_mode: int = 0,
 ) -> CompletionPlan:
     """Choose releases and split the budget, where the unit is a value."""
     piecewise_deviation(epsilon)  # refuses an epsilon too small for the law
@@ -205,7 +204,7 @@ def plan_completion(
         perturbation = "input" if pays else "sufficient_statistics"
         if not pays and rank > 0:
             loss = partial(loss_by_pairs, n_observed, shape, epsilon)
-            share = pair_share(Folding(n_observed, shape, unit_mode, epsilon, delta), loss)
+            share = pair_share(Folding(n_observed, shape, epsilon, delta), loss)
     n_steps = 0
     if perturbation == "gradient":
         n_steps = STEPS if max_iter is None else max_iter

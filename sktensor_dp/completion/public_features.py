@@ -22,10 +22,10 @@ def checked_features(estimator: Any) -> dict[int, Floats]:
         named = indices is not None and mode < len(indices)
         index = indices[mode] if indices is not None and named else None
         found[int(mode)] = table_of_rows(table, index, f"row_features[{mode}]")
-    if estimator.privacy_unit == "slice" and estimator.unit_mode in found:
+    if estimator.unit_mode in found:
         raise ValueError(
-            f"row_features must not be of mode {estimator.unit_mode}, which is unit_mode: with "
-            "privacy_unit='slice' nothing of a unit is released that they could tell of."
+            f"row_features must not be of mode {estimator.unit_mode}, which is unit_mode: nothing "
+            "of a unit is released that they could tell of."
         )
     if estimator.shape is not None:
         check_lengths(found, estimator.shape, "row_features")

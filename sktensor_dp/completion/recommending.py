@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.completion.folded_in import UnitParameters, fold_in
@@ -39,14 +38,13 @@ class RecommenderMixin:
 
     shape_: tuple[int, ...]
     bounds_: Bounds
-    unit_mode: int
+    unit_mode: int | None
 
-    @available_if(shared_model)
     def fold_in(self, X: ArrayLike, y: ArrayLike) -> UnitParameters:
         """Fit the parameters of units to their own entries, at the holder of these.
 
-        What was released of all modes but ``unit_mode`` is used as it is; a unit's own side
-        needs no noise where the unit is the only one who sees it.
+        What was released of all modes but ``unit_mode``, or the first one, is used as it is; a
+        unit's own side needs no noise where the unit is the only one who sees it.
 
         Parameters
         ----------
@@ -99,8 +97,9 @@ class RecommenderMixin:
         Parameters
         ----------
         of : UnitParameters, or array-like of shape (n_units,), or one unit
-            What :meth:`fold_in` returned, or rows of ``unit_mode`` by number or name. With
-            ``privacy_unit="slice"`` nothing of these is known, and all have the same values.
+            What :meth:`fold_in` returned, or rows of ``unit_mode`` (of the first mode where it is
+            None) by number or name. With a ``unit_mode`` nothing is known of these, and all have
+            the same values.
         mode : int or str, optional
             Which mode, by its number or the name of its column; by default the first that is
             not ``unit_mode``.
@@ -123,7 +122,7 @@ class RecommenderMixin:
         if isinstance(of, UnitParameters):
             return of.predict_rows(at_mode, context=at)
         candidates = self._candidates(at_mode, at)
-        units, single = self._rows(self.unit_mode, of)
+        units, single = self._rows(self._own_mode, of)
         parts = parts_of_units(len(units), candidates.n_rows, BLOCK)
         blocks = [self._of_units(candidates, units[part]) for part in parts]
         values = np.clip(np.concatenate(blocks), *candidates.limits(self.bounds_, units))
@@ -177,7 +176,7 @@ class RecommenderMixin:
         >>> X = [[i, drink] for i in range(300) for drink in ("tea", "mate", "milk")]
         >>> y = np.tile([4.5, 2.0, 3.0], 300)
         >>> model = PrivateCPCompletion(
-        ...     0, bounds=(1, 5), privacy_unit="slice", epsilon=8.0, shape=(300, 3),
+        ...     0, bounds=(1, 5), unit_mode=0, epsilon=8.0, shape=(300, 3),
         ...     row_names=(None, RowIndex.from_public(["milk", "mate", "tea"])),
         ... ).fit(X, y)
         >>> me = model.fold_in([["me", "tea"]], [5.0])
@@ -190,7 +189,7 @@ class RecommenderMixin:
         if isinstance(of, UnitParameters):
             return of.recommend(n, exclude=exclude, mode=at_mode, context=at)
         candidates = self._candidates(at_mode, at)
-        units, single = self._rows(self.unit_mode, of)
+        units, single = self._rows(self._own_mode, of)
         places, seen = self._seen(of, exclude)
         found = top_rows_by_parts(
             len(units), candidates.n_rows, int(n),
@@ -250,8 +249,13 @@ class RecommenderMixin:
         """Names of the fit."""
         return getattr(self, "_indices", None)
 
+    @property
+    def _own_mode(self) -> int:
+        """Mode whose rows fold in their own entries."""
+        return self.unit_mode or 0
+
     def _candidates(self, mode: int | None, context: Mapping[int, Any] | None) -> Candidates:
-        return Candidates.of(self.shape_, self.unit_mode, mode, context, self._named)
+        return Candidates.of(self.shape_, self._own_mode, mode, context, self._named)
 
     def _of_units(self, candidates: Candidates, units: NDArray[np.intp]) -> Floats:
         """Values before they are clamped, of shape (n_units, n_rows)."""
@@ -270,7 +274,7 @@ class RecommenderMixin:
             return np.zeros(len(ids), dtype=np.intp), None
         indices = self._named or (None,) * len(self.shape_)
         asked = RowIndex.from_public(ids)
-        indices = (*indices[: self.unit_mode], asked, *indices[self.unit_mode + 1 :])
+        indices = (*indices[: self._own_mode], asked, *indices[self._own_mode + 1 :])
         return asked.encode(ids), coordinates_or_unknown(columns_to_numbers(exclude, indices))
 
     def _rows(self, mode: int, given: Any) -> tuple[NDArray[np.intp], bool]:
@@ -280,7 +284,7 @@ class RecommenderMixin:
         index = None if self._named is None else self._named[mode]
         if index is not None:
             return index.encode(items), single
-        if self._named is not None and mode == self.unit_mode:
+        if self._named is not None and mode == self._own_mode:
             # Ids that were not kept: nothing is known of any.
             return np.full(len(items), -1, dtype=np.intp), single
         numbers = [row_number(item, "a row", mode, None) for item in np.asarray(items).tolist()]

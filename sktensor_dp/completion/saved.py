@@ -103,6 +103,7 @@ INDICES = _by_mode(
 )  # fmt: skip
 FITTED: dict[str, Field] = {
     "mean": Real(), "biases": BIASES, "noise_variance": Real(0), "n_iter": Integer(),
+    "converged": Flag(),
 }  # fmt: skip
 CP = Record(
     CPCompletion,
@@ -176,7 +177,7 @@ def _check(state: SimpleNamespace, estimator: Any) -> None:
     weights = getattr(state, "weights_", getattr(state, "core_", None))
     if isinstance(model, SharedModel):
         require(weights is None, "units share factors, but no weights")
-        _check_shared(model, state.shape_)
+        _check_shared(model, state.shape_, estimator._own_mode)
         _check_shared_components(model, factors, ranks)
         return
     if isinstance(model, CPCompletion):
@@ -187,22 +188,21 @@ def _check(state: SimpleNamespace, estimator: Any) -> None:
         require(model.core.shape == ranks, "the core must be of the ranks")
         found = model.core
     require(_same([found, *model.factors], [weights, *factors]), "factors must agree")
-    shared = getattr(state, "_shared", None)
-    if shared is not None:
-        _check_shared(shared, state.shape_)
-        rows = shared.components.factors if shared.components is not None else ()
-        lengths = tuple(len(factor) for factor in rows)
-        require(lengths in ((), _others(shared, state.shape_)), "factors must be of the shape")
-        require(shared.n_parameters <= MOST_COLUMNS, "components must be fewer")
+    require(hasattr(state, "_shared"), "parts for folding in are missing")
+    shared: SharedModel = state._shared
+    _check_shared(shared, state.shape_, estimator._own_mode)
+    rows = shared.components.factors if shared.components is not None else ()
+    lengths = tuple(len(factor) for factor in rows)
+    require(lengths in ((), _others(shared, state.shape_)), "factors must be of the shape")
+    require(shared.n_parameters <= MOST_COLUMNS, "components must be fewer")
 
 
 def _same(first: Any, second: Any) -> bool:
     return len(first) == len(second) and all(map(np.array_equal, first, second))
 
 
-def _check_shared(model: SharedModel, shape: tuple[int, ...]) -> None:
-    mode = model.unit_mode
-    require(mode < len(shape), "unit_mode must be a mode")
+def _check_shared(model: SharedModel, shape: tuple[int, ...], unit_mode: int) -> None:
+    require(model.unit_mode == unit_mode < len(shape), "unit_mode must be a mode")
     lengths = tuple(len(effects.effects) for effects in model.effects)
     rows = lengths == _others(model, shape)
     require(rows, "effects must be as many as rows of the shared modes")

@@ -27,8 +27,7 @@ def bounds_of_rows(estimator: Any) -> RowBounds:
         )
     ((mode, table),) = bounds.items()
     index = indices[mode] if indices is not None and mode < len(indices) else None
-    nameless = indices is not None and index is None and mode == estimator.unit_mode
-    if nameless and estimator.privacy_unit == "slice":
+    if indices is not None and index is None and mode == estimator.unit_mode:
         raise ValueError(
             f"bounds[{mode}] are of units by their names, of which row_names[{mode}] has none."
         )

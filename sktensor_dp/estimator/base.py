@@ -57,7 +57,7 @@ WHY_NOT = {
     "n_samples": ("rows that are at hand are counted. It announces how many a Dask collection has"),
     "groups": (
         "its units are no rows. All entries of a person are protected by a completion with "
-        "privacy_unit='slice'"
+        "unit_mode=0"
     ),
 }
 

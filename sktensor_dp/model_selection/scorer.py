@@ -286,7 +286,7 @@ class PrivateScorer(Payable):
             if not hooks_of(model)._unit_is_row:
                 raise ValueError(
                     f"A {type(model).__name__} that protects units of several rows, as with "
-                    "privacy_unit='slice', cannot be scored row by row."
+                    "a unit_mode, cannot be scored row by row."
                 )
         check_at_hand(X, y, groups)
         words = word_counter(estimator)

@@ -31,7 +31,7 @@ def private_steps(estimator: Any, public_steps: Collection[str]) -> dict[str, An
         if not step._unit_is_row:
             raise ValueError(
                 f"A {type(step).__name__} that protects units of several rows, as with "
-                "privacy_unit='slice', is not supported here: rows are held out one by one, and "
+                "a unit_mode, is not supported here: rows are held out one by one, and "
                 "those of one user would fall on both sides."
             )
         if step.accountant is not None:

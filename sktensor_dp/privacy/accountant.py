@@ -182,7 +182,7 @@ class BudgetAccountant(Shown):
             Number of fits to come.
         kind : {"gaussian", "pure"}, default="gaussian"
             Noise of these fits. ``"gaussian"``: topics, components, vocabularies, and completions
-            with ``privacy_unit="slice"``. ``"pure"``: fits with ``delta=0``, and completions that
+            with a ``unit_mode``. ``"pure"``: fits with ``delta=0``, and completions that
             protect single entries, whose noise mostly is pure whatever their delta: it is
             smaller in one fit, and its epsilons add up.
 

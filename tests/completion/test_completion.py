@@ -103,7 +103,7 @@ def test_any_number_of_modes(shape, perturbation, model):
     X, y, _ = table(shape)
     options = {"perturbation": perturbation}
     if perturbation == "slice":
-        options = {"privacy_unit": "slice", "shape": shape, "unit_mode": 1}
+        options = {"shape": shape, "unit_mode": 1}
     fitted = build(model, epsilon=20.0, **options).fit(X, y)
     everywhere = np.argwhere(np.ones(shape))
     values = fitted.predict(everywhere)
@@ -135,7 +135,7 @@ def test_unseen_rows_get_mean_and_known_biases(perturbation, model):
     """Rows never observed, and rows beyond the shape."""
     options = {"perturbation": perturbation, "shape": (10, 8, 9)}
     if perturbation == "slice":
-        options = {"privacy_unit": "slice", "shape": (10, 8, 9)}
+        options = {"unit_mode": 0, "shape": (10, 8, 9)}
     fitted = build(model, epsilon=30.0, bounds=(-40, 40), **options).fit(X0, Y0)
     known = fitted.mean_ + fitted.biases_[0][3] + fitted.biases_[1][2]
     assert fitted.predict([[3, 2, 100]])[0] == pytest.approx(known)
@@ -207,7 +207,7 @@ def test_effects_of_one_mode_are_taken_from_the_next():
     X = np.argwhere(np.ones((200, 10, 6)))
     X = X[rng.random(len(X)) < np.where((X[:, 1] < 5) == (X[:, 2] < 3), 0.9, 0.1)]
     y = np.where(X[:, 1] < 5, 1.0, -1.0) + 0.3 * rng.standard_normal(len(X))
-    fitted = build(epsilon=INF, privacy_unit="slice", shape=(200, 10, 6)).fit(X, y)
+    fitted = build(epsilon=INF, unit_mode=0, shape=(200, 10, 6)).fit(X, y)
     assert fitted.biases_[1][0] > 0.5
     assert fitted.biases_[2][0] < 0.2
 
@@ -244,7 +244,7 @@ def test_refits_and_clones(model):
     estimator.set_params(**SLICE).fit(X0, Y0)
     assert not hasattr(estimator, "factors_")
     assert estimator.fold_in(X0, Y0).parameters.shape == (9, 3)
-    estimator.set_params(privacy_unit="entry", shape=None, rank=1).fit(X0[:, :2], Y0)
+    estimator.set_params(unit_mode=None, shape=None, rank=1).fit(X0[:, :2], Y0)
     assert estimator.shape_ == (9, 8)
     assert len(estimator.factors_) == estimator.n_features_in_ == 2
     fresh = clone(estimator)
@@ -353,7 +353,7 @@ def test_regularization_shrinks_components(perturbation, model):
 @all_models
 def test_regularization_shrinks_shared_factors(model):
     X, y, _ = table((80, 12, 6))
-    parameters = {"privacy_unit": "slice", "shape": (80, 12, 6), "epsilon": INF}
+    parameters = {"unit_mode": 0, "shape": (80, 12, 6), "epsilon": INF}
     sizes = [
         np.prod([np.linalg.norm(factor) for factor in fitted.factors_[1:]])
         for fitted in (

@@ -90,7 +90,7 @@ def test_slices_beat_the_mean_and_improve_with_epsilon(delta, seed):
     rng = np.random.default_rng(seed)
     biases = rng.permutation(np.repeat([-1.0, 1.0], 6))[:, None]
     T = biases + rng.standard_normal((1500, 1, 1)) * 0.2 + 0.7 * rng.standard_normal((1500, 12, 5))
-    options = {"privacy_unit": "slice", "delta": delta, "bounds": (-3, 3)}
+    options = {"unit_mode": 0, "delta": delta, "bounds": (-3, 3)}
     errors = [relative_error(fitted("cp", T, seed, epsilon=e, **options), T) for e in (4.0, INF)]
     # Without biases it is 1, with exact ones .62. A hundred fits with delta = 0 had a mean of
     # .625 and .70 at most, the others .65: .85 is far beyond both.
@@ -127,8 +127,8 @@ def test_all_perturbations_release_biases(perturbation, seed):
     assert relative_error(fitted("cp", T, seed, **options), T) < 0.75
 
 
-@pytest.mark.parametrize("unit", ["entry", "slice"])
-def test_equal_coordinates(unit, seed):
+@pytest.mark.parametrize("unit_mode", [None, 0])
+def test_equal_coordinates(unit_mode, seed):
     """Each value counts: the mean of two is what is fitted."""
     rng = np.random.default_rng(seed)
     shape = (30, 20)
@@ -136,11 +136,11 @@ def test_equal_coordinates(unit, seed):
     effects = rng.standard_normal(30), rng.standard_normal(20)
     T = effects[0][X[:, 0]] + effects[1][X[:, 1]]
     noise = rng.choice([-2.0, 2.0], len(X))
-    parameters = {"bounds": (-9, 9), "epsilon": INF, "shape": shape, "privacy_unit": unit}
+    parameters = {"bounds": (-9, 9), "epsilon": INF, "shape": shape, "unit_mode": unit_mode}
     model = PrivateCPCompletion(0, **parameters)
     twice = model.fit(np.tile(X, (2, 1)), np.concatenate([T + noise, T - noise])).complete()
     once = model.fit(X, T).complete()
-    if unit == "slice":
+    if unit_mode == 0:
         # They belong to one unit, which has one value there.
         np.testing.assert_allclose(twice, once, atol=1e-9)
         return
@@ -170,7 +170,7 @@ def test_slices_share_components(kind, seed):
 
     def error(epsilon, rank):
         model = MODELS[kind](
-            rank, bounds=(-3, 3), shape=T.shape, privacy_unit="slice", epsilon=epsilon,
+            rank, bounds=(-3, 3), shape=T.shape, unit_mode=0, epsilon=epsilon,
             random_state=seed,
         )  # fmt: skip
         own = model.fit(X[seen], y[seen]).fold_in(X[seen], y[seen])

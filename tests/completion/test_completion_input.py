@@ -77,9 +77,7 @@ def test_no_error_tells_how_many_entries_units_have(names):
     wrong = [(name, X, right[1]) for name, X in WRONG_COORDINATES.items() if name not in fine]
     wrong += [(name, right[0], y) for name, y in WRONG_VALUES.items()]
     for name, X, y in wrong:
-        model = PrivateCPCompletion(
-            0, bounds=(0, 1), shape=(30, 5), privacy_unit="slice", row_names=names
-        )
+        model = PrivateCPCompletion(0, bounds=(0, 1), shape=(30, 5), unit_mode=0, row_names=names)
         with pytest.raises((ValueError, TypeError)) as error:
             model.fit(X, y)
         assert error.value.__context__ is None
@@ -89,7 +87,7 @@ def test_no_error_tells_how_many_entries_units_have(names):
 def test_no_error_tells_how_many_entries_a_partition_has():
     da = pytest.importorskip("dask.array", reason="the extra [dask] is not installed")
     X = da.from_array(np.zeros((N_ENTRIES, 2)), chunks=(N_ENTRIES, 2))
-    model = PrivateCPCompletion(0, bounds=(0, 1), shape=(30, 5), privacy_unit="slice")
+    model = PrivateCPCompletion(0, bounds=(0, 1), shape=(30, 5), unit_mode=0)
     for y in (np.ones((N_ENTRIES, 2)), np.ones(N_ENTRIES).astype(str)):
         with pytest.raises(ValueError, match="y must") as error:
             model.fit(X, da.from_array(y, chunks=N_ENTRIES))

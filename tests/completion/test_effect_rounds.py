@@ -32,7 +32,7 @@ def ratings(seed):
 
 def fitted(X, y, seed, epsilon=2.0, **options):
     model = PrivateCPCompletion(
-        0, bounds=(-3, 3), shape=(N, D), privacy_unit="slice", epsilon=epsilon, **options
+        0, bounds=(-3, 3), shape=(N, D), unit_mode=0, epsilon=epsilon, **options
     )
     with unsafe_seeded_noise(seed):
         return model.fit(X, y)

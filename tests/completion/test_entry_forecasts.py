@@ -74,7 +74,7 @@ def test_more_budget_and_more_entries_are_never_forecast_to_be_worse():
             plan = plan_completion(
                 10**6, (10**4, 200), 3, epsilon=epsilon, delta=1e-6, perturbation=way, max_iter=None
             )  # fmt: skip
-            found = of_entries(10**6, (10**4, 200), plan, assumed, 3, 0)
+            found = of_entries(10**6, (10**4, 200), plan, assumed, 3)
             now = [found.of_biases, found.of_model, found.of_fold_in]
             assert all(one <= other * (1 + 1e-12) for one, other in zip(now, before, strict=True))
             assert found.of_model <= found.of_biases
@@ -83,10 +83,8 @@ def test_more_budget_and_more_entries_are_never_forecast_to_be_worse():
 
 @pytest.mark.parametrize("model", MODELS)
 def test_forecasts_know_who_can_fold_in(model):
-    of = build(model, rank=2)
-    assert math.isfinite(of.forecast(5000, (50, 20, 3)).of_fold_in)
-    assert math.isnan(of.set_params(unit_mode=5).forecast(5000, (50, 20, 3)).of_fold_in)
-    slices = build(model, privacy_unit="slice").forecast(5000, (50, 20))
+    assert math.isfinite(build(model, rank=2).forecast(5000, (50, 20, 3)).of_fold_in)
+    slices = build(model, unit_mode=0).forecast(5000, (50, 20))
     assert slices.of_fold_in == slices.of_model
 
 

@@ -52,7 +52,7 @@ MODELS: dict[str, Any] = {
 
 
 def fitted(name: str, X: Any, y: Any, **given: Any) -> Any:
-    of = {"bounds": BOUNDS, "shape": SHAPE, "privacy_unit": "slice", "epsilon": 20.0}
+    of = {"bounds": BOUNDS, "shape": SHAPE, "unit_mode": 0, "epsilon": 20.0}
     model = MODELS[name](random_state=0, **{**of, **given})
     with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
         return model.fit(X, y)
@@ -86,7 +86,7 @@ def test_fits_agree_with_entries_at_hand(name, kind, given, seed):
 
 def test_values_at_public_coordinates_are_brought_here(seed):
     X, y = entries(seed)
-    given = {"privacy_unit": "entry", "epsilon": INF}
+    given = {"unit_mode": None, "epsilon": INF}
     one = fitted("CP", X, y, **given)
     other = fitted("CP", *lazy(X, y), **given)
     np.testing.assert_array_equal(other.predict(X), one.predict(X))
@@ -113,7 +113,7 @@ class Reading:
 def test_nothing_is_computed_before_the_charge():
     source, budget = Reading(), BudgetAccountant(0.5, 1e-6)
     of: dict[str, Any] = {
-        "bounds": BOUNDS, "shape": SHAPE, "privacy_unit": "slice", "accountant": budget
+        "bounds": BOUNDS, "shape": SHAPE, "unit_mode": 0, "accountant": budget
     }  # fmt: skip
     with pytest.raises(BudgetError):
         PrivateCPCompletion(1, **of).fit(*source.arrays())
@@ -138,7 +138,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
 def test_what_is_refused_is_not_charged(case):
     data, given, message = REFUSED[case]
     budget = BudgetAccountant(1.0, 1e-6)
-    of = {"bounds": BOUNDS, "shape": SHAPE, "privacy_unit": "slice", "accountant": budget}
+    of = {"bounds": BOUNDS, "shape": SHAPE, "unit_mode": 0, "accountant": budget}
     with pytest.raises((ValueError, TypeError), match=message):
         PrivateCPCompletion(1, **{**of, **given}).fit(*data)
     assert budget.total()[0] == 0
@@ -165,9 +165,7 @@ FAULTS: dict[str, Any] = {
 @pytest.mark.parametrize("case", FAULTS)
 def test_faults_end_the_fit_with_the_charge_and_show_no_data(case, caplog):
     budget = BudgetAccountant(1.0, 1e-6)
-    model = PrivateCPCompletion(
-        1, bounds=BOUNDS, shape=SHAPE, privacy_unit="slice", accountant=budget
-    )
+    model = PrivateCPCompletion(1, bounds=BOUNDS, shape=SHAPE, unit_mode=0, accountant=budget)
     with caplog.at_level(logging.DEBUG), pytest.raises((ValueError, LookupError)) as caught:
         model.fit(*FAULTS[case](*entries()))
     error: BaseException | None = caught.value

@@ -36,7 +36,7 @@ def frame_of(X):
 
 NAMED = {"bounds": (1, 5), "row_names": (PEOPLE, RowIndex.from_public(DRINKS), DAYS)}
 SLICED = {
-    "bounds": (1, 5), "privacy_unit": "slice", "shape": (4, 3, 4),
+    "bounds": (1, 5), "unit_mode": 0, "shape": (4, 3, 4),
     "row_names": (None, DRINKS, DAYS),
 }  # fmt: skip
 

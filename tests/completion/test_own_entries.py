@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from small_completions import INF, MODELS, PERTURBATIONS, X0, Y0, build, table
+from small_completions import INF, MODELS, PERTURBATIONS, build, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 all_models = pytest.mark.parametrize("model", MODELS)
@@ -29,16 +29,8 @@ def test_without_noise_to_fold_in_is_to_predict(model):
     """Rows of the fit's own persons, found again from their entries and the other factors."""
     X, y, _ = table((40, 8, 6))
     y = np.clip(y, -4, 4)
-    for mode in range(3):
-        fitted = build(model, epsilon=INF, unit_mode=mode).fit(X, y)
-        found = fitted.fold_in(X, y).predict(X)
-        # Ridges of the two differ, and slopes are a unit's own; errors of either are alike.
-        spread = np.mean((fitted.predict(X) - y) ** 2)
-        assert np.mean((found - y) ** 2) < 1.1 * spread + 1e-6
-
-
-def test_a_mode_that_is_none_has_nobody_to_fold_in():
-    fitted = build(unit_mode=7).fit(X0, Y0)
-    assert not hasattr(fitted, "fold_in")
-    with pytest.raises(AttributeError):
-        fitted.fold_in(X0, Y0)
+    fitted = build(model, epsilon=INF).fit(X, y)
+    found = fitted.fold_in(X, y).predict(X)
+    # Ridges of the two differ, and slopes are a unit's own; errors of either are alike.
+    spread = np.mean((fitted.predict(X) - y) ** 2)
+    assert np.mean((found - y) ** 2) < 1.1 * spread + 1e-6

@@ -42,12 +42,10 @@ def error(fitted, biases):
 
 
 @all_models
-@pytest.mark.parametrize(
-    ("unit", "epsilon"), [("entry", 0.6), ("slice", 4.0)], ids=["entry", "slice"]
-)
-def test_features_that_tell_are_used_and_others_do_no_harm(unit, epsilon, model, seed):
+@pytest.mark.parametrize(("unit_mode", "epsilon"), [(None, 0.6), (0, 4.0)], ids=["entry", "slice"])
+def test_features_that_tell_are_used_and_others_do_no_harm(unit_mode, epsilon, model, seed):
     X, y, features, biases = ratings(seed)
-    options = {"epsilon": epsilon, "privacy_unit": unit, "shape": (N, M), "rank": 1}
+    options = {"epsilon": epsilon, "unit_mode": unit_mode, "shape": (N, M), "rank": 1}
     others = np.random.default_rng(seed + 1000).standard_normal((M, 4))
     found = []
     for table in (None, features, others):
@@ -67,7 +65,7 @@ def test_features_that_tell_are_used_and_others_do_no_harm(unit, epsilon, model,
 @pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "slice"])
 def test_rows_without_ratings_get_what_their_features_say(perturbation, seed):
     X, y, features, biases = ratings(seed, told=1.0)
-    how = {"privacy_unit": "slice"} if perturbation == "slice" else {"perturbation": perturbation}
+    how = {"unit_mode": 0} if perturbation == "slice" else {"perturbation": perturbation}
     if perturbation == "gradient":
         how["max_iter"] = 4
     model = build(epsilon=200.0, shape=(N, M), rank=1, row_features={1: features}, **how)
@@ -144,7 +142,7 @@ def test_wrong_features_are_refused_before_a_charge(shape, name):
 
 
 def test_features_of_units_are_refused_where_nothing_of_units_is_released():
-    model = build(row_features={0: np.ones((9, 1))}, privacy_unit="slice", shape=SHAPE)
+    model = build(row_features={0: np.ones((9, 1))}, unit_mode=0, shape=SHAPE)
     with pytest.raises(ValueError, match="unit_mode"):
         model.fit(X0, Y0)
 
@@ -166,7 +164,7 @@ HOSTILE = {
 def test_numbers_of_any_size_give_finite_models(how, name):
     options = {"perturbation": how, "epsilon": 5.0}
     if how == "slice":
-        options = {"privacy_unit": "slice", "epsilon": 50.0}
+        options = {"unit_mode": 0, "epsilon": 50.0}
     fitted = build(row_features={1: HOSTILE[name]}, shape=SHAPE, **options).fit(X0, Y0)
     assert np.isfinite(fitted.complete()).all()
     constant = build(row_features={1: np.ones((8, 1))}, shape=SHAPE, **options)

@@ -14,9 +14,9 @@ all_models = pytest.mark.parametrize("model", MODELS)
 SHAPES = pytest.mark.parametrize("shape", [(30, 8), (30, 8, 6)], ids=str)
 
 
-def fitted_on(shape, model, unit, **options):
+def fitted_on(shape, model, unit_mode, **options):
     X, y, _ = table(shape)
-    options = {"bounds": (-2, 2), "shape": shape, "epsilon": INF, "privacy_unit": unit, **options}
+    options = {"bounds": (-2, 2), "shape": shape, "epsilon": INF, "unit_mode": unit_mode, **options}
     return build(model, **options).fit(X, y), X, y
 
 
@@ -26,9 +26,9 @@ def context_of(shape):
 
 @all_models
 @SHAPES
-@pytest.mark.parametrize("unit", ["entry", "slice"])
-def test_recommended_are_the_largest_predictions(unit, shape, model):
-    fitted, X, y = fitted_on(shape, model, unit)
+@pytest.mark.parametrize("unit_mode", [None, 0])
+def test_recommended_are_the_largest_predictions(unit_mode, shape, model):
+    fitted, X, y = fitted_on(shape, model, unit_mode)
     own, context = fitted.fold_in(X, y), context_of(shape)
     seen = np.zeros(shape[:2], dtype=bool)
     seen[X[:, 0], X[:, 1]] = True
@@ -52,7 +52,7 @@ def test_recommended_are_the_largest_predictions(unit, shape, model):
 
 
 def test_one_unit_is_the_row_of_many():
-    fitted, X, _ = fitted_on((30, 8), PrivateCPCompletion, "entry")
+    fitted, X, _ = fitted_on((30, 8), PrivateCPCompletion, None)
     many = fitted.recommend([3, 7, 3], 5, exclude=X)
     for place, unit in enumerate((3, 7, 3)):
         one = fitted.recommend(unit, 5, exclude=X)
@@ -78,7 +78,7 @@ def test_exclusion_is_unit_by_unit():
     names = RowIndex.from_public([f"film {i}" for i in range(6)])
     X = np.argwhere(np.ones((20, 6)))
     model = PrivateCPCompletion(
-        0, bounds=(0, 5), epsilon=INF, privacy_unit="slice", shape=(20, 6), row_names=(None, names)
+        0, bounds=(0, 5), epsilon=INF, unit_mode=0, shape=(20, 6), row_names=(None, names)
     )
     films = names.decode(X[:, 1])
     model.fit(np.column_stack([X[:, 0].astype("U2").astype(object), films]), 5.0 - X[:, 1])
@@ -95,29 +95,29 @@ def test_exclusion_is_unit_by_unit():
 
 
 @all_models
-@pytest.mark.parametrize("unit", ["entry", "slice"])
-def test_rows_alike_are_those_of_one_kind(unit, model):
+@pytest.mark.parametrize("unit_mode", [None, 0])
+def test_rows_alike_are_those_of_one_kind(unit_mode, model):
     """Rows 0, 3, 6 and so on have the same taste, as have the others by their remainder."""
     rng = np.random.default_rng(0)
     taste, kinds = rng.standard_normal((300, 2)), np.array([[1.0, 0.2], [-0.3, 1.0], [-1.0, -0.9]])
     X = np.argwhere(np.ones((300, 12)))
     y = (taste[X[:, 0]] * kinds[X[:, 1] % 3]).sum(axis=1) + 0.2 * rng.standard_normal(len(X))
-    options = {"bounds": (-3, 3), "shape": (300, 12), "privacy_unit": unit}
-    options["epsilon"] = INF if unit == "slice" else 500.0
+    options = {"bounds": (-3, 3), "shape": (300, 12), "unit_mode": unit_mode}
+    options["epsilon"] = INF if unit_mode == 0 else 500.0
     fitted = build(model, **options).fit(X, y)
     found = fitted.similar_rows(1, np.arange(12), 3)
     assert (found.rows % 3 == np.arange(12)[:, None] % 3).all()
     assert ((found.values > 0.7) & (found.values <= 1)).all()
     one = fitted.similar_rows(1, 5, 3)
     np.testing.assert_array_equal(one.rows, found.rows[5])
-    if unit == "slice":
+    if unit_mode == 0:
         with pytest.raises(ValueError, match="units"):
             fitted.similar_rows(0, 1)
 
 
 def test_similarity_is_the_cosine_of_slices():
     for model in MODELS:
-        fitted, _, _ = fitted_on(SHAPE, model, "entry")
+        fitted, _, _ = fitted_on(SHAPE, model, None)
         whole = fitted._model._multilinear(np.argwhere(np.ones(SHAPE))).reshape(SHAPE)
         for mode in range(3):
             slices = np.moveaxis(whole, mode, 0).reshape(SHAPE[mode], -1)
@@ -131,8 +131,8 @@ def test_similarity_is_the_cosine_of_slices():
 
 
 def test_without_components_no_rows_are_alike():
-    for unit in ("entry", "slice"):
-        fitted, _, _ = fitted_on((30, 8), PrivateCPCompletion, unit, rank=0)
+    for unit_mode in (None, 0):
+        fitted, _, _ = fitted_on((30, 8), PrivateCPCompletion, unit_mode, rank=0)
         with pytest.raises(ValueError, match="No components"):
             fitted.similar_rows(1, 0)
 
@@ -159,9 +159,9 @@ def test_what_is_wrong_is_named(name):
 
 
 @all_models
-@pytest.mark.parametrize("unit", ["entry", "slice"])
-def test_folded_in_parameters_are_saved(unit, model, tmp_path):
-    fitted, X, y = fitted_on((30, 8, 6), model, unit)
+@pytest.mark.parametrize("unit_mode", [None, 0])
+def test_folded_in_parameters_are_saved(unit_mode, model, tmp_path):
+    fitted, X, y = fitted_on((30, 8, 6), model, unit_mode)
     own = fitted.fold_in(X[X[:, 0] > 20], y[X[:, 0] > 20])
     own.save(tmp_path / "own")
     loaded = UnitParameters.load(tmp_path / "own")
@@ -175,7 +175,7 @@ def test_folded_in_ids_are_saved(tmp_path):
     names = RowIndex.from_public([10, 20, 30])
     days = RowIndex.from_calendar("2026-01-01", 2)
     model = PrivateCPCompletion(
-        1, bounds=(1, 5), shape=(50, 3, 2), row_names=(None, names, days), privacy_unit="slice"
+        1, bounds=(1, 5), shape=(50, 3, 2), row_names=(None, names, days), unit_mode=0
     )
     rows = [[f"p{i}", item, day] for i in range(50) for item in (10, 30) for day in ("2026-01-02",)]
     own = model.fit(rows, [4.0, 2.0] * 50).fold_in(rows[6:10], [5.0, 1.0, 2.0, 3.0])
@@ -187,7 +187,7 @@ def test_folded_in_ids_are_saved(tmp_path):
 
 
 def test_other_files_are_refused(tmp_path):
-    fitted, X, y = fitted_on((30, 8), PrivateCPCompletion, "entry")
+    fitted, X, y = fitted_on((30, 8), PrivateCPCompletion, None)
     fitted.save(tmp_path / "model")
     with pytest.raises(ModelFileError, match="UnitParameters"):
         UnitParameters.load(tmp_path / "model")

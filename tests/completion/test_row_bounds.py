@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::sktensor_dp.NotEnoughDataWarning", "ignore::sktensor_dp.PrivacyLeakWarning"
 )
 all_models = pytest.mark.parametrize("model", MODELS)
-SLICE = {"privacy_unit": "slice", "shape": SHAPE}
+SLICE = {"unit_mode": 0, "shape": SHAPE}
 WAYS = {
     "input": {"perturbation": "input", "epsilon": 20.0},
     "sums": {"perturbation": "sufficient_statistics"},
@@ -87,11 +87,11 @@ def check_saved(fitted, own, folder):
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2])
-@pytest.mark.parametrize("unit", ["entry", "slice"])
-def test_rows_are_ranked_and_shown_in_the_units_of_the_data(unit, mode):
+@pytest.mark.parametrize("unit_mode", [None, 0])
+def test_rows_are_ranked_and_shown_in_the_units_of_the_data(unit_mode, mode):
     table = ranges(mode)
     values = in_units(np.clip(Y0 / 2, -1, 1), table, X0[:, mode])
-    options = {"shape": SHAPE, "privacy_unit": unit, "epsilon": 50.0}
+    options = {"shape": SHAPE, "unit_mode": unit_mode, "epsilon": 50.0}
     fitted = build(bounds={mode: table}, **options).fit(X0, values)
     own = fitted.fold_in(X0, values)
     for of, units in ((own, own.units), (np.arange(4), np.arange(4))):

@@ -33,7 +33,7 @@ def tastes(seed, share, each=EACH):
 
 def fitted(data, seed, epsilon, kind=PrivateCPCompletion, rank=4, **options):
     model = kind(
-        rank, bounds=(-4, 4), privacy_unit="slice", shape=(N, D), epsilon=epsilon,
+        rank, bounds=(-4, 4), unit_mode=0, shape=(N, D), epsilon=epsilon,
         random_state=seed, **options,
     )  # fmt: skip
     with unsafe_seeded_noise(seed):
@@ -172,9 +172,7 @@ def test_few_columns_hold_few_components():
     """Where noise leaves room for one direction, it is not all that people differ by."""
     shape, errors = (60_000, 2000), []
     for epsilon in (0.25, 0.35, 0.5, 0.7, 1.0, 2.0, 5.0):
-        model = PrivateCPCompletion(
-            10, bounds=(-4, 4), privacy_unit="slice", shape=shape, epsilon=epsilon
-        )
+        model = PrivateCPCompletion(10, bounds=(-4, 4), unit_mode=0, shape=shape, epsilon=epsilon)
         said = model.forecast(
             2_160_000, shape, deviation=1.0, bias_deviation=0.0, component_share=0.5
         )
@@ -185,14 +183,14 @@ def test_few_columns_hold_few_components():
 
 
 def test_forecasts_show_what_they_assume():
-    model = PrivateCPCompletion(4, bounds=(-4, 4), privacy_unit="slice", shape=(N, D), epsilon=2.0)
+    model = PrivateCPCompletion(4, bounds=(-4, 4), unit_mode=0, shape=(N, D), epsilon=2.0)
     table = str(model.forecast(N * EACH, (N, D), deviation=1.0, component_share=0.5))
     for part in ("deviation of 1,", "mode one of 0.4", "components 50%", "components too"):
         assert part in table
     assert "deviation of 2," in str(model.forecast(N * EACH, (N, D)))
 
 
-@pytest.mark.parametrize("unit", ["entry", "slice"])
+@pytest.mark.parametrize("unit_mode", [None, 0])
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -206,8 +204,8 @@ def test_forecasts_show_what_they_assume():
         ({"bias_deviation": 2.0, "deviation": 2.0}, "a hundredth of the variance"),
     ],
 )
-def test_forecasts_refuse_what_leaves_no_variance(given, message, unit):
-    model = PrivateCPCompletion(4, bounds=(-4, 4), privacy_unit=unit, shape=(N, D))
+def test_forecasts_refuse_what_leaves_no_variance(given, message, unit_mode):
+    model = PrivateCPCompletion(4, bounds=(-4, 4), unit_mode=unit_mode, shape=(N, D))
     with pytest.raises(ValueError, match=message):
         model.forecast(N * EACH, (N, D), **given)
 

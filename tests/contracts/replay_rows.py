@@ -70,7 +70,7 @@ def product(
 
 def _of_way(name: str, place: int) -> Row:
     way = WAYS[name]
-    fixed = way.options.get("privacy_unit") != "slice"
+    fixed = way.options.get("unit_mode") is None
 
     def build(_: float) -> Any:
         with quiet():

@@ -194,7 +194,7 @@ SHAPE = (9, 8, 6)
 X0 = np.argwhere(np.ones(SHAPE))
 Y0 = np.random.default_rng(0).uniform(-4, 4, len(X0))
 T0 = Y0.reshape(SHAPE)
-SLICE = {"privacy_unit": "slice", "shape": SHAPE}
+SLICE = {"unit_mode": 0, "shape": SHAPE}
 WRONG_OF_COMPLETIONS: list[tuple[dict[str, Any], str]] = [
     *each("bounds", [None, (0, NAN), (-INF, 1), (0, 1, 2), ("0", "1"), np.array(3.0),
                      (-1e200, 1e200)], "bounds"),
@@ -203,11 +203,11 @@ WRONG_OF_COMPLETIONS: list[tuple[dict[str, Any], str]] = [
     *each("shape", [(9, 8), (9.0, 8, 6), (9, 8, 0)], "shape"),
     ({"shape": (9, 8, 5)}, "beyond shape"),
     ({"perturbation": "none"}, "perturbation"),
-    ({"privacy_unit": "user"}, "privacy_unit"),
-    ({"privacy_unit": "slice"}, "shape"),
+    ({"unit_mode": "user"}, "unit_mode"),
+    ({"unit_mode": 0}, "shape"),
     ({**SLICE, "unit_mode": 3}, "unit_mode"),
     ({**SLICE, "unit_mode": -1}, "unit_mode"),
-    *(({**SLICE, "perturbation": way}, "slice") for way in ("gradient", "input", "output")),
+    *(({**SLICE, "perturbation": way}, "unit_mode") for way in ("gradient", "input", "output")),
     ({"perturbation": "gradient", "max_iter": 0}, "max_iter"),
     ({"max_iter": 1.5}, "max_iter"),
     ({**SLICE, "max_iter": 3}, "max_iter"),
@@ -301,15 +301,15 @@ TEXTS = [
 
 CELLS, LABELS = np.argwhere(np.ones((6, 6))), np.repeat([f"{SECRET}{i}" for i in range(6)], 6)
 ARGUMENTS = [
-    Row(f"{kind.__name__}, {unit}: {name}, {method}", kind,
-        {"rank": 1, "bounds": (0, 1), "shape": (6, 6), "privacy_unit": unit},
+    Row(f"{kind.__name__}, {unit_mode}: {name}, {method}", kind,
+        {"rank": 1, "bounds": (0, 1), "shape": (6, 6), "unit_mode": unit_mode},
         (lambda model, m=method, d=data, o=options: getattr(model, m)(*d, **o),),
         message.format(method), TypeError)
     for kind in (PrivateCPCompletion, PrivateTuckerCompletion)
-    for unit in ("entry", "slice")
+    for unit_mode in (None, 0)
     for method, data in (("fit", (CELLS, np.zeros(36))), ("fit_tensor", (np.zeros((6, 6)),)))
     for name, options, message in (
-        ("groups", {"groups": LABELS}, "{} takes no groups: .*privacy_unit='slice'"),
+        ("groups", {"groups": LABELS}, "{} takes no groups: .*unit_mode=0"),
         ("weights", {"sample_weight": np.ones(36)}, "{} takes no sample_weight: how much"),
     )
 ]  # fmt: skip

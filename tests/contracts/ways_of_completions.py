@@ -134,7 +134,7 @@ WAYS = {"entries": entries, "tensor": tensor, "masked": masked, "twice": twice, 
 
 def _recommended(estimator: Any, of: Any) -> list[np.ndarray]:
     """The best and the values of all rows, for some units; and rows that are alike."""
-    mode, other = (m for m in range(3) if m != estimator.unit_mode)
+    mode, other = (m for m in range(3) if m != (estimator.unit_mode or 0))
     context = {other: 1}
     found = [estimator.predict_rows(of, mode, context=context)]
     found += estimator.recommend(of, 4, exclude=[[1, 2, 3], [4, 5, 1]], mode=mode, context=context)
@@ -148,7 +148,7 @@ def _recommended(estimator: Any, of: Any) -> list[np.ndarray]:
 def of_public_cells(estimator: Any) -> list[np.ndarray]:
     everywhere = np.argwhere(np.ones([n + 1 for n in SHAPE]))
     found = [estimator.predict(everywhere), estimator.transform(everywhere), estimator.complete()]
-    found += _recommended(estimator, range(SHAPE[estimator.unit_mode] + 1))
+    found += _recommended(estimator, range(SHAPE[estimator.unit_mode or 0] + 1))
     return found + _recommended(estimator, estimator.fold_in([[1, 2, 3], [4, 5, 1]], [2.0, 0.5]))
 
 
@@ -191,7 +191,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "output, resolved": {"perturbation": "output", "epsilon": 80.0, "max_iter": 8},
     "chosen": {"shape": SHAPE, "epsilon": 1e-3},
 }
-OF_SLICES = {"shape": SHAPE, "privacy_unit": "slice"}
+OF_SLICES = {"shape": SHAPE, "unit_mode": 0}
 SLICES: dict[str, dict[str, Any]] = {
     "first": OF_SLICES,
     "last": {**OF_SLICES, "unit_mode": 2},
@@ -201,7 +201,7 @@ SLICES: dict[str, dict[str, Any]] = {
     "components, resolved": {**OF_SLICES, "epsilon": 1e6, "unit_mode": 1},
 }
 # Of units of a matrix, whose directions are sought; and components in each of them.
-OF_MATRICES = {"shape": (300, 6), "privacy_unit": "slice"}
+OF_MATRICES = {"shape": (300, 6), "unit_mode": 0}
 DIRECTIONS: dict[str, dict[str, Any]] = {
     "by evidence": {**OF_MATRICES, "epsilon": 20.0},
     "a large budget": {**OF_MATRICES, "epsilon": 1e4},
@@ -229,7 +229,7 @@ def with_features(options: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any
     """Tables of the rows of all modes but that of units."""
     found = {}
     for name, given in options.items():
-        kept = given.get("unit_mode", 0) if "privacy_unit" in given else -1
+        kept = given.get("unit_mode")
         tables = {mode: table for mode, table in FEATURES.items() if mode != kept}
         found[name] = {**given, "shape": SHAPE, "row_features": tables}
     return found
@@ -259,7 +259,7 @@ UNRELATED = [
     *_rows("slices, ", SLICES, WAYS, pair=slices, use=of_public_cells),
     *_rows("long tables, ", LONG, ONCE, pair=long_tables, use=inside),
     *_rows("named rows", {"": NAMES}, ONCE, pair=lambda rng: named(values(rng), False)),
-    *_rows("named rows of persons", {"": {**NAMES, "privacy_unit": "slice"}}, ONCE,
+    *_rows("named rows of persons", {"": {**NAMES, "unit_mode": 0}}, ONCE,
            pair=lambda rng: named(slices(rng), True)),
     *_rows("directions, ", DIRECTIONS, ONCE, pair=matrices_of_units, use=inside),
     *_rows("features, ", with_features(PUBLIC), ONCE, pair=values, use=of_public_cells),

@@ -20,7 +20,7 @@ from sktensor_dp.privacy.curator import DataCurator
 WIDE = np.random.default_rng(3).poisson(0.3, (200, 60)).astype(float)
 CELLS = np.argwhere(np.random.default_rng(5).random((30, 8)) < 0.6)
 VALUES = np.random.default_rng(6).normal(size=len(CELLS))
-PERSONS = {"privacy_unit": "slice", "shape": (30, 8)}
+PERSONS = {"unit_mode": 0, "shape": (30, 8)}
 
 
 def _fit(estimator, data):

@@ -68,12 +68,12 @@ def test_no_sample_is_an_error_where_a_caller_makes_errors_of_rounding(rows, fit
 
 
 @pytest.mark.parametrize("kind", [PrivateCPCompletion, PrivateTuckerCompletion])
-@pytest.mark.parametrize("unit", ["entry", "slice"])
-def test_no_value_makes_a_completion_warn(unit, kind):
+@pytest.mark.parametrize("unit_mode", [None, 0])
+def test_no_value_makes_a_completion_warn(unit_mode, kind):
     X = np.repeat(np.argwhere(np.ones((4, 3))), 2, axis=0)
     for values in ([HUGE, HUGE, -HUGE, -HUGE], [5e-324, 0.0]):
         y = np.resize(values, len(X))
-        model = kind(1, bounds=(-1, 1), shape=(4, 3), privacy_unit=unit)
+        model = kind(1, bounds=(-1, 1), shape=(4, 3), unit_mode=unit_mode)
         with np.errstate(all="raise"):
             model.fit(X, y)
         T = np.resize(y, (4, 3))

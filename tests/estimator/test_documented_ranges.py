@@ -40,7 +40,7 @@ CELLS = np.argwhere(np.ones((6, 5, 4), bool))
 VALUES = np.random.default_rng(0).random(len(CELLS))
 SAMPLES = np.random.default_rng(0).standard_normal((60, 4))
 TEXTS = ["cats chase mice", "dogs chase cats"] * 300
-SLICE = {"privacy_unit": "slice", "shape": (6, 5, 4)}
+SLICE = {"unit_mode": 0, "shape": (6, 5, 4)}
 
 
 def fit_counts(estimator: Any) -> Any:

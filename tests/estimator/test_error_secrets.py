@@ -56,7 +56,7 @@ def words(**kwargs: Any) -> Any:
 
 def completions() -> Iterator[Any]:
     for kind in (PrivateCPCompletion, PrivateTuckerCompletion):
-        for unit in ({}, {"privacy_unit": "slice", "shape": (10, 6)}):
+        for unit in ({}, {"unit_mode": 0, "shape": (10, 6)}):
             yield kind(1, bounds=(0, 3), random_state=0, **unit)
 
 

@@ -85,7 +85,7 @@ OWN = {
                      "sufficient_statistics", "gradient"],
     "noise_geometry": ["isotropic", "histogram"], "doc_topic_prior": [0, 0.1, 1e300],
     "moment": ["raw", "single_topic", "gaussian_mixture"], "whiten": [True, False],
-    "privacy_unit": ["entry", "slice"], "shape": [(5, 5), (2, 3), (50, 60)],
+    "unit_mode": [None, 0, 1], "shape": [(5, 5), (2, 3), (50, 60)],
     "n_components": [1, 3, 100], "vocabulary": [["cats"], {"cats": 0}, {"cats": 5}, ["a", "a"]],
     "analyzer": ["char", "char_wb"], "ngram_range": [(1, 2)], "dtype": [np.float32, "f8", "O"],
     "token_pattern": ["(", "(a)(b)", r"\w+"], "stop_words": ["english", ["cats"]],
@@ -168,7 +168,7 @@ def assert_finite(model):
 @examples(40)
 def test_public_tables_of_rows(build, draw):
     pick = draw.draw
-    unit = pick(st.sampled_from(["entry", "slice"]))
+    unit_mode = pick(st.sampled_from([None, None, None, 0, 0, 1]))
     features, wrong = pick(st.sampled_from([(0,), (1,), (1,), (0, 1), (2,), ()])), data()
     lengths = (5, 4, 3)
     known = {mode: pick(mostly(tables(lengths[mode]), wrong)) for mode in features}
@@ -177,9 +177,9 @@ def test_public_tables_of_rows(build, draw):
         bounds = {bounds: pick(mostly(ranges(lengths[bounds]), wrong))}
     ways = ["input", "sufficient_statistics", "gradient", "output"]
     model = funded(
-        build(), row_features=known or None, bounds=bounds, privacy_unit=unit,
-        perturbation="auto" if unit == "slice" else pick(st.sampled_from(ways)),
-        unit_mode=pick(st.sampled_from([0, 0, 1])), shape=pick(st.sampled_from([(5, 4), None])),
+        build(), row_features=known or None, bounds=bounds, unit_mode=unit_mode,
+        perturbation=pick(st.sampled_from(ways)) if unit_mode is None else "auto",
+        shape=pick(st.sampled_from([(5, 4), None])),
         epsilon=pick(st.sampled_from([0.1, 1.0, 1e6])), delta=pick(st.sampled_from([0, 1e-6])),
         row_names=pick(st.sampled_from(ROW_NAMES)),
     )  # fmt: skip
@@ -235,7 +235,7 @@ def _fitted():
     rng = np.random.default_rng(0)
     X = rng.poisson(1.0, (60, 3))
     table, y = np.argwhere(np.ones((5, 3))), rng.random(15)
-    slices = {"privacy_unit": "slice", "shape": (5, 3)}
+    slices = {"unit_mode": 0, "shape": (5, 3)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield _lda().fit(X)

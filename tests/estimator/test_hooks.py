@@ -37,7 +37,7 @@ class Stranger(NoisyMean):
     _estimator_type = None
 
     def __init__(
-        self, shift=0.0, *, limits=(0.0, 10.0), privacy_unit="slice", moment="single_topic",
+        self, shift=0.0, *, limits=(0.0, 10.0), unit_mode=0, moment="single_topic",
         perturbation="input", epsilon=1.0, delta=1e-6, accountant=None, random_state=None,
         verbose=0,
     ):  # fmt: skip
@@ -46,7 +46,7 @@ class Stranger(NoisyMean):
             verbose=verbose,
         )  # fmt: skip
         del self.factor, self.fail, self.bounds
-        self.limits, self.privacy_unit = limits, privacy_unit
+        self.limits, self.unit_mode = limits, unit_mode
         self.moment, self.perturbation = moment, perturbation
 
     factor, fail = 1.0, False
@@ -114,7 +114,7 @@ def test_a_public_model_answers_by_defaults():
     """Its attributes are no parameters of ours: `bounds` may be of anything."""
     X, y = targets(20)
     model = DummyRegressor().fit(X, y)
-    model.bounds, model.privacy_unit = (0, 1), "slice"
+    model.bounds, model.unit_mode = (0, 1), 0
     scorer = make_private_scorer("neg_mean_squared_error", epsilon=INF)
     with pytest.raises(ValueError, match="bounds must be given"):
         scorer(model, X, y)

@@ -199,9 +199,9 @@ def test_units_and_rows_unknown_to_an_encoder_are_predicted_from_what_is_shared(
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.integers(40, size=600), rng.integers(5, size=600)])
     y = 0.2 * X[:, 1]
-    model = PrivateCPCompletion(
-        1, bounds=(0, 1), shape=(40, 5), privacy_unit="slice", random_state=0
-    ).fit(X, y)
+    model = PrivateCPCompletion(1, bounds=(0, 1), shape=(40, 5), unit_mode=0, random_state=0).fit(
+        X, y
+    )
     np.testing.assert_array_equal(
         model.predict([[-1, 2], [3, -1]]), model.predict([[40, 2], [3, 5]])
     )

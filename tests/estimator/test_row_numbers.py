@@ -139,7 +139,5 @@ def test_lists_of_rows_are_refused_where_there_may_be_none(kind):
 def test_no_entries_in_a_list_are_entries_of_slices_like_others(names):
     some = [[3, "b"]] if names else [[3, 1]]
     for X, y in (([], []), (some, [0.5]), (tuple(some), (0.5,))):
-        model = PrivateCPCompletion(
-            0, bounds=(0, 1), shape=(30, 2), privacy_unit="slice", row_names=names
-        )
+        model = PrivateCPCompletion(0, bounds=(0, 1), shape=(30, 2), unit_mode=0, row_names=names)
         assert model.fit(X, y).privacy_report_.n_units == 30

@@ -51,7 +51,7 @@ def test_a_column_of_unix_times_is_refused_with_the_number_of_rows(perturbation,
 @pytest.mark.parametrize("unit_mode", [0, 1])
 def test_a_shape_beyond_memory_is_refused_for_slices_too(unit_mode, model):
     X = np.column_stack([np.arange(50) % 5, np.arange(50)])
-    slices = {"privacy_unit": "slice", "unit_mode": unit_mode, "shape": (5, 2 * 10**9)}
+    slices = {"unit_mode": unit_mode, "shape": (5, 2 * 10**9)}
     refused(model, X, "which has 2000000005 rows", **slices)
 
 

@@ -24,7 +24,7 @@ KINDS = {
     "topics": (PrivateSpectralLDA, {"n_components": 2}, (COUNTS,)),
     "topics refined": (PrivateSpectralLDA, {"n_components": 3, "n_refinements": 2}, (COUNTS,)),
     "components": (PrivateTensorPowerMethod, {"n_components": 2, "data_norm": 3.0}, (SAMPLES,)),
-    "CP of slices": (PrivateCPCompletion, {**CELLS, "privacy_unit": "slice"}, (ENTRIES, VALUES)),
+    "CP of slices": (PrivateCPCompletion, {**CELLS, "unit_mode": 0}, (ENTRIES, VALUES)),
     "Tucker": (PrivateTuckerCompletion, CELLS, (ENTRIES, VALUES)),
 }
 

@@ -306,8 +306,8 @@ def test_allows_stateless_and_public_steps():
 
 def test_refuses_what_is_wrong_before_charging():
     X, y = cells()
-    users = PrivateTuckerCompletion(bounds=(0, 3), shape=(15, 15), privacy_unit="slice")
-    refused(PrivateSearchCV(users, {}), "privacy_unit='slice'", X, y)
+    users = PrivateTuckerCompletion(bounds=(0, 3), shape=(15, 15), unit_mode=0)
+    refused(PrivateSearchCV(users, {}), "unit_mode=0", X, y)
     for name in ("epsilon", "delta", "accountant", "verbose"):
         refused(topics(param_distributions={name: [1]}), "cannot be searched over")
     refused(topics(param_distributions={"rank": [1]}), "'rank', which is no parameter")

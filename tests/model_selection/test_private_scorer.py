@@ -256,7 +256,7 @@ def test_refuses_wrong_parameters():
     ):
         with pytest.raises(ValueError, match=f"{name} must be"):
             make_private_scorer("accuracy", **{name: value})
-    users = PrivateTuckerCompletion(bounds=(0, 3), privacy_unit="slice")
+    users = PrivateTuckerCompletion(bounds=(0, 3), unit_mode=0)
     with pytest.raises(ValueError, match="slice"):
         make_private_scorer("neg_mean_squared_error")(users, *cells())
 

@@ -173,7 +173,7 @@ def test_components_of_persons():
 def test_completions_are_refused_with_the_reason_and_unspent():
     budget = BudgetAccountant(10.0, 1e-6)
     X, y = cells()
-    with pytest.raises(TypeError, match=r"takes no groups: .*privacy_unit='slice'"):
+    with pytest.raises(TypeError, match=r"takes no groups: .*unit_mode=0"):
         completions(accountant=budget).fit(X, y, groups=np.arange(len(y)) // 5)
     assert budget.entries == ()
 

@@ -121,7 +121,7 @@ def test_the_unit_of_what_is_wrapped(wrap):
 
 
 def test_units_of_several_rows_are_seen_inside():
-    users = PrivateTuckerCompletion(1, bounds=(0, 3), privacy_unit="slice")
+    users = PrivateTuckerCompletion(1, bounds=(0, 3), unit_mode=0)
     with pytest.raises(ValueError, match="slice"):
         make_private_scorer("neg_mean_squared_error", bounds=(-9, 0))(
             FrozenEstimator(users), *cells()

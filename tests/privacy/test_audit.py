@@ -335,4 +335,4 @@ def test_what_cannot_be_audited_is_refused():
     with pytest.raises(ValueError, match="bounds must be given"):
         worst_case(PrivateCPCompletion(1))
     with pytest.raises(ValueError, match="two rows or more in mode 1; got None"):
-        worst_case(PrivateCPCompletion(1, bounds=(0, 1), privacy_unit="slice"))
+        worst_case(PrivateCPCompletion(1, bounds=(0, 1), unit_mode=0))

@@ -63,7 +63,7 @@ ESTIMATORS: dict[str, tuple[Callable[[], Any], int, int | None]] = {
         lambda: completion(PrivateCPCompletion, 1e-6, perturbation="gradient", max_iter=1), 8, None
     ),
     "CP, slices": (
-        lambda: completion(PrivateCPCompletion, 1e-6, privacy_unit="slice", shape=(20, 2)), 10, None
+        lambda: completion(PrivateCPCompletion, 1e-6, unit_mode=0, shape=(20, 2)), 10, None
     ),
 }  # fmt: skip
 

@@ -135,4 +135,4 @@ def test_users_and_entries_do_not_go_together(ledger):
     options = {"bounds": (0, 1), "shape": (6, 6), "accountant": budget, "epsilon": 5.0}
     PrivateCPCompletion(0, **options).fit(CELLS, np.zeros(36))
     with pytest.raises(BudgetError, match=r"'slice', but .* 'entry'"):
-        PrivateCPCompletion(0, privacy_unit="slice", **options).fit(CELLS, np.zeros(36))
+        PrivateCPCompletion(0, unit_mode=0, **options).fit(CELLS, np.zeros(36))

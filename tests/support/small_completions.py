@@ -8,7 +8,7 @@ INF = float("inf")
 MODELS = [PrivateCPCompletion, PrivateTuckerCompletion]
 PERTURBATIONS = ["input", "sufficient_statistics", "gradient", "output"]
 SHAPE = (9, 8, 6)
-SLICE = {"privacy_unit": "slice", "shape": SHAPE}
+SLICE = {"unit_mode": 0, "shape": SHAPE}
 
 
 def table(shape=SHAPE, seed=0, share=0.7):

@@ -43,7 +43,7 @@ def _power(**parameters):
 
 
 def _completions():
-    slices = {"privacy_unit": "slice", "shape": (9, 8, 6)}
+    slices = {"unit_mode": 0, "shape": (9, 8, 6)}
     for model in (PrivateCPCompletion, PrivateTuckerCompletion):
         for way in ("input", "sufficient_statistics"):
             options = {"perturbation": way, "epsilon": 20.0}
@@ -91,7 +91,7 @@ def _tables():
     ranges = {1: np.column_stack([-np.arange(1.0, 9), np.arange(2.0, 10)])}
     known = {"row_features": features, "bounds": ranges, "shape": (9, 8, 6)}
     yield "PrivateCPCompletion-tables", build(PrivateCPCompletion, **known).fit(X0, Y0)
-    known |= {"privacy_unit": "slice", "row_names": (None, list(range(8)), None)}
+    known |= {"unit_mode": 0, "row_names": (None, list(range(8)), None)}
     model = build(PrivateTuckerCompletion, epsilon=50.0, **known)
     yield "PrivateTuckerCompletion-tables", model.fit(X0, Y0)
 

@@ -27,7 +27,7 @@ PARTS = np.array_split(SAMPLES, 6)
 TENSOR = np.einsum("i,j,k->ijk", *[np.arange(1.0, 5.0)] * 3)
 DOCUMENTS = ["cats chase mice", "dogs chase cats", "mice nap"] * 60
 X, Y, DENSE = table(shape=(4, 3, 2))
-SLICE = {"privacy_unit": "slice", "shape": DENSE.shape}
+SLICE = {"unit_mode": 0, "shape": DENSE.shape}
 GAPS = np.where(np.random.default_rng(2).random(DENSE.shape) < 0.5, DENSE, np.nan)
 
 

@@ -5,7 +5,7 @@ How do I restore images with missing pixels, and hide each image?
 Learn what all images share, with noise, and complete each image from that
 where it lies. The model never holds an image.
 :class:`~sktensor_dp.PrivateCPCompletion` does it with
-``privacy_unit="slice"``.
+``unit_mode=0``.
 """
 
 # %%
@@ -45,7 +45,7 @@ model = PrivateCPCompletion(
     rank=8,
     bounds=(0, 16),
     shape=images.shape,
-    privacy_unit="slice",
+    unit_mode=0,
     epsilon=5.0,
 )
 model.fit(X, y)

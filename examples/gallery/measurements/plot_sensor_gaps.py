@@ -131,7 +131,7 @@ plt.show()
 #
 # Epsilon = 4 for **each reading**. A home has hundreds of them, and all
 # together are protected far less. To hide a home with everything it
-# reported, take ``privacy_unit="slice"``: that needs many more homes than
+# reported, take ``unit_mode=0``: that needs many more homes than
 # hours.
 #
 # Which readings are missing counts as public here.

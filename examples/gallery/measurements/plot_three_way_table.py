@@ -101,7 +101,7 @@ plt.show()
 #
 # Epsilon = 3 for **each figure**. A shop with two thousand figures is
 # protected in each of them and hardly in all together. To hide a shop with
-# everything it reported, take ``privacy_unit="slice"``, and many more shops.
+# everything it reported, take ``unit_mode=0``, and many more shops.
 #
 # Which cells are missing is public.
 #

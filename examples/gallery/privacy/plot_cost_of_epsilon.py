@@ -83,7 +83,7 @@ def quality_of_ratings(epsilon):
     # One component more than there are tastes:
     # noise can hide the only one that is sought.
     model = PrivateCPCompletion(
-        2, bounds=(1, 5), shape=(N, 40), privacy_unit="slice", epsilon=epsilon
+        2, bounds=(1, 5), shape=(N, 40), unit_mode=0, epsilon=epsilon
     ).fit(X, y)
     found = model.fold_in(X, y).predict(X)
     return max(1 - np.mean((found - exact.ravel()) ** 2) / exact.var(), 0)

@@ -14,14 +14,14 @@ few users, often only single ratings can be protected.
 # **Epsilon** limits what a model tells about one *unit*. There are two units
 # to choose from.
 #
-# ================  ===========================  =======================
-# ``privacy_unit``  hidden                       visible
-# ================  ===========================  =======================
-# ``"entry"``       how many stars one film got  who rated which films
-# ``"slice"``       all that a user rated        the number of users
-# ================  ===========================  =======================
+# =============  ===========================  =======================
+# ``unit_mode``  hidden                       visible
+# =============  ===========================  =======================
+# ``None``       how many stars one film got  who rated which films
+# ``0``          all that a user rated        the number of users
+# =============  ===========================  =======================
 #
-# If a user gave a hundred ratings, then ``"entry"`` hides each of them, but
+# If a user gave a hundred ratings, then ``None`` hides each of them, but
 # not what they say together. That someone watched a film at all is public
 # then.
 #
@@ -56,7 +56,7 @@ test = rng.random(len(y)) < 0.1
 # Both units at several epsilons
 # ------------------------------
 #
-# A model for ``"entry"`` predicts at once. One for ``"slice"`` holds nothing
+# Without a ``unit_mode`` a model predicts at once. With one it holds nothing
 # of any user, so ``fold_in`` works out each user's taste from their own
 # ratings, where these are.
 
@@ -65,35 +65,35 @@ import warnings
 from sktensor_dp import NotEnoughDataWarning, PrivateCPCompletion
 
 
-def error(unit, epsilon):
+def error(unit_mode, epsilon):
     """Root of the mean squared error of predicted ratings, in stars."""
     model = PrivateCPCompletion(
         3,
         bounds=(1, 5),
         shape=(N_USERS, N_FILMS),
-        privacy_unit=unit,
+        unit_mode=unit_mode,
         epsilon=epsilon,
     )
     with warnings.catch_warnings():
         # At a small epsilon no taste can be found; the picture will show it.
         warnings.simplefilter("ignore", NotEnoughDataWarning)
         model.fit(X[~test], y[~test])
-    if unit == "slice":
+    if unit_mode is not None:
         model = model.fold_in(X[~test], y[~test])
     return np.sqrt(np.mean((model.predict(X[test]) - y[test]) ** 2))
 
 
-def typical_error(unit, epsilon):
+def typical_error(unit_mode, epsilon):
     """Median of three fits: noise differs from fit to fit."""
-    return np.median([error(unit, epsilon) for _ in range(3)])
+    return np.median([error(unit_mode, epsilon) for _ in range(3)])
 
 
 levels = [0.5, 1, 2, 4, 8]
 errors = {
-    unit: [typical_error(unit, epsilon) for epsilon in levels]
-    for unit in ("entry", "slice")
+    unit_mode: [typical_error(unit_mode, epsilon) for epsilon in levels]
+    for unit_mode in (None, 0)
 }
-without = error("entry", float("inf"))
+without = error(None, float("inf"))
 mean = np.std(y[test])
 
 # %%
@@ -110,11 +110,11 @@ plt.style.use("tableau-colorblind10")
 
 figure, axis = plt.subplots(figsize=(6.4, 4), layout="constrained")
 axis.plot(
-    levels, errors["entry"], "s-", color="C5", label="one rating is protected"
+    levels, errors[None], "s-", color="C5", label="one rating is protected"
 )
 axis.plot(
     levels,
-    errors["slice"],
+    errors[0],
     "o-",
     color="C0",
     label="everything of a user is protected",
@@ -144,8 +144,8 @@ plt.show()
 # %%
 # Here the stronger promise even has the smaller error. What it needs of the
 # users are sums over all four thousand, whose noise hardly shows. A model
-# for ``"entry"`` also holds the taste of each user, which it has to find in
-# 25 noisy ratings.
+# without a ``unit_mode`` also holds the taste of each user, which it has to
+# find in 25 noisy ratings.
 #
 # Nor do the two epsilons mean the same. For a user with 25 ratings, epsilon
 # = 1 for each rating adds up to as much as 25 for all of them.
@@ -163,5 +163,4 @@ plt.show()
 #   pictures.
 # - :doc:`/completion`: both units on MovieLens.
 # - :doc:`/guarantee`: units and neighbours.
-# - :class:`~sktensor_dp.PrivateCPCompletion`: ``privacy_unit`` and
-#   ``unit_mode``.
+# - :class:`~sktensor_dp.PrivateCPCompletion`: ``unit_mode``.

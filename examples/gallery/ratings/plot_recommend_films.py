@@ -5,7 +5,7 @@ How do I recommend films without keeping anyone's ratings?
 Learn what all people share, with noise, and forget the ratings. A person's
 own taste is then worked out from their own ratings, on their own device if
 you like. :class:`~sktensor_dp.PrivateCPCompletion` with
-``privacy_unit="slice"`` does both.
+``unit_mode=0`` does both.
 """
 
 # %%
@@ -51,7 +51,7 @@ print(
 # Learn what people share
 # -----------------------
 #
-# With ``privacy_unit="slice"`` everything that one person rated is
+# With ``unit_mode=0`` everything that one person rated is
 # protected: which films, how many, how well. **Epsilon** says how well: for
 # whoever sees the model, the odds that you are one person rather than
 # another change by a factor of at most e to the power of epsilon.
@@ -67,7 +67,7 @@ model = PrivateCPCompletion(
     rank=3,
     bounds=(1, 5),
     shape=(N_PEOPLE, N_FILMS),
-    privacy_unit="slice",
+    unit_mode=0,
     epsilon=3.0,
 )
 model.fit(X, y)
