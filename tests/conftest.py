@@ -13,13 +13,15 @@ values has one of them, and every two parameters meet in all ways.
 import os
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import pytest
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
+from sktensor_dp.tensor import blocks
 
 
 def _seeds() -> list[int]:
@@ -83,3 +85,22 @@ def seeded_noise(request: pytest.FixtureRequest) -> Iterator[None]:
         with pytest.warns(PrivacyLeakWarning):
             stack.enter_context(unsafe_seeded_noise(seed))
         yield
+
+
+@pytest.fixture
+def cache_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Set how many numbers a cache holds: the fewer, the more blocks any work is cut into."""
+    return partial(monkeypatch.setattr, blocks, "CACHE_NUMBERS")
+
+
+@pytest.fixture
+def memory_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Limit the memory of this process, as far as the process is told of it."""
+    resource = pytest.importorskip("resource", reason="Windows has no limits of processes")
+    given = resource.getrlimit
+
+    def limit(size: float) -> None:
+        limits = {resource.RLIMIT_AS: (int(size), int(size))}
+        monkeypatch.setattr(resource, "getrlimit", lambda of: limits.get(of) or given(of))
+
+    return limit

@@ -77,7 +77,7 @@ CORE: dict[str, tuple[str, ...]] = {
         "privacy.report",
     ),
     "noisy_histograms": (),
-    "released_rows": ("privacy.noise", "queries"),
+    "released_rows": ("privacy.noise", "queries", "tensor"),
     "releases": ("privacy", "queries", "tensor"),
     "curator": ("privacy", "queries"),
     "sources": ("privacy.sources", "queries"),

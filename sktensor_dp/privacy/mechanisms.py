@@ -25,14 +25,15 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.tensor.blocks import rows_at_once
 from sktensor_dp.tensor.coordinates import coordinates_to_symmetric, symmetric_to_coordinates
 
 Floats = NDArray[np.float64]
 
 # Laws of independent noise, by the method of a source that adds it.
 Independent = Literal["gaussian", "laplace"]
-# Pairs of words that noise is added to at once (1 MB), and the side of squares that are turned.
-PAIRS_AT_ONCE, SQUARE = 2**17, 256
+# Side of squares that are mirrored.
+SQUARE = 256
 
 
 @dataclass(frozen=True)
@@ -163,9 +164,9 @@ def _pair_rows(
     """Part of the same, in place: rows of a matrix of `n_words`, the first from its diagonal on."""
     # What is left of the diagonal stays as it is.
     n_columns, n_pairs, start = rows.shape[1], n_words * (n_words + 1) // 2, 0
-    room = np.empty(min(max(PAIRS_AT_ONCE, n_columns), len(rows) * n_columns))
+    room = np.empty(min(max(rows_at_once(1, 1 / 4), n_columns), len(rows) * n_columns))
     while start < len(rows):
-        stop = min(start + max(1, PAIRS_AT_ONCE // (n_columns - start)), len(rows))
+        stop = min(start + rows_at_once(n_columns - start, caches=1 / 4), len(rows))
         parts = [rows[word, word:] for word in range(start, stop)]
         ends = np.cumsum([len(part) for part in parts])
         diagonal = np.concatenate([[0], ends[:-1]])

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.queries.sums import blocks
+from sktensor_dp.tensor.blocks import rows_at_once
 
 Floats = NDArray[np.float64]
 
-# Numbers of some rows that are formed at once (16 MB).
-NUMBERS_AT_ONCE = 2**21
 # Parts of a product that are added up in order: its digits do not depend on the number of cores.
 N_SHARES = 4
 
@@ -79,7 +78,7 @@ class ReleasedRows:
         noise: NoiseSource,
     ) -> None:
         self._rows, self.size, self._add_noise = rows, size, add_noise
-        self._blocks = list(blocks(size, max(1, NUMBERS_AT_ONCE // size)))
+        self._blocks = list(blocks(size, rows_at_once(size, caches=4)))
         self._parts = RepeatableNoise(noise, len(self._blocks))
         self._marks: dict[int, int] = {}
 

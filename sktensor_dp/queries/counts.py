@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.queries.units import RowChunk, RowChunks, RowReader, Units
 from sktensor_dp.tensor.arrays import Floats, Integers, Singles
+from sktensor_dp.tensor.blocks import rows_at_once
 from sktensor_dp.tensor.same_shape import of_same_shape
 
 
@@ -188,12 +189,7 @@ N_THREADS = min(os.cpu_count() or 1, 4)
 # Batches below which threads cost more than they gain.
 FEWEST_BATCHES = 8
 
-# Numbers of topics at their own words that one batch holds: at most 4 MB of them, and enough
-# batches for threads, unless they get smaller than 1 MB. Calls on small arrays are slow.
-BATCH_NUMBERS, LEAST_NUMBERS = 2**20, 2**18
 PROPORTIONS = 2**15
-# Of these, words that shorter documents are filled up with: cheaper than another batch.
-SPARE_NUMBERS = 2**13
 # Documents are computed by this many, or some by other instructions than the rest.
 LANES = 16
 
@@ -202,10 +198,13 @@ def run_in_batches(
     work: Callable[[slice, "Space"], None],
     counts: sp.csr_matrix,
     n_components: int,
-    most: int = BATCH_NUMBERS,
+    caches: float = 2.0,
 ) -> None:
     """Work on each batch of documents that are sorted by their numbers of words."""
-    room = min(max(counts.nnz * n_components // FEWEST_BATCHES, LEAST_NUMBERS), most)
+    # At most 4 MB of singles to a batch, and enough batches for threads, unless they get smaller
+    # than 1 MB. Calls on small arrays are slow.
+    least, most = rows_at_once(1, 1 / 2), rows_at_once(1, caches)
+    room = min(max(counts.nnz * n_components // FEWEST_BATCHES, least), most)
     batches = list(batches_of(np.diff(counts.indptr), n_components, room))
 
     def run(some: list[slice]) -> None:
@@ -238,7 +237,8 @@ def batches_of(n_words: NDArray[np.integer], n_components: int, room: int) -> It
         else:
             places = np.arange(least, stop)
             spare = longest * (stop - places) - (filled[stop] - filled[least:stop])
-            start = least + int((spare > SPARE_NUMBERS // n_components).sum())
+            # Filling shorter documents up with some words is cheaper than another batch.
+            start = least + int((spare > rows_at_once(64 * n_components)).sum())
         yield slice(start, stop)
         stop = start
 

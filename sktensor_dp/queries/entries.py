@@ -10,6 +10,7 @@ from sktensor_dp.queries.gradients import Jacobian, RowFrames
 from sktensor_dp.queries.observed_entries import SUM_SLACK, CellResiduals, EntryChunks, IndexSet
 from sktensor_dp.queries.query import HALF, check_number
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.blocks import rows_at_once
 
 # Of the largest of numbers of which squares are taken: few digits are lost, none overflows.
 SIZES = (1e-100, 1e120)
@@ -175,8 +176,6 @@ class EntryGradients:
 # Residuals are rounded to so many binary digits at most, so that all sums are exact: of
 # integers below 2 to this power.
 MOST_DIGITS, EXACT = 12, 52
-# Numbers of a block of rows that are held at once.
-BLOCK_NUMBERS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +217,7 @@ class EntryPairs(CellResiduals):
         places, mode = cells.index_set, cells.unit_mode
         matrix = places.matrix(places.sort(residuals, mode), mode, 1 - mode)
         sums = np.zeros((n_columns, n_columns))
-        step = max(1, BLOCK_NUMBERS // n_columns)
+        step = rows_at_once(n_columns, caches=2)
         for first in range(0, n_rows, step):
             block = matrix[first : first + step].toarray()
             sums += block.T @ block

@@ -17,8 +17,6 @@ from sktensor_dp.tensor.arrays import Floats, Singles
 from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
 
-# Numbers of topics at their own words that one batch holds: they stay in the cache of a core.
-BATCH_NUMBERS = 2**18
 # Products of one document at a time pay from so many numbers that it has; below, documents are
 # the last axis in memory. Of one with more words than this many times the topics, words are.
 FEW_NUMBERS, LONG = 500, 3
@@ -57,7 +55,7 @@ def counts_of_mixtures(chunk: CountChunk, topics: Singles, prior: Singles, n_ite
     """
     order, counts = chunk.by_words
     steps = _Steps(counts, topics, prior.ravel(), n_iter)
-    run_in_batches(steps.batch, counts, len(topics), BATCH_NUMBERS)
+    run_in_batches(steps.batch, counts, len(topics), caches=1 / 2)
     return _summed(chunk, of_same_shape(counts, steps.ratios), steps.expected, order)
 
 

@@ -10,10 +10,9 @@ from sktensor_dp.queries.query import check_array
 from sktensor_dp.queries.sums import AccurateSum, blocks, split_anchor
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.arrays import Integers as Places
+from sktensor_dp.tensor.blocks import rows_at_once, spans
 from sktensor_dp.tensor.sorted_entries import Integers, khatri_rao_rows, kronecker_rows
 
-# Numbers in a block of entries that is worked on at once (4 MB).
-BLOCK_NUMBERS = 2**19
 # Entries that are added one after the other before their sum is added accurately.
 ENTRIES_AT_ONCE = 2**8
 
@@ -147,8 +146,7 @@ class TuckerJacobian(Jacobian):
         """The core times the rows of the other factors."""
         result = np.empty((self.index_set.n_entries, self.core.shape[mode]))
         others = self.index_set.others(mode)
-        step = max(1, BLOCK_NUMBERS // self.core.size)
-        for block in blocks(self.index_set.n_entries, step):
+        for block in spans(self.index_set.n_entries, self.core.size):
             result[block] = self._rows_at(mode, self.index_set.coordinates[block][:, others])
         return result
 
@@ -162,7 +160,7 @@ class TuckerJacobian(Jacobian):
         """``sum_e weights_e J_e``, of shape (n_parameters,)."""
         *others, last = range(len(self.factors))
         core = AccurateSum()
-        step = min(ENTRIES_AT_ONCE, max(1, BLOCK_NUMBERS // self.core.size))
+        step = min(ENTRIES_AT_ONCE, rows_at_once(self.core.size))
         for block in blocks(self.index_set.n_entries, step):
             own = self.factors[last][self.index_set.rows(last)[block]] * weights[block, None]
             core.add(self._products(others, block).T @ own)
@@ -187,8 +185,6 @@ LEAST_RIDGE = 1e-10
 SHORTEST = 1e-100
 # Of a number of z; sums of their squares are far from overflow.
 LARGEST = 1e120
-# Numbers in a block of entries that is worked on at once (2 MB).
-RIDGE_BLOCK_NUMBERS = 2**18
 # Span, z of shape (r, b), rows of the mode, and where each of them begins.
 _Block = tuple[slice, Floats, Places, Places]
 
@@ -273,7 +269,7 @@ class RowFrames:
         """Span, z of shape (r, b), rows of the mode, and where each of them begins."""
         order = self.index_set.order(self.mode)
         # A matrix for each entry of a block: it has to stay in the cache.
-        size = max(1, RIDGE_BLOCK_NUMBERS // max(self.rows.shape[1], 4) ** 2)
+        size = rows_at_once(max(self.rows.shape[1], 4) ** 2, caches=1 / 2)
         for span, rows, starts in self.index_set.blocks(self.mode, size):
             z = np.ascontiguousarray(self.rows[order[span]].T, dtype=np.float64)
             yield span, z, rows, starts

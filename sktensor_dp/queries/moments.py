@@ -27,6 +27,7 @@ from sktensor_dp.queries.query import check_number
 from sktensor_dp.queries.sums import AccurateSum, PlainSum, blocks
 from sktensor_dp.queries.units import rows_of, sum_over_rows
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.blocks import spans
 from sktensor_dp.tensor.coordinates import n_unique
 from sktensor_dp.tensor.same_shape import of_same_shape
 
@@ -87,8 +88,6 @@ def _triple_products(A: Floats, C: Floats, *, all_alike: bool) -> Floats:
 
 # Terms of a triple moment, of which most cancels, are at most this much larger than its limit.
 LARGEST_TERMS = 16.0
-# Pairs of words that are formed at once (16 MB).
-PAIRS_AT_ONCE = 2**21
 # From so many words eigenvectors are searched for, to a tolerance that single precision is within.
 SINGLE_FROM = 600
 # Of so many pairs in rows at least one is met, or those that are not are left out of sums.
@@ -154,7 +153,7 @@ class PairMoments(NonNegative):
         # Some words at a time, with all others: there is room for one matrix of many words.
         rows = self.by_rows([chunk])
         found = np.empty((rows.n_words, rows.n_words))
-        for words in blocks(rows.n_words, max(1, PAIRS_AT_ONCE // max(rows.n_words, 1))):
+        for words in spans(rows.n_words, rows.n_words, caches=4):
             found[words] = rows(words)
         return found
 

@@ -265,7 +265,7 @@ class SliceChunks(ValueRange):
         check_unit_mode(unit_mode, shape)
         self.shape, self.unit_mode = shape, unit_mode
         self.n_units = shape[unit_mode]
-        order = _by_unit(coordinates, values, shape, unit_mode)
+        order = by_unit(coordinates, values, shape, unit_mode)
         coordinates = coordinates.take(order, axis=0)
         values = self.centred(values.take(order), coordinates)
         first = np.zeros(len(values), dtype=bool)
@@ -346,7 +346,7 @@ class SliceChunks(ValueRange):
         return iter([self])
 
 
-def _by_unit(
+def by_unit(
     coordinates: Integers, values: Floats, shape: tuple[int, ...], unit_mode: int
 ) -> Integers:
     """Order by unit, then by the other modes."""

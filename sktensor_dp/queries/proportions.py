@@ -114,7 +114,7 @@ class _MeanFieldSteps:
             gamma[...] = prior
             gamma[:, :n] += self._shares[batch]
         for step in range(self._evenly is not None, self._n_iter + 1):
-            expected = _exp_digamma(gamma, *arrays, moved)
+            expected = exp_digamma(gamma, *arrays, moved)
             if step == self._n_iter:
                 expected /= expected.max(axis=0)
             np.einsum("kln,kn->ln", own, expected, out=ratios)
@@ -142,7 +142,7 @@ class _MeanFieldSteps:
             self.norms[batch.start + asked] = _norms(own, expected, ratios, asked)
 
 
-def _exp_digamma(gamma: Singles, *space: Singles) -> Singles:
+def exp_digamma(gamma: Singles, *space: Singles) -> Singles:
     """``exp(psi(gamma))`` up to a factor for each column, in the first of five more arrays."""
     # psi(x) = psi(y + 1 / 2) - 1 / x - 1 / (x + 1) - 1 / (x + 2), y = x + 5 / 2. The factor makes
     # the last three terms 0 where they are least, so that the largest value is 2.5 or more.

@@ -13,6 +13,7 @@ from sktensor_dp.queries.norms import NORM_SLACK, NormBins, Signed
 from sktensor_dp.queries.query import LIMIT, RADIUS, check_array, check_number
 from sktensor_dp.queries.units import RowChunk, RowChunks, rows_of, scale_to, sum_over_rows
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.blocks import rows_at_once
 from sktensor_dp.tensor.coordinates import n_unique, symmetric_to_coordinates
 from sktensor_dp.tensor.oracle import HALVED_FROM, Oracle
 from sktensor_dp.tensor.sketched import Pairs
@@ -21,8 +22,6 @@ from sktensor_dp.tensor.symmetric import symmetric_outer_sum
 # Entries beyond are taken for it: squares and their sums stay far from overflow, whose
 # NaN would pass every clip.
 LARGEST_ENTRY = 1e100
-# Numbers in a block of rows that is worked on at once (4 MB).
-BLOCK_NUMBERS = 2**19
 # Of a row, that are squared and added at once: of longer ones numpy breaks sums where its
 # buffer ends.
 COLUMNS_AT_ONCE = 2**12
@@ -102,7 +101,7 @@ class SampleChunk(RowChunk):
         """Slices of rows for work on them beside arrays with `width` numbers a row."""
         n_rows, n_features = self.X.shape
         stored = -(-self.X.nnz // max(n_rows, 1)) if sp.issparse(self.X) else n_features
-        size = max(1, BLOCK_NUMBERS // max(width, stored, 1))
+        size = rows_at_once(max(width, stored))
         within = slice(0, n_rows) if within is None else within
         for start in range(within.start, within.stop, size):
             yield slice(start, min(start + size, within.stop))

@@ -21,6 +21,7 @@ from sktensor_dp.queries.reading import as_numbers, error_or
 from sktensor_dp.queries.sums import AccurateSum, SplitSums, axis_sum, blocks, sums_by_row
 from sktensor_dp.queries.units import Piece, gathered, rows_of, split
 from sktensor_dp.tensor.arrays import Floats, Integers
+from sktensor_dp.tensor.blocks import rows_at_once
 from sktensor_dp.tensor.cell_units import CellEntries, CellUnits
 from sktensor_dp.tensor.packed import packed_diagonal, unpack_rows
 from sktensor_dp.tensor.packed_systems import products_of_roots
@@ -39,8 +40,6 @@ from sktensor_dp.tensor.unit_parameters import (
 
 # Units that are added before their sum is added accurately.
 UNITS_AT_ONCE = 750
-# Numbers in an array of what is known of a block of units (4 MB): calls are few.
-BLOCK_NUMBERS = 2**19
 LEAST_BLOCK = 64
 # Raises the eigenvalues of a moment, relative to their sum: far above rounding in a test for
 # negative ones, and far below what is released.
@@ -80,7 +79,7 @@ class UnitSums:
         """Rows of sums, then those of the weighted moment: (n_cells + r, r) numbers."""
         by_cells, table, result = chunk.by_cells, chunk.cell_table, AccurateSum()
         numbers = max(self.units.packed_size, 0 if table is None else len(table[0]))
-        for span in blocks(chunk.n_units, max(BLOCK_NUMBERS // numbers, LEAST_BLOCK)):
+        for span in blocks(chunk.n_units, max(rows_at_once(numbers), LEAST_BLOCK)):
             columns = None if table is None else (table[0][:, span], table[1][:, span])
             entries = CellEntries(rows_of(by_cells, span), self.units.offsets, columns)
             for part in self._of_units(entries):
@@ -105,13 +104,13 @@ class UnitSums:
             slopes *= _inverses(lengths) * _inverses(entries.lengths(residuals))
         else:
             slopes /= np.maximum(lengths, 1.0) * np.sqrt(np.maximum(entries.counts, 1))
-        moments, shares = self._moments(roots, weights)
+        moments, shares = self.moments(roots, weights)
         shares[entries.counts == 0] = 0.0
         for span in blocks(len(shares), UNITS_AT_ONCE):
             moment = unpack_rows((moments[:, span] @ shares[span])[None], len(weights))[0]
             yield np.concatenate([entries.products(residuals, slopes, span), moment])
 
-    def _moments(self, roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
+    def moments(self, roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
         """Moments Y Y' + w w', positive by how they are formed, and what shortens each."""
         packed, diagonal = products_of_roots(roots, weights), packed_diagonal(len(weights))
         with np.errstate(over="ignore"):

@@ -6,10 +6,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from sktensor_dp.tensor.blocks import spans
 from sktensor_dp.tensor.oracle import Floats, Oracle, check_at_least, check_finite, check_shape
-
-# Largest block of inner products held at once, in numbers (4 MB of float64).
-_BLOCK_NUMBERS = 2**19
 
 
 def cp_oracle(weights: ArrayLike, factors: ArrayLike, order: int = 3) -> Oracle:
@@ -107,12 +105,11 @@ def moment_oracle(X: Any, sample_weight: ArrayLike | None = None, order: int = 3
 
     def contract(U: Floats) -> Floats:
         answer = np.zeros((d, U.shape[1]))
-        step = max(1, _BLOCK_NUMBERS // max(1, U.shape[1]))
-        for start in range(0, n, step):
+        for span in spans(n, U.shape[1]):
             # The whole matrix is not sliced: a slice of a sparse one is a copy.
-            block = rows if step >= n else rows[start : start + step]
+            block = rows if span.stop >= n and not span.start else rows[span]
             products = (block @ U) ** (order - 1)
-            products *= scaled[start : start + step]
+            products *= scaled[span]
             answer += block.T @ products
         return answer
 

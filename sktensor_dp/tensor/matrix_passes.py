@@ -9,14 +9,13 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from sktensor_dp.tensor.blocks import rows_at_once
 from sktensor_dp.tensor.normal_equations import NormalEquations
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.sorted_entries import SortedEntries, add_at
 
 # Terms in single precision that are added one after the other, before sums go on in double.
 _SHORT_ROW = 64
-# Entries of a part of the matrix whose transpose is multiplied in single precision.
-_PART_ENTRIES = 2**18
 
 Table = NDArray[np.floating[Any]]
 
@@ -121,7 +120,8 @@ class MatrixPasses:
     @cached_property
     def _parts(self) -> list[tuple[slice, slice, scipy.sparse.csr_matrix]]:
         """The pattern cut into ranges of rows, with views of the index."""
-        marks = np.arange(_PART_ENTRIES, self._entries.n_entries, _PART_ENTRIES)
+        size = rows_at_once(2)
+        marks = np.arange(size, self._entries.n_entries, size)
         ends = np.unique([0, *np.searchsorted(self._pointers, marks), len(self._pointers) - 1])
         parts = []
         for first, last in itertools.pairwise(ends):

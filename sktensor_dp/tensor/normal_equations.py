@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sktensor_dp.tensor.blocks import rows_at_once, spans
 from sktensor_dp.tensor.oracle import Floats
 from sktensor_dp.tensor.packed import packed_diagonal, packed_places
 from sktensor_dp.tensor.packed_systems import (
@@ -16,10 +17,8 @@ from sktensor_dp.tensor.packed_systems import (
     times,
     triangle,
 )
-from sktensor_dp.tensor.sorted_entries import Integers, SortedEntries, kronecker_rows
+from sktensor_dp.tensor.sorted_entries import NUMBERS_EACH, Integers, SortedEntries, kronecker_rows
 
-# Numbers that a block of Kronecker products may hold (4 MB of float64).
-_BLOCK_NUMBERS = 2**19
 # Without noise the ridge vanishes, and a row with fewer entries than components would be
 # singular but for this share of its Gram matrix.
 _LEAST_RIDGE = 1e-13
@@ -57,7 +56,7 @@ def normal_equations(
     # `design` maps a span of entries, in the order of the mode as `targets` are, to their z of
     # shape (r, b); `second_moments` to upper triangles of E[z z'], row by row.
     sums: tuple[Floats, Floats, Floats] | None = None
-    for span, rows, starts in entries.blocks(mode):
+    for span, rows, starts in entries.blocks(mode, rows_at_once(NUMBERS_EACH)):
         z = design(span)
         products = _products(z) if second_moments is None else second_moments(span)
         if sums is None:
@@ -82,9 +81,7 @@ def core_equations(
     size = math.prod(factor.shape[1] for factor in factors)
     gram = np.zeros((size, size) if with_gram else (0, 0))
     moment, total = np.zeros(size), np.zeros(size)
-    step = max(1, _BLOCK_NUMBERS // size)
-    for first in range(0, len(targets), step):
-        span = slice(first, first + step)
+    for span in spans(len(targets), size):
         design = kronecker_rows(factors, coordinates[span])
         if with_gram:
             gram += design.T @ design

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.blocks import spans
 
 Oracle = Callable[[Floats], Floats]
 
 # A weight below this share of the largest is rounding, not a component.
 NULL_WEIGHT = 1e-12
 
-# Largest product formed at once, in numbers (32 MB of float64).
-_BLOCK_NUMBERS = 2**22
 
 # From this length of a mode on, reading half of the tensor pays for the loop.
 HALVED_FROM = 64
@@ -82,16 +81,15 @@ def tensor_oracle(T: ArrayLike) -> Oracle:
     if order == 3 and k >= HALVED_FROM:
         return lambda U: _contract_by_half(tensor, U)
     flat = tensor.reshape(k, -1)
-    step = max(1, _BLOCK_NUMBERS // k ** (order - 1))
 
     def contract(U: Floats) -> Floats:
         answer = np.empty(U.shape)
-        for start in range(0, U.shape[1], step):
-            block = U[:, start : start + step]
+        for columns in spans(U.shape[1], k ** (order - 1), caches=8):
+            block = U[:, columns]
             products = block
             for _ in range(order - 2):
                 products = (products[:, None, :] * block).reshape(-1, block.shape[1])
-            answer[:, start : start + step] = flat @ products
+            answer[:, columns] = flat @ products
         return answer
 
     return contract

@@ -5,19 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.tensor.blocks import spans
 from sktensor_dp.tensor.oracle import Floats
-
-# Numbers of a block of matrices, and of a product beside it: they stay in a cache, and calls
-# are few.
-_BLOCK_NUMBERS = 2**17
 
 
 def _blocks(matrices: Floats) -> Iterator[tuple[slice, Floats]]:
     """Some of the matrices at a time, copied, of shape (r, r, n)."""
     n, r, _ = matrices.shape
-    step = max(1, _BLOCK_NUMBERS // max(r, 1) ** 2)
-    for first in range(0, n, step):
-        block = slice(first, first + step)
+    for block in spans(n, r**2, caches=1 / 4):
         yield block, np.array(matrices[block].transpose(1, 2, 0), order="C")
 
 

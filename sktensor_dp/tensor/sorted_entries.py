@@ -7,13 +7,11 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from sktensor_dp.tensor.blocks import spans
 from sktensor_dp.tensor.oracle import Floats, check_finite, check_shape
 
-# Entries read at once: three components of them (0.4 MB) and their six products stay
-# in a second-level cache.
-_BLOCK_ENTRIES = 2**14
-# Numbers that a block of values may hold at once (4 MB of float64).
-_BLOCK_NUMBERS = 2**19
+# Of an entry that is read: three components and their six products, in a second-level cache.
+NUMBERS_EACH = 32
 
 # Coordinates and places of entries, in 32 bits wherever they fit: half of all memory.
 Integers = NDArray[np.signedinteger[Any]]
@@ -151,9 +149,7 @@ class SortedEntries:
             self._pointers[mode] = pointers
         return self._pointers[mode]
 
-    def blocks(
-        self, mode: int, size: int = _BLOCK_ENTRIES
-    ) -> Iterator[tuple[slice, Integers, Integers]]:
+    def blocks(self, mode: int, size: int) -> Iterator[tuple[slice, Integers, Integers]]:
         """Cut the order of a mode into blocks of `size` entries.
 
         Yields
@@ -182,8 +178,7 @@ def distinct(numbers: Integers) -> Integers:
 
 def add_at(total: Floats, effects: Floats, rows: Integers) -> None:
     """Add to each entry the effect of its row, in place."""
-    for first in range(0, len(total), _BLOCK_ENTRIES):
-        span = slice(first, first + _BLOCK_ENTRIES)
+    for span in spans(len(total), NUMBERS_EACH):
         total[span] += effects.take(rows[span])
 
 
@@ -220,7 +215,7 @@ def cp_values(
     rank = factors[0].shape[1]
     weights = np.ones(rank) if weights is None else weights
     values = np.empty(len(coordinates))
-    for span in _spans(len(coordinates), rank):
+    for span in spans(len(coordinates), rank):
         values[span] = khatri_rao_rows(factors, coordinates[span]) @ weights
     return values
 
@@ -228,7 +223,7 @@ def cp_values(
 def tucker_values(core: Floats, factors: Sequence[Floats], coordinates: Integers) -> Floats:
     """Values of the core times a factor in every mode, at coordinates: shape (n,)."""
     values = np.empty(len(coordinates))
-    for span in _spans(len(coordinates), core.size):
+    for span in spans(len(coordinates), core.size):
         part = coordinates[span]
         contracted = factors[0][part[:, 0]] @ core.reshape(core.shape[0], -1)
         for k in range(1, len(factors)):
@@ -261,8 +256,3 @@ def as_values(values: ArrayLike, entries: SortedEntries) -> Floats:
     check_shape("values", array, entries.n_entries)
     check_finite("values", array)
     return array
-
-
-def _spans(n: int, numbers_each: int) -> Iterator[slice]:
-    step = max(1, _BLOCK_NUMBERS // max(1, numbers_each))
-    return (slice(first, first + step) for first in range(0, n, step))

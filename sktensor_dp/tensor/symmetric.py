@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sktensor_dp.tensor.blocks import spans
 from sktensor_dp.tensor.coordinates import (
     as_cube,
     as_float,
@@ -22,9 +23,6 @@ from sktensor_dp.tensor.coordinates import (
     symmetric_to_coordinates as symmetric_to_coordinates,
 )
 from sktensor_dp.tensor.oracle import check_at_least, check_shape
-
-# Largest Khatri-Rao product formed at once, in numbers (32 MB of float64).
-_BLOCK_NUMBERS = 2**22
 
 
 def symmetrize(T: ArrayLike) -> NDArray[Any]:
@@ -145,13 +143,12 @@ def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike, order: int = 3) -> NDA
     check_at_least(2, order=order)
     n, k = vectors.shape
     total = np.zeros((k, k ** (order - 1)), dtype=np.result_type(w, vectors))
-    step = max(1, _BLOCK_NUMBERS // max(1, k ** (order - 1)))
-    for start in range(0, n, step):
-        block = vectors[start : start + step]
+    for rows in spans(n, k ** (order - 1), caches=8):
+        block = vectors[rows]
         products = block
         for _ in range(order - 2):
             products = (products[:, :, None] * block[:, None, :]).reshape(len(block), -1)
-        total += (block * w[start : start + step, None]).T @ products
+        total += (block * w[rows, None]).T @ products
     return total.reshape((k,) * order)
 
 

@@ -12,19 +12,18 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, psi, softmax
 
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.blocks import rows_at_once
 from sktensor_dp.tensor.same_shape import of_same_shape
 
-# Non-zeros per block: with 20 topics its largest temporary takes 5 MB.
-BLOCK_NONZEROS = 60_000
 # Keeps logarithms and quotients finite where a word has no mass in any topic.
 TINY = 1e-30
 # Documents that have settled are left out once fewer than this share are open.
 _OPEN_SHARE = 0.75
 
 
-def row_blocks(X: sp.csr_matrix, nonzeros: int = BLOCK_NONZEROS) -> Iterator[slice]:
-    """Yield slices of consecutive rows with about ``nonzeros`` entries each."""
-    start, n_rows = 0, X.shape[0]
+def row_blocks(X: sp.csr_matrix) -> Iterator[slice]:
+    """Yield slices of consecutive rows whose entries, with 8 numbers each, fill a cache."""
+    start, n_rows, nonzeros = 0, X.shape[0], rows_at_once(8)
     while start < n_rows:
         stop = int(np.searchsorted(X.indptr, X.indptr[start] + nonzeros, side="right")) - 1
         stop = min(max(stop, start + 1), n_rows)

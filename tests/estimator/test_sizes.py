@@ -20,13 +20,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarnin
 MODELS = [PrivateCPCompletion, PrivateTuckerCompletion]
 PERTURBATIONS = ["auto", "input", "sufficient_statistics", "gradient", "output"]
 GIGABYTE = 1e9
-MEMORY_SIZE = plan.memory_size  # of this machine
 
 
 @pytest.fixture(autouse=True)
-def _one_machine(monkeypatch):
+def _one_machine(memory_of):
     """The same memory wherever the tests run."""
-    monkeypatch.setattr(plan, "memory_size", lambda: 8 * GIGABYTE)
+    memory_of(8 * GIGABYTE)
 
 
 def refused(model, X, message, **parameters):
@@ -94,13 +93,13 @@ def test_features_that_memory_cannot_hold_are_refused(model, parameters, n_featu
     assert not hasattr(estimator, "components_")
 
 
-def test_pairs_of_words_are_counted_as_often_as_they_are_held(monkeypatch):
+def test_pairs_of_words_are_counted_as_often_as_they_are_held(memory_of):
     """A sum, its rest and a part of it: 3 d^2 numbers, which the message says before a charge."""
-    monkeypatch.setattr(plan, "memory_size", lambda: 23e9)
+    memory_of(2.3 * GIGABYTE)
     accountant = BudgetAccountant(1e12, 1e-4)
     model = PrivateSpectralLDA(2, epsilon=1e9, n_refinements=0, accountant=accountant)
     X = ThreadedPartitions([sp.csr_array((60, 50_000), dtype=np.int64)], 1)
-    with pytest.raises(ValueError, match=r"needs at least 60 GB of memory; there are 23\."):
+    with pytest.raises(ValueError, match=r"needs at least 60 GB of memory; there are 2\.3"):
         model.fit_chunks(X, n_samples=60, n_features=50_000)
     assert accountant.entries == ()
 
@@ -115,13 +114,11 @@ def test_what_fits_is_not_refused():
     assert np.isfinite(model.predict(X)).all()
 
 
-def test_memory_is_that_of_the_machine_or_the_process(monkeypatch):
-    size = MEMORY_SIZE()
-    assert 2**26 < size <= 2**50
-    resource = pytest.importorskip("resource", reason="Windows has no limits of processes")
-    limits = {resource.RLIMIT_AS: (12345, 99999)}
-    monkeypatch.setattr(resource, "getrlimit", limits.__getitem__)
-    assert MEMORY_SIZE() == 12345
+def test_memory_is_that_of_the_machine_or_the_process(memory_of):
+    memory_of(2**60)
+    assert 2**26 < plan.memory_size() <= 2**50
+    memory_of(12345)
+    assert plan.memory_size() == 12345
 
 
 def test_the_least_memory_grows_with_rows_and_squared_ranks():

@@ -6,7 +6,7 @@ Drawn anew for each product, noise would average out; added to other data, it wo
 import copy
 import math
 import pickle
-import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from seeded_sources import same_noise
 
 from sktensor_dp import BudgetAccountant, PrivateSpectralLDA, config_context
 from sktensor_dp.exceptions import NotEnoughDataWarning
-from sktensor_dp.privacy import released_rows
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.mechanisms import gaussian_pair_rows, laplace_pair_rows
 from sktensor_dp.privacy.noise import NoiseSource
@@ -28,16 +27,15 @@ from sktensor_dp.privacy.sources.partitions import ThreadedPartitions
 from sktensor_dp.queries.counts import CountChunks
 from sktensor_dp.queries.moments import PairMoments, WordFrequencies
 from sktensor_dp.queries.norms import Clip, CountNorm, PairNorm
-from sktensor_dp.spectral_topics import plan as topic_plan
 
 N, D, WEIGHT = 90, 23, 0.7
 PAIRS = PairMoments(Clip(PairNorm(WEIGHT), 2.0), WEIGHT)
 
 
 @pytest.fixture(autouse=True)
-def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small_blocks(cache_of: Callable[[int], None]) -> None:
     """Five rows at a time, and three in the last block."""
-    monkeypatch.setattr(released_rows, "NUMBERS_AT_ONCE", 5 * D)
+    cache_of(5 * D // 4 + 1)
 
 
 def counts(seed: int) -> np.ndarray:
@@ -111,13 +109,13 @@ def test_every_pair_has_noise_of_its_own(query, delta, seed):
     ("law", "of_law", "n_matrices"),
     [(gaussian_pair_rows, stats.norm, 160), (laplace_pair_rows, stats.laplace, 320)],
 )
-def test_rows_have_noise_of_the_law_of_the_whole(law, of_law, n_matrices, seed, monkeypatch):
+def test_rows_have_noise_of_the_law_of_the_whole(law, of_law, n_matrices, seed, cache_of):
     """The diagonal and what is above it, of matrices of four blocks of rows."""
     # The deviation of n normals errs by 1 / sqrt(2 n), the mean modulus of n Laplace numbers by
     # 1 / sqrt(n) of itself: of 52,800 and 105,600 on the diagonal 3 % are 4.9 + 4.8
     # standard errors.
     size, weight = 330, 0.25
-    monkeypatch.setattr(released_rows, "NUMBERS_AT_ONCE", 100 * size)
+    cache_of(25 * size)
     diagonal, above, noise = [], [], same_noise("grid", seed)
 
     def add_noise(rows: np.ndarray, part: NoiseSource) -> None:
@@ -147,10 +145,11 @@ def test_rows_are_those_of_the_sum_of_all_chunks(seed):
 def test_data_that_changes_between_products_changes_none(seed):
     """The same noise on other data would give their difference away."""
     X = sp.csr_matrix(counts(seed))
-    with curator_of(CountChunks(X, N, D)) as curator:
+    chunks = CountChunks(X, N, D)
+    with curator_of(chunks) as curator:
         product, _ = curator.noisy_product("pair_moments", PAIRS)
         before = product(np.eye(D))
-        for held in (X, *(chunk.X for chunk in curator._read())):
+        for held in (X, *(chunk.X for chunk in chunks)):
             held.data += 3
             held.indices[:] = (held.indices + 1) % D
         np.testing.assert_array_equal(product(np.eye(D)), before)
@@ -192,11 +191,9 @@ def test_a_closed_curator_multiplies_no_more(seed):
     chunks = chunks_of(counts(seed))
     with curator_of(chunks) as curator:
         product, _ = curator.noisy_product("pair_moments", PAIRS)
-        alive = weakref.ref(curator._rows_of["pair_moments"])
         product(np.eye(D))
     with pytest.raises(RuntimeError, match="closed"):
         product(np.eye(D))
-    assert alive() is None
 
 
 def test_what_has_no_noise_or_lies_apart_is_not_released_by_rows(seed):
@@ -236,9 +233,9 @@ def error(found: np.ndarray, topics: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
-def test_a_fit_by_rows_finds_the_topics(delta, seed, monkeypatch):
-    monkeypatch.setattr(topic_plan, "fits_memory", lambda numbers: False)
-    monkeypatch.setattr(released_rows, "NUMBERS_AT_ONCE", 40_000)
+def test_a_fit_by_rows_finds_the_topics(delta, seed, cache_of, memory_of):
+    memory_of(4e6)
+    cache_of(10_000)
     d, k = 700, 3
     X, topics = texts(seed, 4000, d, k)
     model = PrivateSpectralLDA(k, epsilon=3000.0, delta=delta, n_refinements=0, random_state=0)
@@ -253,24 +250,23 @@ def test_a_fit_by_rows_finds_the_topics(delta, seed, monkeypatch):
     assert error(unigram, topics) > 0.6
 
 
-def test_some_words_by_rows(seed, monkeypatch):
+def test_some_words_by_rows(seed, cache_of, memory_of):
     """Fewer words than all have pairs: the others keep their frequencies."""
     X, topics = texts(seed, 4000, 700, 3)
-    monkeypatch.setattr(released_rows, "NUMBERS_AT_ONCE", 40_000)
+    cache_of(10_000)
     errors = []
-    for fits in (True, False):
-        monkeypatch.setattr(topic_plan, "fits_memory", lambda numbers, fits=fits: fits)
+    for memory in (1e9, 2e6):
+        memory_of(memory)
         model = PrivateSpectralLDA(3, epsilon=10.0, n_refinements=0, random_state=0)
-        plan = model._plan(4000, 700)
-        assert 100 < plan.n_words < 700
-        assert plan.pairs_by_rows is not fits
         errors.append(error(model.fit(X).components_, topics))
     assert errors[1] < errors[0] + 0.1
 
 
-def test_partitions_whose_pairs_memory_cannot_hold_are_refused_before_the_charge(monkeypatch):
-    monkeypatch.setattr(released_rows, "NUMBERS_AT_ONCE", 400_000)
-    monkeypatch.setattr("sktensor_dp.privacy.plan.memory_size", lambda: 1e7)
+def test_partitions_whose_pairs_memory_cannot_hold_are_refused_before_the_charge(
+    cache_of, memory_of
+):
+    cache_of(100_000)
+    memory_of(1e7)
     X = sp.csr_matrix((60, 1000))
     accountant = BudgetAccountant(1e12, 1e-4)
     model = PrivateSpectralLDA(2, epsilon=1e9, n_refinements=0, accountant=accountant)

@@ -49,7 +49,7 @@ def in_double_precision(X, gain, over):
 
 @pytest.mark.parametrize("concentrations", [(1.0, None), (0.5, 8.0), (0.0, 1.0)])
 @pytest.mark.parametrize(("k", "d", "longest"), [(1, 60, 50), (2, 30, 3), (7, 300, 250)])
-def test_a_gain_does_not_depend_on_its_batch(k, d, longest, concentrations, seed, monkeypatch):
+def test_a_gain_does_not_depend_on_its_batch(k, d, longest, concentrations, seed, cache_of):
     """Else replacing one document would move, by a little, what all others add."""
     rng = np.random.default_rng(seed)
     own, others = concentrations
@@ -57,7 +57,7 @@ def test_a_gain_does_not_depend_on_its_batch(k, d, longest, concentrations, seed
     gain, X = gain_of(rng, k, d, own, against), corpus(rng, 300, d, longest)
     whole = gain(X, None)
     assert np.isfinite(whole).all()
-    for rows in random_batchings(rng, 300, monkeypatch):
+    for rows in random_batchings(rng, 300, cache_of):
         np.testing.assert_array_equal(gain(X[rows], None), whole[rows])
 
 

@@ -21,9 +21,9 @@ def question(rng, mode, X):
 
 @pytest.mark.parametrize("block", [None, 9])
 @pytest.mark.parametrize("mode", [0, 1])
-def test_sums_and_counts_are_those_of_a_loop(seed, mode, block, monkeypatch):
+def test_sums_and_counts_are_those_of_a_loop(seed, mode, block, cache_of):
     if block is not None:
-        monkeypatch.setattr(entries, "BLOCK_NUMBERS", block)
+        cache_of(block)
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.integers(0, n, N) for n in SHAPE])
     query, values = question(rng, mode, X), rng.uniform(-1.5, 1.5, N)

@@ -8,7 +8,6 @@ import pytest
 
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries import gradients
 from sktensor_dp.queries.entries import RidgeBlock, RowSums
 from sktensor_dp.queries.gradients import CPJacobian, RowFrames, TuckerJacobian
 from sktensor_dp.queries.observed_entries import EntryChunks, IndexSet, SliceChunks, as_entries
@@ -78,9 +77,9 @@ def test_row_sums(seed):
 
 @pytest.mark.parametrize("block", [None, 9])
 @pytest.mark.parametrize("ridge", [0.7, np.array([0.1, 2.0, 0.0])])
-def test_ridge_rows(seed, ridge, block, monkeypatch):
+def test_ridge_rows(seed, ridge, block, cache_of):
     if block is not None:
-        monkeypatch.setattr(gradients, "RIDGE_BLOCK_NUMBERS", block)
+        cache_of(block)
     rng, X, y = data(seed)
     z = rng.standard_normal((N, 3)) * [2, 1, 0.1]
     chunk, x = EntryChunks(X, y, SHAPE, LIMITS), clamped(y)
@@ -140,9 +139,9 @@ def current(model):
 @pytest.mark.dealt
 @pytest.mark.parametrize("place", range(4))
 @pytest.mark.parametrize("block", [None, 13])
-def test_jacobians_are_derivatives(place, block, seed, monkeypatch):
+def test_jacobians_are_derivatives(place, block, seed, cache_of):
     if block is not None:
-        monkeypatch.setattr(gradients, "BLOCK_NUMBERS", block)
+        cache_of(block)
     rng, X, _ = data(seed)
     model = list(models(rng, IndexSet(X, SHAPE)))[place]
     point, step = current(model), 1e-5

@@ -9,7 +9,8 @@ from scipy.special import psi
 from sktensor_dp.queries import counts
 from sktensor_dp.queries.counts import CountChunk
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.proportions import _exp_digamma, mean_field, single_precision
+from sktensor_dp.queries.norms import NORM_SLACK
+from sktensor_dp.queries.proportions import exp_digamma, mean_field, single_precision
 from sktensor_dp.topics.inference import expected_log_proportions, variational_proportions
 
 
@@ -32,14 +33,14 @@ def fields(X, topics, prior, n_iter=10):
 
 @pytest.mark.parametrize("even", [False, True])
 @pytest.mark.parametrize(("k", "d", "longest"), [(1, 60, 50), (2, 30, 3), (7, 300, 250)])
-def test_a_document_does_not_depend_on_its_batch(k, d, longest, even, seed, monkeypatch):
+def test_a_document_does_not_depend_on_its_batch(k, d, longest, even, seed, cache_of):
     """Else replacing one document would move, by a little, what all others add."""
     rng = np.random.default_rng(seed)
     X, topics = corpus(rng, 300, d, longest), rng.dirichlet(np.full(d, 0.3), k)
     prior = np.full(k, 0.3) if even else rng.uniform(0.05, 1.0, k)
     whole = fields(X, topics, prior)
     assert np.isfinite(whole[2][X.getnnz(axis=1) > 0]).all()
-    for rows in random_batchings(rng, 300, monkeypatch):
+    for rows in random_batchings(rng, 300, cache_of):
         for found, expected in zip(fields(X[rows], topics, prior), whole, strict=True):
             np.testing.assert_array_equal(found, expected[rows])
 
@@ -60,7 +61,7 @@ def test_proportions_are_exponentials_of_digammas():
     columns = np.stack([gamma, np.full_like(gamma, 3.0)])
     exact = np.exp(psi(columns.astype(float)) - psi(columns.astype(float)).max(axis=0))
     arrays, kept = [np.empty_like(columns) for _ in range(5)], columns.copy()
-    found = _exp_digamma(columns, *arrays)
+    found = exp_digamma(columns, *arrays)
     assert np.array_equal(columns, kept)
     assert (found.max(axis=0) >= 2.5 * (1 - 1e-6)).all()
     found = found / found.max(axis=0)
@@ -108,27 +109,19 @@ def test_any_prior_leaves_finite_proportions(prior):
     assert np.isfinite(norms[1:]).all()
 
 
-def test_norms_are_asked_for_only_where_the_counts_exceed_the_limit(seed, monkeypatch):
-    """An expected count is a part of a count, so counts within the limit need no other norm;
-    and where both are known, the answer is the same."""
+def test_documents_are_shortened_only_where_their_expected_counts_exceed_the_limit(seed):
     rng = np.random.default_rng(seed)
     X, topics = corpus(rng, 200, 40, 30), rng.dirichlet(np.full(40, 0.3), 3)
-    sizes = np.sqrt(CountChunk(X).squares)
-    limit = float(np.quantile(sizes, 0.6))
-    query = ExpectedCounts(topics, np.full(3, 0.3), False, limit)
-    seen = []
-
-    def watched(chunk, by_word, prior, n_iter, asked, weights):
-        seen.append(asked)
-        return mean_field(chunk, by_word, prior, n_iter, asked, weights)
-
-    def all_asked(chunk, by_word, prior, n_iter, asked, weights):
-        return mean_field(chunk, by_word, prior, n_iter, np.ones_like(asked), weights)
-
-    monkeypatch.setattr("sktensor_dp.queries.expected_counts.mean_field", watched)
-    few = query.total(CountChunk(X))
-    assert 0 < seen[0].sum() <= 0.5 * len(seen[0])
-    monkeypatch.setattr("sktensor_dp.queries.expected_counts.mean_field", all_asked)
-    np.testing.assert_array_equal(query.total(CountChunk(X)), few)
-    each = [np.linalg.norm(query.total(CountChunk(X[i]))) for i in range(X.shape[0])]
-    assert max(each) <= limit
+    limit = float(np.quantile(np.sqrt(CountChunk(X).squares), 0.6))
+    limited, free = (
+        ExpectedCounts(topics, np.full(3, 0.3), False, size) for size in (limit, 1e9)
+    )  # fmt: skip
+    each = np.array([limited.total(CountChunk(row)) for row in X])
+    whole = np.array([free.total(CountChunk(row)) for row in X])
+    norms = np.linalg.norm(whole, axis=(1, 2))
+    assert 5 < (norms > limit).sum() < 100
+    # Norms of expected counts are computed in single precision.
+    shortened = whole * np.minimum(1, limit / np.maximum(NORM_SLACK * norms, 1e-9))[:, None, None]
+    np.testing.assert_allclose(each, shortened, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(limited.total(CountChunk(X)), each.sum(axis=0), rtol=1e-12)
+    assert np.linalg.norm(each, axis=(1, 2)).max() <= limit

@@ -18,7 +18,6 @@ from looped_documents import (
     whitened_moment,
 )
 
-from sktensor_dp.queries import moments
 from sktensor_dp.queries.counts import LARGEST_COUNT, CountChunk, CountChunks, as_counts
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import (
@@ -176,14 +175,14 @@ def test_pairs_times_a_matrix(words, seed):
 
 
 @pytest.mark.parametrize("words", [None, WORDS])
-def test_pairs_are_the_same_however_words_are_cut(words, seed, monkeypatch):
+def test_pairs_are_the_same_however_words_are_cut(words, seed, cache_of):
     """To the last digit, and those of a product with the whole of the other factor."""
     chunk = chunk_of(corpus(seed))
     clip = Clip(PairNorm(1.0, words), 2.0)
     query = PairMoments(clip, 1.0, (Clip(CountNorm(1), 9.0),), words)
     whole = query.total(chunk)
-    for numbers in (1, 2 * D, 3 * D):
-        monkeypatch.setattr(moments, "PAIRS_AT_ONCE", numbers)
+    for numbers in (1, D // 2, D):
+        cache_of(numbers)
         np.testing.assert_array_equal(query.total(chunk), whole)
     X, weight = query._weighted(chunk)
     scaled = X.multiply(weight[:, None]).tocsr()

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from sktensor_dp.queries import gradients
 from sktensor_dp.queries.entries import RidgeBlock
 from sktensor_dp.queries.gradients import RowFrames
 from sktensor_dp.queries.observed_entries import EntryChunks, IndexSet
@@ -31,12 +30,12 @@ def test_whatever_a_frame_is_no_value_moves_further_than_the_sensitivity(seed):
     assert 2 * HALF * (1 - 1e-9) < moved <= query.l2_sensitivity
 
 
-def test_sums_do_not_depend_on_how_entries_are_cut_into_blocks(seed, monkeypatch):
+def test_sums_do_not_depend_on_how_entries_are_cut_into_blocks(seed, cache_of):
     rng, X, y = data(seed)
     chunk, z = EntryChunks(X, y, SHAPE, LIMITS), rng.standard_normal((N, 3))
     found = []
-    for numbers in (16, 100, 2**17):
-        monkeypatch.setattr(gradients, "RIDGE_BLOCK_NUMBERS", numbers)
+    for numbers in (32, 200, 2**18):
+        cache_of(numbers)
         frames = RowFrames(chunk.index_set, 1, z, 0.1)
         found.append((frames.inverses, frames.coordinates(chunk.values)))
     for frames, coordinates in found[1:]:

@@ -137,9 +137,9 @@ every_query = pytest.mark.parametrize("place", range(N_QUERIES))
 @pytest.mark.dealt(10)
 @every_query
 @pytest.mark.parametrize("block", [None, 1, 50])
-def test_totals_are_those_of_a_loop(place, block, seed, monkeypatch):
+def test_totals_are_those_of_a_loop(place, block, seed, cache_of):
     if block is not None:
-        monkeypatch.setattr(samples, "BLOCK_NUMBERS", block)
+        cache_of(block)
     X = data(seed)
     query = list(queries(seed))[place]
     expected = looped(query, X)

@@ -212,9 +212,7 @@ def test_each_factor_is_bounded_and_variances_are_not_negative():
 def test_units_of_measurement_do_not_matter(width):
     rng = np.random.default_rng(0)
     X = np.argwhere(rng.random((300, 6, 5)) < 0.5)
-    model = PrivateCPCompletion(
-        2, bounds=(0, width), shape=(300, 6, 5), unit_mode=0, epsilon=5.0, max_iter=1
-    )
+    model = PrivateCPCompletion(2, bounds=(0, width), shape=(300, 6, 5), unit_mode=0, epsilon=5.0)
     model.fit(X, width * rng.uniform(0, 1, len(X)))
     assert model.privacy_report_.rows[-1].name == "shared_factor_sums"
 

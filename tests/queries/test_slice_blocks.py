@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sktensor_dp.queries import observed_entries, slices
+from sktensor_dp.queries import observed_entries
 from sktensor_dp.queries.observed_entries import SliceChunks
 from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, UnitSums
 from sktensor_dp.tensor.cell_units import CellEntries, CellUnits, summable
@@ -20,42 +20,64 @@ from sktensor_dp.tensor.unit_parameters import EntryEffects, cell_posteriors
 N_UNITS, N_CELLS, RANK = 60, 11, 3
 
 
-def query(rng, full_core=False, size=1.0, scale=0.7, noise=0.5, level=0.1, whole=False):
+def query(
+    rng, full_core=False, size=1.0, scale=0.7, noise=0.5, level=0.1, whole=False, n_units=N_UNITS
+):
     effects = SharedEffects(
         scale * rng.normal(size=N_CELLS), scale**2 * rng.uniform(0, 1, N_CELLS),
         rng.normal(size=N_CELLS), 1.0,
     )  # fmt: skip
     components = SharedComponents((size * rng.normal(size=(N_CELLS, RANK)),), full_core)
     return SharedFactorSums(
-        0, (N_UNITS, N_CELLS), level, (effects,), components, noise * scale**2, scale, whole
+        0, (n_units, N_CELLS), level, (effects,), components, noise * scale**2, scale, whole
     )
 
 
-def entries(rng, share):
+def entries(rng, share, n_units=N_UNITS):
     """About that share of the cells, some twice; a unit without entries."""
-    X = np.argwhere(rng.random((N_UNITS, N_CELLS)) < share)
+    X = np.argwhere(rng.random((n_units, N_CELLS)) < share)
     X = np.concatenate([X, X[: len(X) // 9]])
     X = X[X[:, 0] != 3]
     return X, rng.uniform(-2, 2, len(X))
 
 
-def chunk_of(X, y):
-    return SliceChunks(X, y, (N_UNITS, N_CELLS), 0, (-2.0, 2.0))
+def chunk_of(X, y, n_units=N_UNITS, n_cells=N_CELLS):
+    return SliceChunks(X, y, (n_units, n_cells), 0, (-2.0, 2.0))
+
+
+def entry_by_entry(asked, X, y):
+    """The same sums over more cells than lie in tables, most of which have no entries."""
+    n_units, n_cells = asked.shape[0], observed_entries.MOST_CELLS + 1
+
+    def wider(array):
+        return np.append(array, np.ones((n_cells - N_CELLS, *array.shape[1:])), axis=0)
+
+    (effects,), (factor,) = asked.effects, asked.components.factors
+    effects = replace(effects, **{
+        name: wider(value) for name, value in vars(effects).items() if np.shape(value) == (N_CELLS,)
+    })  # fmt: skip
+    components = replace(asked.components, factors=(wider(factor),))
+    asked = replace(asked, shape=(n_units, n_cells), effects=(effects,), components=components)
+    found = asked.total(chunk_of(X, y, n_units, n_cells))
+    return np.append(found[:N_CELLS], found[n_cells:], axis=0)
+
+
+def alone(asked, X, y):
+    """Sums of one unit, the only one there is."""
+    asked = replace(asked, shape=(1, N_CELLS))
+    return asked.total(chunk_of(X * [0, 1], y, 1))
 
 
 @pytest.mark.parametrize("full_core", [False, True])
 @pytest.mark.parametrize("share", [0.1, 0.8])
-@pytest.mark.parametrize("at_once", [(7, 64), (7, 10), (750, 750)])
-def test_blocks_and_entries_have_the_same_sums(full_core, share, at_once, seed, monkeypatch):
+@pytest.mark.parametrize(("n_units", "cache"), [(60, 2**19), (1600, 2**19), (200, 1)])
+def test_blocks_and_entries_have_the_same_sums(full_core, share, n_units, cache, seed, cache_of):
     rng = np.random.default_rng(seed)
-    asked, (X, y) = query(rng, full_core), entries(rng, share)
-    monkeypatch.setattr(slices, "UNITS_AT_ONCE", at_once[0])
-    monkeypatch.setattr(slices, "LEAST_BLOCK", at_once[1])
-    monkeypatch.setattr(slices, "BLOCK_NUMBERS", 1)
-    found = asked.total(chunk_of(X, y))
-    monkeypatch.setattr(observed_entries, "MOST_CELLS", 0)
+    asked, (X, y) = query(rng, full_core, n_units=n_units), entries(rng, share, n_units)
+    expected = entry_by_entry(asked, X, y)
+    cache_of(cache)
     # Ridge regressions of condition 1e3 at most.
-    np.testing.assert_allclose(found, asked.total(chunk_of(X, y)), atol=1e-9)
+    np.testing.assert_allclose(asked.total(chunk_of(X, y, n_units)), expected, atol=1e-9)
 
 
 def test_a_whole_unit_sends_residuals_and_weights_of_length_one(seed):
@@ -106,7 +128,7 @@ def test_whole_units_of_tiny_weights_send_nothing_or_length_one(seed):
 
 
 @pytest.mark.parametrize("share", [0.2, 0.8])
-def test_what_is_turned_keeps_its_length_and_is_of_each_unit_alone(share, seed, monkeypatch):
+def test_what_is_turned_keeps_its_length_and_is_of_each_unit_alone(share, seed):
     """Against the products of each unit, in blocks of any size: the same bits."""
     rng = np.random.default_rng(seed)
     by = rng.uniform(-1, 1, (RANK, RANK))
@@ -120,11 +142,8 @@ def test_what_is_turned_keeps_its_length_and_is_of_each_unit_alone(share, seed, 
         expected /= max(np.linalg.norm(expected), 1e-300)
         np.testing.assert_allclose(found[:N_CELLS], expected, atol=1e-9)
         np.testing.assert_array_equal(found[N_CELLS:], usual[N_CELLS:])
-        # Alone in its block, and beside units without entries.
-        monkeypatch.setattr(slices, "LEAST_BLOCK", 1)
-        monkeypatch.setattr(slices, "BLOCK_NUMBERS", 1)
-        np.testing.assert_array_equal(asked.total(chunk_of(X[own], y[own])), found)
-        monkeypatch.undo()
+        # Alone, and beside units without entries.
+        np.testing.assert_array_equal(alone(asked, X[own], y[own]), found)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +169,7 @@ def test_whole_units_are_rows_of_a_matrix_with_few_columns(shape):
 
 
 @pytest.mark.parametrize("whole", [False, True, "turned"])
-def test_units_in_a_table_add_what_they_add_entry_by_entry(whole, seed, monkeypatch):
+def test_units_in_a_table_add_what_they_add_entry_by_entry(whole, seed):
     """To the last bit, one by one; where most cells are taken they lie in a table."""
     rng = np.random.default_rng(seed)
     asked, (X, y) = query(rng, whole=bool(whole)), entries(rng, 0.5)
@@ -158,13 +177,13 @@ def test_units_in_a_table_add_what_they_add_entry_by_entry(whole, seed, monkeypa
         asked = replace(asked, turned=rng.uniform(-1, 1, (RANK, RANK)))
     for u in range(0, N_UNITS, 5):
         own = X[:, 0] == u
-        found = []
-        for share in (0.0, 1.1):
-            monkeypatch.setattr(observed_entries, "DENSE_SHARE", share)
-            chunk = chunk_of(X[own], y[own])
-            assert (chunk.cell_table is None) == (share > 1)
-            found.append(asked.total(chunk))
-        np.testing.assert_array_equal(*found)
+        if own.sum() < N_CELLS / 3:
+            continue
+        # Beside units without entries, few cells of all are taken.
+        assert chunk_of(X[own], y[own]).cell_table is None
+        assert chunk_of(X[own] * [0, 1], y[own], 1).cell_table is not None
+        found = asked.total(chunk_of(X[own], y[own]))
+        np.testing.assert_array_equal(alone(asked, X[own], y[own]), found)
 
 
 def known_of(cells, X, in_table):
@@ -279,7 +298,7 @@ def test_moments_have_no_obtuse_angles(seed):
     weights = rng.normal(size=(RANK, n)) * sizes
     units = CellUnits(cells_of_nothing(), level=0.0, noise_variance=1.0)
     sums = UnitSums(units, 1.0, 1.0, 1.0)
-    packed, shares = sums._moments(roots, weights)
+    packed, shares = sums.moments(roots, weights)
     moments = unpack_rows((packed * shares).T, RANK).reshape(n, -1)
     # Of matrices of length 1 at most in double precision.
     assert (moments @ moments.T).min() > -1e-15
@@ -302,7 +321,7 @@ def test_entries_are_sorted_by_unit_place_and_value(shape, seed):
     values = rng.choice([0.1, 0.2, 0.3], n) * rng.choice([1.0, 1.7], n)
     others = [X[:, mode] for mode in range(len(shape)) if mode != unit_mode]
     expected = np.lexsort([values, *others, X[:, unit_mode]])
-    found = observed_entries._by_unit(X, values, shape, unit_mode)
+    found = observed_entries.by_unit(X, values, shape, unit_mode)
     # Equal entries are alike.
     np.testing.assert_array_equal(X[found], X[expected])
     np.testing.assert_array_equal(values[found], values[expected])

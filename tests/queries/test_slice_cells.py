@@ -1,11 +1,12 @@
 """Slices with few cells: the same sums as entry by entry, and of each unit by itself."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from sktensor_dp.queries import observed_entries
-from sktensor_dp.queries.observed_entries import SliceChunks
-from sktensor_dp.queries.slices import SharedFactorSums
+from sktensor_dp.queries.observed_entries import MOST_CELLS, SliceChunks
+from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums
 from sktensor_dp.queries.sums import SplitSums
 from sktensor_dp.tensor.shared_components import SharedComponents
 from sktensor_dp.tensor.shared_effects import SharedEffects
@@ -32,16 +33,33 @@ def entries(rng):
     return X, rng.uniform(-2, 2, 500)
 
 
+def entry_by_entry(asked, mode, X, y):
+    """The same sums over more cells than lie in tables: other rows of the last mode are empty."""
+    shape = (N_UNITS, SHARED[0], MOST_CELLS // SHARED[0] + 1)
+
+    def wider(array):
+        return np.append(array, np.ones((shape[2] - SHARED[1], *array.shape[1:])), axis=0)
+
+    first, last = asked.effects
+    last = replace(last, **{
+        name: wider(value) for name, value in vars(last).items() if np.ndim(value) == 1
+    })  # fmt: skip
+    factors = asked.components.factors[0], wider(asked.components.factors[1])
+    components = replace(asked.components, factors=factors)
+    asked = replace(asked, shape=shape, effects=(first, last), components=components)
+    found = asked.total(SliceChunks(X, y, shape, 0, (-2.0, 2.0)))
+    n_rows = SHARED[mode]
+    return np.append(found[:n_rows], found[shape[1 + mode] :], axis=0)
+
+
 @pytest.mark.parametrize("full_core", [False, True])
-def test_cells_and_entries_have_the_same_sums(full_core, seed, monkeypatch):
+def test_cells_and_entries_have_the_same_sums(full_core, seed):
     rng = np.random.default_rng(seed)
     X, y = entries(rng)
     for mode in range(2):
         asked = query(rng, mode, full_core)
         by_cells = asked.total(chunk_of(X, y))
-        with monkeypatch.context() as patch:
-            patch.setattr(observed_entries, "MOST_CELLS", 0)
-            by_entries = asked.total(chunk_of(X, y))
+        by_entries = entry_by_entry(asked, mode, X, y)
         # Ridge regressions of condition 1e3 at most.
         np.testing.assert_allclose(by_cells, by_entries, atol=1e-9)
 
@@ -50,10 +68,11 @@ def test_what_a_unit_adds_does_not_depend_on_the_others(seed):
     rng = np.random.default_rng(seed)
     X, y = entries(rng)
     asked, chunk = query(rng, 0, False), chunk_of(X, y)
-    _, means, covariances = asked._released.posteriors(chunk, asked.components)
+    released = ReleasedEffects(asked.effects, asked.level, asked.noise_variance)
+    _, means, covariances = released.posteriors(chunk, asked.components)
     for unit in (0, 7, N_UNITS - 1):
         alone = chunk_of(X[X[:, 0] == unit], y[X[:, 0] == unit])
-        _, *own = asked._released.posteriors(alone, asked.components)
+        _, *own = released.posteriors(alone, asked.components)
         np.testing.assert_array_equal(own[0][unit], means[unit])
         np.testing.assert_array_equal(own[1][unit], covariances[unit])
 

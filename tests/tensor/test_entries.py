@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.tensor import sorted_entries as entries_module
 from sktensor_dp.tensor.entry_passes import SortedPasses
 from sktensor_dp.tensor.normal_equations import normal_equations, solve_rows
 from sktensor_dp.tensor.packed import packed_products, unpack_rows
@@ -29,9 +28,9 @@ def problem(request, seed):
     return SortedEntries(coordinates, shape), factors, rng.standard_normal(n), rng
 
 
-@pytest.fixture(params=[7, 2**14], ids=["small blocks", "one block"])
-def block_size(request, monkeypatch):
-    monkeypatch.setattr(entries_module, "_BLOCK_ENTRIES", request.param)
+@pytest.fixture(params=[7 * 32, 2**19], ids=["small blocks", "one block"])
+def block_size(request, cache_of):
+    cache_of(request.param)
 
 
 def designs(entries, factors, mode):
@@ -120,9 +119,9 @@ def test_sums_and_counts(problem):
         assert (np.diff(sorted_rows) >= 0).all()
 
 
-def test_values_of_models(problem, monkeypatch):
+def test_values_of_models(problem, cache_of):
     entries, factors, _, rng = problem
-    monkeypatch.setattr(entries_module, "_BLOCK_NUMBERS", 100)
+    cache_of(100)
     weights = rng.standard_normal(3)
     expected = [
         np.sum(weights * np.prod([a[i] for a, i in zip(factors, c, strict=True)], axis=0))

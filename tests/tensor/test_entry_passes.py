@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.tensor import cp_completion, fibre_passes, matrix_passes
+from sktensor_dp.tensor import cp_completion, fibre_passes
 from sktensor_dp.tensor.cp_completion import complete_cp
 from sktensor_dp.tensor.entry_passes import SortedPasses, passes_over
 from sktensor_dp.tensor.fibre_passes import FibrePasses, fibre_mode
@@ -19,10 +19,10 @@ def entries_of(rng, shape, n=400):
 
 
 @pytest.mark.parametrize("shape", [(90, 30), (30, 90)])
-@pytest.mark.parametrize("part", [32, 2**18])
+@pytest.mark.parametrize("cache", [64, 2**19])
 @pytest.mark.parametrize("rough", [False, True])
-def test_sparse_passes_are_those_of_sorted_entries(shape, part, rough, seed, monkeypatch):
-    monkeypatch.setattr(matrix_passes, "_PART_ENTRIES", part)
+def test_sparse_passes_are_those_of_sorted_entries(shape, cache, rough, seed, cache_of):
+    cache_of(cache)
     rng = np.random.default_rng(seed)
     entries = entries_of(rng, shape)
     ours, plain = passes_over(entries), SortedPasses(entries)

@@ -9,7 +9,6 @@ from small_tensors import random_frame
 
 from sktensor_dp.tensor import (
     cp_oracle,
-    factored,
     moment_oracle,
     orthogonal_decomposition,
     robust_tensor_power_method,
@@ -17,7 +16,6 @@ from sktensor_dp.tensor import (
     symmetrize,
     tensor_oracle,
 )
-from sktensor_dp.tensor import oracle as oracle_module
 
 ORDERS = [3, 4, 5]
 
@@ -69,7 +67,7 @@ def test_large_tensors_are_read_by_half_and_not_changed(seed):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_oracles_of_one_tensor_agree(order, seed, monkeypatch):
+def test_oracles_of_one_tensor_agree(order, seed, cache_of):
     rng = np.random.default_rng([seed, order, 2])
     weights, V, U = rng.standard_normal(6), rng.standard_normal((6, 4)), rng.standard_normal((4, 7))
     expected = contracted(symmetric_outer_sum(weights, V, order), U)
@@ -83,8 +81,7 @@ def test_oracles_of_one_tensor_agree(order, seed, monkeypatch):
         )
         for oracle in oracles:
             np.testing.assert_allclose(oracle(U), expected, atol=1e-10)
-        monkeypatch.setattr(oracle_module, "_BLOCK_NUMBERS", 2)
-        monkeypatch.setattr(factored, "_BLOCK_NUMBERS", 14)  # two rows a block
+        cache_of(14)  # two rows of the moments a block
 
 
 def test_moment_is_the_mean_by_default():

@@ -15,7 +15,6 @@ from sktensor_dp.tensor import (
     symmetrize,
     tensor_oracle,
 )
-from sktensor_dp.tensor import oracle as oracle_module
 
 METHODS = ["power", "simultaneous", "best"]
 
@@ -146,12 +145,12 @@ def test_oracle_equals_dense_and_tensor_is_unchanged(function, seed):
         np.testing.assert_array_equal(first, second)
 
 
-def test_oracle_contracts_every_column(seed, monkeypatch):
+def test_oracle_contracts_every_column(seed, cache_of):
     rng = np.random.default_rng([seed, 7])
     T, U = symmetrize(rng.standard_normal((4, 4, 4))), rng.standard_normal((4, 5))
     expected = np.einsum("ijl,ja,la->ia", T, U, U)
     np.testing.assert_allclose(tensor_oracle(T)(U), expected, atol=1e-12)
-    monkeypatch.setattr(oracle_module, "_BLOCK_NUMBERS", 32)  # two columns a block
+    cache_of(4)  # two columns a block
     np.testing.assert_allclose(tensor_oracle(T)(U), expected, atol=1e-12)
 
 

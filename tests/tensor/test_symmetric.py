@@ -112,14 +112,14 @@ def test_multilinear_matches_the_sum(seed):
     np.testing.assert_allclose(multilinear(T, A), expected, atol=1e-12)
 
 
-def test_symmetric_outer_sum_matches_the_sum(seed, monkeypatch):
+def test_symmetric_outer_sum_matches_the_sum(seed, cache_of):
     rng = np.random.default_rng(seed)
     weights, V = rng.standard_normal(5), rng.standard_normal((5, 3))
     expected = np.zeros((3, 3, 3))
     for w, v in zip(weights, V, strict=True):
         expected += w * np.multiply.outer(np.multiply.outer(v, v), v)
     np.testing.assert_allclose(symmetric_outer_sum(weights, V), expected, atol=ROUNDING)
-    monkeypatch.setattr("sktensor_dp.tensor.symmetric._BLOCK_NUMBERS", 18)  # two rows a block
+    cache_of(2)  # two rows a block
     np.testing.assert_allclose(symmetric_outer_sum(weights, V), expected, atol=ROUNDING)
 
 

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import gammaln, psi
 
-from sktensor_dp.topics import inference
 from sktensor_dp.topics.inference import (
     collapsed_proportions,
     document_log_likelihood,
@@ -106,14 +105,13 @@ def test_hostile_topics_and_priors_give_finite_proportions(proportions):
 @pytest.mark.dealt
 @pytest.mark.parametrize("tol", [0.0, 1e-3])
 @pytest.mark.parametrize("proportions", [variational_proportions, collapsed_proportions])
-def test_documents_do_not_touch_each_other(seed, proportions, tol, monkeypatch):
+def test_documents_do_not_touch_each_other(seed, proportions, tol, cache_of):
     X, topics = corpus(seed, n=60)
     prior = np.full(3, 1 / 3)
     whole = proportions(X, topics, prior, n_iter=50, tol=tol)
     alone = [proportions(row, topics, prior, n_iter=50, tol=tol)[0] for row in X]
     np.testing.assert_allclose(whole, alone, rtol=1e-9)
-    monkeypatch.setattr(inference, "BLOCK_NONZEROS", 1)
-    monkeypatch.setattr(inference, "row_blocks", lambda X: row_blocks(X, 17))
+    cache_of(8 * 17)
     blocked = proportions(X, topics, prior, n_iter=50, tol=tol)
     np.testing.assert_allclose(blocked, whole, rtol=1e-9)
 
@@ -140,14 +138,15 @@ def test_a_start_is_taken_up(seed):
     np.testing.assert_allclose(more, variational_proportions(X, topics, prior, n_iter=7))
 
 
-def test_blocks_cover_all_rows_once(seed):
+def test_blocks_cover_all_rows_once(seed, cache_of):
     rng = np.random.default_rng(seed)
     X = sp.random(57, 40, density=0.1, random_state=rng.integers(99)).tocsr()
     for nonzeros in (1, 5, 100, 10**6):
-        rows = [np.arange(57)[block] for block in row_blocks(X, nonzeros)]
+        cache_of(8 * nonzeros)
+        rows = [np.arange(57)[block] for block in row_blocks(X)]
         np.testing.assert_array_equal(np.concatenate(rows), np.arange(57))
     assert list(row_blocks(sp.csr_matrix((0, 3)))) == []
-    assert sum(block.stop - block.start for block in row_blocks(sp.csr_matrix((9, 3)), 4)) == 9
+    assert sum(block.stop - block.start for block in row_blocks(sp.csr_matrix((9, 3)))) == 9
 
 
 def test_posterior_equals_bayes_rule(seed):
