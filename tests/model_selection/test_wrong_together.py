@@ -52,7 +52,6 @@ def entries() -> Any:
         (entries(), {"row_features": [None, {1: TABLE * np.nan}]}, "NaN or infinity"),
         (entries(), {"bounds": [{1: RANGES}, {1: RANGES[:, ::-1]}]}, "low < high"),
         (entries(), {"shape": [(20, 10), (20, 11)], "bounds": [{1: RANGES}]}, "11 rows"),
-        (entries(), {"perturbation": ["gradient", "input"], "max_iter": [0, 3]}, "max_iter >= 1"),
     ],
 )
 def test_candidates_that_are_wrong_together_cost_nothing(estimator, candidates, said):

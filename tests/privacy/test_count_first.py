@@ -137,7 +137,7 @@ def test_a_vocabulary_hides_one_text_more(options, monkeypatch):
     for build in (words(**options), words(vocabulary=["cats", "dogs"])):
         for n in (N + 1, 1, 0):
             first = watch(build, whole, texts[:N])
-            second = watch(build, whole, texts[:n], first.values)
+            second = watch(build, whole, texts[:n], first)
             assert first.public() == second.public()
             assert first.error is None
 

@@ -39,7 +39,7 @@ def path(tmp_path: Path) -> str:
 
 def fast(**parameters: Any) -> Any:
     """An estimator that fits in milliseconds; two releases."""
-    options = {"perturbation": "sufficient_statistics", "max_iter": 1, "epsilon": 1.0}
+    options = {"perturbation": "gradient", "max_iter": 2, "epsilon": 1.0}
     return build(**{**options, **parameters})
 
 
@@ -152,7 +152,7 @@ def test_names_of_files_are_taken_literally(name: str, tmp_path: Path) -> None:
 def test_every_release_of_a_fit_is_in_the_ledger(path: str) -> None:
     budget = BudgetAccountant(5.0, 1e-6, path=path)
     report = build(
-        accountant=budget, epsilon=2.0, perturbation="sufficient_statistics", max_iter=2
+        accountant=budget, epsilon=2.0, perturbation="gradient", max_iter=2
     ).fit(X0, Y0).privacy_report_  # fmt: skip
     for entry in budget.entries:
         rows = [row for row in report.rows if row.name == entry.release]

@@ -26,9 +26,9 @@ def fits():
     """Of every kind, what its report has to say beside delta, and the fit."""
     lda = {"n_components": 2, "random_state": 0}
     yield None, PrivateSpectralLDA(**lda).fit(counts())
-    # Too little data for a third moment, the only one with spherical noise; and enough.
+    # Third moments, the only ones with spherical noise, are of the published method.
     yield None, PrivateSpectralLDA(**lda, delta=0.0).fit(counts())
-    yield SPHERICAL, PrivateSpectralLDA(**lda, delta=0.0, epsilon=1e6).fit(counts())
+    yield SPHERICAL, PrivateSpectralLDA(**lda, delta=0.0, n_refinements=0).fit(counts())
     words = {**lda, "perturbation": "moment_tensor"}
     yield None, PrivateSpectralLDA(**words).fit(counts())
     yield SPHERICAL, PrivateSpectralLDA(**words, delta=0.0).fit(counts())
@@ -38,9 +38,10 @@ def fits():
         power = {**lda, "data_norm": 1.0, "perturbation": perturbation, "max_iter": 2}
         yield None, PrivateTensorPowerMethod(**power).fit(SAMPLES)
         yield SPHERICAL, PrivateTensorPowerMethod(**power, delta=0.0).fit(SAMPLES)
-    cells = {"rank": 1, "bounds": (0, 1), "max_iter": 1, "perturbation": "sufficient_statistics"}
+    cells = {"rank": 1, "bounds": (0, 1), "max_iter": 1, "perturbation": "gradient"}
     yield None, PrivateCPCompletion(**cells).fit(CELLS, VALUES)
-    yield SPHERICAL, PrivateCPCompletion(**cells, delta=0.0).fit(CELLS, VALUES)
+    # One step of the gradient has Laplace noise by coordinates.
+    yield None, PrivateCPCompletion(**cells, delta=0.0).fit(CELLS, VALUES)
 
 
 @tiny
