@@ -27,9 +27,6 @@ SWEEPS, STEPS = 3, 30
 # Share of a budget for the level of units, and for the values from which the other factors of
 # an output are computed.
 LEVEL_SHARE, INPUT_SHARE = 0.01, 0.5
-# Detectability from which on values are released: where components just stand out of the noise,
-# what is found of them does not make up for the noisier biases.
-ROOM = 1.5
 # Numbers in memory to a row: beside any model, for components by their squared rank, and
 # beside a model of the values themselves.
 ROW_NUMBERS, ROW_SQUARES, VALUES_NUMBERS = 12, 3, 200
@@ -179,10 +176,12 @@ def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, share: 
 
 def values_pay(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
     """Whether components of released values explain more than their noise costs biases."""
-    # A row of the longest mode has few values to find its part of a component by.
+    # A spiked matrix shows 1 - 1 / d**2 of a component that is d times as strong as the least
+    # one to stand out; a row of the longest mode has few values to find its part of it by.
     noise = noise_of_values(n_observed, shape, epsilon)
-    gain = COMPONENTS * COMPONENT**4 / (COMPONENT**2 + max(noise))
-    return gain >= _kept(noise) - _kept(noise_of_sums(n_observed, shape, epsilon))
+    found = 1 - max(1.0, detectability(n_observed, shape, epsilon)) ** -2
+    gain = found * COMPONENTS * COMPONENT**4 / (COMPONENT**2 + max(noise))
+    return found > 0 and gain >= _kept(noise) - _kept(noise_of_sums(n_observed, shape, epsilon))
 
 
 def plan_completion(
@@ -199,8 +198,7 @@ def plan_completion(
     piecewise_deviation(epsilon)  # refuses an epsilon too small for the law
     share = 0.0
     if perturbation == "auto":
-        pays = detectability(n_observed, shape, epsilon) >= ROOM
-        pays = pays and values_pay(n_observed, shape, epsilon)
+        pays = values_pay(n_observed, shape, epsilon)
         perturbation = "input" if pays else "sufficient_statistics"
         if not pays and rank > 0:
             loss = partial(loss_by_pairs, n_observed, shape, epsilon)

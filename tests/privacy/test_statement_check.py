@@ -73,7 +73,7 @@ ALTERATIONS = [
     lambda x: x * (1 - 1e-6) if x else 1.0,
     lambda x: 2 * x if x else 0.5,
     lambda x: x / 2 if x else 2,
-    lambda x: x + 1,
+    lambda x: x + max(1, x / 1000),
     lambda x: 0 if x else 7,
     lambda x: "inf" if x != "inf" else 1.0,
 ]
