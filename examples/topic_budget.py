@@ -73,7 +73,7 @@ class RunBudget:
         # The first fit spends half of its delta on its threshold.
         reserved = self.parts(shares)[0].get("delta", 0.0) / 2
         planned = PrivacyCost(gaussian_mu(self.epsilon, self.delta - reserved), 0.0, reserved)
-        after = (self.ledger.cost + planned).epsilon_at(self.ledger.delta)
+        after = PrivacyCost.total([self.ledger.cost, planned]).epsilon_at(self.ledger.delta)
         if after > self.ledger.epsilon * (1 + ROUNDING):
             assert isinstance(self.ledger, BudgetAccountant)
             raise BudgetError(

@@ -16,6 +16,8 @@ from sktensor_dp.tensor.shared_effects import clipped_response
 # Residuals are clipped at this share of the deviation of values: components are a part of
 # what is clipped, so that more of its tails is kept than of a residual's.
 CLIP = 1.0
+# Largest number in a factor, in deviations of values.
+LARGEST = 1e6
 # Variance of one component, relative to that of values: what fits start from, units' own too.
 COMPONENT_VARIANCE = 0.1
 # Least eigenvalue of a moment, relative to its trace: below it noise or rounding is seen.
@@ -91,7 +93,9 @@ def _factor(
     identity = noisy.sigma**2 * np.eye(len(moment))
     covariances = np.broadcast_to(identity, grams.shape)
     rows = posterior_rows(sums, grams, covariances, residual, prior, regularization)
-    return (rows if expected is None else rows + expected) * np.sqrt(trace)
+    found = (rows if expected is None else rows + expected) * np.sqrt(trace)
+    # Noise may be of any size; queries refuse numbers that overflow.
+    return np.clip(found, -LARGEST * deviation, LARGEST * deviation)
 
 
 def _expected(

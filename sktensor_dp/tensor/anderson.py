@@ -39,7 +39,8 @@ def run_sweeps(alternation: Alternation, max_iter: int, tol: float) -> tuple[int
     for n_iter in range(1, max_iter + 1):
         former, variance = variance, alternation.sweep()
         after = alternation.state()
-        settles = abs(former - variance) < tol * variance
+        # Values have unit variance; what is left of values that are explained is rounding.
+        settles = abs(former - variance) < tol * max(variance, tol)
         if settles and plain and n_iter >= _FIRST_SWEEPS:
             return n_iter, True
         # Little change after an extrapolation says nothing: the next sweep starts from this one.

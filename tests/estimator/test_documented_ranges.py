@@ -179,6 +179,7 @@ def build(case: str, accountant: BudgetAccountant, name: str, value: float) -> t
 
 
 @pytest.mark.filterwarnings("ignore:.*does not protect:UserWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(("case", "name", "value"), WITHIN)
 def test_a_number_at_the_end_of_its_range_fits_or_costs_nothing(case, name, value):
     accountant = BudgetAccountant(INF, 0.9999)
