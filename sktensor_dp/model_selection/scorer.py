@@ -2,57 +2,40 @@
 
 import copy
 import math
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import ArrayLike
 from sklearn import get_config
-from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.base import unit_of
-from sktensor_dp.estimator.parameters import Number, OneOf, shown
-from sktensor_dp.model_selection.unit_rows import (
-    check_at_hand,
+from sktensor_dp.estimator.parameters import Number, shown
+from sktensor_dp.model_selection.rows import checked_units, held_out, n_rows
+from sktensor_dp.model_selection.scores import (
+    UnitScores,
     check_scorable,
     check_scoring,
-    check_targets,
-    checked_units,
-    held_out,
-    n_rows,
-)
-from sktensor_dp.model_selection.unit_scores import (
-    UnitMetric,
-    UnitScores,
-    check_answers,
     checked_score_bounds,
-    hooks_of,
     release_score,
     word_counter,
 )
-from sktensor_dp.model_selection.wrapped_models import fitted_reports, wrapped_models
+from sktensor_dp.model_selection.steps import private_steps, row_by_row
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.payable import Payable
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.queries.reading import read
 from sktensor_dp.queries.scores import HeldOutScores
-
-# Share of the bounds' width that three deviations of the noise may be where a low score is
-# told of, and one for the rounding of a score without noise.
-NOTABLE, ROUNDED = 0.05, 1e-9
 
 
 def make_private_scorer(
-    metric: str | Callable[[Any, Any], Any],
+    metric: str,
     *,
     epsilon: float = 1.0,
     delta: float = 1e-6,
     bounds: Sequence[float] | None = None,
-    neighbours: str | None = None,
     accountant: BudgetAccountant | None = None,
 ) -> "PrivateScorer":
     """Make a scorer whose every call is a release: clipped, noisy and charged.
@@ -62,13 +45,11 @@ def make_private_scorer(
 
     Parameters
     ----------
-    metric : str or callable
-        ``"neg_mean_squared_error"``, ``"neg_mean_absolute_error"``, ``"accuracy"``,
-        ``"log_likelihood"`` (what ``score_samples`` says) or ``"log_likelihood_per_token"``
-        (of texts each word that a ``PrivateCountVectorizer`` of a pipeline does not have counts
-        with a probability of 1e-5); or ``(y_true, y_pred) -> array of shape (n_rows,)``, larger
-        being better. It is called for each row by itself, so that no row can change the score
-        of another. A row on which it, or the model, fails counts as the lower bound.
+    metric : str
+        ``"neg_mean_squared_error"``, ``"neg_mean_absolute_error"``, ``"log_likelihood"`` (of
+        ``score_samples``) or ``"log_likelihood_per_token"`` (of texts each word that a
+        ``PrivateCountVectorizer`` of a pipeline does not have counts with a probability of 1e-5).
+        A row that the model refuses counts as the lower bound.
     epsilon, delta : float, default=1.0 and 1e-6
         Cost of each call. Gaussian noise composes exactly with that of fits; ``delta=0``
         gives Laplace noise.
@@ -76,11 +57,6 @@ def make_private_scorer(
         Public range that the score of a row is clipped to; noise is in proportion to its
         width. By default those that public parameters imply, as for
         :class:`~sktensor_dp.PrivateSearchCV`.
-    neighbours : {"replace_one", "add_remove"}, optional
-        By default those of the model's fit (``"replace_one"`` of a public model), which they
-        must not differ from; the notes say where that is looked for. With ``"add_remove"`` a
-        noisy count of the units comes first, at one percent of the cost, and their scores are
-        divided by it.
     accountant : BudgetAccountant, optional
         Charged before each score; by default that of the surrounding ``with`` block.
 
@@ -101,8 +77,8 @@ def make_private_scorer(
     among the rows that a call is given. *Public*: the number of rows (with ``groups`` that of
     groups, and not that of rows), unless units come and go, and the parameters. *Releases*:
     ``held_out_scores``, the mean over rows, or over groups of the means over their rows, and
-    ``unit_count`` where their number is private. The model must be private or
-    public, and is protected by its own fit alone. A row costs what the calls
+    ``unit_count`` (one percent of the cost) where their number is private. The
+    model is protected by its own fit alone. A row costs what the calls
     that saw it cost: in k-fold cross-validation one score and k - 1 fits for each
     candidate. An accountant cannot know that folds are disjoint, and is charged for all.
     *Not covered*: folds into which one unit moves others, as those of ``GroupKFold``, which goes
@@ -110,11 +86,9 @@ def make_private_scorer(
     rows, and a total over folds is no guarantee for anybody. :class:`~sktensor_dp.PrivateKFold`
     deals each unit by a secret coin of its own.
 
-    Unit and neighbours are those of the private model's report. It is looked for in the
-    estimator and in what scikit-learn's own estimators keep of their fits: steps, searches,
-    ensembles, calibration, columns, transformed targets, frozen models. What holds a private
-    model elsewhere, in an attribute of a class of your own, is taken for public: pass
-    `neighbours` and `groups` as for its fit.
+    Unit and neighbours are those of the model's report. The model is a private estimator or a
+    pipeline, as :class:`~sktensor_dp.PrivateSearchCV` takes them, or the best one of a fitted
+    search. Others are refused, as it is not known what they were fitted to protect.
 
     A model that was fitted with groups is scored with groups alone. ``cross_val_score`` and
     ``GridSearchCV`` pass them on under metadata routing, where estimator and scorer ask for
@@ -124,28 +98,28 @@ def make_private_scorer(
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.dummy import DummyRegressor
-    >>> from sktensor_dp import make_private_scorer
-    >>> X, y = np.zeros((4000, 1)), np.linspace(0, 1, 4000)
-    >>> scorer = make_private_scorer("neg_mean_absolute_error", bounds=(-1, 0), epsilon=1.0)
-    >>> bool(abs(scorer(DummyRegressor().fit(X, y), X, y) + 0.25) < 0.01)
+    >>> from sktensor_dp import PrivateCPCompletion, make_private_scorer
+    >>> X = np.argwhere(np.ones((60, 60)))
+    >>> y = X.sum(axis=1) / 120
+    >>> model = PrivateCPCompletion(1, bounds=(0, 1), epsilon=20.0).fit(X, y)
+    >>> scorer = make_private_scorer("neg_mean_absolute_error", epsilon=1.0)
+    >>> bool(-1 < scorer(model, X, y) < 0.1)
     True
     """
     check_scoring(metric, "metric")
     for name, value, allowed in (
         ("epsilon", epsilon, Number(0, math.inf, closed="right")),
         ("delta", delta, Number(0, 1, closed="left")),
-        ("neighbours", neighbours, OneOf(None, "replace_one", "add_remove")),
     ):
         if not allowed.accepts(value):
             raise ValueError(f"{name} must be {allowed}, got {shown(value)}.")
     if bounds is not None:
         bounds = checked_score_bounds(bounds, metric, None, "bounds")
-    return PrivateScorer(metric, float(epsilon), float(delta), bounds, accountant, neighbours)
+    return PrivateScorer(metric, float(epsilon), float(delta), bounds, accountant)
 
 
 def scored_unit(reports: Sequence[PrivacyReport], grouped: bool) -> str:
-    """Unit that a score protects, in the words of a model's report; never less than that does."""
+    """Unit that a score protects: that of the reports, never less than they do."""
     units = [report.unit for report in reports]
     several = [unit for unit in units if unit.startswith("group of")]
     if several:
@@ -156,33 +130,7 @@ def scored_unit(reports: Sequence[PrivacyReport], grouped: bool) -> str:
                 "metadata routing, see make_private_scorer."
             )
         return several[0]
-    return unit_of(units[0] if units else "row", grouped)
-
-
-def scored_relation(reports: Sequence[PrivacyReport], asked: str | None) -> str:
-    """Neighbours that a score is for: those that the model's fit has, or what was asked for."""
-    counted = {report.neighbours == "add_remove" for report in reports}
-    fitted = "add_remove" if True in counted else "replace_one"
-    if asked is not None and counted and asked != fitted:
-        raise ValueError(
-            f"neighbours={asked!r} of the score, but the model was fitted with {fitted!r}: the "
-            "two would protect different things. Nothing was charged."
-        )
-    return fitted if asked is None else asked
-
-
-def _warn_if_low(score: float, bounds: tuple[float, float], sigma: float) -> None:
-    """Say that perhaps no row could be scored, by the released score and public numbers."""
-    low, high = bounds
-    # Noise that is not small beside the bounds is low often.
-    if 3 * sigma <= NOTABLE * (high - low) and score <= low + 3 * sigma + ROUNDED * (high - low):
-        warnings.warn(
-            "The score lies at the lower bound, up to its noise. Rows that cannot be scored count "
-            "as that bound: perhaps the metric or the model fails on all, or the bounds do not "
-            "suit the metric. Try it on made-up rows.",
-            UserWarning,
-            stacklevel=3,
-        )
+    return unit_of(units[0], grouped)
 
 
 @dataclass(eq=False, repr=False)
@@ -191,16 +139,15 @@ class PrivateScorer(Payable):
 
     Parameters
     ----------
-    metric, epsilon, delta, bounds, accountant, neighbours
+    metric, epsilon, delta, bounds, accountant
         As there.
     """
 
-    metric: str | Callable[[Any, Any], Any]
+    metric: str
     epsilon: float
     delta: float
     bounds: Sequence[float] | None
     accountant: BudgetAccountant | None
-    neighbours: str | None = None
 
     def __post_init__(self) -> None:
         self._requests = MetadataRequest(owner=type(self).__name__)
@@ -234,7 +181,7 @@ class PrivateScorer(Payable):
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Requests for metadata, as scikit-learn asks for them.
+        """Return requests for metadata, as scikit-learn asks for them.
 
         Returns
         -------
@@ -269,65 +216,36 @@ class PrivateScorer(Payable):
         BudgetError
             If the accountant has too little left; nothing has been scored then.
         ValueError
-            If the estimator is not fitted, has not the method or the number of features that
-            are needed or predicts texts where numbers are compared, `groups` are missing or
-            wrong, or `y` is missing or has another length; no budget is spent. Once charged, if
-            the model or the metric does not return one number per row.
-
-        Warns
-        -----
-        UserWarning
-            If the released score of a callable lies at the lower bound, up to noise. A row
-            that cannot be scored counts as that bound, be it one or be it all: an error would
-            tell which.
+            If the estimator is not supported or not fitted, has not the method or the number of
+            features that are needed, `groups` are missing or wrong, or `y` is missing or has
+            another length; no budget is spent.
         """
-        step = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-        for model in wrapped_models(estimator):
-            if not hooks_of(model)._unit_is_row:
-                raise ValueError(
-                    f"A {type(model).__name__} that protects units of several rows, as with "
-                    "a unit_mode, cannot be scored row by row."
-                )
-        check_at_hand(X, y, groups)
-        words = word_counter(estimator)
-        low, high = checked_score_bounds(
-            self.bounds, self.metric, step, "bounds", texts=words is not None
-        )
-        scores: UnitMetric | UnitScores = (
-            UnitMetric(self.metric, estimator)
-            if callable(self.metric)
-            else UnitScores(self.metric, estimator, words)
-        )
-        query = HeldOutScores(scores, low, high)
-        labels = None
-        if hooks_of(step) is step:
+        model = row_by_row(getattr(estimator, "best_estimator_", estimator))
+        steps = [*private_steps(model).values()]
+        for step in steps:
             check_is_fitted(step)
-        reports = fitted_reports(estimator)
-        relation = scored_relation(reports, self.neighbours)
-        if groups is not None or relation == "add_remove":
-            X, y, labels = checked_units(X, y, groups, relation)
-        n_given = read(lambda: n_rows(X), "X")
+        reports = [step.privacy_report_ for step in steps]
+        counted = any(report.neighbours == "add_remove" for report in reports)
+        relation = "add_remove" if counted else "replace_one"
+        X, y, labels = checked_units(X, y, groups, relation)
+        words = word_counter(model)
+        bounds = checked_score_bounds(
+            self.bounds, self.metric, steps[-1], "bounds", texts=words is not None
+        )
         unit = scored_unit(reports, labels is not None)
-        private = labels is not None or relation == "add_remove"
-        if n_given == 0 and not private:
+        if n_rows(X) == 0 and not counted:
             raise ValueError("X must have at least one row to score, got none.")
-        if y is not None:
-            check_targets(y, n_given, private=private)
-        check_scorable(self.metric, estimator, y, n_given, "metric", private=private)
-        check_answers(self.metric, estimator, X, "metric")
-        plan = ReleasePlan.split(self.epsilon, self.delta, {"held_out_scores": 1.0})
-        payer = self._payer()
-        score, report = release_score(
-            query, held_out(X, y, labels), plan, spender=type(self).__name__, unit=unit,
-            accountant=payer, neighbours=relation,
+        check_scorable(self.metric, model, X, y, "metric")
+        query = HeldOutScores(UnitScores(self.metric, model, words), *bounds)
+        score, _ = release_score(
+            query, held_out(X, y, labels),
+            ReleasePlan.split(self.epsilon, self.delta, {"held_out_scores": 1.0}),
+            spender=type(self).__name__, unit=unit, accountant=self._payer(), neighbours=relation,
         )  # fmt: skip
-        if callable(self.metric):  # one with a name fails on no row of its kind
-            _warn_if_low(score, (low, high), report.rows[-1].sigma)
         return score
 
     def __repr__(self) -> str:
-        told = "" if self.neighbours is None else f", neighbours={self.neighbours!r}"
         return (
             f"make_private_scorer({self.metric!r}, epsilon={self.epsilon!r}, "
-            f"delta={self.delta!r}, bounds={self.bounds!r}{told})"
+            f"delta={self.delta!r}, bounds={self.bounds!r})"
         )

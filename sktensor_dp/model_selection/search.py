@@ -3,67 +3,68 @@
 import math
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import Pipeline
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from sktensor_dp.estimator.base import (
     LARGEST_EPSILON,
-    NEIGHBOURS,
     PrivateEstimatorMixin,
     check_arguments,
     unit_of,
 )
+from sktensor_dp.estimator.documented import Documented
 from sktensor_dp.estimator.inputs import refuse_lists
-from sktensor_dp.estimator.parameters import Constraint, Number, check_parameters
+from sktensor_dp.estimator.parameters import Constraint, Number, OneOf, check_parameters
 from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
-from sktensor_dp.model_selection.candidates import BestModel
-from sktensor_dp.model_selection.scorer import PrivateScorer
-from sktensor_dp.model_selection.splits import (
-    Splits,
-    check_parts,
-    public_splits,
-    secret_splits,
-)
-from sktensor_dp.model_selection.stateless_steps import check_blank_rows
+from sktensor_dp.model_files.fitted_state import FittedStateMixin
+from sktensor_dp.model_selection.costs import TrialCosts, composed, report_of_search
+from sktensor_dp.model_selection.rows import checked_units, n_rows
+from sktensor_dp.model_selection.scores import check_scorable, check_scoring, checked_score_bounds
+from sktensor_dp.model_selection.splits import MOST_FOLDS, split_units
 from sktensor_dp.model_selection.steps import (
-    check_alone,
-    check_groups_taken,
-    check_names,
-    check_shares,
+    before_private,
+    check_fractions,
     check_values,
     checked_distributions,
+    checked_rows,
     delta_in_use,
     private_steps,
 )
-from sktensor_dp.model_selection.trial_costs import TrialCosts, report_of_search
 from sktensor_dp.model_selection.trials import Trial, Trials
-from sktensor_dp.model_selection.unit_rows import (
-    check_scorable,
-    check_scoring,
-    checked_units,
-    n_rows,
-)
-from sktensor_dp.model_selection.unit_scores import checked_score_bounds
 from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry
-from sktensor_dp.privacy.composition import Composition
-from sktensor_dp.privacy.parts import even_places, secret_coins
+from sktensor_dp.privacy.payable import Payable
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import failure_of_trials, stop_probability, trial_cost
+from sktensor_dp.privacy.tables import Table, as_html, as_text
 from sktensor_dp.queries.reading import call_foreign
 
-# Below it the shares of trials vanish.
+# Below it the cost of a trial vanishes.
 LEAST_EPSILON = 1e-6
+HEAD = ("best candidate", "value")
+FLATTERS = (
+    "The score has noise, and is the largest of several, so it flatters. Score the model on other "
+    "data for what it is worth."
+)
 
 
-class PrivateSearchCV(BestModel):
+def _model_has(name: str) -> Callable[[Any], bool]:
+    def check(search: "PrivateSearchCV") -> bool:  # or an AttributeError of the model's own
+        getattr(getattr(search, "best_estimator_", search.estimator), name)
+        return True
+
+    return check
+
+
+class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
     """Random search over hyperparameters that is private as a whole.
 
     Candidates are drawn at random with replacement, fitted on a part of the rows, and
@@ -76,44 +77,36 @@ class PrivateSearchCV(BestModel):
     estimator : estimator
         A private estimator of this library, or a pipeline with one or more, such as a
         ``PrivateCountVectorizer`` and the topics of its counts. Their ``epsilon`` and
-        ``delta`` are set by the search. Other steps must be stateless
-        (``HashingVectorizer``, ``Normalizer``, a ``FunctionTransformer`` that treats
-        every row by itself) or named in ``public_steps``. A blank row (zeros or ones, or an
-        empty text) stands for each training row on which a stateless step fails.
+        ``delta`` are set by the search. Other steps must be ``HashingVectorizer``,
+        ``CountVectorizer(vocabulary=...)``, ``Normalizer``, ``Binarizer`` or
+        ``FunctionTransformer``, whose function is called for each row by itself and has to
+        accept a blank row (zeros, or an empty text), which stands for each row on which it fails.
     param_distributions : dict or list of dicts
         Names of parameters, with lists of values or distributions with ``rvs``. Of
         several dicts one is drawn evenly, then a value for each of its names.
     n_trials : float, default=10.0
         Expected number of trials, >= 1. Ten cost a third of the signal-to-noise ratio of
         a single fit (on ``mu``; see ``docs/tuning.md``), fifty a half.
-    scoring : str, callable or None, default=None
-        Score of each unit, larger being better: ``"neg_mean_squared_error"``,
-        ``"neg_mean_absolute_error"``, ``"accuracy"``, ``"log_likelihood"`` (what
-        ``score_samples`` says), ``"log_likelihood_per_token"`` (of texts, each word that
-        the vocabulary does not have counts with a probability of 1e-5), or a callable
-        ``(estimator, X, y) -> array of shape (n_rows,)`` (without ``y`` if there is none)
-        that is called for each row by itself. None takes what suits the estimator.
+    scoring : str or None, default=None
+        Score of each row, larger being better: ``"neg_mean_squared_error"``,
+        ``"neg_mean_absolute_error"``, ``"log_likelihood"`` (of ``score_samples``) or
+        ``"log_likelihood_per_token"`` (of texts, each word that the vocabulary does not have
+        counts with a probability of 1e-5). None takes what suits the estimator.
     score_bounds : (low, high) or None, default=None
         Public range that scores of units are clipped to; noise is in proportion to its
         width. None for those that public parameters imply: squared errors by the bounds of
         a completion, log-likelihoods per token by twice that of evenly likely words, or of
         texts by that of an unknown one.
-    cv : None, int, splitter or iterable, default=None
-        None holds out one random part and keeps the model that was fitted on the other;
-        at a given budget that is best. Several splits cost every fit more noise, and half
-        of the budget (of ``mu ** 2``; of epsilon if ``delta=0``) goes to a last fit on all
-        rows. Splitters see the number of rows only. Positions in a list count as public: made
-        from labels, as by ``StratifiedKFold``, they would tell of these. Where groups are given
-        these are places, as many as groups, to which secret coins deal them out. With
-        ``neighbours="add_remove"`` None or an int: every unit then goes to a part by itself.
+    cv : int or None, default=None
+        None holds out one random part and keeps the model that was fitted on the other; at a given
+        budget that is best. A number of folds costs every fit more noise, and half of the budget
+        (of ``mu ** 2``; of epsilon if ``delta=0``) goes to a last fit on all rows. Groups are
+        dealt out by secret coins, and so are rows with ``neighbours="add_remove"``.
     test_size : float, default=0.2
-        Share of rows, or of groups, held out, for ``cv=None``; the odds of the coins.
-    public_steps : collection of str, default=()
-        Names of steps that learn from the data what is public anyway, such as categories
-        of public coordinates. Everything they learn is outside the guarantee.
-    step_shares : dict of str to float or None, default=None
-        Share of each private step of a pipeline, by name, in the cost (``mu ** 2``) of a fit;
-        they need not add up to 1. None shares it evenly among those that learn from the data.
+        Fraction of rows, or of groups, held out, for ``cv=None``; the odds of the coins.
+    step_fractions : dict of str to float or None, default=None
+        Part of each private step of a pipeline, by name, in the cost (``mu ** 2``) of a fit;
+        they need not add up to 1. None divides it evenly among those that learn from the data.
     epsilon : float, default=1.0
         Privacy parameter of the whole search, from 1e-6 to 1e12. ``float("inf")``: no
         noise.
@@ -121,9 +114,6 @@ class PrivateSearchCV(BestModel):
         Privacy parameter in [0, 1). 0 asks for pure differential privacy. Completions of
         entries, whose own noise mostly is pure, are searched over as with 0, and the search
         then costs no delta.
-    neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        Whether one unit is replaced, or one more; that of the estimator, which must be no
-        pipeline if its units come and go (``docs/guarantee.md``).
     accountant : BudgetAccountant or None, default=None
         Charged once, before anything is read.
     random_state : int, RandomState or None, default=None
@@ -159,6 +149,7 @@ class PrivateSearchCV(BestModel):
 
     **Privacy.** *Unit and neighbours*: those of the private estimator, whose units must be
     rows, or groups of rows: the score of a group is then the mean of those of its rows.
+    A pipeline is for ``neighbours="replace_one"``.
     *Public*: the number of rows (with groups, that of groups and not that of rows; neither
     with ``neighbours="add_remove"``, where every fit and score counts its units first), the
     candidates' distributions, bounds and all other parameters. *Releases*: those of the
@@ -166,8 +157,7 @@ class PrivateSearchCV(BestModel):
     (epsilon, delta)-differentially private (``docs/proofs/private_selection.md``), and is
     charged as such: no more is known of it, so the delta is used up; give it less than the
     budget has if other fits follow. *Not covered*: running time, which tells how many
-    trials there were, and other traces in the process (``docs/security.md``);
-    ``public_steps``; a list ``cv`` made from the data.
+    trials there were, and other traces in the process (``docs/security.md``).
 
     References
     ----------
@@ -193,12 +183,15 @@ class PrivateSearchCV(BestModel):
 
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_trials": [Number(1, 1e6)],
+        "cv": [OneOf(None), Number(2, MOST_FOLDS, integer=True)],
         "test_size": [Number(0, 1, closed="neither")],
         # A trial costs a part of it, which the estimator has to accept.
         "epsilon": [Number(LEAST_EPSILON, LARGEST_EPSILON), Number(math.inf, math.inf)],
-        **NEIGHBOURS,
     }
 
+    best_estimator_: Any
+    best_params_: Mapping[str, Any]
+    best_score_: float
     privacy_report_: PrivacyReport
 
     def __init__(
@@ -207,15 +200,13 @@ class PrivateSearchCV(BestModel):
         param_distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         *,
         n_trials: float = 10.0,
-        scoring: str | Callable[..., Any] | None = None,
+        scoring: str | None = None,
         score_bounds: tuple[float, float] | None = None,
-        cv: Any = None,
+        cv: int | None = None,
         test_size: float = 0.2,
-        public_steps: Collection[str] = (),
-        step_shares: Mapping[str, float] | None = None,
+        step_fractions: Mapping[str, float] | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        neighbours: str = "replace_one",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -227,11 +218,9 @@ class PrivateSearchCV(BestModel):
         self.score_bounds = score_bounds
         self.cv = cv
         self.test_size = test_size
-        self.public_steps = public_steps
-        self.step_shares = step_shares
+        self.step_fractions = step_fractions
         self.epsilon = epsilon
         self.delta = delta
-        self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
@@ -263,39 +252,52 @@ class PrivateSearchCV(BestModel):
         TypeError
             If an argument is not supported, or the estimator takes no groups.
         ValueError
-            If a parameter, a listed value of one or `groups` is wrong, a step would leak, or
-            the estimator, where it is no pipeline, refuses the data (no budget is spent then);
-            or, after the charge, if a step refuses the data or a candidate that was drawn.
+            If a parameter, a listed value of one or `groups` is wrong, a step is not listed, or
+            the estimator refuses the data (no budget is spent then); or, after the charge, if it
+            refuses a candidate that was drawn.
         NotEnoughDataError
             If no trial could be fitted, because no word entered a vocabulary for example. A
             trial to which that happens loses to all others. The budget is spent.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        steps, distributions, scoring, delta, aside, unit = self._checked(y, groups, unsupported)
-        counted = self.neighbours == "add_remove"
-        if counted:
+        steps, distributions, scoring, delta, aside = self._checked(y, groups, unsupported)
+        step = [*steps.values()][-1]
+        neighbours, unit = step.neighbours, unit_of(step._unit, groups is not None)
+        if neighbours == "add_remove":
             refuse_lists(X)
-        X, y, labels = checked_units(X, y, groups, self.neighbours)
-        if "" in steps:  # what other steps make of rows is not known
-            searched = set().union(*distributions)
-            witness = steps[""]._witness()
-            witness._refuse_rows(X, y, grouped=groups is not None, searched=searched)
-        private = labels is not None or counted
-        check_scorable(scoring, self.estimator, y, n_rows(X), "scoring", private=private)
+        X, y, labels = checked_units(X, y, groups, neighbours)
+        private = labels is not None or neighbours == "add_remove"
+        check_scorable(scoring, self.estimator, X, y, "scoring")
+        X = checked_rows(self.estimator, X)
+        # As in a fit, data that none takes is refused before anything is charged.
+        first, rows = call_foreign(
+            partial(before_private, self.estimator, X), "A step", rows_private=private
+        )
+        searched = {full.removeprefix(f"{first}__") for some in distributions for full in some}
+        witness = steps[first]._witness()
+        witness._refuse_rows(rows, y, grouped=groups is not None, searched=searched)
         stop = stop_probability(self.n_trials)
         failure = failure_of_trials(delta, stop) if aside else 0.0
         trial = trial_cost(self.epsilon, delta, stop, failure)
-        splits = self._splits(n_rows(X), labels)
-        if isinstance(self.estimator, Pipeline):
-            check = partial(check_blank_rows, self.estimator, self.public_steps, X)
-            call_foreign(check, "A blank row", rows_private=private)
-        costs = TrialCosts.shared(trial, splits)
-        trials = Trials(self, X, y, labels, distributions, scoring, splits, costs, delta)
-        self._charge(delta, unit)
+        splits = split_units(
+            self.cv, self.test_size, n_rows(X), labels, counted=neighbours == "add_remove",
+            random_state=self.random_state,
+        )  # fmt: skip
+        costs = TrialCosts.shared(trial, self.cv)
+        trials = Trials(
+            self, X, y, labels, distributions, scoring, splits, costs, delta, neighbours
+        )
+        payer = self._payer()
+        if payer is not None:
+            cost = PrivacyCost(epsilon=float(self.epsilon), delta=delta)
+            name = type(self).__name__
+            payer.charge(
+                [LedgerEntry(name, "private_selection", 1, cost, unit, neighbours=neighbours)]
+            )
+        self._say("search begins")
         best = trials.best(stop)
-        number = trials.number(best)
-        state = self._attributes(best, costs.composed(splits, best.parts, number), number, delta)
+        state = self._attributes(best, delta)
         self._say("search ended")
         # What numpy says of the rows a step was shown is no release.
         ours = (NotEnoughDataWarning, PrivacyLeakWarning)
@@ -304,74 +306,50 @@ class PrivateSearchCV(BestModel):
         self._publish(state)
         return self
 
-    def _splits(self, n_units: int, labels: NDArray[Any] | None) -> Splits:
-        """Deal out rows, or groups by secret coins of their own."""
-        names, units = None, None
-        if labels is not None:
-            names, units = np.unique(labels, return_inverse=True)
-            n_units = len(names)
-        if self.neighbours == "add_remove":
-            coins = secret_coins(n_units, names)
-            return replace(secret_splits(self.cv, self.test_size, coins), units=units)
-        splits = public_splits(self.cv, self.test_size, n_units, self.random_state)
-        if names is None or units is None:
-            return splits
-        if min(len(own) for own, _ in splits.pairs) < 2:
-            raise ValueError("groups, cv and test_size must leave two groups or more to train on.")
-        return splits.dealt(even_places(secret_coins(n_units, names))[units])
-
     def _checked(
         self, y: Any, groups: Any, unsupported: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], list[Mapping[str, Any]], Any, float, bool, str]:
-        """Refuse what is wrong by public numbers alone; steps, what is tried, delta, the unit."""
-        constraints = {**PrivateEstimatorMixin._privacy_constraints, **self._own_constraints}
-        check_parameters(self, constraints)
+    ) -> tuple[dict[str, Any], list[Mapping[str, Any]], str, float, bool]:
+        """Refuse wrong parameters; private steps, candidates, score, delta, whether set aside."""
+        check_parameters(
+            self, {**PrivateEstimatorMixin._privacy_constraints, **self._own_constraints}
+        )
         check_arguments(self, unsupported)
         distributions = checked_distributions(self.param_distributions)
-        steps = private_steps(self.estimator, self.public_steps)
+        steps = private_steps(self.estimator)
+        if any(step.accountant is not None for step in steps.values()):
+            raise ValueError("A private step must have accountant=None; pass it to the search.")
         for step in steps.values():
-            check_groups_taken(step, groups)
-        check_shares(self.step_shares, steps)
-        if self.neighbours == "add_remove":
-            check_alone(steps)
-            check_parts(self.cv)
-        for one in distributions:
-            check_names(one, self.estimator, steps)
-        tried = check_values(distributions, steps, self.neighbours)
+            if groups is not None and not has_fit_parameter(step, "groups"):
+                check_arguments(step, {"groups": groups})
+        check_fractions(self.step_fractions, steps)
+        if list(steps) != [""] and step.neighbours == "add_remove":
+            raise ValueError(
+                "estimator must be a private estimator by itself where neighbours='add_remove', "
+                "not a pipeline: a part may have no rows, which other steps refuse. Apply steps "
+                "that learn nothing from the data before the search. Nothing was charged."
+            )
+        tried = check_values(distributions, self.estimator)
         delta, aside = delta_in_use(steps, tried, self.epsilon, self.delta)
-        tags, step, scoring = get_tags(self.estimator), list(steps.values())[-1], self.scoring
-        unit = unit_of(step._unit, groups is not None)
+        tags, scoring = get_tags(self.estimator), self.scoring
         if scoring is None:
             regressor = tags.estimator_type == "regressor"
             scoring = "neg_mean_squared_error" if regressor else step._unit_score()
         if scoring is None:
             raise ValueError(f"scoring must be given: {type(step).__name__} has no default.")
-        if isinstance(scoring, PrivateScorer):
-            raise ValueError("scoring must not add noise: the search does. Pass the metric itself.")
         check_scoring(scoring, "scoring")
         if self.score_bounds is not None:
-            checked_score_bounds(self.score_bounds, scoring, None, "score_bounds")
+            checked_score_bounds(self.score_bounds, scoring, step, "score_bounds")
         if y is None and tags.target_tags.required:
             raise ValueError("This search requires y to be passed, but the target y is None.")
-        return steps, distributions, scoring, delta, aside, unit
+        return steps, distributions, scoring, delta, aside
 
-    def _charge(self, delta: float, unit: str) -> None:
-        """Charge the whole search as one."""
-        payer = self._payer()
-        if payer is not None:
-            cost = PrivacyCost(epsilon=float(self.epsilon), delta=delta)
-            name, relation = type(self).__name__, self.neighbours
-            charge = LedgerEntry(name, "private_selection", 1, cost, unit, neighbours=relation)
-            payer.charge([charge])
-        self._say("search begins")
-
-    def _attributes(
-        self, best: Trial, trial: Composition, n_units: int, delta: float
-    ) -> dict[str, Any]:
-        """What the search leaves behind."""
-        steps = private_steps(best.model, self.public_steps).values()
+    def _attributes(self, best: Trial, delta: float) -> dict[str, Any]:
+        """Fitted state of the search."""
+        steps = private_steps(best.model).values()
+        # Public, or as the trial has released it.
+        number = sum(part.n_units for part in (best.parts[-1:] if self.cv else best.parts))
         report = report_of_search(
-            [step.privacy_report_ for step in steps], trial, n_units,
+            [step.privacy_report_ for step in steps], composed(self.cv, best.parts, number), number,
             epsilon=float(self.epsilon), delta=delta, n_trials=float(self.n_trials),
         )  # fmt: skip
         # Their own reports tell what one fit costs, which is not what it cost to choose it.
@@ -387,3 +365,78 @@ class PrivateSearchCV(BestModel):
     def _say(self, what: str) -> None:
         if self.verbose:
             print(f"[{type(self).__name__}] {what}", file=sys.stderr, flush=True)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(f"{type(self).__name__} has no n_features_in_ before fit.")
+        return int(self.best_estimator_.n_features_in_)
+
+    @available_if(_model_has("predict"))
+    def predict(self, X: Any) -> Any:
+        """Predictions of the best model; see its own method."""
+        return self._by_best("predict", X)
+
+    @available_if(_model_has("transform"))
+    def transform(self, X: Any) -> Any:
+        """Transform `X` by the best model; see its own method."""
+        return self._by_best("transform", X)
+
+    @available_if(_model_has("transform"))
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Search, and transform `X` by the best model."""
+        with self._all_or_nothing():
+            return self.fit(X, y, **fit_params).transform(X)
+
+    @available_if(_model_has("score_samples"))
+    def score_samples(self, X: Any) -> Any:
+        """Score of every row by the best model; see its own method."""
+        return self._by_best("score_samples", X)
+
+    @available_if(_model_has("score"))
+    def score(self, X: Any, y: Any = None) -> float:
+        """Score of the best model, by its own method and without noise."""
+        return float(self._by_best("score", X, *(() if y is None else (y,))))
+
+    def _by_best(self, method: str, *given: Any) -> Any:
+        check_is_fitted(self)
+        return call_foreign(lambda: getattr(self.best_estimator_, method)(*given), method)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "best_estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags, own = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = own.estimator_type
+        tags.regressor_tags, tags.classifier_tags = own.regressor_tags, own.classifier_tags
+        tags.target_tags, tags.input_tags = own.target_tags, own.input_tags
+        tags.transformer_tags = own.transformer_tags
+        tags.non_deterministic = True
+        return tags
+
+    def _found(self) -> Table:
+        """Table of the released candidate and score."""
+        rows = [(name, " ".join(repr(value).split())) for name, value in self.best_params_.items()]
+        rows.append(("score", f"{self.best_score_:.6g}"))
+        return Table(self.privacy_report_.guarantee, HEAD, rows, (FLATTERS,), HEAD)
+
+    def __repr__(self, *args: Any, **kwargs: Any) -> str:
+        parameters = super().__repr__(*args, **kwargs)
+        fitted = hasattr(self, "best_estimator_")
+        return f"{parameters}\n{as_text(self._found())}" if fitted else parameters
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        # Absent where scikit-learn is configured to show text.
+        diagram: Callable[[], str] = super()._repr_html_
+        return lambda: diagram() + self._found_html()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._found_html()
+        return bundle
+
+    def _found_html(self) -> str:
+        return as_html(self._found()) if hasattr(self, "best_estimator_") else ""

@@ -1,124 +1,84 @@
-"""Which units a search fits and holds out, and folds of units for scikit-learn's own searches."""
+"""Training and held-out units of a search, and folds of units for scikit-learn's own searches."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import BaseCrossValidator, KFold, ShuffleSplit, check_cv
+from sklearn.model_selection import BaseCrossValidator
 
 from sktensor_dp.estimator.parameters import Number, shown
-from sktensor_dp.model_selection.unit_rows import n_rows
+from sktensor_dp.model_selection.rows import n_rows
 from sktensor_dp.privacy.parts import (
-    Coins,
     coins_under,
+    even_halves,
+    even_parts,
+    even_places,
     own_halves,
     own_parts,
+    public_places,
+    secret_coins,
     secret_key,
 )
 from sktensor_dp.queries.units import as_labels
 
 Integers = NDArray[np.intp]
-Split = tuple[Integers, Integers]
+Mask = NDArray[np.bool_]
 
 MOST_FOLDS = 10_000
 
 
-GENERATED = (
-    "cv must be None, an int, a splitter such as KFold(5), or a list of (train, test) of "
-    "public positions. A generator, such as split(X, y) of a splitter returns, is refused: "
-    "positions that were chosen by labels would tell of these."
-)
-
-
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """Training and held-out units of every split of a search."""
+    """Part of each unit: its fold, or 1 where the only split holds it out."""
 
-    pairs: tuple[Split, ...]  # by their places
-    # In how many fits and in how many scores a unit may be; public.
-    uses: tuple[tuple[int, int], ...]
-    n_units: int  # of which `neighbours` may make the number private
+    parts: Integers
+    n_folds: int | None  # public, as it decides how often a unit is used
     units: Integers | None = None  # place of the unit of each row; None where rows are units
 
-    def dealt(self, places: Integers) -> "Splits":
-        """Splits of rows whose units are dealt to places, one side of a split after the other."""
-        sides = [np.isin(np.arange(self.n_units), side) for pair in self.pairs for side in pair]
-        return replace(self, units=np.lexsort(sides)[places])
-
-    def rows(self, places: Integers) -> Integers:
-        """Rows of the units at some places."""
-        return places if self.units is None else np.flatnonzero(np.isin(self.units, places))
-
     @property
-    def several(self) -> bool:
-        """Whether the model of none is kept."""
-        return len(self.pairs) > 1
+    def pairs(self) -> list[tuple[Mask, Mask]]:
+        """Units that are trained on and held out, of each split."""
+        held_out = [1] if self.n_folds is None else range(self.n_folds)
+        return [(self.parts != part, self.parts == part) for part in held_out]
 
-    @property
-    def memberships(self) -> tuple[tuple[tuple[str, int], ...], ...]:
-        """In how many fits and scores a unit may be, largest numbers only."""
-        found = set(self.uses)
-        largest = [
-            (a, b) for a, b in found if not any(c >= a and d >= b for c, d in found - {(a, b)})
-        ]
-        return tuple(
-            tuple((role, count) for role, count in (("fit", a), ("score", b)) if count)
-            for a, b in sorted(largest, reverse=True)
-        )
+    def rows(self, chosen: Mask) -> Integers:
+        """Rows of the chosen units."""
+        return np.flatnonzero(chosen if self.units is None else chosen[self.units])
 
 
-def public_splits(cv: Any, test_size: float, n_units: int, random_state: Any) -> Splits:
-    """Split by places, which are chosen without looking at any unit."""
-    if hasattr(cv, "__next__"):
-        raise ValueError(GENERATED)
-    if cv is None:
-        cv = ShuffleSplit(1, test_size=test_size, random_state=random_state)
-    elif isinstance(cv, int):
-        cv = KFold(cv, shuffle=True, random_state=random_state)
-    # A splitter is shown the number of units and nothing else.
-    parts = check_cv(cv).split(np.zeros((n_units, 1)))
-    pairs = [(_positions(train, n_units), _positions(test, n_units)) for train, test in parts]
-    if not pairs or any(train.size == 0 or test.size == 0 for train, test in pairs):
-        raise ValueError(f"cv must leave rows on both sides of every split of {n_units}.")
-    fits, scores = np.zeros(n_units, dtype=int), np.zeros(n_units, dtype=int)
-    for train, test in pairs:
-        np.add.at(fits, train, 1)
-        np.add.at(scores, test, 1)
-    uses = np.unique(np.stack([fits, scores], axis=1), axis=0)
-    return Splits(tuple(pairs), tuple((int(a), int(b)) for a, b in uses), n_units)
-
-
-def check_parts(cv: Any) -> None:
-    """Refuse splits by positions where units come and go."""
-    if cv is not None and not Number(2, MOST_FOLDS, integer=True).accepts(cv):
+def split_units(
+    cv: int | None,
+    test_size: float,
+    n_rows: int,
+    labels: NDArray[Any] | None,
+    *,
+    counted: bool,
+    random_state: Any,
+) -> Splits:
+    """Split rows at public positions; groups, and units that come and go, by secret coins."""
+    names, units, n_units = None, None, n_rows
+    if labels is not None:
+        names, units = np.unique(labels, return_inverse=True)
+        n_units = len(names)
+    if counted:  # sizes are private, and may be zero
+        coins = secret_coins(n_units, names)
+        parts = own_halves(coins, test_size) if cv is None else own_parts(coins, cv)
+        return Splits(parts, cv, units)
+    if names is None:
+        places = public_places(n_units, random_state)
+    else:
+        places = even_places(secret_coins(n_units, names))
+    parts = even_halves(places, test_size) if cv is None else even_parts(places, cv)
+    splits = Splits(parts, cv, units)
+    kind, least = ("rows", 1) if names is None else ("groups", 2)
+    if any(train.sum() < least or not test.any() for train, test in splits.pairs):
         raise ValueError(
-            f"cv must be None or an int from 2 to {MOST_FOLDS} where neighbours='add_remove': a "
-            "unit that is added or removed would move others to other positions, so each goes to "
-            f"a part by a secret coin of its own. Got {shown(cv)}. Nothing was charged."
+            f"cv and test_size must leave {least} or more {kind} to train on in every split, and "
+            f"one to score on; got n_samples={n_units}."
         )
-
-
-def secret_splits(cv: int | None, test_size: float, coins: Coins) -> Splits:
-    """Split by a secret coin for each unit; parts may be empty, and their sizes are private."""
-    if cv is None:
-        held_out = own_halves(coins, test_size)
-        return Splits((_apart(held_out, 1),), ((1, 0), (0, 1)), len(coins))
-    folds = own_parts(coins, int(cv))
-    pairs = tuple(_apart(folds, fold) for fold in range(int(cv)))
-    return Splits(pairs, ((int(cv) - 1, 1),), len(coins))
-
-
-def _apart(parts: Integers, held_out: int) -> Split:
-    return np.flatnonzero(parts != held_out), np.flatnonzero(parts == held_out)
-
-
-def _positions(rows: Any, n_units: int) -> Integers:
-    rows = np.asarray(rows)
-    rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.intp)
-    # A row that is there twice would count twice.
-    return np.unique(np.arange(n_units)[rows])
+    return splits
 
 
 class PrivateKFold(BaseCrossValidator):
@@ -192,7 +152,9 @@ class PrivateKFold(BaseCrossValidator):
         """
         return self.n_splits
 
-    def split(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Iterator[Split]:
+    def split(
+        self, X: Any, y: Any = None, groups: ArrayLike | None = None
+    ) -> Iterator[tuple[Integers, Integers]]:
         """Yield training and test rows of each fold, of which any may be empty.
 
         Parameters
@@ -219,7 +181,7 @@ class PrivateKFold(BaseCrossValidator):
         names, places = np.unique(labels, return_inverse=True)
         folds = own_parts(coins_under(self._key, names), self.n_splits)[places]
         for fold in range(self.n_splits):
-            yield _apart(folds, fold)
+            yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PrivateKFold":
         """Return the splitter itself, which does not change: clones of a search share folds."""

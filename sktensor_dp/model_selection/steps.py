@@ -1,42 +1,153 @@
-"""Which steps of an estimator are private, and that no other one learns from data."""
+"""Steps of an estimator: private ones, and listed ones that learn nothing from the data."""
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
 
-from sktensor_dp.estimator.base import PrivateEstimatorMixin, check_arguments
+from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.estimator.parameters import Number, check_parameters, shown
+from sktensor_dp.model_selection.rows import n_rows, one_row
+from sktensor_dp.queries.reading import as_documents, as_numbers
 
-# Parameters of private steps that the search sets itself.
-OWN = ("epsilon", "delta", "accountant", "verbose")
-# scikit-learn before 1.7 says of this one that it has to be fitted.
-LEARN_NOTHING = ("sklearn.feature_extraction.text.HashingVectorizer",)
+# Parameters of private steps that the search sets itself, or that decide what it protects.
+OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours")
+# Classes of scikit-learn that learn nothing, and treat every row by itself.
+VECTORIZERS = ("HashingVectorizer", "CountVectorizer")
+STATELESS = (*VECTORIZERS, "Normalizer", "Binarizer", "FunctionTransformer")
 # Combinations of listed values that are tried before anything is charged, at most.
 MOST_COMBINATIONS = 256
 
 
-def private_steps(estimator: Any, public_steps: Collection[str]) -> dict[str, Any]:
-    """Private steps in their order by name, ``""`` for an estimator that is one; ValueError."""
-    found = dict(_private_steps(estimator, "", public_steps))
+class RowByRow(TransformerMixin, BaseEstimator):
+    """Call the function of a ``FunctionTransformer`` for each row by itself.
+
+    Where it does not return one finite row as it does for a blank row (zeros, or an empty text),
+    the row that it returns for that one is taken: an error would tell of the row.
+    """
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Do nothing."""
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Transform each row."""
+        if self.transformer.func is None:
+            return X
+        X = as_documents(as_numbers(X, "X") if hasattr(X, "columns") else X, "X")
+        if sp.issparse(X):
+            X, blank = X.tocsr(), sp.csr_matrix((1, X.shape[1]))
+        else:
+            blank = np.zeros((1, X.shape[1])) if getattr(X, "ndim", 1) == 2 else [""]
+        try:
+            spare = self._made(blank)
+        except Exception:
+            spare = None
+        if spare is None:
+            raise ValueError(
+                "The function of a FunctionTransformer must accept a blank row (zeros, or an empty "
+                "text) and return one row of finite numbers, or a text: what it returns stands for "
+                "each row on which it fails, as an error would tell that there is one."
+            )
+        rows = [spare]
+        for row in range(n_rows(X)):
+            try:
+                found = self._made(one_row(X, row))
+            except Exception:  # whatever it says
+                found = None
+            fits = type(found) is type(spare) and np.shape(found) == np.shape(spare)
+            rows.append(found if fits else spare)
+        if isinstance(spare, str):
+            return rows[1:]
+        return sp.vstack(rows, format="csr")[1:] if sp.issparse(spare) else np.concatenate(rows)[1:]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def _made(self, row: Any) -> Any:
+        """One row of numbers or a text; None of anything else."""
+        found = self.transformer.transform(row)
+        if n_rows(found) != 1:
+            return None
+        found = sp.csr_matrix(found) if sp.issparse(found) else np.asarray(found)
+        if found.ndim == 1 and isinstance(text := found.tolist()[0], str):
+            return as_text(text)
+        made = found.astype(np.float64)
+        values = made.data if sp.issparse(made) else made
+        return made if made.ndim == 2 and np.isfinite(values).all() else None
+
+
+def as_text(text: str) -> str:
+    """A text that every vectorizer can encode."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def steps_of(estimator: Any) -> dict[str, Any]:
+    """Steps of a pipeline that do something, by name; ``""`` for what is no pipeline."""
+    if not isinstance(estimator, Pipeline):
+        return {"": estimator}
+    return {name: step for name, step in estimator.steps if step not in (None, "passthrough")}
+
+
+def private_steps(estimator: Any) -> dict[str, Any]:
+    """Private steps by name, where all others are listed as learning nothing; or ValueError."""
+    steps = steps_of(estimator)
+    if any(getattr(one, "_skl_callbacks", None) for one in (estimator, *steps.values())):
+        raise ValueError("estimator must have no callbacks: they would see every trial.")
+    found = {}
+    for name, step in steps.items():
+        if isinstance(step, PrivateEstimatorMixin):
+            found[name] = step
+        else:
+            _refuse_unlisted(step, f"step {name!r}, a" if name else "a")
     if not found:
         raise ValueError("estimator must be private, or a pipeline with a private step; got none.")
     for step in found.values():
         if not step._unit_is_row:
             raise ValueError(
-                f"A {type(step).__name__} that protects units of several rows, as with "
-                "a unit_mode, is not supported here: rows are held out one by one, and "
-                "those of one user would fall on both sides."
+                f"A {type(step).__name__} that protects units of several rows is not supported "
+                "here: rows are held out and scored one by one, and those of one user would fall "
+                "on both sides."
             )
-        if step.accountant is not None:
-            raise ValueError("A private step must have accountant=None; pass it to the search.")
+    if len({step.neighbours for step in found.values()}) > 1:
+        raise ValueError("neighbours of all private steps must be the same.")
     return found
+
+
+def row_by_row(estimator: Any) -> Any:
+    """The estimator, whose functions of the caller's treat every row by itself."""
+    if not isinstance(estimator, Pipeline):
+        return estimator
+    return Pipeline(
+        [(n, RowByRow(s) if _kind(s) == "FunctionTransformer" else s) for n, s in estimator.steps]
+    )
+
+
+def before_private(estimator: Any, X: Any) -> tuple[str, Any]:
+    """Name of the first private step, and rows as the steps before it make them."""
+    for name, step in steps_of(row_by_row(estimator)).items():
+        if isinstance(step, PrivateEstimatorMixin):
+            return name, X
+        X = step.transform(X)
+    raise AssertionError
+
+
+def checked_rows(estimator: Any, X: Any) -> Any:
+    """Rows, of which texts are such that no listed step fails on one."""
+    if _kind(next(iter(steps_of(estimator).values()))) not in VECTORIZERS:
+        return X
+    X = as_documents(X, "X")
+    if getattr(X, "ndim", 1) != 1 or not all(isinstance(text, str) for text in X):
+        raise ValueError("X must hold texts, in a list or a column.")
+    return [as_text(text) for text in X]
 
 
 def checked_distributions(given: Any) -> list[Mapping[str, Any]]:
@@ -62,60 +173,68 @@ def checked_distributions(given: Any) -> list[Mapping[str, Any]]:
     return list(several)
 
 
-def check_shares(shares: Any, steps: Mapping[str, Any]) -> None:
-    """Refuse shares that are not those of the private steps."""
-    if shares is None:
+def check_fractions(fractions: Any, steps: Mapping[str, Any]) -> None:
+    """Refuse fractions that are not those of the private steps."""
+    if fractions is None:
         return
-    if not isinstance(shares, Mapping) or set(shares) != set(steps):
+    if not isinstance(fractions, Mapping) or set(fractions) != set(steps):
         raise ValueError(
-            f"step_shares must be None, or map each private step of {list(steps)} to its share of "
-            f"the cost of a fit; got {shown(shares)}."
+            f"step_fractions must be None, or map each private step of {list(steps)} to its part "
+            f"of the cost of a fit; got {shown(fractions)}."
         )
-    for name, share in shares.items():
-        if not Number(0, math.inf, closed="neither").accepts(share):
-            raise ValueError(f"step_shares[{name!r}] must be a number > 0, got {shown(share)}.")
-
-
-def check_groups_taken(step: Any, groups: Any) -> None:
-    """Refuse groups for a private step whose units are no rows."""
-    if groups is not None and not has_fit_parameter(step, "groups"):
-        check_arguments(step, {"groups": groups})
-
-
-def check_names(candidates: Mapping[str, Any], estimator: Any, private: Mapping[str, Any]) -> None:
-    """Refuse names of parameters that are none, or that the search sets itself."""
-    valid = estimator.get_params()
-    own = {_prefix(name) + own for name in private for own in OWN}
-    for name in candidates:
-        if name in own:
+    for name, fraction in fractions.items():
+        if not Number(0, math.inf, closed="neither").accepts(fraction):
             raise ValueError(
-                f"{name!r} cannot be searched over: the search sets it for each trial."
-            )
-        if name not in valid:
-            raise ValueError(
-                f"param_distributions names {name!r}, which is no parameter of "
-                f"{type(estimator).__name__}."
+                f"step_fractions[{name!r}] must be a number > 0, got {shown(fraction)}."
             )
 
 
-def check_values(
-    distributions: Iterable[Mapping[str, Any]], private: Mapping[str, Any], neighbours: str
-) -> list[Any]:
-    """Private steps, as they are and with each listed value; refuse values out of range.
+def check_values(distributions: Iterable[Mapping[str, Any]], estimator: Any) -> list[Any]:
+    """Private steps, as they are and with each listed value; refuse names and values.
 
-    Each is tried by itself, and where they are few with all others. What a distribution draws, or
-    is wrong only together with the data, is known when it is drawn.
+    Each value is tried by itself, and where they are few with all others. What a distribution
+    draws, or is wrong only together with the data, is known when it is drawn.
     """
-    listed = [pair for some in distributions for pair in _listed(some, private)]
-    for own, one in listed:
-        if own in one._own_constraints:
-            check_parameters(one, {own: one._own_constraints[own]})
-    tried = [*private.values(), *(one for _, one in listed)]
-    for one in tried:
-        check_relation(one, neighbours)
-    for one in (step for some in distributions for step in _combined(some, private)):
-        one._check_public()
+    steps = steps_of(estimator)
+    tried = list(private_steps(estimator).values())
+    for candidates in distributions:
+        own: dict[str, dict[str, Any]] = {name: {} for name in steps}
+        for full, values in candidates.items():
+            name, _, parameter = full.partition("__") if "" not in steps else ("", "", full)
+            if name not in steps or parameter not in steps[name].get_params(deep=False):
+                raise ValueError(
+                    f"param_distributions names {full!r}, which is no parameter of the "
+                    f"{type(estimator).__name__} or of a step of it."
+                )
+            if parameter in OWN and isinstance(steps[name], PrivateEstimatorMixin):
+                raise ValueError(
+                    f"{full!r} cannot be searched over: the search sets it, or protects by it."
+                )
+            own[name][parameter] = values
+        for name, step in steps.items():
+            tried += _tried(step, own[name])
     return tried
+
+
+def _tried(step: Any, candidates: Mapping[str, Any]) -> list[Any]:
+    """A step with each listed value, if it is private; refuse wrong ones."""
+    listed = {key: values for key, values in candidates.items() if not hasattr(values, "rvs")}
+    found = [
+        (key, clone(step).set_params(**{key: value})) for key, of in listed.items() for value in of
+    ]
+    if not isinstance(step, PrivateEstimatorMixin):
+        for _, one in found:
+            _refuse_unlisted(one, "a")
+        return []
+    for key, one in found:
+        if key in one._own_constraints:
+            check_parameters(one, {key: one._own_constraints[key]})
+    clash = any(getattr(step, key) is not None or key in candidates for key in step._may_clash)
+    few = math.prod(map(len, listed.values())) <= MOST_COMBINATIONS
+    if clash and few and len(listed) == len(candidates):
+        for values in itertools.product(*listed.values()):
+            clone(step).set_params(**dict(zip(listed, values, strict=True)))._check_public()
+    return [one for _, one in found]
 
 
 def delta_in_use(
@@ -123,9 +242,8 @@ def delta_in_use(
 ) -> tuple[float, bool]:
     """Delta of a search: 0 where a step's noise is pure; and whether one tried sets it aside."""
     sets_aside = max([step._delta_set_aside for step in tried]) > 0
-    for step in private.values():
-        if step._has_pure_noise:
-            delta = 0.0
+    if any(step._has_pure_noise for step in private.values()):
+        delta = 0.0
     if sets_aside and delta == 0 and math.isfinite(epsilon):
         raise ValueError(
             "delta must be > 0, and no step's noise pure: a step of the estimator, such as a "
@@ -134,119 +252,41 @@ def delta_in_use(
     return float(delta), sets_aside
 
 
-def _combined(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> Iterator[Any]:
-    """Private steps with every combination of values, where they are listed and not too many."""
-    for step, own in _own_candidates(candidates, private):
-        if not any(getattr(step, key) is not None or key in own for key in step._may_clash):
-            continue
-        drawn = any(hasattr(values, "rvs") for values in own.values())
-        if drawn or math.prod(map(len, own.values())) > MOST_COMBINATIONS:
-            continue
-        for values in itertools.product(*own.values()):
-            yield clone(step).set_params(**dict(zip(own, values, strict=True)))
-
-
-def _listed(candidates: Mapping[str, Any], private: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Private steps with each listed value of one of their parameters, and its name."""
-    return [
-        (own, clone(step).set_params(**{own: value}))
-        for step, candidates_of_step in _own_candidates(candidates, private)
-        for own, values in candidates_of_step.items()
-        for value in (() if hasattr(values, "rvs") else values)
-    ]
-
-
-def _own_candidates(
-    candidates: Mapping[str, Any], private: Mapping[str, Any]
-) -> list[tuple[Any, dict[str, Any]]]:
-    """Private steps, and the candidates for their own parameters by their own names."""
-    each = []
-    for name, step in private.items():
-        prefix = _prefix(name)
-        if prefix and any(prefix.startswith(f"{whole}__") for whole in candidates):
-            continue  # candidates for the step itself, whose parameters may be others
-        known = step.get_params(deep=False)
-        # Of an estimator that is private itself all names are its own.
-        found = {full.removeprefix(prefix): full for full in candidates if full.startswith(prefix)}
-        each.append((step, {own: candidates[full] for own, full in found.items() if own in known}))
-    return each
-
-
-def _prefix(name: str) -> str:
-    return f"{name}__" if name else ""
-
-
-def configured(
-    estimator: Any, params: Mapping[str, Any], public_steps: Collection[str], rng: Any
-) -> Any:
+def configured(estimator: Any, params: Mapping[str, Any], rng: Any) -> Any:
     """A clone with the parameters of a candidate, silent, and drawing nothing itself."""
     # `rng` is secret: numpy's global generator would be left in a state that tells how many
-    # trials there were.
+    # trials there were. A pipeline that is made anew has no cache, which would keep on disk what
+    # trials that lost have fitted.
     values = {name: clone(value, safe=False) for name, value in params.items()}
     model = clone(estimator).set_params(**values)
-    private_steps(model, public_steps)
-    quiet: dict[str, Any] = {}
-    for name, value in sorted(model.get_params().items()):
-        last = name.split("__")[-1]
-        if last == "random_state" and value is None:
-            quiet[name] = int(rng.randint(np.iinfo(np.int32).max))
-        elif last == "verbose":
-            quiet[name] = False if isinstance(value, bool) else 0
-        elif last == "memory":
-            # A cache would keep on disk what trials that lost have fitted.
-            quiet[name] = None
-    return model.set_params(**quiet)
+    private_steps(model)
+    for step in steps_of(model).values():
+        own = step.get_params(deep=False)
+        if "verbose" in own:
+            step.set_params(verbose=0)
+        if "random_state" in own and own["random_state"] is None:
+            step.set_params(random_state=int(rng.randint(np.iinfo(np.int32).max)))
+    return row_by_row(model)
 
 
-def check_relation(step: Any, neighbours: str) -> None:
-    """Refuse a private step for other neighbours than those that the search is for."""
-    if step.neighbours != neighbours:
+def _kind(step: Any) -> str | None:
+    """Name of a class of scikit-learn's own; a subclass may do anything."""
+    own = type(step).__module__.split(".")[0] == "sklearn"
+    return type(step).__name__ if own else None
+
+
+def _refuse_unlisted(step: Any, where: str) -> None:
+    kind = _kind(step)
+    right = kind in STATELESS or isinstance(step, RowByRow)
+    if kind in VECTORIZERS:
+        # Functions of the caller's may fail on a row, or keep it.
+        functions = (step.preprocessor, step.tokenizer, step.analyzer)
+        right = step.input == "content" and not any(map(callable, functions))
+        right = right and (kind != "CountVectorizer" or step.vocabulary is not None)
+    if not right:
         raise ValueError(
-            f"neighbours of the search and of the {type(step).__name__} must be the same, or its "
-            f"fits and its scores would protect different things; got {neighbours!r} and "
-            f"{step.neighbours!r}. Set neighbours of both."
+            f"estimator has {where} {type(step).__name__}, which may learn from the data without "
+            "privacy. Beside private steps there may be HashingVectorizer and CountVectorizer("
+            "vocabulary=...) of texts without functions of your own, Normalizer, Binarizer and "
+            "FunctionTransformer, whose function is called for each row by itself."
         )
-
-
-def check_alone(private: Mapping[str, Any]) -> None:
-    """Refuse steps beside the private one where units come and go."""
-    # Others refuse an empty part, which would tell that it is empty; and that they leave out
-    # rows is seen by the number of these, which is private.
-    if list(private) != [""]:
-        raise ValueError(
-            "estimator must be a private estimator by itself where neighbours='add_remove', not a "
-            "pipeline: a part may have no rows, which other steps refuse. Steps that learn nothing "
-            "from the data can be applied to it before the search. Nothing was charged."
-        )
-
-
-def _private_steps(
-    estimator: Any, name: str, public_steps: Collection[str]
-) -> Iterator[tuple[str, Any]]:
-    if getattr(estimator, "_skl_callbacks", None):
-        raise ValueError("estimator must have no callbacks: they would see every trial.")
-    if isinstance(estimator, PrivateEstimatorMixin):
-        yield name, estimator
-    elif isinstance(estimator, Pipeline):
-        for own, step in estimator.steps:
-            if own not in public_steps and step is not None and step != "passthrough":
-                yield from _private_steps(step, _prefix(name) + own, public_steps)
-    elif _learns(estimator):
-        where = f"step {name!r}, a" if name else "a"
-        raise ValueError(
-            f"estimator has {where} {type(estimator).__name__}, which learns from the data without "
-            "privacy. Leave it out, fit it on public data, or name it in public_steps if what it "
-            "learns is public."
-        )
-
-
-def _learns(step: Any) -> bool:
-    if f"{type(step).__module__}.{type(step).__qualname__}" in LEARN_NOTHING:
-        return False
-    try:
-        tags = get_tags(step)
-        # A Gaussian process predicts without fit too, and keeps the rows it was fitted on.
-        predicts = tags.estimator_type is not None or not hasattr(step, "transform")
-        return bool(tags.requires_fit) or predicts
-    except AttributeError:  # not a scikit-learn estimator
-        return True

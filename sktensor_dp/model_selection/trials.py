@@ -1,9 +1,9 @@
-"""Trials of a private search: what each may cost, and how one is made."""
+"""Trials of a private search: one candidate drawn, fitted and scored in each."""
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,24 +13,22 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.model_selection.candidates import draw_candidate, secret_random_state
-from sktensor_dp.model_selection.splits import Integers, Splits
-from sktensor_dp.model_selection.stateless_steps import asked_row_by_row
-from sktensor_dp.model_selection.steps import check_relation, configured, private_steps
-from sktensor_dp.model_selection.trial_costs import (
+from sktensor_dp.model_selection.costs import (
     TrialAccountant,
     TrialCosts,
     as_parameters,
+    divided_among,
     part_of,
-    shared_among,
 )
-from sktensor_dp.model_selection.unit_rows import held_out, take
-from sktensor_dp.model_selection.unit_scores import (
+from sktensor_dp.model_selection.rows import held_out, take
+from sktensor_dp.model_selection.scores import (
     UnitScores,
     checked_score_bounds,
     release_score,
     word_counter,
 )
+from sktensor_dp.model_selection.splits import Mask, Splits
+from sktensor_dp.model_selection.steps import configured, private_steps
 from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
@@ -53,20 +51,21 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """How to make a trial on the data of one search."""
+    """Trials on the data of one search."""
 
-    search: Any  # the estimator, and what was given for it
+    search: Any  # estimator, bounds of scores, fractions of steps
     X: Any
     y: Any
     labels: NDArray[Any] | None  # (n_rows,): of the group of each row, where units are groups
-    distributions: Sequence[Any]  # of the candidates
-    scoring: str | Callable[..., Any]  # score of each unit
-    splits: Splits  # training units and held-out ones, rows or groups
-    costs: TrialCosts  # of every use of the data
+    distributions: Sequence[Mapping[str, Any]]  # of the candidates
+    scoring: str  # score of each row
+    splits: Splits
+    costs: TrialCosts
     delta: float  # at which fits are told their budget, and 0 for pure ones
+    neighbours: str
 
     def best(self, stop: float) -> Trial:
-        """Return the best of a secret number of trials, with a model of all rows."""
+        """Best of a secret number of trials, with a model of all rows where there are folds."""
         best: Trial | None = None
         for bits in secret_trials(stop):
             # Fits keep their own warnings; one from elsewhere in each trial would count them.
@@ -81,7 +80,7 @@ class Trials:
         return self._guarded(partial(self.refitted, best), "The last fit")
 
     def _guarded(self, make: Callable[[], Trial], doing: str) -> Trial:
-        private = self.labels is not None or self.search.neighbours == "add_remove"
+        private = self.labels is not None or self.neighbours == "add_remove"
         return call_foreign(make, doing, rows_private=private)
 
     def run(self, bits: Sequence[int]) -> Trial:
@@ -90,98 +89,92 @@ class Trials:
         # that, too, is a selection of the best.
         rng = secret_random_state(bits)
         params = draw_candidate(self.distributions, rng)
-        template = configured(self.search.estimator, params, self.search.public_steps, rng)
-        try:
-            return self._made(template, params)
-        except NotEnoughDataError as error:
-            # So say released values or public numbers: an output like any other.
-            return Trial(-math.inf, params, None, (), (), str(error))
-
-    def _made(self, template: Any, params: dict[str, Any]) -> Trial:
-        """Fit and score what a candidate has configured."""
+        template = configured(self.search.estimator, params, rng)
         scores: list[float] = []
         parts: list[Part] = []
         caught: list[warnings.WarningMessage] = []
-        for train, test in self.splits.pairs:
-            model, told = self._fitted(template, train, self.costs.fit)
-            score, report = self._scored(model, test)
-            scores.append(score)
-            caught += told
-            parts += [self._part_of(model, "fit"), part_of([report], "score")]
-        return Trial(float(np.mean(scores)), params, model, tuple(parts), tuple(caught))
+        try:
+            for train, test in self.splits.pairs:
+                model, told = self._fitted(template, train, self.costs.fit)
+                score, report = self._scored(model, test)
+                scores.append(score)
+                caught += told
+                parts += [_fit_part(model, "fit"), part_of([report], "score")]
+        except NotEnoughDataError as error:
+            # So say released values or public numbers: an output like any other.
+            return Trial(-math.inf, params, None, (), (), str(error))
+        mean = math.fsum(scores) / len(scores)
+        return Trial(mean, params, model, tuple(parts), tuple(caught))
 
     def refitted(self, trial: Trial) -> Trial:
-        """Return the winner with a model of all rows, if there were several splits."""
-        # A trial is the fits, the scores and this; it is made for the winner alone, since its
-        # result does not change who wins.
+        """Fit the best of several splits on all rows."""
         if self.costs.refit is None:
             return trial
-        everything = np.arange(self.splits.n_units)
-        model, told = self._fitted(clone(trial.model), everything, self.costs.refit)
-        parts = (*trial.parts, self._part_of(model, "refit"))
-        return Trial(trial.score, trial.params, model, parts, (*trial.warnings, *told))
+        everything = np.ones(len(self.splits.parts), dtype=bool)
+        model, told = self._fitted(trial.model, everything, self.costs.refit)
+        parts = (*trial.parts, _fit_part(model, "refit"))
+        return replace(trial, model=model, parts=parts, warnings=(*trial.warnings, *told))
 
-    def number(self, trial: Trial) -> int:
-        """Number of units as it may be told: the public one, or one that the trial released."""
-        if self.search.neighbours != "add_remove":
-            return self.splits.n_units
-        if self.costs.refit is not None:
-            return trial.parts[-1].n_units
-        return sum(part.n_units for part in trial.parts)
-
-    def _fitted(self, template: Any, units: Integers, cost: PrivacyCost) -> tuple[Any, list[Any]]:
-        """Fit a clone under a budget of its own, and tell what it warned of."""
+    def _fitted(self, template: Any, chosen: Mask, cost: PrivacyCost) -> tuple[Any, list[Any]]:
+        """Fit a clone to units under a budget of its own; return its warnings too."""
         model = clone(template)
-        steps = private_steps(model, self.search.public_steps)
-        costs = shared_among(cost, steps, self.search.step_shares)
+        steps = private_steps(model)
+        costs = divided_among(cost, steps, self.search.step_fractions)
         for name, step in steps.items():
             if not step._releases_nothing:
                 epsilon, delta = as_parameters(costs[name], self.delta, step._delta_set_aside)
                 step.set_params(epsilon=epsilon, delta=delta)
-            # What a distribution draws is known now.
-            check_relation(step, self.search.neighbours)
-        # The innermost accountant is the one that is charged: an enclosing block, which the
-        # whole search has been charged to, is not asked again.
-        own = TrialAccountant(cost)
-        rows = self.splits.rows(units)
+        rows = self.splits.rows(chosen)
         told = {}
         if self.labels is not None:
             told = {f"{name}__groups" if name else "groups": self.labels[rows] for name in steps}
-        # Names of steps say where groups go; requests that they may carry would be for others.
+        # The innermost accountant is the one that is charged: an enclosing block, which the
+        # whole search has been charged to, is not asked again. Names of steps say where groups go;
+        # requests that they may carry would be for others.
         unrouted = config_context(enable_metadata_routing=False)
-        guarded = asked_row_by_row(model, self.search.public_steps)
-        with own, unrouted, warnings.catch_warnings(record=True) as caught, guarded:
+        with TrialAccountant(cost), unrouted, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             X, y = take(self.X, rows), take(self.y, rows)
             model.fit(X, **told) if y is None else model.fit(X, y, **told)
-        # Where the number is private no other step could have changed it.
-        numbers = {step.privacy_report_.n_units for step in self._steps(model)}
-        if self.search.neighbours != "add_remove" and numbers != {len(units)}:
-            raise ValueError(
-                "A step of the estimator changed the number of rows: the units that the private "
-                "step protects are not those of the search."
-            )
         return model, caught
 
-    def _part_of(self, model: Any, role: str) -> Part:
-        return part_of([step.privacy_report_ for step in self._steps(model)], role)
-
-    def _scored(self, model: Any, units: Integers) -> tuple[float, PrivacyReport]:
+    def _scored(self, model: Any, chosen: Mask) -> tuple[float, PrivacyReport]:
         """Score a model on held-out units, with noise."""
-        step, words = self._steps(model)[-1], word_counter(self.search.estimator)
+        step, words = [*private_steps(model).values()][-1], word_counter(self.search.estimator)
         low, high = checked_score_bounds(
             self.search.score_bounds, self.scoring, step, "score_bounds", texts=words is not None
         )
         query = HeldOutScores(UnitScores(self.scoring, model, words), low, high)
-        rows = self.splits.rows(units)
+        rows = self.splits.rows(chosen)
         labels = None if self.labels is None else self.labels[rows]
         chunks = held_out(take(self.X, rows), take(self.y, rows), labels)
         name, (epsilon, delta) = "held_out_scores", as_parameters(self.costs.score, self.delta)
         plan = ReleasePlan(epsilon, delta, (PlannedRelease(name, self.costs.score),))
         return release_score(
             query, chunks, plan, spender="PrivateSearchCV", unit=step.privacy_report_.unit,
-            accountant=None, neighbours=self.search.neighbours,
+            accountant=None, neighbours=self.neighbours,
         )  # fmt: skip
 
-    def _steps(self, model: Any) -> list[Any]:
-        return list(private_steps(model, self.search.public_steps).values())
+
+def _fit_part(model: Any, role: str) -> Part:
+    return part_of([step.privacy_report_ for step in private_steps(model).values()], role)
+
+
+def secret_random_state(bits: Sequence[int]) -> np.random.RandomState:
+    """Generator of all that one trial draws besides noise, from secret bits of its own."""
+    # What the winning trial drew is published; trials share no generator, so it tells
+    # nothing of what others drew.
+    return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(list(bits))))
+
+
+def draw_candidate(
+    distributions: Sequence[Mapping[str, Any]], rng: np.random.RandomState
+) -> dict[str, Any]:
+    """Draw a mapping evenly, and from it a value for every name, independently."""
+    chosen = distributions[rng.randint(len(distributions))]
+    return {
+        name: values.rvs(random_state=rng)
+        if hasattr(values, "rvs")
+        else values[rng.randint(len(values))]
+        for name, values in sorted(chosen.items())
+    }

@@ -5,6 +5,7 @@ go, go by secret coins of their own. Proof: docs/proofs/parts.md.
 """
 
 import hashlib
+import math
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,11 @@ def even_parts(places: Integers, n_parts: int) -> Integers:
     sizes = np.full(n_parts, least)
     sizes[:larger] += 1
     return np.repeat(np.arange(n_parts), sizes)[places]
+
+
+def even_halves(places: Integers, share: float) -> Integers:
+    """1 for the units at the first places, a public number of them, and 0 for the others."""
+    return (places < math.ceil(share * len(places))).astype(np.intp)
 
 
 def row_keys(labels: NDArray[Any], sizes: Integers) -> NDArray[np.uint64]:

@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from contracts import ways_of_completions as completions
 from contracts import ways_of_samples as samples
 from contracts.replay_rows import Pair, Rng, Row, product
-from sklearn.model_selection import KFold
 
 from sktensor_dp import (
     PrivateCountVectorizer,
@@ -165,7 +164,7 @@ OF_COMPONENTS: dict[str, dict[str, Any]] = {
     "capped": CAPPED,
 }  # fmt: skip
 SEARCHED: dict[str, dict[str, Any]] = {
-    "held out": {}, "folds": {"cv": 2}, "splitter": {"cv": KFold(3, shuffle=True, random_state=0)},
+    "held out": {}, "folds": {"cv": 2}, "three folds": {"cv": 3},
 }  # fmt: skip
 
 
@@ -179,10 +178,10 @@ def components_model(options: dict[str, Any], delta: float) -> Any:
 
 
 def _search(options: dict[str, Any], delta: float) -> Any:
-    given = {"n_trials": 1, "random_state": 0, "delta": delta, "epsilon": 4.0}
-    relation = options.get("neighbours", "replace_one")
+    given = {"n_trials": 1, "random_state": 0, "delta": delta, "epsilon": 4.0, **options}
+    relation = given.pop("neighbours", "replace_one")
     model = PrivateSpectralLDA(2, n_refinements=1, neighbours=relation)
-    return PrivateSearchCV(model, {"n_components": [1, 2]}, **{**given, **options})
+    return PrivateSearchCV(model, {"n_components": [1, 2]}, **given)
 
 
 def _search_of_steps(options: dict[str, Any], delta: float) -> Any:

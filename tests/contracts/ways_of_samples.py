@@ -270,7 +270,7 @@ SEARCHES: list[tuple[str, Any, Any]] = [
     ("vocabulary", lambda delta: search(random_state=0), texts(300)),
     ("vocabulary, folds", lambda delta: search(random_state=0, cv=2), texts(300)),
     ("vocabulary, shares", lambda delta: search(
-        random_state=0, step_shares={"counts": 1, "topics": 3}), texts(300)),
+        random_state=0, step_fractions={"counts": 1, "topics": 3}), texts(300)),
 ]  # fmt: skip
 
 

@@ -127,9 +127,8 @@ def test_lists_of_rows_are_refused_where_there_may_be_none(kind):
             model = build(neighbours="add_remove")
             told.add(said(lambda model=model, rows=rows: model.fit(kind(rows))))
         search = PrivateSearchCV(
-            PrivateSpectralLDA(1, neighbours="add_remove"), {"n_components": [1]},
-            neighbours="add_remove",
-        )  # fmt: skip
+            PrivateSpectralLDA(1, neighbours="add_remove"), {"n_components": [1]}
+        )
         told.add(said(lambda search=search, rows=rows: search.fit(kind(rows))))
     assert len(told) == 1
     assert "must be an array" in told.pop()

@@ -8,7 +8,6 @@ import pytest
 from counted_models import documents
 from replaying import replay, watch
 from scipy.stats import randint
-from sklearn.dummy import DummyRegressor
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
@@ -16,17 +15,15 @@ from sklearn.preprocessing import Normalizer
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
-    PrivateCPCompletion,
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     make_private_scorer,
     unsafe_seeded_noise,
 )
-from sktensor_dp.model_selection.splits import secret_splits
-from sktensor_dp.model_selection.trial_costs import TrialCosts
+from sktensor_dp.model_selection.costs import TrialCosts
+from sktensor_dp.model_selection.splits import split_units
 from sktensor_dp.model_selection.trials import Trials
-from sktensor_dp.privacy.parts import secret_coins
 from sktensor_dp.privacy.plan import COUNT_SHARE, PrivacyCost
 from sktensor_dp.report import load_statement
 
@@ -45,7 +42,7 @@ def topics(**options: Any) -> PrivateSpectralLDA:
 
 def search(model: Any = None, values: Any = None, **options: Any) -> PrivateSearchCV:
     model = topics() if model is None else model
-    given = {"n_trials": 2, "epsilon": 4.0, "neighbours": "add_remove", "random_state": 0}
+    given = {"n_trials": 2, "epsilon": 4.0, "random_state": 0}
     values = {"n_components": [1, 2, 3]} if values is None else values
     return PrivateSearchCV(model, values, **{**given, **options})
 
@@ -125,21 +122,19 @@ def test_a_search_that_scores_by_the_true_number_is_seen(monkeypatch):
 @pytest.mark.parametrize("cv", [None, 2, 5])
 def test_every_unit_is_held_out_by_its_own_coin_and_pays_for_its_parts(cv, seed):
     with unsafe_seeded_noise(seed):
-        splits = secret_splits(cv, 0.3, secret_coins(400))
+        splits = split_units(cv, 0.3, 400, None, counted=True, random_state=None)
     for cost in (PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.7)):
-        costs = TrialCosts.shared(cost, splits)
+        costs = TrialCosts.shared(cost, cv)
         spent, held_out = np.zeros(400), np.zeros(400)
         for train, test in splits.pairs:
-            assert not set(train) & set(test)
-            assert len(train) + len(test) == 400
+            assert (train != test).all()
             held_out[test] += 1
             spent[train] += costs.fit.mu**2 + costs.fit.epsilon
             spent[test] += costs.score.mu**2 + costs.score.epsilon
         if costs.refit is not None:
             spent += costs.refit.mu**2 + costs.refit.epsilon
         np.testing.assert_allclose(spent, cost.mu**2 + cost.epsilon)
-        # Costs are those of any number of units, none included.
-        assert TrialCosts.shared(cost, secret_splits(cv, 0.3, secret_coins(0))) == costs
+    assert len(split_units(cv, 0.3, 0, None, counted=True, random_state=None).pairs) == (cv or 1)
     # Six deviations of a binomial.
     share = 0.3 if cv is None else 1.0
     assert abs(held_out.sum() - 400 * share) <= 6 * math.sqrt(400 * share * (1 - share))
@@ -235,28 +230,11 @@ def refused(match: str, what: PrivateSearchCV, X: Any = None, **kind: Any) -> No
     assert budget.entries == ()
 
 
-def test_neighbours_of_search_and_estimator_are_the_same():
-    other = topics(neighbours="replace_one")
-    refused("must be the same", search(other))
-    refused("must be the same", search(neighbours="replace_one"))
-    refused("must be the same", search(values={"neighbours": ["add_remove", "replace_one"]}))
-    completion = PrivateCPCompletion(bounds=(0.0, 1.0))
-    cells = np.argwhere(np.ones((4, 4)))
-    refused("must be the same", search(completion, {"rank": [1]}), cells, y=np.zeros(16))
-    with pytest.raises(ValueError, match="'neighbours' parameter of PrivateSearchCV"):
-        search(neighbours="swap").fit(corpus())
-
-
-class Drawn:
-    """A distribution of a relation."""
-
-    def rvs(self, random_state: Any) -> str:
-        return "replace_one"
-
-
-def test_a_relation_that_is_drawn_is_refused_before_anything_is_read():
-    with pytest.raises(ValueError, match="must be the same"):
-        search(values={"neighbours": Drawn()}).fit(corpus())
+def test_neighbours_are_those_of_the_estimator():
+    refused("cannot be searched over", search(values={"neighbours": ["add_remove"]}))
+    found = search(topics(neighbours="replace_one")).fit(corpus())
+    assert found.privacy_report_.neighbours == "replace_one"
+    assert found.privacy_report_.n_units == N
 
 
 def test_steps_that_could_tell_an_empty_part_are_refused():
@@ -268,7 +246,7 @@ def test_steps_that_could_tell_an_empty_part_are_refused():
     "cv", [1, True, KFold(3), [([0], [1])], iter([]), 3.0, "three"], ids=lambda cv: str(type(cv))
 )
 def test_positions_are_refused(cv):
-    refused("cv must be None or an int", search(cv=cv))
+    refused("'cv' parameter of PrivateSearchCV", search(cv=cv))
 
 
 def test_no_message_tells_how_many_rows_there_are():
@@ -280,7 +258,7 @@ def test_no_message_tells_how_many_rows_there_are():
         {"y": np.zeros(36), "groups": np.arange(37)},
     ):
         with pytest.raises(ValueError) as caught:
-            search(scoring="accuracy", score_bounds=(0, 1)).fit(X, **kind)
+            search(score_bounds=(-9, 0)).fit(X, **kind)
         assert "36" not in str(caught.value)
         assert "37" not in str(caught.value)
     for wrong in (np.zeros(37), np.zeros((37, 2, 2)), np.zeros((37, 0))):
@@ -312,7 +290,7 @@ def test_a_score_is_for_the_neighbours_of_the_model(seed):
     assert (score.unit, score.neighbours) == ("document", "add_remove")
     assert payer.total()[0] > 2.0
     assert math.isfinite(found)
-    assert scorer(neighbours="add_remove")(model, X) != found
+    assert scorer()(model, X) != found
 
 
 def test_a_score_by_a_count_is_near_the_exact_one(seed):
@@ -321,7 +299,6 @@ def test_a_score_by_a_count_is_near_the_exact_one(seed):
     model = topics(epsilon=math.inf).fit(X)
     exact = scorer(epsilon=math.inf)(model, X)
     assert scorer(epsilon=60.0)(model, X) == pytest.approx(exact, abs=0.03)
-    assert exact == pytest.approx(scorer(epsilon=math.inf, neighbours=None)(model, X), abs=1e-9)
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
@@ -345,28 +322,6 @@ def test_scores_of_another_number_of_rows_that_are_told_the_same_are_the_same(de
 def test_a_score_of_no_units_asks_no_model():
     for delta in (1e-6, 0.0):
         assert math.isfinite(scorer(delta=delta)(topics().fit(corpus()), corpus(0)))
-
-
-def test_scores_for_other_neighbours_are_refused():
-    model, budget = topics().fit(corpus()), BudgetAccountant(5.0, 1e-6)
-    with pytest.raises(ValueError, match="was fitted with 'add_remove'"):
-        scorer(neighbours="replace_one", accountant=budget)(model, corpus())
-    other = topics(neighbours="replace_one").fit(corpus())
-    with pytest.raises(ValueError, match="was fitted with 'replace_one'"):
-        scorer(neighbours="add_remove", accountant=budget)(other, corpus())
-    assert budget.entries == ()
-    with pytest.raises(ValueError, match="neighbours must be None"):
-        scorer(neighbours="swap")
-    assert "neighbours='add_remove'" in repr(scorer(neighbours="add_remove"))
-
-
-def test_a_public_model_may_be_scored_for_either():
-    X, y, budget = np.zeros((500, 1)), np.linspace(0, 1, 500), BudgetAccountant(5.0, 1e-6)
-    one = make_private_scorer(
-        "neg_mean_absolute_error", bounds=(-1, 0), neighbours="add_remove", accountant=budget
-    )
-    one(DummyRegressor().fit(X, y), X, y)
-    assert [entry.neighbours for entry in budget.entries] == ["add_remove"] * 2
 
 
 def test_a_metric_without_bounds_is_refused():

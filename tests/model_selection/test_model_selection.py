@@ -10,10 +10,17 @@ import pytest
 from scipy.stats import uniform
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    Normalizer,
+    OrdinalEncoder,
+    StandardScaler,
+)
 from small_searches import INF, cells, completions, counts, topics
 from toy_regressor import NAME, NoisyMean, targets
 
@@ -21,17 +28,15 @@ from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
     NotEnoughDataWarning,
-    PrivateCPCompletion,
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTuckerCompletion,
     make_private_scorer,
     unsafe_seeded_noise,
 )
-from sktensor_dp.model_selection.splits import public_splits
-from sktensor_dp.model_selection.trial_costs import TrialCosts
+from sktensor_dp.model_selection.costs import TrialCosts
+from sktensor_dp.model_selection.splits import split_units
 from sktensor_dp.model_selection.trials import Trials
-from sktensor_dp.model_selection.unit_scores import UnitScores
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.selection import stop_probability, trial_cost
 
@@ -44,6 +49,10 @@ SHIFTS = [-2.0, -1.5, -1.0, 0.0, 1.0, 1.5, 2.0, 2.5]
 
 def toy(candidates=None, **options):
     return PrivateSearchCV(NoisyMean(), candidates or {"shift": SHIFTS}, **options)
+
+
+def zeros(estimator, X, y=None):
+    return np.zeros(len(X))
 
 
 def count_trials(monkeypatch):
@@ -174,20 +183,24 @@ def test_trials_cost_what_the_theorem_allows(delta):
     assert "secret number" in report.notes[-1]
 
 
-@pytest.mark.parametrize("cv", [None, 2, 5, KFold(3), [([0, 1, 1, 2], [2, 3]), ([4], [0, 4, 4])]])
-def test_no_row_is_in_more_than_it_pays_for(cv):
-    splits = public_splits(cv, 0.3, 30, 0)
-    assert all(len(set(rows.tolist())) == len(rows) for pair in splits.pairs for rows in pair)
+@pytest.mark.parametrize("cv", [None, 2, 5, 30])
+@pytest.mark.parametrize("labels", [None, np.arange(30) % 30])
+def test_no_row_is_in_more_than_it_pays_for(cv, labels):
+    splits = split_units(cv, 0.3, 30, labels, counted=False, random_state=0)
     for cost in (PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.7)):
-        costs = TrialCosts.shared(cost, splits)
-        spent = np.zeros(30)
-        for train, held_out in splits.pairs:
+        costs = TrialCosts.shared(cost, cv)
+        spent, held_out = np.zeros(30), np.zeros(30)
+        for pair in splits.pairs:
+            train, test = map(splits.rows, pair)
+            assert sorted([*train, *test]) == list(range(30))
             spent[train] += costs.fit.mu**2 + costs.fit.epsilon
-            spent[held_out] += costs.score.mu**2 + costs.score.epsilon
+            spent[test] += costs.score.mu**2 + costs.score.epsilon
+            held_out[test] += 1
         if costs.refit is not None:
             spent += costs.refit.mu**2 + costs.refit.epsilon
-        assert spent.max() == pytest.approx(cost.mu**2 + cost.epsilon)
+        np.testing.assert_allclose(spent, cost.mu**2 + cost.epsilon)
         assert (costs.refit is None) == (cv is None)
+        assert held_out.sum() == (9 if cv is None else 30)
 
 
 def test_folds_end_with_a_fit_on_all_rows():
@@ -277,54 +290,74 @@ def refused(search, match, X=None, y=None, kind=ValueError):
     assert budget.entries == ()
 
 
-def test_refuses_steps_that_learn_without_privacy():
-    for step in (StandardScaler(), OrdinalEncoder()):
-        pipe = make_pipeline(step, PrivateSpectralLDA())
-        refused(PrivateSearchCV(pipe, {}), "learns from the data without privacy")
-    refused(PrivateSearchCV(StandardScaler(), {}), "learns from the data without privacy")
+class MyNormalizer(Normalizer):
+    """May do anything."""
+
+
+TEXTS = ["some words here", "other words there", "more of the same words"] * 60
+LEARNING = [
+    StandardScaler(), OrdinalEncoder(), CountVectorizer(), GaussianProcessRegressor(),
+    MyNormalizer(), HashingVectorizer(tokenizer=str.split), HashingVectorizer(input="file"),
+    CountVectorizer(vocabulary=["words"], analyzer=str.split), make_pipeline(Normalizer()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("step", LEARNING, ids=lambda step: type(step).__name__)
+def test_refuses_steps_that_are_not_listed(step):
+    refused(
+        PrivateSearchCV(make_pipeline(step, PrivateSpectralLDA()), {}), "which may learn", TEXTS
+    )
+
+
+def test_refuses_what_has_no_private_step():
     refused(PrivateSearchCV(FunctionTransformer(), {}), "estimator must be private")
-    nested = PrivateSearchCV(topics(), {"n_trials": [3]})
-    refused(nested, "learns from the data")
+    refused(PrivateSearchCV(StandardScaler(), {}), "which may learn")
+    refused(PrivateSearchCV(topics(), {"n_trials": [3]}), "which may learn")
 
 
-def test_allows_stateless_and_public_steps():
-    texts = ["some words here", "other words there", "more of the same words"] * 60
-    hashing = HashingVectorizer(n_features=16, alternate_sign=False, norm=None)
-    pipe = make_pipeline(hashing, FunctionTransformer(), PrivateSpectralLDA())
+@pytest.mark.parametrize(
+    "words",
+    [
+        HashingVectorizer(n_features=16, alternate_sign=False, norm=None),
+        CountVectorizer(vocabulary=["words", "there", "other"]),
+    ],
+)
+def test_allows_listed_steps(words):
+    pipe = make_pipeline(words, FunctionTransformer(), "passthrough", PrivateSpectralLDA())
     search = PrivateSearchCV(
         pipe, {"privatespectrallda__n_components": [1, 2]}, n_trials=2.0, epsilon=9.0
     )
-    assert search.fit(texts).transform(texts[:4]).shape[0] == 4
+    assert search.fit(TEXTS).transform(TEXTS[:4]).shape[0] == 4
     assert search.privacy_report_.unit == "document"
-    X, y = cells()
-    pipe = make_pipeline(OrdinalEncoder(), PrivateCPCompletion(bounds=(0, 3)))
-    search = PrivateSearchCV(
-        pipe, {"privatecpcompletion__rank": [1]}, public_steps=["ordinalencoder"], n_trials=1.0
-    )
-    assert search.fit(X, y).predict(X).shape == y.shape
+    pipe = make_pipeline(Binarizer(), Normalizer("l1"), FunctionTransformer(np.ceil), *pipe[-1:])
+    candidates = {"normalizer__norm": ["l1", "max"], "binarizer__threshold": [0.5]}
+    search.set_params(estimator=pipe, param_distributions=candidates).fit(counts())
+    assert set(search.best_params_) == set(candidates)
 
 
 def test_refuses_what_is_wrong_before_charging():
     X, y = cells()
     users = PrivateTuckerCompletion(bounds=(0, 3), shape=(15, 15), unit_mode=0)
-    refused(PrivateSearchCV(users, {}), "unit_mode=0", X, y)
-    for name in ("epsilon", "delta", "accountant", "verbose"):
+    refused(PrivateSearchCV(users, {}), "units of several rows", X, y)
+    for name in ("epsilon", "delta", "accountant", "verbose", "neighbours"):
         refused(topics(param_distributions={name: [1]}), "cannot be searched over")
     refused(topics(param_distributions={"rank": [1]}), "'rank', which is no parameter")
     refused(topics(param_distributions={"n_components": []}), "must not be empty")
     refused(topics(param_distributions=[]), "at least one dict")
     refused(topics(param_distributions={"n_components": 3}), "list of values", kind=TypeError)
-    refused(topics(scoring="perplexity"), "scoring must be a callable .* got 'perplexity'")
+    refused(topics(scoring="perplexity"), "scoring must be one of .* got 'perplexity'")
+    refused(topics(scoring=zeros), "scoring must be one of")
     noisy = make_private_scorer("log_likelihood", bounds=(-9, 0))
-    refused(topics(scoring=noisy), "scoring must not add noise")
+    refused(topics(scoring=noisy), "scoring must be one of")
     refused(topics(n_trials=0.5), "n_trials")
     refused(topics(test_size=1.0), "test_size")
-    refused(topics(cv=[([0], [])]), "rows on both sides")
-    by_labels = StratifiedKFold(3).split(X, (y > 1).astype(int))
-    refused(topics(cv=by_labels), "chosen by labels would tell")
-    refused(topics(scoring="accuracy"), "needs an estimator with predict")
+    for cv in (1, 10_001, 2.5, KFold(3), [([0], [1])]):
+        refused(topics(cv=cv), "'cv' parameter of PrivateSearchCV")
+    refused(topics(cv=301), "must leave 1 or more rows .* n_samples=300")
+    refused(topics(test_size=0.9999), "must leave 1 or more rows")
+    refused(topics(scoring="neg_mean_squared_error"), "needs an estimator with predict")
     refused(completions(scoring="log_likelihood"), "needs an estimator with score_samples", X, y)
-    refused(toy(scoring="accuracy"), "requires y|needs y", X)
+    refused(toy(), "requires y|needs y", X)
     refused(completions(), "requires y", X)
     held = PrivateSpectralLDA(accountant=BudgetAccountant())
     refused(PrivateSearchCV(held, {}), "accountant=None")
@@ -336,19 +369,6 @@ def test_bounds_that_noise_cannot_be_scaled_to_are_refused_unspent(bounds):
     with pytest.raises(ValueError, match="score_bounds must be two finite numbers"):
         topics(score_bounds=bounds, accountant=budget).fit(counts())
     assert not budget.entries
-
-
-def test_no_label_changes_the_scores_of_other_rows():
-    """A scoring of the caller's is called row by row: in one array, labels become texts."""
-
-    def matches(model, X, y):
-        return np.asarray(y) == np.round(model.predict(X))
-
-    X = np.zeros((500, 1))
-    for odd in ("x", None, [1, 2], 1j):
-        y = [5.0] * 499 + [odd]
-        scores = UnitScores(matches, NoisyMean(epsilon=INF).fit(X, np.full(500, 5.0)))(X, y)
-        assert (scores[:499] == 1).all()
 
 
 # As an estimator

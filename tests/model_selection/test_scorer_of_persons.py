@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
-from sklearn.dummy import DummyRegressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from small_searches import counts
+from toy_regressor import constant
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -42,7 +42,7 @@ def absolute(**options):
 
 def test_a_score_is_the_mean_over_groups_of_means_over_rows():
     rows = np.zeros((5, 1))
-    zero = DummyRegressor(strategy="constant", constant=0.0).fit(rows, TARGETS)
+    zero = constant(0.0)
     # a: -1, -1, -1; b: 0 and -2, to which -3 is clipped.
     assert absolute()(zero, rows, TARGETS, groups=WHOSE) == pytest.approx(-1.0, abs=1e-15)
     assert absolute()(zero, rows, TARGETS) == pytest.approx(-1.0, abs=1e-15)
@@ -54,13 +54,13 @@ def test_a_score_is_the_mean_over_groups_of_means_over_rows():
 
 def test_noise_is_in_proportion_to_the_number_of_groups():
     rows = np.zeros((4000, 1))
-    model = DummyRegressor().fit(rows, rows[:, 0])
+    model = constant(0.0)
     budget = BudgetAccountant()
     absolute(epsilon=1.0, accountant=budget)(model, rows, rows[:, 0], groups=np.arange(4000) // 40)
     absolute(epsilon=1.0, accountant=budget)(model, rows[:100], rows[:100, 0], groups=range(100))
     one, other = budget.entries
     assert one.sigma == other.sigma
-    assert one.unit == "group of rows"
+    assert one.unit == "group of samples"
 
 
 def test_a_model_of_groups_is_scored_with_groups_alone():
@@ -91,7 +91,7 @@ def test_a_model_of_groups_is_scored_with_groups_alone():
 )
 def test_wrong_groups_are_refused_unspent_and_unseen(arguments, message):
     rows, budget = np.zeros((5, 1)), BudgetAccountant(100.0, 1e-6)
-    model = DummyRegressor().fit(rows, TARGETS)
+    model = constant(0.0)
     with pytest.raises(ValueError, match=message) as error:
         absolute(epsilon=1.0, accountant=budget)(model, rows, **{"y": TARGETS, **arguments})
     assert budget.entries == ()

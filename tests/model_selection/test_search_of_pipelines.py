@@ -21,9 +21,9 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     make_private_scorer,
 )
-from sktensor_dp.model_selection.splits import public_splits
-from sktensor_dp.model_selection.trial_costs import TrialCosts, as_parameters, shared_among
-from sktensor_dp.model_selection.unit_scores import UNKNOWN_WORD, UnitScores, word_counter
+from sktensor_dp.model_selection.costs import TrialCosts, as_parameters, divided_among
+from sktensor_dp.model_selection.scores import UNKNOWN_WORD, UnitScores, word_counter
+from sktensor_dp.model_selection.steps import row_by_row
 from sktensor_dp.privacy.calibration import gaussian_delta
 from sktensor_dp.privacy.composition import unit_costs
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -103,13 +103,12 @@ def test_a_statement_with_more_set_aside_than_its_trials_may_is_refused():
 @pytest.mark.parametrize("share", [0.5, 0.1])
 def test_steps_spend_what_they_are_given_and_no_more(cv, share):
     trial = trial_cost(1.0, 1e-6, stop_probability(10), failure_of_trials(1e-6, 0.1))
-    splits = public_splits(cv, 0.2, 40, 0)
-    costs = TrialCosts.shared(trial, splits)
-    most_fits = max(fits for fits, _ in splits.uses) + (costs.refit is not None)
+    costs = TrialCosts.shared(trial, cv)
+    most_fits = cv or 1
     assert costs.fit.delta * most_fits == pytest.approx(trial.delta)
     assert costs.score.delta == 0
     steps = dict(pipeline().steps)
-    parts = shared_among(costs.fit, steps, {"counts": share, "topics": 1 - share})
+    parts = divided_among(costs.fit, steps, {"counts": share, "topics": 1 - share})
     assert parts["counts"].mu ** 2 == pytest.approx(share * costs.fit.mu**2)
     assert PrivacyCost.total(parts.values()).mu == pytest.approx(costs.fit.mu)
     assert (parts["counts"].delta, parts["topics"].delta) == (costs.fit.delta, 0.0)
@@ -134,14 +133,21 @@ def test_a_public_vocabulary_needs_nothing():
     model = pipeline(vocabulary=["worda", "wordb", "wordg", "wordh"])
     found = search(model, delta=0).fit(texts())
     assert {row.delta for row in found.privacy_report_.rows} == {0.0}
-    parts = shared_among(PrivacyCost(mu=1.0), dict(model.steps), None)
+    parts = divided_among(PrivacyCost(mu=1.0), dict(model.steps), None)
     assert [part.mu for part in parts.values()] == [0.0, 1.0]
+
+
+class Drawn:
+    def rvs(self, random_state):
+        return None
 
 
 def test_a_step_that_sets_aside_what_was_not_planned_is_refused():
     """Found when a candidate brings a vocabulary that the estimator and lists did not show."""
     model = pipeline(vocabulary=["worda", "wordb"])
     with pytest.raises(BudgetError, match="that set a part of delta aside"):
+        search(model, {"counts__vocabulary": Drawn()}).fit(texts())
+    with pytest.raises(ValueError, match="names 'counts', which is no parameter"):
         search(model, {"counts": [PrivateCountVectorizer(max_words_per_document=4)]}).fit(texts())
     found = search(model, {"counts__vocabulary": [None]}).fit(texts())
     assert len(found.best_estimator_["counts"].vocabulary_) == 12
@@ -151,18 +157,23 @@ def test_refuses_what_no_budget_protects_before_the_charge():
     budget = BudgetAccountant()
     refused = [
         (search(delta=0), "delta must be > 0"),
-        (search(step_shares={"counts": 1.0}), "step_shares must be None, or map each"),
-        (search(step_shares={"counts": 0.0, "topics": 1.0}), r"step_shares\['counts'\] must be"),
-        (search(candidates={"counts__epsilon": [1.0]}), "the search sets it"),
-        (search(candidates={"topics__delta": [1e-6]}), "the search sets it"),
+        (search(step_fractions={"counts": 1.0}), "step_fractions must be None, or map each"),
+        (
+            search(step_fractions={"counts": 0.0, "topics": 1.0}),
+            r"step_fractions\['counts'\] must be",
+        ),
+        (search(candidates={"counts__epsilon": [1.0]}), "cannot be searched over"),
+        (search(candidates={"topics__neighbours": ["add_remove"]}), "cannot be searched over"),
+        (search(candidates={"memory": [None]}), "'memory', which is no parameter"),
+        (search(candidates={"nothing__epsilon": [1.0]}), "which is no parameter"),
         (search(candidates={"counts__max_words_per_document": [0]}), "max_words_per_document"),
-        (search(pipeline(neighbours="add_remove")), "neighbours of the search"),
+        (search(pipeline(neighbours="add_remove")), "neighbours of all private steps"),
     ]
     both = Pipeline([
         ("counts", PrivateCountVectorizer(neighbours="add_remove")),
         ("topics", PrivateSpectralLDA(neighbours="add_remove")),
     ])  # fmt: skip
-    refused.append((search(both, neighbours="add_remove"), "a part may have no rows"))
+    refused.append((search(both), "a part may have no rows"))
     paying = pipeline(accountant=BudgetAccountant())
     refused.append((search(paying), "must have accountant=None"))
     for one, said in refused:
@@ -268,7 +279,7 @@ def test_scorers_count_unknown_words_as_searches_do():
     )
     cleaned = Pipeline([("clean", FunctionTransformer(list)), *model.steps])
     assert scorer(cleaned, ["worda zz", "zz zz"]) == scorer(model, ["worda zz", "zz zz"])
-    assert word_counter(cleaned) is not None
+    assert word_counter(row_by_row(cleaned)) is not None
     assert word_counter(Pipeline([("clean", FunctionTransformer(list))])) is None
 
 

@@ -10,7 +10,6 @@ import warnings
 import numpy as np
 import pytest
 import sklearn
-from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
@@ -20,13 +19,9 @@ from sktensor_dp.model_selection import trials as searching
 ROWS = np.random.default_rng(0).uniform(0.5, 3, (600, 3))
 
 
-def zeros(estimator, X, y=None):
-    return np.zeros(len(X))
-
-
 def search(estimator, n_trials=6, **kwargs):
     names = [name for name in estimator.get_params() if name.endswith("data_norm")]
-    kwargs = {"scoring": zeros, "score_bounds": (-1, 0), "epsilon": 5.0, **kwargs}
+    kwargs = {"score_bounds": (-9, 0), "epsilon": 5.0, **kwargs}
     return PrivateSearchCV(estimator, {names[0]: [2.0, 4.0, 8.0]}, n_trials=n_trials, **kwargs)
 
 
@@ -34,14 +29,9 @@ def mixture():
     return PrivateTensorPowerMethod(2, moment="gaussian_mixture")
 
 
-def test_gaussian_processes_are_no_stateless_steps():
-    with pytest.raises(ValueError, match="learns from the data"):
-        search(make_pipeline(mixture(), GaussianProcessRegressor())).fit(ROWS, ROWS[:, 0])
-
-
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 def test_losing_trials_are_not_cached(tmp_path):
-    steps = [("a", Normalizer()), ("lda", mixture()), ("b", FunctionTransformer())]
+    steps = [("a", Normalizer()), ("b", FunctionTransformer()), ("lda", mixture())]
     search(Pipeline(steps, memory=str(tmp_path))).fit(ROWS)
     assert not list(tmp_path.rglob("*.pkl"))
 
@@ -76,7 +66,7 @@ def test_what_numpy_says_of_raw_rows_is_not_passed_on():
     rows = ROWS.copy()
     rows[0, 0] = 0.0
     logs = FunctionTransformer(lambda X: np.clip(np.log(X), -5, 5))
-    one = search(make_pipeline(logs, mixture()), cv=[(np.arange(500), np.arange(500, 600))])
+    one = search(make_pipeline(logs, mixture()), cv=2)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         one.fit(rows)
@@ -112,12 +102,3 @@ def test_no_trial_moves_what_the_process_keeps(monkeypatch):
         assert first[0] == second[0]
         assert int(second[1].split("-")[1]) == int(first[1].split("-")[1]) + 1
         assert trials == 3 or after == before  # what is imported or set up once, the first does
-
-
-@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-def test_rows_have_to_stay_the_units():
-    twice = FunctionTransformer(lambda X: np.repeat(X, 2, axis=0))
-    with pytest.raises(ValueError, match="makes another number of rows"):
-        search(make_pipeline(twice, mixture())).fit(ROWS)
-    with pytest.raises(ValueError, match="changed the number of rows"):
-        search(make_pipeline(twice, mixture()), public_steps=["functiontransformer"]).fit(ROWS)

@@ -112,11 +112,9 @@ def test_spherical_noise_has_notes_and_adds_up() -> None:
     assert checked(report) == report
 
 
-@pytest.mark.parametrize(
-    "cv", [None, 3, [(range(80), range(60, 120)), (range(40, 120), range(40))]]
-)
+@pytest.mark.parametrize("cv", [None, 3])
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
-def test_searches_say_in_how_many_fits_and_scores_a_unit_is(cv: object, delta: float) -> None:
+def test_searches_say_in_how_many_fits_and_scores_a_unit_is(cv: int | None, delta: float) -> None:
     model = PrivateSpectralLDA(2, n_refinements=1)
     search = PrivateSearchCV(
         model, {"n_components": [1, 2]}, n_trials=3, cv=cv, epsilon=4.0, delta=delta
@@ -133,7 +131,6 @@ def test_searches_say_in_how_many_fits_and_scores_a_unit_is(cv: object, delta: f
         return
     (member,) = trial["parts"][0]["composition"]["a_unit_is_in"]
     found = {one["role"]: one["number"] for one in member["parts"]}
-    # The splits that are listed have units in both training sets, of which some are held out.
     assert found == {"fit": 2, "score": 1}
 
 

@@ -1,27 +1,23 @@
-"""What each use of the data in a trial of a search may cost."""
+"""Costs of each use of the data in a trial of a search, and the report of the whole."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from sktensor_dp.exceptions import BudgetError
-from sktensor_dp.model_selection.splits import Splits
 from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry
 from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_epsilon
 from sktensor_dp.privacy.composition import Composition, Part
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 
-# With several splits: share of a final fit on all rows, and of the rest what the scores of
-# a unit get for every part that the fits on it get.
-REFIT, SCORE_PER_FIT = 0.5, 1 / 9
+# With folds: fractions of a trial for a last fit on all units, and for the score that a unit is in.
+REFIT, SCORE = 0.5, 0.05
 
 NOT_PLANNED = (
-    "Steps that set a part of delta aside, such as private vocabularies, have to be in the "
-    "estimator, or in a list of candidates for a parameter of a step, from the beginning."
+    "Steps that set a part of delta aside, such as private vocabularies, have to be known before "
+    "the first trial: list the candidates that make a step one."
 )
 
 
@@ -51,49 +47,37 @@ class TrialAccountant(BudgetAccountant):
 
 @dataclass(frozen=True)
 class TrialCosts:
-    """What each use of the data in a trial may cost."""
+    """Cost of each use of the data in a trial."""
 
-    # Of one fit on training rows, of one score on held-out rows; fits alone may set a part of delta
-    # aside.
-    fit: PrivacyCost
-    score: PrivacyCost
-    refit: PrivacyCost | None  # of a fit on all rows; None if the model of the only split is kept
+    fit: PrivacyCost  # of one fit on training units; fits alone may set a part of delta aside
+    score: PrivacyCost  # of one score on held-out units
+    refit: PrivacyCost | None  # of a fit on all units; None without folds
 
     @classmethod
-    def shared(cls, trial: PrivacyCost, splits: Splits) -> "TrialCosts":
-        """Share out the cost of a trial, so that no unit is in more than it pays for."""
-        # A unit that is in some training sets and some held-out ones costs the sum of those
-        # uses, and nothing for others (parallel composition, at public positions or by coins).
-        fits, scores = np.array(splits.uses).T
-        several = splits.several
-        per_fit = 1 / max(int(fits.max()), 1)
-        per_score = (SCORE_PER_FIT if several else 1.0) / max(int(scores.max()), 1)
-        most = float((fits * per_fit + scores * per_score).max())
-        rest = 1 - REFIT if several else 1.0
-        failure = trial.delta / (max(int(fits.max()), 1) + several)
+    def shared(cls, trial: PrivacyCost, n_folds: int | None) -> "TrialCosts":
+        """Divide the cost of a trial, so that no unit is in more than it pays for."""
+        if n_folds is None:  # a unit is in the fit or in the score (parallel composition)
+            return cls(trial, trial.part(1.0, 0.0), None)
+        n_fits = n_folds - 1
+        failure = trial.delta / n_folds
         return cls(
-            trial.part(rest * per_fit / most, failure),
-            trial.part(rest * per_score / most, 0.0),
-            trial.part(REFIT, failure) if several else None,
+            trial.part((1 - REFIT - SCORE) / n_fits, failure),
+            trial.part(SCORE, 0.0),
+            trial.part(REFIT, failure),
         )
 
-    def composed(self, splits: Splits, parts: Sequence[Part], n_units: int) -> Composition:
-        """How the parts of a trial add up."""
-        split = tuple(part for part in parts if part.role != "refit")
-        kinds = splits.memberships
-        alone = all(sum(count for _, count in kind) == 1 for kind in kinds)
-        whole = (
-            Composition("parallel", parts=split)
-            if alone
-            else Composition("overlapping", parts=split, memberships=kinds)
-        )
-        if self.refit is None:
-            return whole
-        return Composition("sequence", parts=(Part("splits", n_units, whole), parts[-1]))
+
+def composed(n_folds: int | None, parts: Sequence[Part], n_units: int) -> Composition:
+    """Composition of the fits and scores of a trial."""
+    if n_folds is None:
+        return Composition("parallel", parts=tuple(parts))
+    memberships = ((("fit", n_folds - 1), ("score", 1)),)
+    folds = Composition("overlapping", parts=tuple(parts[:-1]), memberships=memberships)
+    return Composition("sequence", parts=(Part("splits", n_units, folds), parts[-1]))
 
 
 def part_of(reports: Sequence[PrivacyReport], role: str) -> Part:
-    """Part of a trial that fits or scores of some reports are, made on the same units."""
+    """Part of a trial: the fits, or the score, of some reports on the same units."""
     # A report of elsewhere may not say how its rows add up; the plan was one of releases.
     found = [one.composition or Composition("releases", one.rows) for one in reports]
     number = reports[-1].n_units
@@ -103,15 +87,13 @@ def part_of(reports: Sequence[PrivacyReport], role: str) -> Part:
     return Part(role, number, Composition("sequence", parts=steps))
 
 
-def shared_among(
-    cost: PrivacyCost, steps: Mapping[str, Any], shares: Mapping[str, float] | None
+def divided_among(
+    cost: PrivacyCost, steps: Mapping[str, Any], fractions: Mapping[str, float] | None
 ) -> dict[str, PrivacyCost]:
-    """What each private step gets of the cost of a fit, by its name."""
+    """Cost of each private step of a fit, by its name."""
     # A step that learns nothing from the data needs nothing.
-    weights = {
-        name: 0.0 if step._releases_nothing else 1.0 if shares is None else float(shares[name])
-        for name, step in steps.items()
-    }
+    given = dict.fromkeys(steps, 1.0) if fractions is None else fractions
+    weights = {n: 0.0 if step._releases_nothing else float(given[n]) for n, step in steps.items()}
     whole = math.fsum(weights.values()) or 1.0
     failing = [name for name, step in steps.items() if step._delta_set_aside > 0]
     return {

@@ -1,0 +1,168 @@
+"""Scores of one number per row by name, their public bounds, and the release of their mean."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import get_tags
+
+from sktensor_dp.estimator.hooks import Hooks
+from sktensor_dp.estimator.parameters import Number, shown
+from sktensor_dp.model_selection.rows import Floats, answers, numbers
+from sktensor_dp.model_selection.steps import steps_of
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.queries.query import SCORE
+from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
+
+WordCounter = Callable[[Any], Any]
+
+# Names of scores, and the method of a model that they are made from.
+SCORES = {
+    "log_likelihood": "score_samples",
+    "log_likelihood_per_token": "score_samples",
+    "neg_mean_absolute_error": "predict",
+    "neg_mean_squared_error": "predict",
+}
+# Log-likelihood per token is clipped at twice that of evenly likely words.
+WORST_TOKEN = 2.0
+# Probability that scores of texts give to each word that a vocabulary does not have, a public
+# number: about that of one of the rarer words of a language. A vocabulary that is small pays it
+# often. Such scores are clipped at its logarithm.
+UNKNOWN_WORD = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class UnitScores:
+    """A score of a fitted model as a function of rows, each by itself."""
+
+    scoring: str
+    model: Any
+    words: WordCounter | None = None  # number of words of raw documents, where X holds such
+
+    def __call__(self, X: Any, y: Any) -> Floats:
+        """One number for each row; NaN where there is none."""
+        if SCORES[self.scoring] == "predict":
+            error = np.abs(numbers(y) - answers(self.model.predict, X))
+            return -np.square(error) if self.scoring == "neg_mean_squared_error" else -error
+        if getattr(X, "ndim", 0) == 1:  # an array or a column of documents
+            X = list(X)
+        of_rows = self.model.score_samples if self.scoring == "log_likelihood" else self._per_token
+        first = next(iter(steps_of(self.model).values()))
+        return answers(of_rows, X, documents=get_tags(first).input_tags.string)
+
+    def _per_token(self, X: Any) -> Any:
+        """Log-likelihood per token; of texts also of tokens that the vocabulary does not have."""
+        *steps, last = steps_of(self.model).values()
+        found = None
+        for step in steps:
+            texts, X = X, step.transform(X)
+            if self.words is not None and _counts_words(step):
+                found = self.words(texts), _row_sums(X)
+        tokens, known = found or (_row_sums(X),) * 2
+        unknown = np.maximum(tokens - known, 0.0)
+        likelihood = last.score_samples(X) + unknown * math.log(UNKNOWN_WORD)
+        return likelihood / np.maximum(tokens, 1.0)
+
+
+def word_counter(estimator: Any) -> WordCounter | None:
+    """Function that counts words of texts, where an estimator has a vocabulary of its own."""
+    counting = [step for step in [*steps_of(estimator).values()][:-1] if _counts_words(step)]
+    return counting[0]._word_counter() if counting else None
+
+
+def _counts_words(step: Any) -> bool:
+    return isinstance(step, Hooks) and step._word_counter() is not None
+
+
+def _row_sums(counts: Any) -> Floats:
+    return np.asarray(sp.csr_matrix(counts, dtype=np.float64).sum(axis=1)).ravel()
+
+
+def check_scoring(scoring: Any, name: str) -> None:
+    """Refuse what is not the name of a score."""
+    if not isinstance(scoring, str) or scoring not in SCORES:
+        raise ValueError(f"{name} must be one of {sorted(SCORES)}; got {shown(scoring)}.")
+
+
+def check_scorable(scoring: str, estimator: Any, X: Any, y: Any, name: str) -> None:
+    """Refuse, before anything is charged, what cannot be scored at all."""
+    method = SCORES[scoring]
+    if not hasattr(estimator, method):
+        raise ValueError(
+            f"{name}={scoring!r} needs an estimator with {method}; "
+            f"{type(estimator).__name__} has none."
+        )
+    wanted = getattr(estimator, "n_features_in_", None)
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if wanted is not None and len(shape) == 2 and shape[1] != wanted:
+        raise ValueError(f"X has {shape[1]} features, but the model was fitted to {wanted}.")
+    if method == "predict" and y is None:
+        raise ValueError(f"{name}={scoring!r} needs y, which is None.")
+
+
+def checked_score_bounds(
+    given: Sequence[float] | None, scoring: str, step: Any, name: str, *, texts: bool = False
+) -> tuple[float, float]:
+    """Public (low, high) of a score: those given, or those that the model implies."""
+    bounds = given if given is not None else _implied_bounds(scoring, step, texts)
+    if bounds is None:
+        raise ValueError(
+            f"{name} must be given: the public (low, high) that the score of a unit is clipped "
+            "to. The noise is in proportion to their distance."
+        )
+    if not _is_range(bounds):
+        raise ValueError(
+            f"{name} must be two finite numbers, low < high, of size {SCORE[1]:g} at most and at "
+            f"least {SCORE[0]:g} apart; got {shown(bounds)}."
+        )
+    return float(bounds[0]), float(bounds[1])
+
+
+def _is_range(bounds: Any) -> bool:
+    if isinstance(bounds, str) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
+        return False
+    if not all(Number(-SCORE[1], SCORE[1]).accepts(bound) for bound in bounds):
+        return False
+    return float(bounds[1]) - float(bounds[0]) >= SCORE[0]
+
+
+def _implied_bounds(scoring: str, step: Any, texts: bool) -> tuple[float, float] | None:
+    if scoring == "log_likelihood_per_token":
+        if texts:
+            return math.log(UNKNOWN_WORD), 0.0
+        n_words = getattr(step, "n_features_in_", None)
+        return None if n_words is None else (-WORST_TOKEN * math.log(max(n_words, 2)), 0.0)
+    targets = step._target_range()
+    if SCORES[scoring] == "score_samples" or targets is None:
+        return None
+    gap = float(targets[1]) - float(targets[0])
+    return -(gap**2 if scoring == "neg_mean_squared_error" else gap), 0.0
+
+
+def release_score(
+    query: HeldOutScores,
+    chunks: HeldOutChunk,
+    plan: ReleasePlan,
+    *,
+    spender: str,
+    unit: str,
+    accountant: BudgetAccountant | None,
+    neighbours: str,
+) -> tuple[float, PrivacyReport]:
+    """Charge a plan, and release a mean over units; their number first, where it is private."""
+    counted = neighbours == "add_remove"
+    with DataCurator(
+        chunks, plan.before_count() if counted else plan, spender=spender, unit=unit,
+        accountant=accountant, neighbours=neighbours,
+    ) as curator:  # fmt: skip
+        if counted:
+            curator.count()
+            curator.go_on(plan)
+        noisy = float(curator.release("held_out_scores", query)[0])
+        return noisy + query.middle, curator.report()
