@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from verdicts import Claim, closeness, graded, plus_minus, short
 
-from sktensor_dp.tensor.online import OnlinePowerMethod
+from sktensor_dp.tensor.power_method import OnlinePowerMethod
 
 NAME = "wang-anandkumar-theorem-3-1"
 WEIGHTS = np.array([1.0, 0.9, 0.8])

@@ -10,7 +10,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import squareform
 
-from sktensor_dp.tensor.top_rows import top_rows
+from sktensor_dp.tensor.arrays import top_rows
 from sktensor_dp.topics.similarity import divergences
 
 __all__ = [

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.tensor import blocks
+from sktensor_dp.tensor import arrays
 
 
 def _seeds() -> list[int]:
@@ -90,7 +90,7 @@ def seeded_noise(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def cache_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Set how many numbers a cache holds: the fewer, the more blocks any work is cut into."""
-    return partial(monkeypatch.setattr, blocks, "CACHE_NUMBERS")
+    return partial(monkeypatch.setattr, arrays, "CACHE_NUMBERS")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import numpy as np
 
 from sktensor_dp.privacy.curators.entries import NoisySharedRows
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.shared_effects import RowsKnown
+from sktensor_dp.tensor.shared_parameters import RowsKnown
 
 # Squared weights that are looked at, where a release without weights has 1.
 SQUARES = np.geomspace(1e-2, 1e4, 30)

@@ -12,7 +12,7 @@ from sktensor_dp.completion.rows import unexplained
 from sktensor_dp.privacy.curators.entries import SliceCurator
 from sktensor_dp.queries.slices import ReleasedEffects
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.shared_effects import (
+from sktensor_dp.tensor.shared_parameters import (
     RowsKnown,
     SharedEffects,
     clipped_response,

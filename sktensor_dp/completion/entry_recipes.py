@@ -17,11 +17,14 @@ from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.queries.observed_entries import IndexSet
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.completion_forms import Model, with_factors, with_orthonormal_factors
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
-from sktensor_dp.tensor.row_effects import fit_row_sums
-from sktensor_dp.tensor.row_features import incidence_features
-from sktensor_dp.tensor.tucker_completion import complete_tucker
+from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features
+from sktensor_dp.tensor.tucker_completion import (
+    Model,
+    complete_tucker,
+    with_factors,
+    with_orthonormal_factors,
+)
 
 # Most sweeps over released values: extrapolated ones settle in a few dozen.
 SWEEPS = 1000

@@ -7,9 +7,9 @@ import numpy as np
 from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.own_entries import bias_scale, bias_variances
 from sktensor_dp.queries.observed_entries import IndexSet
-from sktensor_dp.tensor.completion_forms import Model
 from sktensor_dp.tensor.cp_completion import CPCompletion
-from sktensor_dp.tensor.row_features import regressed
+from sktensor_dp.tensor.row_effects import regressed
+from sktensor_dp.tensor.tucker_completion import Model
 
 
 def with_features(model: Model, entries: IndexSet, options: ModelOptions) -> Model:

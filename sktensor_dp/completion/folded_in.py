@@ -17,9 +17,8 @@ from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.model_files.fields import Numbers, Optional, Record
 from sktensor_dp.model_files.records import load_record, save_record
 from sktensor_dp.queries.reading import read
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, TopRows, top_rows
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale, in_units, limits_at
-from sktensor_dp.tensor.top_rows import TopRows, top_rows
 from sktensor_dp.tensor.unit_parameters import fold_in_units, predict_units
 
 

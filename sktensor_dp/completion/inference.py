@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.completion_forms import Model
 from sktensor_dp.tensor.cp_completion import CPCompletion
-from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
+from sktensor_dp.tensor.tucker_completion import Model
 from sktensor_dp.tensor.unit_parameters import N_PLAIN, EntryEffects, effects_at_entries
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.tensor.row_features import standardised_given
+from sktensor_dp.tensor.row_effects import standardised_given
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 

@@ -6,10 +6,9 @@ from sktensor_dp.completion.inference import SharedModel
 from sktensor_dp.completion.plan import RESIDUAL
 from sktensor_dp.queries.observed_entries import IndexSet
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.completion_forms import Model
 from sktensor_dp.tensor.cp_completion import CPCompletion
-from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
+from sktensor_dp.tensor.tucker_completion import Model
 
 # Least variances of a value about the model, and of a bias, relative to what values are
 # assumed to have: exact data may leave none, and a ridge has to have some.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sktensor_dp.completion.assumed import COMPONENT, RESIDUAL
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.tensor.shared_effects import clipped_response
+from sktensor_dp.tensor.shared_parameters import clipped_response
 
 # Shares of epsilon, the largest of which is taken that raises the expected error of predictions,
 # which pairs do not help, by at most so much.

@@ -15,10 +15,10 @@ from sktensor_dp.completion.rows import unexplained
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.queries.observed_entries import IndexSet, RowCells
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.completion_forms import Model
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.pair_components import components_of_pairs
-from sktensor_dp.tensor.shared_effects import clipped_response
+from sktensor_dp.tensor.shared_parameters import clipped_response
+from sktensor_dp.tensor.tucker_completion import Model
 
 
 def pair_components(

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from sktensor_dp.completion.named_rows import Indices
 from sktensor_dp.estimator.parameters import Number, shown
-from sktensor_dp.tensor.arrays import Integers
+from sktensor_dp.tensor.arrays import Integers, TopRows
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
-from sktensor_dp.tensor.top_rows import TopRows
 
 
 @dataclass(frozen=True)

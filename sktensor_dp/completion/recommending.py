@@ -22,9 +22,8 @@ from sktensor_dp.completion.ranking import Candidates, checked_mode, named_rows,
 from sktensor_dp.completion.row_index import RowIndex
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.queries.observed_entries import as_entries
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, TopRows, parts_of_units, top_rows, top_rows_by_parts
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
-from sktensor_dp.tensor.top_rows import TopRows, parts_of_units, top_rows, top_rows_by_parts
 
 # Values that are ranked at a time.
 BLOCK = 2**20

@@ -28,8 +28,7 @@ from sktensor_dp.model_files.fields import (
 from sktensor_dp.model_files.saving import INPUT, SavedState
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.row_bounds import RowBounds
-from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 
 # Columns of what transform returns; no table of that width would fit into memory.

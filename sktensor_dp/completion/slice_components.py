@@ -9,9 +9,8 @@ from sktensor_dp.completion.rows import posterior_rows, unexplained, unit_mean_s
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
 from sktensor_dp.queries.slices import SharedFactorSums
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.row_features import regressed
-from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import clipped_response
+from sktensor_dp.tensor.row_effects import regressed
+from sktensor_dp.tensor.shared_parameters import SharedComponents, clipped_response
 
 # Residuals are clipped at this share of the deviation of values: components are a part of
 # what is clipped, so that more of its tails is kept than of a residual's.

@@ -12,7 +12,7 @@ from sktensor_dp.completion.slice_components import COMPONENT_VARIANCE
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
 from sktensor_dp.queries.slices import SharedFactorSums
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.shared_components import SharedComponents
+from sktensor_dp.tensor.shared_parameters import SharedComponents
 
 # Columns are as many as leave room for growth: so many times what reaches the noise.
 ROOM = 4.3

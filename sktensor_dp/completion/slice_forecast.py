@@ -18,7 +18,7 @@ from sktensor_dp.completion.slice_directions import (
 )
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums
-from sktensor_dp.tensor.shared_effects import clipped_response
+from sktensor_dp.tensor.shared_parameters import clipped_response
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
 # Mean length of a unit's weights over its root mean square, for a handful of columns, times what

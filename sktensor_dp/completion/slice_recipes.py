@@ -15,7 +15,7 @@ from sktensor_dp.completion.slice_directions import found_components
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import SliceCurator
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.shared_components import SharedComponents
+from sktensor_dp.tensor.shared_parameters import SharedComponents
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
 # Least deviation of values about their unit's level, in widths of the bounds.

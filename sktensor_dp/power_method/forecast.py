@@ -8,7 +8,7 @@ from sktensor_dp.power_method.recipe import MomentPlan, noise_edge
 from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.privacy.plan import COUNT
 from sktensor_dp.queries.samples import LiftedBall, ProjectedThirdMoments, SecondMoments
-from sktensor_dp.tensor.coordinates import n_unique
+from sktensor_dp.tensor.symmetric import n_unique
 
 # Norm of equally likely, orthogonal components, in radii.
 COMPONENT = 0.5

@@ -13,9 +13,8 @@ from sktensor_dp.power_method.recipe import (
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.samples import NoisyThirdMoments, SampleCurator
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.coordinates import n_unique
-from sktensor_dp.tensor.noisy_whitening import NoisyWhitener, noisy_whitener
-from sktensor_dp.tensor.symmetric import symmetric_product
+from sktensor_dp.tensor.symmetric import n_unique, symmetric_product
+from sktensor_dp.tensor.whitening import NoisyWhitener, noisy_whitener
 
 # Deviations of noise that an eigenvalue of a third moment must exceed.
 RESOLVED = 4.0

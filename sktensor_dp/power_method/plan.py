@@ -32,7 +32,7 @@ from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import TopicOptions
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.oracle import tensor_oracle
-from sktensor_dp.tensor.sketched import sketch_pays, tensor_pairs
+from sktensor_dp.tensor.power_method import sketch_pays, tensor_pairs
 
 # Constant coordinate of a mixture's samples, in radii: small enough to cost little
 # noise, large enough that scales are read off it.

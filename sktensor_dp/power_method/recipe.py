@@ -15,12 +15,13 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.released import FittedTopics
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.noisy_whitening import noisy_whitener
-from sktensor_dp.tensor.online import OnlinePowerMethod
-from sktensor_dp.tensor.power_method import orthogonal_decomposition
-from sktensor_dp.tensor.sketched import sketched_power_method
+from sktensor_dp.tensor.power_method import (
+    OnlinePowerMethod,
+    orthogonal_decomposition,
+    sketched_power_method,
+)
 from sktensor_dp.tensor.symmetric import multilinear
-from sktensor_dp.tensor.whitening import Whitener
+from sktensor_dp.tensor.whitening import Whitener, noisy_whitener
 
 
 @dataclass(frozen=True, eq=False)

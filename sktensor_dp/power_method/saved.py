@@ -19,7 +19,7 @@ from sktensor_dp.model_files.fields import (
 )
 from sktensor_dp.model_files.saving import INPUT, SavedState
 from sktensor_dp.power_method.stream import STREAM_PROGRESS, ComponentStream
-from sktensor_dp.tensor.online import OnlinePowerMethod
+from sktensor_dp.tensor.power_method import OnlinePowerMethod
 
 # Where the generator of starts is: they are drawn after release, and are no noise.
 WORDS = ListOf(Integer(0, 2**128 - 1), list, 4, 4)

@@ -15,7 +15,7 @@ from sktensor_dp.power_method.recipe import (
     new_method,
 )
 from sktensor_dp.privacy.curators.samples import SampleCurator
-from sktensor_dp.tensor.online import OnlinePowerMethod
+from sktensor_dp.tensor.power_method import OnlinePowerMethod
 
 STREAM_PROGRESS = ("n_batches_seen_", "n_batches_needed_", "is_complete_")
 

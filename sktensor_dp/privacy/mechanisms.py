@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.tensor.blocks import rows_at_once
-from sktensor_dp.tensor.coordinates import coordinates_to_symmetric, symmetric_to_coordinates
+from sktensor_dp.tensor.arrays import rows_at_once
+from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, symmetric_to_coordinates
 
 Floats = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.queries.sums import blocks
-from sktensor_dp.tensor.blocks import rows_at_once
+from sktensor_dp.tensor.arrays import rows_at_once
 
 Floats = NDArray[np.float64]
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.tensor._random import as_generator
-from sktensor_dp.tensor.arrays import Floats, Integers
+from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 from sktensor_dp.tensor.sorted_entries import SortedEntries, khatri_rao_rows, kronecker_rows
 
 Protect = Callable[[Floats], Floats]

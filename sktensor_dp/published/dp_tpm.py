@@ -42,8 +42,7 @@ from sktensor_dp.published.noisy_iteration import (
 )
 from sktensor_dp.queries.moments import PairMoments, TripleMoments
 from sktensor_dp.tensor import Oracle, multilinear, tensor_oracle
-from sktensor_dp.tensor._random import as_generator
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, as_generator
 
 SENSITIVITY = OneOf("printed", "per_document")
 NAME = "DP-TPM (Imtiaz & Sarwate, section 4)"

@@ -43,8 +43,7 @@ from sktensor_dp.published.noisy_iteration import (
     noisy_power_iteration,
 )
 from sktensor_dp.tensor import Oracle, tensor_oracle
-from sktensor_dp.tensor._random import as_generator
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, as_generator
 
 # Of both queries of Theorem 4.1, in |u|_inf^2 and |u|_inf^3.
 ENTRY_SENSITIVITY = 6.0

@@ -15,9 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.queries.units import RowChunk, RowChunks, RowReader, Units
-from sktensor_dp.tensor.arrays import Floats, Integers, Singles
-from sktensor_dp.tensor.blocks import rows_at_once
-from sktensor_dp.tensor.same_shape import of_same_shape
+from sktensor_dp.tensor.arrays import Floats, Integers, Singles, of_same_shape, rows_at_once
 
 
 @dataclass(frozen=True, eq=False)

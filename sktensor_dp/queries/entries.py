@@ -9,8 +9,7 @@ import numpy as np
 from sktensor_dp.queries.gradients import Jacobian, RowFrames
 from sktensor_dp.queries.observed_entries import SUM_SLACK, CellResiduals, EntryChunks, IndexSet
 from sktensor_dp.queries.query import HALF, check_number
-from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.blocks import rows_at_once
+from sktensor_dp.tensor.arrays import Floats, rows_at_once
 
 # Of the largest of numbers of which squares are taken: few digits are lost, none overflows.
 SIZES = (1e-100, 1e120)

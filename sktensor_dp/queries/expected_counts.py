@@ -13,8 +13,7 @@ from sktensor_dp.queries.norms import NORM_SLACK, CountNorm, NonNegative, norms_
 from sktensor_dp.queries.proportions import mean_field, single_precision
 from sktensor_dp.queries.query import LIMIT, check_array, check_number
 from sktensor_dp.queries.units import rows_of, scale_to, sum_over_rows
-from sktensor_dp.tensor.arrays import Floats, Singles
-from sktensor_dp.tensor.same_shape import of_same_shape
+from sktensor_dp.tensor.arrays import Floats, Singles, of_same_shape
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
 
 # Products of one document at a time pay from so many numbers that it has; below, documents are

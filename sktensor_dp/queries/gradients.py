@@ -8,9 +8,8 @@ import numpy as np
 from sktensor_dp.queries.observed_entries import IndexSet
 from sktensor_dp.queries.query import check_array
 from sktensor_dp.queries.sums import AccurateSum, blocks, split_anchor
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, rows_at_once, spans
 from sktensor_dp.tensor.arrays import Integers as Places
-from sktensor_dp.tensor.blocks import rows_at_once, spans
 from sktensor_dp.tensor.sorted_entries import Integers, khatri_rao_rows, kronecker_rows
 
 # Entries that are added one after the other before their sum is added accurately.

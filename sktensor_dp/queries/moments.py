@@ -26,10 +26,8 @@ from sktensor_dp.queries.norms import (
 from sktensor_dp.queries.query import check_number
 from sktensor_dp.queries.sums import AccurateSum, PlainSum, blocks
 from sktensor_dp.queries.units import rows_of, sum_over_rows
-from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.blocks import spans
-from sktensor_dp.tensor.coordinates import n_unique
-from sktensor_dp.tensor.same_shape import of_same_shape
+from sktensor_dp.tensor.arrays import Floats, of_same_shape, spans
+from sktensor_dp.tensor.symmetric import n_unique
 
 # Documents, and words, whose terms are added one after the other: as many as a chunk has, where
 # rounding is no matter, for an array of all words is added each time.

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from sktensor_dp.queries.query import HALF, check_array, check_number
 from sktensor_dp.queries.sums import split_sum
-from sktensor_dp.tensor.arrays import Floats, Integers
+from sktensor_dp.tensor.arrays import Floats, Integers, of_same_shape
 from sktensor_dp.tensor.oracle import check_shape
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale
-from sktensor_dp.tensor.same_shape import of_same_shape
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 # Rows of a mode are arrays' lengths; far beyond memory, and exact in double precision.

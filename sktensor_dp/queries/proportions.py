@@ -7,8 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.queries.counts import LANES, CountChunk, Space, columns, run_in_batches
-from sktensor_dp.tensor.arrays import Floats, Singles
-from sktensor_dp.tensor.same_shape import of_same_shape
+from sktensor_dp.tensor.arrays import Floats, Singles, of_same_shape
 
 Indices = NDArray[np.intp]
 

@@ -16,8 +16,7 @@ from sktensor_dp.queries.proportions import collapsed_shares, log_mixtures
 from sktensor_dp.queries.query import SCORE, check_array, check_number
 from sktensor_dp.queries.reading import read
 from sktensor_dp.queries.units import Units
-from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.same_shape import of_same_shape
+from sktensor_dp.tensor.arrays import Floats, of_same_shape
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
 
 

@@ -20,18 +20,19 @@ from sktensor_dp.queries.query import HALF, check_array, check_number
 from sktensor_dp.queries.reading import as_numbers, error_or
 from sktensor_dp.queries.sums import AccurateSum, SplitSums, axis_sum, blocks, sums_by_row
 from sktensor_dp.queries.units import Piece, gathered, rows_of, split
-from sktensor_dp.tensor.arrays import Floats, Integers
-from sktensor_dp.tensor.blocks import rows_at_once
-from sktensor_dp.tensor.cell_units import CellEntries, CellUnits
-from sktensor_dp.tensor.packed import packed_diagonal, unpack_rows
-from sktensor_dp.tensor.packed_systems import products_of_roots
+from sktensor_dp.tensor.arrays import Floats, Integers, of_same_shape, rows_at_once
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
-from sktensor_dp.tensor.same_shape import of_same_shape
-from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects
-from sktensor_dp.tensor.small_systems import are_positive
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
+from sktensor_dp.tensor.small_systems import (
+    are_positive,
+    packed_diagonal,
+    products_of_roots,
+    unpack_rows,
+)
 from sktensor_dp.tensor.unit_parameters import (
     N_PLAIN,
+    CellEntries,
+    CellUnits,
     EntryEffects,
     cell_posteriors,
     effects_at_entries,

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.parameters import check_sizes
-from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.top_rows import TopRows, top_rows_by_parts
+from sktensor_dp.tensor.arrays import Floats, TopRows, top_rows_by_parts
 
 # Probabilities that are ranked at a time.
 BLOCK = 2**22

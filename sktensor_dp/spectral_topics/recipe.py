@@ -25,9 +25,9 @@ from sktensor_dp.spectral_topics.public_start import public_start
 from sktensor_dp.spectral_topics.refinement import MIX_FINAL, Refinement, smoothed
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.noisy_whitening import NoisyWhitener, noisy_whitener
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear
+from sktensor_dp.tensor.whitening import NoisyWhitener, noisy_whitener
 from sktensor_dp.topics.concentration import (
     LEAST_CONCENTRATION,
     USUAL,

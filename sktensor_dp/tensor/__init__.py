@@ -1,15 +1,13 @@
 """Tensor kernels: numpy and scipy only, with no notion of privacy."""
 
-from sktensor_dp.tensor.coordinates import (
-    coordinates_to_symmetric,
-    n_unique,
-    symmetric_to_coordinates,
-)
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
-from sktensor_dp.tensor.diagnostics import incoherence, random_marginal_bound, subspace_distance
-from sktensor_dp.tensor.factored import cp_oracle, moment_oracle
-from sktensor_dp.tensor.operator_norm import operator_norm
-from sktensor_dp.tensor.oracle import Oracle, tensor_oracle
+from sktensor_dp.tensor.diagnostics import (
+    incoherence,
+    operator_norm,
+    random_marginal_bound,
+    subspace_distance,
+)
+from sktensor_dp.tensor.oracle import Oracle, cp_oracle, moment_oracle, tensor_oracle
 from sktensor_dp.tensor.power_method import (
     orthogonal_decomposition,
     robust_tensor_power_method,
@@ -17,13 +15,16 @@ from sktensor_dp.tensor.power_method import (
 )
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 from sktensor_dp.tensor.symmetric import (
+    coordinates_to_symmetric,
     multilinear,
+    n_unique,
     symmetric_outer_sum,
     symmetric_product,
+    symmetric_to_coordinates,
     symmetrize,
+    symmetrize_views,
 )
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion, complete_tucker
-from sktensor_dp.tensor.views import symmetrize_views
 from sktensor_dp.tensor.whitening import (
     CappedWhitener,
     RandomMarginal,

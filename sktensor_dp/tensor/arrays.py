@@ -1,8 +1,107 @@
-"""Types of arrays, by what is in them."""
+"""Types, shapes and blocks of arrays, the best of many rows, and random starts."""
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Integers = NDArray[np.intp]
+
+
+Matrix = TypeVar("Matrix", sp.csr_matrix, sp.csr_array)
+
+
+def of_same_shape(X: Matrix, values: Any, columns: Any = None, ends: Any = None) -> Matrix:
+    """Other values in the rows of a matrix; other columns and ends, if these are given.
+
+    Nothing is copied or checked, which takes longer than a product of few numbers. Columns of a
+    row have to be in order where those of `X` are.
+    """
+    # A shallow copy: the class stays what it is, and what it knows of the order of columns true.
+    matrix = copy(X)
+    matrix.data = values
+    if columns is not None:
+        matrix.indices = columns.astype(X.indices.dtype, copy=False)
+    if ends is not None:
+        matrix.indptr = ends.astype(X.indptr.dtype, copy=False)
+    return matrix
+
+
+# Doubles of a block: 4 MB.
+CACHE_NUMBERS = 2**19
+
+
+def rows_at_once(numbers_each: int, caches: float = 1.0) -> int:
+    """Rows of some numbers each that fill a cache, or so many caches; at least one."""
+    return max(1, int(caches * CACHE_NUMBERS) // max(1, numbers_each))
+
+
+def spans(n_rows: int, numbers_each: int, caches: float = 1.0) -> Iterator[slice]:
+    """Slices of as many rows."""
+    step = rows_at_once(numbers_each, caches)
+    return (slice(first, min(first + step, n_rows)) for first in range(0, n_rows, step))
+
+
+class TopRows(NamedTuple):
+    """Rows from best to worst, and their values.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_units, n) or (n,)
+        Numbers of rows, or their names; -1 or None (NaT of a calendar) where there are
+        fewer than n.
+    values : ndarray of the same shape
+        Their values; NaN where there are fewer.
+    """
+
+    rows: NDArray[np.generic]
+    values: Floats
+
+
+def top_rows(values: Floats, n: int, excluded: NDArray[np.bool_] | None = None) -> TopRows:
+    """Numbers and values of the n largest in each row of a table; of equals the first come first.
+
+    NaN is never among them, nor what is excluded.
+    """
+    left_out = np.isnan(values) if excluded is None else np.isnan(values) | excluded
+    order = np.argsort(np.where(left_out, np.inf, -values), axis=1, kind="stable")[:, :n]
+    found = np.take_along_axis(values, order, axis=1)
+    none = np.take_along_axis(left_out, order, axis=1)
+    return TopRows(np.where(none, -1, order), np.where(none, np.nan, found))
+
+
+def parts_of_units(n_units: int, n_rows: int, block: int) -> list[slice]:
+    """Units of which a table of about so many values is formed at a time; one part at least."""
+    step = max(block // n_rows, 1)
+    return [slice(start, start + step) for start in range(0, max(n_units, 1), step)]
+
+
+def top_rows_by_parts(
+    n_units: int,
+    n_rows: int,
+    n: int,
+    values: Callable[[slice], Floats],
+    excluded: Callable[[slice], NDArray[np.bool_] | None],
+    *,
+    block: int,
+) -> TopRows:
+    """`top_rows` of a table that is formed for some units at a time."""
+    parts = parts_of_units(n_units, n_rows, block)
+    best = [top_rows(values(part), n, excluded(part)) for part in parts]
+    rows, found = (np.concatenate(each) for each in zip(*best, strict=True))
+    return TopRows(rows, found)
+
+
+RandomState = int | np.random.Generator | np.random.RandomState | None
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Generator from a seed, a generator or scikit-learn's legacy state."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    return np.random.default_rng(random_state)

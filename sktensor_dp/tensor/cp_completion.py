@@ -1,22 +1,157 @@
 """CP completion: mean, biases and components from observed entries, by variational Bayes."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.anderson import run_sweeps
-from sktensor_dp.tensor.completed import Completion, check_options
+from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator
 from sktensor_dp.tensor.completion_start import start_cp
-from sktensor_dp.tensor.entry_passes import passes_over
-from sktensor_dp.tensor.fibre_passes import FibrePasses
+from sktensor_dp.tensor.entry_passes import EntryPasses, FibrePasses, passes_over
 from sktensor_dp.tensor.normal_equations import NormalEquations, solve_rows
-from sktensor_dp.tensor.oracle import Floats
-from sktensor_dp.tensor.packed import packed_diagonal, packed_inner, packed_products
-from sktensor_dp.tensor.row_noise import RowNoise
-from sktensor_dp.tensor.sorted_entries import SortedEntries, add_at, as_values, cp_values
+from sktensor_dp.tensor.oracle import check_at_least
+from sktensor_dp.tensor.small_systems import packed_diagonal, packed_inner, packed_products
+from sktensor_dp.tensor.sorted_entries import (
+    SortedEntries,
+    add_at,
+    as_coordinates,
+    as_values,
+    cp_values,
+    row_effects,
+)
+
+
+class Completion:
+    """Offsets, and factors with a row per index."""
+
+    mean: float
+    biases: list[Floats]
+    factors: list[Floats]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the modes."""
+        return tuple(len(bias) for bias in self.biases)
+
+    def predict(self, coordinates: ArrayLike) -> Floats:
+        """Values of the model at coordinates.
+
+        Parameters
+        ----------
+        coordinates : array-like of int, shape (n, n_modes)
+            Entries wanted. Of a row never seen, the other modes' biases remain.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If coordinates are not integers or lie outside the shape.
+        """
+        places = as_coordinates(coordinates, self.shape)
+        values = self.mean + row_effects(self.biases, places)
+        if self.factors[0].shape[1]:
+            values += self._multilinear(places)
+        return values
+
+    @abstractmethod
+    def _multilinear(self, coordinates: NDArray[np.intp]) -> Floats:
+        """Values of the part without offsets."""
+
+
+def check_options(rank: int, max_iter: int, tol: float, noise_variance: float | None) -> None:
+    """Refuse what a completion cannot be asked for."""
+    check_at_least(0, rank=rank, tol=tol)
+    check_at_least(1, max_iter=max_iter)
+    if noise_variance is not None and not 0 <= noise_variance < np.inf:
+        raise ValueError(f"noise_variance must be finite and at least 0; got {noise_variance}.")
+
+
+# The prior of a row's variance weighs as much as so many of its entries.
+_PRIOR_ENTRIES = 20.0
+# Least variance of a row relative to the one they share.
+_LEAST_SHARE = 1e-6
+
+
+class RowNoise:
+    """Precisions of entries relative to a shared one, by the row of one mode.
+
+    The variances s_i of the mode's n_i entries have inverse gamma priors about the
+    shared one, v. Weights are v / s_i; their geometric mean over the entries is 1, and
+    they are 1 until `update` is first called.
+
+    Parameters
+    ----------
+    entries : SortedEntries
+        Coordinates of the observed entries.
+    mode : int or None
+        Whose rows differ in noise; None for one variance throughout.
+    passes : EntryPasses
+        Over the entries; the arrangement of weights is theirs.
+
+    Attributes
+    ----------
+    mode : int or None
+        As given.
+    precisions : list of ndarray of shape (n_m,)
+        v / s_i for the rows of the mode, 1 for those of all others.
+    totals : list of ndarray of shape (n_m,)
+        Sum over the entries of each row of their precisions on account of the other
+        modes.
+
+    References
+    ----------
+    D. Rubin, D. Thayer, "EM algorithms for ML factor analysis", Psychometrika 1982.
+    """
+
+    def __init__(self, entries: SortedEntries, mode: int | None, passes: EntryPasses) -> None:
+        self.mode = mode
+        self._passes = passes
+        self.precisions = [np.ones(n) for n in entries.shape]
+        self.totals = [counts.astype(np.float64) for counts in entries.counts]
+        self._entries = entries
+        self._weights: list[Floats | None] = [None] * entries.n_modes
+
+    def weighted(self, values: Floats, mode: int) -> Floats:
+        """Values arranged for a mode, times their precisions but for its own."""
+        weights = self._weights[mode]
+        return values if weights is None else values * weights
+
+    def weighted_rows(self, arrays: Sequence[Floats]) -> list[Floats]:
+        """Arrays of shape (n_m, ...), one per mode, times the precisions of their rows."""
+        weighted = list(arrays)
+        if self.mode is not None:
+            array = weighted[self.mode]
+            rows = self.precisions[self.mode].reshape(-1, *[1] * (array.ndim - 1))
+            weighted[self.mode] = rows * array
+        return weighted
+
+    def update(self, squares: Floats, variance: float, floor: float) -> float:
+        """Estimate the variances of the rows; return the one that they share."""
+        assert self.mode is not None
+        counts = self._entries.counts[self.mode]
+        expected = (_PRIOR_ENTRIES * variance + squares) / (_PRIOR_ENTRIES + counts)
+        variances = np.maximum(expected, max(floor, _LEAST_SHARE * variance))
+        shared = float(np.exp(counts @ np.log(variances) / counts.sum()))
+        self.precisions[self.mode] = shared / variances
+        for k in self._entries.others(self.mode):
+            weights = self._passes.at(self.precisions[self.mode], self.mode, k)
+            self._weights[k] = weights
+            self.totals[k] = self._passes.row_sums(weights, k)
+        return shared
+
+    def mean_variance(self, variance: float) -> float:
+        """Mean over the entries of their variances, where the shared one is `variance`."""
+        if self.mode is None:
+            return variance
+        counts = self._entries.counts[self.mode]
+        return variance * float(np.sum(counts / self.precisions[self.mode]) / counts.sum())
+
 
 # Sweeps of the mean and biases alone, before components are started on what they leave; and
 # with one noise variance, before rows have their own.

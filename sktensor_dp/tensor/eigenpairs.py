@@ -8,8 +8,8 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import ArpackError, eigsh
 
-from sktensor_dp.tensor._random import RandomState, as_generator
-from sktensor_dp.tensor.oracle import Floats, check_components, check_finite
+from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator
+from sktensor_dp.tensor.oracle import check_components, check_finite
 
 Operator = Callable[[Floats], Floats]
 

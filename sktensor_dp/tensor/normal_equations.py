@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sktensor_dp.tensor.blocks import rows_at_once, spans
-from sktensor_dp.tensor.oracle import Floats
-from sktensor_dp.tensor.packed import packed_diagonal, packed_places
-from sktensor_dp.tensor.packed_systems import (
+from sktensor_dp.tensor.arrays import Floats, rows_at_once, spans
+from sktensor_dp.tensor.small_systems import (
     eliminated,
+    packed_diagonal,
+    packed_places,
     products_of_roots,
     roots_of_inverses,
     solved,

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.linalg
 
-from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.arrays import Floats
 
 STEPS = 20
 

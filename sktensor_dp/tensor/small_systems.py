@@ -1,12 +1,121 @@
-"""Many small positive definite systems at once, along contiguous memory."""
+"""Many small symmetric positive definite systems at once, packed as upper triangles."""
 
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.tensor.blocks import spans
-from sktensor_dp.tensor.oracle import Floats
+from sktensor_dp.tensor.arrays import Floats, spans
+
+
+def packed_products(rows: Floats) -> Floats:
+    """Upper triangles of a a' for the rows a of an array: (n, r (r + 1) / 2)."""
+    first, second = np.triu_indices(rows.shape[1])
+    return rows.take(first, axis=1) * rows.take(second, axis=1)
+
+
+def packed_diagonal(rank: int) -> NDArray[np.intp]:
+    """Places of the diagonal in an upper triangle, row by row."""
+    first, second = np.triu_indices(rank)
+    return np.flatnonzero(first == second)
+
+
+def packed_inner(left: Floats, right: Floats, rank: int) -> Floats:
+    """Traces of the products of symmetric matrices, from their upper triangles: (n,)."""
+    twice = np.full(left.shape[1], 2.0)
+    twice[packed_diagonal(rank)] = 1.0
+    return np.asarray(np.einsum("ij,ij,j->i", left, right, twice), dtype=np.float64)
+
+
+def packed_places(rank: int) -> NDArray[np.intp]:
+    """Place in an upper triangle of each entry of a symmetric matrix."""
+    places = np.empty((rank, rank), dtype=np.intp)
+    upper = np.triu_indices(rank)
+    places[upper] = places.T[upper] = np.arange(len(upper[0]))
+    return places
+
+
+def unpack_rows(packed: Floats, rank: int) -> Floats:
+    """Symmetric matrices (n, r, r) from their upper triangles, row by row."""
+    return packed.take(packed_places(rank).ravel(), axis=1).reshape(len(packed), rank, rank)
+
+
+def triangle(packed: Floats, size: int) -> list[Floats]:
+    """Rows of upper triangles that an array of shape (size (size + 1) / 2, n) holds: views."""
+    ends = np.cumsum(np.arange(size, 0, -1)).tolist()
+    return [packed[end - size + i : end] for i, end in enumerate(ends)]
+
+
+def eliminated(rows: list[Floats], least: float | Floats) -> Floats:
+    """One over the pivots d of matrices, and R of ``R' diag(d) R`` in place of them.
+
+    Pivots are raised to `least`, which may have one for each. The diagonal of R, which is 1,
+    is not written.
+    """
+    inverses, room = np.empty_like(rows[0]), np.empty_like(rows[0])
+    floors = np.broadcast_to(least, inverses.shape)
+    for k, row in enumerate(rows):
+        np.divide(1.0, np.maximum(row[0], floors[k]), out=inverses[k])
+        factors = row[1:] * inverses[k]
+        for i, factor in enumerate(factors, 1):
+            rows[k + i] -= np.multiply(row[i:], factor, out=room[k + i :])
+        row[1:] = factors
+    return inverses
+
+
+def solved(rows: list[Floats], inverses: Floats, b: Floats) -> Floats:
+    """Solutions (r, n) of systems that were `eliminated`; b is changed."""
+    for k, row in enumerate(rows):
+        b[k + 1 :] -= row[1:] * b[k]
+    b *= inverses
+    for k in reversed(range(len(rows))):
+        for product in rows[k][1:] * b[k + 1 :]:
+            b[k] -= product
+    return b
+
+
+def roots_of_inverses(rows: list[Floats], inverses: Floats) -> None:
+    """Upper triangular Y, Y Y' the inverse of what was `eliminated`, in place of R."""
+    for i in reversed(range(len(rows))):
+        # A row of the inverse of R, from those below.
+        factors, own = rows[i][1:].copy(), rows[i][1:]
+        np.negative(own, out=own)
+        for m, factor in enumerate(factors[:-1], 1):
+            own[m:] -= rows[i + m][1:] * factor
+    roots = np.sqrt(inverses)
+    for k, row in enumerate(rows):
+        row[0] = roots[k]
+        row[1:] *= roots[k + 1 :]
+
+
+def products_of_roots(rows: list[Floats], more: Floats | None = None) -> Floats:
+    """Upper triangles of ``Y Y' + w w'``, w the columns of an (r, n) array or 0: packed."""
+    r, n = rows[0].shape
+    packed, column, room = np.empty((r * (r + 1) // 2, n)), np.empty((r, n)), np.empty((r, n))
+    products = triangle(packed, r)
+    for k in reversed(range(r)):
+        for i in range(k + 1):
+            column[i] = rows[i][k - i]
+        for i, product in enumerate(products[: k + 1]):
+            if k == r - 1:
+                np.multiply(column[i:], column[i], out=product)
+            else:
+                part = np.multiply(column[i : k + 1], column[i], out=room[i : k + 1])
+                product[: k + 1 - i] += part
+    if more is not None:
+        for i, product in enumerate(products):
+            product += np.multiply(more[i:], more[i], out=room[i:])
+    return packed
+
+
+def times(rows: list[Floats], x: Floats) -> Floats:
+    """Products (r, n) of matrices with the columns of an (r, n) array."""
+    result = np.zeros_like(x)
+    for k, row in enumerate(rows):
+        for part in row * x[k:]:
+            result[k] += part
+        result[k + 1 :] += row[1:] * x[k]
+    return result
 
 
 def _blocks(matrices: Floats) -> Iterator[tuple[slice, Floats]]:

@@ -1,20 +1,18 @@
-"""Tucker completion: mean, biases, factors and a core from observed entries."""
+"""Tucker completion: mean, biases, factors and a core, and completed tensors in standard form."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.tensor._random import RandomState, as_generator
 from sktensor_dp.tensor.anderson import run_sweeps
-from sktensor_dp.tensor.completed import Completion
+from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator
 from sktensor_dp.tensor.completion_start import fit_core, mode_subspaces
-from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
+from sktensor_dp.tensor.cp_completion import Completion, CPCompletion, complete_cp
 from sktensor_dp.tensor.normal_equations import Design, core_equations, normal_equations, solve_rows
-from sktensor_dp.tensor.oracle import Floats
-from sktensor_dp.tensor.packed import packed_diagonal
+from sktensor_dp.tensor.small_systems import packed_diagonal
 from sktensor_dp.tensor.sorted_entries import SortedEntries, as_values, tucker_values
 
 # Least share of the entries that counts as degrees of freedom of the residuals.
@@ -334,3 +332,42 @@ def _check(ranks: Sequence[int], entries: SortedEntries) -> None:
         raise ValueError(
             f"ranks must be at least 1 and at most the lengths {entries.shape}; got {ranks}."
         )
+
+
+Model = CPCompletion | TuckerCompletion
+
+
+def with_factors(model: CPCompletion, factors: Sequence[Floats]) -> CPCompletion:
+    """Put factors of any scale into a CP model, as unit columns with weights."""
+    norms = np.stack([np.linalg.norm(factor, axis=0) for factor in factors])
+    weights = np.prod(norms, axis=0)
+    order = np.argsort(-weights, kind="stable")
+    safe = np.where(norms > 0, norms, 1.0)
+    return replace(
+        model,
+        factors=[(f / s)[:, order] for f, s in zip(factors, safe, strict=True)],
+        weights=weights[order],
+        factor_scales=np.stack(
+            [np.mean((f / s) ** 2, axis=0) for f, s in zip(factors, safe, strict=True)]
+        )[:, order],
+    )
+
+
+def with_orthonormal_factors(
+    model: Model,
+    ranks: Sequence[int],
+    factors: Sequence[Floats],
+    core: Floats,
+) -> TuckerCompletion:
+    """Tucker model of factors and a core of any form, in the form of a HOSVD."""
+    orthonormal = []
+    for mode, (factor, rank) in enumerate(zip(factors, ranks, strict=True)):
+        n_rows, n_columns = factor.shape
+        padded = np.concatenate([factor, np.eye(n_rows, rank)], axis=1)
+        frame, triangle = np.linalg.qr(padded)
+        orthonormal.append(frame[:, :rank])
+        core = mode_product(core, triangle[:rank, :n_columns], mode)
+    orthonormal, core = hosvd_form(orthonormal, core)
+    return TuckerCompletion(
+        model.mean, model.biases, orthonormal, core, model.noise_variance, model.n_iter
+    )

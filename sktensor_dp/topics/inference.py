@@ -11,9 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaln, psi, softmax
 
-from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.blocks import rows_at_once
-from sktensor_dp.tensor.same_shape import of_same_shape
+from sktensor_dp.tensor.arrays import Floats, of_same_shape, rows_at_once
 
 # Keeps logarithms and quotients finite where a word has no mass in any topic.
 TINY = 1e-30

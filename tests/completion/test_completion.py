@@ -21,8 +21,8 @@ from sktensor_dp import (
     PrivateCPCompletion,
     PrivateTuckerCompletion,
 )
-from sktensor_dp.tensor.completion_forms import with_orthonormal_factors
 from sktensor_dp.tensor.sorted_entries import tucker_values
+from sktensor_dp.tensor.tucker_completion import with_orthonormal_factors
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 all_models = pytest.mark.parametrize("model", MODELS)

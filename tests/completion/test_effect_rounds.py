@@ -12,7 +12,7 @@ from sktensor_dp.completion.effect_releases import AllReleases, EffectRelease, f
 from sktensor_dp.completion.plan import plan_slices
 from sktensor_dp.completion.slice_recipes import SLOPE_VARIANCE
 from sktensor_dp.privacy.curators.entries import NoisySharedRows
-from sktensor_dp.tensor.shared_effects import RowsKnown
+from sktensor_dp.tensor.shared_parameters import RowsKnown
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")

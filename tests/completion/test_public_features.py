@@ -13,7 +13,7 @@ from small_completions import MODELS, PERTURBATIONS, SHAPE, X0, Y0, build
 from sktensor_dp import BudgetAccountant, PrivateCPCompletion, RowIndex, unsafe_seeded_noise
 from sktensor_dp.completion.slice_components import _factor
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor
-from sktensor_dp.tensor.row_features import standardised_given
+from sktensor_dp.tensor.row_effects import standardised_given
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sktensor_dp.NotEnoughDataWarning", "ignore::sktensor_dp.PrivacyLeakWarning"

@@ -12,7 +12,7 @@ from sktensor_dp.completion.plan import plan_slices
 from sktensor_dp.completion.rows import share_kept
 from sktensor_dp.completion.slice_directions import Directions
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor
-from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
 

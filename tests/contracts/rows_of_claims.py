@@ -17,8 +17,7 @@ from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.queries.gradients import CPJacobian
 from sktensor_dp.queries.observed_entries import EntryChunks, RowCells, SliceChunks
 from sktensor_dp.queries.slices import SharedFactorSums
-from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 
 GAUSSIAN, PURE = PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.9)
 SHAPE, N = (4, 6, 3), 300

@@ -20,8 +20,7 @@ from sktensor_dp.queries.slices import (
     SharedRowSums,
     UnitLevels,
 )
-from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 
 # Coordinates in the shared modes, and values.
 Unit = tuple[Any, Floats]

@@ -65,8 +65,7 @@ from sktensor_dp.queries.text import (
     WordBuckets,
     WordVotes,
 )
-from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 
 SURE = 1 - 5e-7
 D = 2

@@ -45,8 +45,7 @@ from sktensor_dp.queries.samples import (
 from sktensor_dp.queries.scores import HeldOutScores
 from sktensor_dp.queries.slices import SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.queries.text import N_BUCKETS, DocumentFrequencies, WordBuckets, WordVotes
-from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 
 Rng = np.random.Generator
 SHAPE = (3, 4)

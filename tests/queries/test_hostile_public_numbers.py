@@ -52,8 +52,7 @@ from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.queries.text import N_BUCKETS, DocumentFrequencies, WordBuckets, WordVotes
 from sktensor_dp.tensor.oracle import tensor_oracle
-from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 from sktensor_dp.tensor.symmetric import symmetrize
 
 Rng = np.random.Generator

@@ -10,12 +10,15 @@ import scipy.sparse as sp
 from sktensor_dp.queries import observed_entries
 from sktensor_dp.queries.observed_entries import SliceChunks
 from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, UnitSums
-from sktensor_dp.tensor.cell_units import CellEntries, CellUnits, summable
-from sktensor_dp.tensor.packed import unpack_rows
-from sktensor_dp.tensor.packed_systems import products_of_roots
-from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects
-from sktensor_dp.tensor.unit_parameters import EntryEffects, cell_posteriors
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
+from sktensor_dp.tensor.small_systems import products_of_roots, unpack_rows
+from sktensor_dp.tensor.unit_parameters import (
+    CellEntries,
+    CellUnits,
+    EntryEffects,
+    cell_posteriors,
+    summable,
+)
 
 N_UNITS, N_CELLS, RANK = 60, 11, 3
 

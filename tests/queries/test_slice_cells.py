@@ -8,8 +8,7 @@ import pytest
 from sktensor_dp.queries.observed_entries import MOST_CELLS, SliceChunks
 from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums
 from sktensor_dp.queries.sums import SplitSums
-from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 
 N_UNITS, SHARED = 40, (6, 5)
 

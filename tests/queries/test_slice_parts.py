@@ -13,8 +13,7 @@ from sktensor_dp.queries.slices import (
     SliceReader,
     UnitLevels,
 )
-from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 
 
 def queries(rng: np.random.Generator) -> list[Any]:

@@ -11,7 +11,7 @@ from sktensor_dp.privacy.curators.entries import SliceCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.observed_entries import SliceChunks
 from sktensor_dp.queries.slices import ReleasedEffects, SharedRowSums
-from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedEffects
 from sktensor_dp.tensor.unit_parameters import (
     LEVEL_VARIANCE,
     POPULARITY_VARIANCE,

@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.tensor import cp_completion, fibre_passes
+from sktensor_dp.tensor import cp_completion, entry_passes
 from sktensor_dp.tensor.cp_completion import complete_cp
-from sktensor_dp.tensor.entry_passes import SortedPasses, passes_over
-from sktensor_dp.tensor.fibre_passes import FibrePasses, fibre_mode
-from sktensor_dp.tensor.matrix_passes import MatrixPasses
-from sktensor_dp.tensor.packed import packed_products
+from sktensor_dp.tensor.entry_passes import (
+    FibrePasses,
+    MatrixPasses,
+    SortedPasses,
+    fibre_mode,
+    passes_over,
+)
+from sktensor_dp.tensor.small_systems import packed_products
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 
@@ -69,7 +73,7 @@ FIBRED = {(7, 9, 40): 2, (50, 6, 5): 0, (5, 30, 6): 1, (4, 3, 5, 40): 3}
 @pytest.mark.parametrize("marks", [0, 8])
 @pytest.mark.parametrize("rank", [0, 3, 7])
 def test_passes_along_fibres_are_those_of_sorted_entries(shape, marks, rank, seed, monkeypatch):
-    monkeypatch.setattr(fibre_passes, "_MARKS", marks)
+    monkeypatch.setattr(entry_passes, "_MARKS", marks)
     rng = np.random.default_rng(seed)
     # Some rows stay empty, and some entries occur twice.
     entries = entries_of(rng, tuple(n - 1 for n in shape), 900)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sktensor_dp.tensor import symmetric_outer_sum, tensor_oracle
-from sktensor_dp.tensor.online import OnlinePowerMethod
+from sktensor_dp.tensor.power_method import OnlinePowerMethod
 
 
 def problem(seed, d=8, k=3):

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.tensor.packed import unpack_rows
-from sktensor_dp.tensor.packed_systems import (
+from sktensor_dp.tensor.small_systems import (
     eliminated,
     products_of_roots,
     roots_of_inverses,
     solved,
     times,
     triangle,
+    unpack_rows,
 )
 
 

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from small_tensors import rms
 
-from sktensor_dp.tensor import row_features
-from sktensor_dp.tensor.row_effects import fit_row_sums
-from sktensor_dp.tensor.row_features import (
+from sktensor_dp.tensor import row_effects
+from sktensor_dp.tensor.row_effects import (
+    fit_row_sums,
     incidence_features,
     regressed,
     standardised,
     standardised_given,
 )
-from sktensor_dp.tensor.shared_effects import shared_effects
+from sktensor_dp.tensor.shared_parameters import shared_effects
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 
@@ -38,7 +38,7 @@ def test_circles_are_seen_in_coordinates_alone(seed):
 def test_both_modes_features_are_those_of_the_plain_matrix(rough, turned, seed, monkeypatch):
     """Leading singular vectors of the counts, divided by roots of margins, from a dense SVD."""
     if rough:
-        monkeypatch.setattr(row_features, "_ROUGH_FROM", 0)
+        monkeypatch.setattr(row_effects, "_ROUGH_FROM", 0)
     X = two_circles(seed)[0].coordinates
     entries = SortedEntries(X[:, ::-1] if turned else X, (300, 400) if turned else (400, 300))
     table = np.zeros(entries.shape)
@@ -60,7 +60,7 @@ def test_both_modes_features_are_those_of_the_plain_matrix(rough, turned, seed, 
 
 def test_vectors_of_both_sides_are_pairs(seed):
     entries = two_circles(seed)[0]
-    near, far = row_features._both_sides(entries, 0)
+    near, far = row_effects._both_sides(entries, 0)
     table = np.zeros(entries.shape)
     np.add.at(table, tuple(entries.coordinates.T), 1.0)
     own, theirs = (1 / np.sqrt(table.sum(axis=a) + 5) for a in (1, 0))

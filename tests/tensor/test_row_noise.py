@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.tensor.cp_completion import complete_cp
+from sktensor_dp.tensor.cp_completion import RowNoise, complete_cp
 from sktensor_dp.tensor.entry_passes import passes_over
-from sktensor_dp.tensor.row_noise import RowNoise
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 SHAPE, RANK = (300, 24), 3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sktensor_dp.tensor.same_shape import of_same_shape
+from sktensor_dp.tensor.arrays import of_same_shape
 
 
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csr_array])

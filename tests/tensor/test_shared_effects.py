@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from small_tensors import rms
 
-from sktensor_dp.tensor.shared_effects import shared_effects
+from sktensor_dp.tensor.shared_parameters import shared_effects
 
 GAIN, SCALE, N_UNITS = 0.4, 0.25, 1000
 

@@ -11,7 +11,7 @@ from sktensor_dp.privacy.curators.samples import TensorCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.samples import TensorChunk
 from sktensor_dp.tensor import symmetric_outer_sum, symmetrize, tensor_oracle
-from sktensor_dp.tensor.sketched import sketch_pays, sketched_power_method, tensor_pairs
+from sktensor_dp.tensor.power_method import sketch_pays, sketched_power_method, tensor_pairs
 
 D, K = 80, 3
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from small_tensors import rms
 
-from sktensor_dp.tensor.shared_components import SharedComponents
-from sktensor_dp.tensor.shared_effects import SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 from sktensor_dp.tensor.unit_parameters import (
     LEVEL_VARIANCE,
     POPULARITY_VARIANCE,

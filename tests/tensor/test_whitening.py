@@ -12,7 +12,7 @@ from sktensor_dp.tensor import (
     whiten_by_random_marginal,
     whitener,
 )
-from sktensor_dp.tensor.noisy_whitening import noisy_whitener
+from sktensor_dp.tensor.whitening import noisy_whitener
 
 
 def topic_moments(d, k, rng):

@@ -17,7 +17,7 @@ from sktensor_dp.queries.samples import (
     ThirdMomentHistogram,
     ThirdMoments,
 )
-from sktensor_dp.tensor.coordinates import coordinates_to_symmetric, n_unique
+from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
 
 Floats = NDArray[np.float64]
 
