@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claim import Claim, claimed
-from sktensor_dp.published.noisy_iteration import POSITIVE_INT, check, check_guarantee, check_rank
+from sktensor_dp.published.power_method import POSITIVE_INT, check, check_guarantee, check_rank
 from sktensor_dp.queries.counts import CountChunk, as_counts
 from sktensor_dp.queries.moments import PairMoments, TripleMoments
 from sktensor_dp.queries.norms import NORM_SLACK, Clip, CountNorm

@@ -1,4 +1,4 @@
-r"""Tensor completion of Wei et al.: input, gradient and output perturbation (Algorithms 1 to 3).
+"""Tensor completion of Wei et al.: input, gradient and output perturbation (Algorithms 1 to 3).
 
 All three solve (4) or (5) by stochastic gradient descent (SGD). What the print leaves open
 is chosen here as little as it takes:
@@ -12,7 +12,7 @@ is chosen here as little as it takes:
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +22,110 @@ from numpy.typing import ArrayLike
 from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claim import Claim, claimed
-from sktensor_dp.published.descent import Descent, Stochastic
-from sktensor_dp.published.noisy_iteration import EPSILON, POSITIVE_INT, check
-from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.sorted_entries import SortedEntries, cp_values, tucker_values
+from sktensor_dp.published.power_method import EPSILON, POSITIVE_INT, check
+from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
+from sktensor_dp.tensor.sorted_entries import (
+    SortedEntries,
+    cp_values,
+    khatri_rao_rows,
+    kronecker_rows,
+    tucker_values,
+)
+
+Protect = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True)
+class Stochastic:
+    """How SGD is run.
+
+    Parameters
+    ----------
+    max_iter : int, default=100
+        Passes over the entries.
+    learning_rate : float, default=0.005
+        Of every step.
+    penalty, core_penalty : float, default=0.01 and 0.001
+        Lambda of the factors and of the core.
+    block : int, default=1
+        Entries whose gradients are taken at the same parameters.
+    scale : float, default=0.5
+        Deviation of the parameters at the start.
+    """
+
+    max_iter: int = 100
+    learning_rate: float = 0.005
+    penalty: float = 0.01
+    core_penalty: float = 0.001
+    block: int = 1
+    scale: float = 0.5
+
+
+class Descent:
+    """Parameters of (4) or (5), and SGD on them.
+
+    Parameters
+    ----------
+    entries : SortedEntries
+        Coordinates of what was observed.
+    rank : int
+        Columns of every factor.
+    tucker : bool
+        Whether there is a core.
+    sgd : Stochastic or None
+        How to descend.
+    seed : int, Generator, RandomState or None
+        Of the start and of the order of entries.
+    """
+
+    def __init__(
+        self, entries: SortedEntries, rank: int, tucker: bool, sgd: Stochastic | None, seed: Any
+    ) -> None:
+        self.entries, self.sgd = entries, Stochastic() if sgd is None else sgd
+        self._rng = as_generator(seed)
+        scale, n_modes = self.sgd.scale, entries.n_modes
+        self.factors = [scale * self._rng.standard_normal((n, rank)) for n in entries.shape]
+        self.core = scale * self._rng.standard_normal((rank,) * n_modes) if tucker else None
+
+    def run(self, values: Floats, protect: Protect | None = None) -> None:
+        """Steps 2 to 11 of Algorithm 2; without `protect`, plain SGD."""
+        step = self.sgd.block
+        # Numbers may grow without bound where noise is large, as in print.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _ in range(self.sgd.max_iter):
+                order = self._rng.permutation(len(values))
+                for first in range(0, len(values), step):
+                    chosen = order[first : first + step]
+                    self._step(self.entries.coordinates[chosen], values[chosen], protect)
+
+    def _step(self, coordinates: Integers, values: Floats, protect: Protect | None) -> None:
+        rate = self.sgd.learning_rate
+        for mode, factor in enumerate(self.factors):
+            rows, own = coordinates[:, mode], factor[coordinates[:, mode]]
+            z = self._others(coordinates, mode)
+            residuals = np.einsum("br,br->b", z, own) - values
+            gradients = 2 * (residuals[:, None] * z + self.sgd.penalty * own)
+            if protect is not None and mode == len(self.factors) - 1:
+                gradients = protect(gradients)
+            cells = (rows[:, None] * factor.shape[1] + np.arange(factor.shape[1])).ravel()
+            steps = np.bincount(cells, gradients.ravel(), minlength=factor.size)
+            factor -= rate * steps.reshape(factor.shape)
+        if self.core is not None:
+            K = kronecker_rows(self.factors, coordinates)
+            residuals = K @ self.core.ravel() - values
+            gradient = (residuals @ K).reshape(self.core.shape)
+            gradient += len(values) * self.sgd.core_penalty * self.core
+            self.core -= 2 * rate * gradient
+
+    def _others(self, coordinates: Integers, mode: int) -> Floats:
+        """Derivatives z of the model's values in the rows of one factor, of shape (n, rank)."""
+        others = self.entries.others(mode)
+        factors, places = [self.factors[k] for k in others], coordinates[:, others]
+        if self.core is None:
+            return khatri_rao_rows(factors, places)
+        unfolded = np.moveaxis(self.core, mode, 0).reshape(len(self.core), -1)
+        return kronecker_rows(factors, places) @ unfolded.T
+
 
 NEIGHBOURS = "tensors observed at the same coordinates that differ in one value"
 PAPER = "(Wei et al., Algorithm"

@@ -33,7 +33,7 @@ from sktensor_dp.published.agn_avn import (
     validated_counts,
 )
 from sktensor_dp.published.claim import Claim, claimed
-from sktensor_dp.published.noisy_iteration import (
+from sktensor_dp.published.power_method import (
     POSITIVE_INT,
     check,
     noise_multiplier,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.published.agn_avn import MomentNoise, agn_noise, avn_noise
 from sktensor_dp.published.claim import Claim, claimed
-from sktensor_dp.published.noisy_iteration import POSITIVE_INT, check, check_guarantee, check_rank
+from sktensor_dp.published.power_method import POSITIVE_INT, check, check_guarantee, check_rank
 from sktensor_dp.tensor import multilinear
 from sktensor_dp.tensor.arrays import Floats
 

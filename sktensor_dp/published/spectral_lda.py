@@ -1,4 +1,4 @@
-r"""The four noise configurations of DeCarolis et al. for spectral LDA (Theorems 10, 12, 14, 16).
+"""The four noise configurations of DeCarolis et al. for spectral LDA (Theorems 10, 12, 14, 16).
 
 Noise goes on edges of a graph that runs from counts to topics:
 
@@ -24,6 +24,7 @@ the print leaves open is chosen as little as it takes:
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -33,21 +34,234 @@ from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.agn_avn import (
+    ONE_DRAW,
     PublishedTopics,
     gaussian_unique_entries,
     topics_of_eigenpairs,
     validated_counts,
 )
 from sktensor_dp.published.claim import Claim, claimed
-from sktensor_dp.published.lda_moments import CorpusMoments
-from sktensor_dp.published.lda_sensitivities import (
-    PrintedSensitivities,
-    printed_sigma,
-    private_lower_bound,
+from sktensor_dp.published.power_method import check
+from sktensor_dp.queries.counts import CountChunk
+from sktensor_dp.queries.moments import PairMoments, TripleMoments
+from sktensor_dp.tensor import (
+    Whitener,
+    multilinear,
+    simultaneous_power_iteration,
+    symmetric_product,
+    whitener,
 )
-from sktensor_dp.published.noisy_iteration import check
-from sktensor_dp.tensor import Whitener, multilinear, simultaneous_power_iteration, whitener
 from sktensor_dp.tensor.arrays import Floats
+
+
+class CorpusMoments:
+    """Unbiased moments of LDA.
+
+    Parameters
+    ----------
+    chunk : CountChunk
+        Counts of N >= 3 documents; those of fewer than three words add nothing.
+    concentration : float
+        alpha0.
+    """
+
+    def __init__(self, chunk: CountChunk, concentration: float) -> None:
+        self._chunk = chunk
+        # Documents too short for three words leave all three moments alike.
+        lengths = np.where(chunk.lengths >= 3, chunk.lengths, np.inf)
+        self._lengths = lengths
+        self._a = concentration / (concentration + 1)
+        self._b = -concentration / (concentration + 2)
+        self._c = 2 * concentration**2 / ((concentration + 1) * (concentration + 2))
+        self._pair_total = PairMoments(ONE_DRAW, 1.0, min_tokens=3).total(chunk)
+        self._frequencies = np.asarray(chunk.X.T @ (1 / lengths))
+
+    def pairs(self) -> Floats:
+        """Equation (18), of shape (n_features, n_features)."""
+        X, n = self._chunk.X, len(self._lengths)
+        own = (X.T @ X.multiply(1 / self._lengths[:, None] ** 2)).toarray()
+        crossed = np.outer(self._frequencies, self._frequencies) - own
+        M2: Floats = self._pair_total / n - self._a / (n * (n - 1)) * crossed
+        return M2
+
+    def triples(self, basis: Floats) -> Floats:
+        """Equation (19), mended, in a basis of orthonormal columns, of shape (n_features, k)."""
+        X, lengths, n = self._chunk.X, self._lengths, len(self._lengths)
+        total = basis.T @ self._frequencies
+        projected = np.asarray(X @ basis) / lengths[:, None]
+        own = projected.T @ projected
+        thirds = _sum_of_products(projected, projected, projected)
+        crossed = symmetric_product(basis.T @ self._pair_total @ basis, total)
+        crossed -= _three_ways(self._pairs_with_themselves(basis, projected, thirds))
+        cubes = np.einsum("a,b,c->abc", total, total, total)
+        cubes += 2 * thirds - symmetric_product(own, total)
+        M3 = TripleMoments(basis, (ONE_DRAW,)).total(self._chunk) / n
+        M3 += self._b / (n * (n - 1)) * crossed
+        M3 += self._c / (n * (n - 1) * (n - 2)) * cubes
+        return np.asarray(M3)
+
+    def _pairs_with_themselves(self, basis: Floats, projected: Floats, thirds: Floats) -> Floats:
+        """Sum over documents of M2_n (x) M1_n in the basis, by M2_n = (c c' - diag(c)) / l(l-1)."""
+        lengths = self._lengths
+        share = np.where(np.isinf(lengths), 0.0, 1 / (lengths - 1))
+        cubes = thirds + _sum_of_products(projected, projected, projected * share[:, None])
+        words = np.asarray(self._chunk.X.T @ (projected * (share / lengths)[:, None]))
+        return cubes - _sum_of_products(basis, basis, words)
+
+
+def _sum_of_products(A: Floats, B: Floats, C: Floats) -> Floats:
+    """Sum over rows of their tensor products, by way of one matrix product."""
+    pairs = (A[:, :, None] * B[:, None, :]).reshape(len(A), -1)
+    return (pairs.T @ C).reshape(A.shape[1], B.shape[1], C.shape[1])
+
+
+def _three_ways(A: Floats) -> Floats:
+    """Sum of a tensor, symmetric in two modes, over the three places of its last one."""
+    return A + A.transpose(0, 2, 1) + A.transpose(2, 1, 0)
+
+
+def printed_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
+    """Noise of Appendix A, after Proposition 22: a factor sqrt(2) is missing.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Of one release.
+    epsilon, delta : float
+        Of this release alone.
+
+    Returns
+    -------
+    float
+        ``sensitivity / (2 epsilon) (sqrt(epsilon + L) + sqrt(L))``, L = ``log(1 / delta)``; 0
+        for an infinite epsilon.
+
+    Examples
+    --------
+    Exact calibration asks for 4.22:
+
+    >>> round(printed_sigma(1.0, 1.0, 1e-6), 2)
+    3.78
+    """
+    if math.isinf(epsilon):
+        return 0.0
+    L = math.log(1 / delta)
+    return sensitivity / (2 * epsilon) * (math.sqrt(epsilon + L) + math.sqrt(L))
+
+
+def private_lower_bound(
+    value: float, sensitivity: float, epsilon: float, delta: float, noise: NoiseSource
+) -> float:
+    """Release a number that is below `value` but for probability delta (Lemmas 8 and 44).
+
+    Parameters
+    ----------
+    value : float
+        What local sensitivities depend on.
+    sensitivity : float
+        Its own, global one.
+    epsilon, delta : float
+        Of this release; delta is the probability that it is too large.
+    noise : NoiseSource
+        Source of the noise.
+
+    Returns
+    -------
+    float
+        Value with Laplace noise, less the quantile of that noise.
+    """
+    if math.isinf(epsilon):
+        return value
+    noisy = float(noise.laplace(np.array([value / sensitivity]), epsilon)[0])
+    return sensitivity * (noisy - math.log(1 / (2 * delta)) / epsilon)
+
+
+@dataclass(frozen=True)
+class PrintedSensitivities:
+    """Sensitivities of LDA's moments and of what is made of them, as printed.
+
+    Parameters
+    ----------
+    n_documents : int
+        N, at least 3.
+    concentration : float
+        alpha0, the sum of the Dirichlet prior; 0 is the single topic model.
+    n_components : int
+        k.
+
+    Examples
+    --------
+    >>> printed = PrintedSensitivities(10_000, 0.0, 2)
+    >>> f"{printed.pairs:.1e} {printed.whitener(0.5):.2e} {printed.whitened(0.5):.2e}"
+    '2.0e-04 1.13e-03 1.60e-03'
+    """
+
+    n_documents: int
+    concentration: float
+    n_components: int
+
+    @property
+    def _constants(self) -> tuple[float, float, float]:
+        """Sizes of the paper's a, b and c."""
+        n = self.concentration
+        return n / (n + 1), n / (n + 2), 2 * n**2 / ((n + 1) * (n + 2))
+
+    @property
+    def pairs(self) -> float:
+        """Theorem 4, G.1: Delta_2."""
+        a, _, _ = self._constants
+        return (2 + 4 * a) / self.n_documents
+
+    @property
+    def triples(self) -> float:
+        """Theorem 4, G.2: Delta_3, with the middle term once instead of three times."""
+        _, b, c = self._constants
+        n = self.n_documents
+        return (2 + 4 * b) / n + 6 * c * (n - 1) / (n * (n - 2))
+
+    @property
+    def proved(self) -> tuple[float, float]:
+        """What the triangle inequality proves of both moments in L2, for comparison."""
+        a, b, c = self._constants
+        unit = math.sqrt(2) / self.n_documents
+        return unit * (1 + 2 * a), unit * (1 + 6 * b + 3 * c)
+
+    def whitener(self, sigma: float) -> float:
+        """Lemma 32, with sigma_k of the second moment: a bound for one rotation only."""
+        margin = self._margin(sigma)
+        return math.sqrt(2 * self.n_components) * self.pairs / (sigma * math.sqrt(margin))
+
+    def whitened(self, sigma: float) -> float:
+        """Theorem 5, (113): Delta_T."""
+        n, k = self.n_documents, self.n_components
+        _, b, c = self._constants
+        norm = 1 + 6 * b * n / (n - 1) + 3 * c * n**2 / ((n - 1) * (n - 2))  # (111)
+        cubes = k**1.5 * self.triples / self._margin(sigma) ** 1.5
+        return norm * self.whitener(sigma) ** 3 + cubes
+
+    def eigenpairs(self, sigma: float, gap: float) -> float:
+        """Theorem 6, with gamma_s: ``2 sqrt(k) Delta_T / gamma_s``."""
+        return 2 * math.sqrt(self.n_components) * self.whitened(sigma) / gap
+
+    def topics(self, largest: float, sigma: float, top: float, gap: float) -> float:
+        """Theorem 7, (117), with sigma_1 and sigma_k of M2 and sigma_1 of T.
+
+        The paper's factor is infinite at ``concentration`` 0; there 1 stands for it, that of
+        topics whose weights, not their prior, sum to 1.
+        """
+        n, moved, root = self.concentration, self.eigenpairs(sigma, gap), math.sqrt(largest)
+        scale = (n + 2) / (2 * math.sqrt((n + 1) * n)) if n > 0 else 1.0
+        vectors = top * (root * moved + root / sigma * self.pairs)
+        return scale * (vectors + math.sqrt(largest + self.pairs) * moved)
+
+    def _margin(self, sigma: float) -> float:
+        if sigma <= self.pairs:
+            raise ValueError(
+                "X must show n_components topics: the bound on its singular value is not above "
+                "Delta_2; more documents, fewer components or a larger epsilon are needed."
+            )
+        return sigma - self.pairs
+
 
 NEIGHBOURS = "corpora of equally many documents that differ in one"
 FILE = "tests/published/test_verdicts_"

@@ -8,6 +8,7 @@ import pytest
 from sktensor_dp import PrivacyLeakWarning, UnsoundClaimWarning, unsafe_seeded_noise
 from sktensor_dp.published import completion
 from sktensor_dp.published.completion import (
+    Descent,
     Stochastic,
     gradient_perturbation,
     input_perturbation,
@@ -15,7 +16,6 @@ from sktensor_dp.published.completion import (
     with_laplace_noise,
     with_row_noise,
 )
-from sktensor_dp.published.descent import Descent
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 # Most calls here are of what is not private: that they warn has a test of its own.

@@ -15,7 +15,7 @@ from sktensor_dp.published import (
     online_tensor_power_method,
     private_tensor_power_method,
 )
-from sktensor_dp.published.noisy_iteration import (
+from sktensor_dp.published.power_method import (
     noise_multiplier,
     noisy_columns,
     noisy_power_iteration,

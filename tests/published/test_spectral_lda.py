@@ -9,8 +9,8 @@ from plain_moments import TOPICS, WEIGHTS, exact_corpus, hockey_stick, u_statist
 from sktensor_dp import PrivacyLeakWarning, UnsoundClaimWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published import dp_spectral_lda, spectral_lda
-from sktensor_dp.published.lda_moments import CorpusMoments
-from sktensor_dp.published.lda_sensitivities import (
+from sktensor_dp.published.spectral_lda import (
+    CorpusMoments,
     PrintedSensitivities,
     printed_sigma,
     private_lower_bound,
