@@ -6,8 +6,10 @@ the same key stream, which is fast and not exact.
 """
 
 import importlib.util
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +21,8 @@ from benchmarks.seeding import reproducible_noise
 from sktensor_dp import (
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
-    config_context,
 )
-from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.privacy.opendp_sampling import opendp_samples
+from sktensor_dp.privacy.noise import NoiseSource, noise_sampler
 from sktensor_dp.privacy.sampling import GAUSSIAN, LAPLACE, rounded_samples
 
 __all__ = ["run"]
@@ -71,6 +71,9 @@ def samplers(size: int) -> dict[str, tuple[Callable[[int], object], int]]:
         "discrete gaussian, NumPy": (lambda n: discrete_gaussian(n, 2.0**24, plain), size // 4),
     }
     if importlib.util.find_spec("opendp") is not None:
+        sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
+        from opendp_samples import opendp_samples
+
         for law in ("gaussian", "laplace"):
             found[f"{law}, OpenDP"] = (lambda n, law=law: opendp_samples(law, n, 24), 10_000)
     return found
@@ -136,7 +139,7 @@ def fits(quick: bool) -> dict[str, Callable[[str, float], object]]:
             model = PrivateSpectralLDA(
                 10, epsilon=epsilon, perturbation=perturbation, random_state=0
             )
-            with config_context(noise=sampler):
+            with noise_sampler(sampler):
                 return model.fit(corpus.X)
 
         return fit
@@ -145,7 +148,7 @@ def fits(quick: bool) -> dict[str, Callable[[str, float], object]]:
         model = PrivateTensorPowerMethod(
             3, epsilon=epsilon, data_norm=10.0, perturbation="moment_tensor", random_state=0
         )
-        with config_context(noise=sampler):
+        with noise_sampler(sampler):
             return model.fit(X)
 
     return {

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sktensor_dp.model_selection import PrivateKFold, PrivateSearchCV, make_private_scorer
     from sktensor_dp.power_method import PrivateTensorPowerMethod
     from sktensor_dp.privacy.accountant import BudgetAccountant
-    from sktensor_dp.privacy.noise import config_context, unsafe_seeded_noise
+    from sktensor_dp.privacy.noise import unsafe_seeded_noise
     from sktensor_dp.privacy.report import PrivacyReport
     from sktensor_dp.spectral_lda import PrivateSpectralLDA
     from sktensor_dp.text import PrivateCountVectorizer
@@ -44,7 +44,6 @@ else:
         "PrivateTuckerCompletion": "completion",
         "RowIndex": "completion",
         "UnitParameters": "completion",
-        "config_context": "privacy.noise",
         "make_private_scorer": "model_selection",
         "unsafe_seeded_noise": "privacy.noise",
     }
@@ -84,7 +83,6 @@ __all__ = [
     "StatementError",
     "UnitParameters",
     "UnsoundClaimWarning",
-    "config_context",
     "make_private_scorer",
     "unsafe_seeded_noise",
 ]

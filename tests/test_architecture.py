@@ -32,11 +32,9 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 # Within the privacy core, and from it to other floors, each part names what it may import.
 CORE: dict[str, tuple[str, ...]] = {
     "sampling": (),
-    "opendp_sampling": (),
-    "noise": ("exceptions", "privacy.opendp_sampling", "privacy.sampling"),
+    "noise": ("exceptions", "privacy.sampling"),
     **{"amounts": (), "calibration": ()},
-    # Whether the sampler in use draws so much is asked of public sizes, before a charge.
-    "plan": ("privacy.calibration", "privacy.noise.drawable"),
+    "plan": ("privacy.calibration",),
     "shares": ("privacy.calibration", "privacy.plan"),
     **{"documentation": (), "progress": (), "statement_schema": ()},
     "tables": ("privacy.documentation", "queries.reading"),
@@ -101,10 +99,10 @@ BESIDE = {
         *("privacy.statement_schema", "privacy.tables", "privacy.written_statement"),
     ),
 }
-# Functions of public numbers: a threshold and a size checked before anything is charged, and how
-# much noise a law has. And the process that a fit is in.
+# Functions of public numbers: a threshold checked before anything is charged, and how much noise
+# a law has. And the process that a fit is in.
 EXTRA_NAMES = {
-    *("privacy.noise.drawable", "privacy.noise.OneProcess"),
+    "privacy.noise.OneProcess",
     "privacy.partition_selection.largest_share",
     "privacy.partition_selection.selection_threshold",
     "privacy.piecewise.piecewise_deviation",

@@ -11,7 +11,7 @@ import pytest
 import sktensor_dp
 
 # Used by some fits alone: who imports the library does not wait for them.
-LATER = {"dask", "distributed", "matplotlib", "opendp", "safetensors", "sqlite3"}
+LATER = {"dask", "distributed", "matplotlib", "safetensors", "sqlite3"}
 
 
 def loaded(statement: str) -> set[str]:

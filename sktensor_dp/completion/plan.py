@@ -71,21 +71,11 @@ def check_model_size(
     shape: Sequence[int], ranks: Sequence[int], plan: "CompletionPlan | SlicePlan", asked: Any
 ) -> None:
     """Refuse a public shape that memory cannot hold the parameters of."""
-    costs = {one.name: one.cost.epsilon for one in plan.releases.releases}
-    factors = [n * r for n, r in zip(shape, ranks, strict=True)]
-    drawn = max(sum(shape) + 1, *factors)
-    if plan.perturbation == "gradient":
-        drawn += sum(factors) + math.prod(ranks)
-    elif plan.perturbation in ("input", "output"):
-        # Values have a law of integers, which no sampler draws otherwise.
-        drawn = factors[-1] if plan.perturbation == "output" else 0
     check_feasible(
         least_numbers(shape, ranks, plan.perturbation),
         f"A model of shape {tuple(shape)}, which has {sum(shape)} rows, at rank={asked!r}",
         "Coordinates must be consecutive numbers from 0 in each mode: encode ids and times, "
         "for example with sklearn.preprocessing.OrdinalEncoder. Or ask for a smaller rank.",
-        drawn=0.0 if math.isinf(plan.releases.epsilon) else float(drawn),
-        spherical=0 < costs.get("ridge_block", 0) < math.inf,
     )
 
 

@@ -67,7 +67,7 @@ class ComponentPlans(ComponentParameters):
             max_iter = power_iterations_needed(n_features) if by_steps else AFTER_RELEASE
         shares = _shares(perturbation, self.whiten, exact=exact)
         uses = {"power_iterations": k * (max_iter + 1)} if perturbation == "iteration" else {}
-        numbers, drawn, advice = _size(
+        numbers, advice = _size(
             n_features, perturbation, k, self.n_restarts, "second_moments" in shares
         )
         plan = MomentPlan(
@@ -79,10 +79,10 @@ class ComponentPlans(ComponentParameters):
         )  # fmt: skip
         if to_fit:
             check_feasible(
-                numbers, f"A fit of {n_features} features by perturbation={perturbation!r}",
-                f"Fit fewer features, {advice}.", drawn=0.0 if exact else drawn,
-                spherical=delta == 0 and not exact,
-            )  # fmt: skip
+                numbers,
+                f"A fit of {n_features} features by perturbation={perturbation!r}",
+                f"Fit fewer features, {advice}.",
+            )
         return plan
 
     def _n_batches(self, n_features: int) -> int:
@@ -204,15 +204,14 @@ def _shares(perturbation: str, whiten: bool, *, exact: bool) -> dict[str, float]
 
 def _size(
     n_features: int, perturbation: str, n_components: int, n_restarts: int, with_pairs: bool
-) -> tuple[float, float, str]:
-    """Numbers that moments, or steps on them, hold and draw at once, and how to need fewer."""
+) -> tuple[float, str]:
+    """Numbers that moments, or steps on them, hold at once, and how to need fewer."""
     d = float(n_features)
-    drawn = d * (d + 1) / 2 if with_pairs else d * n_restarts
     if perturbation in BY_STEPS:
-        return d * (n_components + n_restarts), drawn, "or less n_restarts"
+        return d * (n_components + n_restarts), "or less n_restarts"
     # Without a second moment there is no subspace: the third one is of all features.
     numbers = d**2 if with_pairs else d**3
-    return numbers, drawn, "or by perturbation='stream', which needs memory in proportion to them"
+    return numbers, "or by perturbation='stream', which needs memory in proportion to them"
 
 
 def power_iterations_needed(n_features: int) -> int:

@@ -12,11 +12,9 @@ divided by its sensitivity, and leaves with noise added:
     so the guarantee is that of the continuous law, and no digit finer than the step
     leaves. Rounding may move neighbours apart by the grid's covering diameter, which
     is added to the sensitivity.
-``exact``
-    The same with integers from the OpenDP library; for small releases.
 ``float``
     Plain floating-point addition, as in textbook implementations: its low-order
-    digits can give the statistic away. Only by explicit request.
+    digits can give the statistic away. For benchmarks and tests, by :func:`noise_sampler`.
 """
 
 import contextlib
@@ -30,25 +28,19 @@ import secrets
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from randomgen import ChaCha
 
 from sktensor_dp.exceptions import PrivacyLeakWarning
-from sktensor_dp.privacy.opendp_sampling import (
-    LARGEST_SIZE,
-    check_installed,
-    check_size,
-    opendp_samples,
-)
 from sktensor_dp.privacy.sampling import BLOCK, GAUSSIAN, LAPLACE, MAX_BITS, Law, rounded_samples
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Sampler = Literal["grid", "float"]
 
-SAMPLERS = ("grid", "exact", "float")
 # The covering diameter may add this much to a unit sensitivity: 0.024 %.
 DIAMETER = 2.0**-12
 # Indices beyond are clipped, before and after noise of at most 2^62 is added: no overflow.
@@ -60,7 +52,6 @@ FORKED = (
     "the same noise, and one charge would pay for two answers. Fork before a fit or after it, not "
     "from a source of chunks or a callback."
 )
-SEEDED = "noise='exact' cannot be seeded: use noise='grid' inside unsafe_seeded_noise."
 
 
 class _Block:
@@ -95,43 +86,10 @@ def _block(blocks: Blocks, choice: Any) -> Iterator[None]:
         blocks.set(tuple(block for block in blocks.get() if block.is_open))
 
 
-def _sampler() -> str:
-    return _chosen(_samplers) or "grid"
-
-
 @contextlib.contextmanager
-def config_context(*, noise: str) -> Iterator[None]:
-    """Choose the sampler for the fits inside a ``with`` block.
-
-    Parameters
-    ----------
-    noise : {"grid", "exact", "float"}
-        ``"grid"`` is the default everywhere. ``"exact"`` takes Gaussian and Laplace
-        noise from the OpenDP library (``pip install opendp``), for releases
-        of at most 100000 numbers; a vocabulary takes more. ``"float"`` draws textbook
-        floating-point noise and gives no protection against attacks on low-order
-        digits. The report names it.
-
-    Raises
-    ------
-    ValueError
-        If ``noise`` names no sampler, or is ``"exact"`` where noise is seeded.
-    ImportError
-        If ``noise="exact"`` and OpenDP is not installed.
-
-    Examples
-    --------
-    >>> import sktensor_dp
-    >>> with sktensor_dp.config_context(noise="float"):
-    ...     pass
-    """
-    if noise not in SAMPLERS:
-        raise ValueError(f"noise must be one of {list(SAMPLERS)}, got {noise!r}.")
-    if noise == "exact":
-        check_installed()
-        if _chosen(_seeds) is not None:
-            raise ValueError(SEEDED)
-    with _block(_samplers, noise):
+def noise_sampler(sampler: Sampler) -> Iterator[None]:
+    """Choose the sampler for the fits inside a ``with`` block: for benchmarks and tests."""
+    with _block(_samplers, sampler):
         yield
 
 
@@ -151,7 +109,7 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
     Raises
     ------
     ValueError
-        If ``seed`` is not an integer >= 0, or noise is ``"exact"``.
+        If ``seed`` is not an integer >= 0.
 
     Warns
     -----
@@ -168,8 +126,6 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
     """
     if not (isinstance(seed, numbers.Integral) and seed >= 0):
         raise ValueError(f"seed must be an int >= 0, got {seed!r}.")
-    if _sampler() == "exact":
-        raise ValueError(SEEDED)
     warnings.warn(
         "noise is seeded: results made in this block are not private.",
         PrivacyLeakWarning,
@@ -177,11 +133,6 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
     )
     with _block(_seeds, (np.random.SeedSequence((seed, fit)) for fit in itertools.count())):
         yield
-
-
-def drawable(size: float) -> bool:
-    """Whether the sampler in use draws releases of so many numbers, a public size."""
-    return _sampler() != "exact" or size <= LARGEST_SIZE
 
 
 @dataclass(frozen=True)
@@ -216,7 +167,7 @@ class NoiseSource:
     def __init__(self) -> None:
         seeds = _chosen(_seeds)
         self.seeded = seeds is not None
-        self.sampler = _sampler()
+        self.sampler: Sampler = _chosen(_samplers) or "grid"
         if seeds is None:
             key = secrets.randbits(256)
         else:
@@ -235,8 +186,6 @@ class NoiseSource:
         if math.isinf(mu):
             return coordinates
         size = coordinates.size if size is None else size
-        if self.sampler == "exact":
-            check_size(size)
         return self.add_gaussian(coordinates, self.grid(1 / mu, math.sqrt(size)))
 
     def laplace(self, coordinates: Floats, epsilon: float, size: int | None = None) -> Floats:
@@ -245,8 +194,6 @@ class NoiseSource:
             return coordinates
         size = coordinates.size if size is None else size
         grid = self.grid(1 / epsilon, size)
-        if self.sampler == "exact":
-            check_size(size)
         if grid.bits is None:
             noise = self._generator.standard_exponential(coordinates.size)
             noise -= self._generator.standard_exponential(coordinates.size)
@@ -293,8 +240,6 @@ class NoiseSource:
 
     def under(self, key: NDArray[np.uint64]) -> "NoiseSource":
         """Source that draws as this one does, under 256 bits that this one has drawn."""
-        if self.sampler == "exact":
-            raise ValueError("noise='exact' cannot be drawn again; use noise='grid'.")
         other = copy.copy(self)
         other._keyed = _generator(int.from_bytes(key.tobytes(), "little"))
         return other
@@ -350,17 +295,10 @@ class NoiseSource:
     def _add_rounded(self, coordinates: Floats, noise: Floats, grid: Grid) -> Floats:
         if grid.bits is None:
             return coordinates + noise
-        if self.sampler == "exact":
-            raise ValueError(
-                "noise='exact' has no spherical Laplace law, which pure differential privacy "
-                "needs here; use noise='grid'."
-            )
         return _on_grid(coordinates, _rounded(noise, grid.step), grid)
 
     def _steps(self, law: Law, size: int, bits: int) -> Integers:
         self.process.check()
-        if self.sampler == "exact":
-            return opendp_samples(law.name, size, bits)
         return rounded_samples(law, size, bits, self._words)
 
     def _words(self, count: int) -> NDArray[np.uint64]:

@@ -8,7 +8,6 @@ from numbers import Real
 from typing import TypedDict
 
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
-from sktensor_dp.privacy.noise import drawable
 
 # Splitting a budget and adding it up again rounds; nothing else is forgiven.
 ROUNDING = 1e-9
@@ -19,7 +18,6 @@ BY_COUNT = "shared_out_by_unit_count"
 # Bytes where the system does not tell: beyond what is common.
 UNKNOWN_SIZE = 2.0**37
 # Numbers that every sampler draws at once.
-DRAWN_BY_ALL = 1000
 
 
 class FitBudget(TypedDict):
@@ -210,25 +208,11 @@ def fits_memory(numbers: float) -> bool:
     return 8 * numbers <= memory_size()
 
 
-def check_feasible(
-    numbers: float, what: str, advice: str, *, drawn: float = 0.0, spherical: bool = False
-) -> None:
-    """Refuse what needs more doubles at a time than fit into memory, or noise that is not drawn.
-
-    The sampler in use has to draw so many numbers at once, or spherical noise.
-    """
+def check_feasible(numbers: float, what: str, advice: str) -> None:
+    """Refuse what needs more doubles at a time than fit into memory."""
     size = memory_size()
     if not fits_memory(numbers):
         raise ValueError(
             f"{what} needs at least {8e-9 * numbers:.3g} GB of memory; there are "
             f"{1e-9 * size:.3g}. Nothing was charged for this fit. {advice}"
-        )
-    # What every sampler draws needs no look at which one is in use.
-    drawn = math.inf if spherical else drawn
-    if drawn > DRAWN_BY_ALL and not drawable(drawn):
-        kind = "spherical noise, which delta=0 needs here" if spherical else f"{drawn:.3g} numbers"
-        raise ValueError(
-            f"{what} releases {kind}; noise='exact' is for small releases of independent numbers. "
-            "Nothing was charged for this fit. Use noise='grid', which has the same laws and no "
-            "limit."
         )

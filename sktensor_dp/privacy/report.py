@@ -56,7 +56,7 @@ class PrivacyReport(Shown, Reported):
     n_units : int
         Number of units; public, or with ``"add_remove"`` the noisy count that was released.
     sampler : str
-        How noise was drawn: ``"grid"``, ``"exact"`` (by OpenDP) or ``"float"``.
+        How noise was drawn: ``"grid"``, or ``"float"`` in benchmarks.
     seeded : bool
         True if the noise was seeded: then nothing is protected.
     rows : tuple of ReleaseRecord
@@ -145,7 +145,7 @@ class PrivacyReport(Shown, Reported):
             epsilon=epsilon,
             delta=delta,
             n_units=self.n_units + later.n_units,
-            sampler=min(self.sampler, later.sampler, key=("float", "grid", "exact").index),
+            sampler=min(self.sampler, later.sampler),  # "float" before "grid"
             seeded=self.seeded or later.seeded,
             rows=merged((*self.rows, *later.rows)),
             notes=(*dict.fromkeys(n for n in notes if n not in (DISJOINT, last)), last),

@@ -1,9 +1,8 @@
 """What a topic model will release and how it will use it, from public numbers only."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import ReleasePlan, check_feasible, fits_memory
@@ -104,10 +103,6 @@ def plan_topics(
     most = MAX_WORDS if n_steps else n_features
     n_words = _n_words(n_effective, shares["pairs"], n_features, n_components, small, most)
     by_rows = _pairs_by_rows(n_words, exact)
-    feasible = _feasible(
-        n_features, k, n_words, topics_alone=n_steps == 0, exact=exact and by_rows,
-        by_rows=by_rows and not apart, spherical=delta == 0 and third is not None,
-    )  # fmt: skip
     plan = TopicPlan(
         n_components=k, n_words=n_words, all_words=n_words == n_features, triples=third,
         match_moments=small, clip_quantile=_clip_quantile(n_effective, small),
@@ -118,36 +113,23 @@ def plan_topics(
         releases=_release_plan(epsilon, delta, shares, third, n_steps, limits, n_questions),
     )  # fmt: skip
     if apart is not None:
-        feasible()
+        _check_size(n_features, k, n_words, exact and by_rows, by_rows=by_rows and not apart)
     return plan
 
 
-def _feasible(
-    n_features: int,
-    n_components: int,
-    n_words: int,
-    *,
-    topics_alone: bool,
-    exact: bool,
-    by_rows: bool,
-    spherical: bool,
-) -> Callable[[], None]:
-    """Refuses features whose topics, and words whose pairs, memory cannot hold."""
+def _check_size(
+    n_features: int, n_components: int, n_words: int, exact: bool, *, by_rows: bool
+) -> None:
+    """Refuse features whose topics, and words whose pairs, memory cannot hold."""
     # Without noise, pairs are multiplied with and not formed. Data that lies apart is not read
     # again for every product.
-    pairs, drawn = 0.0, 0.0
-    if not exact:
-        # Beside the pairs, the words, and what topics have of them.
-        drawn = float(n_features) * (1 if topics_alone else n_components)
-        drawn = max(drawn, n_words * (n_words + 1) / 2)
-        pairs = PAIR_MATRICES * float(n_words) ** 2
+    pairs = 0.0 if exact else PAIR_MATRICES * float(n_words) ** 2
     if by_rows:
         pairs = ROW_COLUMNS * float(n_words) * (n_components + MORE_COLUMNS)
-    return partial(
-        check_feasible, float(n_features) * (n_components + 2) + pairs,
+    check_feasible(
+        float(n_features) * (n_components + 2) + pairs,
         f"A fit of {n_features} features by n_components={n_components}",
         "Fit fewer features: PrivateCountVectorizer keeps the words that enough documents hold.",
-        drawn=drawn, spherical=drawn > 0 and spherical,
     )  # fmt: skip
 
 

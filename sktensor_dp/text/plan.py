@@ -5,10 +5,9 @@ import numbers
 from dataclasses import dataclass, replace
 
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.privacy.noise import drawable
 from sktensor_dp.privacy.partition_selection import largest_share
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.queries.text import N_BUCKETS, WordBuckets
+from sktensor_dp.queries.text import WordBuckets
 
 # Without noise document frequencies are all there is to release. With it numbers of documents by a
 # checksum come first, from which documents see for which of their words votes are of use; then
@@ -133,12 +132,6 @@ def _planned(
         return WordPlan(releases, m, 0.0, 0.0, 0.0, needed=1.0, threshold=1.0)
     spent = releases.counted() if counted else releases
     of_buckets, of_votes = spent.cost_of(BUCKETS), spent.cost_of(VOTES)
-    if not drawable(N_BUCKETS):
-        raise ValueError(
-            "noise='exact' is too slow for a vocabulary that is learned from the documents, which "
-            f"takes {N_BUCKETS} numbers. Nothing was charged. Use noise='grid', which has the same "
-            "law, or pass a vocabulary."
-        )
     # One bound for all: a document has as many votes, in L2 norm, as words that may count.
     query = WordBuckets(m)
     moved = query.l2_contribution if counted else query.l2_sensitivity

@@ -115,9 +115,9 @@ class PrivateCountVectorizer(VocabularyParameters):
     ------
     ValueError
         If a parameter is wrong, the documents are none, not text or cannot be
-        decoded, ``delta`` is 0, the threshold exceeds the number of documents, epsilon
-        is so small that no threshold is proved, or noise is ``"exact"``, which is too slow
-        for a vocabulary (all of this before anything is charged); or if no released word remains.
+        decoded, ``delta`` is 0, the threshold exceeds the number of documents, or epsilon
+        is so small that no threshold is proved (all of this before anything is charged); or
+        if no released word remains.
     BudgetError
         If the accountant has too little left.
 

@@ -18,9 +18,8 @@ from contracts.sensitivities import Floats
 from scipy import stats
 from scipy.special import gammainc, kolmogi
 
-from sktensor_dp import config_context
 from sktensor_dp.privacy import mechanisms
-from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.noise import NoiseSource, noise_sampler
 
 Z = 4.9  # two-sided 1e-6 point of the normal
 N = 48_000
@@ -63,7 +62,7 @@ def lies_on(values: Floats, step: float) -> bool:
 
 
 def source(sampler: str) -> NoiseSource:
-    with config_context(noise=sampler):
+    with noise_sampler(sampler):
         return NoiseSource()
 
 

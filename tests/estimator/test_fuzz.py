@@ -38,7 +38,6 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
-    config_context,
     tensor,
     unsafe_seeded_noise,
 )
@@ -327,7 +326,6 @@ def test_budgets_of_anything(epsilon, delta):
         lambda: BudgetAccountant(1.0, 1e-6).spend(epsilon, delta),
         lambda: BudgetAccountant(1.0, 1e-6).check(epsilon, delta),
         lambda: ReleasePlan.split(epsilon, delta, {"a": 1.0}),
-        lambda: config_context(noise=epsilon).__enter__(),
         lambda: unsafe_seeded_noise(epsilon).__enter__() if not _is_seed(epsilon) else None,
     ):
         try:

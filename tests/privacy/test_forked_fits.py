@@ -10,8 +10,8 @@ import pytest
 SCRIPT = """
 import contextlib, io, os, sys, warnings
 import numpy as np
-import sktensor_dp
 from sktensor_dp import PrivateSpectralLDA, PrivateTensorPowerMethod
+from sktensor_dp.privacy.noise import noise_sampler
 
 warnings.simplefilter("ignore")
 X = np.random.default_rng(0).poisson(1.0, (400, 6)).astype(float)
@@ -41,7 +41,7 @@ class Progress(io.StringIO):
         fork()
 
 try:
-    with sktensor_dp.config_context(noise=sampler):
+    with noise_sampler(sampler):
         if way == "chunks":
             PrivateSpectralLDA(1).fit_chunks(Source(), n_samples=400, n_features=6)
         elif way == "progress":

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sktensor_dp import PrivacyLeakWarning, config_context, unsafe_seeded_noise
-from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
+from sktensor_dp.privacy.noise import NoiseSource, noise_sampler
 
 N = 20_000
 Release = Callable[[np.ndarray, np.random.Generator], np.ndarray]
@@ -44,7 +44,7 @@ def of_library(law: str, sampler: str) -> Release:
         with (
             pytest.warns(PrivacyLeakWarning),
             unsafe_seeded_noise(int(rng.integers(2**32))),
-            config_context(noise=sampler),
+            noise_sampler(sampler),
         ):
             source = NoiseSource()
         noisy: np.ndarray = getattr(source, law)(value, 1.0)

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from seeded_sources import same_noise
 
-from sktensor_dp import config_context
-from sktensor_dp.privacy.noise import DIAMETER, LARGEST_INDEX, Grid, NoiseSource
+from sktensor_dp.privacy.noise import DIAMETER, LARGEST_INDEX, Grid, NoiseSource, noise_sampler
 from sktensor_dp.privacy.sampling import GAUSSIAN, LAPLACE, Law, rounded_samples
 
 LAWS = ("gaussian", "laplace", "spherical_laplace")
@@ -46,7 +45,7 @@ def test_grid_is_as_fine_as_it_can_be_where_it_cannot_be_fine_enough() -> None:
 
 
 def test_float_noise_has_no_grid_and_pays_for_none() -> None:
-    with config_context(noise="float"):
+    with noise_sampler("float"):
         assert NoiseSource().grid(0.3, 100.0) == Grid(0.3, None, 0.0)
     assert Grid(0.3, None, 0.0).step == 0.0
 
@@ -112,7 +111,7 @@ def test_noise_of_another_law_is_added_before_rounding() -> None:
     expected = np.floor_divide(steps + 2 ** (50 - grid.bits), 2 ** (51 - grid.bits))
     released = same_noise().add_gaussian(np.zeros(100), grid, extra * fine)
     assert np.array_equal(steps_of(released, grid), expected)
-    with config_context(noise="float"):
+    with noise_sampler("float"):
         plain = NoiseSource()
     far = plain.add_gaussian(np.full(100, 1e6), Grid(1.0, None, 0.0), np.full(100, 1e9))
     np.testing.assert_allclose(far, 1e9 + 1e6, atol=10)

@@ -16,7 +16,7 @@ from contracts import rows_of_laws
 from scipy import stats
 from seeded_sources import same_noise
 
-from sktensor_dp import BudgetAccountant, PrivateSpectralLDA, config_context
+from sktensor_dp import BudgetAccountant, PrivateSpectralLDA
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.mechanisms import gaussian_pair_rows, laplace_pair_rows
@@ -275,13 +275,3 @@ def test_partitions_whose_pairs_memory_cannot_hold_are_refused_before_the_charge
     assert accountant.entries == ()
     with pytest.warns(NotEnoughDataWarning):
         model.fit(X)
-
-
-def test_noise_that_cannot_be_drawn_again_is_refused(seed):
-    pytest.importorskip("opendp", reason="an optional sampler")
-    with (
-        config_context(noise="exact"),
-        curator_of(chunks_of(counts(seed))) as curator,
-        pytest.raises(ValueError, match="cannot be drawn again"),
-    ):
-        curator.noisy_product("pair_moments", PAIRS)

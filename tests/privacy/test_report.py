@@ -131,3 +131,15 @@ def test_disjoint_batches_cost_what_the_dearest_costs() -> None:
     assert joined.sampler == "float"
     assert [row.name for row in joined.rows] == ["mean", "pairs", "mean"]
     assert "disjoint" in str(joined)
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "joined"),
+    [("grid", "grid", "grid"), ("grid", "float", "float")],
+)
+def test_reports_name_the_weaker_sampler(first: str, later: str, joined: str) -> None:
+    reports = [
+        PrivacyReport(1.0, 1e-6, "row", "replace_one", 9, s, False, ()) for s in (first, later)
+    ]
+    assert reports[0].joined(reports[1]).sampler == joined
+    assert reports[1].joined(reports[0]).sampler == joined

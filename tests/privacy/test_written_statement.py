@@ -20,10 +20,10 @@ from sktensor_dp import (
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
-    config_context,
 )
 from sktensor_dp.privacy.composition import Composition, Part, ReleaseRecord
 from sktensor_dp.privacy.mechanisms import Mechanism
+from sktensor_dp.privacy.noise import noise_sampler
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.privacy.report import PrivacyReport
@@ -92,11 +92,9 @@ def test_ways_to_fit_compose_in_all_ways_but_conversion() -> None:
     assert any(node.get("unmade") for node in nodes)
 
 
-@pytest.mark.parametrize("sampler", ["exact", "float"])
+@pytest.mark.parametrize("sampler", ["grid", "float"])
 def test_statements_tell_how_noise_was_drawn(sampler: str) -> None:
-    if sampler == "exact":
-        pytest.importorskip("opendp")
-    with warnings.catch_warnings(), config_context(noise=sampler):
+    with warnings.catch_warnings(), noise_sampler(sampler):
         warnings.simplefilter("ignore")
         report = PrivateTensorPowerMethod(1, data_norm=2.0).fit(SAMPLES).privacy_report_
     assert checked(report).sampler == sampler

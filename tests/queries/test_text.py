@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from sktensor_dp import PrivacyLeakWarning, config_context, unsafe_seeded_noise
+from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.curator import DataCurator
-from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.noise import NoiseSource, noise_sampler
 from sktensor_dp.privacy.partition_selection import (
     STEP,
     gaussian_partition_selection,
@@ -129,7 +129,7 @@ def test_threshold_fails_with_probability_delta(seed, sampler):
     m, delta = 5, 0.2
     query, cost = DocumentFrequencies(m), PrivacyCost(mu=0.8, delta=delta)
     sigma = query.l2_sensitivity / cost.mu
-    with config_context(noise=sampler):
+    with noise_sampler(sampler):
         noise = seeded(seed)
     # Standard deviation of the share .0028: five of them. What STEP adds to the
     # threshold moves the failures by less than 2**-20.

@@ -22,7 +22,6 @@ from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
     PrivacyLeakWarning,
-    config_context,
     unsafe_seeded_noise,
 )
 from sktensor_dp.privacy import curator as curators
@@ -30,7 +29,7 @@ from sktensor_dp.privacy.audit import audit_samples
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.mechanisms import Mechanism
-from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.noise import NoiseSource, noise_sampler
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import Family, Release
 
@@ -149,7 +148,7 @@ class MechanismDraft:
         with (
             pytest.warns(PrivacyLeakWarning),
             unsafe_seeded_noise(self.seed),
-            config_context(noise=how),
+            noise_sampler(how),
         ):
             source = NoiseSource()
         return self.mechanism.apply(value, sensitivity, strength, source, self.query)

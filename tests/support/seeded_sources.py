@@ -2,8 +2,8 @@
 
 import pytest
 
-from sktensor_dp import PrivacyLeakWarning, config_context, unsafe_seeded_noise
-from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
+from sktensor_dp.privacy.noise import NoiseSource, noise_sampler
 
 
 def same_noise(sampler: str = "grid", seed: int = 5) -> NoiseSource:
@@ -11,6 +11,6 @@ def same_noise(sampler: str = "grid", seed: int = 5) -> NoiseSource:
     with (
         pytest.warns(PrivacyLeakWarning),
         unsafe_seeded_noise(seed),
-        config_context(noise=sampler),
+        noise_sampler(sampler),
     ):
         return NoiseSource()

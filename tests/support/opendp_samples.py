@@ -1,36 +1,18 @@
 """Samples of the discrete Gaussian and Laplace laws from the OpenDP library.
 
 A second implementation, by other hands and in another language, of what
-:mod:`~sktensor_dp.privacy.sampling` does: slower by a factor of 500, for small releases.
+`sktensor_dp.privacy.sampling` does: an oracle for tests, slower by a factor of 500.
 """
 
-import importlib.util
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-# A few seconds.
-LARGEST_SIZE = 100_000
 # Discrete laws of scale 2^40, rounded to a coarser grid, differ from rounded continuous
 # ones by a total variation below 2^-83 per number.
 FINE_BITS = 40
-
-
-def check_installed() -> None:
-    """Raise an ImportError that names the extra unless OpenDP can be imported."""
-    if importlib.util.find_spec("opendp") is None:
-        raise ImportError("noise='exact' needs OpenDP; install it with: pip install opendp")
-
-
-def check_size(size: int) -> None:
-    """Raise a ValueError for a release, of public size, that would take too long."""
-    if size > LARGEST_SIZE:
-        raise ValueError(
-            f"noise='exact' is for releases of at most {LARGEST_SIZE} numbers, got {size}; "
-            "noise='grid' has the same law and no limit."
-        )
 
 
 def opendp_samples(law: str, size: int, bits: int) -> NDArray[np.int64]:
