@@ -28,8 +28,7 @@ from sktensor_dp import (
 from sktensor_dp.estimator.base import Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.inputs import checked_table
 from sktensor_dp.estimator.parameters import Number
-from sktensor_dp.model_files.fields import Numbers
-from sktensor_dp.model_files.saving import INPUT, SavedState
+from sktensor_dp.model_files.values import SavedState
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.plan import ReleasePlan
@@ -248,9 +247,16 @@ def test_a_mechanism_without_a_step(step: str, changes: dict[str, Any], seed: in
 # A new estimator: the second moment of samples in a ball.
 
 
+@dataclass(kw_only=True)
+class SavedMoment(SavedState):
+    layout = {"n_features_in_": "d", "moment_": "dd"}  # noqa: RUF012
+
+    moment_: np.ndarray[Any, np.dtype[np.float64]]
+
+
 class SecondMoment(PrivateEstimatorMixin, BaseEstimator):
     _own_constraints = {"radius": [Number(0.1, 100.0)]}  # noqa: RUF012
-    _saved_state = SavedState({**INPUT, "moment_": Numbers("dd")}, lambda *_: None, {})
+    _saved = SavedMoment
 
     def __init__(
         self, radius=1.0, *, epsilon=1.0, delta=1e-6, accountant=None, random_state=None, verbose=0
@@ -329,7 +335,7 @@ class SeedsItsNoise(SecondMoment):
 
 
 class SavesNothing(SecondMoment):
-    _saved_state = SavedState(INPUT, lambda *_: None, {})
+    _saved = SavedState
 
 
 def estimator(kind: type, folder: Path) -> EstimatorDraft:

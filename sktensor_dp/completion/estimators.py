@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from sktensor_dp.completion.base import CompletionMixin
-from sktensor_dp.completion.saved import SAVED_CP, SAVED_TUCKER
+from sktensor_dp.completion.saved import SavedCompletion
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.sorted_entries import khatri_rao_rows
@@ -169,7 +169,7 @@ class PrivateCPCompletion(
     """
 
     _full_core = False
-    _saved_state = SAVED_CP
+    _saved = SavedCompletion
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "rank": [Number(0, math.inf, integer=True)],
         **CompletionMixin._own_constraints,
@@ -252,7 +252,7 @@ regularization, max_iter, accountant, random_state, verbose
     """
 
     _full_core = True
-    _saved_state = SAVED_TUCKER
+    _saved = SavedCompletion
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "rank": [Number(1, math.inf, integer=True), InstanceOf(tuple, list, np.ndarray)],
         **CompletionMixin._own_constraints,

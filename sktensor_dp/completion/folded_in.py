@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,10 +12,12 @@ from sktensor_dp.completion.inference import SharedModel
 from sktensor_dp.completion.inputs import coordinates_or_unknown
 from sktensor_dp.completion.named_rows import Indices, columns_to_numbers
 from sktensor_dp.completion.ranking import Candidates, named_rows
-from sktensor_dp.completion.saved import INDICES, SHARED, BoundsField
+from sktensor_dp.completion.row_index import RowIndex
+from sktensor_dp.completion.saved import SHARED_LAYOUT, check_bounds, check_shared
 from sktensor_dp.estimator.parameters import check_sizes
-from sktensor_dp.model_files.fields import Numbers, Optional, Record
-from sktensor_dp.model_files.records import load_record, save_record
+from sktensor_dp.model_files.container import require
+from sktensor_dp.model_files.saving import load_record, save_record
+from sktensor_dp.model_files.values import made
 from sktensor_dp.queries.reading import read
 from sktensor_dp.tensor.arrays import Floats, TopRows, top_rows
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale, in_units, limits_at
@@ -165,10 +167,12 @@ class UnitParameters:
         OSError
             If the file cannot be written.
         """
-        save_record(path, RECORD, self, type(self).__name__)
+        units = self._numbers().astype(np.int64)
+        state = SavedUnits(units, self.parameters, self._shared, self._bounds, self._indices)
+        save_record(path, type(self).__name__, state)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: str | os.PathLike[str]) -> "UnitParameters":
         """Read what :meth:`save` wrote.
 
         Parameters
@@ -188,8 +192,7 @@ class UnitParameters:
         OSError
             If it cannot be read.
         """
-        found: Self = load_record(path, RECORD, cls.__name__)
-        return found
+        return load_record(path, cls.__name__, SavedUnits).as_parameters()
 
     def _candidates(self, mode: int | None, context: Mapping[int, Any] | None) -> Candidates:
         unit_mode = self._shared.unit_mode
@@ -260,49 +263,39 @@ def _lengths(shared: SharedModel) -> list[int]:
     return lengths
 
 
-def _units(value: UnitParameters) -> dict[str, Any]:
-    """Parts of a file; ids are those of the index, where units have ids."""
-    parts = {name.strip("_"): part for name, part in vars(value).items()}
-    parts["units"] = value._numbers()
-    return parts
+@dataclass
+class SavedUnits:
+    """Serialisation schema of parameters of u units; ids are numbers of the index."""
 
+    layout: ClassVar[Mapping[str, str]] = {**SHARED_LAYOUT, "units": "u+", "parameters": "u?"}
 
-def _build(
-    units: NDArray[np.intp],
-    parameters: Floats,
-    shared: SharedModel,
-    bounds: Bounds,
-    indices: Indices | None = None,
-) -> UnitParameters:
-    """Parts that agree with each other, or ValueError."""
-    mode, n_modes = shared.unit_mode, len(shared.effects) + 1
-    index = None
-    if indices is not None:
-        if len(indices) != n_modes:
-            raise ValueError("there must be names for each mode")
-        for place, (names, length) in enumerate(zip(indices, _lengths(shared), strict=True)):
-            if names is not None and place != mode and len(names) != length:
-                raise ValueError("names must be as many as rows")
-        index = indices[mode]
-    if isinstance(bounds, RowBounds):
-        lengths = _lengths(shared)
-        lengths[mode] = max([*units.tolist(), -1]) + 1 if bounds.mode == mode else 0
-        if bounds.mode < n_modes and len(bounds.low) < lengths[bounds.mode]:
-            raise ValueError("bounds must be as many as rows")
-    right = bounds.mode < n_modes if isinstance(bounds, RowBounds) else bounds[0] < bounds[1]
-    if mode >= n_modes or parameters.shape[1] != shared.n_parameters or not right:
-        raise ValueError("parameters must be those of the shared model")
-    if (np.diff(units) <= 0).any() or (index is not None and (units >= len(index)).any()):
-        raise ValueError("units must be in order")
-    ids: NDArray[Any] = units if index is None else index.decode(units)
-    return UnitParameters(ids, parameters, shared, bounds, indices)
+    units: NDArray[np.int64]
+    parameters: Floats
+    shared: SharedModel
+    bounds: tuple[float, float] | RowBounds
+    indices: tuple[RowIndex | None, ...] | None
 
-
-RECORD = Record(
-    _build,
-    {
-        "units": Numbers("u", 0, dtype="int64"), "parameters": Numbers("u?"), "shared": SHARED,
-        "bounds": BoundsField(), "indices": Optional(INDICES),
-    },
-    take=_units,
-)  # fmt: skip
+    def as_parameters(self) -> UnitParameters:
+        """Parameters of units that agree with each other, or ModelFileError."""
+        units, shape, mode = self.units, _lengths(self.shared), self.shared.unit_mode
+        require(mode < len(shape), "unit_mode must be a mode")
+        # How many units there are is known where they have bounds or names alone.
+        shape[mode] = max([*units.tolist(), 0]) + 1
+        check_shared(self.shared, tuple(shape))
+        index = None
+        if self.indices is not None:
+            require(len(self.indices) == len(shape), "there must be names for each mode")
+            index = self.indices[mode]
+            for place, (names, length) in enumerate(zip(self.indices, shape, strict=True)):
+                fits = names is None or len(names) == length or place == mode
+                require(fits, "names must be as many as rows")
+        if isinstance(self.bounds, RowBounds) and self.bounds.mode == mode:
+            require(len(self.bounds.low) >= shape[mode], "bounds must be as many as rows")
+            shape[mode] = len(self.bounds.low)
+        made(lambda: check_bounds(self.bounds, tuple(shape)), "bounds")
+        fits = self.parameters.shape[1] == self.shared.n_parameters
+        require(fits, "parameters must be those of the shared model")
+        order = (np.diff(units) > 0).all() and (index is None or (units < len(index)).all())
+        require(order, "units must be in order")
+        ids: NDArray[Any] = units if index is None else index.decode(units)
+        return UnitParameters(ids, self.parameters, self.shared, self.bounds, self.indices)

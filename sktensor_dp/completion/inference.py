@@ -21,6 +21,18 @@ def attributes_of(model: Model) -> dict[str, Any]:
     return {f"{name}_": getattr(model, name) for name in ("mean", "biases", "factors", last)}
 
 
+def attributes_of_units(model: "SharedModel", n_units: int, ranks: Sequence[int]) -> dict[str, Any]:
+    """Fitted attributes where units share a model; nothing of a unit was released."""
+    mode, biases = model.unit_mode, [effects.effects for effects in model.effects]
+    biases.insert(mode, np.zeros(n_units))
+    found = {"mean_": model.level, "biases_": biases}
+    if model.components is None:
+        return found
+    factors = list(model.components.factors)
+    factors.insert(mode, np.zeros((n_units, ranks[mode])))
+    return {**found, "factors_": factors}
+
+
 def values_at(
     model: Any,
     coordinates: NDArray[np.intp],

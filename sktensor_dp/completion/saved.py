@@ -1,248 +1,131 @@
-"""What of a completed tensor is saved."""
+"""Serialisation schema of a completed tensor."""
 
-import math
-from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from sktensor_dp.completion.inference import SharedModel
+from sktensor_dp.completion.inference import SharedModel, attributes_of_units
+from sktensor_dp.completion.named_rows import indices_of
 from sktensor_dp.completion.public_features import features_by_mode
-from sktensor_dp.completion.row_index import RowIndex
-from sktensor_dp.model_files.fields import (
-    Arrays,
-    Field,
-    Flag,
-    Integer,
-    ListOf,
-    Numbers,
-    Optional,
-    OrNone,
-    Real,
-    Record,
-    Text,
-    Words,
-    require,
-)
-from sktensor_dp.model_files.saving import INPUT, SavedState
+from sktensor_dp.model_files.container import require
+from sktensor_dp.model_files.values import ABSENT, SavedState
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.row_bounds import RowBounds
-from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
-from sktensor_dp.tensor.tucker_completion import TuckerCompletion
+from sktensor_dp.tensor.tucker_completion import Model, TuckerCompletion
 
 # Columns of what transform returns; no table of that width would fit into memory.
 MOST_COLUMNS = 2**20
 MOST_MODES = 32
-# Lengths: d modes, N rows and R columns of each, r components of a CP model.
-WEIGHTS = Numbers("r", 0.0)
-
-
-def _by_mode(item: Field, build: Callable[[Any], Any] = list) -> ListOf:
-    return ListOf(item, build, 2, MOST_MODES, "d")
-
-
-BIASES, VARIANCES = _by_mode(Numbers("N")), _by_mode(Numbers("N", 0.0))
-
-SHARED_EFFECTS = Record(
-    SharedEffects,
-    {
-        "effects": Numbers("S"), "variances": Numbers("S", 0.0), "popularity": Numbers("S"),
-        "scale": Real(0),
-    },
-)  # fmt: skip
-SHARED_COMPONENTS = Record(
-    SharedComponents,
-    {
-        "factors": ListOf(Numbers("S?"), tuple, 1, MOST_MODES),
-        "full_core": Flag(),
-        "mixing": OrNone(Numbers("??")),
-    },
-)
-SHARED = Record(
-    SharedModel,
-    {
-        "level": Real(), "noise_variance": Real(0), "unit_mode": Integer(0, MOST_MODES),
-        "effects": ListOf(SHARED_EFFECTS, shortest=1, longest=MOST_MODES),
-        "components": OrNone(SHARED_COMPONENTS), "level_variance": OrNone(Real(0)),
-        "slope_variance": OrNone(Real(0)),
-    },
-)  # fmt: skip
-
-
-def _parts_of_index(index: RowIndex) -> dict[str, Any]:
-    plain = index._plain_parameter()
-    if isinstance(plain, dict):
-        return plain
-    return {"names" if isinstance(plain[0], str) else "numbers": plain}
-
-
-def _index(
-    names: Any = None, numbers: Any = None, start: Any = None, n_periods: Any = None, days: Any = 1
-) -> RowIndex:
-    if start is not None:
-        return RowIndex.from_calendar(start, n_periods, days=days)
-    return RowIndex.from_public(numbers.tolist() if names is None else names)
-
-
-INDICES = _by_mode(
-    Optional(
-        Record(
-            _index,
-            {
-                "names": Optional(Words(list)),
-                "numbers": Optional(Numbers("?", -(2**62), 2**62, "int64")),
-                "start": Optional(Text()), "n_periods": Optional(Integer(1)),
-                "days": Optional(Integer(1)),
-            },
-            take=_parts_of_index,
-        )
-    ),
-    tuple,
-)  # fmt: skip
-FITTED: dict[str, Field] = {
-    "mean": Real(), "biases": BIASES, "noise_variance": Real(0), "n_iter": Integer(),
-    "converged": Flag(),
+# Of what units share: S rows of each shared mode.
+SHARED_LAYOUT = {
+    "noise_variance": "+", "level_variance": "+", "slope_variance": "+", "effects": "S",
+    "variances": "S+", "popularity": "S", "scale": "+", "factors": "S?", "mixing": "??",
+    "low": "?", "high": "?",
 }  # fmt: skip
-CP = Record(
-    CPCompletion,
-    {
-        **FITTED, "factors": _by_mode(Numbers("Nr")), "weights": WEIGHTS,
-        "bias_variances": VARIANCES, "bias_scales": Numbers("d", 0.0),
-        "factor_scales": Numbers("dr", 0.0),
-    },
-)  # fmt: skip
-TUCKER = Record(
-    TuckerCompletion,
-    {**FITTED, "factors": _by_mode(Numbers("NR")), "core": Numbers(None)},
-)
 
 
-class ModelField(Field):
-    """What predicts: a completion of entries, or what units share."""
+@dataclass(kw_only=True)
+class SavedCompletion(SavedState):
+    """Attributes of a tensor of d modes of N rows; of units what they share."""
 
-    def __init__(self, entries: Record) -> None:
-        self.kinds = {"entries": entries, "units": SHARED}
+    layout = {  # noqa: RUF012
+        **SHARED_LAYOUT, "n_features_in_": "d", "feature_names_in_": "d", "shape_": "d:N",
+        "_ranks": "d:?", "biases_": "d:N", "factors_": "d:N?", "weights_": "r+",
+    }  # fmt: skip
 
-    def write(self, value: Any, arrays: Arrays, where: str) -> dict[str, Any]:
-        """Return its parts, and which of the two it is."""
-        kind = "units" if isinstance(value, SharedModel) else "entries"
-        return {kind: self.kinds[kind].write(value, arrays, where)}
+    shape_: tuple[int, ...]
+    bounds_: tuple[float, float] | RowBounds
+    n_iter_: int
+    perturbation_: Literal["sufficient_statistics", "gradient", "input", "output"]
+    _ranks: tuple[int, ...]
+    units: SharedModel | None
+    # Of a model of entries; of units they follow from what these share.
+    mean_: float = ABSENT
+    biases_: list[Floats] = ABSENT
+    factors_: list[Floats] = ABSENT
+    weights_: Floats = ABSENT
+    core_: Floats = ABSENT
 
-    def read(self, value: Any, arrays: Arrays, where: str) -> Any:
-        """Return the model."""
-        right = isinstance(value, dict) and len(value) == 1 and value.keys() <= self.kinds.keys()
-        require(right, f"{where} must be of 'entries' or of 'units'")
-        ((kind, parts),) = value.items()
-        return self.kinds[kind].read(parts, arrays, where)
+    @classmethod
+    def of(cls, estimator: Any, **rebuilt: Any) -> Self:
+        """State of a fitted completion."""
+        model, shared = (vars(estimator).get(name) for name in ("_model", "_shared"))
+        of_units = isinstance(model, SharedModel)
+        state = super().of(estimator, units=model if of_units else shared)
+        absent = dict.fromkeys(("mean_", "biases_", "factors_"), ABSENT)
+        return replace(state, **absent) if of_units else state
+
+    def attributes(self, estimator: Any) -> dict[str, Any]:
+        """Fitted attributes, where their shapes agree."""
+        estimator._check_all()
+        features_by_mode(estimator, self.shape_)
+        found, shape, ranks = super().attributes(estimator), self.shape_, self._ranks
+        right = 2 <= len(shape) <= MOST_MODES and min(shape) > 0 and self.n_iter_ > 0
+        require(right, "shape_ must be that of a tensor, fitted in a step or more")
+        require(sum(ranks) <= MOST_COLUMNS, f"ranks must add up to at most {MOST_COLUMNS}")
+        check_bounds(self.bounds_, shape)
+        if estimator.row_names is not None:
+            indices = found["_indices"] = indices_of(estimator.row_names) or ()
+            named = [None if index is None else len(index) for index in indices]
+            fits = len(named) == len(shape) and all(
+                n is None or n == length for n, length in zip(named, shape, strict=True)
+            )
+            require(fits, "names must be as many as rows")
+        units = found.pop("units")
+        if units is not None:
+            check_shared(units, shape)
+        if self.mean_ is ABSENT:
+            require(units is not None, "there must be a model")
+            only = found.keys().isdisjoint(("biases_", "factors_", "weights_", "core_"))
+            if units.components is not None:
+                columns = [factor.shape[1] for factor in units.components.factors]
+                only = only and columns == [*np.delete(ranks, units.unit_mode)]
+            require(only, "factors must be of the ranks, and only what units share")
+            of_units = attributes_of_units(units, shape[units.unit_mode], ranks)
+            return {**found, **of_units, "_model": units}
+        require("factors_" in found and "biases_" in found, "there must be factors and biases")
+        columns = [factor.shape[1] for factor in self.factors_]
+        if self.core_ is ABSENT:
+            require(self.weights_ is not ABSENT, "components must have weights")
+            n = len(self.weights_)
+            right = columns == [n] * len(shape) and n <= min(ranks) and len(set(ranks)) == 1
+            none: Any = np.zeros(0)
+            model: Model = CPCompletion(
+                self.mean_, self.biases_, self.factors_, self.weights_, 0.0, self.n_iter_, [], none,
+                none,
+            )  # fmt: skip
+        else:
+            right = self.weights_ is ABSENT and self.core_.shape == ranks == (*columns,)
+            model = TuckerCompletion(
+                self.mean_, self.biases_, self.factors_, self.core_, 0.0, self.n_iter_
+            )
+        require(right, "factors must be of the ranks")
+        wanted = "core_" if estimator._full_core else "weights_"
+        require(wanted in found, f"the model must have {wanted}")
+        return {**found, "_model": model, "_shared": units}
 
 
-class BoundsField(Field):
-    """Two numbers, or two for each row of a mode."""
-
-    of_all = ListOf(Real(), tuple, 2, 2)
-    of_rows = Record(
-        RowBounds,
-        {"mode": Integer(0, MOST_MODES), "low": Numbers("?"), "high": Numbers("?")},
-    )
-
-    def write(self, value: Any, arrays: Arrays, where: str) -> Any:
-        """Return the numbers, or the parts."""
-        of = self.of_rows if isinstance(value, RowBounds) else self.of_all
-        return of.write(value, arrays, where)
-
-    def read(self, value: Any, arrays: Arrays, where: str) -> Any:
-        """Return a pair, or bounds of rows."""
-        of = self.of_rows if isinstance(value, dict) else self.of_all
-        return of.read(value, arrays, where)
-
-
-def _check(state: SimpleNamespace, estimator: Any) -> None:
-    estimator._check_all()
-    features_by_mode(estimator, state.shape_)
-    model, ranks = state._model, state._ranks
-    indices = getattr(state, "_indices", None)
-    if indices is not None:
-        pairs = zip(indices, state.shape_, strict=True)
-        named = all(index is None or len(index) == n for index, n in pairs)
-        require(named, "names must be as many as rows")
-    require(sum(ranks) <= MOST_COLUMNS, f"ranks must add up to at most {MOST_COLUMNS}")
-    if isinstance(state.bounds_, RowBounds):
-        state.bounds_.check_shape(state.shape_)
+def check_bounds(bounds: tuple[float, float] | RowBounds, shape: tuple[int, ...]) -> None:
+    """Refuse bounds that are not those of a tensor."""
+    if isinstance(bounds, RowBounds):
+        bounds.check_shape(shape)
     else:
-        low, high = state.bounds_
-        require(low < high, "bounds_ must be (low, high) with low < high")
-    factors = getattr(state, "factors_", [])
-    weights = getattr(state, "weights_", getattr(state, "core_", None))
-    if isinstance(model, SharedModel):
-        require(weights is None, "units share factors, but no weights")
-        _check_shared(model, state.shape_, estimator._own_mode)
-        _check_shared_components(model, factors, ranks)
-        return
-    if isinstance(model, CPCompletion):
-        fewer = len(model.weights) <= min(ranks) and len(set(ranks)) == 1
-        require(fewer, "components must be at most as many as the ranks, which are equal")
-        found = model.weights
-    else:
-        require(model.core.shape == ranks, "the core must be of the ranks")
-        found = model.core
-    require(_same([found, *model.factors], [weights, *factors]), "factors must agree")
-    require(hasattr(state, "_shared"), "parts for folding in are missing")
-    shared: SharedModel = state._shared
-    _check_shared(shared, state.shape_, estimator._own_mode)
-    rows = shared.components.factors if shared.components is not None else ()
-    lengths = tuple(len(factor) for factor in rows)
-    require(lengths in ((), _others(shared, state.shape_)), "factors must be of the shape")
-    require(shared.n_parameters <= MOST_COLUMNS, "components must be fewer")
+        require(-np.inf < bounds[0] < bounds[1] < np.inf, "bounds must be (low, high), low < high")
 
 
-def _same(first: Any, second: Any) -> bool:
-    return len(first) == len(second) and all(map(np.array_equal, first, second))
-
-
-def _check_shared(model: SharedModel, shape: tuple[int, ...], unit_mode: int) -> None:
-    require(model.unit_mode == unit_mode < len(shape), "unit_mode must be a mode")
-    lengths = tuple(len(effects.effects) for effects in model.effects)
-    rows = lengths == _others(model, shape)
-    require(rows, "effects must be as many as rows of the shared modes")
+def check_shared(model: SharedModel, shape: tuple[int, ...]) -> None:
+    """Refuse what units of a tensor cannot share."""
+    mode = model.unit_mode
+    require(mode < len(shape), "unit_mode must be a mode")
+    others = [*np.delete(shape, mode)]
+    lengths = [len(effects.effects) for effects in model.effects]
+    require(lengths == others, "effects must be as many as rows of the shared modes")
     require(model.noise_variance > 0, "the variance must be positive")
-
-
-def _others(model: SharedModel, shape: tuple[int, ...]) -> tuple[int, ...]:
-    return shape[: model.unit_mode] + shape[model.unit_mode + 1 :]
-
-
-def _check_shared_components(model: SharedModel, found: Any, ranks: tuple[int, ...]) -> None:
-    require((model.components is None) == (len(found) == 0), "factors must agree")
-    if model.components is None:
-        return
-    factors, mode = model.components.factors, model.unit_mode
-    require(tuple(factor.shape[1] for factor in found) == ranks, "factors must be of the ranks")
-    require(_same(factors, found[:mode] + found[mode + 1 :]), "factors must agree")
-    shared = [factor.shape[1] for factor in factors]
-    if model.components.full_core:
-        require(math.prod(shared) <= MOST_COLUMNS, "components must be fewer")
-    else:
-        require(len(set(shared)) == 1, "ranks of a CP model must be equal")
-
-
-def _saved(entries: Record) -> SavedState:
-    components = {"weights_": WEIGHTS} if entries is CP else {"core_": Numbers(None)}
-    return SavedState(
-        {
-            **INPUT, "mean_": Real(), "biases_": BIASES,
-            "factors_": Optional(_by_mode(Numbers("N?"))),
-            **{name: Optional(part) for name, part in components.items()},
-            "shape_": _by_mode(Integer(1, letter="N"), tuple),
-            "bounds_": BoundsField(), "n_iter_": Integer(1),
-            "_ranks": _by_mode(Integer(0, MOST_COLUMNS, "R"), tuple),
-            "perturbation_": Text(("sufficient_statistics", "gradient", "input", "output")),
-            "_model": ModelField(entries), "_shared": Optional(SHARED),
-            "_indices": Optional(INDICES),
-        },
-        _check,
-        {},
-    )  # fmt: skip
-
-
-SAVED_CP, SAVED_TUCKER = _saved(CP), _saved(TUCKER)
+    if model.components is not None:
+        factors = model.components.factors
+        require([len(factor) for factor in factors] == others, "factors must be of the shape")
+        columns = {factor.shape[1] for factor in factors}
+        alike = model.components.full_core or len(columns) == 1
+        require(alike and model.n_parameters <= MOST_COLUMNS, "components must be fewer")

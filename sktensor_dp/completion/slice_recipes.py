@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from sktensor_dp.completion.effect_rounds import EffectRounds
-from sktensor_dp.completion.inference import SharedModel
+from sktensor_dp.completion.inference import SharedModel, attributes_of_units
 from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.plan import SlicePlan
 from sktensor_dp.completion.slice_components import fit_components
@@ -31,16 +30,12 @@ SLOPE_VARIANCE = 0.15
 
 def fit_slices(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> Fitted:
     """Release a level, effects of each shared mode given those before, and components."""
-    model, mode, n_units = _released(curator, plan, options), plan.unit_mode, curator.n_units
-    state: dict[str, Any] = {
-        "_model": model, "perturbation_": plan.perturbation,
+    model, n_units = _released(curator, plan, options), curator.n_units
+    state = {
+        **attributes_of_units(model, n_units, options.ranks), "_model": model,
+        "perturbation_": plan.perturbation,
         "n_iter_": 1 if model.components is None else plan.n_sweeps,
-        "mean_": model.level, "biases_": [effects.effects for effects in model.effects],
     }  # fmt: skip
-    state["biases_"].insert(mode, np.zeros(n_units))
-    if model.components is not None:
-        state["factors_"] = list(model.components.factors)
-        state["factors_"].insert(mode, np.zeros((n_units, options.ranks[mode])))
     return Fitted(state)
 
 

@@ -31,6 +31,39 @@ ZEROS = "0" * 64
 END = len(b'"}')
 
 
+# What JSON has no numbers for.
+NOT_FINITE = {"inf": math.inf, "-inf": -math.inf}
+
+
+def require(condition: Any, wanted: str) -> None:
+    """Raise ModelFileError unless the condition holds."""
+    if not condition:
+        raise ModelFileError(f"In the model's file, {wanted}.")
+
+
+class Arrays:
+    """Arrays on their way to a file, or out of it."""
+
+    def __init__(self, by_name: Mapping[str, NDArray[Any]] | None = None) -> None:
+        self.by_name = dict(by_name or {})
+        self.used: set[str] = set()
+
+    def add(self, array: NDArray[Any], where: str) -> str:
+        """Keep an array under a name made of its place."""
+        name = start = "".join(c if c.isalnum() else "_" for c in where)[:50]
+        while name in self.by_name:
+            name = f"{start}_{len(self.by_name)}"
+        self.by_name[name] = array
+        return name
+
+    def take(self, name: Any, where: str) -> NDArray[Any]:
+        """Array of a name that the file gives."""
+        known = isinstance(name, str) and name in self.by_name
+        require(known, f"{where} must name an array of the file")
+        self.used.add(name)
+        return self.by_name[name]
+
+
 def pack(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
     """Lay out JSON and arrays as the parts of a file; equal ones give equal bytes."""
     # The order of a matrix decides in which order products add, so their last digits.

@@ -2,116 +2,33 @@
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.exceptions import ModelFileError
-from sktensor_dp.model_files.container import pack, read_file, unpack, write_file
-from sktensor_dp.model_files.fields import (
+from sktensor_dp.model_files.container import (
     Arrays,
-    Field,
-    Flag,
-    Integer,
-    ListOf,
-    Optional,
-    Real,
-    Record,
-    Text,
-    Words,
+    pack,
+    read_file,
     require,
+    unpack,
+    write_file,
 )
 from sktensor_dp.model_files.fitted_state import FittedStateMixin
 from sktensor_dp.model_files.parameters import read_parameter, write_parameter
-from sktensor_dp.privacy.composition import Composition, Kind, Part, ReleaseRecord
-from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
-from sktensor_dp.privacy.report import PrivacyReport, library_version
+from sktensor_dp.model_files.values import OF_REPORTS, Reader, SavedState, write
 
 FORMAT, FORMAT_VERSION = "sktensor_dp model", 1
-KEYS = {"format", "version", "library", "class", "parameters", "state"}
 # An open ledger, not a value; a loaded model has none.
 NOT_SAVED = ("accountant",)
 
-COST = Real(0, finite=False)
-RELEASE_RECORD = Record(
-    ReleaseRecord,
-    {
-        "name": Text(), "description": Text(), "sensitivity": COST, "sigma": COST, "mu": COST,
-        "epsilon": COST, "delta": Real(0, 1), "uses": Integer(), "mechanism": Text(),
-    },
-)  # fmt: skip
-COST_RECORD = Record(PrivacyCost, {"mu": COST, "epsilon": COST, "delta": Real(0, 1)})
-PLANNED = Record(PlannedRelease, {"name": Text(), "cost": COST_RECORD, "uses": Integer()})
-
-MEMBER = Record(
-    lambda role, number: (role, number),
-    {"role": Text(), "number": Integer(1)},
-    take=lambda pair: dict(zip(("role", "number"), pair, strict=True)),
-)
-
-
-def _composition(deepest: int) -> Record:
-    """A tree of releases of so many levels; those of fits have up to five."""
-    parts: dict[str, Field] = {
-        "kind": Text(get_args(Kind)), "rows": ListOf(RELEASE_RECORD, tuple),
-        "unmade": ListOf(PLANNED, tuple), "memberships": ListOf(ListOf(MEMBER, tuple), tuple),
-        "n_trials": Real(1), "epsilon": COST, "delta": Real(0, 1),
-        "parts": ListOf(Text(), tuple, longest=0),
-    }  # fmt: skip
-    if deepest > 1:
-        inner = {
-            "role": Text(), "n_units": Integer(), "of": _composition(deepest - 1),
-            "times": Integer(1),
-        }  # fmt: skip
-        parts["parts"] = ListOf(Record(Part, inner), tuple)
-    return Record(Composition, parts)
-
-
-REPORT = Record(
-    PrivacyReport,
-    {
-        "epsilon": COST, "delta": Real(0, 1), "unit": Text(), "neighbours": Text(),
-        "n_units": Integer(), "sampler": Text(), "seeded": Flag(),
-        "rows": ListOf(RELEASE_RECORD, tuple), "notes": ListOf(Text(), tuple),
-        "composition": Optional(_composition(8)),
-    },
-)  # fmt: skip
-
-
-def _names(words: list[str]) -> Any:
-    return np.array(words, dtype=object)
-
-
-# What scikit-learn's validation of a table leaves behind.
-INPUT: dict[str, Field] = {
-    "n_features_in_": Integer(1, letter="d"),
-    "feature_names_in_": Optional(Words(_names, "d")),
-}
-
-
-@dataclass(frozen=True)
-class SavedState:
-    """Attributes that make a fitted estimator: released or public values, and nothing else."""
-
-    parts: Mapping[str, Field]
-    check: Callable[[SimpleNamespace, Any], None]
-    aliases: Mapping[str, Callable[[SimpleNamespace], Any]]
-
-    @property
-    def record(self) -> Record:
-        """All attributes as one field."""
-        return Record(SimpleNamespace, {**self.parts, "privacy_report_": REPORT})
-
 
 class ModelFileMixin(FittedStateMixin):
-    """``save`` and ``load``; a subclass declares its fitted attributes in ``_saved_state``."""
+    """``save`` and ``load``; a subclass declares its fitted attributes in ``_saved``."""
 
-    _saved_state: ClassVar[SavedState]
+    _saved: ClassVar[type[SavedState]]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file.
@@ -142,7 +59,7 @@ class ModelFileMixin(FittedStateMixin):
         ``set_output`` and of metadata routing. Equal models give equal bytes.
         """
         check_is_fitted(self)
-        parts = pack(*_written(self))
+        parts = _packed(self)
         # What could not be loaded is refused here, where it can still be mended.
         _model_in(type(self), b"".join(parts))
         write_file(path, parts)
@@ -181,26 +98,20 @@ class ModelFileMixin(FittedStateMixin):
         return _model_in(cls, read_file(path))
 
     def _parameter_to_save(self, name: str) -> Any:
-        """A parameter as files have it; a subclass makes plain values of tables with names."""
+        """Parameter in serialisable form; a subclass makes plain values of tables with names."""
         return getattr(self, name)
 
-    def _restore(self, state: SimpleNamespace) -> None:
-        """Take over attributes that were checked; their names are those declared."""
-        aliases = {name: of(state) for name, of in self._saved_state.aliases.items()}
-        self._publish({**vars(state), **aliases})
 
-
-def _written(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Document and arrays of a fitted estimator."""
-    cls = type(estimator)
-    arrays = Arrays()
+def _packed(estimator: Any) -> list[bytes]:
+    """Parts of the file of a fitted estimator."""
+    cls, arrays, parameters = type(estimator), Arrays(), {}
     try:
-        state = cls._saved_state.record.write(estimator, arrays, "")
+        state = cls._saved.of(estimator)
     except AttributeError as error:
         raise NotFittedError(
             f"This {cls.__name__} is not fitted: it has no {error}. Call fit before save."
         ) from None
-    parameters = {}
+    written = write(cls._saved, state, arrays)
     for name in _parameter_names(cls):
         try:
             parameters[name] = write_parameter(estimator._parameter_to_save(name), arrays, name)
@@ -210,29 +121,23 @@ def _written(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
                 f"{type(getattr(estimator, name)).__name__}, and a model file holds only numbers, "
                 "strings, None and collections of them. Set it to such a value first."
             ) from None
-    document = {
-        "format": FORMAT, "version": FORMAT_VERSION, "library": library_version(),
-        "class": cls.__name__, "parameters": parameters, "state": state,
-    }  # fmt: skip
-    return document, arrays.by_name
+    return _document(cls.__name__, {"parameters": parameters, "state": written}, arrays)
 
 
-def _model_in(cls: type, data: bytes) -> Any:
+def _model_in(cls: Any, data: bytes) -> Any:
     """The fitted estimator that a file holds, made once everything has been checked."""
-    document, by_name = unpack(data)
-    _check_heading(cls, document)
-    written, names = document["parameters"], _parameter_names(cls)
-    known = isinstance(written, dict) and set(written) == set(names)
+    content, arrays = _content(cls.__name__, {"parameters", "state"}, data)
+    names = _parameter_names(cls)
+    known = isinstance(content["parameters"], dict) and set(content["parameters"]) == set(names)
     require(known, f"parameters must be {names}")
-    arrays = Arrays(by_name)
-    parameters = {name: read_parameter(value, 0, arrays) for name, value in written.items()}
-    saved: SavedState = cls._saved_state  # type: ignore[attr-defined]
-    state = saved.record.read(document["state"], arrays, "")
-    require(arrays.used == by_name.keys(), "every array must belong to an attribute")
+    parameters = {
+        name: read_parameter(value, arrays) for name, value in content["parameters"].items()
+    }
+    state = read_state(cls._saved, content["state"], arrays)
     try:
         estimator = cls(**parameters)
         estimator._check_parameters()
-        saved.check(state, estimator)
+        attributes = state.attributes(estimator)
     except ModelFileError:
         raise
     except Exception as error:
@@ -243,26 +148,54 @@ def _model_in(cls: type, data: bytes) -> Any:
             f"The file's parameters are none of {cls.__name__}{': ' if blamed else ''}"
             f"{', '.join(blamed)}."
         ) from None
-    estimator._restore(state)
+    estimator._publish(attributes)
     return estimator
 
 
-def _check_heading(cls: type, document: dict[str, Any]) -> None:
-    if document.get("format") != FORMAT:
+def read_state(kind: type, written: Any, arrays: Arrays) -> Any:
+    """State of a declared type that uses all arrays of a file."""
+    layout = {**OF_REPORTS, **kind.layout}  # type: ignore[attr-defined]
+    state = Reader(arrays, layout).read(kind, written, "")
+    require(arrays.used == arrays.by_name.keys(), "every array must belong to an attribute")
+    return state
+
+
+def save_record(path: str | os.PathLike[str], name: str, record: Any) -> None:
+    """Write an object other than a model: a dataclass with a layout."""
+    arrays = Arrays()
+    state = write(type(record), record, arrays)
+    write_file(path, _document(name, {"state": state}, arrays))
+
+
+def load_record(path: str | os.PathLike[str], name: str, kind: type) -> Any:
+    """The object that `save_record` wrote, or ModelFileError."""
+    content, arrays = _content(name, {"state"}, read_file(path))
+    return read_state(kind, content["state"], arrays)
+
+
+def _document(name: str, content: dict[str, Any], arrays: Arrays) -> list[bytes]:
+    heading = {"format": FORMAT, "version": FORMAT_VERSION, "class": name}
+    return pack({**heading, **content}, arrays.by_name)
+
+
+def _content(name: str, keys: set[str], data: bytes) -> tuple[dict[str, Any], Arrays]:
+    """Document of a file of this format and class, and its arrays."""
+    document, by_name = unpack(data)
+    if document.pop("format", None) != FORMAT:
         raise ModelFileError("The file holds no model.")
-    version = document.get("version")
+    version = document.pop("version", None)
     if type(version) is not int or version != FORMAT_VERSION:
         raise ModelFileError(
             f"The file's format number is not {FORMAT_VERSION}, the only one that this version of "
             "sktensor_dp reads. Load the file with the version that wrote it."
         )
-    require(document.keys() == KEYS, f"the document must have the keys {sorted(KEYS)}")
-    require(isinstance(document["library"], str), "library must be text")
-    found = document["class"]
-    if found != cls.__name__:
+    found = document.pop("class", None)
+    if found != name:
         known = isinstance(found, str) and found in _class_names(ModelFileMixin)
         other = f"of {found!r}" if known else "of another class"
-        raise ModelFileError(f"The file holds a model {other}, not of {cls.__name__!r}.")
+        raise ModelFileError(f"The file holds a model {other}, not of {name!r}.")
+    require(document.keys() == keys, f"the document must have the keys {sorted(keys)}")
+    return document, Arrays(by_name)
 
 
 def _class_names(cls: type) -> set[str]:
@@ -270,5 +203,4 @@ def _class_names(cls: type) -> set[str]:
 
 
 def _parameter_names(cls: type) -> list[str]:
-    names = list(inspect.signature(cls).parameters)
-    return [name for name in names if name not in NOT_SAVED]
+    return [name for name in inspect.signature(cls).parameters if name not in NOT_SAVED]

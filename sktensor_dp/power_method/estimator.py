@@ -20,7 +20,7 @@ from sktensor_dp.power_method.mixtures import ReleasedMixtures
 from sktensor_dp.power_method.parameters import PERTURBATIONS
 from sktensor_dp.power_method.plan import is_stream
 from sktensor_dp.power_method.samples import SampleFits
-from sktensor_dp.power_method.saved import SAVED_COMPONENTS
+from sktensor_dp.power_method.saved import SavedComponents
 from sktensor_dp.power_method.whole_tensor import TensorFits
 from sktensor_dp.queries.units import split_chunk
 from sktensor_dp.spectral_topics.forecast import forecast_topics
@@ -179,7 +179,7 @@ class PrivateTensorPowerMethod(SampleFits, TensorFits, ReleasedMixtures):
     (3, 2)
     """
 
-    _saved_state = SAVED_COMPONENTS
+    _saved = SavedComponents
 
     def fit_chunks(
         self,

@@ -1,71 +1,49 @@
-"""What of a fitted tensor power method is saved."""
+"""Serialisation schema of a fitted tensor power method."""
 
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from sktensor_dp.model_files.fields import (
-    Flag,
-    Integer,
-    ListOf,
-    Numbers,
-    Optional,
-    OrNone,
-    Real,
-    Record,
-    Text,
-    require,
-)
-from sktensor_dp.model_files.saving import INPUT, SavedState
+from sktensor_dp.model_files.container import require
+from sktensor_dp.model_files.values import ABSENT, SavedState
 from sktensor_dp.power_method.stream import STREAM_PROGRESS, ComponentStream
-from sktensor_dp.tensor.power_method import OnlinePowerMethod
-
-# Where the generator of starts is: they are drawn after release, and are no noise.
-WORDS = ListOf(Integer(0, 2**128 - 1), list, 4, 4)
+from sktensor_dp.tensor.arrays import Floats
 
 
-METHOD = Record(
-    lambda **state: OnlinePowerMethod.from_state(state),
-    {
-        "n_answers": Integer(), "n_components": Integer(1), "n_restarts": Integer(1),
-        "max_iter": Integer(1), "iteration": Integer(), "weights": Numbers("n"),
-        "vectors": Numbers("nd"), "starts": Numbers("d?"), "polished": OrNone(Numbers("d?")),
-        "best_value": Real(), "best_vector": Numbers("d"), "generator": WORDS,
-    },
-    take=OnlinePowerMethod.state,
-)  # fmt: skip
-STREAM = Record(
-    ComponentStream,
-    {
-        "method": METHOD, "sigma": Real(0, finite=False),
-        "budget": ListOf(Real(0, finite=False), tuple, 3, 3),
-        "max_batches": Integer(1), "ticket": OrNone(Text()),
-    },
-)  # fmt: skip
+@dataclass(kw_only=True)
+class SavedComponents(SavedState):
+    """Attributes of k components of length d, and the state of a stream."""
 
+    layout = {  # noqa: RUF012
+        "n_features_in_": "d", "feature_names_in_": "d", "n_components_": "k",
+        "components_": "kd", "weights_": "k", "covariances_": "k+", "released_bic_": "d",
+        "budget": "+", "sigma": "+",
+    }  # fmt: skip
 
-def _check(state: SimpleNamespace, estimator: Any) -> None:
-    mixture, topics = (estimator.moment == kind for kind in ("gaussian_mixture", "single_topic"))
-    has_variances = getattr(state, "covariances_", None) is not None
-    require(has_variances or not mixture, "a mixture must have covariances_")
-    require(not topics or (state.components_ >= 0).all(), "topics must not be negative")
-    stream = getattr(state, "_stream", None)
-    progress = [hasattr(state, name) for name in STREAM_PROGRESS]
-    require(all(progress) or not any(progress), "a stream must have all of its progress")
-    require(stream is None or all(progress), "a stream must have progress")
+    components_: Floats
+    weights_: Floats
+    covariances_: Floats = ABSENT
+    released_bic_: Floats = ABSENT
+    n_components_: int
+    n_iter_: int
+    n_batches_seen_: int = ABSENT
+    n_batches_needed_: int = ABSENT
+    is_complete_: bool = ABSENT
+    _stream: ComponentStream = ABSENT
 
-
-SAVED_COMPONENTS = SavedState(
-    {
-        **INPUT, "components_": Numbers("kd"), "weights_": Numbers("k"),
-        "covariances_": Optional(Numbers("k", np.finfo(float).tiny)),
-        "released_bic_": Optional(Numbers("d")),
-        "n_components_": Integer(1, letter="k"),
-        "n_iter_": Integer(1), "n_batches_seen_": Optional(Integer(1)),
-        "n_batches_needed_": Optional(Integer(1)), "is_complete_": Optional(Flag()),
-        "_stream": Optional(STREAM),
-    },
-    _check,
-    {"_n_features_out": lambda state: state.n_components_},
-)  # fmt: skip
+    def attributes(self, estimator: Any) -> dict[str, Any]:
+        """Fitted attributes, where they are those of the moment that was asked for."""
+        found = super().attributes(estimator)
+        require(self.n_components_ > 0 and self.n_iter_ > 0, "components and steps are 1 or more")
+        if estimator.moment == "gaussian_mixture":
+            spread = self.covariances_ is not ABSENT and (self.covariances_ > 0).all()
+            require(spread, "a mixture must have covariances_ above 0")
+        topics = estimator.moment != "single_topic" or (self.components_ >= 0).all()
+        require(topics, "topics must not be negative")
+        progress = [name in found for name in STREAM_PROGRESS]
+        require(all(progress) or not any(progress), "a stream must have all of its progress")
+        if "_stream" in found:
+            require(all(progress), "a stream must have progress")
+            method = self._stream.method
+            require(len(method.ask()) == self.components_.shape[1], "a stream fits the features")
+            require(self._stream.max_batches > 0, "a group may be in some batch")
+        return {**found, "_n_features_out": self.n_components_}

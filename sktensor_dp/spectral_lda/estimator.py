@@ -12,7 +12,7 @@ from sktensor_dp.estimator.inputs import Numeric, check_source, row_choice, unch
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.queries.counts import CountChunks
 from sktensor_dp.spectral_lda.released import ReleasedTopics
-from sktensor_dp.spectral_lda.saved import SAVED_TOPICS
+from sktensor_dp.spectral_lda.saved import SavedTopics
 from sktensor_dp.spectral_lda.stream import TopicStream
 from sktensor_dp.spectral_topics.forecast import TopicForecast, forecast_topics
 
@@ -185,7 +185,7 @@ class PrivateSpectralLDA(ReleasedTopics):
     (3, 2)
     """
 
-    _saved_state = SAVED_TOPICS
+    _saved = SavedTopics
 
     def fit_chunks(
         self,

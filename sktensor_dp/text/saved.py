@@ -1,45 +1,46 @@
-"""What of a fitted vocabulary is saved."""
+"""Serialisation schema of a fitted vocabulary."""
 
 import copy
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sktensor_dp.model_files.fields import Flag, Numbers, Optional, Real, Words, require
+from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.parameters import NUMBERS
-from sktensor_dp.model_files.saving import SavedState
+from sktensor_dp.model_files.values import ABSENT, SavedState
+
+Floats = NDArray[np.float64]
 
 
-class Columns(Words):
-    """A mapping of words to columns, as the words in the order of these."""
+@dataclass(kw_only=True)
+class SavedVocabulary(SavedState):
+    """Words in the order of their columns, and what was released of them."""
 
-    def __init__(self) -> None:
-        super().__init__(lambda words: {word: column for column, word in enumerate(words)}, "d")
+    layout = {"words": "d", "document_frequencies_": "d+", "threshold_": "+"}  # noqa: RUF012
 
-    def write(self, value: Any, arrays: Any, where: str) -> list[str]:
-        """Return the words of columns 0, 1, ..."""
-        return super().write(sorted(value, key=value.get), arrays, where)
+    words: NDArray[np.object_]
+    fixed_vocabulary_: bool
+    document_frequencies_: Floats = ABSENT
+    threshold_: float = ABSENT
 
+    @classmethod
+    def of(cls, estimator: Any, **rebuilt: Any) -> Self:
+        """State of a fitted vectorizer."""
+        columns = vars(estimator).get("vocabulary_", {})
+        return super().of(estimator, words=sorted(columns, key=columns.get))
 
-def _check(state: SimpleNamespace, estimator: Any) -> None:
-    dtype = estimator.dtype
-    # By name: numpy's own reading of a string does more than look it up.
-    named = isinstance(dtype, type) or (isinstance(dtype, str) and dtype in NUMBERS)
-    require(named, f"dtype must be one of {sorted(NUMBERS)}")
-    frequencies = getattr(state, "document_frequencies_", None)
-    learned = frequencies is not None and getattr(state, "threshold_", None) is not None
-    require(learned != state.fixed_vocabulary_, "a vocabulary is learned, or given")
-    # Refuses a pattern of words that is none; on a copy, which keeps what it notes.
-    copy.copy(estimator).build_analyzer()
-
-
-SAVED_VOCABULARY = SavedState(
-    {
-        "vocabulary_": Columns(), "fixed_vocabulary_": Flag(),
-        "document_frequencies_": Optional(Numbers("d", 0.0, np.finfo(float).max)),
-        "threshold_": Optional(Real(0, finite=False)),
-    },
-    _check,
-    {},
-)  # fmt: skip
+    def attributes(self, estimator: Any) -> dict[str, Any]:
+        """Fitted attributes, where the vocabulary is learned or given."""
+        dtype = estimator.dtype
+        # By name: numpy's own reading of a string does more than look it up.
+        named = isinstance(dtype, type) or (isinstance(dtype, str) and dtype in NUMBERS)
+        require(named, f"dtype must be one of {sorted(NUMBERS)}")
+        learned = ABSENT is not self.threshold_ and ABSENT is not self.document_frequencies_
+        require(learned != self.fixed_vocabulary_, "a vocabulary is learned, or given")
+        # Refuses a pattern of words that is none; on a copy, which keeps what it notes.
+        copy.copy(estimator).build_analyzer()
+        found = super().attributes(estimator)
+        words = found.pop("words").tolist()
+        return {**found, "vocabulary_": {word: column for column, word in enumerate(words)}}

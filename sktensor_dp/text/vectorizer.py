@@ -14,7 +14,7 @@ from sktensor_dp.text.documents import count_words, in_set_interface
 from sktensor_dp.text.lazy_documents import lazy_counts
 from sktensor_dp.text.parameters import VocabularyParameters
 from sktensor_dp.text.plan import WordForecast
-from sktensor_dp.text.saved import SAVED_VOCABULARY
+from sktensor_dp.text.saved import SavedVocabulary
 
 
 class PrivateCountVectorizer(VocabularyParameters):
@@ -167,7 +167,7 @@ class PrivateCountVectorizer(VocabularyParameters):
     43.7
     """
 
-    _saved_state = SAVED_VOCABULARY
+    _saved = SavedVocabulary
 
     def fit_transform(  # type: ignore[override]
         self,

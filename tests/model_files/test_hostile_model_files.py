@@ -122,7 +122,7 @@ def test_arrays_that_no_attribute_wants(tmp_path):
     ("array", "message"),
     [
         (np.full((2, 7), np.nan), "finite"), (np.full((2, 7), np.inf), "finite"),
-        (np.full((2, 7), -0.1), "finite numbers in"), (np.full((2, 7), 0.5), "sum to 1"),
+        (np.full((2, 7), -0.1), "none below 0"), (np.full((2, 7), 0.5), "sum to 1"),
         (np.full((2, 7), 1, dtype=np.int64), "type float64"),
         (np.full((2, 8), 0.125), "as long as the other parts that have its 'd'"),
         (np.full((1, 7), 1 / 7), "as long as the other parts that have its 'k'"),

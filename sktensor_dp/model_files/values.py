@@ -1,0 +1,258 @@
+"""Values of declared types as JSON and arrays, and back with suspicion.
+
+Types are annotations of dataclasses in code. What a file says never chooses a class, a function or
+an attribute: it fills what is declared, or is refused.
+"""
+
+import dataclasses
+import itertools
+import math
+import types
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.exceptions import ModelFileError
+from sktensor_dp.model_files.container import NOT_FINITE, Arrays, require
+from sktensor_dp.model_files.parameters import read_parameter, write_parameter
+from sktensor_dp.privacy.report import PrivacyReport
+
+LONGEST_TEXT = 10_000
+LARGEST_INTEGER = 2**62
+# Stands for an attribute that is not there, where that is declared as its default.
+ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
+# Numbers of a report, none of them below 0.
+OF_REPORTS = dict.fromkeys(("epsilon", "delta", "mu", "sigma", "sensitivity", "n_trials"), "+")
+
+
+@dataclasses.dataclass(kw_only=True)
+class SavedState:
+    """Fitted state that a file holds; a subclass adds its own attributes, and what they obey.
+
+    `layout` gives, by the name of an attribute or of a part of one, the lengths of its axes by
+    letters: equal letters are equal lengths, "?" is any, a capital is a length of its own at each
+    place of a list. "d:" before them is the length of a list. "+" says that no number is below 0.
+    """
+
+    layout: ClassVar[Mapping[str, str]] = {}
+
+    n_features_in_: int = ABSENT
+    feature_names_in_: NDArray[np.object_] = ABSENT
+    privacy_report_: PrivacyReport
+
+    @classmethod
+    def of(cls, estimator: Any, **rebuilt: Any) -> Self:
+        """State of a fitted estimator; AttributeError if it is not fitted."""
+        found = {**rebuilt}
+        for field in dataclasses.fields(cls):
+            if field.name in vars(estimator):
+                found[field.name] = vars(estimator)[field.name]
+            elif field.name not in found and field.default is dataclasses.MISSING:
+                raise AttributeError(field.name)
+        return cls(**found)
+
+    def attributes(self, estimator: Any) -> dict[str, Any]:
+        """Fitted attributes of an estimator with these parameters; refuse what no fit leaves."""
+        return {name: value for name, value in vars(self).items() if value is not ABSENT}
+
+
+@cache
+def _parts(kind: Any) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+def _is_absent(kind: Any, name: str) -> bool:
+    return bool(kind.__dataclass_fields__[name].default is ABSENT)
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    union = get_origin(kind) in (Union, types.UnionType)
+    return tuple(of for of in get_args(kind) if of is not types.NoneType) if union else ()
+
+
+def _name(kind: Any) -> str:
+    return str((get_origin(kind) or kind).__name__)
+
+
+def write(kind: Any, value: Any, arrays: Arrays, where: str = "") -> Any:
+    """JSON of a value of a type, with arrays put aside."""
+    origin, args = get_origin(kind) or kind, get_args(kind)
+    if several := _alternatives(kind):
+        if value is None:
+            return None
+        chosen = next(of for of in several if isinstance(value, get_origin(of) or of))
+        written = write(chosen, value, arrays, where)
+        return written if len(several) == 1 else {_name(chosen): written}
+    if dataclasses.is_dataclass(origin):
+        prefix = where and f"{where.strip('_')}_"
+        parts = {name: getattr(value, name) for name in _parts(kind)}
+        return {
+            name: write(_parts(kind)[name], part, arrays, prefix + name)
+            for name, part in parts.items()
+            if part is not ABSENT
+        }
+    if origin is np.ndarray:
+        dtype = get_args(args[1])[0]
+        if dtype is np.object_:
+            return _write_words(value, arrays, where)
+        return arrays.add(np.asarray(value, dtype=dtype), where)
+    if hasattr(kind, "from_state"):
+        return write_parameter(value.state(), arrays, where)
+    if hasattr(kind, "_plain_parameter"):
+        return write_parameter(value._plain_parameter(), arrays, where)
+    if origin in (list, tuple):
+        items = args if origin is tuple and ... not in args else itertools.repeat(args[0])
+        pairs = enumerate(zip(items, value, strict=False))
+        return [write(of, item, arrays, f"{where}{i}") for i, (of, item) in pairs]
+    if origin is dict:
+        return {key: write(args[1], item, arrays, where) for key, item in value.items()}
+    if origin is float:
+        return float(value) if math.isfinite(value) else str(float(value))
+    return value if origin is Literal else kind(value)
+
+
+@dataclasses.dataclass
+class Reader:
+    """Values of declared types from JSON and arrays, whose lengths agree as a layout says."""
+
+    arrays: Arrays
+    layout: Mapping[str, str]
+    lengths: dict[tuple[str, int | None], int] = dataclasses.field(default_factory=dict)
+    position: int | None = None
+
+    def read(self, kind: Any, value: Any, where: str, spec: str = "") -> Any:
+        """Value of a type, or ModelFileError."""
+        origin, args = get_origin(kind) or kind, get_args(kind)
+        if several := _alternatives(kind):
+            return self._one_of(kind, several, value, where, spec)
+        if dataclasses.is_dataclass(origin):
+            return self._object(kind, value, where)
+        if origin is np.ndarray:
+            dtype = get_args(args[1])[0]
+            if dtype is np.object_:
+                return np.array(self._words(value, where, spec), dtype=object)
+            return self._numbers(value, np.dtype(dtype), where, spec)
+        if hasattr(kind, "from_state") or hasattr(kind, "_plain_parameter"):
+            build = kind.from_state if hasattr(kind, "from_state") else kind._of
+            return made(lambda: build(read_parameter(value, self.arrays)), where)
+        if origin in (list, tuple):
+            return origin(self._items(kind, value, where, spec))
+        if origin is dict:
+            require(isinstance(value, dict), f"{where} must be an object")
+            return {key: self.read(args[1], item, where, spec) for key, item in value.items()}
+        return self._plain(kind, value, where, spec)
+
+    def _one_of(
+        self, kind: Any, several: tuple[Any, ...], value: Any, where: str, spec: str
+    ) -> Any:
+        if value is None and types.NoneType in get_args(kind):
+            return None
+        if len(several) == 1:
+            return self.read(several[0], value, where, spec)
+        named = {_name(of): of for of in several}
+        right = isinstance(value, dict) and len(value) == 1 and value.keys() <= named.keys()
+        require(right, f"{where} must be one of {list(named)}")
+        ((name, content),) = value.items()
+        return self.read(named[name], content, where, spec)
+
+    def _object(self, kind: Any, value: Any, where: str) -> Any:
+        of, parts = where or "the state", _parts(kind)
+        require(isinstance(value, dict), f"{of} must be an object")
+        require(value.keys() <= parts.keys(), f"{of} must have no parts but its own")
+        for name in parts.keys() - value.keys():
+            require(_is_absent(kind, name), f"{of} must have {name!r}")
+        found = {
+            name: self.read(
+                part, value[name], f"{where}.{name}".strip("."), self.layout.get(name, "")
+            )
+            for name, part in parts.items()
+            if name in value
+        }
+        return made(lambda: kind(**found), of)
+
+    def _items(self, kind: Any, value: Any, where: str, spec: str) -> list[Any]:
+        args, fixed = get_args(kind), get_origin(kind) is tuple and ... not in get_args(kind)
+        letter, _, spec = spec.rpartition(":")
+        right = isinstance(value, list) and (not fixed or len(value) == len(args))
+        require(right, f"{where} must be a list{f' of {len(args)}' if fixed else ''}")
+        if letter:
+            self._measure(letter, [len(value)], where)
+        found, outer = [], self.position
+        kinds = args if fixed else itertools.repeat(args[0])
+        for self.position, (of, item) in enumerate(zip(kinds, value, strict=False)):
+            found.append(self.read(of, item, f"{where}{self.position}", spec))
+        self.position = outer
+        return found
+
+    def _plain(self, kind: Any, value: Any, where: str, spec: str) -> Any:
+        if get_origin(kind) is Literal:
+            right = isinstance(value, str) and value in get_args(kind)
+        elif kind is float:
+            if isinstance(value, str):
+                value = NOT_FINITE.get(value)
+            right = type(value) in (int, float)
+            value = float(value) if right else value
+            right = right and (value >= 0 or "+" not in spec)
+        elif kind is int:
+            right = type(value) is int and 0 <= value <= LARGEST_INTEGER
+            if right and spec:
+                self._measure(spec, [value], where)
+        else:
+            right = type(value) is kind and (kind is not str or len(value) <= LONGEST_TEXT)
+        require(right, f"{where} must be of type {_name(kind)}, and not below 0 or endless")
+        return value
+
+    def _numbers(self, value: Any, dtype: Any, where: str, spec: str) -> NDArray[Any]:
+        array, lengths = self.arrays.take(value, where), spec.rstrip("+")
+        right = array.dtype == dtype and (not lengths or array.ndim == len(lengths))
+        require(right, f"{where} must have dimensions ({lengths or 'any'}) and type {dtype}")
+        if lengths:
+            self._measure(lengths, array.shape, where)
+        low = 0.0 if "+" in spec else -math.inf
+        inside = np.isfinite(array).all() and (array >= low).all()
+        require(inside, f"{where} must hold finite numbers, none below {low:g}")
+        return array
+
+    def _words(self, value: Any, where: str, spec: str) -> list[str]:
+        require(isinstance(value, list) and len(value) == 2, f"{where} must be two arrays")
+        letters = self._numbers(value[0], np.dtype(np.uint8), where, "?")
+        lengths = self._numbers(value[1], np.dtype(np.int64), where, f"{spec or '?'}+")
+        require(lengths.max(initial=0) <= len(letters), f"{where} must fill its letters")
+        ends = np.cumsum(lengths.astype(np.float64))
+        require(len(lengths) and ends[-1] == len(letters), f"{where} must fill its letters")
+        text, cuts = letters.tobytes(), [0, *ends.astype(np.int64).tolist()]
+        parts = [text[a:b] for a, b in itertools.pairwise(cuts)]
+        words = made(lambda: [part.decode("utf-8", "surrogatepass") for part in parts], where)
+        require(len(set(words)) == len(words), f"{where} must hold different words")
+        return list(words)
+
+    def _measure(self, letters: str, lengths: Any, where: str) -> None:
+        """Check lengths against those of the same letters so far."""
+        for letter, n in zip(letters, lengths, strict=True):
+            key = (letter, self.position if letter.isupper() else None)
+            same = letter == "?" or self.lengths.setdefault(key, n) == n
+            require(same, f"{where} must be as long as the other parts that have its {letter!r}")
+
+
+def made(build: Any, where: str) -> Any:
+    """Result of a constructor that refuses values of a file; its message may quote them."""
+    try:
+        return build()
+    except ModelFileError:
+        raise
+    except Exception:
+        pass
+    # Not in the handler, which would leave the error in the context of this one.
+    raise ModelFileError(f"In the model's file, {where} holds values that do not fit.")
+
+
+def _write_words(value: Any, arrays: Arrays, where: str) -> list[str]:
+    # Half a surrogate pair may stand in a Python string.
+    encoded = [str(word).encode("utf-8", "surrogatepass") for word in value]
+    lengths = np.array([len(word) for word in encoded], dtype=np.int64)
+    letters = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+    return [arrays.add(letters, where + "_utf8"), arrays.add(lengths, where + "_lengths")]
