@@ -1,4 +1,4 @@
-"""Steps of a run with the time they take or the time left, and its warnings as lines."""
+"""Steps of a run with the time they take, and its warnings as lines."""
 
 import sys
 import threading
@@ -22,14 +22,8 @@ class Progress:
         self.started = 0
 
     @contextmanager
-    def step(
-        self, label: str, current: Callable[[], str] | None = None, *, has_bar: bool = False
-    ) -> Iterator[None]:
-        """Announce a step and time it.
-
-        `current` says which part of it is running. A step that `has_bar` draws on a terminal how
-        far it is by itself, with the time left, as fits with ``verbose=1`` do.
-        """
+    def step(self, label: str, current: Callable[[], str] | None = None) -> Iterator[None]:
+        """Announce a step and time it; `current` says which part of it is running."""
         self.started += 1
         head = f"[{self.started}/{self.n_steps}]"
         begin = time.monotonic()
@@ -41,14 +35,12 @@ class Progress:
 
         print(f"{head} {label} ...", end="" if self.live else "\n", file=self.stream, flush=True)
         ticker = threading.Thread(target=beat, daemon=True)
-        if not (self.live and has_bar):
-            ticker.start()
+        ticker.start()
         try:
             yield
         finally:
             over.set()
-            if ticker.ident is not None:
-                ticker.join()
+            ticker.join()
             if self.live:
                 print("\r\x1b[K", end="", file=self.stream)
         print(f"{head} {label}: {time.monotonic() - begin:.1f} s", file=self.stream, flush=True)
@@ -63,23 +55,20 @@ class Progress:
         print(f"{start}{text} {elapsed}", end=end, file=self.stream, flush=True)
 
 
-def with_bar(items: Sequence[Item], task: str) -> Iterator[Item]:
-    """Yield the items; on a terminal a bar shows which of them is at work, and the time left.
+def counted(items: Sequence[Item], task: str) -> Iterator[Item]:
+    """Yield the items; on a terminal a line shows which of them is at work.
 
-    It appears after two seconds and is taken away in the end. Print after the last item: what
-    is printed in between would stand behind the bar.
+    It is taken away in the end. Print after the last item: what is printed in between would stand
+    behind the line.
     """
-    from sktensor_dp.privacy.progress import Bar
-
-    bar = Bar(task, sys.stderr) if sys.stderr.isatty() else None
-    try:
-        for number, item in enumerate(items, start=1):
-            if bar is not None:
-                bar.begins(str(item), number, len(items))
-            yield item
-    finally:
-        if bar is not None:
-            bar.ends()
+    live = sys.stderr.isatty()
+    for number, item in enumerate(items, start=1):
+        if live:
+            told = f"\r\x1b[K[{task}] {number} of {len(items)}: {item}"
+            print(told, end="", file=sys.stderr, flush=True)
+        yield item
+    if live:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -66,12 +66,12 @@ def run(options: argparse.Namespace, told: list[Warning]) -> None:
         n_units, groups = len(set(persons)), groups_of(persons)
     progress.note(f"{n_units:,} {'documents' if persons is None else PROTECTED}")
     public_warnings = warn_of_delta(options, n_units, progress)
-    pipeline = build(options, budget, verbose=int(progress.live))
+    pipeline = build(options, budget)
     show_forecast(options, pipeline, n_units, progress)
     if options.forecast:
         print(f"Only a forecast was asked for: nothing was spent. {budget.of_all_runs()}.")
         return
-    with progress.step("learning topics", lambda: current_step(pipeline), has_bar=True):
+    with progress.step("learning topics", lambda: current_step(pipeline)):
         pipeline.fit(texts, **groups)
     # At once: what was paid for must not be lost to an error of what follows.
     earlier = keep_earlier(options.output)
@@ -147,7 +147,7 @@ def warn_of_delta(options: argparse.Namespace, n: int, progress: Progress) -> li
     return [warning]
 
 
-def build(options: argparse.Namespace, budget: RunBudget, verbose: int = 0) -> Any:
+def build(options: argparse.Namespace, budget: RunBudget) -> Any:
     """Return the pipeline of two steps that share a budget."""
     from sklearn.pipeline import Pipeline
 
@@ -163,7 +163,6 @@ def build(options: argparse.Namespace, budget: RunBudget, verbose: int = 0) -> A
     counts = PrivateCountVectorizer(
         stop_words=stop_words(options),
         accountant=budget.ledger,
-        verbose=verbose,
         **of_words,
         **for_words,
     )
@@ -171,7 +170,6 @@ def build(options: argparse.Namespace, budget: RunBudget, verbose: int = 0) -> A
         n_components=options.topics,
         accountant=budget.ledger,
         random_state=options.seed,
-        verbose=verbose,
         **of_topics,
         **for_topics,
     )

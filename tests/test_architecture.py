@@ -36,7 +36,7 @@ CORE: dict[str, tuple[str, ...]] = {
     **{"amounts": (), "calibration": ()},
     "plan": ("privacy.calibration",),
     "shares": ("privacy.calibration", "privacy.plan"),
-    **{"documentation": (), "progress": (), "statement_schema": ()},
+    **{"documentation": (), "statement_schema": ()},
     "tables": ("privacy.documentation", "queries.reading"),
     "composition": ("privacy.plan",),
     "written_statement": ("privacy.composition", "privacy.plan", "privacy.selection"),
@@ -86,7 +86,7 @@ COUNTER = (
     *("privacy.accountant", "privacy.calibration", "privacy.composition", "privacy.curator"),
     *("privacy.curators", "privacy.documentation", "privacy.payable", "privacy.piecewise"),
     "privacy.plan",
-    *("privacy.progress", "privacy.report"),
+    "privacy.report",
     *("privacy.parts", "privacy.selection", "privacy.sources", "privacy.strict_json"),
     "privacy.tables",
 )

@@ -29,7 +29,6 @@ from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.payable import Payable
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.privacy.progress import Progress
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.query import Chunks, Source
 
@@ -277,7 +276,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
             number = sum(one.uses for one in planned.releases.releases)
         return self._followed(partial(self._made, planned), number)
 
-    def _made(self, planned: PlannedFit[Curator], progress: Progress | None) -> Fitted:
+    def _made(self, planned: PlannedFit[Curator], progress: Callable[[str], None] | None) -> Fitted:
         """What the recipe makes of a plan that is charged now, and the report."""
         # Products are small or bound by memory: threads that wait for each other made fits ten
         # times slower on a busy machine, and none faster on an idle one. For little data the

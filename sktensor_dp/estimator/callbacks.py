@@ -7,8 +7,6 @@ from typing import Any, Self, TypeVar
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
-from sktensor_dp.privacy.progress import Progress
-
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn before 1.9
@@ -67,8 +65,10 @@ class Callbacks:
         CallbackSupportMixin.set_callbacks(self, *callbacks)
         return self
 
-    def _followed(self, run: Callable[[Progress], Result], n_releases: int | None) -> Result:
-        """What `run` returns, which is handed somebody to tell of its releases."""
+    def _followed(
+        self, run: Callable[[Callable[[str], None]], Result], n_releases: int | None
+    ) -> Result:
+        """Result of `run`, which is handed a function to call with the name of each release."""
         shown = clone(self)
         shown.accountant = None
         if hasattr(self, PARENT):
@@ -79,26 +79,30 @@ class Callbacks:
                 estimator, max_subtasks=n_releases
             )
             context.call_on_fit_task_begin(estimator=estimator)
-            result = run(_Followed(estimator, context))
+            releases = _Releases(estimator, context)
+            try:
+                result = run(releases.begin)
+            finally:
+                releases.end()
             context.call_on_fit_task_end(estimator=estimator)
             return result
 
         return with_callbacks(followed)(shown)
 
 
-class _Followed:
-    """Tells callbacks of releases."""
+class _Releases:
+    """Tasks of callbacks, one for each release."""
 
     def __init__(self, estimator: Any, context: Any) -> None:
         self._estimator, self._context = estimator, context
         self._task: Any = None
 
-    def begins(self, name: str, number: int, count: int) -> None:
-        self.ends()
+    def begin(self, name: str) -> None:
+        self.end()
         self._task = self._context.subcontext(task_name=name)
         self._task.call_on_fit_task_begin(estimator=self._estimator)
 
-    def ends(self) -> None:
+    def end(self) -> None:
         task, self._task = self._task, None
         if task is not None:
             # Whether it asks to stop is not heard: the plan has been paid for.

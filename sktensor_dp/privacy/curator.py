@@ -1,6 +1,7 @@
 """The custodian of raw data."""
 
 import math
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
@@ -18,7 +19,6 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.noisy_histograms import edge_reached
 from sktensor_dp.privacy.partition_selection import PartitionQuery, PartitionSelection
 from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.privacy.progress import Progress, progress_on
 from sktensor_dp.privacy.released_rows import ReleasedRows, mean_rows
 from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord, several_batches
@@ -75,7 +75,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         charge: bool = True,
         ticket: str | None = None,
         verbose: int = 0,
-        progress: Progress | None = None,
+        progress: Callable[[str], None] | None = None,
         known: Any = None,
     ) -> None:
         self._receipt: Receipt | None = None
@@ -97,14 +97,11 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         self._repeated: Query | None = None
         self._mean_of_repeated: Floats | None = None
         self._spender, self._unit, self._neighbours = spender, unit, neighbours
-        self._told = [progress] if progress is not None else []
-        self._told += [progress_on(spender)] if verbose else []
+        self._verbose, self._progress = verbose, progress
 
     def __exit__(self, *exc_info: Any) -> None:
         self._chunks = self._repeated = self._mean_of_repeated = None
         self._rows_of.clear()
-        for progress in self._told:
-            progress.ends()
 
     def _take(self, plan: ReleasePlan, made: tuple[PlannedRelease, ...] = ()) -> None:
         self._plan = plan
@@ -344,9 +341,13 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             mechanism=mechanism,
             **asdict(cost),
         )
-        count = sum(planned.uses for planned in self._plan.releases)
-        for progress in self._told:
-            progress.begins(entry.name, count - sum(self._left.values()), count)
+        if self._verbose:
+            # Public before the fit. Times are not told: a release may take longer for some data.
+            count = sum(planned.uses for planned in self._plan.releases)
+            number = f"release {count - sum(self._left.values())} of {count}"
+            print(f"[{self._spender}] {number}: {entry.name}", file=sys.stderr, flush=True)
+        if self._progress is not None:
+            self._progress(entry.name)
         if self._receipt is not None:
             self._receipt.released(row.name, row.sensitivity, row.sigma)
         if self._records and replace(self._records[-1], uses=1) == row:

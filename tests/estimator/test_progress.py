@@ -1,9 +1,6 @@
-"""Progress of fits: lines in a log, a bar on a terminal, scikit-learn's callbacks; no data."""
+"""Progress of fits: lines in a log, scikit-learn's callbacks; no data."""
 
-import io
 import re
-import time
-from contextlib import redirect_stderr
 
 import numpy as np
 import pytest
@@ -11,16 +8,10 @@ from following import Follower
 from sklearn.base import clone
 
 from sktensor_dp import PrivateSearchCV, PrivateSpectralLDA, PrivateTensorPowerMethod
-from sktensor_dp.privacy.progress import Bar, progress_on
 
 COUNTS = np.random.default_rng(0).poisson(1.0, (500, 6))
 RELEASES = ["count_norms", "word_frequencies", "pair_moments"]
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 def test_a_log_gets_lines_without_times(capsys):
@@ -29,41 +20,6 @@ def test_a_log_gets_lines_without_times(capsys):
     assert len(lines) >= 3
     pattern = r"\[PrivateSpectralLDA\] release \d+ of \d+: [a-z_]+"
     assert all(re.fullmatch(pattern, line) for line in lines)
-
-
-def test_a_terminal_shows_a_bar_only_of_what_takes_long():
-    short, long = Terminal(), Terminal()
-    for stream, patience in ((short, 60.0), (long, 0.0)):
-        bar = Bar("Model", stream, patience)
-        bar.begins("pairs", 2, 2)
-        while patience == 0 and not stream.getvalue():
-            time.sleep(0.01)
-        bar.ends()
-    assert short.getvalue() == ""
-    assert "[Model] ##########.......... 2/2 pairs, 0 s, about 0 s left" in long.getvalue()
-    # What was drawn is taken away.
-    assert long.getvalue().endswith("\r\x1b[K")
-
-
-def test_the_time_left_is_that_of_releases_to_come():
-    bar = Bar("Model", Terminal())
-    bar._now = ("pairs", 1, 4)
-    assert bar.line(3.0) == "[Model] .................... 1/4 pairs, 3 s"
-    bar._now = ("pairs", 2, 4)
-    # One of four took 3 s: three are to come.
-    assert bar.line(3.0).endswith("2/4 pairs, 3 s, about 9 s left")
-
-
-def test_a_bar_is_for_terminals():
-    assert isinstance(progress_on("Model", Terminal()), Bar)
-    assert not isinstance(progress_on("Model", io.StringIO()), Bar)
-
-
-def test_a_fit_on_a_terminal_leaves_nothing_behind():
-    stream = Terminal()
-    with redirect_stderr(stream):
-        PrivateSpectralLDA(2, verbose=1).fit(COUNTS)
-    assert stream.getvalue() == ""
 
 
 # --------------------------------------------------------------- callbacks

@@ -1,11 +1,9 @@
 import csv
 import io
 import math
-import re
 import sys
 import time
 from contextlib import redirect_stderr
-from functools import partialmethod
 
 import numpy as np
 import pytest
@@ -17,8 +15,6 @@ from demo_fakes import (
     folder_of,
     run,
 )
-
-from sktensor_dp.privacy.progress import Bar
 
 
 @pytest.mark.filterwarnings("default:a warning of the fit")
@@ -221,55 +217,13 @@ def test_progress_says_what_runs(demo, stream):
     assert ("\r" in shown) is stream.isatty()
 
 
-def test_a_step_with_a_bar_of_its_own_has_none_beside_it(demo):
-    stream = Terminal()
-    progress = demo.Progress(2, stream, seconds_between=0.001)
-    with progress.step("first", has_bar=True):
-        time.sleep(0.05)
-    # Said at once, and then nothing until it is over.
-    assert re.fullmatch(
-        r"\[1/2\] first \.\.\.\r\x1b\[K\[1/2\] first: \d+\.\d s\n", stream.getvalue()
-    )
-
-
-@pytest.mark.parametrize("live", [True, False])
-def test_fits_draw_their_bars_on_terminals_alone(demo, fakes, texts, tmp_path, live):
-    verbose = []
-
-    def watched(self, *given, fit, **named):
-        verbose.append(self.verbose)
-        return fit(self, *given, **named)
-
-    for fake in (fakes.counts, fakes.topics):
-        fake.fit = partialmethod(watched, fit=fake.fit)
-    with redirect_stderr(Terminal() if live else io.StringIO()):
-        assert run(demo, tmp_path, "--input", texts, "--text", "review") == 0
-    assert verbose == [int(live)] * 2
-
-
-def test_a_bar_shows_which_item_is_at_work(demo, monkeypatch):
-    progress = sys.modules["run_progress"]
-    stream = Terminal()
-    monkeypatch.setattr(Bar.__init__, "__defaults__", (0.0,))
-    seen = []
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_a_line_on_a_terminal_shows_which_item_is_at_work(demo, stream):
+    stream = stream()
     with redirect_stderr(stream):
-        for item in progress.with_bar(["a", "b"], "letters"):
-            seen.append(item)
-            deadline = time.monotonic() + 30
-            while f"/2 {item}" not in stream.getvalue() and time.monotonic() < deadline:
-                time.sleep(0.005)
-    assert seen == ["a", "b"]
-    assert "[letters] .................... 1/2 a, 0 s" in stream.getvalue()
-    assert "[letters] ##########.......... 2/2 b, 0 s, about 0 s left" in stream.getvalue()
-    assert stream.getvalue().endswith("\r\x1b[K")
-
-
-def test_no_bar_is_drawn_in_a_file(demo, monkeypatch):
-    stream = io.StringIO()
-    monkeypatch.setattr(Bar.__init__, "__defaults__", (0.0,))
-    with redirect_stderr(stream):
-        assert list(sys.modules["run_progress"].with_bar([1, 2], "numbers")) == [1, 2]
-    assert stream.getvalue() == ""
+        assert list(sys.modules["run_progress"].counted(["a", "b"], "letters")) == ["a", "b"]
+    lines = ["", "[letters] 1 of 2: a", "[letters] 2 of 2: b", ""]
+    assert stream.getvalue() == ("\r\x1b[K".join(lines) if stream.isatty() else "")
 
 
 def test_step_in_progress_is_told_from_what_is_fitted(demo):
