@@ -10,6 +10,7 @@ cases, and the others take them in turn, ``n`` to a seed (one unless told). With
 values has one of them, and every two parameters meet in all ways.
 """
 
+import inspect
 import os
 import random
 from collections import defaultdict
@@ -18,9 +19,12 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
+from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.selection import STEPS as TRIAL_STEPS
 from sktensor_dp.tensor import arrays
 
 
@@ -104,3 +108,62 @@ def memory_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
         monkeypatch.setattr(resource, "getrlimit", lambda of: limits.get(of) or given(of))
 
     return limit
+
+
+@pytest.fixture
+def half_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All noise on a grid is half of what was asked for."""
+    grid = NoiseSource.grid
+    monkeypatch.setattr(
+        NoiseSource, "grid", lambda self, scale, *args, **kw: grid(self, scale / 2, *args, **kw)
+    )
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Name the methods of sources of noise that are called, in turn."""
+    calls: list[str] = []
+
+    def watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *of, **options: (calls.append(name), method(*of, **options))[1]
+
+    for name, method in list(vars(NoiseSource).items()):
+        if inspect.isfunction(method) and not name.startswith("_"):
+            monkeypatch.setattr(NoiseSource, name, watched(name, method))
+    return calls
+
+
+@pytest.fixture
+def secret_integers(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., Any]], None]:
+    """Let `draw(below, size)` draw secret integers: keys, coins and bits of trials.
+
+    Where it returns None they are drawn as they are without it.
+    """
+    usual = NoiseSource.integers
+
+    def by(draw: Callable[[int, int], Any]) -> None:
+        def integers(source: NoiseSource, below: int, size: int) -> Any:
+            found = draw(below, size)
+            return usual(source, below, size) if found is None else found
+
+        monkeypatch.setattr(NoiseSource, "integers", integers)
+
+    return by
+
+
+@pytest.fixture
+def n_trials_are(secret_integers: Any) -> Callable[[int], None]:
+    """Let a search make so many trials, whose secret bits count up."""
+
+    def fix(number: int) -> None:
+        made: list[int] = []
+
+        def draw(below: int, size: int) -> Any:
+            if below == TRIAL_STEPS and size == 1:  # whether a trial is the last
+                made.append(len(made))
+                return np.array([0 if len(made) % number == 0 else TRIAL_STEPS - 1])
+            return np.array([len(made) % number, 2, 3, 4], np.uint64) if size == 4 else None
+
+        secret_integers(draw)
+
+    return fix

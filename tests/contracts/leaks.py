@@ -1,7 +1,7 @@
 """Deliberate leaks, each of which replay has to see in every small way to fit.
 
 They act once a model is fitted, and get it with the raw data. Those of an open fit, which change
-what is asked and answered, are in `sabotaged_curators`.
+what is asked and answered, are in `internals`.
 """
 
 import logging

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from contracts.leaks import FEW, LEAKS, ROWS
 from contracts.replay_rows import check
-from sabotaged_curators import MISTAKES, an_answer_that_no_report_lists
+from internals import MISTAKES, an_answer_that_no_report_lists
 
 every_way = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 

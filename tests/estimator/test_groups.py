@@ -3,11 +3,14 @@
 import io
 import pickle
 from contextlib import redirect_stderr
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 import replaying
+from dealt_labels import FIRST_KEY, labels_dealt_to
+from internals import reads
 from small_groups import (
     COMPONENTS,
     SECRET,
@@ -30,9 +33,8 @@ from small_groups import (
 from sktensor_dp import (
     BudgetAccountant,
 )
-from sktensor_dp.power_method import inputs
+from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.parts import public_places
-from sktensor_dp.queries.samples import SampleChunks
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
@@ -44,17 +46,20 @@ pytestmark = [
 
 @pytest.mark.dealt(3)
 @every_mode
-def test_groups_of_single_rows_are_rows(kind, mode, seed, monkeypatch):
+def test_groups_of_single_rows_are_rows(kind, mode, seed, secret_integers):
     """In batches as well, once groups are dealt to them as rows are."""
-    monkeypatch.setattr(inputs, "secret_coins", lambda n_units, names: np.zeros((n_units, 2)))
-    monkeypatch.setattr(inputs, "even_places", lambda coins: public_places(len(coins), 0))
-    rng = np.random.default_rng(seed)
-    X, labels = data(rng, kind, mode), [f"p{place:04d}" for place in range(N)]
-    for groups in (np.arange(N), labels):
-        plain, grouped = (
-            seeded(lambda g=g: model(kind, **options_of(kind, mode)).fit(X, groups=g), seed)
-            for g in (None, groups)
-        )
+    secret_integers(lambda _, size: FIRST_KEY if size == 4 else None)
+    places = public_places(N, 0)
+    X = data(np.random.default_rng(seed), kind, mode)
+    for name in (int, "p{:05d}".format):
+        groups = labels_dealt_to(places, FIRST_KEY, name)
+
+        def fit(of, groups=groups):
+            if of is None and "stream" in mode:
+                NoiseSource()  # as groups have one for their coins
+            return model(kind, **options_of(kind, mode)).fit(X, groups=of)
+
+        plain, grouped = (seeded(partial(fit, of), seed) for of in (None, groups))
         assert public_state(plain) == public_state(grouped)
         assert grouped.privacy_report_.unit == f"group of {plain.privacy_report_.unit}s"
 
@@ -226,19 +231,10 @@ def test_reports_and_ledgers_count_groups(kind, mode, seed):
 
 @pytest.mark.dealt(3)
 @every_mode
-def test_a_cap_of_one_row_fits_as_many_rows_as_groups(kind, mode, seed, monkeypatch):
+def test_a_cap_of_one_row_fits_as_many_rows_as_groups(kind, mode, seed):
     """What is read of each group is one row, in all ways to fit."""
-    rng, most = np.random.default_rng(seed), []
-    X, groups = persons(rng, kind, mode, 60)
-    together = SampleChunks.__mro__[1]._together
-
-    def watching(self: Any, *args: Any) -> Any:
-        rows, units = together(self, *args)
-        most.append(int(units.sizes.max()))
-        return rows, units
-
-    monkeypatch.setattr(SampleChunks.__mro__[1], "_together", watching)
-    seeded(
-        lambda: fit_whole(model(kind, **options_of(kind, mode), max_rows_per_group=1), (X, groups))
-    )
-    assert set(most) == {1}
+    X, groups = persons(np.random.default_rng(seed), kind, mode, 60)
+    capped = model(kind, **options_of(kind, mode), max_rows_per_group=1)
+    with reads() as chunks:
+        seeded(lambda: fit_whole(capped, (X, groups)))
+    assert {int(chunk.units.sizes.max()) for read in chunks for chunk in read} == {1}

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from counted_models import documents
+from internals import parts_of_trials, the_true_count
 from replaying import replay, watch
 from scipy.stats import randint
 from sklearn.model_selection import KFold
@@ -23,7 +24,6 @@ from sktensor_dp import (
 )
 from sktensor_dp.model_selection.costs import TrialCosts
 from sktensor_dp.model_selection.splits import split_units
-from sktensor_dp.model_selection.trials import Trials
 from sktensor_dp.privacy.plan import COUNT_SHARE, PrivacyCost
 from sktensor_dp.report import load_statement
 
@@ -100,17 +100,7 @@ def test_a_search_over_no_units_works_as_one_over_few(name):
 
 def test_a_search_that_scores_by_the_true_number_is_seen(monkeypatch):
     """A deliberate mistake: these replays have power."""
-    from sktensor_dp.privacy.curator import DataCurator
-
-    taken = DataCurator.count
-
-    def true_count(self: DataCurator) -> int:
-        taken(self)
-        if self._spender == "PrivateSearchCV":
-            self.n_units = max(sum(map(len, self._read())), 1)
-        return self.n_units
-
-    monkeypatch.setattr(DataCurator, "count", true_count)
+    the_true_count(monkeypatch)
     X = corpus(N + 30)
     with pytest.raises(AssertionError):
         replay(search, whole, X[:N], X)
@@ -140,23 +130,15 @@ def test_every_unit_is_held_out_by_its_own_coin_and_pays_for_its_parts(cv, seed)
     assert abs(held_out.sum() - 400 * share) <= 6 * math.sqrt(400 * share * (1 - share))
 
 
-def test_trials_of_a_search_have_the_same_parts(monkeypatch):
+def test_trials_of_a_search_have_the_same_parts():
     """Coins are thrown once: candidates are compared on the same units."""
-    seen = []
-    run = Trials.run
-
-    def recorded(self: Trials, bits: Any) -> Any:
-        seen.append([part.tolist() for pair in self.splits.pairs for part in pair])
-        return run(self, bits)
-
-    monkeypatch.setattr(Trials, "run", recorded)
     X = corpus()
     parts = []
     for _ in range(2):
-        search(random_state=7).fit(X)
-        assert all(one == seen[0] for one in seen)
-        parts.append(seen[0])
-        seen.clear()
+        with parts_of_trials() as seen:
+            search(random_state=7).fit(X)
+        assert all(part in seen[:2] for part in seen)
+        parts.append(seen[:2])
     assert parts[0] != parts[1]  # two equal ones: .68**120
 
 

@@ -81,10 +81,9 @@ def test_finds_a_good_candidate(seed):
     assert np.mean(np.equal(found, 0)) > 0.60 - 4 * 0.49 / n_searches**0.5
 
 
-def test_without_noise_the_best_candidate_wins(monkeypatch):
+def test_without_noise_the_best_candidate_wins(n_trials_are):
     # A secret number of trials would miss it once in a hundred times; forty of fixed bits do not.
-    bits = [(place,) for place in range(40)]
-    monkeypatch.setattr("sktensor_dp.model_selection.trials.secret_trials", lambda stop: bits)
+    n_trials_are(40)
     search = toy(epsilon=INF, n_trials=200.0).fit(*targets())
     assert search.best_params_ == {"shift": 0.0}
     # The mean of 400 squared errors, which are .25 with a deviation of .35, of 2000 rows that

@@ -6,6 +6,8 @@ import warnings
 import numpy as np
 import pytest
 import sklearn
+from dealt_labels import FIRST_KEY, labels_dealt_to
+from internals import parts_of_trials
 from replaying import state
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import Pipeline
@@ -18,9 +20,8 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     unsafe_seeded_noise,
 )
-from sktensor_dp.model_selection import splits as splitting
-from sktensor_dp.model_selection import trials as searching
-from sktensor_dp.model_selection.trials import Trials
+from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.parts import public_places
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.queries.units import Units
 
@@ -42,28 +43,16 @@ def persons(seed=0):
 
 
 @pytest.fixture
-def one_trial(monkeypatch):
+def one_trial(n_trials_are):
     """One trial, whose coins are told."""
-    monkeypatch.setattr(searching, "secret_trials", lambda stop: [[1, 2, 3, 4]])
+    n_trials_are(1)
 
 
 @pytest.fixture
-def parts(monkeypatch):
+def parts():
     """Whose rows were fitted and whose were scored, in the order in which they were."""
-    seen = []
-    fitted, scored = Trials._fitted, Trials._scored
-
-    def fit(self, template, units, cost):
-        seen.append(("fit", np.flatnonzero(units).tolist()))
-        return fitted(self, template, units, cost)
-
-    def score(self, model, units):
-        seen.append(("score", np.flatnonzero(units).tolist()))
-        return scored(self, model, units)
-
-    monkeypatch.setattr(Trials, "_fitted", fit)
-    monkeypatch.setattr(Trials, "_scored", score)
-    return seen
+    with parts_of_trials() as seen:
+        yield seen
 
 
 @pytest.mark.usefixtures("one_trial")
@@ -92,16 +81,15 @@ def test_the_number_of_rows_does_not_move_sizes(parts):
 @pytest.mark.dealt
 @pytest.mark.usefixtures("one_trial")
 @pytest.mark.parametrize("cv", [None, 2])
-def test_groups_of_one_row_are_no_groups(cv, seed, monkeypatch):
+def test_groups_of_one_row_are_no_groups(cv, seed):
     """Once they are dealt out as rows are."""
-    places = splitting.public_places(200, 0)
-    monkeypatch.setattr(splitting, "secret_coins", lambda n_units, names: names)
-    monkeypatch.setattr(splitting, "even_places", lambda names: places)
     X = counts(200, seed)
     found = []
-    for groups in (None, np.arange(200)):
+    for groups in (None, labels_dealt_to(public_places(200, 0), FIRST_KEY)):
         with unsafe_seeded_noise(seed), warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            if groups is None:
+                NoiseSource()  # as groups have one for their coins
             search = topics(cv=cv, epsilon=20.0, random_state=0).fit(X, groups=groups)
         model = search.best_estimator_
         found.append(state([search.best_score_, search.best_params_, model.components_]))

@@ -207,13 +207,7 @@ def test_a_word_that_the_vocabulary_lacks_counts_at_the_floor():
     assert found == pytest.approx([(known + low) / 4, low, 0.0], abs=1e-6)
 
 
-def trials(monkeypatch, number):
-    """As many trials, each of fixed bits: of eight each of two candidates is in some."""
-    bits = [(place,) for place in range(number)]
-    monkeypatch.setattr("sktensor_dp.model_selection.trials.secret_trials", lambda stop: bits)
-
-
-def test_a_tiny_vocabulary_does_not_win(monkeypatch):
+def test_a_tiny_vocabulary_does_not_win(n_trials_are):
     """Per known word it would: one word alone is always likely."""
     documents, words = texts(), ["worda", "wordg"]
     every = sorted({word for text in documents for word in text.split()})
@@ -223,7 +217,7 @@ def test_a_tiny_vocabulary_does_not_win(monkeypatch):
     assert of(tiny, count) < of(whole, count) - 1
     assert of(tiny, None) > of(whole, None) + 1
     candidates = {"counts__vocabulary": [words, every]}
-    trials(monkeypatch, 8)
+    n_trials_are(8)  # each of two candidates is in some
     found = search(pipeline(vocabulary=every), candidates, epsilon=INF).fit(documents[:60])
     assert found.best_params_["counts__vocabulary"] == every
 
@@ -287,9 +281,9 @@ def test_scorers_count_unknown_words_as_searches_do():
 
 
 @pytest.mark.parametrize("cv", [None, 2])
-def test_a_trial_without_words_loses_to_all_others(cv, monkeypatch):
+def test_a_trial_without_words_loses_to_all_others(cv, n_trials_are):
     """No word is in all documents: one candidate of two never has any."""
-    trials(monkeypatch, 8)
+    n_trials_are(8)  # each of two candidates is in some
     found = search(candidates={"counts__min_df": [0.99, 1]}, cv=cv).fit(texts(300))
     assert found.best_params_["counts__min_df"] == 1
     assert math.isfinite(found.best_score_)

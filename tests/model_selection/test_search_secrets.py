@@ -14,7 +14,6 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 from sktensor_dp import PrivateSearchCV, PrivateTensorPowerMethod
-from sktensor_dp.model_selection import trials as searching
 
 ROWS = np.random.default_rng(0).uniform(0.5, 3, (600, 3))
 
@@ -90,10 +89,9 @@ def process_state():
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-def test_no_trial_moves_what_the_process_keeps(monkeypatch):
+def test_no_trial_moves_what_the_process_keeps(n_trials_are):
     for trials in (3, 1, 8):
-        bits = [(number,) for number in range(trials)]
-        monkeypatch.setattr(searching, "secret_trials", lambda stop, bits=bits: bits)
+        n_trials_are(trials)
         before = process_state()
         search(mixture(), random_state=0).fit(ROWS)
         after = process_state()

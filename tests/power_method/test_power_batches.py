@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from internals import reads
 
 from sktensor_dp import BudgetAccountant, BudgetError, PrivateTensorPowerMethod
-from sktensor_dp.power_method import parameters, plan
-from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.power_method import parameters
 
 # The data is too small for anything but these tests, and fits say so.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -37,28 +38,18 @@ def fit_in_batches(estimator: Any, X: np.ndarray) -> Any:
     return estimator
 
 
-def read_by(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
-    """Rows of every read of the data, in order."""
-    reads = []
-    read = DataCurator._read
-
-    def recording(self: DataCurator) -> Any:
-        assert self._chunks is not None
-        reads.append(np.vstack([chunk.X for chunk in self._chunks]))
-        return read(self)
-
-    monkeypatch.setattr(DataCurator, "_read", recording)
-    return reads
+def rows_of(chunks: list[Any]) -> np.ndarray:
+    return np.vstack([chunk.X for chunk in chunks])
 
 
 @pytest.mark.dealt
 @pytest.mark.parametrize("fit", [fit_whole, fit_a_generator, fit_in_batches])
-def test_a_stream_reads_every_sample_once(fit, monkeypatch, seed):
-    reads = read_by(monkeypatch)
+def test_a_stream_reads_every_sample_once(fit, seed):
     X = np.random.default_rng(seed).standard_normal((N, D))
-    fitted = fit(build(STREAM), X)
-    rows = np.vstack(reads)
-    assert len(reads) == 16
+    with reads() as read:
+        fitted = fit(build(STREAM), X)
+    rows = np.vstack([rows_of(chunks) for chunks in read])
+    assert len(read) == 16
     np.testing.assert_array_equal(np.unique(rows, axis=0), np.unique(X, axis=0))
     assert len(rows) == N
     # In another order than they came, which need not be random, unless the caller made batches.
@@ -69,13 +60,14 @@ def test_a_stream_reads_every_sample_once(fit, monkeypatch, seed):
     assert fitted.privacy_report_.epsilon == pytest.approx(1.0, rel=1e-9)
 
 
-def test_how_rows_are_split_does_not_depend_on_them(monkeypatch, seed):
+def test_how_rows_are_split_does_not_depend_on_them(seed):
     """The row that is replaced, the last by size and then the first, keeps its place."""
-    reads = read_by(monkeypatch)
     X = np.arange(N * D, dtype=float).reshape(N, D)
-    for data in (X, np.where(np.arange(N)[:, None] == N - 1, -1e9, X)):
-        build({**STREAM, "random_state": seed}).fit(data)
-    first, second = reads[:16], reads[16:]
+    with reads() as read:
+        for data in (X, np.where(np.arange(N)[:, None] == N - 1, -1e9, X)):
+            build({**STREAM, "random_state": seed}).fit(data)
+    batches = [rows_of(chunks) for chunks in read]
+    first, second = batches[:16], batches[16:]
     changed = [(one != two).any(axis=1).sum() for one, two in zip(first, second, strict=True)]
     assert sorted(changed)[-2:] == [0, 1]
 
@@ -109,19 +101,16 @@ def test_a_small_batch_has_a_large_sensitivity(n_samples, seed):
 @pytest.mark.parametrize(
     "perturbation", ["whitened_tensor", "moment_tensor", "iteration", "stream"]
 )
-def test_what_cannot_be_paid_is_not_read(perturbation, monkeypatch, seed):
+def test_what_cannot_be_paid_is_not_read(perturbation, drawn, seed):
     """Charged first: not even noise is drawn for a fit that is refused."""
-    reads = read_by(monkeypatch)
-    drawn = []
-    monkeypatch.setattr(DataCurator, "_answer", lambda *_: drawn.append(1))
     X = np.random.default_rng(seed).standard_normal((N, D))
     accountant = BudgetAccountant(epsilon=0.5, delta=1e-6)
-    with pytest.raises(BudgetError):
-        build({"perturbation": perturbation, "accountant": accountant}).fit(X)
-    with pytest.raises(BudgetError):
-        build({"accountant": accountant}).fit_tensor(np.zeros((D, D, D)))
-    assert not reads
-    assert not drawn
+    with reads() as read:
+        with pytest.raises(BudgetError):
+            build({"perturbation": perturbation, "accountant": accountant}).fit(X)
+        with pytest.raises(BudgetError):
+            build({"accountant": accountant}).fit_tensor(np.zeros((D, D, D)))
+    assert read == drawn == []
     assert accountant.total()[0] == 0
 
 
@@ -139,31 +128,26 @@ def test_a_tensor_s_noise_is_that_of_its_bound():
     assert 6 * math.sqrt(4) / D <= first[0] <= 6 * math.sqrt(4)
 
 
-def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three features are as wide as otherwise 16384."""
-    monkeypatch.setattr(parameters, "LARGEST_SECOND_MOMENT", 3)
-    monkeypatch.setattr(plan, "LARGEST_SECOND_MOMENT", 3)
+# More features than there is room for a second moment of.
+WIDE = parameters.LARGEST_SECOND_MOMENT + 1
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-def test_wide_chunks_are_no_batches_unless_told(monkeypatch):
+def test_wide_chunks_are_no_batches_unless_told():
     """Neither read nor charged for: whether each stands for all is known to the caller alone."""
-    wide(monkeypatch)
     accountant = BudgetAccountant(1.0, 1e-3)
-    chunks = [np.ones((30, 4)), np.ones((30, 4))]
+    chunks = [sp.csr_array((30, WIDE)), sp.csr_array((30, WIDE))]
     model = PrivateTensorPowerMethod(1, data_norm=2.0, n_restarts=1, max_iter=1, random_state=0)
     model.set_params(accountant=accountant)
     with pytest.raises(ValueError, match="perturbation='stream'"):
-        model.fit_chunks(chunks, n_samples=60, n_features=4)
+        model.fit_chunks(chunks, n_samples=60, n_features=WIDE)
     assert accountant.total()[0] == 0
     model.fit_chunks(chunks)
     assert model.n_batches_seen_ == 2
 
 
-def test_wide_samples_of_a_mixture_are_no_stream(monkeypatch):
-    wide(monkeypatch)
-    X = np.random.default_rng(0).standard_normal((400, 4))
-    model = PrivateTensorPowerMethod(
-        2, moment="gaussian_mixture", data_norm=4.0, epsilon=float("inf"), random_state=0
-    )
-    assert model.fit(X).covariances_.shape == (model.n_components_,)
+def test_wide_samples_of_a_mixture_are_no_stream():
+    for moment, streams in (("gaussian_mixture", False), ("raw", True)):
+        model = PrivateTensorPowerMethod(2, moment=moment, data_norm=4.0, epsilon=math.inf)
+        asked = [release.name for release in model.forecast(400, WIDE).releases]
+        assert ("power_iterations" in asked) == streams

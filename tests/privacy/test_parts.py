@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from counted_models import D, N, components, documents, samples, topics
+from internals import the_true_count
 from replaying import replay, state, watch
 
 from sktensor_dp import BudgetAccountant, BudgetError, unsafe_seeded_noise
 from sktensor_dp.power_method import inputs
 from sktensor_dp.privacy.accountant import charges_of
-from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.parts import (
     coins_under,
     even_parts,
@@ -101,16 +101,17 @@ def batches(X: np.ndarray, groups: Any, **options: Any) -> list[set[float]]:
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_a_unit_that_leaves_changes_no_batch_but_its_own(grouped, monkeypatch, seed):
+def test_a_unit_that_leaves_changes_no_batch_but_its_own(grouped, secret_integers, seed):
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 40, 100) if grouped else np.arange(100)
     names, places = np.unique(labels, return_inverse=True)
-    coins, gone = coins_under(bytes([seed]), names), rng.integers(len(names))
+    key = np.array([seed, 0, 0, 0], np.uint64)
+    coins, gone = coins_under(key.tobytes(), names), rng.integers(len(names))
     X = np.arange(100.0)[:, None]
     stays = places != gone
 
     def dealt(X: np.ndarray, labels: np.ndarray, coins: np.ndarray) -> list[set[float]]:
-        monkeypatch.setattr(inputs, "secret_coins", lambda n, names: coins)
+        secret_integers(lambda _, size: key if grouped else coins.ravel())
         return batches(X, labels if grouped else None, by_coins=True)
 
     whole = dealt(X, labels, coins)
@@ -123,25 +124,12 @@ def test_a_unit_that_leaves_changes_no_batch_but_its_own(grouped, monkeypatch, s
     assert set.union(*whole) == set(X[:, 0])
 
 
-def test_who_takes_the_coin_of_another_takes_its_place_whatever_the_labels(monkeypatch, seed):
-    """Of groups of which one is replaced one batch changes, and no size does."""
+def test_who_takes_the_coin_of_another_takes_its_place_whatever_the_labels(seed):
+    """Of units of which one is replaced no other moves, whatever place labels are sorted to."""
     rng = np.random.default_rng(seed)
-    names = [f"p{place:02d}" for place in range(40)]
-    coins = dict(zip(names, coins_under(bytes([seed]), np.array(names)), strict=True))
-    gone = names[int(rng.integers(40))]
-    coins["a"] = coins["zz"] = coins[gone]
-    monkeypatch.setattr(
-        inputs, "secret_coins", lambda n, labels: np.array([coins[one] for one in labels])
-    )
-    whole = batches(np.arange(40.0)[:, None], np.array(names))
-    assert [len(part) for part in whole] == [len(p) for p in np.array_split(names, N_BATCHES)]
-    for new in ("a", "zz"):
-        X = np.append(np.arange(40.0), 100.0 + np.arange(3))[:, None]
-        labels = np.array([new if one == gone else one for one in names] + 3 * [new])
-        order = rng.permutation(43)
-        after = batches(X[order], labels[order])
-        changed = [one ^ other for one, other in zip(whole, after, strict=True) if one != other]
-        assert changed == [{100.0, 101.0, 102.0}]
+    coins = coins_under(bytes([seed]), np.arange(40))
+    order, deal = rng.permutation(40), even_parts(even_places(coins), N_BATCHES)
+    assert (even_parts(even_places(coins[order]), N_BATCHES) == deal[order]).all()
 
 
 def test_by_position_a_unit_that_leaves_moves_others():
@@ -151,22 +139,19 @@ def test_by_position_a_unit_that_leaves_moves_others():
     assert sum(one != other for one, other in pairs) > 1
 
 
-def test_a_fit_deals_by_coins_and_not_by_random_state(monkeypatch):
-    seen = []
-    taken = inputs.secret_coins
-
-    def recorded(n_units: int, names: Any) -> np.ndarray:
-        seen.append((n_units, names is not None))
-        return taken(n_units, names)
-
-    monkeypatch.setattr(inputs, "secret_coins", recorded)
+def test_a_fit_deals_by_coins_and_not_by_random_state():
+    """Of 256 bits for a key of labels, or of 128 for every unit of its own."""
     X = samples(np.random.default_rng(0), N)
-    components(**STREAM)().fit(X)
-    components(**STREAM)().fit(X, groups=np.arange(N) // 3)
-    components(**STREAM)().set_params(neighbours="replace_one").fit(X, groups=np.arange(N) // 3)
-    assert seen == [(N, False), (N // 3, True), (N // 3, True)]
-    components(**STREAM)().set_params(neighbours="replace_one").fit(X)
-    assert len(seen) == 3
+
+    def in_public(model: Any, X: np.ndarray) -> Any:
+        return model.set_params(neighbours="replace_one").fit(X)
+
+    def in_public_groups(model: Any, X: np.ndarray) -> Any:
+        return model.set_params(neighbours="replace_one").fit(X, groups=np.arange(len(X)) // 3)
+
+    ways = (whole, in_groups, in_public_groups, in_public)
+    thrown = [watch(components(**STREAM), fit, X).coins for fit in ways]
+    assert [[one.size for one in coins] for coins in thrown] == [[2 * N], [4], [4], []]
 
 
 # Nothing but releases tells how many units there are, in all or in a batch.
@@ -232,14 +217,7 @@ def test_a_stream_of_no_rows_works_as_one_of_few(name):
 
 def test_a_stream_that_divides_by_the_true_size_of_a_batch_is_seen(monkeypatch):
     """A deliberate mistake: these replays have power."""
-    taken = DataCurator.count
-
-    def true_count(self: DataCurator) -> int:
-        taken(self)
-        self.n_units = max(sum(chunk.units.n for chunk in self._read()), 1)
-        return self.n_units
-
-    monkeypatch.setattr(DataCurator, "count", true_count)
+    the_true_count(monkeypatch)
     build, fit, draw = WAYS["batches"]
     X = draw(np.random.default_rng(0), N + 1)
     with pytest.raises(AssertionError):
