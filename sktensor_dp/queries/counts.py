@@ -20,7 +20,7 @@ from sktensor_dp.tensor.arrays import Floats, Integers, Singles, of_same_shape, 
 
 @dataclass(frozen=True, eq=False)
 class UnitWords:
-    """Where the counts of documents are added up to those of their unit."""
+    """Cells in which the counts of a unit's documents are added up."""
 
     # (n_units,): number of documents of each unit, and 0 of those that are left out.
     sizes: Integers
@@ -34,7 +34,7 @@ class UnitWords:
 
     @classmethod
     def of(cls, X: sp.csr_matrix, of_rows: Integers, chosen: NDArray[np.bool_]) -> "UnitWords":
-        """Of documents that belong to chosen units."""
+        """Select the documents of chosen units."""
         rows = np.flatnonzero(chosen[of_rows])
         per_row = np.diff(X.indptr)[rows]
         ends = np.cumsum(per_row)
@@ -124,17 +124,17 @@ class CountChunk(RowChunk):
 
     @cached_property
     def unit_words(self) -> UnitWords:
-        """Where counts are added up to those of units that have several documents."""
+        """Cells that add counts up for units of several documents."""
         return UnitWords.of(self.X, self.units.of_rows, self.units.sizes > 1)
 
     @cached_property
     def sorted_unit_words(self) -> UnitWords:
-        """The same with documents in the order of `by_words`."""
+        """`unit_words` with documents in the order of `by_words`."""
         order, counts = self.by_words
         return UnitWords.of(counts, self.units.of_rows[order], self.units.sizes > 1)
 
     def restricted(self, words: NDArray[np.intp] | None) -> "CountChunk":
-        """The same documents with their counts of some words only."""
+        """Keep the counts of some words only."""
         # Lengths stay those of the whole documents: the restriction is a restriction of the
         # moments.
         if words is None:
@@ -160,7 +160,7 @@ class CountChunks(RowChunks[CountChunk]):
         return counts
 
     def joined(self) -> "CountChunks":
-        """The same with all rows of a unit as one document."""
+        """Join the rows of each unit into one document."""
         other = copy.copy(self)
         other._joined = _as_one_document
         if self._whole is not None:
@@ -260,7 +260,7 @@ def filled_rows(
 def columns(
     counts: sp.csr_matrix, batch: slice
 ) -> tuple[Singles, NDArray[np.integer], NDArray[np.bool_] | None]:
-    """The same, a column a document."""
+    """Counts with a column for each document."""
     *both, used = filled_rows(counts, batch)
     found = []
     for rows in both:

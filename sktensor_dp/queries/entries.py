@@ -77,7 +77,7 @@ class RowSums:
 
     @cached_property
     def l1_sensitivity(self) -> float:
-        """The same moves, added."""
+        """Largest sum of absolute changes between neighbours."""
         return 2 * self.half * SUM_SLACK * float(np.abs(self.weights).sum(axis=1).max())
 
     def total(self, chunk: EntryChunks) -> Floats:
@@ -160,7 +160,7 @@ class EntryGradients:
 
     @cached_property
     def l1_sensitivity(self) -> float:
-        """The same in the L1 norm."""
+        """L1 sensitivity."""
         return self._largest_move(self.jacobian.absolute_norms())
 
     def _largest_move(self, norms: Floats) -> float:
@@ -193,7 +193,7 @@ class EntryPairs(CellResiduals):
 
     @cached_property
     def l1_sensitivity(self) -> float:
-        """The same moves, added."""
+        """Largest sum of absolute changes between neighbours."""
         return self._largest_move(self.cells.beside(self.cells.repeats))
 
     def _largest_move(self, others: Floats) -> float:
@@ -207,7 +207,7 @@ class EntryPairs(CellResiduals):
         return self._pairs(residuals) / self._grid**2
 
     def counts(self) -> Floats:
-        """What the total would be if all residuals were 1; public."""
+        """Total of residuals that are all 1; public."""
         return self._pairs(self._limits[self.rows] * self._grid) / self._grid**2
 
     def _pairs(self, residuals: Floats) -> Floats:

@@ -137,7 +137,7 @@ class _Steps:
 
 
 def _mixed(own: Singles, expected: Singles, out: Singles, few: bool) -> None:
-    """What the proportions of each document make of its words."""
+    """Expected word probabilities of each document under its proportions."""
     if few:
         np.einsum("nlk,nk->nl", own, expected, out=out)
     else:
@@ -221,7 +221,7 @@ class ExpectedCounts(NonNegative):
         return result.T if self.single else result.T * self.topics
 
     def _unlimited(self, chunk: CountChunk) -> Floats:
-        """The same where nothing is limited, so that there is no noise either."""
+        """Expected counts without clipping, for fits without noise."""
         if self.single:
             return counts_of_one_topic(chunk, self.topics, self.prior).T
         return counts_of_mixtures(chunk, *self._single_precision, self.n_iter).T * self.topics
@@ -263,7 +263,7 @@ class ExpectedCounts(NonNegative):
         return ratios, expected * left[field.order, None]
 
     def _bounds(self, scaled: CountChunk) -> Floats:
-        """What bounds the counts of a unit bounds the parts that they are divided into."""
+        """Bounds of the counts of a unit, which also bound the parts they are divided into."""
         if self.scales is None:
             return CountNorm(self.order).of(scaled)
         return NORM_SLACK * scaled.units.means(np.sqrt(scaled.squares))

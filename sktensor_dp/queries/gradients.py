@@ -32,7 +32,7 @@ class Jacobian:
     def of(
         index_set: IndexSet, factors: Sequence[Floats], core: Floats | None, offsets: bool = False
     ) -> "Jacobian":
-        """That of a Tucker model, or of a CP model where there is no core."""
+        """Jacobian of a Tucker model, or of a CP model without a core."""
         if core is None:
             return CPJacobian(index_set, factors, offsets)
         return TuckerJacobian(index_set, factors, core, offsets)
@@ -88,7 +88,7 @@ class Jacobian:
 
 
 class CPJacobian(Jacobian):
-    """Of ``sum_r prod_m a^m[i_m, r]``, in the mean, the biases and all factors.
+    """Jacobian of ``sum_r prod_m a^m[i_m, r]`` in the mean, the biases and all factors.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class CPJacobian(Jacobian):
 
 
 class TuckerJacobian(Jacobian):
-    """Of a core times a factor in every mode, in the mean, the biases, all factors and the core.
+    """Jacobian of a Tucker model in the mean, the biases, all factors and the core.
 
     Parameters
     ----------
@@ -290,5 +290,5 @@ def _of_entries(matrices: Floats, rows: Places, starts: Places, n: int) -> Float
 
 
 def _lengths(vectors: Floats) -> Floats:
-    """Of columns."""
+    """Norms of columns."""
     return np.sqrt(np.einsum("ae,ae->e", vectors, vectors))

@@ -195,7 +195,7 @@ class _PartOfPairs:
 
     @classmethod
     def of(cls, X: sp.csr_matrix, weight: Floats) -> "_PartOfPairs":
-        """Of counts and the weights of their rows."""
+        """Build the terms from counts and the weights of their rows."""
         # It is kept, and whoever holds the data may change where words stand as well.
         places = X.indices.copy(), X.indptr.copy()
         scaled = of_same_shape(X, X.data * np.repeat(weight, np.diff(X.indptr)), *places)
@@ -269,7 +269,7 @@ class _Triples:
         return self.clips[0].limit, 2
 
     def weights(self, chunk: CountChunk) -> Floats:
-        """What the terms of each document are multiplied by."""
+        """Weight of each document's terms."""
         # Each is bounded beside their sum: where they cancel, digits of large ones would be left
         # over.
         return self._weights(chunk, chunk.restricted(self.words).X @ self.basis)
@@ -293,7 +293,7 @@ class _Triples:
         return put_together(*self._parts(chunk, X, B, AccurateSum), B)
 
     def parts(self, chunk: CountChunk) -> Floats:
-        """What the tensor is put together from, in one array: parts of chunks add up."""
+        """Parts of the tensor in one array; parts of chunks add up."""
         X = chunk.restricted(self.words).X
         return np.concatenate(
             [part.ravel() for part in self._parts(chunk, X, self.basis, PlainSum)]

@@ -53,7 +53,7 @@ def norms_of_mean_pairs(part: CountChunk, diagonal_weight: float) -> Floats:
 def _pair_norms(
     part: CountChunk, rows: slice, chosen: NDArray[np.intp], diagonal_weight: float
 ) -> Floats:
-    """The same of chosen units, which lie in some rows."""
+    """Pair norms of chosen units, which lie in some rows."""
     X, of_rows = rows_of(part.X, rows), part.units.of_rows[rows] - chosen[0]
     wanted = np.zeros(int(chosen[-1] - chosen[0]) + 1, dtype=bool)
     wanted[chosen - chosen[0]] = True
@@ -135,7 +135,7 @@ class NonNegative(Limited):
 
     @staticmethod
     def sensitivity_of(limit: float, order: int = 2, neighbours: str = "replace_one") -> float:
-        """How far apart two of them are in the limited norm, Euclidean or sum; or one from 0."""
+        """Largest distance between two clipped units, or of one from 0, in a norm."""
         if neighbours == "add_remove":
             return limit
         return math.sqrt(2) * limit if order == 2 else 2 * limit
@@ -153,7 +153,7 @@ class Signed(Limited):
 
     @staticmethod
     def sensitivity_of(limit: float, neighbours: str = "replace_one") -> float:
-        """How far apart two of them are, or one is from 0."""
+        """Largest distance between two clipped units, or of one from 0."""
         return limit if neighbours == "add_remove" else 2 * limit
 
 
@@ -298,7 +298,7 @@ def unit_factors(chunk: CountChunk, clips: Sequence[Clip]) -> Floats:
 
 
 def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:
-    """What each document is multiplied by: its share of its unit, within every limit."""
+    """Weight of each document: its part of its unit, within every limit."""
     return (chunk.lengths >= min_tokens) * chunk.units.spread(unit_factors(chunk, clips))
 
 

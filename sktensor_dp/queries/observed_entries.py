@@ -126,7 +126,7 @@ class ValueRange:
 
 
 class IndexSet(SortedEntries):
-    """Where values were observed, with sums over rows whose rounding is bounded.
+    """Coordinates of observed values, with sums over rows of bounded rounding.
 
     Public, wherever the unit of privacy is a value; parameters as of
     :class:`~sktensor_dp.tensor.SortedEntries`.
@@ -207,7 +207,7 @@ class EntryChunks(ValueRange):
 
     @cached_property
     def index_set(self) -> IndexSet:
-        """Where values were observed; public."""
+        """Coordinates of observed values; public."""
         # Handed over, not held: it has coordinates of its own.
         return IndexSet(vars(self).pop("_coordinates"), self.shape)
 
@@ -299,7 +299,7 @@ class SliceChunks(ValueRange):
 
     @property
     def places(self) -> Integers:
-        """Where units may have entries: all cells, or those with entries where cells are many."""
+        """Cells in which units may have entries: all, or those with entries where many."""
         return self.shared if self.cells is None else self.cells
 
     @cached_property
@@ -459,7 +459,7 @@ class RowCells:
 
 @dataclass(frozen=True, eq=False)
 class CellResiduals:
-    """What a public prediction leaves of values, clipped to [-1, 1]; the unit is one value."""
+    """Residuals of values about a public prediction, clipped to [-1, 1]; the unit is one value."""
 
     cells: RowCells  # where values of a matrix were observed, and mode of the rows; public
     # (n_observed,): subtracted from values, which are centred; public.

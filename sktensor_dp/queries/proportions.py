@@ -28,7 +28,7 @@ LEAST_EXPONENT = np.float32(-50)
 
 @dataclass(frozen=True, eq=False)
 class MeanField:
-    """Where the mean field steps of a chunk's documents have come to."""
+    """State of the mean field steps of a chunk's documents."""
 
     # (n_documents,): documents by their number of words; rows of all else are in this order.
     order: Indices

@@ -1,4 +1,4 @@
-"""What a query over raw data states about itself, and the public numbers it may use."""
+"""Interface of queries over raw data, and the public numbers they may use."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from sktensor_dp.queries.sums import PlainSum
 
 
 class Summand(Protocol):
-    """What is summed over chunks."""
+    """Statistic that is summed over chunks."""
 
     def total(self, chunk: Any) -> NDArray[np.float64]:
         """Sum of the contributions of the units in a chunk."""
@@ -61,7 +61,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """What ``total(chunk) @ V`` is made of, for a query that multiplies without its matrix."""
+    """Parts of ``total(chunk) @ V``, for a query that multiplies without forming its matrix."""
 
     # Asked for under `epsilon=inf` alone, in the place of a query that was admitted.
 

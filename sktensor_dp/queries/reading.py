@@ -117,7 +117,7 @@ def read_each(source: Iterable[Any], doing: str) -> Iterator[Any]:
 
 
 def _of_conversion(error: BaseException, name: str) -> Exception | None:
-    """What numpy says of what is no table of numbers, with the name of the parameter."""
+    """Numpy's error for a non-numeric table, with the name of the parameter."""
     if isinstance(error, np.exceptions.DTypePromotionError):
         return ValueError(
             f"{name} must hold numbers; its columns have types that do not go together, such "
@@ -164,7 +164,7 @@ def _placed(error: BaseException, doing: str, rows_private: bool) -> BaseExcepti
 
 
 def _place(error: BaseException) -> TracebackType:
-    """Where an error was made: the last frame of its traceback."""
+    """Last frame of an error's traceback."""
     trace = error.__traceback__
     assert trace is not None
     while trace.tb_next is not None:

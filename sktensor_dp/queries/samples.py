@@ -215,7 +215,7 @@ class SecondMoments:
 
 @dataclass(frozen=True, eq=False)
 class _ThirdMoments:
-    """What a unit contributes to third moments in a subspace, and a bound on its norm."""
+    """Contribution of a unit to third moments in a subspace, and a bound on its norm."""
 
     # With `y = basis' z` and s the squared distance of z from the span of the basis it is `y (x) y
     # (x) y` and, where `residual_weight` rho is not 0, `rho s y`.
@@ -249,7 +249,7 @@ class _ThirdMoments:
         return chunk.units.means(norms)
 
     def _unit_norms(self, chunk: SampleChunk) -> Floats:
-        """The same of projections that nothing else is asked of."""
+        """Norms of units' projections."""
         return self._norms(chunk, *self._seen(chunk))
 
 

@@ -101,7 +101,7 @@ class HeldOutScores:
         return np.array([math.fsum(centred.tolist())])
 
     def _found(self, chunk: HeldOutChunk) -> Any:
-        """What the score says of a chunk; it may be a caller's, and warn."""
+        """Scores of a chunk by a function that may be a caller's, and warn."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self.score(chunk.X, chunk.y)
@@ -155,7 +155,7 @@ class TopicGain:
             )
 
     def __call__(self, X: sp.csr_matrix, _: Any) -> Floats:
-        """Of each row, in nats above what others make of the same words."""
+        """Gain of each row in nats over other probabilities of the same words."""
         seen, asked = _halves(X, self.divides_words)
         # Both over the same frequencies: what is rounded is small.
         over = self.weights @ self.topics

@@ -152,7 +152,7 @@ LEAST_UNIT = 1e-60
 
 @dataclass(frozen=True, eq=False)
 class ReleasedEffects:
-    """What units fit their own parameters about."""
+    """Released numbers about which units fit their own parameters."""
 
     effects: tuple[SharedEffects, ...] = field(repr=False)  # released, one per shared mode
     level: float  # mean level of units, minus the middle of the range; public
@@ -181,7 +181,7 @@ class ReleasedEffects:
     def posteriors(
         self, chunk: SliceChunks, components: SharedComponents | None = None
     ) -> tuple[EntryEffects, Floats, Floats]:
-        """What units share in all cells, or at their entries where cells are many.
+        """Posteriors of units by cells, or by entries where cells are many.
 
         And means and covariances of the parameters of each unit, from its own entries.
         """
@@ -349,7 +349,7 @@ class SharedRowSums:
         return np.array([sums_by_row(rows, of, size) for of in terms])
 
     def _weights(self, chunk: SliceChunks, rows: Integers) -> Floats:
-        """Of entries: one over the norm of their unit's C, times the weight of their row."""
+        """Weight of each entry: that of its row over the norm of its unit's C."""
         if self.row_weights is not None:
             # In a matrix a unit has a row once.
             own = self.row_weights[rows]

@@ -163,7 +163,7 @@ class TextChunks:
 
 @dataclass(frozen=True, eq=False)
 class WordContributions:
-    """What bounds a document that has no more to give than one for each of so many words."""
+    """Bounds of a document that adds at most 1 to each of so many words."""
 
     max_words_per_document: int
 
@@ -269,7 +269,7 @@ class WordVotes(WordContributions):
 
     @property
     def _slack(self) -> float:
-        """What covers the rounding of as many squares."""
+        """Slack that covers the rounding of as many squares."""
         return min(NORM_SLACK * max(1.0, self.max_words_per_document / SLACK_WORDS), 0.5)
 
     def total(self, chunk: WordCounts | list[list[str]]) -> Counter[str]:

@@ -203,7 +203,7 @@ def piece_of(pieces: list[Piece] | Exception, place: int) -> Piece | Exception:
 
 
 def split(X: Any, groups: Any, n_parts: int) -> list[Piece]:
-    """What `split_by_group` returns; errors are raised."""
+    """Result of `split_by_group`; errors are raised."""
     rows = as_numbers(X, "a partition")
     if not hasattr(rows, "shape"):
         rows = np.fromiter(rows, object)  # of a bag

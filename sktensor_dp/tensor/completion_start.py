@@ -1,4 +1,4 @@
-"""Where completion starts: leading subspaces of the unfoldings, a core, its components."""
+"""Initialisation of completion: leading subspaces of the unfoldings, a core, its components."""
 
 import math
 from collections.abc import Sequence

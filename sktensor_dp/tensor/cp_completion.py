@@ -378,7 +378,7 @@ class _Posterior:
         self._factor_scales: NDArray[np.float64] = np.maximum(scales, _LEAST_COMPONENT)
 
     def residuals(self) -> Floats:
-        """What the mean and biases leave, in the order of the entries; asked for once."""
+        """Residuals about mean and biases, in the order of the entries; computed once."""
         assert self._values is not None
         values, self._values = self._values, None
         values -= self._mean
@@ -411,7 +411,7 @@ class _Posterior:
             self._factors[mode] = factor
 
     def _targets(self, mode: int) -> Floats:
-        """What the mean and the other modes' biases leave, in the order of the mode."""
+        """Residuals about the mean and the other modes' biases, in the order of the mode."""
         targets = self._arranged[mode] - self._mean
         if self._has_biases:
             for k in self._entries.others(mode):

@@ -88,7 +88,7 @@ class MatrixPasses:
         return scipy.sparse.csr_matrix((values, self._columns, self._pointers), size)
 
     def _rough_sums(self, mode: int, table: Table, weights: Table) -> Floats:
-        """The same of weighted entries, all single, added in double but for a few at a time."""
+        """Sums of weighted entries in single precision, a few of which are added at a time."""
         if mode == self._long:
             pattern, members = self._short_rows
             layout = (weights, self._columns, pattern.indptr)
@@ -323,7 +323,7 @@ class FibrePasses:
         return self._values
 
     def _members(self, mode: int) -> scipy.sparse.csc_matrix:
-        """Which fibres lie in each row of a mode."""
+        """Fibres of each row of a mode."""
         n = len(self._begins)
         layout = (np.ones(n), self._rows[mode], np.arange(n + 1))
         return scipy.sparse.csc_matrix(layout, (self._shape[mode], n))
@@ -406,7 +406,7 @@ class SortedPasses:
     def _of_matrix(
         self, mode: int, factor: Floats, targets: Floats, second_moments: Floats
     ) -> NormalEquations:
-        """The same for two modes, by products with dense matrices."""
+        """Passes over a matrix, by products with dense matrices."""
         shape, counts = self._entries.shape, self._entries.counts
         size = shape[mode], shape[1 - mode]
         cells = np.repeat(np.arange(size[0]), counts[mode]) * size[1]

@@ -60,7 +60,7 @@ class RowBounds:
             )
 
     def limits(self, rows: Any) -> tuple[Floats, Floats]:
-        """Of rows by number."""
+        """Bounds of rows by number."""
         places = np.asarray(rows)
         if ((places < 0) | (places >= len(self.low))).any():
             raise ValueError(
@@ -70,7 +70,7 @@ class RowBounds:
         return self.low[places], self.high[places]
 
     def take(self, rows: Integers) -> "RowBounds":
-        """Those of some rows, in their order."""
+        """Bounds of some rows, in their order."""
         return RowBounds(self.mode, *self.limits(rows))
 
 
@@ -95,7 +95,7 @@ def in_scale(bounds: Bounds, values: Floats, coordinates: Integers) -> Floats:
 
 
 def in_units(bounds: Bounds, scaled: Floats, limits: tuple[Any, Any]) -> Floats:
-    """What a model says, in the units of the data; not clamped."""
+    """Convert predictions to the units of the data, without clamping."""
     if not isinstance(bounds, RowBounds):
         return scaled
     low, high = limits

@@ -71,7 +71,7 @@ def standardised(features: Floats, counts: NDArray[Any], shares: Floats | None =
 
 
 class _Incidence:
-    """Where entries are: counts of one mode's rows with those of all others, scaled by margins."""
+    """Incidence of one mode's rows with those of all others, scaled by margins."""
 
     # Nothing of it is held but the pattern, as entries sorted by the mode have it.
 
@@ -138,7 +138,7 @@ def _both_sides(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:
 
 
 def standardised_given(features: Floats, weights: Floats) -> Floats:
-    """The same of features that were given, which say something of rows never seen too."""
+    """Standardise given features, which also cover rows without entries."""
     # In units of its largest number no column overflows; what is constant to rounding is left
     # out.
     largest = np.abs(features).max(axis=0, initial=0.0)
@@ -275,7 +275,7 @@ def fit_row_sums(
 
 @dataclass(frozen=True, eq=False)
 class _RowsSeen:
-    """What noisy sums say of the rows of a mode."""
+    """Estimates of the rows of a mode from noisy sums."""
 
     sums: Floats
     totals: Floats  # of weights

@@ -78,7 +78,7 @@ class SharedComponents:
         return np.asarray(np.einsum("nabcd,nbd->nac", both, beside), dtype=np.float64)
 
     def with_factor(self, mode: int, factor: Floats) -> "SharedComponents":
-        """The same with another factor of one mode."""
+        """Replace the factor of one mode."""
         factors = list(self.factors)
         factors[mode] = factor
         return replace(self, factors=tuple(factors))
@@ -270,7 +270,7 @@ class _GridPosterior:
         )
 
     def known(self) -> RowsKnown:
-        """What is known of weights, and of effects given these."""
+        """Precision of weights, and of effects given these."""
         posterior, _, variances = self._posterior()
         return RowsKnown(self._grid, self.scale / variances, posterior.copy(), self.scale)
 

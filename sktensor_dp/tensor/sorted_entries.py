@@ -142,7 +142,7 @@ class SortedEntries:
         return scipy.sparse.csr_matrix(layout, shape)
 
     def row_pointers(self, mode: int) -> Integers:
-        """Where the rows of a mode begin and end in its order, of shape (n_m + 1,)."""
+        """Boundaries of the rows of a mode in its order, of shape (n_m + 1,)."""
         if mode not in self._pointers:
             pointers = np.zeros(self.shape[mode] + 1, dtype=_index_type(self.n_entries))
             np.cumsum(self.counts[mode], out=pointers[1:])

@@ -47,7 +47,7 @@ def mirror_sorted(tensor: NDArray[Any]) -> NDArray[Any]:
 
 
 def diagonal_positions(k: int) -> NDArray[np.int64]:
-    """Where the diagonal is in the packed upper triangle."""
+    """Positions of the diagonal in the packed upper triangle."""
     rows = np.arange(k, dtype=np.int64)
     return rows * k - rows * (rows - 1) // 2
 

@@ -34,7 +34,7 @@ N_PLAIN = 3
 
 @dataclass(frozen=True, eq=False)
 class EntryEffects:
-    """What units share at entries."""
+    """Shared effects and components at each entry."""
 
     # (n,): sums over the shared modes of those of the entries' rows.
     effects: Floats
@@ -179,7 +179,7 @@ def precisions(shared: EntryEffects, noise_variance: float) -> Floats:
 
 
 def prior_variances(size: int, noise_variance: float) -> Floats:
-    """Of all parameters of a unit, in their order."""
+    """Prior variances of all parameters of a unit, in their order."""
     plain = [LEVEL_VARIANCE * noise_variance, SLOPE_VARIANCE, POPULARITY_VARIANCE * noise_variance]
     return np.array([*plain, *np.ones(size - N_PLAIN)])
 
@@ -249,7 +249,7 @@ class CellEntries:
         return np.repeat(own, self.counts) * term.take(self._left.indices)
 
     def lengths(self, residuals: Floats) -> Floats:
-        """Of each unit's residuals; squares are added in the order of its entries."""
+        """Norms of each unit's residuals; squares are added in the order of its entries."""
         squares = residuals**2
         if self._table is not None:
             return np.sqrt(_sum_of_rows(squares))
@@ -266,7 +266,7 @@ class CellEntries:
 
 
 class CellUnits:
-    """What the entries of units say of their parameters; arrays have a column for each unit.
+    """Statistics of units' entries for their parameters; arrays have a column for each unit.
 
     A column is a function of its own unit's entries to the last bit, whatever others there
     are: sums over cells are exact, or in the order of the unit's entries, and all else is
