@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
@@ -71,6 +72,11 @@ class RowByRow(TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = self.transformer.func is not None  # rows of lists are texts
+        return tags
 
     def _made(self, row: Any) -> Any:
         """One row of numbers or a text; None of anything else."""
@@ -160,33 +166,21 @@ def checked_distributions(given: Any) -> list[Mapping[str, Any]]:
         )
     if len(several) == 0:
         raise ValueError("param_distributions must have at least one dict, got an empty list.")
-    for name, values in ((name, values) for one in several for name, values in one.items()):
-        if hasattr(values, "rvs"):
-            continue
-        if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
-            raise TypeError(
-                f"param_distributions[{name!r}] must be a list of values or have an rvs method, "
-                f"got {type(values).__name__}."
-            )
-        if len(values) == 0:
-            raise ValueError(f"param_distributions[{name!r}] must not be empty.")
+    for one in several:  # scikit-learn refuses what is no list of values
+        ParameterGrid({name: of for name, of in one.items() if not hasattr(of, "rvs")})
     return list(several)
 
 
 def check_fractions(fractions: Any, steps: Mapping[str, Any]) -> None:
     """Refuse fractions that are not those of the private steps."""
-    if fractions is None:
-        return
-    if not isinstance(fractions, Mapping) or set(fractions) != set(steps):
+    positive = Number(0, math.inf, closed="neither")
+    given = fractions if isinstance(fractions, Mapping) else {}
+    right = set(given) == set(steps) and all(map(positive.accepts, given.values()))
+    if fractions is not None and not right:
         raise ValueError(
-            f"step_fractions must be None, or map each private step of {list(steps)} to its part "
-            f"of the cost of a fit; got {shown(fractions)}."
+            f"step_fractions must be None, or map each private step of {list(steps)} to a number "
+            f"> 0, its part of the cost of a fit; got {shown(fractions)}."
         )
-    for name, fraction in fractions.items():
-        if not Number(0, math.inf, closed="neither").accepts(fraction):
-            raise ValueError(
-                f"step_fractions[{name!r}] must be a number > 0, got {shown(fraction)}."
-            )
 
 
 def check_values(distributions: Iterable[Mapping[str, Any]], estimator: Any) -> list[Any]:
@@ -280,7 +274,7 @@ def _refuse_unlisted(step: Any, where: str) -> None:
     right = kind in STATELESS or isinstance(step, RowByRow)
     if kind in VECTORIZERS:
         # Functions of the caller's may fail on a row, or keep it.
-        functions = (step.preprocessor, step.tokenizer, step.analyzer)
+        functions = (step.preprocessor, step.tokenizer, step.analyzer, step.strip_accents)
         right = step.input == "content" and not any(map(callable, functions))
         right = right and (kind != "CountVectorizer" or step.vocabulary is not None)
     if not right:

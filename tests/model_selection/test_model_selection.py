@@ -296,7 +296,8 @@ class MyNormalizer(Normalizer):
 TEXTS = ["some words here", "other words there", "more of the same words"] * 60
 LEARNING = [
     StandardScaler(), OrdinalEncoder(), CountVectorizer(), GaussianProcessRegressor(),
-    MyNormalizer(), HashingVectorizer(tokenizer=str.split), HashingVectorizer(input="file"),
+    MyNormalizer(), HashingVectorizer(tokenizer=str.split), HashingVectorizer(strip_accents=str.lower),
+    HashingVectorizer(input="file"),
     CountVectorizer(vocabulary=["words"], analyzer=str.split), make_pipeline(Normalizer()),
 ]  # fmt: skip
 
@@ -341,9 +342,11 @@ def test_refuses_what_is_wrong_before_charging():
     for name in ("epsilon", "delta", "accountant", "verbose", "neighbours"):
         refused(topics(param_distributions={name: [1]}), "cannot be searched over")
     refused(topics(param_distributions={"rank": [1]}), "'rank', which is no parameter")
-    refused(topics(param_distributions={"n_components": []}), "must not be empty")
+    refused(topics(param_distributions={"n_components": []}), "non-empty sequence")
     refused(topics(param_distributions=[]), "at least one dict")
-    refused(topics(param_distributions={"n_components": 3}), "list of values", kind=TypeError)
+    refused(
+        topics(param_distributions={"n_components": 3}), "list or a numpy array", kind=TypeError
+    )
     refused(topics(scoring="perplexity"), "scoring must be one of .* got 'perplexity'")
     refused(topics(scoring=zeros), "scoring must be one of")
     noisy = make_private_scorer("log_likelihood", bounds=(-9, 0))
