@@ -296,8 +296,8 @@ class MyNormalizer(Normalizer):
 TEXTS = ["some words here", "other words there", "more of the same words"] * 60
 LEARNING = [
     StandardScaler(), OrdinalEncoder(), CountVectorizer(), GaussianProcessRegressor(),
-    MyNormalizer(), HashingVectorizer(tokenizer=str.split), HashingVectorizer(strip_accents=str.lower),
-    HashingVectorizer(input="file"),
+    MyNormalizer(), HashingVectorizer(tokenizer=str.split), HashingVectorizer(input="file"),
+    HashingVectorizer(strip_accents=str.lower),
     CountVectorizer(vocabulary=["words"], analyzer=str.split), make_pipeline(Normalizer()),
 ]  # fmt: skip
 
