@@ -2,22 +2,16 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sktensor_dp.completion.effect_releases import AllReleases, EffectRelease, favoured
 from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.rows import unexplained
-from sktensor_dp.privacy.curators.entries import SliceCurator
+from sktensor_dp.privacy.curators.entries import NoisySharedRows, SliceCurator
 from sktensor_dp.queries.slices import ReleasedEffects
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.shared_parameters import (
-    RowsKnown,
-    SharedEffects,
-    clipped_response,
-    shared_effects,
-)
+from sktensor_dp.tensor.shared_parameters import SharedEffects, clipped_response, shared_effects
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
 # Residuals are clipped at this share of the deviation of values: little is lost of a sign,
@@ -25,11 +19,36 @@ from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 CLIP = 0.25
 # Least sum of weights: of nothing there is no mean.
 LEAST_WEIGHT = 1e-100
-# Releases before any that favour rows: one alone knows too little of who has which. Chosen on
-# held-out ratings.
-PLAIN_ROUNDS = 2
 # EM steps for effects, and for those that another release will be about.
 STEPS, ROUGH_STEPS = 60, 20
+
+
+@dataclass(frozen=True, eq=False)
+class EffectRelease:
+    """Sums of residuals about effects, and the mean response of a residual to an effect."""
+
+    noisy: NoisySharedRows
+    gain: float
+    about: Floats
+
+    @classmethod
+    def combined(cls, releases: Sequence["EffectRelease"]) -> "EffectRelease":
+        """Average releases by precision into one."""
+        # Over its gain each is the same sums of effects, but for its noise and its centre.
+        if len(releases) == 1:
+            return releases[0]
+        precisions = np.array([one.noisy.sigma**-2 for one in releases])
+        gains = np.array([one.gain for one in releases])
+        parts, shares = precisions / precisions.sum(), precisions * gains**2
+        gain = math.sqrt(shares.sum() / precisions.sum())
+        shares /= shares.sum()
+        sums = np.stack([one.noisy.sums for one in releases])
+        counts = np.stack([one.noisy.counts for one in releases])
+        about = np.stack([one.about for one in releases])
+        noisy = NoisySharedRows(
+            gain * (shares / gains) @ sums, parts @ counts, precisions.sum() ** -0.5
+        )
+        return cls(noisy, gain, shares @ about)
 
 
 class EffectRounds:
@@ -45,8 +64,6 @@ class EffectRounds:
         Of values, about the middle of the bounds and about their unit's own level; released.
     options : ModelOptions
         Which may have features of the rows.
-    favours : bool, default=False
-        Whether later releases give rows weights, by what those before them say.
 
     Attributes
     ----------
@@ -66,16 +83,14 @@ class EffectRounds:
     weights: Floats
     shares: Floats
     features: Floats | None
-    _known: RowsKnown
 
     def __init__(
         self, curator: SliceCurator, mode: int, level: float, deviation: float,
-        options: ModelOptions, favours: bool = False,
+        options: ModelOptions,
     ) -> None:  # fmt: skip
         self._curator, self._mode, self._options = curator, mode, options
-        self.level, self.deviation, self._favours = level, deviation, favours
+        self.level, self.deviation = level, deviation
         self._released: list[EffectRelease] = []
-        self._mean_weight = 0.0
 
     def first(self, others: Sequence[Floats | None] = (), last: bool = True) -> None:
         """Release sums about units' levels, and effects of the other modes, if there are any."""
@@ -106,41 +121,24 @@ class EffectRounds:
         rest: tuple[str, int] | None = None,
     ) -> None:
         """Release sums, of which so many are left; 0 if others will follow."""
-        weights = self._favoured(left)
         noisy = self._curator.shared_row_sums(
-            self._mode, self.level, CLIP * deviation, 1 / LEVEL_VARIANCE, others, about, rest,
-            weights,
-        )  # fmt: skip
-        if weights is not None:
-            # Units' lengths stay what they were: on average, by what is known of the rows.
-            means = self._known.means
-            weights = weights * math.sqrt(float(means.sum()) / float(means @ weights**2))
-        centre = None if about is None else self.effects.effects
-        gain = clipped_response(CLIP, deviation)
-        self._released.append(EffectRelease(noisy, gain, centre, weights))
+            self._mode, self.level, CLIP * deviation, 1 / LEVEL_VARIANCE, others, about, rest
+        )
+        centre = np.zeros(len(noisy.sums)) if about is None else self.effects.effects
+        self._released.append(EffectRelease(noisy, clipped_response(CLIP, deviation), centre))
         self._fit(STEPS if left == 1 else ROUGH_STEPS)
 
-    def _favoured(self, left: int) -> Floats | None:
-        """Weights of rows in so many releases; None where they are alike."""
-        if not self._favours or len(self._released) < PLAIN_ROUNDS:
-            return None
-        total = float(self._known.means.sum())
-        weight_each = min(self._curator.n_units / max(total, 1.0), 1.0)
-        return favoured(self._known, self._released[-1], weight_each, left)
-
     def _fit(self, n_steps: int) -> None:
-        seen = AllReleases.of(self._released)
+        seen = EffectRelease.combined(self._released)
+        noisy = seen.noisy
         # Scaled by released weights, as true ones are private.
-        self.features = self._options.features_of(self._mode, np.maximum(seen.counts, 0.0))
-        found, self._known = shared_effects(
-            seen.sums, seen.counts, noise_std=seen.sigma, n_units=self._curator.n_units,
+        self.features = self._options.features_of(self._mode, np.maximum(noisy.counts, 0.0))
+        found = shared_effects(
+            noisy.sums, noisy.counts, noise_std=noisy.sigma, n_units=self._curator.n_units,
             gain=seen.gain, effect_variance=LEVEL_VARIANCE * self.deviation**2,
             features=self.features, about=seen.about, max_iter=n_steps,
         )  # fmt: skip
-        if self._released[-1].weights is None:
-            # Of rows that are not favoured little more is seen than noise.
-            self._mean_weight = max(float(seen.counts.mean()), 1e-9)
-        self.weights = self._mean_weight * np.exp(2 * found.popularity)
+        self.weights = max(float(noisy.counts.mean()), 1e-9) * np.exp(2 * found.popularity)
         self.shares = self.weights / max(float(self.weights.sum()), LEAST_WEIGHT)
         # Clipped residuals say whether values are above their unit's level rather than how far.
         # Most are, where values are skewed, and all effects would have that on top of the level.

@@ -248,7 +248,6 @@ def fold_in(
         level=shared.level,
         noise_variance=shared.noise_variance,
         level_variance=shared.level_variance,
-        slope_variance=shared.slope_variance,
     )
     ids: NDArray[Any] = units
     if indices is not None and (index := indices[shared.unit_mode]) is not None:

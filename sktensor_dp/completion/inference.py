@@ -66,7 +66,6 @@ class SharedModel:
     components: SharedComponents | None = None  # factors of the other modes, if any were found
     # Prior variance of a unit's own level; None is that of `unit_parameters`.
     level_variance: float | None = None
-    slope_variance: float | None = None  # of its slope on the effects; the same
 
     @property
     def n_parameters(self) -> int:

@@ -248,12 +248,6 @@ class SlicePlan:
         """Whether shared factors are released."""
         return self.n_sweeps > 0
 
-    @property
-    def favours_rows(self) -> bool:
-        """Whether later releases tell most of rows whose effects explain most of values."""
-        # Beside components they have a small part of the budget, and gain nothing by it.
-        return self.n_rounds > 1 and self.n_sweeps == 0
-
 
 def slice_detectability(
     shape: Sequence[int], unit_mode: int, epsilon: float, delta: float

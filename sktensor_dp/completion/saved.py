@@ -20,7 +20,7 @@ MOST_COLUMNS = 2**20
 MOST_MODES = 32
 # Of what units share: S rows of each shared mode.
 SHARED_LAYOUT = {
-    "noise_variance": "+", "level_variance": "+", "slope_variance": "+", "effects": "S",
+    "noise_variance": "+", "level_variance": "+", "effects": "S",
     "variances": "S+", "popularity": "S", "scale": "+", "factors": "S?", "mixing": "??",
     "low": "?", "high": "?",
 }  # fmt: skip

@@ -23,9 +23,6 @@ LEAST_DEVIATION = 1 / 16
 REST_ROUNDS = 3
 # Level and deviation are uniform a priori: squared half width over their variance.
 LEVEL_PRIOR = 3
-# Prior variance of a unit's slope on effects that are shrunk by noise: chosen on held-out
-# ratings.
-SLOPE_VARIANCE = 0.15
 
 
 def fit_slices(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> Fitted:
@@ -43,10 +40,7 @@ def _released(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> 
     mean, deviation, variance = _levels(curator)
     model = _about_levels(curator, plan, mean, deviation, options)
     # Units' own levels are about one that is known so well.
-    return replace(
-        model, level_variance=LEVEL_VARIANCE * model.noise_variance + variance,
-        slope_variance=SLOPE_VARIANCE,
-    )  # fmt: skip
+    return replace(model, level_variance=LEVEL_VARIANCE * model.noise_variance + variance)
 
 
 def _levels(curator: SliceCurator) -> tuple[float, float, float]:
@@ -114,7 +108,7 @@ def _fit_effects(
     for mode in range(len(curator.shape)):
         if mode == plan.unit_mode:
             continue
-        rounds = EffectRounds(curator, mode, mean, deviation, options, plan.favours_rows)
+        rounds = EffectRounds(curator, mode, mean, deviation, options)
         rounds.first(effects, last=plan.n_rounds == 1)
         rounds.again(plan.n_rounds - 1)
         effects[mode] = rounds.effects.effects

@@ -209,8 +209,6 @@ class ReleasedEffects:
 
 # Public numbers within these leave no residual that overflows, whose NaN no clip would stop.
 LEAST_SCALE, LARGEST_LEVEL = 1e-100, 1e100
-# Least weight of a row: squares of it are far from where numbers vanish.
-LEAST_ROW_WEIGHT = 1e-6
 # Entries that residuals and slopes are formed of at once: they stay in a cache.
 ENTRIES_AT_ONCE = 2**13
 # Weight of a unit's second moment beside its sums: it is a few numbers, and learnt easily.
@@ -281,9 +279,6 @@ class SharedRowSums:
     about : ReleasedEffects, optional
         Released effects of all shared modes: residuals are then those about what each unit
         fits to its own entries given these, in the place of `level`, `shrinkage`, `effects`.
-    row_weights : array of shape (shape[mode],), optional
-        What S and C are multiplied by in each row, from `LEAST_ROW_WEIGHT` to 1; public. Of
-        matrices, and of order 2.
     """
 
     mode: int
@@ -294,7 +289,6 @@ class SharedRowSums:
     effects: tuple[Floats | None, ...] = field(default=(), repr=False)
     order: int = 2
     about: ReleasedEffects | None = None
-    row_weights: Floats | None = field(default=None, repr=False)
 
     # L2 distance of two units' contributions, before rounding.
     farthest: ClassVar[float] = 2.0
@@ -315,14 +309,6 @@ class SharedRowSums:
             check_array("an effect", effect, LARGEST_LEVEL)
         if self.about is not None:
             self.about.check(self.scale)
-        if self.row_weights is not None:
-            if (len(self.shape), self.order) != (2, 2):
-                raise ValueError("row_weights need a matrix, and order 2.")
-            of_rows = self.row_weights.shape == (self.shape[self.mode],)
-            # Written so that NaN fails.
-            within = (self.row_weights >= LEAST_ROW_WEIGHT) & (self.row_weights <= 1)
-            if not (of_rows and within.all()):
-                raise ValueError(f"row_weights must be one for each row, {LEAST_ROW_WEIGHT} to 1.")
 
     @property
     def l2_sensitivity(self) -> float:
@@ -343,18 +329,13 @@ class SharedRowSums:
             raise ValueError("effects must be those of the rows of all shared modes.")
         residuals = self._residuals(chunk)
         rows = chunk.coordinates[:, self.mode]
-        weights = self._weights(chunk, rows)
+        weights = self._weights(chunk)
         size = self.shape[self.mode]
         terms = (weights * residuals, weights)
         return np.array([sums_by_row(rows, of, size) for of in terms])
 
-    def _weights(self, chunk: SliceChunks, rows: Integers) -> Floats:
-        """Weight of each entry: that of its row over the norm of its unit's C."""
-        if self.row_weights is not None:
-            # In a matrix a unit has a row once.
-            own = self.row_weights[rows]
-            squares = _unit_sums(chunk, np.square(own))
-            return np.asarray(own / np.sqrt(squares)[chunk.units])
+    def _weights(self, chunk: SliceChunks) -> Floats:
+        """Of entries: one over the norm of their unit's C."""
         if self.order == 1:
             norms = np.maximum(_unit_sums(chunk, None), 1.0)
         else:

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -122,26 +121,6 @@ class SharedEffects:
     scale: float  # prior variance of the effects
 
 
-@dataclass(frozen=True, eq=False)
-class RowsKnown:
-    """Posterior of the weights of rows, and of effects given these."""
-
-    # (1 or n_rows, n_weights): weights, and prior over posterior variances of effects there.
-    grid: Floats
-    precisions: Floats
-    posterior: Floats  # (n_rows, n_weights)
-    scale: float  # prior variance of the effects
-
-    @cached_property
-    def means(self) -> Floats:
-        """Posterior means of the weights: (n_rows,)."""
-        return self.expected(self.grid)
-
-    def expected(self, values: Floats) -> Floats:
-        """Posterior means of a function of the weights: (n_rows,)."""
-        return _expected(self.posterior, values)
-
-
 def clipped_response(clip: float, deviation: float = 1.0) -> float:
     """Mean response of clipped residuals, in units of the clip, to an effect of size one.
 
@@ -154,19 +133,16 @@ def shared_effects(
     sums: ArrayLike,
     weights: ArrayLike,
     *,
-    noise_std: float | Floats,
+    noise_std: float,
     n_units: int,
-    gain: float | Floats,
+    gain: float,
     effect_variance: float,
     features: Floats | None = None,
     about: Floats | None = None,
     max_iter: int = 60,
     grid_size: int = 60,
-) -> tuple[SharedEffects, RowsKnown]:
-    """Empirical Bayes estimate of row effects from noisy sums and noisy weights.
-
-    And what is then known of the weights. Noise and gain may be those of each row.
-    """
+) -> SharedEffects:
+    """Empirical Bayes estimate of row effects from noisy sums and noisy weights."""
     # Row i has a true weight W_i = sum_u w_ui over the units u that have an entry there, and
     # reports W_i + noise and S_i = sum_u w_ui r_ui + noise, with responses r in [-1, 1] of mean
     # gain * (b_i - c_i), c what residuals were taken about, 0 unless given. The effects b are
@@ -178,26 +154,24 @@ def shared_effects(
     # of infinitely many incidental parameters", Annals of Mathematical Statistics 1956 (the
     # nonparametric maximum likelihood estimate of a mixing distribution).
     S, W = np.asarray(sums, dtype=np.float64), np.asarray(weights, dtype=np.float64)
-    noise, gains = np.asarray(noise_std, dtype=np.float64), np.asarray(gain, dtype=np.float64)
-    _check_sums(S, W, noise, n_units, gains, effect_variance, max_iter, grid_size)
+    _check_sums(S, W, noise_std, n_units, gain, effect_variance, max_iter, grid_size)
     total = max(float(W.sum()), 1.0)
     # A unit's weight in an entry, as a mean over the entries: the sum of squared weights
     # of a row is this times its weight.
     weight_each = min(n_units / total, 1.0)
-    top = max(float(W.max()), _LARGEST_OF_NOISE * float(noise.min()), 1.0)
-    grid = _grid(top, grid_size) if noise.min() > 0 else np.maximum(W, 0.0)[:, None]
+    top = max(float(W.max()), _LARGEST_OF_NOISE * noise_std, 1.0)
+    grid = _grid(top, grid_size) if noise_std > 0 else np.maximum(W, 0.0)[:, None]
     regression = None
     if features is not None and features.shape[1]:
         # Features start as the half of what effects vary by, as those of coordinates do.
         regression = RowRegression([features], _STARTS * effect_variance)
     fit = _GridPosterior(
-        S, W, grid, noise.reshape(-1, 1), weight_each, gains.reshape(-1, 1), effect_variance,
-        regression, about,
-    )  # fmt: skip
+        S, W, grid, noise_std, weight_each, gain, effect_variance, regression, about
+    )
     for _ in range(max_iter):
         fit.step()
     centred = np.log(np.maximum(grid, top * _GRID_RATIO)) - math.log(max(total / len(S), 1e-9))
-    return fit.effects(_POPULARITY_POWER * centred), fit.known()
+    return fit.effects(_POPULARITY_POWER * centred)
 
 
 def _grid(top: float, size: int) -> Floats:
@@ -214,9 +188,9 @@ class _GridPosterior:
         sums: Floats,
         weights: Floats,
         grid: Floats,
-        noise_std: Floats,
+        noise_std: float,
         weight_each: float,
-        gain: Floats,
+        gain: float,
         effect_variance: float,
         regression: RowRegression | None = None,
         about: Floats | None = None,
@@ -229,9 +203,7 @@ class _GridPosterior:
         self._squares: Floats | None = self._sums**2 if regression is None else None
         # Responses are at most 1, so that their variance is.
         self._variances = noise_std**2 + grid * weight_each + _TINY
-        self._fit = (
-            0.0 if noise_std.min() == 0 else -0.5 * ((weights[:, None] - grid) / noise_std) ** 2
-        )
+        self._fit = 0.0 if noise_std == 0 else -0.5 * ((weights[:, None] - grid) / noise_std) ** 2
         self._shares = np.full(grid.shape[1], 1.0 / grid.shape[1])
         self._least = _LEAST_SCALE * effect_variance
         self.scale = effect_variance
@@ -269,11 +241,6 @@ class _GridPosterior:
             scale=self.scale,
         )
 
-    def known(self) -> RowsKnown:
-        """Precision of weights, and of effects given these."""
-        posterior, _, variances = self._posterior()
-        return RowsKnown(self._grid, self.scale / variances, posterior.copy(), self.scale)
-
     def _posterior(self) -> tuple[Floats, Floats, Floats]:
         """Posterior of the grid, and of the effect at each of its points: (n_rows, grid)."""
         # The first two are overwritten by the next call.
@@ -305,9 +272,9 @@ def _expected(posterior: Floats, values: Floats) -> Floats:
 def _check_sums(
     sums: Floats,
     weights: Floats,
-    noise_std: Floats,
+    noise_std: float,
     n_units: int,
-    gain: Floats,
+    gain: float,
     effect_variance: float,
     max_iter: int,
     grid_size: int,
@@ -318,9 +285,9 @@ def _check_sums(
             f"got {sums.shape} and {weights.shape}."
         )
     check_finite("sums and weights", sums, weights)
-    if not ((noise_std >= 0) & (noise_std < np.inf)).all():
+    if not 0 <= noise_std < np.inf:
         raise ValueError(f"noise_std must be finite and at least 0; got {noise_std}.")
-    for name, number in (("gain", gain), ("effect_variance", np.asarray(effect_variance))):
-        if not ((number > 0) & (number < np.inf)).all():
+    for name, number in (("gain", gain), ("effect_variance", effect_variance)):
+        if not 0 < number < np.inf:
             raise ValueError(f"{name} must be finite and positive; got {number}.")
     check_at_least(1, n_units=n_units, max_iter=max_iter, grid_size=grid_size)

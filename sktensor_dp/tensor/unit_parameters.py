@@ -75,7 +75,6 @@ def fold_in_units(
     level: float,
     noise_variance: float,
     level_variance: float | None = None,
-    slope_variance: float | None = None,
 ) -> Floats:
     """Parameters (a, t, p, g) of each unit from its own entries alone; zeros without any."""
     # x = level + b + a_u + t_u b + p_u f + g_u'z + N(0, noise_variance + var b), with b the
@@ -85,8 +84,6 @@ def fold_in_units(
     if level_variance is not None:
         gram[:, 0, 0] += 1 / max(level_variance, LEAST_VARIANCE * noise_variance)
         gram[:, 0, 0] -= 1 / (LEVEL_VARIANCE * noise_variance)
-    if slope_variance is not None:
-        gram[:, 1, 1] += 1 / max(slope_variance, LEAST_VARIANCE) - 1 / SLOPE_VARIANCE
     return np.asarray(np.linalg.solve(gram, moment[..., None])[..., 0], dtype=np.float64)
 
 

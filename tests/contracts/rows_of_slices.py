@@ -133,13 +133,6 @@ def row_sums_about(order: int) -> Callable[[Rng, World], SharedRowSums]:
     return build
 
 
-def weighted_row_sums(rng: Rng, world: World) -> SharedRowSums:
-    """With weights of rows where the world is a matrix; elsewhere without."""
-    query = row_sums_about(2)(rng, world)
-    weights = np.maximum(rng.random(world.shape[query.mode]) ** rng.choice([1, 20]), 1e-6)
-    return replace(query, row_weights=weights) if len(world.shape) == 2 else query
-
-
 def factor_sums(
     full_core: bool = False, whole: bool = False, turned: bool = False
 ) -> Callable[[Rng, World], SharedFactorSums]:
@@ -181,7 +174,6 @@ SUMS = SharedRowSums(1, (8, 3, 2), 0.0, 0.1, 1e9, (), 2)
 ABOUT = ReleasedEffects(
     tuple(SharedEffects(np.zeros(n), np.full(n, 1e6), np.zeros(n), 1.0) for n in (3, 2)), 0.0, 1e-4
 )
-WEIGHTED = SharedRowSums(1, (8, 3), 0.0, 0.1, 1e9, row_weights=np.array([1e-6, 1.0, 0.3]))
 FIRST = unit([[0, 0]], [1.0])
 OTHERS = unit([[1, 0], [1, 1], [2, 0]], [1.0, 1, -1])
 OPPOSITE = unit([[0, 0], [0, 1]], [-1.0, -1])
@@ -233,10 +225,6 @@ CASES = [
          replace(SUMS, about=ABOUT), FIRST, OTHERS),
     case("shared_row_sums", "about fits, opposite values", row_sums_about(2),
          replace(SUMS, about=ABOUT), FIRST, OPPOSITE),
-    case("shared_row_sums", "weighted, other rows", weighted_row_sums, WEIGHTED,
-         unit([[0]], [1.0]), unit([[1], [2]], [1.0, -1.0])),
-    case("shared_row_sums", "weighted, opposite values", weighted_row_sums, WEIGHTED,
-         unit([[0]], [1.0]), unit([[0]], [-1.0])),
     *(case("shared_row_sums", f"order 1, {kind}", build, ORDER_1, FIRST, unit([[1, 0]], [1.0]),
            attained=(0.0, 1.0))
       for kind, build in (("about fits", row_sums_about(1)), ("other rows", row_sums(1)))),

@@ -76,42 +76,6 @@ def test_sums_about_what_units_fit(mode, seed):
     np.testing.assert_allclose([rows.sums, rows.counts], expected, atol=1e-9)
 
 
-def test_sums_of_rows_with_weights(seed):
-    """As a loop has them; a unit's length is that of weighted numbers of entries."""
-    rng = np.random.default_rng(seed)
-    shape, weights = (5, 7), np.maximum(rng.random(7), 1e-6)
-    X = np.argwhere(rng.random(shape) < 0.4)
-    y = rng.uniform(*BOUNDS, len(X))
-    chunk = SliceChunks(X, y, shape, 0, BOUNDS)
-    about = ReleasedEffects((SharedEffects(*rng.random((3, 7)), 1.0),), 0.3, 0.5)
-    query = SharedRowSums(1, shape, 0.0, SCALE, 1.0, about=about, row_weights=weights)
-    terms = np.clip(about.residuals(chunk) / SCALE, -1, 1)
-    expected = np.zeros((2, 7))
-    for u in range(5):
-        rows = chunk.coordinates[chunk.units == u, 1]
-        part = np.zeros((2, 7))
-        part[0, rows] = weights[rows] * terms[chunk.units == u]
-        part[1, rows] = weights[rows]
-        expected += part / max(np.linalg.norm(part[1]), 1e-300)
-    np.testing.assert_allclose(query.total(chunk), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("shape", "order", "weights", "message"),
-    [
-        ((3, 2, 2), 2, np.ones(2), "a matrix"),
-        ((3, 2), 1, np.ones(2), "order 2"),
-        ((3, 2), 2, np.ones(3), "one for each row"),
-        ((3, 2), 2, np.array([0.0, 1.0]), "one for each row"),
-        ((3, 2), 2, np.array([1.1, 1.0]), "one for each row"),
-        ((3, 2), 2, np.array([np.nan, 1.0]), "one for each row"),
-    ],
-)
-def test_weights_that_would_not_do_are_refused(shape, order, weights, message):
-    with pytest.raises(ValueError, match=message):
-        SharedRowSums(1, shape, 0.0, 1.0, 1.0, (), order, row_weights=weights)
-
-
 @pytest.mark.parametrize(
     ("about", "message"),
     [

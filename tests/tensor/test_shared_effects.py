@@ -21,7 +21,7 @@ def noisy_sums(seed, noise, n_rows=800):
 def fit(sums, weights, noise, **kwargs):
     return shared_effects(
         sums, weights, noise_std=noise, n_units=N_UNITS, gain=GAIN, effect_variance=0.1, **kwargs
-    )[0]
+    )
 
 
 def test_effects_are_near_the_best_estimate(seed):

@@ -191,16 +191,15 @@ class SliceCurator(_PlainCurator):
         effects: Sequence[Floats | None] = (),
         about: ReleasedEffects | None = None,
         rest: tuple[str, int] | None = None,
-        row_weights: Floats | None = None,
     ) -> NoisySharedRows:
         """Residuals of all units, clipped and summed in each row of a shared mode.
 
         By ``rest`` they are paid for by one of so many parts of what is left of a planned
-        release of that name. ``row_weights`` are public.
+        release of that name.
         """
         order = 1 if self._is_pure("shared_row_sums") else 2
         query = SharedRowSums(
-            mode, self.shape, level, scale, shrinkage, tuple(effects), order, about, row_weights
+            mode, self.shape, level, scale, shrinkage, tuple(effects), order, about
         )
         if rest is None:
             noisy = self._sums(self.noisy("shared_row_sums", query))
