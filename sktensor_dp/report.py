@@ -9,11 +9,9 @@ from dataclasses import replace
 
 from sktensor_dp.exceptions import StatementError
 from sktensor_dp.privacy.composition import Composition
-from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.statement_check import load_statement
-from sktensor_dp.privacy.statement_schema import MOST_BYTES, schema_text
+from sktensor_dp.privacy.report import NOT_COVERED, PrivacyReport, guarantee_in_words
+from sktensor_dp.privacy.statement import MOST_BYTES, load_statement, schema_text
 from sktensor_dp.privacy.tables import printable
-from sktensor_dp.privacy.written_statement import NOT_COVERED, guarantee_in_words
 
 __all__ = ["load_statement", "main", "schema_text"]
 

@@ -33,37 +33,24 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 CORE: dict[str, tuple[str, ...]] = {
     "sampling": (),
     "noise": ("exceptions", "privacy.sampling"),
-    **{"amounts": (), "calibration": ()},
+    "calibration": (),
     "plan": ("privacy.calibration",),
-    "shares": ("privacy.calibration", "privacy.plan"),
-    **{"documentation": (), "statement_schema": ()},
-    "tables": ("privacy.documentation", "queries.reading"),
+    "tables": ("queries.reading",),
     "composition": ("privacy.plan",),
-    "written_statement": ("privacy.composition", "privacy.plan", "privacy.selection"),
-    "report": (
-        *("privacy.composition", "privacy.shares", "privacy.tables"),
-        "privacy.written_statement",
-    ),
-    "strict_json": ("exceptions",),
-    # It reads what anyone may have written, and adds it up without data or noise.
-    "statement_check": (
-        *("exceptions", "privacy.piecewise.piecewise_deviation"),
-        *("privacy.composition", "privacy.plan", "privacy.report", "privacy.selection"),
-        *("privacy.statement_schema", "privacy.strict_json", "privacy.tables"),
-        "privacy.written_statement",
-    ),
-    "ledger": ("exceptions", "privacy.calibration", "privacy.plan"),
-    "sqlite_ledger": ("exceptions", "privacy.ledger", "privacy.plan"),
-    "statement": ("privacy.ledger", "privacy.shares", "privacy.tables"),
-    "accountant": (
-        *("exceptions", "privacy.amounts", "privacy.calibration", "privacy.ledger"),
-        *("privacy.plan", "privacy.sqlite_ledger", "privacy.statement", "privacy.tables"),
-    ),
-    "payable": ("exceptions", "privacy.accountant"),
-    "piecewise": ("privacy.noise",),
-    "mechanisms": ("privacy.noise", "privacy.piecewise", "privacy.plan", "tensor"),
-    "partition_selection": ("privacy.noise", "privacy.plan"),
     "selection": ("privacy.calibration", "privacy.noise", "privacy.plan"),
+    "report": ("privacy.composition", "privacy.plan", "privacy.selection", "privacy.tables"),
+    # It reads what anyone may have written, and adds it up without data or noise.
+    "statement": (
+        *("exceptions", "privacy.mechanisms.piecewise_deviation"),
+        *("privacy.composition", "privacy.plan", "privacy.report", "privacy.tables"),
+    ),
+    "ledger": ("exceptions", "privacy.calibration", "privacy.plan", "privacy.tables"),
+    "sqlite_ledger": ("exceptions", "privacy.ledger", "privacy.plan"),
+    "accountant": (
+        *("exceptions", "privacy.calibration", "privacy.ledger", "privacy.plan"),
+        *("privacy.sqlite_ledger", "privacy.tables"),
+    ),
+    "mechanisms": ("privacy.noise", "privacy.plan", "tensor"),
     "parts": ("privacy.noise", "queries.units.mixed"),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
     "audit": (
@@ -74,38 +61,31 @@ CORE: dict[str, tuple[str, ...]] = {
         "privacy.noise",
         "privacy.report",
     ),
-    "noisy_histograms": (),
-    "released_rows": ("privacy.noise", "queries", "tensor"),
     "releases": ("privacy", "queries", "tensor"),
-    "curator": ("privacy", "queries"),
-    "sources": ("privacy.sources", "queries"),
+    "curator": ("privacy", "queries", "tensor"),
+    "execution": ("queries",),
     "curators": ("privacy.curator", "privacy.curators", "privacy.plan", "queries", "tensor"),
 }
 # What the rooms above see of the core: never a mechanism, the noise, or the catalogue.
 COUNTER = (
     *("privacy.accountant", "privacy.calibration", "privacy.composition", "privacy.curator"),
-    *("privacy.curators", "privacy.documentation", "privacy.payable", "privacy.piecewise"),
-    "privacy.plan",
-    "privacy.report",
-    *("privacy.parts", "privacy.selection", "privacy.sources", "privacy.strict_json"),
-    "privacy.tables",
+    *("privacy.curators", "privacy.execution", "privacy.parts", "privacy.plan"),
+    *("privacy.report", "privacy.statement.strict_json", "privacy.tables"),
 )
 # Outside the boundary: what papers print, and the commands that show ledgers and statements.
 BESIDE = {
     "published": ("privacy.calibration", "privacy.noise"),
     "budget": ("privacy.accountant", "privacy.sqlite_ledger"),
-    "report": (
-        *("privacy.composition", "privacy.report", "privacy.statement_check"),
-        *("privacy.statement_schema", "privacy.tables", "privacy.written_statement"),
-    ),
+    "report": (*("privacy.composition", "privacy.report", "privacy.statement", "privacy.tables"),),
 }
-# Functions of public numbers: a threshold checked before anything is charged, and how much noise
-# a law has. And the process that a fit is in.
+# Functions of public numbers: a threshold checked before anything is charged, what trials may
+# cost, and how much noise a law has. The number of trials, and the process that a fit is in.
 EXTRA_NAMES = {
+    *("privacy.mechanisms.piecewise_deviation", "privacy.mechanisms.piecewise_variance"),
     "privacy.noise.OneProcess",
-    "privacy.partition_selection.largest_share",
-    "privacy.partition_selection.selection_threshold",
-    "privacy.piecewise.piecewise_deviation",
+    *("privacy.selection.failure_of_trials", "privacy.selection.largest_share"),
+    *("privacy.selection.secret_trials", "privacy.selection.selection_threshold"),
+    *("privacy.selection.stop_probability", "privacy.selection.trial_cost"),
 }
 # Functions that turn what the caller passed into validated raw data, and compute nothing.
 DATA_WRAPPERS = {
@@ -267,8 +247,7 @@ HIDING = (
     "datasets.texts",
     "plotting",
     "privacy.sqlite_ledger",
-    "privacy.statement_check",
-    "privacy.strict_json",
+    "privacy.statement",
     "privacy.tables",
 )
 

@@ -14,7 +14,7 @@ from ways_to_fit import WAYS, quiet
 import sktensor_dp
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.statement_schema import MOST_BYTES
+from sktensor_dp.privacy.statement import MOST_BYTES
 from sktensor_dp.report import load_statement, main, schema_text
 
 

@@ -6,8 +6,7 @@ import re
 from write_statement_page import PAGE, blocks, written
 
 from sktensor_dp.privacy.composition import Kind
-from sktensor_dp.privacy.statement_check import load_statement
-from sktensor_dp.privacy.statement_schema import schema_text
+from sktensor_dp.privacy.statement import load_statement, schema_text
 
 TEXT = PAGE.read_text("utf-8")
 AGAIN = "run `python tests/write_statement_page.py`"

@@ -10,7 +10,7 @@ from sktensor_dp.completion.pair_plan import (
     pairs_detectability,
 )
 from sktensor_dp.completion.plan import CompletionPlan, noise_of_sums, noise_of_values
-from sktensor_dp.privacy.piecewise import piecewise_variance
+from sktensor_dp.privacy.mechanisms import piecewise_variance
 
 # As many components as share what is assumed of them, and steps of two equations for them.
 COMPONENTS, STEPS = 3, 200

@@ -10,7 +10,7 @@ from sktensor_dp.estimator.lazy_tables import (
     partitions_beside,
     row_partitions,
 )
-from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
+from sktensor_dp.privacy.execution import DaskPartitions
 from sktensor_dp.queries.observed_entries import ValueRange
 from sktensor_dp.queries.slices import SliceReader
 from sktensor_dp.queries.sums import PartialQuery

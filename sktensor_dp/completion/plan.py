@@ -18,7 +18,7 @@ from sktensor_dp.completion.pair_plan import (
 )
 from sktensor_dp.estimator.parameters import Number, Numbers, shown
 from sktensor_dp.privacy.calibration import gaussian_mu
-from sktensor_dp.privacy.piecewise import piecewise_deviation
+from sktensor_dp.privacy.mechanisms import piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan, check_feasible
 from sktensor_dp.queries.slices import SharedFactorSums
 

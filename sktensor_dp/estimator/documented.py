@@ -1,6 +1,6 @@
 """Where an estimator is documented: scikit-learn's diagrams link there."""
 
-from sktensor_dp.privacy.documentation import link_to
+from sktensor_dp.privacy.tables import link_to
 
 
 class Documented:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from sktensor_dp.estimator.inputs import TEXT, number_is_private, precision_of, refuse_other_kinds
 from sktensor_dp.estimator.parameters import check_sizes
-from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
+from sktensor_dp.privacy.execution import DaskPartitions
 from sktensor_dp.queries.reading import call_foreign, read
 from sktensor_dp.queries.sums import OneThread
 from sktensor_dp.queries.units import ONE_GROUP

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.exceptions import ModelFileError
-from sktensor_dp.privacy import strict_json
+from sktensor_dp.privacy.statement import strict_json
 
 LARGEST_FILE, LARGEST_TEXT = 2**31 - 1, 2**22
 LARGEST_ARRAYS = LARGEST_FILE - 2 * LARGEST_TEXT - 8
@@ -135,7 +135,7 @@ def _backed(array: NDArray[Any], size: int) -> bool:
 def parsed(text: bytes) -> dict[str, Any]:
     """A JSON object, or ModelFileError; no key twice, no NaN."""
     try:
-        document = strict_json.parsed(text, LARGEST_TEXT)
+        document = strict_json(text, LARGEST_TEXT)
     except ValueError:
         raise ModelFileError("The file's document is not JSON as models are written in.") from None
     if not isinstance(document, dict):

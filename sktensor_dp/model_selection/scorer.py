@@ -23,8 +23,7 @@ from sktensor_dp.model_selection.scores import (
     word_counter,
 )
 from sktensor_dp.model_selection.steps import private_steps, row_by_row
-from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.payable import Payable
+from sktensor_dp.privacy.accountant import BudgetAccountant, Payable
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.scores import HeldOutScores

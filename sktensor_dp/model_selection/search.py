@@ -39,8 +39,7 @@ from sktensor_dp.model_selection.steps import (
     private_steps,
 )
 from sktensor_dp.model_selection.trials import Trial, Trials
-from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry
-from sktensor_dp.privacy.payable import Payable
+from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry, Payable
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import failure_of_trials, stop_probability, trial_cost

@@ -1,14 +1,15 @@
 """A budget that several fits draw on, in this process or in many."""
 
+import copy
 import math
 import os
 import warnings
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Any
+from numbers import Real
+from typing import Any, Self
 
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
-from sktensor_dp.privacy import amounts
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.ledger import (
     Ledger,
@@ -16,12 +17,64 @@ from sktensor_dp.privacy.ledger import (
     MemoryLedger,
     Receipt,
     Spending,
+    Statement,
     check_one_unit,
 )
 from sktensor_dp.privacy.ledger import charges_of as charges_of
 from sktensor_dp.privacy.plan import FitBudget, PrivacyCost
-from sktensor_dp.privacy.statement import Statement
 from sktensor_dp.privacy.tables import Shown, Table
+
+
+def checked_epsilon(value: Any) -> float:
+    """A number above 0; infinity is one."""
+    if (number := _number(value)) > 0:
+        return number
+    raise ValueError(f"epsilon must be > 0, and a number; got {_shown(value)}.")
+
+
+def checked_delta(value: Any) -> float:
+    """A number from 0 to below 1."""
+    if 0 <= (number := _number(value)) < 1:
+        return number
+    raise ValueError(f"delta must lie in [0, 1), and be a number; got {_shown(value)}.")
+
+
+def checked_shares(shares: Any) -> list[float]:
+    """Finite numbers above 0, at least one."""
+    several = hasattr(shares, "__len__") and hasattr(shares, "__iter__")
+    found = [_number(share) for share in shares] if several else []
+    if found and all(0 < share < math.inf for share in found):
+        return found
+    raise ValueError("shares must be a non-empty sequence of finite numbers > 0.")
+
+
+def checked_thresholds(thresholds: Any, n_fits: int) -> int:
+    """How many of so many fits set a part of delta aside."""
+    if (number := _number(thresholds)) in range(n_fits + 1):
+        return int(number)
+    raise ValueError(
+        f"thresholds must be an int from 0 to {n_fits}, the number of shares; got "
+        f"{_shown(thresholds)}."
+    )
+
+
+def _number(value: Any) -> float:
+    """A float; NaN, which no comparison lets through, for what is no number."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def _shown(value: Any) -> str:
+    """A number that is short, or a type: anything else may be long, or data."""
+    # Python refuses to write very long ints.
+    long = isinstance(value, int) and abs(value) > 1e9
+    short = isinstance(value, Real | str) and not long and len(repr(value)) < 30
+    return repr(value) if short else f"a {type(value).__name__}"
+
 
 # Of the ``with BudgetAccountant(...)`` blocks of the calling thread, the innermost last; None where
 # there is none. One that another thread opened is not seen.
@@ -132,9 +185,9 @@ class BudgetAccountant(Shown):
         units: str = "one",
     ) -> None:
         if epsilon is not None:
-            epsilon = amounts.checked_epsilon(epsilon)
+            epsilon = checked_epsilon(epsilon)
         if delta is not None:
-            delta = amounts.checked_delta(delta)
+            delta = checked_delta(delta)
         if not isinstance(scope, str):
             raise TypeError(f"scope must be a str, got {type(scope).__name__}.")
         if units not in ("one", "any"):
@@ -295,8 +348,8 @@ class BudgetAccountant(Shown):
         >>> round(words["epsilon"], 3), round(topics["epsilon"], 3)
         (0.644, 1.888)
         """
-        shares = amounts.checked_shares(shares)
-        thresholds = amounts.checked_thresholds(thresholds, len(shares))
+        shares = checked_shares(shares)
+        thresholds = checked_thresholds(thresholds, len(shares))
         whole = math.fsum(shares)
         if self.delta == 0 or math.isinf(self.epsilon):
             return [
@@ -397,3 +450,49 @@ class BudgetAccountant(Shown):
             # A repr that raises would hide the error that is being shown.
             spent = "ledger not readable"
         return f"BudgetAccountant(epsilon={self.epsilon!r}, delta={self.delta!r}{kept}): {spent}"
+
+
+# Set in pickles that were made while a block was open.
+PICKLED_INSIDE = "_pickled_inside_block"
+
+
+class Payable:
+    """Finds the accountant to charge, and remembers in pickles that a block was open."""
+
+    accountant: BudgetAccountant | None
+
+    def _payer(self) -> BudgetAccountant | None:
+        """Accountant to charge: the parameter, or that of the surrounding block."""
+        if self.accountant is not None:
+            return self.accountant
+        block = OPENED.get()[-1]
+        if block is not None or not (HELD or PICKLED_INSIDE in vars(self)):
+            return block
+        where = (
+            "another thread holds a `with BudgetAccountant(...)` block open"
+            if HELD
+            else "it was pickled, as for n_jobs=2, inside a `with BudgetAccountant(...)` block"
+        )
+        raise BudgetError(
+            f"This {type(self).__name__} has no accountant, and {where}. A block is seen only by "
+            "the thread that opened it, so it would not be charged. Nothing was charged or "
+            "released. Pass the accountant itself: accountant=BudgetAccountant(epsilon, delta, "
+            "path='budget.sqlite'), whose file threads and processes share."
+        )
+
+    def __getstate__(self) -> Any:
+        state: Any = super().__getstate__()
+        # Whichever thread pickles: what goes to workers is pickled in a thread of its own.
+        inside = bool(HELD) and self.accountant is None
+        return {**state, PICKLED_INSIDE: True} if inside else state
+
+    def __sklearn_clone__(self) -> Self:
+        of_estimators = getattr(super(), "__sklearn_clone__", None)
+        if of_estimators is None:  # a scorer
+            made = type(self).__new__(type(self))
+            vars(made).update(copy.deepcopy(vars(self)))
+            return made
+        made = of_estimators()
+        if PICKLED_INSIDE in vars(self):
+            vars(made)[PICKLED_INSIDE] = True
+        return made

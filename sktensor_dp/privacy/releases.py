@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sktensor_dp.privacy import mechanisms
-from sktensor_dp.privacy.mechanisms import Mechanism
-from sktensor_dp.privacy.partition_selection import PartitionSelection
-from sktensor_dp.privacy.piecewise import piecewise_deviation, piecewise_values
+from sktensor_dp.privacy.mechanisms import Mechanism, piecewise_deviation, piecewise_values
+from sktensor_dp.privacy.selection import PartitionSelection
 from sktensor_dp.queries.entries import (
     Entries,
     EntryGradients,

@@ -1,20 +1,13 @@
-r"""Selection of the best of a random number of private trials.
-
-A trial is a differentially private mechanism that releases a score and anything
-else, a model with its parameters for example. It is run on the same data a *geometric*
-number of times: after every trial one stops with probability ``stop``. Only the best
-scored trial is released. What that costs does not grow with the number of trials that
-were made, because nobody learns it (Liu & Talwar, 2019; Papernot & Steinke, 2022): the
-number, the other trials, and anything that depends on them have to stay secret.
-
-The accounting is by privacy profiles (Koskela, Redberg & Wang, 2024), with the proof
-and a sharper constant in ``docs/proofs/private_selection.md``.
-"""
+"""Private choices: words that enough units have, and the best of a secret number of trials."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_mu, least_double
 from sktensor_dp.privacy.noise import NoiseSource
@@ -112,3 +105,131 @@ def _largest(allowed: Callable[[float], bool], high: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if allowed(middle) else (low, middle)
     return low * (1 - SHORT)
+
+
+Floats = NDArray[np.float64]
+
+# Largest step of the grid: what rounding may add to a total, and to the noise as a share.
+STEP = 2.0**-20
+# Largest noise with a grid that fine: beyond twice as much, `NoiseSource.grid` has no more bits.
+LARGEST_SIGMA = 2.0**30
+# Points at which a threshold for shares is formed, how it may be divided, and what a larger share
+# of a key may raise it by.
+MESH, PARTS, WORTH = 4000, (0.01, 0.03, 0.1, 0.2, 0.3, 0.5), 1.03
+
+
+class PartitionQuery(Protocol):
+    """A sum over units of at most ``max_partitions`` shares, by key.
+
+    They are ones; or, of a query that states its ``largest`` share, numbers up to it of
+    which the squares add up to ``max_partitions`` at most.
+    """
+
+    def total(self, chunk: Any) -> Mapping[str, float]:
+        """Sum of the contributions of the units in a chunk; other keys are absent."""
+
+    @property
+    def max_partitions(self) -> int:
+        """Largest number of keys to which a unit contributes."""
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """L2 norm of the largest change of the sum when one unit is replaced."""
+
+
+@dataclass(frozen=True)
+class PartitionSelection:
+    """The law under which totals of private keys leave; stands where a Mechanism does."""
+
+    name: str
+    norm: Literal["l2"] = "l2"
+
+    def release(
+        self,
+        totals: Mapping[str, float],
+        sensitivity: float,
+        cost: PrivacyCost,
+        noise: NoiseSource,
+        query: PartitionQuery,
+    ) -> tuple[list[str], Floats]:
+        """Return the keys that were selected, and their noisy totals."""
+        sigma = self.sigma(sensitivity, cost)
+        threshold = selection_threshold(query, sensitivity, cost)
+        return gaussian_partition_selection(totals, sigma, threshold, noise)
+
+    def strength(self, cost: PrivacyCost) -> float:
+        """Return the Gaussian part of a cost."""
+        return cost.mu
+
+    def sigma(self, sensitivity: float, cost: PrivacyCost) -> float:
+        """Standard deviation of the noise on each total."""
+        return sensitivity / cost.mu
+
+
+def selection_threshold(query: PartitionQuery, sensitivity: float, cost: PrivacyCost) -> float:
+    r"""Noisy total from which a key may leave; a public number."""
+    if math.isinf(cost.mu):
+        return 1.0
+    if not cost.delta > 0:
+        raise ValueError(f"partition selection needs delta > 0, got {cost.delta!r}.")
+    most, largest = query.max_partitions, getattr(query, "largest", None)
+    sigma = _grid_scale(sensitivity, cost)
+    if largest is not None:
+        return STEP + _threshold_of_shares(most, largest, sigma, cost.delta)
+    # A key that one unit alone contributes has a total of 1. As many as `most` such keys stay below
+    # `1 + sigma * Phi^-1((1 - delta) ** (1 / most))` together with probability `1 - delta`.
+    failure = -math.expm1(math.log1p(-cost.delta) / most)
+    return 1 + STEP + sigma * -float(ndtri(failure))
+
+
+def _grid_scale(sensitivity: float, cost: PrivacyCost) -> float:
+    """Scale of the noise with what its grid costs at most; ValueError where that is not known."""
+    # Rounding to doubles is forgiven.
+    if sensitivity > LARGEST_SIGMA * (1 + 1e-12) * cost.mu:
+        raise ValueError(
+            "words or other keys that come from the data are protected by noise of a standard "
+            f"deviation of at most {LARGEST_SIGMA:g}, got {sensitivity:g} / {cost.mu:g}; a larger "
+            "epsilon needs less, or fewer keys of one unit (max_words_per_document)."
+        )
+    return sensitivity / cost.mu * (1 + STEP)
+
+
+def _threshold_of_shares(most: int, largest: float, sigma: float, delta: float) -> float:
+    """Threshold that keys of one unit alone reach with probability delta, whatever its shares."""
+    # A key with a share v may fail with probability `delta * (a v^2 + 1 - a) / most`: these add up
+    # to delta at most, for every a in [0, 1]. Between two points of the mesh, the threshold that v
+    # needs is at most the one made of the larger v and of the smaller probability.
+    shares = np.linspace(0.0, largest, MESH + 1)
+    best = math.inf
+    for part in PARTS:
+        failure = delta * (part * shares[:-1] ** 2 + 1 - part) / most
+        best = min(best, float((shares[1:] - sigma * ndtri(np.minimum(failure, 0.5))).max()))
+    return best
+
+
+def largest_share(most: int, sensitivity: float, cost: PrivacyCost) -> tuple[float, float]:
+    """Largest share of one of so many keys that hardly raises the threshold, and the threshold."""
+    sigma, delta = _grid_scale(sensitivity, cost), cost.delta
+    low = WORTH * _threshold_of_shares(most, 1.0, sigma, delta)
+    share, threshold = 1.0, math.inf
+    for share in np.geomspace(math.sqrt(most), 1.0, 40).tolist():
+        threshold = _threshold_of_shares(most, share, sigma, delta)
+        if threshold <= low:
+            break
+    return share, STEP + threshold
+
+
+def gaussian_partition_selection(
+    totals: Mapping[str, float], sigma: float, threshold: float, noise: NoiseSource
+) -> tuple[list[str], Floats]:
+    """Add Gaussian noise to totals and drop those below a threshold."""
+    keys = sorted(totals)
+    values = np.fromiter(map(totals.__getitem__, keys), np.float64, len(keys))
+    if sigma > 0:
+        # Where totals of neighbours agree, they round alike; where not, rounding moves them at
+        # most a step further apart, in no more keys than two units contribute to: the step
+        # need not depend on how many keys there are, which is private.
+        grid = noise.grid(sigma, 1.0, diameter=STEP)
+        values = noise.add_gaussian(values, grid)
+    kept = np.flatnonzero(values >= threshold)
+    return [keys[place] for place in kept], values[kept]

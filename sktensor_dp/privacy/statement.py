@@ -1,143 +1,463 @@
-"""What a budget is, what is spent of it and on what: for people and for programs."""
+"""Statements: a report as JSON that programs and authorities read and add up again."""
 
 import json
-from dataclasses import asdict, dataclass
-from datetime import UTC
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import lru_cache
+from importlib.resources import files
+from itertools import islice
 from typing import Any
 
-from sktensor_dp.privacy.ledger import LedgerEntry
-from sktensor_dp.privacy.shares import budget_shares
-from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite, printable
-
-HEAD = ["when", "fit", "estimator", "release", "unit", "uses"]
-TEXTS = ("when", "estimator", "release", "unit")
-COSTS = ["mu", "epsilon", "delta"]
-NUMBERS = ["sensitivity", "sigma", *COSTS, "share"]
-LEGEND = (
-    "share: of the budget, all uses together; of its mu^2 for Gaussian releases, of its epsilon "
-    "for others"
+from sktensor_dp.exceptions import StatementError
+from sktensor_dp.privacy.composition import Composition, Part, ReleaseRecord, unit_costs
+from sktensor_dp.privacy.mechanisms import piecewise_deviation
+from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
+from sktensor_dp.privacy.report import (
+    FORMAT,
+    NOT_COVERED,
+    VERSION,
+    PrivacyReport,
+    allowed_trial,
+    written,
 )
-# Who scores each fold by itself, and what a sum of such charges does not say.
-SCORER = "PrivateScorer"
-FOLDS = (
-    "Each score was charged for the rows that it was given. Over folds the total is a guarantee if "
-    "nobody decides in which fold others are, as with PrivateKFold; with GroupKFold, which goes by "
-    "sizes of groups, or with StratifiedKFold it protects nobody."
-)
+from sktensor_dp.privacy.tables import finite, printable
+
+DEEPEST, LONGEST_NUMBER = 60, 400
 
 
-@dataclass(frozen=True, repr=False)
-class Statement(Shown):
-    """The state of one budget.
+def strict_json(data: bytes, most_bytes: int) -> Any:
+    """Read JSON that says nothing twice, is not too long or deep, and has no other numbers."""
+    if len(data) > most_bytes:
+        raise StatementError(f"it is longer than {most_bytes >> 20} MiB.")
+    try:
+        value = json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=_once,
+            parse_constant=_refused,
+            parse_float=_finite,
+            parse_int=_whole,
+        )
+    except UnicodeDecodeError:
+        raise StatementError("it is not UTF-8.") from None
+    except RecursionError:
+        raise StatementError("it is nested too deeply.") from None
+    except json.JSONDecodeError as error:
+        raise StatementError(
+            f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}."
+        ) from None
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > DEEPEST:
+            raise StatementError("it is nested too deeply.")
+        inner = [
+            x.values() if isinstance(x, dict) else x for x in level if isinstance(x, dict | list)
+        ]
+        level = [item for items in inner for item in items]
+    return value
 
-    Attributes
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise StatementError("an object names a field twice.")
+    return dict(pairs)
+
+
+def _refused(constant: str) -> None:
+    raise StatementError(f'{constant} is no JSON; infinity is written "inf".')
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise StatementError("a number is too large.")
+    return value
+
+
+def _whole(text: str) -> int:
+    if len(text) > LONGEST_NUMBER:
+        raise StatementError("a number is too long.")
+    # All that is a number is a float to its reader, too.
+    _finite(text)
+    return int(text)
+
+
+MOST_BYTES = 16 * 2**20
+TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,),
+    "number": (int, float), "integer": (int, float), "null": (type(None),),
+}  # fmt: skip
+
+
+def schema_text() -> str:
+    """Return the schema, as the package has it."""
+    place = files("sktensor_dp.privacy").joinpath("privacy_statement.schema.json")
+    return place.read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def _schema() -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(schema_text())
+    return schema
+
+
+def problems(value: Any) -> Iterator[str]:
+    """Say where a value is not what the schema asks for."""
+    return _problems(value, _schema(), "the statement")
+
+
+def _problems(value: Any, rule: dict[str, Any], place: str) -> Iterator[str]:
+    if "$ref" in rule:
+        yield from _problems(value, _schema()["$defs"][rule["$ref"].rpartition("/")[2]], place)
+    if "anyOf" in rule and all(any(_problems(value, one, place)) for one in rule["anyOf"]):
+        wanted = " or ".join(_wanted(one) for one in rule["anyOf"])
+        yield f"{place} must be {wanted}"
+    if "allOf" in rule:
+        yield from _of_a_kind(value, [one["then"] for one in rule["allOf"]], place)
+        return
+    if not _is_of_type(value, rule) or not _is_allowed(value, rule):
+        yield f"{place} must be {_wanted(rule)}"
+    elif isinstance(value, list):
+        if not rule.get("minItems", 0) <= len(value) <= rule.get("maxItems", math.inf):
+            yield f"{place} must have {rule.get('minItems', 0)} to {rule['maxItems']} items"
+        for number, item in enumerate(value):
+            yield from _problems(item, rule.get("items", {}), f"{place}[{number}]")
+    elif isinstance(value, dict) and "properties" in rule:
+        of = rule["properties"]
+        missing = [name for name in rule["required"] if name not in value]
+        if missing:
+            yield f"{place} must have {', '.join(missing)}"
+        if value.keys() - of.keys():
+            yield f"{place} must have no field but {', '.join(of)}"
+        for name in value.keys() & of.keys():
+            yield from _problems(
+                value[name], of[name], f"{place}.{name}".replace("the statement.", "")
+            )
+
+
+def _of_a_kind(value: Any, kinds: list[dict[str, Any]], place: str) -> Iterator[str]:
+    """Problems of the only kind that it says it is of."""
+    by_name = {one["$ref"].rpartition("/")[2]: one for one in kinds}
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if not isinstance(kind, str) or kind not in by_name:
+        yield f"{place} must be an object whose kind is one of {', '.join(by_name)}"
+    else:
+        yield from _problems(value, by_name[kind], place)
+
+
+def _is_of_type(value: Any, rule: dict[str, Any]) -> bool:
+    if "type" not in rule:
+        return True
+    if isinstance(value, bool) and rule["type"] != "boolean":
+        return False
+    if rule["type"] == "integer" and isinstance(value, float) and not value.is_integer():
+        return False
+    return isinstance(value, TYPES[rule["type"]])
+
+
+def _is_allowed(value: Any, rule: dict[str, Any]) -> bool:
+    choices = rule.get("enum", [rule["const"]] if "const" in rule else None)
+    if choices is not None and not any(
+        value == one and isinstance(value, bool) == isinstance(one, bool) for one in choices
+    ):
+        return False
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return bool(rule.get("minimum", -math.inf) <= value <= rule.get("maximum", math.inf))
+    return not isinstance(value, str) or len(value) <= rule.get("maxLength", math.inf)
+
+
+def _wanted(rule: dict[str, Any]) -> str:
+    """What a rule asks for, in words."""
+    if "$ref" in rule:
+        rule = _schema()["$defs"][rule["$ref"].rpartition("/")[2]]
+    if "anyOf" in rule:
+        return " or ".join(_wanted(one) for one in rule["anyOf"])
+    if "enum" in rule or "const" in rule:
+        return " or ".join(json.dumps(one) for one in rule.get("enum", [rule.get("const")]))
+    bounds = [f"at least {rule['minimum']}"] if "minimum" in rule else []
+    bounds += [f"at most {rule['maximum']}"] if "maximum" in rule else []
+    bounds += [f"of at most {rule['maxLength']} letters"] if "maxLength" in rule else []
+    kind = {"null": "null", "object": "an object", "array": "a list"}.get(rule["type"])
+    return " ".join([kind or f"a {rule['type']}", " and ".join(bounds)]).strip()
+
+
+# Adding up rounds, differently on other machines; roots are found to a part in 1e9.
+TOLERANCE = 1e-8
+# Where delta all but suffices, the last digits of an epsilon near 0 are rounding.
+SMALLEST_EPSILON = 1e-12
+MOST_REASONS, MOST_SELECTIONS = 20, 50
+# Keys that the statement of a ledger has.
+OF_LEDGERS = {"scope", "entries", "spent"}
+
+
+def load_statement(data: str | bytes) -> PrivacyReport:
+    """Read a privacy statement and add it up again.
+
+    Parameters
     ----------
-    scope : str
-        Name of the data set.
-    epsilon, delta : float
-        Budget.
-    spent : float
-        Composed epsilon at ``delta``.
-    entries : tuple of LedgerEntry
-        Every charge.
-    path : str or None
-        Absolute path of the file it is kept in; None in memory.
+    data : str or bytes
+        What ``privacy_report_.to_json()`` returned.
+
+    Returns
+    -------
+    PrivacyReport
+        The report that was written.
+
+    Raises
+    ------
+    StatementError
+        If it is no statement, or if a number in it is not the one that its releases
+        and their composition give. Each line of the message is a reason.
 
     Examples
     --------
-    >>> print(Statement("survey", 2.0, 1e-6, 0.5, ()))
-    survey: epsilon 0.5 of 2 is spent at delta 1e-06, by 0 fits
-    when  fit  estimator  release  unit  uses  sensitivity  sigma  mu  epsilon  delta  share
+    >>> from sktensor_dp.privacy.report import PrivacyReport
+    >>> from sktensor_dp.privacy.composition import Composition
+    >>> empty = PrivacyReport(0.0, 0.0, "document", "replace_one", 20, "grid", False, ())
+    >>> load_statement(empty.to_json())
+    Traceback (most recent call last):
+    ...
+    sktensor_dp.exceptions.StatementError: it does not say how its releases add up: ...
     """
+    encoded = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    stated = strict_json(encoded, MOST_BYTES)
+    _check_heading(stated)
+    _refuse(problems(stated))
+    try:
+        report = _report(stated)
+        again = finite({**written(report), "library": stated["library"]})
+        _refuse(_reasons(stated, report, again))
+    except (ArithmeticError, RecursionError, ValueError) as error:
+        if isinstance(error, StatementError):
+            raise
+        raise StatementError("its numbers are beyond what can be added up.") from None
+    return report
 
-    scope: str
-    epsilon: float
-    delta: float
-    spent: float
-    entries: tuple[LedgerEntry, ...]
-    path: str | None = None
 
-    _page = "budget.html"
+def sigma_of(mechanism: str, sensitivity: float, cost: PrivacyCost) -> float:
+    """Noise that a mechanism adds for a sensitivity at a cost."""
+    gaussian = mechanism.startswith("gaussian")
+    strength = cost.mu if gaussian else cost.epsilon
+    if math.isinf(strength):
+        return 0.0
+    if mechanism == "piecewise":
+        return sensitivity * piecewise_deviation(strength)
+    scale = sensitivity / strength
+    return scale * math.sqrt(2) if mechanism.startswith("laplace") else scale
 
-    @property
-    def summary(self) -> str:
-        """Total and budget in one sentence."""
-        fits = len({entry.fit for entry in self.entries})
-        return (
-            f"{printable(self.scope)}: epsilon {self.spent:.6g} of {self.epsilon:g} is spent at "
-            f"delta {self.delta:g}, by {fits} {'fit' if fits == 1 else 'fits'}"
+
+def _check_heading(stated: Any) -> None:
+    """Tell statements from what else the library has written."""
+    first = stated[0] if isinstance(stated, list) and stated else stated
+    keys = first.keys() if isinstance(first, dict) else set()
+    if keys >= OF_LEDGERS:
+        raise StatementError(
+            "it is the statement of a ledger, which `python -m sktensor_dp.budget show` checks."
+        )
+    if first is not stated or "format" not in keys or stated["format"] != FORMAT:
+        raise StatementError("it is no privacy statement of sktensor_dp.")
+    version = stated.get("version")
+    if type(version) is int and version > VERSION:
+        raise StatementError(
+            f"it has version {min(version, 10**6)}, which is later than {VERSION}, the last that "
+            "this version of sktensor_dp can read. Install a later one."
         )
 
-    @property
-    def where(self) -> str:
-        """Which ledger this is: its file."""
-        return "ledger in memory" if self.path is None else f"ledger {printable(self.path)}"
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one row per planned release as plain Python objects."""
-        costs = [(entry.cost, entry.uses) for entry in self.entries]
-        shares = budget_shares(costs, self.epsilon, self.delta)
-        return [
-            {
-                "when": None if entry.when is None else entry.when.isoformat(timespec="seconds"),
-                "fit": entry.fit,
-                "estimator": entry.spender,
-                "release": entry.release,
-                "unit": entry.protects,
-                "uses": entry.uses,
-                "sensitivity": entry.sensitivity,
-                "sigma": entry.sigma,
-                **asdict(entry.cost),
-                "share": share,
-            }
-            for entry, share in zip(self.entries, shares, strict=True)
-        ]
+def _refuse(reasons: Iterator[str]) -> None:
+    """Raise if there are reasons to, and name the first of them."""
+    found = list(islice(reasons, MOST_REASONS + 1))
+    if found:
+        more = ["and more"] if len(found) > MOST_REASONS else []
+        raise StatementError("\n".join(printable(reason) for reason in found[:MOST_REASONS] + more))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python objects; infinity as the string ``"inf"``."""
-        return finite(
-            {
-                "scope": self.scope,
-                "path": self.path,
-                "epsilon": self.epsilon,
-                "delta": self.delta,
-                "spent": self.spent,
-                "entries": self.rows(),
-            }
+
+def _report(stated: dict[str, Any]) -> PrivacyReport:
+    """Take the facts of a statement, and compute what follows from them."""
+    relation, guarantee = stated["neighbours"], stated["guarantee"]
+    in_words = relation["relation"] == "in_words"
+    node = stated["composition"]
+    if node["kind"] == "unrecorded":
+        raise StatementError(
+            "it does not say how its releases add up: the report was made by hand, or by a version "
+            "that did not record it. Fit again to have a statement that can be checked."
         )
+    if _selections(node) > MOST_SELECTIONS:
+        raise StatementError(f"it has more than {MOST_SELECTIONS} selections.")
+    whole = _composition(node)
+    return PrivacyReport(
+        epsilon=float(guarantee["epsilon"]),
+        delta=float(guarantee["delta"]),
+        unit=stated["unit"]["name"],
+        neighbours=relation["in_words"] if in_words else relation["relation"],
+        n_units=stated["unit"]["number"],
+        sampler=stated["noise"]["sampler"],
+        seeded=stated["noise"]["seeded"],
+        rows=whole.all_rows(),
+        notes=tuple(stated["notes"]),
+        composition=whole,
+    )
 
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        return json.dumps(self.to_dict(), indent=2)
 
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the rows as a table.
+def _selections(node: dict[str, Any]) -> int:
+    own = node["kind"] == "selection"
+    return own + sum(_selections(part["composition"]) for part in node.get("parts", []))
 
-        Parameters
-        ----------
-        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
-            Of which library.
 
-        Raises
-        ------
-        ImportError
-            If that library is not installed.
-        """
-        whens = [None if e.when is None else e.when.astimezone(UTC) for e in self.entries]
-        rows = [{**row, "when": when} for row, when in zip(self.rows(), whens, strict=True)]
-        return as_frame(rows, HEAD + NUMBERS, backend)
+def _composition(node: dict[str, Any]) -> Composition:
+    if node["kind"] == "unrecorded":
+        raise StatementError("a part of it does not say how its releases add up.")
+    parts = tuple(
+        Part(
+            part["role"], int(part["units"]), _composition(part["composition"]), int(part["times"])
+        )
+        for part in node.get("parts", [])
+    )
+    return Composition(
+        node["kind"],
+        rows=tuple(_row(row) for row in node.get("releases", [])),
+        unmade=tuple(
+            PlannedRelease(row["name"], _cost(row), int(row["uses"]))
+            for row in node.get("unmade", [])
+        ),
+        parts=parts,
+        memberships=tuple(
+            tuple((one["role"], int(one["number"])) for one in kind["parts"])
+            for kind in node.get("a_unit_is_in", [])
+        ),
+        n_trials=float(node.get("expected_trials", 1.0)),
+        epsilon=float(node.get("epsilon", 0.0)),
+        delta=float(node.get("delta", 0.0)),
+    )
 
-    def _table(self) -> Table:
-        def text(name: str, value: Any) -> str:
-            # A release has one kind of cost; the others are not 0 but not asked for.
-            if value is None or (name in COSTS and value == 0):
-                return ""
-            if name == "share":
-                return f"{value:.1%}"
-            return f"{value:.4g}" if name in NUMBERS else printable(str(value))
 
-        rows = [[text(*cell) for cell in row.items()] for row in self.rows()]
-        notes = [LEGEND] if self.entries else []
-        if any(entry.spender == SCORER for entry in self.entries):
-            notes.append(FOLDS)
-        return Table(self.summary, HEAD + NUMBERS, rows, notes, TEXTS)
+def _row(row: dict[str, Any]) -> ReleaseRecord:
+    cost, sensitivity = _cost(row), float(row["sensitivity"])
+    return ReleaseRecord(
+        name=row["name"],
+        description=row["description"],
+        sensitivity=sensitivity,
+        sigma=sigma_of(row["mechanism"], sensitivity, cost),
+        uses=int(row["uses"]),
+        mechanism=row["mechanism"],
+        **asdict(cost),
+    )
+
+
+def _cost(row: dict[str, Any]) -> PrivacyCost:
+    return PrivacyCost(float(row["mu"]), float(row["epsilon"]), float(row["delta"]))
+
+
+def _reasons(stated: dict[str, Any], report: PrivacyReport, again: dict[str, Any]) -> Iterator[str]:
+    """Say what does not add up, the total first."""
+    whole, delta = report.composition, report.delta
+    assert whole is not None
+    total = whole.epsilon_at(delta)
+    if not _close(report.epsilon, total, SMALLEST_EPSILON):
+        yield (
+            f"guarantee.epsilon states {report.epsilon:.9g}, but the releases add up to "
+            f"{total:.9g} at delta {delta:g}"
+        )
+    yield from _kind_reasons(whole, "composition")
+    yield from _selection_reasons(whole)
+    counted = report.neighbours == "add_remove"
+    yield from _unit_reasons(whole, report.n_units, "composition", counted)
+    named = {item["what"] for item in stated["not_covered"]}
+    if not named >= NOT_COVERED.keys():
+        yield f"not_covered must name {', '.join(sorted(NOT_COVERED.keys() - named))}"
+    for words in ("unit", "neighbours", "not_covered"):
+        again[words] = _without_words(again[words])
+        stated = {**stated, words: _without_words(stated[words])}
+    again["not_covered"] = stated["not_covered"]
+    yield from _differences(stated, again, "")
+
+
+def _without_words(value: Any) -> Any:
+    """What later versions may say in other words."""
+    if isinstance(value, list):
+        return [_without_words(item) for item in value]
+    # Of neighbours in words the words are what is stated.
+    kept = value.get("relation") == "in_words"
+    return {key: item for key, item in value.items() if kept or key != "in_words"}
+
+
+def _kind_reasons(node: Composition, place: str) -> Iterator[str]:
+    """Releases cost what their law of noise spends: a trace of another kind would not show."""
+    for number, row in enumerate(node.rows):
+        gaussian = row.mechanism.startswith("gaussian")
+        fails = row.delta > 0 and row.mechanism != "gaussian, thresholded"
+        if (row.epsilon if gaussian else row.mu) > 0 or fails:
+            yield f"{place}.releases[{number}] costs what its noise, {row.mechanism}, does not"
+    for number, planned in enumerate(node.unmade):
+        if planned.cost.mu > 0 and planned.cost.epsilon > 0:
+            yield f"{place}.unmade[{number}] costs two kinds of noise"
+    for number, part in enumerate(node.parts):
+        yield from _kind_reasons(part.of, f"{place}.parts[{number}].composition")
+
+
+def _selection_reasons(node: Composition) -> Iterator[str]:
+    """Trials within what the selection allows, of one kind of noise."""
+    for part in node.parts:
+        yield from _selection_reasons(part.of)
+    if node.kind == "selection":
+        most = allowed_trial(node)
+        for cost in unit_costs(node.parts[0].of):
+            mixed = cost.epsilon > 0 and (cost.mu > 0 or cost.delta > 0)
+            within = all(
+                own <= allowed * (1 + TOLERANCE)
+                for own, allowed in ((cost.mu, most.mu), (cost.epsilon, most.epsilon))
+            )
+            if mixed or not within:
+                yield (
+                    f"a trial costs mu {cost.mu:.9g}, epsilon {cost.epsilon:.9g}, delta "
+                    f"{cost.delta:g}, but the selection allows mu {most.mu:.9g}, epsilon "
+                    f"{most.epsilon:.9g}, of one kind"
+                )
+
+
+def _unit_reasons(node: Composition, n_units: float, place: str, counted: bool) -> Iterator[str]:
+    """Parts that read as many units as there are, of which each may have a noisy count."""
+    batches = counted or all(part.role == "batch" for part in node.parts)
+    if (
+        node.kind == "parallel"
+        and batches
+        and sum(part.times * part.n_units for part in node.parts) != n_units
+    ):
+        yield f"{place}.parts: parts must have {n_units} units together"
+    for number, part in enumerate(node.parts):
+        here = f"{place}.parts[{number}]"
+        whole = node.kind in ("sequence", "selection", "conversion")
+        # The count of a part that overlaps with others may be the larger one by its noise.
+        noisy = counted and node.kind == "overlapping"
+        if part.n_units != n_units if whole else part.n_units > n_units and not noisy:
+            yield f"{here}.units is {part.n_units}, but there are {n_units}"
+        yield from _unit_reasons(part.of, part.n_units, f"{here}.composition", counted)
+
+
+def _differences(stated: Any, again: Any, place: str) -> Iterator[str]:
+    """Say where two plain values are not the same but for rounding."""
+    if isinstance(stated, dict) and isinstance(again, dict) and stated.keys() == again.keys():
+        for name in stated:
+            yield from _differences(stated[name], again[name], f"{place}.{name}".lstrip("."))
+    elif isinstance(stated, list) and isinstance(again, list) and len(stated) == len(again):
+        for number, (one, other) in enumerate(zip(stated, again, strict=True)):
+            yield from _differences(one, other, f"{place}[{number}]")
+    elif _isfloat(stated) and _isfloat(again):
+        if not _close(stated, again):
+            yield f"{place} is {stated:.9g}, but the rest gives {again:.9g}"
+    elif stated != again or isinstance(stated, bool) != isinstance(again, bool):
+        yield f"{place} is {_short(stated)}, but the rest gives {_short(again)}"
+
+
+def _isfloat(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _close(one: float, other: float, smallest: float = 0.0) -> bool:
+    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=smallest)
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 100 else text[:100] + " ..."

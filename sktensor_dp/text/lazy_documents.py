@@ -14,8 +14,7 @@ from sktensor_dp.estimator.lazy_tables import (
     partitions_by_group,
     row_partitions,
 )
-from sktensor_dp.privacy.sources.dask_partitions import DaskPartitions
-from sktensor_dp.privacy.sources.partitions import ThreadedPartitions
+from sktensor_dp.privacy.execution import DaskPartitions, ThreadedPartitions
 from sktensor_dp.queries.sums import PartialQuery
 from sktensor_dp.queries.text import TextChunks, WordCounts
 from sktensor_dp.queries.units import RowChoice, as_labels

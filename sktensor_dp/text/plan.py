@@ -5,8 +5,8 @@ import numbers
 from dataclasses import dataclass, replace
 
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.privacy.partition_selection import largest_share
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.selection import largest_share
 from sktensor_dp.queries.text import WordBuckets
 
 # Without noise document frequencies are all there is to release. With it numbers of documents by a

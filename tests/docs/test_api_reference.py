@@ -13,7 +13,7 @@ MODULES = (
     "sktensor_dp.metrics",
     "sktensor_dp.plotting",
     "sktensor_dp.privacy.audit",
-    "sktensor_dp.privacy.sources",
+    "sktensor_dp.privacy.execution",
     "sktensor_dp.published",
     "sktensor_dp.report",
     "sktensor_dp.tensor",

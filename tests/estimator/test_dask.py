@@ -24,7 +24,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     unsafe_seeded_noise,
 )
-from sktensor_dp.privacy.sources.dask_partitions import FAN_IN, DaskPartitions
+from sktensor_dp.privacy.execution import FAN_IN, DaskPartitions
 from sktensor_dp.queries.units import gathered, split_by_group
 
 N, D, SECRET = 700, 6, 987654321

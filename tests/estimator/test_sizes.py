@@ -13,7 +13,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.completion.plan import least_numbers
 from sktensor_dp.privacy import plan
-from sktensor_dp.privacy.sources.partitions import ThreadedPartitions
+from sktensor_dp.privacy.execution import ThreadedPartitions
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 

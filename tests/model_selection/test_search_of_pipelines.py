@@ -33,7 +33,7 @@ from sktensor_dp.privacy.selection import (
     stop_probability,
     trial_cost,
 )
-from sktensor_dp.privacy.statement_check import load_statement
+from sktensor_dp.privacy.statement import load_statement
 
 INF = float("inf")
 PER_TOKEN = "log_likelihood_per_token"

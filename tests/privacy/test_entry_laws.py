@@ -8,9 +8,8 @@ import pytest
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.curators.entries import EntryCurator
-from sktensor_dp.privacy.mechanisms import spherical_laplace_rows
+from sktensor_dp.privacy.mechanisms import Piecewise, piecewise_deviation, spherical_laplace_rows
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.privacy.piecewise import Piecewise, piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.queries.gradients import CPJacobian

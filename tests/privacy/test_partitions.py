@@ -24,7 +24,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     unsafe_seeded_noise,
 )
-from sktensor_dp.privacy.sources import PartialQuery, PartitionedSource, ThreadedPartitions
+from sktensor_dp.privacy.execution import PartialQuery, PartitionedSource, ThreadedPartitions
 from sktensor_dp.queries.counts import CountChunks
 from sktensor_dp.queries.moments import WordFrequencies
 from sktensor_dp.queries.norms import Clip, CountNorm

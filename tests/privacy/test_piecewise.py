@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
+from sktensor_dp.privacy.mechanisms import WHOLE, Piecewise, piecewise_deviation, piecewise_values
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.privacy.piecewise import WHOLE, Piecewise, piecewise_deviation, piecewise_values
 
 Z = 4.9  # two-sided 1e-6 point of the normal
 EPSILONS = (1e-9, 1e-6, 0.01, 0.3, 1.0, 2.0, 5.0, 10.0, 20.0, 43.9, 44.0, 700.0)

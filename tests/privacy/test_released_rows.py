@@ -18,12 +18,11 @@ from seeded_sources import same_noise
 
 from sktensor_dp import BudgetAccountant, PrivateSpectralLDA
 from sktensor_dp.exceptions import NotEnoughDataWarning
-from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.curator import DataCurator, ReleasedRows, RepeatableNoise
+from sktensor_dp.privacy.execution import ThreadedPartitions
 from sktensor_dp.privacy.mechanisms import gaussian_pair_rows, laplace_pair_rows
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.privacy.released_rows import ReleasedRows, RepeatableNoise
-from sktensor_dp.privacy.sources.partitions import ThreadedPartitions
 from sktensor_dp.queries.counts import CountChunks
 from sktensor_dp.queries.moments import PairMoments, WordFrequencies
 from sktensor_dp.queries.norms import Clip, CountNorm, PairNorm

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.ledger import LedgerEntry
-from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan, budget_shares
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
-from sktensor_dp.privacy.shares import budget_shares
 
 
 def costs_of(plan: ReleasePlan) -> list[tuple[PrivacyCost, int]]:

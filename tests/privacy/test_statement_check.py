@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from ways_to_fit import WAYS, quiet
 
 from sktensor_dp import BudgetAccountant, StatementError
-from sktensor_dp.privacy import statement_check
-from sktensor_dp.privacy.statement_check import load_statement
-from sktensor_dp.privacy.statement_schema import MOST_BYTES, problems, schema_text
+from sktensor_dp.privacy import statement
+from sktensor_dp.privacy.statement import MOST_BYTES, load_statement, problems, schema_text
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(schema_text()))
 
@@ -346,20 +345,20 @@ def test_a_check_that_forgets_something_is_noticed(
     assert report.composition is not None
     if mistake == "sigma":
         rows = changed(STATEMENTS["topics"], ("composition", "releases", 0, "sigma"), math.sqrt)
-        monkeypatch.setattr(statement_check, "_differences", lambda *_: iter(()))
+        monkeypatch.setattr(statement, "_differences", lambda *_: iter(()))
         load_statement(json.dumps(rows))
     elif mistake == "total":
         altered = replace(report, epsilon=0.5).to_json()
         with pytest.raises(StatementError, match="add up to"):
             load_statement(altered)
-        monkeypatch.setattr(statement_check, "_close", lambda *_: True)
+        monkeypatch.setattr(statement, "_close", lambda *_: True)
         load_statement(altered)
     elif mistake == "units":
-        monkeypatch.setattr(statement_check, "_unit_reasons", lambda *_: iter(()))
+        monkeypatch.setattr(statement, "_unit_reasons", lambda *_: iter(()))
         load_statement(replace(report, n_units=240).to_json())
     else:
         search = load_statement(json.dumps(STATEMENTS["search"]))
         assert search.composition is not None
         cheap = replace(search.composition, epsilon=2.0)
-        monkeypatch.setattr(statement_check, "_selection_reasons", lambda *_: iter(()))
+        monkeypatch.setattr(statement, "_selection_reasons", lambda *_: iter(()))
         load_statement(replace(search, epsilon=2.0, composition=cheap).to_json())

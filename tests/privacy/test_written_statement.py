@@ -26,10 +26,8 @@ from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.noise import noise_sampler
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.statement_check import load_statement, sigma_of
-from sktensor_dp.privacy.statement_schema import schema_text
-from sktensor_dp.privacy.written_statement import norm_of
+from sktensor_dp.privacy.report import PrivacyReport, norm_of
+from sktensor_dp.privacy.statement import load_statement, schema_text, sigma_of
 
 SCHEMA = json.loads(schema_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

@@ -10,12 +10,12 @@ from scipy.special import ndtri
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.noise import NoiseSource, noise_sampler
-from sktensor_dp.privacy.partition_selection import (
+from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.selection import (
     STEP,
     gaussian_partition_selection,
     selection_threshold,
 )
-from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.queries import text
 from sktensor_dp.queries.text import DocumentFrequencies, TextChunks
 

@@ -9,13 +9,13 @@ from scipy.special import ndtr, ndtri
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.privacy.partition_selection import (
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.selection import (
     STEP,
     gaussian_partition_selection,
     largest_share,
     selection_threshold,
 )
-from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries import text
 from sktensor_dp.queries.text import (
     N_BUCKETS,

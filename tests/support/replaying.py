@@ -33,12 +33,11 @@ import numpy as np
 import pytest
 
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.curator import DataCurator, ReleasedRows
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.privacy.partition_selection import PartitionSelection
-from sktensor_dp.privacy.released_rows import ReleasedRows
 from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.privacy.selection import PartitionSelection
 
 PLAIN = (str, bytes, int, float, complex, np.generic, type, slice, Path, np.dtype)
 # Methods of a source that coordinates reach in units of their sensitivity, and its norm there.

@@ -22,11 +22,11 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     unsafe_seeded_noise,
 )
-from sktensor_dp.privacy import partition_selection
+from sktensor_dp.privacy import selection
 from sktensor_dp.privacy.accountant import charges_of
 from sktensor_dp.privacy.curator import DataCurator
-from sktensor_dp.privacy.partition_selection import gaussian_partition_selection
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.selection import gaussian_partition_selection
 from sktensor_dp.queries.text import DocumentFrequencies
 
 SECRET = "opensesame"
@@ -155,13 +155,13 @@ def test_fit_follows_from_what_was_released(monkeypatch):
         return recorded[-1]
 
     law, answer = "gaussian_partition_selection", DataCurator._answer
-    monkeypatch.setattr(partition_selection, law, record)
+    monkeypatch.setattr(selection, law, record)
     monkeypatch.setattr(DataCurator, "_answer", recorded_answer)
     options = {"min_df": 600, "max_features": 2}
     one = small(**options).fit(pets())
     assert len(recorded) == 3
     fed = iter(recorded)
-    monkeypatch.setattr(partition_selection, law, lambda *_: next(fed))
+    monkeypatch.setattr(selection, law, lambda *_: next(fed))
     monkeypatch.setattr(DataCurator, "_answer", lambda *_: next(fed))
     other = small(**options).fit(["unrelated"] * N_PETS)
     assert one.vocabulary_ == other.vocabulary_

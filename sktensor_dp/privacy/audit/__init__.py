@@ -10,9 +10,7 @@ in a proof, in its implementation or in the noise; one that stays below it prove
 gives data sets on which the estimators of this package give away the most.
 """
 
-from sktensor_dp.privacy.audit.canaries import WorstCase, worst_case
-from sktensor_dp.privacy.audit.fits import audit
-from sktensor_dp.privacy.audit.hypotheses import AuditResult, audit_samples
+from sktensor_dp.privacy.audit.fits import AuditResult, WorstCase, audit, audit_samples, worst_case
 from sktensor_dp.privacy.audit.one_run import (
     OneRunResult,
     audit_in_one_run,

@@ -43,8 +43,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import binom
 
-from sktensor_dp.privacy.audit.fits import Guarantee, fitted_clone
-from sktensor_dp.privacy.audit.hypotheses import check_rate
+from sktensor_dp.privacy.audit.fits import Guarantee, check_rate, fitted_clone
 from sktensor_dp.privacy.noise import NoiseSource
 
 Floats = NDArray[np.float64]
