@@ -187,6 +187,8 @@ def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") ->
 
 def checked_grouping(groups: Any, n_rows: int, estimator: Any) -> dict[str, Any]:
     """Validated labels of rows, and how many of one label an estimator's fit reads."""
+    if groups is None:
+        return {}
     labels = checked_groups(groups, n_rows, estimator.neighbours)
     return {"groups": labels, "choice": row_choice(estimator.max_rows_per_group)}
 

@@ -1,29 +1,118 @@
 """Private tensor power method: components of third moments."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, Self
 
+import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_array, check_is_fitted
 
-from sktensor_dp.estimator.base import columns_of
+from sktensor_dp.estimator.base import (
+    COUNTS,
+    NEIGHBOURS,
+    NONE,
+    Fitted,
+    PlannedFit,
+    PrivateEstimatorMixin,
+    check_arguments,
+    columns_of,
+)
 from sktensor_dp.estimator.forecast import Forecast
-from sktensor_dp.estimator.grouped_rows import check_same
-from sktensor_dp.estimator.inputs import check_source, unchecked
-from sktensor_dp.estimator.parameters import check_sizes
-from sktensor_dp.power_method.forecast import forecast_moments
-from sktensor_dp.power_method.inputs import TOO_WIDE
-from sktensor_dp.power_method.mixtures import ReleasedMixtures
-from sktensor_dp.power_method.parameters import PERTURBATIONS
-from sktensor_dp.power_method.plan import is_stream
-from sktensor_dp.power_method.samples import SampleFits
+from sktensor_dp.estimator.grouped_rows import (
+    GROUP_CONSTRAINTS,
+    STREAM_CONSTRAINTS,
+    check_same,
+    check_same_unit,
+)
+from sktensor_dp.estimator.hooks import Neighbours
+from sktensor_dp.estimator.inputs import (
+    Numeric,
+    as_validated,
+    check_source,
+    checked_grouping,
+    checked_table,
+    dense_tensor,
+    precision_of,
+    row_choice,
+    unchecked,
+)
+from sktensor_dp.estimator.lazy_tables import computed, lazy_rows, lazy_table
+from sktensor_dp.estimator.parameters import (
+    Constraint,
+    InstanceOf,
+    Number,
+    OneOf,
+    check_sizes,
+)
+from sktensor_dp.power_method.inference import (
+    coordinates,
+    fits,
+    sampled_counts,
+    sampled_gaussians,
+)
+from sktensor_dp.power_method.plan import (
+    BY_STEPS,
+    LARGEST_SECOND_MOMENT,
+    PERTURBATIONS,
+    check_width,
+    forecast_moments,
+    plan_moments,
+    plan_single_topics,
+    worst_samples,
+)
+from sktensor_dp.power_method.recipe import (
+    FittedComponents,
+    planned_samples,
+    planned_tensor,
+    planned_topics,
+)
 from sktensor_dp.power_method.saved import SavedComponents
-from sktensor_dp.power_method.whole_tensor import TensorFits
+from sktensor_dp.power_method.stream import (
+    ComponentStream,
+    cautions_of_stream,
+    planned_step,
+    random_batches,
+)
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.noise import OneProcess
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.queries.counts import CountChunks, as_counts
+from sktensor_dp.queries.reading import read_each
+from sktensor_dp.queries.samples import SampleChunks, TensorChunk, as_samples
 from sktensor_dp.queries.units import split_chunk
 from sktensor_dp.spectral_topics.forecast import forecast_topics
+from sktensor_dp.tensor.arrays import Floats, Integers
+from sktensor_dp.tensor.oracle import tensor_oracle
+
+MIXTURES = ("single_topic", "gaussian_mixture")
+# Relative asymmetry that sums in another order leave.
+LARGEST_ASYMMETRY = 1e-8
+NOT_AT_RANDOM = (
+    "perturbation='stream' splits rows at random, which lie in partitions here. Pass parts of them "
+    "that stand for all to partial_fit."
+)
+TOO_WIDE = (
+    "Chunks with so many features can be batches of a stream alone, each of which stands for all "
+    "and has units of its own. Where that is so, pass perturbation='stream'."
+)
+
+
+def _needs(*moments: str) -> Callable[[Any], bool]:
+    def check(estimator: Any) -> bool:
+        if estimator.moment in moments:
+            return True
+        raise AttributeError(
+            f"this needs moment to be one of {list(moments)}, got {estimator.moment!r}."
+        )
+
+    return check
 
 
 def reads_batches(estimator: Any) -> bool:
@@ -36,7 +125,9 @@ def reads_batches(estimator: Any) -> bool:
     )
 
 
-class PrivateTensorPowerMethod(SampleFits, TensorFits, ReleasedMixtures):
+class PrivateTensorPowerMethod(
+    PrivateEstimatorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Components of the third moment of data, found from private releases.
 
     A symmetric tensor ``sum_j w_j v_j (x) v_j (x) v_j`` with orthonormal or whitened
@@ -180,6 +271,114 @@ class PrivateTensorPowerMethod(SampleFits, TensorFits, ReleasedMixtures):
     """
 
     _saved = SavedComponents
+    _preserves_dtype = True
+    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
+        "n_components": [Number(1, math.inf, integer=True)],
+        "moment": [OneOf("raw", "single_topic", "gaussian_mixture")],
+        "whiten": [InstanceOf(bool)],
+        "perturbation": [OneOf(*PERTURBATIONS)],
+        # Sixth powers of it, and of a small share of it, stay numbers that can be held.
+        "data_norm": [Number(1e-40, 1e40), NONE],
+        "n_restarts": [Number(1, math.inf, integer=True)],
+        "max_iter": [Number(1, math.inf, integer=True), NONE],
+        **GROUP_CONSTRAINTS,
+        **STREAM_CONSTRAINTS,
+        **NEIGHBOURS,
+    }
+
+    def __init__(
+        self,
+        n_components: int = 5,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        moment: str = "raw",
+        whiten: bool = True,
+        perturbation: str = "auto",
+        data_norm: float | None = None,
+        n_restarts: int = 10,
+        max_iter: int | None = None,
+        max_rows_per_group: int | None = None,
+        max_batches_per_group: int = 1,
+        neighbours: str = "replace_one",
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.moment = moment
+        self.whiten = whiten
+        self.perturbation = perturbation
+        self.data_norm = data_norm
+        self.n_restarts = n_restarts
+        self.max_iter = max_iter
+        self.max_rows_per_group = max_rows_per_group
+        self.max_batches_per_group = max_batches_per_group
+        self.neighbours = neighbours
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: ArrayLike | sp.spmatrix,
+        y: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        n_samples: int | None = None,
+        **unsupported: Any,
+    ) -> Self:
+        """Learn components.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            Samples; counts of words for ``moment="single_topic"``. Of a Dask array or data
+            frame nothing is computed before the charge: see ``docs/scale.md``.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,), optional
+            Whose sample each row is: integers or strings. The group is then what is
+            protected, with all its samples; their number is private.
+        n_samples : int or None, default=None
+            For a Dask `X` whose number of rows is not known, or with `groups`: the number of
+            rows, or of groups; public.
+        **unsupported : object
+            Refused: ``sample_weight`` would be read from the data.
+
+        Returns
+        -------
+        self : PrivateTensorPowerMethod
+            The fitted model.
+
+        Raises
+        ------
+        TypeError
+            If an argument is not supported.
+        ValueError
+            If a parameter or their combination is wrong, `X` is not a matrix of finite
+            numbers (counts), or `groups` is not one label per row, of at least two groups;
+            no budget is spent.
+        BudgetError
+            If the accountant has too little left; no budget is spent.
+        """
+        witness = self._check_call(X, n_samples, unsupported)
+        self._check_combination(PERTURBATIONS, "fit")
+        if hasattr(X, "to_delayed"):
+            chunks = self._lazy_chunks(witness, X, groups, n_samples, reset=True)
+            return self._learn(chunks, columns_of(witness))
+        X, grouping = self._rows(witness, X, groups, reset=True)
+        if X.shape[1] > self._widest:
+            plan = plan_moments(self, 1, X.shape[1], "stream")
+            # All components are found by then, and some batches are left to polish them.
+            n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
+            coins = self._number_is_private
+            batches = random_batches(X, n_batches, self.random_state, by_coins=coins, **grouping)
+            return self._fit_stream(batches, witness)
+        chunks = self._kind(X, *X.shape, **grouping)
+        return self._learn(chunks, columns_of(witness))
 
     def fit_chunks(
         self,
@@ -221,7 +420,7 @@ class PrivateTensorPowerMethod(SampleFits, TensorFits, ReleasedMixtures):
         """
         self._check_parameters()
         self._check_combination(PERTURBATIONS, "fit_chunks")
-        if is_stream(self, source, n_samples):
+        if self._reads_stream(source, n_samples):
             witness = self._witness()
             batches = (
                 self._batch(witness, *split_chunk(part), first=place == 0)
@@ -233,8 +432,7 @@ class PrivateTensorPowerMethod(SampleFits, TensorFits, ReleasedMixtures):
         if n_features > self._widest:
             raise ValueError(TOO_WIDE)
         chunks = self._parts(unchecked(source), n_samples, n_features)
-        plan = partial(self._fit_of, chunks, {"n_features_in_": n_features})
-        return self._live_on(chunks, plan)
+        return self._learn(chunks, {"n_features_in_": n_features})
 
     @available_if(reads_batches)
     def partial_fit(
@@ -293,6 +491,264 @@ class PrivateTensorPowerMethod(SampleFits, TensorFits, ReleasedMixtures):
         earlier = None if stream is None else self.privacy_report_
         return self._live(self._planned_batch(batch, stream, columns_of(witness), earlier, most))
 
+    def fit_tensor(self, T: ArrayLike, **unsupported: Any) -> Self:
+        """Decompose a symmetric tensor whose entries are private.
+
+        Parameters
+        ----------
+        T : array-like of shape (d, d, d)
+            Symmetric tensor.
+        **unsupported : object
+            Refused: the units are entries, of which ``groups`` make no persons.
+
+        Returns
+        -------
+        self : PrivateTensorPowerMethod
+            The fitted model.
+
+        Raises
+        ------
+        TypeError
+            If an argument is not supported.
+        ValueError
+            If a parameter is wrong, or `T` is not a symmetric cube of finite numbers;
+            no budget is spent.
+
+        Notes
+        -----
+        Protects one entry of a given tensor (and its permutations), by Algorithm 3 of
+        Wang & Anandkumar: not a person behind many entries.
+        """
+        check_arguments(self, unsupported, "fit_tensor")
+        self._check_parameters()
+        self._check_combination(("auto", "iteration"), "fit_tensor")
+        if self._number_is_private:
+            raise ValueError(
+                f"fit_tensor of {type(self).__name__} needs neighbours='replace_one': a tensor has "
+                "all of its entries, in a public shape. Nothing was charged."
+            )
+        if self.moment != "raw":
+            raise ValueError(f"fit_tensor needs moment='raw', got {self.moment!r}.")
+        bound = 1.0 if self.data_norm is None else float(self.data_norm)
+        return self._live(planned_tensor(self, symmetric_tensor(T, bound), bound))
+
+    def transform(self, X: ArrayLike | sp.spmatrix) -> Any:
+        """Responsibilities under the mixture models, projections otherwise.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The caller's own samples; nothing of them is kept. For a Dask array or data
+            frame the result is a Dask array that is not computed yet.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components_)
+            For ``moment="raw"``, ``X @ components_.T``; otherwise the probability of
+            each component given the sample, rows summing to 1. In single precision for an
+            `X` of single precision.
+        """
+        check_is_fitted(self)
+        if hasattr(X, "to_delayed"):
+            return lazy_rows(self, X, "transform", len(self.components_))
+        found = coordinates(self._validated(X, reset=False), self.moment, self._found())
+        return found.astype(precision_of(X), copy=False)
+
+    def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
+        """How well the components fit samples; higher is better.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, best of those that were not used in the fit.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            Mean log-likelihood per sample of the mixture models. For ``moment="raw"``
+            how much closer the components come to the samples' third moment T than
+            zero does: ``|T|^2 - |T - sum_j w_j v_j (x) v_j (x) v_j|^2``, at a cost
+            linear in the samples.
+        """
+        return float(computed(self.score_samples(X).mean(), "Scoring"))
+
+    def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
+        """How well the components fit each sample.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            What :meth:`score` is the mean of; each depends on its own sample alone.
+        """
+        check_is_fitted(self)
+        if hasattr(X, "to_delayed"):
+            return lazy_rows(self, X, "score_samples")
+        samples = self._validated(X, reset=False)
+        return fits(samples, self.moment, self._found())
+
+    @available_if(_needs(*MIXTURES))
+    def predict(self, X: ArrayLike | sp.spmatrix) -> Integers:
+        """Most probable component of each sample.
+
+        Only with ``moment="single_topic"`` or ``"gaussian_mixture"``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The caller's own samples; nothing of them is kept. For a Dask array or data
+            frame the result is a Dask array that is not computed yet.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Rows of ``components_``: 0 is the component of the largest weight.
+
+        Notes
+        -----
+        **Privacy.** The components are released; what is said of `X` is the caller's, and no
+        noise protects it, as for :meth:`transform`.
+        """
+        check_is_fitted(self)
+        if hasattr(X, "to_delayed"):
+            return lazy_rows(self, X, "predict").astype(np.intp)
+        shares = coordinates(self._validated(X, reset=False), self.moment, self._found())
+        return np.argmax(shares, axis=1)
+
+    @available_if(_needs(*MIXTURES))
+    def sample(
+        self, n_samples: int = 1, *, document_length: int = 100
+    ) -> tuple[Floats | sp.csr_matrix, Integers]:
+        """Draw samples of the fitted mixture.
+
+        Only with ``moment="single_topic"`` or ``"gaussian_mixture"``.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many.
+        document_length : int, default=100
+            With ``moment="single_topic"``: words of each document.
+
+        Returns
+        -------
+        X : ndarray or sparse matrix of shape (n_samples, n_features)
+            Points (``"gaussian_mixture"``), or a sparse matrix of counts.
+        components : ndarray of shape (n_samples,)
+            Which component each is of.
+
+        Raises
+        ------
+        ValueError
+            If a number is not an integer of at least 1.
+
+        Notes
+        -----
+        Drawn with ``random_state``, so that an integer gives the same samples every time.
+
+        **Privacy.** Made of released values alone: synthetic data that cost nothing more. They
+        are as true as the mixture is, and no more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sktensor_dp import PrivateTensorPowerMethod
+        >>> X = np.repeat([[3.0, 0.0, 1.0], [0.0, 3.0, 1.0]], 5000, axis=0)
+        >>> model = PrivateTensorPowerMethod(
+        ...     2, moment="gaussian_mixture", data_norm=6.0, random_state=0
+        ... ).fit(X + np.random.default_rng(0).standard_normal(X.shape))
+        >>> points, components = model.sample(4)
+        >>> points.shape, components.shape
+        ((4, 3), (4,))
+        """
+        check_is_fitted(self)
+        check_sizes(n_samples=n_samples, document_length=document_length)
+        rng, found = check_random_state(self.random_state), self._found()
+        shares = found.weights / found.weights.sum()
+        chosen = rng.choice(len(shares), size=n_samples, p=shares)
+        if self.moment == "single_topic":
+            return sampled_counts(found.components, chosen, document_length, rng), chosen
+        return sampled_gaussians(found, chosen, rng), chosen
+
+    @available_if(_needs(*MIXTURES))
+    def bic(self, X: ArrayLike | sp.spmatrix) -> float:
+        """Bayesian information criterion of the mixture on samples of the caller; lower is better.
+
+        Only with ``moment="single_topic"`` or ``"gaussian_mixture"``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, best of those that were not used in the fit.
+
+        Returns
+        -------
+        float
+            As of scikit-learn's ``GaussianMixture.bic``.
+
+        Notes
+        -----
+        **Privacy.** As :meth:`score`, it is not private: it is computed on `X` without noise. On
+        data to be protected use ``released_bic_``, which is made of what the fit released, or
+        :func:`~sktensor_dp.make_private_scorer`.
+        """
+        return self._criterion(X, lambda n: math.log(n))
+
+    @available_if(_needs(*MIXTURES))
+    def aic(self, X: ArrayLike | sp.spmatrix) -> float:
+        """Akaike's information criterion on samples of the caller; not private, as :meth:`bic`.
+
+        Only with ``moment="single_topic"`` or ``"gaussian_mixture"``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        float
+            Lower is better.
+        """
+        return self._criterion(X, lambda _: 2.0)
+
+    @available_if(_needs("raw"))
+    def inverse_transform(self, X: ArrayLike) -> Floats:
+        """Shortest samples that have some projections.
+
+        Only with ``moment="raw"``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components_)
+            Projections, as :meth:`transform` returns them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            In the span of ``components_``, which need not be orthogonal: of a sample in that
+            span, its projections give back the sample.
+
+        Raises
+        ------
+        ValueError
+            If `X` is no table of finite numbers with a column per component.
+        """
+        check_is_fitted(self)
+        shown = check_array(X, dtype=np.float64, input_name="X")
+        if shown.shape[1] != len(self.components_):
+            raise ValueError(
+                f"X must have {len(self.components_)} columns, one per component; got "
+                f"{shown.shape[1]}."
+            )
+        return np.asarray(shown @ np.linalg.pinv(self.components_).T)
+
     def forecast(self, n_samples: int, n_features: int, *, separation: float = 4.0) -> Forecast:
         """Say what a fit would release and how well, from public numbers.
 
@@ -325,9 +781,184 @@ class PrivateTensorPowerMethod(SampleFits, TensorFits, ReleasedMixtures):
         if not 0 < separation < math.inf:
             raise ValueError(f"separation must be a positive number, got {separation!r}.")
         if self.moment == "single_topic":
-            topics = self._topic_plan(n_samples, n_features)
+            topics = plan_single_topics(self, n_samples, n_features)
             return forecast_topics(
                 topics, n_samples, n_features, 100.0, 0.0, self.delta == 0, self.neighbours
             )
-        plan = self._plan(n_samples, n_features, self.perturbation)
-        return forecast_moments(plan, n_samples, self._radius(), self.neighbours, separation)
+        return forecast_moments(self, n_samples, n_features, separation)
+
+    def _check_combination(self, allowed: Iterable[str], method: str) -> None:
+        """Raise unless the parameters make sense together, for one of the fit methods."""
+        name = type(self).__name__
+        if self.perturbation not in allowed:
+            raise ValueError(
+                f"{method} of {name} needs perturbation to be one of {list(allowed)}, got "
+                f"{self.perturbation!r}."
+            )
+        if self.moment != "raw" and self.perturbation in BY_STEPS:
+            raise ValueError(
+                f"perturbation={self.perturbation!r} decomposes the raw third moment; "
+                f"moment={self.moment!r} needs 'whitened_tensor' or 'moment_tensor'."
+            )
+        if self.moment != "raw" and not self.whiten:
+            raise ValueError(f"moment={self.moment!r} needs whiten=True, got whiten=False.")
+        if self.moment != "single_topic" and self.data_norm is None and method != "fit_tensor":
+            raise ValueError(
+                f"The 'data_norm' parameter of {name} must be given for moment={self.moment!r}: "
+                "the public Euclidean norm that rows are scaled down to."
+            )
+
+    def _reads_stream(self, source: Any, n_samples: int | None) -> bool:
+        """Whether each chunk of a source is a batch of a stream."""
+        apart = hasattr(source, "sum")
+        if self.perturbation == "stream" and apart:
+            raise TypeError(
+                "source must be an iterable of batches for perturbation='stream', got a "
+                f"{type(source).__name__}, whose parts add up elsewhere."
+            )
+        if self.perturbation != "auto":
+            return bool(self.perturbation == "stream")
+        public = n_samples is None and self.neighbours == "replace_one"
+        return public and not apart and self.moment == "raw"
+
+    def _parts(self, X: Any, n_samples: int | None, n_features: int) -> CountChunks | SampleChunks:
+        """Rows that are read part by part, with labels or without."""
+        choice = row_choice(self.max_rows_per_group)
+        return self._kind(X, n_samples, n_features, choice=choice, prepared=Numeric)
+
+    def _lazy_chunks(
+        self, witness: Any, X: Any, groups: Any, n_samples: Any, *, reset: bool, batch: bool = False
+    ) -> Any:
+        """Rows that Dask has not computed yet."""
+        table = lazy_table(witness, X, groups, n_samples, reset=reset)
+        if not batch and table.n_features > self._widest:
+            raise ValueError(NOT_AT_RANDOM)
+        return self._parts(table.partitions, table.n_units, table.n_features)
+
+    def _rows(
+        self, witness: Any, X: Any, groups: Any, *, reset: bool
+    ) -> tuple[Any, dict[str, Any]]:
+        """Validated rows, and their labels."""
+        X = witness._validated(X, reset=reset, fits=True, grouped=groups is not None)
+        return X, checked_grouping(groups, X.shape[0], self)
+
+    def _batch(
+        self, witness: Any, X: Any, groups: Any, n_samples: Any = None, *, first: bool
+    ) -> SampleChunks:
+        """Validated samples of one batch."""
+        if hasattr(X, "to_delayed"):
+            return self._lazy_chunks(witness, X, groups, n_samples, reset=first, batch=True)
+        X, grouping = self._rows(witness, X, groups, reset=first)
+        return SampleChunks(X, *X.shape, **grouping)
+
+    def _learn(self, chunks: CountChunks | SampleChunks, columns: Mapping[str, Any]) -> Self:
+        """Fit chunks that are read as often as needed."""
+        planned: Any = planned_topics if isinstance(chunks, CountChunks) else planned_samples
+        return self._live_on(chunks, partial(planned, self, chunks, columns))
+
+    def _fit_stream(
+        self, batches: Iterable[SampleChunks], witness: Any, n_batches: int = 1
+    ) -> Self:
+        """One step on each of some validated batches; published once all are read."""
+        fitted: Mapping[str, Any] = {}
+        process = OneProcess()
+        for chunks in read_each(batches, "The source of chunks"):
+            process.check()
+            planned = self._planned_batch(
+                chunks, fitted.get("_stream"), columns_of(witness), fitted.get("privacy_report_"),
+                n_batches,
+            )  # fmt: skip
+            # The first one pays for all, and nothing has copied the stream on the way.
+            planned = replace(planned, options={**planned.options, "charge": not fitted})
+            fitted = self._paid(planned).attributes
+        if not fitted:
+            raise ValueError("the source of chunks yielded none.")
+        cautions = cautions_of_stream(fitted["_stream"], self.n_components)
+        return self._end(Fitted(fitted, cautions))
+
+    def _planned_batch(
+        self,
+        chunks: SampleChunks,
+        stream: ComponentStream | None,
+        columns: Mapping[str, Any],
+        earlier: PrivacyReport | None,
+        n_batches: int,
+    ) -> PlannedFit[Any]:
+        """Plan one step on a batch."""
+        if earlier is not None:
+            check_same_unit(earlier, chunks.grouped, self.neighbours)
+        step = partial(planned_step, self, chunks, stream, columns, n_batches)
+        return replace(self._planned_by_number(chunks, step), earlier=earlier)
+
+    def _found(self) -> FittedComponents:
+        variances = getattr(self, "covariances_", None)
+        return FittedComponents(self.components_, self.weights_, len(self.weights_), variances)
+
+    def _criterion(self, X: Any, price: Callable[[int], float]) -> float:
+        """Minus twice the log-likelihood, and a price for each parameter."""
+        scores = np.asarray(computed(self.score_samples(X), "Scoring"))
+        k, d = self.components_.shape
+        # Shares; then means and variances, or probabilities that sum to one.
+        n_parameters = k - 1 + k * (d + 1 if self.moment == "gaussian_mixture" else d - 1)
+        return float(-2 * scores.sum() + n_parameters * price(len(scores)))
+
+    @property
+    def _kind(self) -> type[CountChunks] | type[SampleChunks]:
+        return CountChunks if self.moment == "single_topic" else SampleChunks
+
+    @property
+    def _widest(self) -> float:
+        """Features beyond which rows fitted at once are split at random, for a stream."""
+        if self.moment != "raw" or self.perturbation not in ("auto", "stream"):
+            return math.inf
+        return LARGEST_SECOND_MOMENT if self.perturbation == "auto" else 0
+
+    def _validated(self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False) -> Any:
+        X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
+        return as_validated(as_counts if self.moment == "single_topic" else as_samples, X)
+
+    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
+        read = checked_table if "moment" in searched else type(self)._validated
+        X = read(self, X, reset=True, fits=True, grouped=grouped)
+        if not {"moment", "n_components"} & set(searched):
+            check_width(self, X.shape[1])
+
+    def _unit_score(self) -> str:
+        return "log_likelihood" + "_per_token" * (self.moment == "single_topic")
+
+    def _worst_case(self, n_units: int | None) -> Neighbours:
+        shuffled_by = self.random_state if self.perturbation == "stream" else None
+        return worst_samples(self.data_norm, shuffled_by, n_units, self.neighbours)
+
+    @property
+    def _input_tags(self) -> Mapping[str, bool]:  # type: ignore[override]
+        return COUNTS if self.moment == "single_topic" else {"sparse": True}
+
+
+def symmetric_tensor(T: ArrayLike, bound: float) -> Floats:
+    """Tensor of shape (d, d, d), clipped far beyond the largest change of an entry."""
+    tensor = dense_tensor(T, "; fit() takes samples")
+    if tensor.ndim != 3:
+        raise ValueError(f"T must have shape (d, d, d), got shape {tensor.shape}.")
+    tensor_oracle(tensor)  # refuses what is not a finite cube
+    largest = TensorChunk.largest_ratio * bound
+    tensor = np.clip(tensor, -largest, largest)
+    # Whether a caller's np.seterr makes rounding warn or raise may depend on one entry.
+    with np.errstate(all="ignore"):
+        asymmetry = _asymmetry(tensor)
+    if asymmetry > LARGEST_ASYMMETRY:
+        raise ValueError(
+            "T must be symmetric, up to rounding. "
+            "sktensor_dp.tensor.symmetrize averages a tensor over its modes."
+        )
+    return tensor
+
+
+def _asymmetry(tensor: Floats) -> float:
+    """Largest relative change when two neighbouring modes are exchanged."""
+    norm, first, last = float(np.linalg.norm(tensor)), 0.0, 0.0
+    # Slice by slice: a transposed tensor is read against the grain, and would be copied.
+    for i, rows in enumerate(tensor):
+        last += float(np.square(rows - rows.T).sum())
+        first += float(np.square(rows - tensor[:, i]).sum())
+    return math.sqrt(max(first, last)) / max(norm, 1e-300)

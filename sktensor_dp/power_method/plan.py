@@ -1,205 +1,152 @@
-"""What a tensor power method will release, from public numbers only, and the fits that follow."""
+"""Plan of a tensor power method from public numbers: releases, budget, forecast, worst case."""
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
+import numbers
+from dataclasses import dataclass
 from typing import Any
 
-from sktensor_dp.estimator.base import PlannedFit, cautions_of_cap
-from sktensor_dp.estimator.grouped_rows import batch_budget, check_same_unit
-from sktensor_dp.power_method.gaussian_mixture import fit_gaussian_mixture
-from sktensor_dp.power_method.parameters import BY_STEPS, LARGEST_SECOND_MOMENT, ComponentParameters
-from sktensor_dp.power_method.recipe import (
-    FittedComponents,
-    MomentPlan,
-    fit_by_sketch,
-    fit_by_steps,
-    fit_raw_moments,
-    learn,
-    single_topics,
-)
-from sktensor_dp.power_method.stream import ComponentStream, learn_batch
-from sktensor_dp.privacy.calibration import gaussian_mu
-from sktensor_dp.privacy.curators.documents import DocumentCurator
-from sktensor_dp.privacy.curators.samples import SampleCurator, TensorCurator
-from sktensor_dp.privacy.plan import ReleasePlan, check_feasible
-from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.queries.counts import CountChunks
-from sktensor_dp.queries.samples import LiftedBall, SampleChunks, TensorChunk
-from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
-from sktensor_dp.spectral_topics.recipe import fit_topics
-from sktensor_dp.spectral_topics.released import TopicOptions
-from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.oracle import tensor_oracle
-from sktensor_dp.tensor.power_method import sketch_pays, tensor_pairs
+import numpy as np
+from sklearn.utils import check_random_state
 
+from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
+from sktensor_dp.estimator.hooks import Neighbours
+from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
+from sktensor_dp.privacy.parts import public_places
+from sktensor_dp.privacy.plan import COUNT, ReleasePlan, check_feasible
+from sktensor_dp.queries.samples import LiftedBall, ProjectedThirdMoments, SecondMoments
+from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
+from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.power_method import orthogonal_decomposition
+from sktensor_dp.tensor.symmetric import n_unique
+
+BY_STEPS = ("iteration", "stream")
+PERTURBATIONS = ("auto", "whitened_tensor", "moment_tensor", *BY_STEPS)
+# Beyond, the second moment of all features takes 2 GiB.
+LARGEST_SECOND_MOMENT = 2**14
 # Constant coordinate of a mixture's samples, in radii: small enough to cost little
 # noise, large enough that scales are read off it.
 OFFSET = 0.5
-# Shares of mu^2. The second moment decides the subspace and the scale of all components.
-SHARES = {"second_moments": 0.5, "third_moment_histogram": 0.02, "third": 0.48}
+# Fractions of mu^2. The second moment decides the subspace and the scale of all components.
+FRACTIONS = {"second_moments": 0.5, "third_moment_histogram": 0.02, "third": 0.48}
 # Starts polished to this many iterations once a tensor is released; it costs nothing.
 AFTER_RELEASE = 100
+# Deviations of noise that an eigenvalue of a third moment must exceed.
+RESOLVED = 4.0
+# Forecasts: norm of equally likely, orthogonal components, in radii.
+COMPONENT = 0.5
+# Standard deviations that a norm of a hundred exceeds by.
+FARTHEST = 2.0
+# A clip that few samples reach, over the norm of an average third moment.
+CLIP = 3.0
 
 
-class ComponentPlans(ComponentParameters):
-    """The plans that parameters make, and the fits that follow them."""
+@dataclass(frozen=True)
+class MomentPlan:
+    """Decisions that depend on public numbers alone."""
 
-    def _plan(
-        self,
-        n_samples: int,
-        n_features: int,
-        perturbation: str,
-        budget: tuple[float, float] | None = None,
-        *,
-        to_fit: bool = False,
-    ) -> MomentPlan:
-        """Choose releases and split the budget; what is to be fitted has to fit into memory."""
-        self._check_width(n_features)
-        epsilon, delta = budget or (self.epsilon, self.delta)
-        exact, k, max_iter = math.isinf(epsilon), min(self.n_components, n_features), self.max_iter
-        if perturbation == "auto":
-            streams = self.moment == "raw" and n_features > LARGEST_SECOND_MOMENT
-            perturbation = "stream" if streams else "whitened_tensor"
-        if max_iter is None:
-            by_steps = perturbation in BY_STEPS
-            max_iter = power_iterations_needed(n_features) if by_steps else AFTER_RELEASE
-        shares = _shares(perturbation, self.whiten, exact=exact)
-        uses = {"power_iterations": k * (max_iter + 1)} if perturbation == "iteration" else {}
-        numbers, advice = _size(
-            n_features, perturbation, k, self.n_restarts, "second_moments" in shares
+    n_components: int  # capped by the number of features
+    n_features: int  # of the data
+    perturbation: str  # where noise is added; never "auto"
+    whiten: bool  # whether third moments are whitened by second ones
+    # Of the power method, with what seeds its starts.
+    n_restarts: int
+    max_iter: int
+    random_state: Any
+    offset: float  # constant that samples of a mixture get as their last coordinate; 0 without one
+    quantile: float  # fraction of samples whose third moment is left unclipped
+    releases: ReleasePlan  # the budget; of one batch in a stream
+
+    def decomposed(self, tensor: Floats, k: int) -> Floats:
+        """Orthonormal components of a released tensor."""
+        return orthogonal_decomposition(
+            tensor, k, n_restarts=self.n_restarts, max_iter=self.max_iter,
+            random_state=check_random_state(self.random_state),
+        )[1]  # fmt: skip
+
+
+def plan_moments(
+    model: Any,
+    n_samples: int,
+    n_features: int,
+    perturbation: str,
+    budget: tuple[float, float] | None = None,
+    *,
+    to_fit: bool = False,
+) -> MomentPlan:
+    """Choose releases and split the budget; a plan that is to be fitted has to fit into memory."""
+    check_width(model, n_features)
+    epsilon, delta = budget or (model.epsilon, model.delta)
+    exact, k, max_iter = math.isinf(epsilon), min(model.n_components, n_features), model.max_iter
+    if perturbation == "auto":
+        streams = model.moment == "raw" and n_features > LARGEST_SECOND_MOMENT
+        perturbation = "stream" if streams else "whitened_tensor"
+    if max_iter is None:
+        by_steps = perturbation in BY_STEPS
+        max_iter = power_iterations_needed(n_features) if by_steps else AFTER_RELEASE
+    fractions = _fractions(perturbation, model.whiten, exact=exact)
+    uses = {"power_iterations": k * (max_iter + 1)} if perturbation == "iteration" else {}
+    held, advice = _size(
+        n_features, perturbation, k, model.n_restarts, "second_moments" in fractions
+    )
+    plan = MomentPlan(
+        n_components=k, n_features=n_features, perturbation=perturbation, whiten=model.whiten,
+        n_restarts=model.n_restarts, max_iter=max_iter, random_state=model.random_state,
+        offset=OFFSET * float(model.data_norm) if model.moment == "gaussian_mixture" else 0.0,
+        quantile=_quantile(n_samples, epsilon, delta),
+        releases=ReleasePlan.split(epsilon, delta, fractions, uses),
+    )  # fmt: skip
+    if to_fit:
+        check_feasible(
+            held,
+            f"A fit of {n_features} features by perturbation={perturbation!r}",
+            f"Fit fewer features, {advice}.",
         )
-        plan = MomentPlan(
-            n_components=k, n_features=n_features, perturbation=perturbation, whiten=self.whiten,
-            n_restarts=self.n_restarts, max_iter=max_iter, random_state=self.random_state,
-            offset=OFFSET * self._radius() if self.moment == "gaussian_mixture" else 0.0,
-            quantile=_quantile(n_samples, epsilon, delta),
-            releases=ReleasePlan.split(epsilon, delta, shares, uses),
-        )  # fmt: skip
-        if to_fit:
-            check_feasible(
-                numbers,
-                f"A fit of {n_features} features by perturbation={perturbation!r}",
-                f"Fit fewer features, {advice}.",
-            )
-        return plan
-
-    def _n_batches(self, n_features: int) -> int:
-        """Batches of a stream after which all components are found, and some left to polish."""
-        plan = self._plan(1, n_features, "stream")
-        return (plan.n_components + 1) * (plan.max_iter + 1)
-
-    def _topic_plan(self, n_samples: int, n_features: int, apart: bool | None = None) -> TopicPlan:
-        moment = self.perturbation == "moment_tensor"
-        return plan_topics(
-            n_samples, n_features, self.n_components, epsilon=self.epsilon, delta=self.delta,
-            perturbation="moment_tensor" if moment else "whitened_tensor", n_refinements=None,
-            limits={}, apart=apart,
-        )  # fmt: skip
-
-    def _radius(self) -> float:
-        assert self.data_norm is not None
-        return float(self.data_norm)
-
-    def _fit_of(
-        self, chunks: CountChunks | SampleChunks, columns: Mapping[str, Any], n_units: int
-    ) -> PlannedFit[Any]:
-        """Plan a fit of so many units, which are read as often as needed."""
-        of = self._planned_topics if isinstance(chunks, CountChunks) else self._planned_samples
-        return of(n_units, chunks, columns)  # type: ignore[arg-type]
-
-    def _planned_topics(
-        self, n_units: int, chunks: CountChunks, columns: Mapping[str, Any]
-    ) -> PlannedFit[DocumentCurator]:
-        plan = self._topic_plan(n_units, chunks.n_features, chunks.apart)
-        n_iter = self.max_iter or AFTER_RELEASE
-        options = TopicOptions(0.0, "isotropic", self.random_state, self.n_restarts, n_iter)
-        leave = partial(single_topics, plan=plan, n_iter=n_iter)
-        return PlannedFit(
-            DocumentCurator, chunks, plan.releases,
-            partial(fit_topics, plan=plan, options=options, leave=leave),
-            columns, {"unit": "document", "known": {}},
-            cautions_of_cap(self.n_components, chunks.n_features),
-        )  # fmt: skip
-
-    def _planned_samples(
-        self, n_units: int, chunks: SampleChunks, columns: Mapping[str, Any]
-    ) -> PlannedFit[SampleCurator]:
-        radius = self._radius()
-        plan = self._plan(n_units, chunks.n_features, self.perturbation, to_fit=True)
-        recipe = fit_by_steps if plan.perturbation == "iteration" else fit_raw_moments
-        if self.moment == "gaussian_mixture":
-            recipe = fit_gaussian_mixture
-        return PlannedFit(
-            SampleCurator, chunks, plan.releases, partial(learn, recipe=recipe, plan=plan),
-            columns, {"known": LiftedBall(radius, plan.offset)},
-            cautions_of_cap(self.n_components, chunks.n_features),
-        )  # fmt: skip
-
-    def _planned_batch(
-        self,
-        chunks: SampleChunks,
-        stream: ComponentStream | None,
-        columns: Mapping[str, Any],
-        earlier: PrivacyReport | None,
-        n_batches: int,
-    ) -> PlannedFit[SampleCurator]:
-        """Plan one step on a batch, at the budget of each of those that a unit may be in."""
-        if earlier is not None:
-            check_same_unit(earlier, chunks.grouped, self.neighbours)
-        step = partial(self._step_of, chunks, stream, columns, n_batches)
-        return replace(self._planned_by_number(chunks, step), earlier=earlier)
-
-    def _step_of(
-        self,
-        chunks: SampleChunks,
-        stream: ComponentStream | None,
-        columns: Mapping[str, Any],
-        n_batches: int,
-        n_units: int,
-    ) -> PlannedFit[SampleCurator]:
-        """Plan one step on a batch of so many units."""
-        radius, budget = self._radius(), batch_budget(self.epsilon, self.delta, n_batches)
-        plan = self._plan(n_units, chunks.n_features, "stream", budget, to_fit=True)
-        plan = replace(plan, releases=plan.releases.repeated(n_batches))
-        charged = (self.epsilon, self.delta, radius)
-        return PlannedFit(
-            SampleCurator, chunks, plan.releases,
-            lambda curator: learn_batch(curator, plan, stream, charged), columns,
-            {"known": LiftedBall(radius), "ticket": None if stream is None else stream.ticket},
-            cautions_of_cap(self.n_components, chunks.n_features) if stream is None else (),
-        )  # fmt: skip
-
-    def _planned_tensor(self, tensor: Floats, bound: float) -> PlannedFit[TensorCurator]:
-        """Plan to decompose a tensor whose entries are private."""
-        plan = self._plan(1, len(tensor), "iteration")
-        recipe: Callable[[Any, MomentPlan], FittedComponents] = fit_by_steps
-        n_steps = plan.n_components * (plan.max_iter + 1)
-        if math.isinf(self.epsilon) and sketch_pays(len(tensor), plan.n_components):
-            # Without noise steps cost no privacy: those of the core may be followed by all.
-            n_steps, recipe = n_steps + plan.max_iter + 3, fit_by_sketch
-        name = "tensor_power_iterations"
-        releases = ReleasePlan.split(self.epsilon, self.delta, {name: 1.0}, {name: n_steps})
-        neighbours = f"tensors that differ by {bound:g} in each of the six orders of one entry"
-        return PlannedFit(
-            TensorCurator, TensorChunk(tensor_oracle(tensor), pairs=tensor_pairs(tensor)), releases,
-            partial(learn, recipe=recipe, plan=plan), {"n_features_in_": len(tensor)},
-            {"known": bound, "unit": "entry", "neighbours": neighbours},
-            cautions_of_cap(self.n_components, len(tensor)),
-        )  # fmt: skip
+    return plan
 
 
-def _shares(perturbation: str, whiten: bool, *, exact: bool) -> dict[str, float]:
-    """What each release gets of the budget, relative to the others."""
+def plan_single_topics(
+    model: Any, n_samples: int, n_features: int, apart: bool | None = None
+) -> TopicPlan:
+    """Plan of topics, of which each document has one."""
+    moment = model.perturbation == "moment_tensor"
+    return plan_topics(
+        n_samples, n_features, model.n_components, epsilon=model.epsilon, delta=model.delta,
+        perturbation="moment_tensor" if moment else "whitened_tensor", n_refinements=None,
+        limits={}, apart=apart,
+    )  # fmt: skip
+
+
+def check_width(model: Any, n_features: int) -> None:
+    """Refuse more Gaussians than two moments can tell apart."""
+    if model.moment == "gaussian_mixture" and model.n_components > n_features:
+        raise ValueError(
+            f"n_components={model.n_components} Gaussians cannot be told apart in "
+            f"{n_features} features: their means have to be affinely independent, and one "
+            f"direction is left for variances. Pass n_components of at most {n_features}."
+        )
+
+
+def power_iterations_needed(n_features: int) -> int:
+    """Iterations from a random start: a logarithm of the dimension, and a few to converge."""
+    return math.ceil(math.log2(max(n_features, 2))) + 4
+
+
+def noise_edge(sigma: float, size: int) -> float:
+    """Operator norm that isotropic symmetric noise is about to have."""
+    return sigma * float(np.sqrt(2 * size))
+
+
+def _fractions(perturbation: str, whiten: bool, *, exact: bool) -> dict[str, float]:
+    """Fraction of the budget of each release, relative to the others."""
     if perturbation in BY_STEPS:
         return {"power_iterations": 1.0}
-    whitened, shares = perturbation == "whitened_tensor", {}
-    if whiten or whitened:
-        shares["second_moments"] = SHARES["second_moments"]
+    whitened = perturbation == "whitened_tensor"
+    names = ["second_moments"] if whiten or whitened else []
     if whitened and not exact:
-        shares["third_moment_histogram"] = SHARES["third_moment_histogram"]
-    return {**shares, "projected_third_moments" if whitened else "third_moments": SHARES["third"]}
+        names.append("third_moment_histogram")
+    fractions = {name: FRACTIONS[name] for name in names}
+    third = "projected_third_moments" if whitened else "third_moments"
+    return {**fractions, third: FRACTIONS["third"]}
 
 
 def _size(
@@ -210,13 +157,8 @@ def _size(
     if perturbation in BY_STEPS:
         return d * (n_components + n_restarts), "or less n_restarts"
     # Without a second moment there is no subspace: the third one is of all features.
-    numbers = d**2 if with_pairs else d**3
-    return numbers, "or by perturbation='stream', which needs memory in proportion to them"
-
-
-def power_iterations_needed(n_features: int) -> int:
-    """Iterations from a random start: a logarithm of the dimension, and a few to converge."""
-    return math.ceil(math.log2(max(n_features, 2))) + 4
+    held = d**2 if with_pairs else d**3
+    return held, "or by perturbation='stream', which needs memory in proportion to them"
 
 
 def _quantile(n_samples: int, epsilon: float, delta: float) -> float:
@@ -225,15 +167,140 @@ def _quantile(n_samples: int, epsilon: float, delta: float) -> float:
     return 1 - min(0.05, 500 / (n_samples * needed))
 
 
-def is_stream(estimator: Any, source: Any, n_samples: int | None) -> bool:
-    """Whether each chunk of a source is a batch of a stream."""
-    apart = hasattr(source, "sum")
-    if estimator.perturbation == "stream" and apart:
-        raise TypeError(
-            "source must be an iterable of batches for perturbation='stream', got a "
-            f"{type(source).__name__}, whose parts add up elsewhere."
-        )
-    if estimator.perturbation != "auto":
-        return bool(estimator.perturbation == "stream")
-    public = n_samples is None and estimator.neighbours == "replace_one"
-    return public and not apart and estimator.moment == "raw"
+class MixtureLaw:
+    """Equally likely Gaussians of equal variance, all means as far from each other.
+
+    Means are `separation` standard deviations apart, and the ball of `radius` is so large that
+    about one sample in a hundred lies outside.
+    """
+
+    def __init__(self, plan: MomentPlan, radius: float, separation: float) -> None:
+        k, d = plan.n_components, plan.n_features
+        between = separation**2 / 2 * (1 - 1 / k)
+        self.variance = (radius / (math.sqrt(d + between) + FARTHEST)) ** 2
+        # Of the second moment: k - 1 that are lifted by the means, and that of the constant.
+        self.eigenvalue = separation**2 / (2 * k) * self.variance if k > 1 else plan.offset**2
+        # Mean squared norm of a whitened sample.
+        self.square = k + 2 * k * (k - 1) / separation**2
+
+
+def forecast_moments(model: Any, n_samples: int, n_features: int, separation: float) -> Forecast:
+    """Forecast a fit of samples of a ball with components well inside."""
+    plan = plan_moments(model, n_samples, n_features, model.perturbation)
+    radius, neighbours = float(model.data_norm), model.neighbours
+    embedding, pure = LiftedBall(radius, plan.offset), plan.releases.delta == 0
+    releases, count_sigma = counted_releases(plan.releases, pure, neighbours)
+    law = MixtureLaw(plan, radius, separation) if plan.offset > 0 else None
+    k = plan.n_components
+    per_release = n_samples
+    if plan.perturbation == "stream":
+        n_batches = k * (plan.max_iter + 1)
+        per_release = max(n_samples // n_batches, 1)
+        if count_sigma is not None:
+            count_sigma *= math.sqrt(n_batches)  # each batch has a count of its own
+    rows, needed = [], [float(k)]
+    for planned in releases.releases:
+        if planned.name in (COUNT, "third_moment_histogram"):
+            continue
+        strength = planned.cost.epsilon if pure else planned.cost.mu
+        spread = spherical_spread(_dimension(planned.name, plan)) if pure else 1.0
+        moved = _moved(planned.name, k, embedding, neighbours, law)
+        sigma = moved * spread / (per_release * strength)
+        if law is None:
+            noise, signal = _against(planned.name, sigma, plan, COMPONENT * embedding.norm)
+            sampling = 0.0
+        else:
+            noise, signal, sampling = _against_gaussians(planned.name, sigma, plan, law)
+        least = _least_number(n_samples * noise / signal, (sampling / signal) ** 2)
+        needed.append(least)
+        noise = math.hypot(noise, sampling / math.sqrt(n_samples))
+        rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
+    return Forecast(tuple(rows), n_samples, math.ceil(max(needed)), k, count_sigma=count_sigma)
+
+
+def _least_number(noise: float, sampling: float) -> float:
+    """Number n at which ``(noise / n)^2 + sampling / n`` is 1."""
+    return (sampling + math.hypot(sampling, 2 * noise)) / 2
+
+
+def _dimension(name: str, plan: MomentPlan) -> int:
+    """Dimension of the space in which noise is drawn."""
+    size, k = plan.n_features + (plan.offset > 0), plan.n_components
+    if name == "second_moments":
+        return n_unique(size, 2)
+    if name == "projected_third_moments":
+        return n_unique(k, 3) + k * (plan.offset > 0)
+    if name == "power_iterations":
+        seen = min(plan.n_restarts, size)
+        return (size + seen) * min(plan.n_restarts, n_unique(seen, 2))
+    return n_unique(size, 3)
+
+
+def _moved(
+    name: str, k: int, embedding: LiftedBall, neighbours: str, law: MixtureLaw | None
+) -> float:
+    """L2 sensitivity of the sum over samples."""
+    leaves = neighbours == "add_remove"
+    if name == "second_moments":
+        query = SecondMoments(embedding)
+        return query.l2_contribution if leaves else query.l2_sensitivity
+    if name == "projected_third_moments":
+        average = k if law is None else law.square
+        return ProjectedThirdMoments.sensitivity_of(CLIP * average**1.5, neighbours)
+    return embedding.norm**3 if leaves else embedding.farthest_cubes
+
+
+def _against_gaussians(
+    name: str, sigma: float, plan: MomentPlan, law: MixtureLaw
+) -> tuple[float, float, float]:
+    """Noise and signal of a release, and what sampling adds to the noise."""
+    k, size = plan.n_components, plan.n_features + 1
+    if name == "second_moments":
+        edge = noise_edge(1.0, size)
+        return edge * sigma, law.eigenvalue, edge * law.variance * math.sqrt(2)
+    sixth = law.square * (law.square + 2) * (law.square + 4)
+    sampling = math.sqrt(sixth / n_unique(k, 3))
+    if name == "third_moments":
+        sigma /= law.eigenvalue**1.5
+    return RESOLVED * sigma, math.sqrt(k), RESOLVED * sampling
+
+
+def _against(name: str, sigma: float, plan: MomentPlan, length: float) -> tuple[float, float]:
+    """Noise and signal of a release in the norm in which they compete."""
+    k, n_features = plan.n_components, plan.n_features
+    eigenvalue = length**3 / k
+    if name == "second_moments":
+        return noise_edge(sigma, n_features), length**2 / k
+    if name == "projected_third_moments":
+        return sigma * math.sqrt(n_unique(k, 3)), k
+    if name == "power_iterations":
+        # The best start's squared overlap with a component.
+        overlap = min(2 * math.log(1 + plan.n_restarts) / n_features, 1.0)
+        return sigma, eigenvalue * overlap
+    seen = k if plan.whiten else n_features
+    return sigma * math.sqrt(n_unique(seen, 3)), eigenvalue * math.sqrt(k)
+
+
+def worst_samples(
+    data_norm: float | None, shuffled_by: Any, n_units: int | None, neighbours: str
+) -> Neighbours:
+    """Samples of one direction; one turns round, the last that a stream reads if seeded."""
+    if data_norm is None:
+        raise ValueError("data_norm must be given: samples are made of that length.")
+    n_samples = n_units or 1000
+    samples = np.zeros((n_samples, 2))
+    samples[:, 0] = data_norm
+    if neighbours == "add_remove":
+        return (samples,), (samples[1:],), _minus_moment
+    changed = samples.copy()
+    last = n_samples - 1
+    if isinstance(shuffled_by, numbers.Integral):
+        # A weight is read off the last batches, and fits deal rows out in this order.
+        last = int(public_places(n_samples, shuffled_by).argmax())
+    changed[last] *= -1
+    return (samples,), (changed,), _minus_moment
+
+
+def _minus_moment(fitted: Any) -> float:
+    """The third moment along the samples' direction, as far as it was found."""
+    return -float(np.sum(fitted.weights_ * fitted.components_[:, 0] ** 3))

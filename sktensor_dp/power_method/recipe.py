@@ -1,69 +1,109 @@
-"""Recipes from released moments of samples to components."""
+"""Recipe of a tensor power method: what the curator is asked, in order, and what is made of it."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.estimator.base import Fitted, PlannedFit, cautions_of_cap
 from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.power_method.plan import (
+    AFTER_RELEASE,
+    RESOLVED,
+    MomentPlan,
+    noise_edge,
+    plan_moments,
+    plan_single_topics,
+)
+from sktensor_dp.privacy.curator import Noisy
+from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.privacy.curators.samples import NoisyThirdMoments, SampleCurator, TensorCurator
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.queries.counts import CountChunks
+from sktensor_dp.queries.samples import LiftedBall, SampleChunks, TensorChunk
 from sktensor_dp.spectral_topics.plan import TopicPlan
-from sktensor_dp.spectral_topics.released import FittedTopics
+from sktensor_dp.spectral_topics.recipe import fit_topics
+from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.oracle import tensor_oracle
 from sktensor_dp.tensor.power_method import (
     OnlinePowerMethod,
-    orthogonal_decomposition,
+    sketch_pays,
     sketched_power_method,
+    tensor_pairs,
 )
-from sktensor_dp.tensor.symmetric import multilinear
-from sktensor_dp.tensor.whitening import Whitener, noisy_whitener
+from sktensor_dp.tensor.symmetric import multilinear, n_unique, symmetric_product
+from sktensor_dp.tensor.whitening import NoisyWhitener, Whitener, noisy_whitener
+
+# Least part of the constant in a component, and of the common variance in a variance.
+LEAST_SHARE, LEAST_VARIANCE = 1e-3, 0.05
+# Relative to the largest square: rounding.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class FittedComponents:
-    """What a fit learned, all of it post-processing of releases."""
+    """Components made of releases."""
 
     components: Floats  # (k, n_features): unit vectors, or means
     weights: Floats  # (k,): eigenvalues, or probabilities; decreasing
     n_resolved: int  # how many stand out of the noise
     variances: Floats | None = None  # (k,): of each Gaussian along a direction
-    # (n_features,): what the released second moment says of numbers of Gaussians.
-    evidence: Floats | None = None
+    evidence: Floats | None = None  # (n_features,): BIC of 1, 2, ... Gaussians
 
 
-@dataclass(frozen=True)
-class MomentPlan:
-    """What recipes follow: decisions that may depend on public numbers only."""
-
-    n_components: int  # capped by the number of features
-    n_features: int  # of the data
-    # "whitened_tensor" or "moment_tensor" or "iteration" or "stream": where noise is added.
-    perturbation: str
-    whiten: bool  # whether third moments are whitened by second ones
-    # Of the power method, with what seeds its starts.
-    n_restarts: int
-    max_iter: int
-    random_state: Any
-    offset: float  # constant that samples of a mixture get as their last coordinate; 0 without one
-    quantile: float  # share of samples whose third moment is left unclipped
-    releases: ReleasePlan  # the budget; of one batch in a stream
-
-    def decomposed(self, tensor: Floats, k: int) -> Floats:
-        """Orthonormal components of a released tensor."""
-        return orthogonal_decomposition(
-            tensor, k, n_restarts=self.n_restarts, max_iter=self.max_iter,
-            random_state=check_random_state(self.random_state),
-        )[1]  # fmt: skip
+def planned_samples(
+    model: Any, chunks: SampleChunks, columns: Mapping[str, Any], n_units: int
+) -> PlannedFit[SampleCurator]:
+    """Plan a fit of moments of samples."""
+    plan = plan_moments(model, n_units, chunks.n_features, model.perturbation, to_fit=True)
+    recipe = fit_by_steps if plan.perturbation == "iteration" else fit_raw_moments
+    if model.moment == "gaussian_mixture":
+        recipe = fit_gaussian_mixture
+    return PlannedFit(
+        SampleCurator, chunks, plan.releases, partial(learn, recipe=recipe, plan=plan),
+        columns, {"known": LiftedBall(float(model.data_norm), plan.offset)},
+        cautions_of_cap(model.n_components, chunks.n_features),
+    )  # fmt: skip
 
 
-def noise_edge(sigma: float, size: int) -> float:
-    """Operator norm that isotropic symmetric noise is about to have."""
-    return sigma * float(np.sqrt(2 * size))
+def planned_topics(
+    model: Any, chunks: CountChunks, columns: Mapping[str, Any], n_units: int
+) -> PlannedFit[DocumentCurator]:
+    """Plan a fit of documents of one topic each."""
+    plan = plan_single_topics(model, n_units, chunks.n_features, chunks.apart)
+    n_iter = model.max_iter or AFTER_RELEASE
+    options = TopicOptions(0.0, "isotropic", model.random_state, model.n_restarts, n_iter)
+    leave = partial(single_topics, plan=plan, n_iter=n_iter)
+    return PlannedFit(
+        DocumentCurator, chunks, plan.releases,
+        partial(fit_topics, plan=plan, options=options, leave=leave),
+        columns, {"unit": "document", "known": {}},
+        cautions_of_cap(model.n_components, chunks.n_features),
+    )  # fmt: skip
+
+
+def planned_tensor(model: Any, tensor: Floats, bound: float) -> PlannedFit[TensorCurator]:
+    """Plan to decompose a tensor whose entries are private."""
+    plan = plan_moments(model, 1, len(tensor), "iteration")
+    recipe: Callable[[Any, MomentPlan], FittedComponents] = fit_by_steps
+    n_steps = plan.n_components * (plan.max_iter + 1)
+    if math.isinf(model.epsilon) and sketch_pays(len(tensor), plan.n_components):
+        # Without noise steps cost no privacy: those of the core may be followed by all.
+        n_steps, recipe = n_steps + plan.max_iter + 3, fit_by_sketch
+    name = "tensor_power_iterations"
+    releases = ReleasePlan.split(model.epsilon, model.delta, {name: 1.0}, {name: n_steps})
+    neighbours = f"tensors that differ by {bound:g} in each of the six orders of one entry"
+    return PlannedFit(
+        TensorCurator, TensorChunk(tensor_oracle(tensor), pairs=tensor_pairs(tensor)), releases,
+        partial(learn, recipe=recipe, plan=plan), {"n_features_in_": len(tensor)},
+        {"known": bound, "unit": "entry", "neighbours": neighbours},
+        cautions_of_cap(model.n_components, len(tensor)),
+    )  # fmt: skip
 
 
 def fit_raw_moments(curator: SampleCurator, plan: MomentPlan) -> FittedComponents:
@@ -189,3 +229,142 @@ def cautions_of_noise(
             "would help: see forecast()."
         ),
     )
+
+
+def fit_gaussian_mixture(curator: SampleCurator, plan: MomentPlan) -> FittedComponents:
+    """Means, weights and variances of spherical Gaussians (Hsu & Kakade, 2013).
+
+    Moments are of ``(x, c)``, so that means need be affinely independent only, and the
+    scale of each component is read off its constant. Components that noise hides are left out.
+    """
+    second, offset, radius = curator.second_moments(), plan.offset, curator.radius
+    size = len(second.value)
+    spectrum = covariance_spectrum(second.value, second.sigma, offset)
+    evidence = mixture_evidence(spectrum, second.value, second.sigma, offset, curator.n_units)
+    variance = common_variance(spectrum, plan.n_components, second.sigma, radius)
+    spherical = np.append(np.ones(size - 1), 0.0)  # the constant has no variance
+    corrected = second.value - variance * np.diag(spherical)
+    corrected[-1, -1] = offset**2
+    # Sampling moves a second moment as noise does.
+    edge = noise_edge(math.hypot(second.sigma, variance * math.sqrt(2 / curator.n_units)), size)
+    white = noisy_whitener(corrected, plan.n_components, edge=edge, largest=curator.norm**2)
+    # Expected squared distance from the span, in units of the variance.
+    freedom = max(float(spherical.sum() - (white.basis**2 * spherical[:, None]).sum()), 1e-3)
+    rho = (3 / (size - white.n_components)) ** 0.5
+    if plan.perturbation == "whitened_tensor":
+        rho = 0.5 * white.n_components / (freedom * variance)
+    third = released_third_moments(curator, plan, white, rho)
+    mean = np.append(second.value[-1, :-1] / offset, offset)
+    by_variance = shrunk_residual(third, white.matrix.T @ mean * variance, rho, freedom)
+    tensor = third.tensor - symmetric_product(
+        white.matrix.T @ (spherical[:, None] * white.matrix), by_variance
+    )
+    vectors = plan.decomposed(tensor, white.n_components)
+    weights, means = shares_and_means(white, vectors, offset)
+    variances = vectors @ by_variance / np.maximum(weights, LEAST_SHARE)
+    variances = np.clip(variances, LEAST_VARIANCE * variance, radius**2 / (size - 1))
+    values = np.einsum("abc,ia,ib,ic->i", tensor, vectors, vectors, vectors, optimize=True)
+    noise = math.hypot(third.sigma, sampling_deviation(white, second.value, curator.n_units))
+    stands = values > RESOLVED * noise
+    stands &= (weights > LEAST_SHARE) & (np.linalg.norm(means, axis=1) <= radius)
+    if white.n_components == 1 or not stands.any():
+        n_resolved = min(white.n_resolved, plan.n_components, 1)
+        return one_gaussian(spectrum, second, offset, radius, evidence, n_resolved)
+    order = np.argsort(-weights, kind="stable")
+    order = order[stands[order]]
+    weights = weights[order] ** 2 / (weights[order] ** 2).sum()
+    return FittedComponents(means[order], weights, len(order), variances[order], evidence)
+
+
+def shares_and_means(white: NoisyWhitener, vectors: Floats, offset: float) -> tuple[Floats, Floats]:
+    """Roots of the probabilities, and means, of whitened components."""
+    scaled = white.unwhiten(vectors)  # sqrt(w) (mu, c)
+    roots = scaled[:, -1] / offset
+    return roots, scaled[:, :-1] / np.maximum(roots, LEAST_SHARE)[:, None]
+
+
+def one_gaussian(
+    spectrum: Floats, second: Noisy, offset: float, radius: float, evidence: Floats, n_resolved: int
+) -> FittedComponents:
+    """Gaussian of all samples, by their first and second moments."""
+    mean = second.value[-1, :-1] / offset
+    mean *= min(1.0, radius / max(float(np.linalg.norm(mean)), 1e-300))
+    variance = common_variance(spectrum, 1, second.sigma, radius)
+    return FittedComponents(mean[None], np.ones(1), n_resolved, np.array([variance]), evidence)
+
+
+def common_variance(spectrum: Floats, n_components: int, sigma: float, radius: float) -> float:
+    """Mean of the eigenvalues of the covariance that the means have no part in.
+
+    Of the k - 1 that they may lift, those are left out that noise does not explain.
+    """
+    edge = noise_edge(sigma, len(spectrum))
+    n_own = len(spectrum)
+    least = max(n_own - n_components + 1, 1)
+    while n_own > least and spectrum[n_own - 1] > spectrum[:n_own].mean() + edge:
+        n_own -= 1
+    # What noise makes of a variance of zero stands in for less.
+    noise = sigma / math.sqrt(n_own)
+    variance = max(float(spectrum[:n_own].mean()), noise, ROUNDING * radius**2)
+    return min(variance, radius**2 / len(spectrum))
+
+
+def shrunk_residual(third: NoisyThirdMoments, equal: Floats, rho: float, freedom: float) -> Floats:
+    """Posterior mean of variances times components, about that of equal variances.
+
+    Variances differ from each other by about as much as they are.
+    """
+    spread = float(equal @ equal) / len(equal)
+    noise = (third.sigma / (rho * freedom)) ** 2
+    kept = spread / (spread + noise) if spread > 0 else 1.0
+    return equal + kept * (third.residual / freedom - equal)
+
+
+def sampling_deviation(white: NoisyWhitener, second: Floats, n_units: int) -> float:
+    """Standard deviation of a coordinate of the whitened third moment of normal samples."""
+    k = white.n_components
+    square = float(np.trace(white.matrix.T @ second @ white.matrix))
+    sixth = square * (square + 2) * (square + 4)
+    return math.sqrt(max(sixth, 0.0) / (n_units * n_unique(k, 3)))
+
+
+def covariance_spectrum(second: Floats, sigma: float, offset: float) -> Floats:
+    """Eigenvalues of the covariance, growing, by the released second moment of ``(x, offset)``."""
+    mean = second[-1, :-1] / offset
+    of_mean = sigma / np.sqrt(2) / offset
+    covariance = second[:-1, :-1] - np.outer(mean, mean) + of_mean**2 * np.eye(len(mean))
+    return np.asarray(np.linalg.eigvalsh(covariance))
+
+
+def mixture_evidence(
+    spectrum: Floats, second: Floats, sigma: float, offset: float, n_units: int
+) -> Floats:
+    """BIC of 1 to d spherical Gaussians, by the spectrum of their covariance.
+
+    That of k has k - 1 eigenvalues above the others, which are equal.
+    """
+    mean = second[-1, :-1] / offset
+    common = max(float(np.median(spectrum)), 0.0)
+    # Noise of the release, and of the mean on which the covariance leans where that is far from
+    # zero; then what samples vary by themselves.
+    of_release = sigma**2 * (1 + float(mean @ mean) / offset**2)
+    variance = of_release + 2 * common**2 / n_units
+    least = max(ROUNDING * float(np.abs(spectrum).max()) ** 2, 1e-300)
+    return bic_of_spectrum(spectrum[::-1], max(variance, least))
+
+
+def bic_of_spectrum(eigenvalues: Floats, variance: float) -> Floats:
+    """BIC of 0 to d - 1 leading eigenvalues that differ from the others, which are equal.
+
+    Of a symmetric matrix whose coordinates in an orthonormal basis have independent normal noise
+    of a variance: its d (d + 1) / 2 coordinates are the sample.
+    """
+    size = len(eigenvalues)
+    apart = np.arange(size)
+    left = size - apart
+    sums = np.cumsum(eigenvalues[::-1])[::-1]
+    squares = np.cumsum(np.square(eigenvalues)[::-1])[::-1]
+    misfit = np.maximum(squares - sums**2 / left, 0.0)
+    # A matrix of a rank, and the common eigenvalue.
+    n_parameters = apart * (2 * size - apart + 1) / 2 + 1
+    return np.asarray(misfit / variance + n_parameters * math.log(size * (size + 1) / 2))

@@ -1,20 +1,33 @@
 """Streams of disjoint batches, each read once."""
 
 import copy
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sktensor_dp.estimator.base import Fitted
+import numpy as np
+
+from sktensor_dp.estimator.base import Fitted, PlannedFit, cautions_of_cap
+from sktensor_dp.estimator.grouped_rows import batch_budget
 from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.power_method.plan import MomentPlan, plan_moments
 from sktensor_dp.power_method.recipe import (
     FittedComponents,
-    MomentPlan,
     attributes_of,
     cautions_of_noise,
     found_by,
     new_method,
 )
 from sktensor_dp.privacy.curators.samples import SampleCurator
+from sktensor_dp.privacy.parts import (
+    even_parts,
+    even_places,
+    own_parts,
+    public_places,
+    secret_coins,
+)
+from sktensor_dp.queries.samples import LiftedBall, SampleChunks
+from sktensor_dp.queries.units import RowChoice
 from sktensor_dp.tensor.power_method import OnlinePowerMethod
 
 STREAM_PROGRESS = ("n_batches_seen_", "n_batches_needed_", "is_complete_")
@@ -51,6 +64,27 @@ class ComponentStream:
         return {"_stream": self, **dict(zip(STREAM_PROGRESS, progress, strict=True))}
 
 
+def planned_step(
+    model: Any,
+    chunks: SampleChunks,
+    stream: ComponentStream | None,
+    columns: Mapping[str, Any],
+    n_batches: int,
+    n_units: int,
+) -> PlannedFit[SampleCurator]:
+    """Plan one step on a batch, at the budget of each of those that a unit may be in."""
+    radius, budget = float(model.data_norm), batch_budget(model.epsilon, model.delta, n_batches)
+    plan = plan_moments(model, n_units, chunks.n_features, "stream", budget, to_fit=True)
+    plan = replace(plan, releases=plan.releases.repeated(n_batches))
+    charged = (model.epsilon, model.delta, radius)
+    return PlannedFit(
+        SampleCurator, chunks, plan.releases,
+        lambda curator: learn_batch(curator, plan, stream, charged), columns,
+        {"known": LiftedBall(radius), "ticket": None if stream is None else stream.ticket},
+        cautions_of_cap(model.n_components, chunks.n_features) if stream is None else (),
+    )  # fmt: skip
+
+
 def learn_batch(
     curator: SampleCurator,
     plan: MomentPlan,
@@ -76,3 +110,37 @@ def cautions_of_stream(stream: ComponentStream, n_components: int) -> tuple[Warn
             f"{stream.method.n_answers_needed} are needed for all components."
         ),
     )
+
+
+def random_batches(
+    X: Any,
+    n_batches: int,
+    random_state: Any,
+    *,
+    groups: Any = None,
+    choice: RowChoice | None = None,
+    by_coins: bool = False,
+) -> Iterator[SampleChunks]:
+    """Deal units into so many batches at random; `random_state` decides for rows alone."""
+    n_units, names, units = X.shape[0], None, None
+    if groups is not None:
+        names, units = np.unique(groups, return_inverse=True)
+        n_units = len(names)
+    if by_coins:
+        # How many batches there are is public, and any of them may be empty.
+        of_units = own_parts(secret_coins(n_units, names), n_batches)
+    else:
+        n_batches = min(n_batches, n_units)
+        places = (
+            public_places(n_units, random_state)
+            if names is None
+            else even_places(secret_coins(n_units, names))
+        )
+        of_units = even_parts(places, n_batches)
+    of_rows = of_units if units is None else of_units[units]
+    ends = np.cumsum(np.bincount(of_rows, minlength=n_batches))
+    for rows in np.split(np.argsort(of_rows, kind="stable"), ends[:-1]):
+        # As groups of one row would lie: sums have the same digits.
+        part = X[rows]
+        labels = None if groups is None else groups[rows]
+        yield SampleChunks(part, *part.shape, groups=labels, choice=choice)

@@ -183,7 +183,7 @@ class TopicParameters(PrivateEstimatorMixin):
             choice = row_choice(self.max_rows_per_group)
             return CountChunks(table.partitions, *sizes, choice=choice, prepared=Numeric)
         X = witness._validated(X, reset=reset, fits=True, grouped=groups is not None)
-        grouping = {} if groups is None else checked_grouping(groups, X.shape[0], self)
+        grouping = checked_grouping(groups, X.shape[0], self)
         return CountChunks(X, *X.shape, **grouping)
 
     def _plan(

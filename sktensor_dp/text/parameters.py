@@ -194,7 +194,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         counted = self.neighbours == "add_remove"
         private_number, least = counted or groups is not None, 0 if counted else 1
         documents = read_documents(self, raw_documents, private_number=private_number, least=least)
-        grouping = {} if groups is None else checked_grouping(groups, len(documents), self)
+        grouping = checked_grouping(groups, len(documents), self)
         chunks = TextChunks(documents, analyze, **grouping)
         return self._planned(chunks), chunks.documents
 

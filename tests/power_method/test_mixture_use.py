@@ -9,7 +9,7 @@ from sklearn.mixture import GaussianMixture
 from small_samples import gaussians, model, orthonormal_rows, tiny
 
 from sktensor_dp import PrivateTensorPowerMethod
-from sktensor_dp.power_method.gaussian_mixture import bic_of_spectrum
+from sktensor_dp.power_method.recipe import bic_of_spectrum
 
 MIXTURE = {"moment": "gaussian_mixture", "data_norm": 9.0}
 TOPICS = np.repeat(np.eye(3), 4, axis=1) * 0.22 + 0.01

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from internals import reads
 
 from sktensor_dp import BudgetAccountant, BudgetError, PrivateTensorPowerMethod
-from sktensor_dp.power_method import parameters
+from sktensor_dp.power_method.plan import LARGEST_SECOND_MOMENT
 
 # The data is too small for anything but these tests, and fits say so.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -129,7 +129,7 @@ def test_a_tensor_s_noise_is_that_of_its_bound():
 
 
 # More features than there is room for a second moment of.
-WIDE = parameters.LARGEST_SECOND_MOMENT + 1
+WIDE = LARGEST_SECOND_MOMENT + 1
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")

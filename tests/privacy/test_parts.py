@@ -11,7 +11,7 @@ from internals import the_true_count
 from replaying import replay, state, watch
 
 from sktensor_dp import BudgetAccountant, BudgetError, unsafe_seeded_noise
-from sktensor_dp.power_method import inputs
+from sktensor_dp.power_method import stream
 from sktensor_dp.privacy.accountant import charges_of
 from sktensor_dp.privacy.parts import (
     coins_under,
@@ -96,7 +96,7 @@ def test_sizes_of_even_parts_are_public(n_units, n_parts):
 
 
 def batches(X: np.ndarray, groups: Any, **options: Any) -> list[set[float]]:
-    found = inputs.random_batches(X, N_BATCHES, 0, groups=groups, **options)
+    found = stream.random_batches(X, N_BATCHES, 0, groups=groups, **options)
     return [{float(row[0]) for chunk in part for row in chunk.X} for part in found]
 
 

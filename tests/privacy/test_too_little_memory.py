@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from sktensor_dp import PrivateSpectralLDA, PrivateTensorPowerMethod
-from sktensor_dp.power_method import parameters as components
+from sktensor_dp.power_method import estimator as components
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.counts import CountChunks

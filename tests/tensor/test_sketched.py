@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivateTensorPowerMethod
-from sktensor_dp.power_method import plan as component_plans
+from sktensor_dp.power_method import recipe as component_recipe
 from sktensor_dp.privacy.curators.samples import TensorCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.samples import TensorChunk
@@ -51,7 +51,7 @@ def test_it_finds_what_steps_on_the_tensor_find(seed, monkeypatch):
     V = orthonormal_rows(rng, K)
     T = noisy(rng, V, [2.0, 1.5, 1.0])
     ours = fit(T, seed=seed)
-    monkeypatch.setattr(component_plans, "sketch_pays", lambda *_: False)
+    monkeypatch.setattr(component_recipe, "sketch_pays", lambda *_: False)
     steps = fit(T, seed=seed)
     cosines = np.einsum("ij,ij->i", ours.components_, steps.components_)
     np.testing.assert_allclose(cosines, 1.0, atol=1e-6)
@@ -89,7 +89,7 @@ def test_pairs_are_not_answered_at_a_finite_epsilon():
 
 def test_noise_is_planned_for_steps_on_the_tensor_alone(monkeypatch):
     """At a finite epsilon the sketch is not even looked at, and steps are as many as before."""
-    monkeypatch.setattr(component_plans, "fit_by_sketch", None)
+    monkeypatch.setattr(component_recipe, "fit_by_sketch", None)
     # Far above the noise, which would be warned of.
     T = symmetric_outer_sum([1e5], orthonormal_rows(np.random.default_rng(0), 1))
     assert sketch_pays(D, 1)
