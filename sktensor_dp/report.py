@@ -109,9 +109,9 @@ def _explained(report: PrivacyReport) -> Iterator[str]:
 
 def _tree(node: Composition, indent: str) -> Iterator[str]:
     yield f"{indent}{node.kind}: {MEANING[node.kind].format(n=node.n_trials)}"
-    if node.rows or node.unmade:
+    if node.rows or node.unused:
         names = [f"{row.uses} {row.name}" for row in node.rows]
-        names += [f"{row.uses} {row.name} (paid for, not made)" for row in node.unmade]
+        names += [f"{row.uses} {row.name} (paid for, not made)" for row in node.unused]
         yield f"{indent}  {printable(', '.join(names))}"
     for part in node.parts:
         units = "unit" if part.n_units == 1 else "units"

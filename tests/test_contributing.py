@@ -273,11 +273,11 @@ class SecondMoment(PrivateEstimatorMixin, BaseEstimator):
         return self._fit(X)
 
     def _fit(self, X: Any) -> "SecondMoment":
-        witness = self._witness()
-        samples = as_samples(checked_table(witness, X, reset=True))
+        checked = self._validation_copy()
+        samples = as_samples(checked_table(checked, X, reset=True))
         chunks = SampleChunks(samples, *samples.shape)
         plan = ReleasePlan.split(self.epsilon, self.delta, {"second_moments": 1.0})
-        return self._live(PlannedFit(DataCurator, chunks, plan, self._recipe, columns_of(witness)))
+        return self._run(PlannedFit(DataCurator, chunks, plan, self._recipe, columns_of(checked)))
 
     def _recipe(self, curator: DataCurator) -> Fitted:
         query = SecondMoments(LiftedBall(self.radius))

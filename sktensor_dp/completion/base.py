@@ -146,8 +146,8 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        witness = self._check_call(X, None, unsupported)
-        return self._live(self._planned_fit(witness, X, y, self.shape))
+        checked = self._check_call(X, None, unsupported)
+        return self._run(self._planned_fit(checked, X, y, self.shape))
 
     def fit_tensor(self, T: ArrayLike, mask: ArrayLike | None = None, **unsupported: Any) -> Self:
         """Complete a dense tensor with gaps.
@@ -187,10 +187,10 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
             raise ValueError(f"T must have shape {tuple(self.shape)}, got {tensor.shape}.")
         # The shape of an array is public; it holds for indices that have no entry too.
         entries = np.argwhere(observed), tensor[observed]
-        return self._live(self._planned_fit(self._witness(), *entries, tensor.shape))
+        return self._run(self._planned_fit(self._validation_copy(), *entries, tensor.shape))
 
     def _planned_fit(
-        self, witness: Self, X: Any, y: Any, announced: Sequence[int] | None
+        self, checked: Self, X: Any, y: Any, announced: Sequence[int] | None
     ) -> PlannedFit[Any]:
         """Validate entries and plan what is released of them."""
         bounds = self._checked_together()
@@ -202,9 +202,9 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
                 "private."
             )
         chunks, columns = (
-            observed_chunks(witness, X, y, announced, bounds)
+            observed_chunks(checked, X, y, announced, bounds)
             if indices is None
-            else named_chunks(witness, X, y, indices, announced, bounds)
+            else named_chunks(checked, X, y, indices, announced, bounds)
         )
         shape = chunks.shape
         kind: type[Any] = SliceCurator if by_slice else EntryCurator
@@ -213,9 +213,9 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         plan, ranks = self._plan(chunks.n_units, shape)
         seeks = plan.seeks_components
         check_model_size(shape, ranks if seeks else (0,) * len(shape), plan, self.rank)
-        cautions: tuple[Warning, ...] = ()
+        warnings: tuple[Warning, ...] = ()
         if not (by_slice or seeks) and max(ranks) > 0:
-            cautions = (self._caution_of_few(chunks.n_units, shape),)
+            warnings = (self._warning_of_few(chunks.n_units, shape),)
         features = None if self.row_features is None else features_by_mode(self, shape)
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.regularization,
@@ -225,9 +225,9 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         known = {**columns, "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             known["_indices"] = indices
-        return PlannedFit(kind, chunks, plan.releases, recipe, known, how, cautions)
+        return PlannedFit(kind, chunks, plan.releases, recipe, known, how, warnings)
 
-    def _caution_of_few(self, n_units: int, shape: tuple[int, ...]) -> Warning:
+    def _warning_of_few(self, n_units: int, shape: tuple[int, ...]) -> Warning:
         return NotEnoughDataWarning(
             f"At epsilon={self.epsilon:g}, {n_units} entries of a tensor of shape {shape} show no "
             "components above the noise; mean and biases are fitted. See forecast()."

@@ -62,8 +62,8 @@ def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptio
         "_shared": shared_part(model, curator.index_set, width, noise, folded),
         "n_iter_": max(plan.n_steps, model.n_iter, 1),
     }  # fmt: skip
-    cautions = () if model.converged else (ConvergenceWarning(NOT_SETTLED),)
-    return Fitted(state, cautions)
+    warnings = () if model.converged else (ConvergenceWarning(NOT_SETTLED),)
+    return Fitted(state, warnings)
 
 
 def _from_values(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:

@@ -82,7 +82,7 @@ def names_at(coordinates: NDArray[np.intp], indices: Indices | None) -> NDArray[
 
 
 def named_chunks(
-    witness: Any,
+    checked: Any,
     X: Any,
     y: Any,
     indices: Indices,
@@ -90,26 +90,26 @@ def named_chunks(
     bounds: Bounds,
 ) -> tuple[EntryChunks | SliceChunks, dict[str, Any]]:
     """As `observed_chunks`, of entries whose names are rows; what they mean is in memory."""
-    if witness.unit_mode is not None and is_lazy(X):
+    if checked.unit_mode is not None and is_lazy(X):
         raise TypeError(
             f"X is a Dask {type(X).__name__}, and names are numbered in memory. Pass X.compute() "
             "and y.compute(), or coordinates that are numbers, without row_names."
         )
-    if witness.unit_mode is not None:
+    if checked.unit_mode is not None:
         X = no_rows(X, len(indices))
-    values = checked_values(witness, computed(y, "Reading y"))
-    given, values, shape = _known_entries(witness, computed(X, "Reading X"), values, indices, shape)
-    return entry_chunks(witness, given, values, shape, bounds), columns_of(witness)
+    values = checked_values(checked, computed(y, "Reading y"))
+    given, values, shape = _known_entries(checked, computed(X, "Reading X"), values, indices, shape)
+    return entry_chunks(checked, given, values, shape, bounds), columns_of(checked)
 
 
 def _known_entries(
-    witness: Any, X: Any, values: NDArray[Any], indices: Indices, shape: Sequence[int] | None
+    checked: Any, X: Any, values: NDArray[Any], indices: Indices, shape: Sequence[int] | None
 ) -> tuple[NDArray[Any], NDArray[Any], Sequence[int]]:
     """Coordinates and values of the entries whose names are rows, and the public shape."""
-    by_slice, own, units = witness.unit_mode is not None, indices, witness.unit_mode
+    by_slice, own, units = checked.unit_mode is not None, indices, checked.unit_mode
     if by_slice and units < len(indices) and indices[units] is None:
         own = of_own_units(indices, units, X)
-    numbers = named_numbers(witness, X, own, reset=True)
+    numbers = named_numbers(checked, X, own, reset=True)
     shape = _public_shape(indices, shape, numbers, by_slice)
     if own is not indices and len(own[units] or ()) > shape[units]:
         raise ValueError(

@@ -69,7 +69,7 @@ class Fitted:
     attributes: Mapping[str, Any]  # fitted state to publish
     # What to warn of, by released values; before anything is published, as a caller may have made
     # errors of warnings.
-    cautions: tuple[Warning, ...] = ()
+    warnings: tuple[Warning, ...] = ()
     notes: tuple[str, ...] = ()  # for the report, by released values
 
 
@@ -85,7 +85,7 @@ class PlannedFit(Generic[Curator]):
     # What validation has seen of the columns.
     columns: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)  # of the curator
-    cautions: tuple[Warning, ...] = ()  # what to warn of before the charge, by public numbers
+    warnings: tuple[Warning, ...] = ()  # what to warn of before the charge, by public numbers
     notes: tuple[str, ...] = ()  # for the report
     earlier: PrivacyReport | None = None  # on batches of the same stream, disjoint from this one
     # Where the number of units is private: the fit that a released one leads to. Of this one the
@@ -131,7 +131,7 @@ def is_apart(X: Any) -> bool:
     return hasattr(X, "to_delayed") or hasattr(X, "in_chunks")
 
 
-def cautions_of_cap(asked: int, n_features: int, noun: str = "components") -> tuple[Warning, ...]:
+def warnings_of_cap(asked: int, n_features: int, noun: str = "components") -> tuple[Warning, ...]:
     """What to warn of where more components are asked for than there are features."""
     if asked <= n_features:
         return ()
@@ -141,9 +141,9 @@ def cautions_of_cap(asked: int, n_features: int, noun: str = "components") -> tu
     return (UserWarning(told),)
 
 
-def columns_of(witness: Any) -> dict[str, Any]:
+def columns_of(checked: Any) -> dict[str, Any]:
     """What validation has left on an estimator."""
-    return {name: vars(witness)[name] for name in COLUMNS if name in vars(witness)}
+    return {name: vars(checked)[name] for name in COLUMNS if name in vars(checked)}
 
 
 def check_arguments(
@@ -206,11 +206,11 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
             )
 
     def _check_call(self, X: Any, n_samples: Any, unsupported: Mapping[str, Any]) -> Self:
-        """Refuse arguments that a fit does not take, and wrong parameters; return the witness."""
+        """Refuse arguments that a fit does not take, and wrong parameters. Return a copy."""
         check_arguments(self, unsupported, n_samples=None if is_apart(X) else n_samples)
-        witness = self._witness()
-        witness._check_parameters()
-        return witness
+        checked = self._validation_copy()
+        checked._check_parameters()
+        return checked
 
     @property
     def _number_is_private(self) -> bool:
@@ -241,17 +241,17 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
             **options,
         )
 
-    def _witness(self) -> Self:
+    def _validation_copy(self) -> Self:
         """A copy that validation may write on."""
         # Neither `copy` nor `clone`: a constructor or a `__setstate__` of a subclass has nothing to
         # do with it, and fitted attributes belong to it as they are.
-        witness = type(self).__new__(type(self))
-        vars(witness).update(vars(self))
-        return witness
+        copied = type(self).__new__(type(self))
+        vars(copied).update(vars(self))
+        return copied
 
-    def _live_on(self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit[Any]]) -> Self:
+    def _run_counted(self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit[Any]]) -> Self:
         """Plan by the number of units, the public one or one that is released first, and fit."""
-        return self._end(self._paid(self._planned_by_number(chunks, plan)))
+        return self._end(self._charge(self._planned_by_number(chunks, plan)))
 
     def _planned_by_number(
         self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit[Curator]]
@@ -260,22 +260,24 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
             return plan(LARGEST_COUNT).counted(plan)
         return plan(chunks.n_units)
 
-    def _live(self, planned: PlannedFit[Any]) -> Self:
+    def _run(self, planned: PlannedFit[Any]) -> Self:
         """Charge, run the recipe and publish: a fit from its plan to its end."""
-        return self._end(self._paid(planned))
+        return self._end(self._charge(planned))
 
-    def _paid(self, planned: PlannedFit[Curator]) -> Fitted:
+    def _charge(self, planned: PlannedFit[Curator]) -> Fitted:
         """Charge a plan and run its recipe; nothing is published yet."""
-        for caution in planned.cautions:
-            warnings.warn(caution, stacklevel=4)
+        for warning in planned.warnings:
+            warnings.warn(warning, stacklevel=4)
         if not getattr(self, CALLBACKS, None):
-            return self._made(planned, None)
+            return self._execute(planned, None)
         number = None
         if planned.by_count is None:
             number = sum(one.uses for one in planned.releases.releases)
-        return self._followed(partial(self._made, planned), number)
+        return self._followed(partial(self._execute, planned), number)
 
-    def _made(self, planned: PlannedFit[Curator], progress: Callable[[str], None] | None) -> Fitted:
+    def _execute(
+        self, planned: PlannedFit[Curator], progress: Callable[[str], None] | None
+    ) -> Fitted:
         """What the recipe makes of a plan that is charged now, and the report."""
         # Products are small or bound by memory: threads that wait for each other made fits ten
         # times slower on a busy machine, and none faster on an idle one. For little data the
@@ -300,8 +302,8 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
 
     def _end(self, fitted: Fitted) -> Self:
         """Say what released values give reason to, then publish."""
-        for caution in fitted.cautions:
-            warnings.warn(caution, stacklevel=4)
+        for warning in fitted.warnings:
+            warnings.warn(warning, stacklevel=4)
         self._publish(fitted.attributes)
         return self
 

@@ -31,7 +31,7 @@ class Hooks:
         """Refuse parameters that are wrong together, whatever the data is."""
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        """Refuse data that no fit takes, before a search pays for fits; asked of a witness.
+        """Refuse data that no fit takes, before a search pays for fits; asked of a checked copy.
 
         `searched` names the parameters that candidates may change.
         """

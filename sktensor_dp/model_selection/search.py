@@ -274,8 +274,8 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
             partial(before_private, self.estimator, X), "A step", rows_private=private
         )
         searched = {full.removeprefix(f"{first}__") for some in distributions for full in some}
-        witness = steps[first]._witness()
-        witness._refuse_rows(rows, y, grouped=groups is not None, searched=searched)
+        checked = steps[first]._validation_copy()
+        checked._refuse_rows(rows, y, grouped=groups is not None, searched=searched)
         stop = stop_probability(self.n_trials)
         failure = failure_of_trials(delta, stop) if aside else 0.0
         trial = trial_cost(self.epsilon, delta, stop, failure)

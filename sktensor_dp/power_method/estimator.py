@@ -76,9 +76,9 @@ from sktensor_dp.power_method.recipe import (
 from sktensor_dp.power_method.saved import SavedComponents
 from sktensor_dp.power_method.stream import (
     ComponentStream,
-    cautions_of_stream,
     planned_step,
     random_batches,
+    warnings_of_stream,
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise import OneProcess
@@ -364,21 +364,21 @@ class PrivateTensorPowerMethod(
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        witness = self._check_call(X, n_samples, unsupported)
+        checked = self._check_call(X, n_samples, unsupported)
         self._check_combination(PERTURBATIONS, "fit")
         if hasattr(X, "to_delayed"):
-            chunks = self._lazy_chunks(witness, X, groups, n_samples, reset=True)
-            return self._learn(chunks, columns_of(witness))
-        X, grouping = self._rows(witness, X, groups, reset=True)
+            chunks = self._lazy_chunks(checked, X, groups, n_samples, reset=True)
+            return self._learn(chunks, columns_of(checked))
+        X, grouping = self._rows(checked, X, groups, reset=True)
         if X.shape[1] > self._widest:
             plan = plan_moments(self, 1, X.shape[1], "stream")
             # All components are found by then, and some batches are left to polish them.
             n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
             coins = self._number_is_private
             batches = random_batches(X, n_batches, self.random_state, by_coins=coins, **grouping)
-            return self._fit_stream(batches, witness)
+            return self._fit_stream(batches, checked)
         chunks = self._kind(X, *X.shape, **grouping)
-        return self._learn(chunks, columns_of(witness))
+        return self._learn(chunks, columns_of(checked))
 
     def fit_chunks(
         self,
@@ -421,12 +421,12 @@ class PrivateTensorPowerMethod(
         self._check_parameters()
         self._check_combination(PERTURBATIONS, "fit_chunks")
         if self._reads_stream(source, n_samples):
-            witness = self._witness()
+            checked = self._validation_copy()
             batches = (
-                self._batch(witness, *split_chunk(part), first=place == 0)
+                self._batch(checked, *split_chunk(part), first=place == 0)
                 for place, part in enumerate(source)
             )
-            return self._fit_stream(batches, witness, self.max_batches_per_group)
+            return self._fit_stream(batches, checked, self.max_batches_per_group)
         check_source(source, n_samples, n_features, self.neighbours)
         assert n_features is not None
         if n_features > self._widest:
@@ -481,15 +481,15 @@ class PrivateTensorPowerMethod(
             As :meth:`fit`, or if epsilon, delta, data_norm or neighbours changed since the
             first batch, which is what an accountant was charged for.
         """
-        witness = self._check_call(X, n_samples, unsupported)
+        checked = self._check_call(X, n_samples, unsupported)
         self._check_combination(("auto", "stream"), "partial_fit")
         stream, most = getattr(self, "_stream", None), self.max_batches_per_group
         if stream is not None:
             stream.check_budget(self.epsilon, self.delta, self.data_norm)
             check_same("max_batches_per_group", stream.max_batches, most)
-        batch = self._batch(witness, X, groups, n_samples, first=stream is None)
+        batch = self._batch(checked, X, groups, n_samples, first=stream is None)
         earlier = None if stream is None else self.privacy_report_
-        return self._live(self._planned_batch(batch, stream, columns_of(witness), earlier, most))
+        return self._run(self._planned_batch(batch, stream, columns_of(checked), earlier, most))
 
     def fit_tensor(self, T: ArrayLike, **unsupported: Any) -> Self:
         """Decompose a symmetric tensor whose entries are private.
@@ -530,7 +530,7 @@ class PrivateTensorPowerMethod(
         if self.moment != "raw":
             raise ValueError(f"fit_tensor needs moment='raw', got {self.moment!r}.")
         bound = 1.0 if self.data_norm is None else float(self.data_norm)
-        return self._live(planned_tensor(self, symmetric_tensor(T, bound), bound))
+        return self._run(planned_tensor(self, symmetric_tensor(T, bound), bound))
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Any:
         """Responsibilities under the mixture models, projections otherwise.
@@ -827,37 +827,37 @@ class PrivateTensorPowerMethod(
         return self._kind(X, n_samples, n_features, choice=choice, prepared=Numeric)
 
     def _lazy_chunks(
-        self, witness: Any, X: Any, groups: Any, n_samples: Any, *, reset: bool, batch: bool = False
+        self, checked: Any, X: Any, groups: Any, n_samples: Any, *, reset: bool, batch: bool = False
     ) -> Any:
         """Rows that Dask has not computed yet."""
-        table = lazy_table(witness, X, groups, n_samples, reset=reset)
+        table = lazy_table(checked, X, groups, n_samples, reset=reset)
         if not batch and table.n_features > self._widest:
             raise ValueError(NOT_AT_RANDOM)
         return self._parts(table.partitions, table.n_units, table.n_features)
 
     def _rows(
-        self, witness: Any, X: Any, groups: Any, *, reset: bool
+        self, checked: Any, X: Any, groups: Any, *, reset: bool
     ) -> tuple[Any, dict[str, Any]]:
         """Validated rows, and their labels."""
-        X = witness._validated(X, reset=reset, fits=True, grouped=groups is not None)
+        X = checked._validated(X, reset=reset, fits=True, grouped=groups is not None)
         return X, checked_grouping(groups, X.shape[0], self)
 
     def _batch(
-        self, witness: Any, X: Any, groups: Any, n_samples: Any = None, *, first: bool
+        self, checked: Any, X: Any, groups: Any, n_samples: Any = None, *, first: bool
     ) -> SampleChunks:
         """Validated samples of one batch."""
         if hasattr(X, "to_delayed"):
-            return self._lazy_chunks(witness, X, groups, n_samples, reset=first, batch=True)
-        X, grouping = self._rows(witness, X, groups, reset=first)
+            return self._lazy_chunks(checked, X, groups, n_samples, reset=first, batch=True)
+        X, grouping = self._rows(checked, X, groups, reset=first)
         return SampleChunks(X, *X.shape, **grouping)
 
     def _learn(self, chunks: CountChunks | SampleChunks, columns: Mapping[str, Any]) -> Self:
         """Fit chunks that are read as often as needed."""
         planned: Any = planned_topics if isinstance(chunks, CountChunks) else planned_samples
-        return self._live_on(chunks, partial(planned, self, chunks, columns))
+        return self._run_counted(chunks, partial(planned, self, chunks, columns))
 
     def _fit_stream(
-        self, batches: Iterable[SampleChunks], witness: Any, n_batches: int = 1
+        self, batches: Iterable[SampleChunks], checked: Any, n_batches: int = 1
     ) -> Self:
         """One step on each of some validated batches; published once all are read."""
         fitted: Mapping[str, Any] = {}
@@ -865,16 +865,16 @@ class PrivateTensorPowerMethod(
         for chunks in read_each(batches, "The source of chunks"):
             process.check()
             planned = self._planned_batch(
-                chunks, fitted.get("_stream"), columns_of(witness), fitted.get("privacy_report_"),
+                chunks, fitted.get("_stream"), columns_of(checked), fitted.get("privacy_report_"),
                 n_batches,
             )  # fmt: skip
             # The first one pays for all, and nothing has copied the stream on the way.
             planned = replace(planned, options={**planned.options, "charge": not fitted})
-            fitted = self._paid(planned).attributes
+            fitted = self._charge(planned).attributes
         if not fitted:
             raise ValueError("the source of chunks yielded none.")
-        cautions = cautions_of_stream(fitted["_stream"], self.n_components)
-        return self._end(Fitted(fitted, cautions))
+        warnings = warnings_of_stream(fitted["_stream"], self.n_components)
+        return self._end(Fitted(fitted, warnings))
 
     def _planned_batch(
         self,

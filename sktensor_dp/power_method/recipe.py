@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sktensor_dp.estimator.base import Fitted, PlannedFit, cautions_of_cap
+from sktensor_dp.estimator.base import Fitted, PlannedFit, warnings_of_cap
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method.plan import (
     AFTER_RELEASE,
@@ -67,7 +67,7 @@ def planned_samples(
     return PlannedFit(
         SampleCurator, chunks, plan.releases, partial(learn, recipe=recipe, plan=plan),
         columns, {"known": LiftedBall(float(model.data_norm), plan.offset)},
-        cautions_of_cap(model.n_components, chunks.n_features),
+        warnings_of_cap(model.n_components, chunks.n_features),
     )  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def planned_topics(
         DocumentCurator, chunks, plan.releases,
         partial(fit_topics, plan=plan, options=options, leave=leave),
         columns, {"unit": "document", "known": {}},
-        cautions_of_cap(model.n_components, chunks.n_features),
+        warnings_of_cap(model.n_components, chunks.n_features),
     )  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def planned_tensor(model: Any, tensor: Floats, bound: float) -> PlannedFit[Tenso
         TensorCurator, TensorChunk(tensor_oracle(tensor), pairs=tensor_pairs(tensor)), releases,
         partial(learn, recipe=recipe, plan=plan), {"n_features_in_": len(tensor)},
         {"known": bound, "unit": "entry", "neighbours": neighbours},
-        cautions_of_cap(model.n_components, len(tensor)),
+        warnings_of_cap(model.n_components, len(tensor)),
     )  # fmt: skip
 
 
@@ -171,8 +171,8 @@ def learn(curator: Any, recipe: Callable[..., FittedComponents], plan: MomentPla
 
 
 def _left(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:
-    cautions = cautions_of_noise(found, plan.n_components, plan.releases.epsilon)
-    return Fitted({**attributes_of(found), "n_iter_": n_iter}, cautions)
+    warnings = warnings_of_noise(found, plan.n_components, plan.releases.epsilon)
+    return Fitted({**attributes_of(found), "n_iter_": n_iter}, warnings)
 
 
 def released_third_moments(
@@ -214,7 +214,7 @@ def found_by(method: OnlinePowerMethod, sigma: float) -> FittedComponents:
     return FittedComponents(vectors, weights, int((weights > 4 * sigma).sum()))
 
 
-def cautions_of_noise(
+def warnings_of_noise(
     found: FittedComponents, n_components: int, epsilon: float
 ) -> tuple[Warning, ...]:
     """What to warn of where noise hides components."""

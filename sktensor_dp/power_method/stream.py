@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.estimator.base import Fitted, PlannedFit, cautions_of_cap
+from sktensor_dp.estimator.base import Fitted, PlannedFit, warnings_of_cap
 from sktensor_dp.estimator.grouped_rows import batch_budget
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method.plan import MomentPlan, plan_moments
 from sktensor_dp.power_method.recipe import (
     FittedComponents,
     attributes_of,
-    cautions_of_noise,
     found_by,
     new_method,
+    warnings_of_noise,
 )
 from sktensor_dp.privacy.curators.samples import SampleCurator
 from sktensor_dp.privacy.parts import (
@@ -81,7 +81,7 @@ def planned_step(
         SampleCurator, chunks, plan.releases,
         lambda curator: learn_batch(curator, plan, stream, charged), columns,
         {"known": LiftedBall(radius), "ticket": None if stream is None else stream.ticket},
-        cautions_of_cap(model.n_components, chunks.n_features) if stream is None else (),
+        warnings_of_cap(model.n_components, chunks.n_features) if stream is None else (),
     )  # fmt: skip
 
 
@@ -100,10 +100,10 @@ def learn_batch(
     return Fitted({**attributes_of(after.found), **after.progress, "n_iter_": plan.max_iter})
 
 
-def cautions_of_stream(stream: ComponentStream, n_components: int) -> tuple[Warning, ...]:
+def warnings_of_stream(stream: ComponentStream, n_components: int) -> tuple[Warning, ...]:
     """What to warn of at the end of a stream."""
     if stream.method.is_complete:
-        return cautions_of_noise(stream.found, n_components, stream.budget[0])
+        return warnings_of_noise(stream.found, n_components, stream.budget[0])
     return (
         NotEnoughDataWarning(
             f"The stream ended after {stream.method.n_answers} batches; "

@@ -91,7 +91,7 @@ class Composition:
         that add or remove a unit, the whole for those that replace one.
     rows : tuple of ReleaseRecord
         The releases.
-    unmade : tuple of PlannedRelease
+    unused : tuple of PlannedRelease
         What was paid for and not made.
     parts : tuple of Part
         What it is composed of.
@@ -106,7 +106,7 @@ class Composition:
 
     kind: Kind
     rows: tuple[ReleaseRecord, ...] = ()
-    unmade: tuple[PlannedRelease, ...] = ()
+    unused: tuple[PlannedRelease, ...] = ()
     parts: tuple[Part, ...] = ()
     memberships: tuple[tuple[tuple[str, int], ...], ...] = ()
     n_trials: float = 1.0
@@ -132,7 +132,7 @@ class Composition:
     @property
     def spent(self) -> list[tuple[PrivacyCost, int]]:
         """Costs of its own releases, made or not, and how often each is spent."""
-        releases: tuple[ReleaseRecord | PlannedRelease, ...] = (*self.rows, *self.unmade)
+        releases: tuple[ReleaseRecord | PlannedRelease, ...] = (*self.rows, *self.unused)
         return [(release.cost, release.uses) for release in releases]
 
     def all_rows(self) -> tuple[ReleaseRecord, ...]:

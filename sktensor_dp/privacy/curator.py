@@ -290,7 +290,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
 
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
         """Return the report on what was released under the whole plan's cost."""
-        rows, unmade = tuple(self._records), self._plan.unmade(self._left)
+        rows, unused = tuple(self._records), self._plan.unused(self._left)
         return PrivacyReport(
             epsilon=self._plan.cost.epsilon_at(self._plan.delta),
             delta=self._plan.delta,
@@ -302,7 +302,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             seeded=self._noise.seeded,
             rows=rows,
             notes=(*self._residuals, *notes, *several_batches(self._plan.repeats)),
-            composition=Composition("releases", rows=rows, unmade=unmade),
+            composition=Composition("releases", rows=rows, unused=unused),
         )
 
     def _admit_exact(self, name: str, query: Any) -> None:

@@ -173,7 +173,7 @@ class ReleasePlan:
             planned.cost for planned in self.releases for _ in range(planned.uses * self.repeats)
         )
 
-    def unmade(self, left: Mapping[str, int]) -> tuple[PlannedRelease, ...]:
+    def unused(self, left: Mapping[str, int]) -> tuple[PlannedRelease, ...]:
         """What is paid for where so many uses of each release are left."""
         # Of a batch of several that a unit may be in, the others are paid for too.
         later = self.repeats - 1

@@ -152,7 +152,7 @@ def _node(report: Reported) -> dict[str, Any]:
 def _composed(node: Composition) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": node.kind}
     if node.kind == "releases":
-        found |= {"releases": _releases(node), "unmade": _unmade(node)}
+        found |= {"releases": _releases(node), "unused": _unused(node)}
     elif node.kind == "selection":
         stop = stop_probability(node.n_trials)
         found |= {
@@ -204,9 +204,9 @@ def _releases(node: Composition) -> list[dict[str, Any]]:
     ]
 
 
-def _unmade(node: Composition) -> list[dict[str, Any]]:
+def _unused(node: Composition) -> list[dict[str, Any]]:
     (whole,) = unit_costs(node)
-    return [{"name": planned.name, **_spent(planned, whole)} for planned in node.unmade]
+    return [{"name": planned.name, **_spent(planned, whole)} for planned in node.unused]
 
 
 def _spent(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> dict[str, Any]:

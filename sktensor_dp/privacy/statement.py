@@ -317,9 +317,9 @@ def _composition(node: dict[str, Any]) -> Composition:
     return Composition(
         node["kind"],
         rows=tuple(_row(row) for row in node.get("releases", [])),
-        unmade=tuple(
+        unused=tuple(
             PlannedRelease(row["name"], _cost(row), int(row["uses"]))
-            for row in node.get("unmade", [])
+            for row in node.get("unused", [])
         ),
         parts=parts,
         memberships=tuple(
@@ -389,9 +389,9 @@ def _kind_reasons(node: Composition, place: str) -> Iterator[str]:
         fails = row.delta > 0 and row.mechanism != "gaussian, thresholded"
         if (row.epsilon if gaussian else row.mu) > 0 or fails:
             yield f"{place}.releases[{number}] costs what its noise, {row.mechanism}, does not"
-    for number, planned in enumerate(node.unmade):
+    for number, planned in enumerate(node.unused):
         if planned.cost.mu > 0 and planned.cost.epsilon > 0:
-            yield f"{place}.unmade[{number}] costs two kinds of noise"
+            yield f"{place}.unused[{number}] costs two kinds of noise"
     for number, part in enumerate(node.parts):
         yield from _kind_reasons(part.of, f"{place}.parts[{number}].composition")
 

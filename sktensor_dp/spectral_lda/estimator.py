@@ -232,7 +232,7 @@ class PrivateSpectralLDA(ReleasedTopics):
         given = unchecked(source)
         chunks = CountChunks(given, n_samples, n_features, choice=choice, prepared=Numeric)
         plan = partial(self._fit_of, chunks, {"n_features_in_": n_features})
-        return self._live_on(chunks, plan)
+        return self._run_counted(chunks, plan)
 
     def partial_fit(
         self,
@@ -278,16 +278,16 @@ class PrivateSpectralLDA(ReleasedTopics):
             As :meth:`fit`, or if epsilon, delta or neighbours changed since the first batch,
             which is what an accountant was charged for.
         """
-        witness = self._check_call(X, n_samples, unsupported)
+        checked = self._check_call(X, n_samples, unsupported)
         stream: TopicStream | None = getattr(self, "_stream", None)
         if stream is None:
-            chunks = self._read(witness, X, groups, n_samples)
-            plan = partial(self._fit_of, chunks, columns_of(witness), begins=True)
-            return self._live_on(chunks, plan)
+            chunks = self._read(checked, X, groups, n_samples)
+            plan = partial(self._fit_of, chunks, columns_of(checked), begins=True)
+            return self._run_counted(chunks, plan)
         stream.check_budget(self.epsilon, self.delta)
         chunks = self._read(self, X, groups, n_samples, reset=False)
         self._check_batch(chunks, stream)
-        return self._live_on(chunks, partial(self._step_of, chunks, stream))
+        return self._run_counted(chunks, partial(self._step_of, chunks, stream))
 
     def forecast(
         self, n_samples: int, n_features: int, *, document_length: float = 100.0

@@ -15,8 +15,8 @@ from sktensor_dp.estimator.base import (
     NONE,
     PlannedFit,
     PrivateEstimatorMixin,
-    cautions_of_cap,
     columns_of,
+    warnings_of_cap,
 )
 from sktensor_dp.estimator.grouped_rows import (
     GROUP_CONSTRAINTS,
@@ -169,20 +169,20 @@ class TopicParameters(PrivateEstimatorMixin):
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        witness = self._check_call(X, n_samples, unsupported)
-        chunks = self._read(witness, X, groups, n_samples)
-        return self._live_on(chunks, partial(self._fit_of, chunks, columns_of(witness)))
+        checked = self._check_call(X, n_samples, unsupported)
+        chunks = self._read(checked, X, groups, n_samples)
+        return self._run_counted(chunks, partial(self._fit_of, chunks, columns_of(checked)))
 
     def _read(
-        self, witness: Any, X: Any, groups: Any, n_samples: Any, *, reset: bool = True
+        self, checked: Any, X: Any, groups: Any, n_samples: Any, *, reset: bool = True
     ) -> CountChunks:
         """Validated documents, of groups where labels are given; what is lazy stays so."""
         if hasattr(X, "to_delayed"):
-            table = lazy_table(witness, X, groups, n_samples, reset=reset)
+            table = lazy_table(checked, X, groups, n_samples, reset=reset)
             sizes = (table.n_units, table.n_features)
             choice = row_choice(self.max_rows_per_group)
             return CountChunks(table.partitions, *sizes, choice=choice, prepared=Numeric)
-        X = witness._validated(X, reset=reset, fits=True, grouped=groups is not None)
+        X = checked._validated(X, reset=reset, fits=True, grouped=groups is not None)
         grouping = checked_grouping(groups, X.shape[0], self)
         return CountChunks(X, *X.shape, **grouping)
 
@@ -233,7 +233,7 @@ class TopicParameters(PrivateEstimatorMixin):
             plan.releases.repeated(n_batches) if begins else plan.releases,
             partial(fit_topics, plan=plan, options=options, leave=leave), columns,
             {"known": limits},
-            cautions_of_cap(self.n_components, chunks.n_features, "topics"), notes,
+            warnings_of_cap(self.n_components, chunks.n_features, "topics"), notes,
         )  # fmt: skip
 
     def _check_batch(self, chunks: CountChunks, stream: TopicStream) -> None:

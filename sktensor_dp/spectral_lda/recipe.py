@@ -24,7 +24,7 @@ def learned(
         # Topics of the first batch stand for its expected counts.
         mean = found.weights[:, None] * found.topics
         state["_stream"] = TopicStream(found, mean, found.unigram_sigma**2, 1, *charged)
-    return Fitted(state, _cautions_of_noise(found, plan))
+    return Fitted(state, _warnings_of_noise(found, plan))
 
 
 def learn_batch(
@@ -56,7 +56,7 @@ def _attributes(found: FittedTopics) -> dict[str, Any]:
     }
 
 
-def _cautions_of_noise(found: FittedTopics, plan: TopicPlan) -> tuple[Warning, ...]:
+def _warnings_of_noise(found: FittedTopics, plan: TopicPlan) -> tuple[Warning, ...]:
     words_alone = plan.asks_gains and len(found.topics) == 1
     enough = found.n_resolved >= plan.n_components and not words_alone
     if enough or math.isinf(plan.releases.epsilon):

@@ -173,7 +173,7 @@ class VocabularyParameters(PrivateEstimatorMixin, CountVectorizer):
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        return self._live(self._planned_fit(raw_documents, groups, n_samples, unsupported)[0])
+        return self._run(self._planned_fit(raw_documents, groups, n_samples, unsupported)[0])
 
     def _planned_fit(
         self, raw_documents: Any, groups: Any, n_samples: Any, unsupported: Mapping[str, Any]

@@ -201,7 +201,7 @@ class PrivateCountVectorizer(VocabularyParameters):
         """
         planned, documents = self._planned_fit(raw_documents, groups, n_samples, unsupported)
         with self._all_or_nothing():
-            columns = self._live(planned).vocabulary_
+            columns = self._run(planned).vocabulary_
             if documents is None:
                 return lazy_counts(self, raw_documents)
             counts = count_words(documents, columns, binary=self.binary, dtype=self.dtype)

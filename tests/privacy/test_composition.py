@@ -31,7 +31,7 @@ def test_uses_and_what_was_not_made_add_up() -> None:
     node = Composition(
         "releases",
         rows=leaf(mu=3.0, uses=1).rows + leaf(epsilon=0.25, uses=4).rows,
-        unmade=(PlannedRelease("more", PrivacyCost(mu=2.0), 4),),
+        unused=(PlannedRelease("more", PrivacyCost(mu=2.0), 4),),
     )
     assert unit_costs(node) == (PrivacyCost(mu=5.0, epsilon=1.0),)
 

@@ -39,7 +39,7 @@ def test_what_is_left_of_a_release_pays_for_another_once():
         report = opened.report()
     whole = 0.3**2 + 4 * 0.5**2
     assert sum(row.uses * row.mu**2 for row in report.rows) == pytest.approx(whole)
-    assert report.composition.unmade == ()
+    assert report.composition.unused == ()
 
 
 def test_what_is_left_may_be_spent_in_parts():

@@ -109,7 +109,7 @@ def test_no_number_that_counts_can_be_altered(name: str, field: str) -> None:
 @every_statement
 def test_no_release_can_be_left_out_added_or_repeated(name: str) -> None:
     statement = STATEMENTS[name]
-    lists = [at for at in places(statement, list) if at[-1] in ("releases", "unmade", "parts")]
+    lists = [at for at in places(statement, list) if at[-1] in ("releases", "unused", "parts")]
     assert lists
     for at in lists:
         refused(changed(statement, at, lambda rows: [*rows, *rows] or [{}]))

@@ -87,7 +87,7 @@ def test_ways_to_fit_compose_in_all_ways_but_conversion() -> None:
     nodes = [json.loads(report_of(name).to_json())["composition"] for name in WAYS]
     found = set().union(*map(kinds, nodes))
     assert found == {"releases", "sequence", "parallel", "overlapping", "selection"}
-    assert any(node.get("unmade") for node in nodes)
+    assert any(node.get("unused") for node in nodes)
 
 
 @pytest.mark.parametrize("sampler", ["grid", "float"])

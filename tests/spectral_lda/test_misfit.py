@@ -45,7 +45,7 @@ def made_and_not(lda):
     composition = lda.privacy_report_.composition
     return tuple(
         sum(row.uses for row in rows if row.name == "expected_counts")
-        for rows in (composition.rows, composition.unmade)
+        for rows in (composition.rows, composition.unused)
     )
 
 
