@@ -11,9 +11,9 @@ PACKAGE = Path(sktensor_dp.__file__).parent
 NAME = PACKAGE.name
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-# The order of floors, from the top. A room is a module or package at the package's first level;
-# it imports from floors below its own and from no neighbour on it.
-FLOORS: tuple[tuple[str, ...], ...] = (
+# Layers from the top. Each module or package at the first level of sktensor_dp imports from layers
+# below its own and from no neighbour on it.
+LAYERS: tuple[tuple[str, ...], ...] = (
     (
         *("completion", "power_method", "spectral_lda", "text"),
         *("model_selection", "published", "budget", "report", "topic_page", "plotting", "datasets"),
@@ -29,7 +29,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("exceptions",),
 )
 
-# Within the privacy core, and from it to other floors, each part names what it may import.
+# Within the privacy core, and from it to other layers, each part names what it may import.
 CORE: dict[str, tuple[str, ...]] = {
     "sampling": (),
     "noise": ("exceptions", "privacy.sampling"),
@@ -66,7 +66,7 @@ CORE: dict[str, tuple[str, ...]] = {
     "execution": ("queries",),
     "curators": ("privacy.curator", "privacy.curators", "privacy.plan", "queries", "tensor"),
 }
-# What the rooms above see of the core: never a mechanism, the noise, or the catalogue.
+# What the packages above see of the core: never a mechanism, the noise, or the catalogue.
 COUNTER = (
     *("privacy.accountant", "privacy.calibration", "privacy.composition", "privacy.curator"),
     *("privacy.curators", "privacy.execution", "privacy.parts", "privacy.plan"),
@@ -129,30 +129,30 @@ def below(name: str, prefixes: tuple[str, ...]) -> bool:
     return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
 
 
-def floor_of(room: str) -> int:
-    return next(number for number, rooms in enumerate(FLOORS) if room in rooms)
+def layer_of(package: str) -> int:
+    return next(number for number, packages in enumerate(LAYERS) if package in packages)
 
 
 def violations(module: str, names: list[str]) -> list[str]:
     """Imports that run up, to a neighbour, or past the counter of the privacy core."""
-    room = module.split(".")[0]
-    others = [name for name in names if name.split(".")[0] != room]
-    wrong = [name for name in others if floor_of(name.split(".")[0]) <= floor_of(room)]
-    if room == "privacy":
+    package = module.split(".")[0]
+    others = [name for name in names if name.split(".")[0] != package]
+    wrong = [name for name in others if layer_of(name.split(".")[0]) <= layer_of(package)]
+    if package == "privacy":
         part = module.split(".")[1] if "." in module else ""
         return wrong + [n for n in names if part and not below(n, CORE[part])]
-    seen = BESIDE.get(room, COUNTER)
+    seen = BESIDE.get(package, COUNTER)
     core = [name for name in others if below(name, ("privacy",))]
     return wrong + [n for n in core if not below(n, seen) and n not in EXTRA_NAMES]
 
 
-def arrows() -> dict[str, set[str]]:
-    """Which room imports from which."""
+def imports() -> dict[str, set[str]]:
+    """Which package imports from which."""
     found: dict[str, set[str]] = {}
     for path in FILES:
-        room = module_of(path).split(".")[0]
+        package = module_of(path).split(".")[0]
         targets = {name.split(".")[0] for name in own_imports(path)}
-        found.setdefault(room or "__init__", set()).update(targets - {room})
+        found.setdefault(package or "__init__", set()).update(targets - {package})
     return found
 
 
@@ -185,7 +185,7 @@ def test_the_rules_bite() -> None:
 
 
 def test_every_room_has_a_floor() -> None:
-    assert {room for floor in FLOORS for room in floor} == arrows().keys() - {"__init__"}
+    assert {package for layer in LAYERS for package in layer} == imports().keys() - {"__init__"}
 
 
 def test_there_are_no_cycles() -> None:

@@ -1,24 +1,24 @@
-"""docs/architecture.md draws the house as it is, and names functions that exist."""
+"""docs/architecture.md draws the imports as they are, and names functions that exist."""
 
 import ast
 import re
 
 from draw_architecture import PAGE, PICTURE, TABLE, picture, table
-from test_architecture import PACKAGE, arrows
+from test_architecture import PACKAGE, imports
 
 TEXT = PAGE.read_text(encoding="utf-8")
 AGAIN = "run `python tests/draw_architecture.py`"
 
 
 def test_the_picture_and_the_table_are_those_of_the_code() -> None:
-    found = arrows()
+    found = imports()
     assert PICTURE.read_text(encoding="utf-8") == picture(found), AGAIN
     assert TABLE.findall(TEXT) == [table(found) + "\n"], AGAIN
 
 
 def stations(page: str) -> list[tuple[str, str]]:
-    """Files and functions that the walk on a page names, in order."""
-    walked = page.split("## The walk of X")[1].split("\n## ")[0]
+    """Files and functions that the path of X names, in order."""
+    walked = page.split("## The path of X")[1].split("\n## ")[0]
     steps, file = [], ""
     for name in re.findall(r"`([^`\s]+)`", "\n".join(re.findall(r"^\d+\. .*", walked, re.M))):
         if name.endswith(".py"):
@@ -28,7 +28,7 @@ def stations(page: str) -> list[tuple[str, str]]:
     return steps
 
 
-def test_the_functions_that_the_walk_names_exist() -> None:
+def test_the_functions_that_the_path_names_exist() -> None:
     steps = stations(TEXT)
     assert steps
     for file, name in steps:
