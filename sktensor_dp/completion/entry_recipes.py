@@ -28,11 +28,6 @@ from sktensor_dp.tensor.tucker_completion import (
 
 # Most sweeps over released values: extrapolated ones settle in a few dozen.
 SWEEPS = 1000
-# Rows of a matrix with so many entries each, on average, are variables: each one's noise has a
-# variance of its own.
-VARIABLE_ENTRIES = 500
-
-
 NOT_SETTLED = (
     "The sweeps over released values stopped at max_iter before the model settled. A larger "
     "max_iter costs no privacy."
@@ -88,16 +83,8 @@ def _of_values(
         )  # fmt: skip
     return complete_cp(
         entries, released.pop(), options.rank, noise_variance=noise_variance,
-        noise_mode=_variables(entries), regularization=options.regularization,
-        max_iter=most, random_state=options.random_state,
+        regularization=options.regularization, max_iter=most, random_state=options.random_state,
     )  # fmt: skip
-
-
-def _variables(entries: IndexSet) -> int | None:
-    """Mode of a matrix whose rows are variables, by public numbers; None if there is none."""
-    mode = int(np.argmin(entries.shape))
-    enough = entries.n_entries >= VARIABLE_ENTRIES * min(entries.shape)
-    return mode if entries.n_modes == 2 and enough else None
 
 
 def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:

@@ -132,9 +132,6 @@ class PrivateCPCompletion(
     *Not covered*: running time; what ``fold_in`` returns, which belongs to the holder of
     the entries it was given; several values of one person, without a ``unit_mode``.
 
-    Where values are released themselves, two modes with 500 entries or more to a row of
-    the shorter one are a table of variables: each has a noise variance of its own.
-
     With a ``unit_mode`` nothing of a unit is stored: ``predict`` knows what units share, and
     ``fold_in`` adds their own parameters where their entries are.
 

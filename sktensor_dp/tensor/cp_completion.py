@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sktensor_dp.tensor.anderson import run_sweeps
 from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator
 from sktensor_dp.tensor.completion_start import start_cp
-from sktensor_dp.tensor.entry_passes import EntryPasses, FibrePasses, passes_over
+from sktensor_dp.tensor.entry_passes import FibrePasses, passes_over
 from sktensor_dp.tensor.normal_equations import NormalEquations, solve_rows
 from sktensor_dp.tensor.oracle import check_at_least
 from sktensor_dp.tensor.small_systems import packed_diagonal, packed_inner, packed_products
@@ -72,90 +72,8 @@ def check_options(rank: int, max_iter: int, tol: float, noise_variance: float | 
         raise ValueError(f"noise_variance must be finite and at least 0; got {noise_variance}.")
 
 
-# The prior of a row's variance weighs as much as so many of its entries.
-_PRIOR_ENTRIES = 20.0
-# Least variance of a row relative to the one they share.
-_LEAST_SHARE = 1e-6
-
-
-class RowNoise:
-    """Precisions of entries relative to a shared one, by the row of one mode.
-
-    The variances s_i of the mode's n_i entries have inverse gamma priors about the
-    shared one, v. Weights are v / s_i; their geometric mean over the entries is 1, and
-    they are 1 until `update` is first called.
-
-    Parameters
-    ----------
-    entries : SortedEntries
-        Coordinates of the observed entries.
-    mode : int or None
-        Whose rows differ in noise; None for one variance throughout.
-    passes : EntryPasses
-        Over the entries; the arrangement of weights is theirs.
-
-    Attributes
-    ----------
-    mode : int or None
-        As given.
-    precisions : list of ndarray of shape (n_m,)
-        v / s_i for the rows of the mode, 1 for those of all others.
-    totals : list of ndarray of shape (n_m,)
-        Sum over the entries of each row of their precisions on account of the other
-        modes.
-
-    References
-    ----------
-    D. Rubin, D. Thayer, "EM algorithms for ML factor analysis", Psychometrika 1982.
-    """
-
-    def __init__(self, entries: SortedEntries, mode: int | None, passes: EntryPasses) -> None:
-        self.mode = mode
-        self._passes = passes
-        self.precisions = [np.ones(n) for n in entries.shape]
-        self.totals = [counts.astype(np.float64) for counts in entries.counts]
-        self._entries = entries
-        self._weights: list[Floats | None] = [None] * entries.n_modes
-
-    def weighted(self, values: Floats, mode: int) -> Floats:
-        """Values arranged for a mode, times their precisions but for its own."""
-        weights = self._weights[mode]
-        return values if weights is None else values * weights
-
-    def weighted_rows(self, arrays: Sequence[Floats]) -> list[Floats]:
-        """Arrays of shape (n_m, ...), one per mode, times the precisions of their rows."""
-        weighted = list(arrays)
-        if self.mode is not None:
-            array = weighted[self.mode]
-            rows = self.precisions[self.mode].reshape(-1, *[1] * (array.ndim - 1))
-            weighted[self.mode] = rows * array
-        return weighted
-
-    def update(self, squares: Floats, variance: float, floor: float) -> float:
-        """Estimate the variances of the rows; return the one that they share."""
-        assert self.mode is not None
-        counts = self._entries.counts[self.mode]
-        expected = (_PRIOR_ENTRIES * variance + squares) / (_PRIOR_ENTRIES + counts)
-        variances = np.maximum(expected, max(floor, _LEAST_SHARE * variance))
-        shared = float(np.exp(counts @ np.log(variances) / counts.sum()))
-        self.precisions[self.mode] = shared / variances
-        for k in self._entries.others(self.mode):
-            weights = self._passes.at(self.precisions[self.mode], self.mode, k)
-            self._weights[k] = weights
-            self.totals[k] = self._passes.row_sums(weights, k)
-        return shared
-
-    def mean_variance(self, variance: float) -> float:
-        """Mean over the entries of their variances, where the shared one is `variance`."""
-        if self.mode is None:
-            return variance
-        counts = self._entries.counts[self.mode]
-        return variance * float(np.sum(counts / self.precisions[self.mode]) / counts.sum())
-
-
-# Sweeps of the mean and biases alone, before components are started on what they leave; and
-# with one noise variance, before rows have their own.
-_BIAS_SWEEPS, _COMMON_SWEEPS = 5, 3
+# Sweeps of the mean and biases alone, before components are started on what they leave.
+_BIAS_SWEEPS = 5
 # Least noise variance relative to that of the targets: without noise the residual sum of
 # squares, a difference, is rounding.
 _LEAST_NOISE = 1e-14
@@ -171,7 +89,7 @@ _TINY = 1e-200
 # what they err by is a millionth of what noise does.
 _ROUGH_FROM = 0.05
 # Targets where they are formed, their sums over rows, the sum of their squares, equations.
-_Gathered = tuple[Floats | None, Floats, float, NormalEquations]
+_Gathered = tuple[Floats, float, NormalEquations]
 # Values whose standard deviation is below this share of the largest are constant.
 _CONSTANT = 1e-14
 
@@ -192,8 +110,7 @@ class CPCompletion(Completion):
     weights : ndarray of shape (rank,)
         Non-negative, decreasing.
     noise_variance : float
-        Variance of a value about the model, sampling noise included; its mean over the
-        entries where rows differ.
+        Variance of a value about the model, sampling noise included.
     n_iter : int
         Sweeps done.
     converged : bool
@@ -239,7 +156,6 @@ def complete_cp(
     rank: int,
     *,
     noise_variance: float | None = None,
-    noise_mode: int | None = None,
     biases: bool = True,
     regularization: float = 1.0,
     max_iter: int = 1000,
@@ -263,10 +179,6 @@ def complete_cp(
         Number of components; 0 fits the mean and biases alone.
     noise_variance : float, optional
         Known variance of noise in the values, below which the estimate never falls.
-    noise_mode : int, optional
-        Mode whose rows have noise variances of their own, as the variables of a factor
-        analysis do; by default one variance holds for all. Without components it is not
-        used.
     biases : bool, default=True
         Whether rows have biases.
     regularization : float, default=1.0
@@ -319,8 +231,6 @@ def complete_cp(
     """
     targets = as_values(values, entries)
     check_options(rank, max_iter, tol, noise_variance)
-    if noise_mode not in (None, *range(entries.n_modes)):
-        raise ValueError(f"noise_mode must be None or a mode of the entries; got {noise_mode}.")
     mean, deviation = float(targets.mean()), float(targets.std())
     if deviation <= _CONSTANT * np.abs(targets).max():
         return _constant(entries, mean, rank, noise_variance or 0.0)
@@ -333,13 +243,7 @@ def complete_cp(
     n_iter, converged = run_sweeps(posterior, _BIAS_SWEEPS if rank else max_iter, tol)
     if rank:
         posterior.start(start_cp(entries, posterior.residuals(), rank, as_generator(random_state)))
-        n_first = 0
-        if noise_mode is not None:
-            # Before components have found their place, residuals are not noise.
-            n_first = run_sweeps(posterior, min(_COMMON_SWEEPS, max_iter), 0.0)[0]
-            posterior.take_row_noise(noise_mode)
-        n_iter, converged = run_sweeps(posterior, max_iter - n_first, tol)
-        n_iter += n_first
+        n_iter, converged = run_sweeps(posterior, max_iter, tol)
     return posterior.completion(mean, deviation, n_iter, converged)
 
 
@@ -359,7 +263,7 @@ class _Posterior:
         self._passes = passes_over(entries)
         self._values: Floats | None = values
         self._arranged = self._passes.arrange(values)
-        self._row_noise = RowNoise(entries, None, self._passes)
+        self._counts = [counts.astype(np.float64) for counts in entries.counts]
         self._noise_floor = noise_floor
         self._has_biases = has_biases
         self._mean = 0.0
@@ -385,10 +289,6 @@ class _Posterior:
         for biases, column in zip(self._biases, self._entries.coordinates.T, strict=True):
             add_at(values, -biases, column)
         return values
-
-    def take_row_noise(self, mode: int) -> None:
-        """Estimate a noise variance for each row of a mode from here on."""
-        self._row_noise = RowNoise(self._entries, mode, self._passes)
 
     def sweep(self) -> float:
         """Update all modes; return the noise variance."""
@@ -423,36 +323,28 @@ class _Posterior:
         if rank == 0:
             empty = np.zeros((n, 0))
             return NormalEquations(empty, empty, empty)
-        factors = self._row_noise.weighted_rows(self._factors)
-        moments = self._row_noise.weighted_rows(self._second_moments)
-        rough = self._variance > _ROUGH_FROM
-        return self._passes.equations(mode, factors, targets, moments, rough=rough)
+        state = self._factors, targets, self._second_moments
+        return self._passes.equations(mode, *state, rough=self._variance > _ROUGH_FROM)
 
     def _gathered(self, mode: int) -> _Gathered:
-        """Targets, their sums over each row, the sum of their squares, and equations."""
-        if isinstance(self._passes, FibrePasses) and self._row_noise.mode is None:
-            # Nothing asks for the targets themselves.
+        """Sums of targets over each row, the sum of their squares, and equations."""
+        if isinstance(self._passes, FibrePasses):
             state = self._biases, self._factors, self._second_moments
-            given = self._arranged[mode]
-            return None, *self._passes.gathered(mode, given, self._mean, *state)
+            return self._passes.gathered(mode, self._arranged[mode], self._mean, *state)
         targets = self._targets(mode)
-        weighted = self._row_noise.weighted(targets, mode)
-        sums = self._passes.row_sums(weighted, mode)
-        # Where noise is the mode's own, it asks for the squares of each row.
-        size = 0.0 if mode == self._row_noise.mode else float(targets @ weighted)
-        return targets, sums, size, self._equations(mode, targets)
+        size = float(targets @ targets)
+        return self._passes.row_sums(targets, mode), size, self._equations(mode, targets)
 
     def _update(self, mode: int) -> None:
         """Biases and factor rows of a mode given the others, and all their variances."""
-        counts, precisions = self._row_noise.totals[mode], self._row_noise.precisions[mode]
-        noise = self._variance / precisions
+        counts, noise = self._counts[mode], self._variance
         gathered = self._gathered(mode)
-        _, sums, _, equations = gathered
+        sums, _, equations = gathered
         bias_ridge = noise / self._bias_scales[mode] if self._has_biases else None
-        ridge = self._regularization * noise[:, None] / self._factor_scales[mode]
+        ridge = self._regularization * noise / self._factor_scales[mode]
         bias, rows, moments = solve_rows(equations, counts, sums, bias_ridge, ridge)
         rows[:, np.mean(rows**2, axis=0) < _NEGLIGIBLE] = 0.0
-        moments *= noise[:, None]
+        moments *= noise
         moments += packed_products(rows)
         seen = self._entries.counts[mode] > 0
         if bias_ridge is not None:
@@ -469,32 +361,21 @@ class _Posterior:
 
     def _update_mean_and_noise(self, mode: int, gathered: _Gathered) -> None:
         """Expected residuals from the sums at hand, without another pass over the entries."""
-        targets, sums, size, equations = gathered
-        bias, rows, noise = self._biases[mode], self._factors[mode], self._row_noise
-        counts, precisions = noise.totals[mode], noise.precisions[mode]
+        sums, size, equations = gathered
+        bias, rows, counts = self._biases[mode], self._factors[mode], self._counts[mode]
         terms = np.sum(equations.design * rows, axis=1)
         # Of the entries of each row, but for the squares of the targets.
         expected = counts * bias**2 + 2.0 * bias * (terms - sums)
         expected += packed_inner(equations.gram, self._second_moments[mode], rows.shape[1])
         expected -= 2.0 * np.sum(equations.moment * rows, axis=1)
         left = sums - counts * bias - terms
-        shift = float(precisions @ left) / float(precisions @ counts)
+        n, floor = self._entries.n_entries, self._noise_floor
+        shift = float(left.sum()) / n
         self._mean += shift
         expected += shift * (shift * counts - 2.0 * left)
-        n, floor = self._entries.n_entries, self._noise_floor
-        if mode == noise.mode:
-            assert targets is not None
-            squared = np.square(targets, out=targets)  # nothing asks for them again
-            for k in self._entries.others(mode):
-                squared += self._passes.at(self._bias_variances[k], k, mode)
-            squares = self._passes.row_sums(squared, mode)
-            expected += squares + counts * self._bias_variances[mode]
-            least = max(floor, _LEAST_NOISE * float(squares.sum()) / n + _TINY)
-            self._variance = noise.update(np.maximum(expected, 0.0), self._variance, least)
-            return
-        total = size + float(precisions @ expected)
-        for k, variances in enumerate(self._bias_variances):
-            total += float((noise.precisions[k] * noise.totals[k]) @ variances)
+        total = size + float(expected.sum())
+        for of_mode, variances in zip(self._counts, self._bias_variances, strict=True):
+            total += float(of_mode @ variances)
         self._variance = max(total / n, max(floor, _LEAST_NOISE * size / n + _TINY))
 
     def _balance(self) -> None:
@@ -520,7 +401,7 @@ class _Posterior:
             biases=[deviation * b for b in self._biases],
             factors=factors,
             weights=deviation * np.prod(norms, axis=0),
-            noise_variance=deviation**2 * self._row_noise.mean_variance(self._variance),
+            noise_variance=deviation**2 * self._variance,
             n_iter=n_iter,
             converged=converged,
             bias_variances=[deviation**2 * v for v in self._bias_variances],

@@ -275,7 +275,6 @@ def test_components_of_a_core(seed, shape):
         ({"max_iter": 0}, "max_iter"),
         ({"tol": -1.0}, "tol"),
         ({"noise_variance": -1.0}, "noise_variance"),
-        ({"noise_mode": 2}, "noise_mode"),
         ({"values": [1.0]}, "values must have shape"),
         ({"values": [1.0, np.nan]}, "finite"),
     ],
