@@ -5,12 +5,12 @@ quote: one person's words would decide how many documents there are.
 """
 
 import csv
-import io
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 
 # Offered where none is given, the usual one first.
 _DELIMITERS = (",", ";", "\t")
@@ -18,35 +18,46 @@ _MOST_LISTED = 10
 
 
 def read_delimited(
-    text: str, name: str, delimiter: str | None, quoted: bool
-) -> tuple[list[str], list[list[str]]]:
+    lines: Iterable[str], name: str, delimiter: str | None, quoted: bool, blank: list[int]
+) -> tuple[list[str], Iterator[list[str]]]:
     """Return the header and the rows of a file, each as long as the header.
 
-    A malformed row is refused by its line; nothing of it is shown.
+    A malformed row is refused by its line; nothing of it is shown. Lines between rows that are
+    none are added to `blank`.
     """
+    lines = iter(lines)
+    first = next(lines, "")
     if delimiter is None:
-        delimiter = _delimiter_of(text, name)
-    rows = _records(text, name, delimiter, quoted)
-    _, header = next(rows, (1, []))
+        delimiter = _delimiter_of(first, name)
+    records = _records(chain([first], lines), name, delimiter, quoted)
+    _, header = next(records, (1, []))
     if not header:
         raise ValueError(f"path: {name!r} is empty: it should start with a header")
-    found: list[list[str]] = []
-    blank, last = [], 0
-    for line, row in rows:
+    return header, _rows(records, header, name, quoted, blank)
+
+
+def _rows(
+    records: Iterator[tuple[int, list[str]]],
+    header: list[str],
+    name: str,
+    quoted: bool,
+    blank: list[int],
+) -> Iterator[list[str]]:
+    waiting: list[int] = []
+    for line, row in records:
         # A blank line is an empty row where there is one column, and no row elsewhere.
         if not row and len(header) > 1:
-            blank.append(line)
-        elif row and len(row) != len(header):
+            waiting.append(line)
+            continue
+        if row and len(row) != len(header):
             cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
             raise ValueError(
                 f"path: the row at line {line} of {name!r} has {cells}, the header has "
                 f"{len(header)}. {_advice(quoted)}"
             )
-        else:
-            found.append(row or [""])
-            last = line
-    say_skipped(name, "blank line", [line for line in blank if line < last])
-    return header, found
+        blank += waiting
+        waiting = []
+        yield row or [""]
 
 
 def say_skipped(name: str, what: str, lines: Sequence[int]) -> None:
@@ -59,9 +70,9 @@ def say_skipped(name: str, what: str, lines: Sequence[int]) -> None:
     warnings.warn(f"{name!r}: {number} skipped: line {listed}{more}", UserWarning, stacklevel=2)
 
 
-def _delimiter_of(text: str, name: str) -> str:
+def _delimiter_of(first: str, name: str) -> str:
     """Delimiter that occurs most often in the first line, outside quotes."""
-    header = re.sub(r'"[^"]*"', "", re.split(r"[\r\n]", text, maxsplit=1)[0])
+    header = re.sub(r'"[^"]*"', "", first)
     best = max(_DELIMITERS, key=header.count)
     if best != ",":
         shown = "semicolons (delimiter=';')" if best == ";" else "tabs (delimiter='\\t')"
@@ -73,13 +84,14 @@ def _delimiter_of(text: str, name: str) -> str:
     return best
 
 
-def _records(text: str, name: str, delimiter: str, quoted: bool) -> Iterator[tuple[int, list[str]]]:
+def _records(
+    lines: Iterable[str], name: str, delimiter: str, quoted: bool
+) -> Iterator[tuple[int, list[str]]]:
     """Yield rows with the lines of the file at which they begin."""
-    # Unlike str.splitlines, this breaks lines at carriage returns and newlines alone.
     taken: list[str] = []
 
     def remembered() -> Iterator[str]:
-        for line in io.StringIO(text, newline=""):
+        for line in lines:
             taken.append(line)
             yield line
 

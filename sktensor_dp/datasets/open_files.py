@@ -3,8 +3,6 @@
 Messages name files, lines, columns and types, and show nothing of what is in a file.
 """
 
-import csv
-import gzip
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from itertools import chain, islice
@@ -14,8 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.datasets.delimited import unlimited_fields
-from sktensor_dp.datasets.texts import choose_column, decoded, existing, kind_of, parsed_object
+from sktensor_dp.datasets.texts import (
+    as_texts,
+    choose_column,
+    decoded,
+    existing,
+    kind_of,
+    objects_of,
+    parquet_file,
+    parquet_names,
+    table_rows,
+    texts_of_folder,
+)
 from sktensor_dp.queries.reading import call_foreign, read_each
 
 
@@ -132,23 +140,25 @@ def open_texts(
     """
     path = _existing(path, chunk_size)
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.suffix.lower() == ".txt")
-        if not files:
-            raise ValueError(f"path: the folder {path.name!r} holds no .txt file")
+        files, _ = texts_of_folder(path)
         return OpenTexts(path, lambda: (decoded(file, encoding) for file in files), chunk_size)
     kind = kind_of(path)
-    if kind == ".parquet":
-        name = choose_column(path, column, "text", _parquet_names(path), "column")
-        return OpenTexts(path, lambda: _parquet_texts(path, name, chunk_size), chunk_size)
-    if kind == ".jsonl":
-        if column is None:
-            raise ValueError("column must be given: the key of an object that holds the text")
-        key = column
-        return OpenTexts(path, lambda: _jsonl_texts(path, key, encoding), chunk_size)
+    if kind == ".jsonl" and column is None:
+        raise ValueError("column must be given: the key of an object that holds the text")
     delimiter = delimiter or ("\t" if kind == ".tsv" else ",")
-    quoting = csv.QUOTE_MINIMAL if kind == ".csv" else csv.QUOTE_NONE
-    options = {"delimiter": delimiter, "quoting": quoting, "strict": True}
-    return OpenTexts(path, lambda: _cells(path, column, options, encoding), chunk_size)
+
+    def texts() -> Iterator[str]:
+        if kind == ".jsonl":
+            name = str(column)
+            values = (one.get(name) for one in objects_of(path, encoding, []))
+        else:
+            only = [(column, "text")]
+            (name,), rows = table_rows(path, only, delimiter, kind == ".csv", encoding, [])
+            values = (row[0] for row in rows)
+        for value in values:
+            yield from as_texts(path, name, "text", [value])
+
+    return OpenTexts(path, texts, chunk_size)
 
 
 def open_table(
@@ -194,13 +204,13 @@ def open_table(
     kind = "" if path.is_dir() else path.suffix.lower()
     if kind not in (".parquet", ".csv"):
         raise ValueError(f"path: {path.name!r} must be a .parquet or .csv file")
-    known = _parquet_names(path) if kind == ".parquet" else _csv_names(path)
+    known = parquet_names(path) if kind == ".parquet" else _csv_names(path)
     wanted = list(known if columns is None else columns)
     for name in wanted:
         choose_column(path, name, "numbers", known, "column")
     if kind == ".parquet":
         return OpenTable(
-            path, lambda: _parquet(path).iter_batches(chunk_size, columns=wanted), wanted,
+            path, lambda: parquet_file(path).iter_batches(chunk_size, columns=wanted), wanted,
             chunk_size,
         )  # fmt: skip
     return OpenTable(path, lambda: iter(_csv_stream(path, wanted)), wanted, chunk_size)
@@ -213,81 +223,14 @@ def _existing(path: str | Path, chunk_size: Any) -> Path:
     return path
 
 
-def _lines(path: Path, encoding: str) -> Any:
-    encoding = "utf-8-sig" if encoding == "utf-8" else encoding
-    # newline="": line breaks within quotes stay as they are.
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rt", encoding=encoding, newline="")
-    return path.open(encoding=encoding, newline="")
-
-
-def _jsonl_texts(path: Path, key: str, encoding: str) -> Iterator[str]:
-    with _lines(path, encoding) as file:
-        for number, line in enumerate(file, start=1):
-            if line.strip():
-                yield _as_text(path, parsed_object(path, number, line).get(key))
-
-
-def _cells(path: Path, column: str | None, options: dict[str, Any], encoding: str) -> Iterator[str]:
-    with unlimited_fields(), _lines(path, encoding) as file:
-        rows = csv.reader(file, **options)
-        header = next(rows, [])
-        place = header.index(choose_column(path, column, "text", header, "column"))
-        for row in rows:
-            if not row and len(header) > 1:
-                continue
-            if len(row) not in (len(header), 0):
-                raise ValueError(
-                    f"path: the row that ends at line {rows.line_num} of {path.name!r} has "
-                    f"{len(row)} cells, the header has {len(header)}"
-                )
-            yield row[place] if row else ""
-
-
-def _parquet_texts(path: Path, name: str, chunk_size: int) -> Iterator[str]:
-    for batch in _parquet(path).iter_batches(chunk_size, columns=[name]):
-        for text in batch.column(0).to_pylist():
-            yield _as_text(path, text)
-
-
-def _as_text(path: Path, text: Any) -> str:
-    if text is None:
-        return ""
-    if not isinstance(text, str):
-        raise ValueError(
-            f"path: the column of {path.name!r} should hold text, it also holds "
-            f"{type(text).__name__}"
-        )
-    return text
-
-
-def _need_pyarrow(kind: str) -> None:
-    if find_spec("pyarrow") is None:
-        raise ImportError(f"reading {kind} files in parts needs pyarrow: pip install pyarrow")
-
-
-def _parquet(path: Path) -> Any:
-    _need_pyarrow(".parquet")
-    import pyarrow.parquet
-
-    return pyarrow.parquet.ParquetFile(path)
-
-
-def _parquet_names(path: Path) -> list[str]:
-    return [str(name) for name in _opened(path, _parquet).schema_arrow.names]
-
-
 def _csv_names(path: Path) -> list[str]:
-    return [str(name) for name in _opened(path, _csv_stream).schema.names]
-
-
-def _opened(path: Path, open_file: Callable[[Path], Any]) -> Any:
-    """A file that was opened; errors of what opens it are told by their type."""
-    return call_foreign(lambda: open_file(path), f"Opening {path.name!r}")
+    stream = call_foreign(lambda: _csv_stream(path), f"Opening {path.name!r}")
+    return [str(name) for name in stream.schema.names]
 
 
 def _csv_stream(path: Path, columns: list[str] | None = None) -> Any:
-    _need_pyarrow(".csv")
+    if find_spec("pyarrow") is None:
+        raise ImportError("reading .csv files in parts needs pyarrow: pip install pyarrow")
     import pyarrow
     from pyarrow import csv as pyarrow_csv
 

@@ -9,11 +9,13 @@ import gzip
 import json
 import warnings
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from sktensor_dp.datasets.delimited import read_delimited, say_skipped
+from sktensor_dp.queries.reading import call_foreign, read_each
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
@@ -36,7 +38,7 @@ def load_texts(
         - a folder: every ``.txt`` file in it or below is a document;
         - ``.csv`` or ``.tsv``: a header and one document per row;
         - ``.jsonl``: one object per line;
-        - ``.parquet``: read with pandas.
+        - ``.parquet``: read with pyarrow.
 
         Suffixes may be in capitals; all but the last may be followed by ``.gz``.
     column : str, default=None
@@ -67,7 +69,7 @@ def load_texts(
     FileNotFoundError
         If nothing is at `path`.
     ImportError
-        If a Parquet file is given and pandas cannot read it here.
+        If a Parquet file is given without pyarrow.
     ValueError
         If the suffix is not one of these, there is no document, the column
         does not exist or has to be named, an option does not suit the kind of file, or
@@ -168,17 +170,27 @@ def _read(
     if kind == "folder":
         if len(columns) > 1:
             raise ValueError(f"person: the folder {path.name!r} has no columns; give a file")
-        found = [_read_folder(path, encoding)]
-    elif kind == ".jsonl":
-        found = _read_jsonl(path, columns, encoding)
-    elif kind == ".parquet":
-        found = _read_parquet(path, columns)
+        files, skipped = texts_of_folder(path)
+        if skipped:
+            number = "1 file is" if skipped == 1 else f"{skipped} files are"
+            told = f"{path.name!r}: {number} skipped that do not end in .txt"
+            warnings.warn(told, UserWarning, stacklevel=3)
+        found = [[decoded(file, encoding) for file in files]]
     else:
-        is_quoted = quoting == "standard" or (quoting == "auto" and kind == ".csv")
-        delimiter = "\t" if delimiter is None and kind == ".tsv" else delimiter
-        header, rows = read_delimited(decoded(path, encoding), path.name, delimiter, is_quoted)
-        places = [header.index(choose_column(path, *one, header, "column")) for one in columns]
-        found = [[row[place] for row in rows] for place in places]
+        blank: list[int] = []
+        if kind == ".jsonl":
+            objects = list(objects_of(path, encoding, blank))
+            keys = list(dict.fromkeys(key for one in objects for key in one))
+            names = [choose_column(path, *one, keys, "key") if keys else "" for one in columns]
+            values = [[one.get(name) for one in objects] for name in names]
+        else:
+            quoted = quoting == "standard" or (quoting == "auto" and kind == ".csv")
+            delimiter = "\t" if delimiter is None and kind == ".tsv" else delimiter
+            names, rows = table_rows(path, columns, delimiter, quoted, encoding, blank)
+            values = [list(of) for of in zip(*rows, strict=True)] or [[] for _ in columns]
+        say_skipped(path.name, "blank line", blank)
+        parts = zip(names, columns, values, strict=True)
+        found = [as_texts(path, name, holds, of) for name, (_, holds), of in parts]
     if not found[0]:
         raise ValueError(f"path: {path.name!r} holds no document")
     for labels in found[1:]:
@@ -228,64 +240,92 @@ def kind_of(path: Path) -> str:
     return kind
 
 
-def _read_folder(path: Path, encoding: str) -> list[str]:
+def texts_of_folder(path: Path) -> tuple[list[Path], int]:
+    """Files of texts in a folder or below, and the number of other files."""
     files = sorted(file for file in path.rglob("*") if file.is_file())
     texts = [file for file in files if file.suffix.lower() == ".txt"]
     if not texts:
         raise ValueError(f"path: the folder {path.name!r} holds no .txt file")
-    skipped = len(files) - len(texts)
-    if skipped:
-        number = "1 file is" if skipped == 1 else f"{skipped} files are"
-        warnings.warn(
-            f"{path.name!r}: {number} skipped that do not end in .txt", UserWarning, stacklevel=4
-        )
-    return [decoded(file, encoding) for file in texts]
+    return texts, len(files) - len(texts)
 
 
 def decoded(path: Path, encoding: str) -> str:
     """Text of a file, which may be compressed."""
-    content = path.read_bytes()
-    readable = True
-    if path.suffix.lower() == ".gz":
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error):
-            readable = False
-    if not readable:
-        raise ValueError(f"path: {path.name!r} cannot be decompressed: it is damaged or no gzip")
-    try:
-        return content.decode(encoding).removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
+    return "".join(lines_of(path, encoding))
+
+
+def lines_of(path: Path, encoding: str, newline: str = "") -> Iterator[str]:
+    """Lines of a text file, which may be compressed; without a byte order mark."""
+    packed, number = path.suffix.lower() == ".gz", 0
+    opened: Any = gzip.open if packed else open
+    with opened(path, "rt", encoding=encoding, newline=newline) as file:
+        while True:
+            try:
+                line = file.readline()
+            except UnicodeDecodeError as error:
+                place = number + error.object[: error.start].count(b"\n") + 1
+                wrong = (
+                    f"is not {encoding} text at line {place}; name its encoding, such as "
+                    "encoding='cp1252' for files of older Windows programs"
+                )
+                break
+            except (OSError, EOFError, zlib.error):
+                if not packed:
+                    raise
+                wrong = "cannot be decompressed: it is damaged or no gzip"
+                break
+            if not line:
+                return
+            yield line if number else line.removeprefix("\ufeff")
+            number += 1
     # Raised here because the decoder's exception, which holds the bytes, would
     # otherwise stay attached to this one.
-    raise ValueError(
-        f"path: {path.name!r} is not {encoding} text at line {line}; name its encoding, such as "
-        "encoding='cp1252' for files of older Windows programs"
-    )
+    raise ValueError(f"path: {path.name!r} {wrong}")
 
 
-def _read_jsonl(
-    path: Path, columns: Sequence[tuple[str | None, str]], encoding: str
-) -> list[list[str]]:
-    # str.splitlines would also split at separators that JSON allows in strings.
-    lines = decoded(path, encoding).rstrip().split("\n")
-    blank = [number for number, line in enumerate(lines, start=1) if not line.strip()]
-    rows = [
-        parsed_object(path, number, line)
-        for number, line in enumerate(lines, start=1)
-        if line.strip()
-    ]
-    if not rows:
-        return [[] for _ in columns]
-    say_skipped(path.name, "blank line", blank)
-    keys = list(dict.fromkeys(key for row in rows for key in row))
-    names = [(choose_column(path, *one, keys, "key"), one[1]) for one in columns]
-    return [_as_texts(path, *name, (row.get(name[0]) for row in rows)) for name in names]
+def table_rows(
+    path: Path,
+    columns: Sequence[tuple[str | None, str]],
+    delimiter: str | None,
+    quoted: bool,
+    encoding: str,
+    blank: list[int],
+) -> tuple[list[str], Iterator[Sequence[Any]]]:
+    """Names of the columns of a table that are meant, and rows of what stands in these."""
+    if kind_of(path) == ".parquet":
+        known = parquet_names(path)
+        names = [choose_column(path, *one, known, "column") for one in columns]
+        batches = read_each(
+            parquet_file(path).iter_batches(columns=list(dict.fromkeys(names))),
+            f"Reading {path.name!r}",
+        )
+        return names, (
+            row
+            for batch in batches
+            for row in zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+        )
+    lines = lines_of(path, encoding)
+    header, rows = read_delimited(lines, path.name, delimiter, quoted, blank)
+    names = [choose_column(path, *one, header, "column") for one in columns]
+    places = [header.index(name) for name in names]
+    return names, ([row[place] for place in places] for row in rows)
+
+
+def objects_of(path: Path, encoding: str, blank: list[int]) -> Iterator[dict[str, Any]]:
+    """Objects of a file with one in each line; blank lines between them are added to `blank`."""
+    waiting: list[int] = []
+    # Other characters that break lines may stand in strings.
+    for number, line in enumerate(lines_of(path, encoding, "\n"), start=1):
+        if not line.strip():
+            waiting.append(number)
+            continue
+        blank += waiting
+        waiting = []
+        yield parsed_object(path, number, line)
 
 
 def parsed_object(path: Path, number: int, line: str) -> dict[str, Any]:
-    """A line that holds a JSON object."""
+    """JSON object of a line."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -295,31 +335,24 @@ def parsed_object(path: Path, number: int, line: str) -> dict[str, Any]:
     return row
 
 
-def _read_parquet(path: Path, columns: Sequence[tuple[str | None, str]]) -> list[list[str]]:
-    message = "reading .parquet files needs pandas and pyarrow: pip install pandas pyarrow"
-    try:
-        import pandas as pd
-    except ImportError:
-        raise ImportError(message) from None
-    failed = False
-    try:
-        frame = pd.read_parquet(path)
-    except ImportError:
-        raise ImportError(message) from None
-    except Exception:  # the engines' own classes, whose messages may quote the file
-        failed = True
-    if failed:
-        raise ValueError(f"path: {path.name!r} is not a readable Parquet file")
-    frame.columns = [str(name) for name in frame.columns]
-    found = []
-    for column, holds in columns:
-        name = choose_column(path, column, holds, list(frame.columns), "column")
-        values = frame[name].astype(object)
-        found.append(_as_texts(path, name, holds, values.where(values.notna(), None)))
-    return found
+def parquet_file(path: Path) -> Any:
+    """A Parquet file that is opened; errors of what opens it are told by their type."""
+    if find_spec("pyarrow") is None:
+        raise ImportError("reading .parquet files needs pyarrow: pip install pyarrow")
+    import pyarrow.parquet
+
+    return call_foreign(lambda: pyarrow.parquet.ParquetFile(path), f"Opening {path.name!r}")
 
 
-def _as_texts(path: Path, column: str, holds: str, values: Iterable[Any]) -> list[str]:
+def parquet_names(path: Path) -> list[str]:
+    """Names of the columns of a Parquet file, but for the index of a data frame."""
+    schema = parquet_file(path).schema_arrow
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [str(name) for name in schema.names if name not in index]
+
+
+def as_texts(path: Path, column: str, holds: str, values: Iterable[Any]) -> list[str]:
+    """Texts of a column, or labels of persons; missing ones are empty."""
     texts = ["" if value is None else value for value in values]
     # A number as text might be another person's label.
     if holds == "person" and all(text == "" or type(text) is int for text in texts):

@@ -1,12 +1,13 @@
 """Public frequencies of words, from files of two columns."""
 
+import io
 import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sktensor_dp.datasets.delimited import read_delimited
+from sktensor_dp.datasets.delimited import read_delimited, say_skipped
 from sktensor_dp.datasets.texts import decoded, existing, suffix_of
 
 _SUFFIXES = (".csv", ".tsv", ".txt", ".json")
@@ -96,7 +97,12 @@ def _of_rows(path: Path, text: str, kind: str) -> list[tuple[str, float]]:
         header, rows = lines[0], lines[1:]
     else:
         delimiter = "\t" if kind == ".tsv" else None
-        header, rows = read_delimited(text, path.name, delimiter, kind == ".csv")
+        blank: list[int] = []
+        header, found = read_delimited(
+            io.StringIO(text, newline=""), path.name, delimiter, kind == ".csv", blank
+        )
+        rows = list(found)
+        say_skipped(path.name, "blank line", blank)
         if len(header) != 2:
             raise ValueError(
                 f"path: {path.name!r} must have two columns, words and numbers; got {len(header)}"

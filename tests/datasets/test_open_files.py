@@ -88,10 +88,18 @@ def test_no_more_than_a_part_is_in_memory(tmp_path):
 
 MALFORMED: dict[str, tuple[str, str, Any]] = {
     "a long row": (".csv", f"stars,text\n1,{SECRET},2\n", "line 2 .* has 3 cells"),
-    "an open quote": (".csv", f'stars,text\n1,"{SECRET}\n', "Reading 'file.csv' failed"),
+    "an open quote": (
+        ".csv",
+        f'stars,text\n1,"{SECRET}\n',
+        "not well-formed: .* line 2",
+    ),
     "no JSON": (".jsonl", f"{SECRET}\n", "line 1 of 'file.jsonl' is not a JSON object"),
     "a number": (".jsonl", '{"text": 5}\n', "should hold text, it also holds int"),
-    "another encoding": (".csv", b"stars,text\n1,\xff\xfe" + SECRET.encode(), "Reading .* failed"),
+    "another encoding": (
+        ".csv",
+        b"stars,text\n1,\xff\xfe" + SECRET.encode(),
+        "is not utf-8 text at line 2",
+    ),
     "no Parquet": (".parquet", SECRET, "Opening 'file.parquet' failed"),
     "no such column": (".csv", f"stars,{SECRET}\n1,2\n", "column 'text' does not exist"),
 }
