@@ -53,185 +53,6 @@ RELATIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Reported:
-    """What of a report is written; its own class says what each field means."""
-
-    epsilon: float
-    delta: float
-    unit: str
-    neighbours: str
-    n_units: int
-    sampler: str
-    seeded: bool
-    rows: tuple[ReleaseRecord, ...]
-    notes: tuple[str, ...] = ()
-    composition: Composition | None = None
-
-
-def written(report: Reported) -> dict[str, Any]:
-    """Return the statement as plain values; infinity is a float."""
-    known, number = report.neighbours in RELATIONS, report.n_units
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "library": {"name": "sktensor_dp", "version": library_version()},
-        "guarantee": _guarantee(report),
-        "unit": {
-            "name": report.unit,
-            "in_words": UNITS.get(report.unit, f"One {report.unit}."),
-            "number": number if isinstance(number, float) else int(number),
-            "number_is": "released" if report.neighbours == "add_remove" else "public",
-        },
-        "neighbours": {
-            "relation": report.neighbours if known else "in_words",
-            "in_words": RELATIONS[report.neighbours] if known else report.neighbours,
-        },
-        "noise": {"sampler": report.sampler, "seeded": report.seeded},
-        "composition": _node(report),
-        "notes": list(report.notes),
-        "not_covered": [{"what": what, "in_words": NOT_COVERED[what]} for what in NOT_COVERED],
-    }
-
-
-def guarantee_in_words(report: Reported) -> str:
-    """Say the guarantee in one sentence; its wording is part of version 1."""
-    change = {
-        "replace_one": f"whichever {report.unit} of {report.n_units} is replaced by another",
-        "add_remove": f"whichever {report.unit} is added to about {report.n_units} or removed",
-    }.get(report.neighbours, f"between {report.neighbours} (one {report.unit} of {report.n_units})")
-    numbers = f"(epsilon = {float(report.epsilon):.6g}, delta = {float(report.delta)!r})"
-    text = f"{numbers}-differential privacy {change}."
-    if report.epsilon == float("inf"):
-        text = f"Nothing is protected: no noise was added {numbers}, {change}."
-    if report.sampler == "float":
-        text += " Noise has floating-point digits, which can give away what it hides."
-    if report.seeded:
-        return f"Nothing is protected: the noise was seeded. With secret noise it would be: {text}"
-    return text
-
-
-def allowed_trial(node: Composition) -> PrivacyCost:
-    """Most that a trial of a selection may cost that sets as much aside as its trial does."""
-    failure = max(cost.delta for cost in unit_costs(node.parts[0].of))
-    return trial_cost(node.epsilon, node.delta, stop_probability(node.n_trials), failure)
-
-
-def norm_of(mechanism: str) -> str:
-    """Norm in which a mechanism takes the sensitivity."""
-    return "l1" if mechanism.startswith(("laplace", "piecewise")) else "l2"
-
-
-def _guarantee(report: Reported) -> dict[str, Any]:
-    whole = report.composition
-    mu = rho = curve = None
-    if whole is not None:
-        costs = unit_costs(whole)
-        if all(cost.epsilon == cost.delta == 0 for cost in costs):
-            mu = max(cost.mu for cost in costs)
-        rho, values = zcdp_rho(whole), [renyi_bound(whole, order) for order in ORDERS]
-        curve = None if None in values else {"orders": list(ORDERS), "epsilons": values}
-    return {
-        "in_words": guarantee_in_words(report),
-        "protects": not report.seeded and bool(report.epsilon < float("inf")),
-        "epsilon": float(report.epsilon),
-        "delta": float(report.delta),
-        "mu": mu,
-        "zcdp_rho": rho,
-        "rdp": curve,
-    }
-
-
-def _node(report: Reported) -> dict[str, Any]:
-    if report.composition is None:
-        rows = Composition("releases", rows=report.rows)
-        return {"kind": "unrecorded", "releases": _releases(rows)}
-    return _composed(report.composition)
-
-
-def _composed(node: Composition) -> dict[str, Any]:
-    found: dict[str, Any] = {"kind": node.kind}
-    if node.kind == "releases":
-        found |= {"releases": _releases(node), "unused": _unused(node)}
-    elif node.kind == "selection":
-        stop = stop_probability(node.n_trials)
-        found |= {
-            "expected_trials": float(node.n_trials),
-            "stop_probability": stop,
-            "epsilon": float(node.epsilon),
-            "delta": float(node.delta),
-            "trial_may_cost": asdict(allowed_trial(node)),
-        }
-    elif node.kind == "conversion":
-        found |= {"from": "add_remove", "to": "replace_one"}
-    if node.parts:
-        found["parts"] = [
-            {
-                "role": part.role,
-                "times": part.times,
-                "units": part.n_units,
-                "composition": _composed(part.of),
-            }
-            for part in node.parts
-        ]
-        found["units_read"] = sum(part.times * part.n_units for part in node.parts)
-    if node.memberships:
-        of_role = role_costs(node)
-        found["a_unit_is_in"] = [
-            {
-                "parts": [{"role": role, "number": number} for role, number in kind],
-                "unit_costs": [asdict(cost) for cost in membership_costs(of_role, kind)],
-            }
-            for kind in node.memberships
-        ]
-    found["unit_costs"] = [asdict(cost) for cost in unit_costs(node)]
-    return found
-
-
-def _releases(node: Composition) -> list[dict[str, Any]]:
-    (whole,) = unit_costs(node)
-    return [
-        {
-            "name": row.name,
-            "description": row.description,
-            "mechanism": row.mechanism,
-            "norm": norm_of(row.mechanism),
-            "sensitivity": row.sensitivity,
-            "sigma": row.sigma,
-            **_spent(row, whole),
-        }
-        for row in node.rows
-    ]
-
-
-def _unused(node: Composition) -> list[dict[str, Any]]:
-    (whole,) = unit_costs(node)
-    return [{"name": planned.name, **_spent(planned, whole)} for planned in node.unused]
-
-
-def _spent(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> dict[str, Any]:
-    share = _share(release, whole)
-    return {**asdict(release.cost), "uses": release.uses, "share": share}
-
-
-def _share(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> float | None:
-    """Part of the releases' mu**2, or of their pure epsilon, all uses together."""
-    cost = release.cost
-    part, of = (cost.epsilon, whole.epsilon) if cost.epsilon > 0 else (cost.mu, whole.mu)
-    if not 0 < of < float("inf"):
-        return None
-    ratio = part / of
-    return min(1.0, release.uses * (ratio if cost.epsilon > 0 else ratio * ratio))
-
-
-def library_version() -> str:
-    """Version of this library, where it is installed."""
-    try:
-        return metadata.version("sktensor-dp")
-    except metadata.PackageNotFoundError:
-        return "unknown"
-
-
 TEXTS = ("release", "mechanism")
 DISJOINT = (
     "The releases were made on disjoint batches: what one unit costs is the cost of its own "
@@ -260,7 +81,7 @@ def _shared_note(notes: Iterable[str]) -> str | None:
 
 
 @dataclass(frozen=True, repr=False)
-class PrivacyReport(Shown, Reported):
+class PrivacyReport(Shown):
     """The guarantee of a fitted estimator, and each release behind it.
 
     Attributes
@@ -284,8 +105,7 @@ class PrivacyReport(Shown, Reported):
     notes : tuple of str
         What else the guarantee rests on.
     composition : Composition or None
-        How the rows add up to the guarantee; None in reports of versions that did not
-        record it.
+        How the rows add up to the guarantee; None in reports made by hand.
 
     Examples
     --------
@@ -296,6 +116,17 @@ class PrivacyReport(Shown, Reported):
     release  mechanism  sensitivity  sigma   mu  epsilon  uses  share of mu^2
     mean     gaussian           0.1    0.5  0.2              1          71.4%
     """
+
+    epsilon: float
+    delta: float
+    unit: str
+    neighbours: str
+    n_units: int
+    sampler: str
+    seeded: bool
+    rows: tuple[ReleaseRecord, ...]
+    notes: tuple[str, ...] = ()
+    composition: Composition | None = None
 
     _page = "reference/generated/sktensor_dp.PrivacyReport.html"
 
@@ -422,3 +253,166 @@ class PrivacyReport(Shown, Reported):
         ]
         head = [*TEXTS, *costs, f"share of {self.shares_of}"]
         return Table(self.guarantee, head, rows, self.notes, TEXTS)
+
+
+def written(report: PrivacyReport) -> dict[str, Any]:
+    """Return the statement as plain values; infinity is a float."""
+    known, number = report.neighbours in RELATIONS, report.n_units
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "library": {"name": "sktensor_dp", "version": library_version()},
+        "guarantee": _guarantee(report),
+        "unit": {
+            "name": report.unit,
+            "in_words": UNITS.get(report.unit, f"One {report.unit}."),
+            "number": number if isinstance(number, float) else int(number),
+            "number_is": "released" if report.neighbours == "add_remove" else "public",
+        },
+        "neighbours": {
+            "relation": report.neighbours if known else "in_words",
+            "in_words": RELATIONS[report.neighbours] if known else report.neighbours,
+        },
+        "noise": {"sampler": report.sampler, "seeded": report.seeded},
+        "composition": _node(report),
+        "notes": list(report.notes),
+        "not_covered": [{"what": what, "in_words": NOT_COVERED[what]} for what in NOT_COVERED],
+    }
+
+
+def guarantee_in_words(report: PrivacyReport) -> str:
+    """Say the guarantee in one sentence; its wording is part of version 1."""
+    change = {
+        "replace_one": f"whichever {report.unit} of {report.n_units} is replaced by another",
+        "add_remove": f"whichever {report.unit} is added to about {report.n_units} or removed",
+    }.get(report.neighbours, f"between {report.neighbours} (one {report.unit} of {report.n_units})")
+    numbers = f"(epsilon = {float(report.epsilon):.6g}, delta = {float(report.delta)!r})"
+    text = f"{numbers}-differential privacy {change}."
+    if report.epsilon == float("inf"):
+        text = f"Nothing is protected: no noise was added {numbers}, {change}."
+    if report.sampler == "float":
+        text += " Noise has floating-point digits, which can give away what it hides."
+    if report.seeded:
+        return f"Nothing is protected: the noise was seeded. With secret noise it would be: {text}"
+    return text
+
+
+def allowed_trial(node: Composition) -> PrivacyCost:
+    """Most that a trial of a selection may cost that sets as much aside as its trial does."""
+    failure = max(cost.delta for cost in unit_costs(node.parts[0].of))
+    return trial_cost(node.epsilon, node.delta, stop_probability(node.n_trials), failure)
+
+
+def norm_of(mechanism: str) -> str:
+    """Norm in which a mechanism takes the sensitivity."""
+    return "l1" if mechanism.startswith(("laplace", "piecewise")) else "l2"
+
+
+def _guarantee(report: PrivacyReport) -> dict[str, Any]:
+    whole = report.composition
+    mu = rho = curve = None
+    if whole is not None:
+        costs = unit_costs(whole)
+        if all(cost.epsilon == cost.delta == 0 for cost in costs):
+            mu = max(cost.mu for cost in costs)
+        rho, values = zcdp_rho(whole), [renyi_bound(whole, order) for order in ORDERS]
+        curve = None if None in values else {"orders": list(ORDERS), "epsilons": values}
+    return {
+        "in_words": guarantee_in_words(report),
+        "protects": not report.seeded and bool(report.epsilon < float("inf")),
+        "epsilon": float(report.epsilon),
+        "delta": float(report.delta),
+        "mu": mu,
+        "zcdp_rho": rho,
+        "rdp": curve,
+    }
+
+
+def _node(report: PrivacyReport) -> dict[str, Any]:
+    if report.composition is None:
+        rows = Composition("releases", rows=report.rows)
+        return {"kind": "unrecorded", "releases": _releases(rows)}
+    return _composed(report.composition)
+
+
+def _composed(node: Composition) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": node.kind}
+    if node.kind == "releases":
+        found |= {"releases": _releases(node), "unused": _unused(node)}
+    elif node.kind == "selection":
+        stop = stop_probability(node.n_trials)
+        found |= {
+            "expected_trials": float(node.n_trials),
+            "stop_probability": stop,
+            "epsilon": float(node.epsilon),
+            "delta": float(node.delta),
+            "trial_may_cost": asdict(allowed_trial(node)),
+        }
+    elif node.kind == "conversion":
+        found |= {"from": "add_remove", "to": "replace_one"}
+    if node.parts:
+        found["parts"] = [
+            {
+                "role": part.role,
+                "times": part.times,
+                "units": part.n_units,
+                "composition": _composed(part.of),
+            }
+            for part in node.parts
+        ]
+        found["units_read"] = sum(part.times * part.n_units for part in node.parts)
+    if node.memberships:
+        of_role = role_costs(node)
+        found["a_unit_is_in"] = [
+            {
+                "parts": [{"role": role, "number": number} for role, number in kind],
+                "unit_costs": [asdict(cost) for cost in membership_costs(of_role, kind)],
+            }
+            for kind in node.memberships
+        ]
+    found["unit_costs"] = [asdict(cost) for cost in unit_costs(node)]
+    return found
+
+
+def _releases(node: Composition) -> list[dict[str, Any]]:
+    (whole,) = unit_costs(node)
+    return [
+        {
+            "name": row.name,
+            "description": row.description,
+            "mechanism": row.mechanism,
+            "norm": norm_of(row.mechanism),
+            "sensitivity": row.sensitivity,
+            "sigma": row.sigma,
+            **_spent(row, whole),
+        }
+        for row in node.rows
+    ]
+
+
+def _unused(node: Composition) -> list[dict[str, Any]]:
+    (whole,) = unit_costs(node)
+    return [{"name": planned.name, **_spent(planned, whole)} for planned in node.unused]
+
+
+def _spent(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> dict[str, Any]:
+    share = _share(release, whole)
+    return {**asdict(release.cost), "uses": release.uses, "share": share}
+
+
+def _share(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> float | None:
+    """Part of the releases' mu**2, or of their pure epsilon, all uses together."""
+    cost = release.cost
+    part, of = (cost.epsilon, whole.epsilon) if cost.epsilon > 0 else (cost.mu, whole.mu)
+    if not 0 < of < float("inf"):
+        return None
+    ratio = part / of
+    return min(1.0, release.uses * (ratio if cost.epsilon > 0 else ratio * ratio))
+
+
+def library_version() -> str:
+    """Version of this library, where it is installed."""
+    try:
+        return metadata.version("sktensor-dp")
+    except metadata.PackageNotFoundError:
+        return "unknown"

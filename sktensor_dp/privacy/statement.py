@@ -23,7 +23,14 @@ from sktensor_dp.privacy.report import (
 )
 from sktensor_dp.privacy.tables import finite, printable
 
-DEEPEST, LONGEST_NUMBER = 60, 400
+MOST_BYTES, DEEPEST, LONGEST_NUMBER = 16 * 2**20, 60, 400
+# Words of JSON Schema, and Python's types for its own.
+WORDS = ("type", "const", "enum", "anyOf", "minimum", "maximum", "maxLength", "maxItems")
+LIMITS = {str: ("minLength", "maxLength"), list: ("minItems", "maxItems")}
+TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,),
+    "number": (int, float), "integer": (int, float), "null": (type(None),),
+}  # fmt: skip
 
 
 def strict_json(data: bytes, most_bytes: int) -> Any:
@@ -83,13 +90,6 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-MOST_BYTES = 16 * 2**20
-TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,),
-    "number": (int, float), "integer": (int, float), "null": (type(None),),
-}  # fmt: skip
-
-
 def schema_text() -> str:
     """Return the schema, as the package has it."""
     place = files("sktensor_dp.privacy").joinpath("privacy_statement.schema.json")
@@ -102,84 +102,52 @@ def _schema() -> dict[str, Any]:
     return schema
 
 
-def problems(value: Any) -> Iterator[str]:
-    """Say where a value is not what the schema asks for."""
-    return _problems(value, _schema(), "the statement")
-
-
-def _problems(value: Any, rule: dict[str, Any], place: str) -> Iterator[str]:
+def problems(
+    value: Any, rule: dict[str, Any] | None = None, place: str = "the statement"
+) -> Iterator[str]:
+    """Say where a value is not what the schema asks for, in those words of JSON Schema it uses."""
+    rule = _schema() if rule is None else rule
     if "$ref" in rule:
-        yield from _problems(value, _schema()["$defs"][rule["$ref"].rpartition("/")[2]], place)
-    if "anyOf" in rule and all(any(_problems(value, one, place)) for one in rule["anyOf"]):
-        wanted = " or ".join(_wanted(one) for one in rule["anyOf"])
-        yield f"{place} must be {wanted}"
-    if "allOf" in rule:
-        yield from _of_a_kind(value, [one["then"] for one in rule["allOf"]], place)
-        return
-    if not _is_of_type(value, rule) or not _is_allowed(value, rule):
-        yield f"{place} must be {_wanted(rule)}"
+        rule = _schema()["$defs"][rule["$ref"].rpartition("/")[2]]
+    if not _is_allowed(value, rule):
+        wanted = {word: rule[word] for word in rule if word in WORDS}
+        yield f"{place} must be {json.dumps(wanted)}"
     elif isinstance(value, list):
-        if not rule.get("minItems", 0) <= len(value) <= rule.get("maxItems", math.inf):
-            yield f"{place} must have {rule.get('minItems', 0)} to {rule['maxItems']} items"
         for number, item in enumerate(value):
-            yield from _problems(item, rule.get("items", {}), f"{place}[{number}]")
-    elif isinstance(value, dict) and "properties" in rule:
-        of = rule["properties"]
-        missing = [name for name in rule["required"] if name not in value]
-        if missing:
+            yield from problems(item, rule.get("items", {}), f"{place}[{number}]")
+    elif isinstance(value, dict):
+        of = rule.get("properties", {})
+        if missing := [name for name in rule.get("required", ()) if name not in value]:
             yield f"{place} must have {', '.join(missing)}"
-        if value.keys() - of.keys():
+            return
+        if "additionalProperties" in rule and value.keys() - of.keys():
             yield f"{place} must have no field but {', '.join(of)}"
         for name in value.keys() & of.keys():
-            yield from _problems(
-                value[name], of[name], f"{place}.{name}".replace("the statement.", "")
-            )
-
-
-def _of_a_kind(value: Any, kinds: list[dict[str, Any]], place: str) -> Iterator[str]:
-    """Problems of the only kind that it says it is of."""
-    by_name = {one["$ref"].rpartition("/")[2]: one for one in kinds}
-    kind = value.get("kind") if isinstance(value, dict) else None
-    if not isinstance(kind, str) or kind not in by_name:
-        yield f"{place} must be an object whose kind is one of {', '.join(by_name)}"
-    else:
-        yield from _problems(value, by_name[kind], place)
-
-
-def _is_of_type(value: Any, rule: dict[str, Any]) -> bool:
-    if "type" not in rule:
-        return True
-    if isinstance(value, bool) and rule["type"] != "boolean":
-        return False
-    if rule["type"] == "integer" and isinstance(value, float) and not value.is_integer():
-        return False
-    return isinstance(value, TYPES[rule["type"]])
+            inner = f"{place}.{name}".replace("the statement.", "")
+            yield from problems(value[name], of[name], inner)
+        # At most one: what has no kind, which could be any, is missing it.
+        for one in rule.get("allOf", ()):
+            if not any(problems(value, one["if"])):
+                yield from problems(value, one["then"], place)
 
 
 def _is_allowed(value: Any, rule: dict[str, Any]) -> bool:
-    choices = rule.get("enum", [rule["const"]] if "const" in rule else None)
-    if choices is not None and not any(
-        value == one and isinstance(value, bool) == isinstance(one, bool) for one in choices
-    ):
+    """Whether a value is of a rule's type, among its choices and within its limits."""
+    flag, kinds = isinstance(value, bool), TYPES.get(rule.get("type", ""), (object,))
+    if not isinstance(value, kinds) or (flag != (kinds == (bool,)) and "type" in rule):
         return False
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return bool(rule.get("minimum", -math.inf) <= value <= rule.get("maximum", math.inf))
-    return not isinstance(value, str) or len(value) <= rule.get("maxLength", math.inf)
-
-
-def _wanted(rule: dict[str, Any]) -> str:
-    """What a rule asks for, in words."""
-    if "$ref" in rule:
-        rule = _schema()["$defs"][rule["$ref"].rpartition("/")[2]]
-    if "anyOf" in rule:
-        return " or ".join(_wanted(one) for one in rule["anyOf"])
-    if "enum" in rule or "const" in rule:
-        return " or ".join(json.dumps(one) for one in rule.get("enum", [rule.get("const")]))
-    bounds = [f"at least {rule['minimum']}"] if "minimum" in rule else []
-    bounds += [f"at most {rule['maximum']}"] if "maximum" in rule else []
-    bounds += [f"of at most {rule['maxLength']} letters"] if "maxLength" in rule else []
-    kind = {"null": "null", "object": "an object", "array": "a list"}.get(rule["type"])
-    return " ".join([kind or f"a {rule['type']}", " and ".join(bounds)]).strip()
+    if rule.get("type") == "integer" and value != int(value):
+        return False
+    choices = rule.get("enum", [rule["const"]] if "const" in rule else [value])
+    if not any(value == one and flag == isinstance(one, bool) for one in choices):
+        return False
+    if "anyOf" in rule and all(any(problems(value, one)) for one in rule["anyOf"]):
+        return False
+    least, most = LIMITS.get(type(value), ("minimum", "maximum"))
+    if least not in rule and most not in rule:
+        return True
+    size = len(value) if isinstance(value, str | list) else value
+    return bool(rule.get(least, -math.inf) <= size <= rule.get(most, math.inf))
 
 
 # Adding up rounds, differently on other machines; roots are found to a part in 1e9.
