@@ -243,7 +243,7 @@ def test_only_the_curator_reaches_for_raw_data_and_noise() -> None:
 HIDING = (
     "model_files",
     "published",
-    "datasets.movielens",
+    "datasets.public",
     "datasets.texts",
     "plotting",
     "privacy.sqlite_ledger",

@@ -44,11 +44,11 @@ from sktensor_dp.completion.value_bounds import BOUNDS, bounds_of_rows
 from sktensor_dp.completion.worst_case import worst_neighbours
 from sktensor_dp.estimator.base import (
     NONE,
+    Neighbours,
     PlannedFit,
     PrivateEstimatorMixin,
     check_arguments,
 )
-from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.estimator.inputs import dense_tensor
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.exceptions import NotEnoughDataWarning

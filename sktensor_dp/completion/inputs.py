@@ -11,8 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from sktensor_dp.completion.lazy_slices import LazySlices, lazy_slices
 from sktensor_dp.estimator.base import columns_of
-from sktensor_dp.estimator.inputs import has_columns, refuse_other_kinds
-from sktensor_dp.estimator.lazy_tables import computed, is_lazy
+from sktensor_dp.estimator.inputs import computed, has_columns, is_lazy, refuse_other_kinds
 from sktensor_dp.estimator.parameters import check_sizes, shown
 from sktensor_dp.queries.observed_entries import EntryChunks, SliceChunks, as_entries
 from sktensor_dp.queries.reading import read

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sktensor_dp.estimator.inputs import refuse_other_kinds
-from sktensor_dp.estimator.lazy_tables import (
+from sktensor_dp.estimator.inputs import (
     check_columns,
     is_lazy,
     partitions_beside,
+    refuse_other_kinds,
     row_partitions,
 )
 from sktensor_dp.privacy.execution import DaskPartitions

@@ -11,7 +11,7 @@ from sktensor_dp.completion.inference import SharedModel
 from sktensor_dp.completion.inputs import checked_values, coordinate_array, entry_chunks, no_rows
 from sktensor_dp.completion.row_index import RowIndex
 from sktensor_dp.estimator.base import columns_of
-from sktensor_dp.estimator.lazy_tables import computed, is_lazy
+from sktensor_dp.estimator.inputs import computed, is_lazy
 from sktensor_dp.estimator.parameters import shown
 from sktensor_dp.queries.observed_entries import EntryChunks, SliceChunks
 from sktensor_dp.queries.reading import read, refuse_lazy

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.completion.inference import values_at
 from sktensor_dp.completion.inputs import checked_values, coordinates_or_unknown
 from sktensor_dp.completion.named_rows import Indices, coordinates_of
-from sktensor_dp.estimator.lazy_tables import computed, lazy_rows
+from sktensor_dp.estimator.inputs import computed, lazy_rows
 from sktensor_dp.queries.reading import read
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.row_bounds import Bounds, clamped, in_units, limits_at

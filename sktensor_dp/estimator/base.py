@@ -9,7 +9,7 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -20,8 +20,6 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from sktensor_dp.estimator.callbacks import CALLBACKS, Callbacks
-from sktensor_dp.estimator.documented import Documented
-from sktensor_dp.estimator.hooks import Hooks
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_parameters
 from sktensor_dp.model_files.saving import ModelFileMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant, Payable, charges_of
@@ -29,7 +27,69 @@ from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.tables import link_to
 from sktensor_dp.queries.query import Chunks, Source
+
+
+class Documented:
+    """The attributes by which scikit-learn lets other packages name their documentation."""
+
+    _doc_link_module = "sktensor_dp"
+    _doc_link_template = "{address}"
+
+    def _doc_link_url_param_generator(self) -> dict[str, str]:
+        return {"address": link_to(f"reference/generated/sktensor_dp.{type(self).__name__}.html")}
+
+
+# Arguments of ``fit``, those for a neighbour, and a statistic that is larger on that one.
+Neighbours = tuple[tuple[Any, ...], tuple[Any, ...], Callable[[Any], float]]
+
+
+class Hooks:
+    """Answers of an estimator, by public numbers alone; a subclass says what is otherwise.
+
+    But for what refuses rows, as a fit does before it is charged.
+
+    Nothing else is asked: neither for a type nor for the name of a parameter. An object of
+    this class answers for a model that is public.
+    """
+
+    # Whether units are rows, which may then be held out and scored one by one.
+    _unit_is_row: bool = True
+    # Whether a fit spends a pure epsilon, whatever delta it is given.
+    _has_pure_noise: bool = False
+    # Share of its delta that a fit sets aside for failures of its own.
+    _delta_set_aside: float = 0.0
+    # Whether a fit learns nothing from the data, so that it needs no budget.
+    _releases_nothing: bool = False
+    # Names of parameters that `_check_public` looks at, where they are not None.
+    _may_clash: ClassVar[tuple[str, ...]] = ()
+
+    def _check_public(self) -> None:
+        """Refuse parameters that are wrong together, whatever the data is."""
+
+    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
+        """Refuse data that no fit takes, before a search pays for fits; asked of a checked copy.
+
+        `searched` names the parameters that candidates may change.
+        """
+
+    def _word_counter(self) -> Callable[[Any], Any] | None:
+        """How many words each unit has, known or not; None where units are no texts."""
+        return None
+
+    def _unit_score(self) -> str | None:
+        """Name of the score of a search that is given none, for what is no regressor."""
+        return "log_likelihood" if hasattr(self, "score_samples") else None
+
+    def _target_range(self) -> Sequence[float] | None:
+        """Public (low, high) of targets and predictions, which bounds scores of these."""
+        return None
+
+    def _worst_case(self, n_units: int | None) -> Neighbours | None:
+        """Neighbours of about so many units, as far apart as the releases allow."""
+        return None
+
 
 NONE = OneOf(None)
 # What scikit-learn's validation of a table leaves behind.

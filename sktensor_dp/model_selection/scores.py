@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import get_tags
 
-from sktensor_dp.estimator.hooks import Hooks
+from sktensor_dp.estimator.base import Hooks
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.model_selection.rows import Floats, answers, numbers
 from sktensor_dp.model_selection.steps import steps_of

@@ -16,11 +16,11 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from sktensor_dp.estimator.base import (
     LARGEST_EPSILON,
+    Documented,
     PrivateEstimatorMixin,
     check_arguments,
     unit_of,
 )
-from sktensor_dp.estimator.documented import Documented
 from sktensor_dp.estimator.inputs import refuse_lists
 from sktensor_dp.estimator.parameters import Constraint, Number, OneOf, check_parameters
 from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning

@@ -5,10 +5,11 @@ from sktensor_dp.plotting.displays import (
     ComponentDisplay,
     FactorDisplay,
     SpectrumDisplay,
+    TopicsDisplay,
+    UtilityDisplay,
+    figure_png,
+    plot_topics,
 )
-from sktensor_dp.plotting.figures import figure_png, plot_topics
-from sktensor_dp.plotting.topics import TopicsDisplay
-from sktensor_dp.plotting.utility import UtilityDisplay
 
 __all__ = [
     "BudgetDisplay",

@@ -19,31 +19,31 @@ from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
     Fitted,
+    Neighbours,
     PlannedFit,
     PrivateEstimatorMixin,
     check_arguments,
     columns_of,
 )
 from sktensor_dp.estimator.forecast import Forecast
-from sktensor_dp.estimator.grouped_rows import (
+from sktensor_dp.estimator.inputs import (
     GROUP_CONSTRAINTS,
     STREAM_CONSTRAINTS,
-    check_same,
-    check_same_unit,
-)
-from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.inputs import (
     Numeric,
     as_validated,
+    check_same,
+    check_same_unit,
     check_source,
     checked_grouping,
     checked_table,
+    computed,
     dense_tensor,
+    lazy_rows,
+    lazy_table,
     precision_of,
     row_choice,
     unchecked,
 )
-from sktensor_dp.estimator.lazy_tables import computed, lazy_rows, lazy_table
 from sktensor_dp.estimator.parameters import (
     Constraint,
     InstanceOf,

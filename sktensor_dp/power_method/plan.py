@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from sktensor_dp.estimator.base import Neighbours
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
-from sktensor_dp.estimator.hooks import Neighbours
 from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.parts import public_places
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan, check_feasible

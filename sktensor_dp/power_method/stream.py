@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp.estimator.base import Fitted, PlannedFit, warnings_of_cap
-from sktensor_dp.estimator.grouped_rows import batch_budget
+from sktensor_dp.estimator.inputs import batch_budget
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method.plan import MomentPlan, plan_moments
 from sktensor_dp.power_method.recipe import (

@@ -13,27 +13,25 @@ from sktensor_dp.estimator.base import (
     COUNTS,
     NEIGHBOURS,
     NONE,
+    Neighbours,
     PlannedFit,
     PrivateEstimatorMixin,
     columns_of,
     warnings_of_cap,
 )
-from sktensor_dp.estimator.grouped_rows import (
+from sktensor_dp.estimator.inputs import (
     GROUP_CONSTRAINTS,
     STREAM_CONSTRAINTS,
+    Numeric,
+    as_validated,
     batch_budget,
     check_same,
     check_same_unit,
-)
-from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.inputs import (
-    Numeric,
-    as_validated,
     checked_grouping,
     checked_table,
+    lazy_table,
     row_choice,
 )
-from sktensor_dp.estimator.lazy_tables import lazy_table
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import LARGEST_COUNT

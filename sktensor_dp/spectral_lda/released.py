@@ -10,8 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.inputs import precision_of
-from sktensor_dp.estimator.lazy_tables import computed, lazy_rows
+from sktensor_dp.estimator.inputs import computed, lazy_rows, precision_of
 from sktensor_dp.spectral_lda.inference import (
     completion_log_likelihood,
     log_likelihoods,

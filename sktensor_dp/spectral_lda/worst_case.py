@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.estimator.hooks import Neighbours
+from sktensor_dp.estimator.base import Neighbours
 
 # Tokens of a document that is longer than any limit that is chosen by a histogram of norms.
 LONG = 10**6

@@ -13,13 +13,12 @@ from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
     Fitted,
+    Neighbours,
     PlannedFit,
     PrivateEstimatorMixin,
     is_apart,
 )
-from sktensor_dp.estimator.grouped_rows import GROUP_CONSTRAINTS
-from sktensor_dp.estimator.hooks import Neighbours
-from sktensor_dp.estimator.inputs import checked_grouping, row_choice
+from sktensor_dp.estimator.inputs import GROUP_CONSTRAINTS, checked_grouping, row_choice
 from sktensor_dp.estimator.parameters import (
     Constraint,
     InstanceOf,
@@ -33,11 +32,15 @@ from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.reading import as_documents
 from sktensor_dp.queries.text import TextChunks, WordCounts
-from sktensor_dp.text.documents import numbers_of_words, read_documents
-from sktensor_dp.text.lazy_documents import LazyTexts, lazy_texts
-from sktensor_dp.text.plan import THRESHOLD_SHARE, WordPlan, check_words, plan_words
-from sktensor_dp.text.recipe import learn
-from sktensor_dp.text.worst_case import worst_texts
+from sktensor_dp.text.documents import LazyTexts, lazy_texts, numbers_of_words, read_documents
+from sktensor_dp.text.plan import (
+    THRESHOLD_SHARE,
+    WordPlan,
+    check_words,
+    learn,
+    plan_words,
+    worst_texts,
+)
 
 Texts = TextChunks | LazyTexts
 CALLABLE = InstanceOf(Callable)  # type: ignore[arg-type]

@@ -1,13 +1,19 @@
-"""What a private vocabulary will release, from public numbers only."""
+"""Plan and recipe of a private vocabulary: votes for words that enough documents contain."""
 
 import math
 import numbers
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.estimator.base import Fitted, Neighbours
 from sktensor_dp.exceptions import NotEnoughDataError
+from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.selection import largest_share
-from sktensor_dp.queries.text import WordBuckets
+from sktensor_dp.queries.text import DocumentFrequencies, WordBuckets, WordVotes
 
 # Without noise document frequencies are all there is to release. With it numbers of documents by a
 # checksum come first, from which documents see for which of their words votes are of use; then
@@ -153,3 +159,79 @@ def _releases(epsilon: float, delta: float) -> ReleasePlan:
     shares = {BUCKETS: 1 - VOTES_SHARE, VOTES: VOTES_SHARE}
     reserved = {VOTES: THRESHOLD_SHARE * delta}
     return ReleasePlan.split(epsilon, delta, shares, uses={BUCKETS: 2}, reserved_delta=reserved)
+
+
+Floats = NDArray[np.float64]
+
+# How many votes, as a share of the threshold, documents that are full may give a common word.
+# Chosen on synthetic texts.
+AIM = 0.7
+
+
+def learn(curator: DataCurator, plan: WordPlan, max_features: int | None) -> Fitted:
+    """Ask for the words that enough documents contain, and prune them."""
+    words, frequencies = released_words(curator, plan)
+    kept = _pruned(words, frequencies, plan, max_features)
+    return Fitted(
+        {
+            "vocabulary_": {words[place]: column for column, place in enumerate(kept.tolist())},
+            "document_frequencies_": frequencies[kept],
+            "threshold_": plan.threshold,
+            "fixed_vocabulary_": False,
+        }
+    )
+
+
+def released_words(curator: DataCurator, plan: WordPlan) -> tuple[list[str], Floats]:
+    """Words, and in how many units each is, at most the number of all."""
+    if plan.sigma == 0:
+        return curator.release_partitions(EXACT, DocumentFrequencies(plan.max_words))
+    sketch = curator.release(BUCKETS, WordBuckets(plan.max_words)) * curator.n_units
+    ballot = WordVotes(plan.max_words, plan.largest, vote_weights(sketch, plan))
+    words, _ = curator.release_partitions(VOTES, ballot)
+    if not words:
+        return words, np.zeros(0)
+    found = curator.release(BUCKETS, WordBuckets(plan.max_words, tuple(words)))
+    # A word that is released is in one unit at least.
+    return words, np.clip(found * curator.n_units, 1.0, curator.n_units)
+
+
+def vote_weights(sketch: Floats, plan: WordPlan) -> Floats:
+    """Weight of each bucket: none where votes are lost, less where fewer will do."""
+    enough = AIM * plan.votes / np.maximum(sketch, plan.needed)
+    return np.where(sketch >= plan.needed, np.minimum(enough, 1.0), 0.0)
+
+
+def _pruned(
+    words: list[str], frequencies: Floats, plan: WordPlan, max_features: int | None
+) -> NDArray[np.intp]:
+    """Places of the released words that ``min_df``, ``max_df`` and ``max_features`` keep."""
+    low, high = plan.least, plan.most
+    kept = np.flatnonzero((frequencies >= low) & (frequencies <= high))
+    if max_features is not None:
+        most = np.argsort(-frequencies[kept], kind="stable")[:max_features]
+        kept = np.sort(kept[most])
+    if kept.size == 0:
+        raise NotEnoughDataError(
+            f"No word remains: of {len(words)} whose noisy votes reached the threshold, "
+            f"none lies between min_df and max_df ({low:g} to {high:g} {plan.noun}). "
+            f"Check that documents hold text; raise epsilon, fit more {plan.noun}, or pass a "
+            "vocabulary."
+        )
+    return kept
+
+
+def worst_texts(n_words: int, n_units: int | None, neighbours: str) -> Neighbours:
+    """Documents of as many words as may count, half of them of either set, and one changed."""
+    n_texts = n_units or 1000
+    sides = [" ".join(f"{letter}{i}" for i in range(n_words)) for letter in ("aa", "bb")]
+    half = n_texts // 2 + 1
+    texts = [sides[0]] * half + [sides[1]] * (n_texts - half)
+    if neighbours == "add_remove":
+        return (texts,), (texts[1:],), _difference
+    return (texts,), ([sides[1], *texts[1:]],), _difference
+
+
+def _difference(fitted: Any) -> float:
+    names, found = fitted.get_feature_names_out(), fitted.document_frequencies_
+    return float(sum(x if name[0] == "b" else -x for name, x in zip(names, found, strict=True)))

@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.estimator.base import is_apart
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.queries.reading import as_documents, call_foreign
-from sktensor_dp.text.documents import count_words, in_set_interface
-from sktensor_dp.text.lazy_documents import lazy_counts
+from sktensor_dp.text.documents import count_words, in_set_interface, lazy_counts
 from sktensor_dp.text.parameters import VocabularyParameters
 from sktensor_dp.text.plan import WordForecast
 from sktensor_dp.text.saved import SavedVocabulary

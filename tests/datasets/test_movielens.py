@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from sktensor_dp.datasets import fetch_movielens_100k, movielens
+from sktensor_dp.datasets import fetch_movielens_100k, public
 
 DAY = 86_400
 BASE = f"1\t2\t4\t{5 * DAY + 3}\n943\t1682\t5\t{7 * DAY + 2}\n".encode()
@@ -29,8 +29,8 @@ def archive(tmp_path, monkeypatch):
         name: hashlib.sha256(content).hexdigest()
         for name, content in {"ua.base": BASE, "ua.test": TEST}.items()
     }
-    monkeypatch.setattr(movielens, "ARCHIVE", path.as_uri())
-    monkeypatch.setattr(movielens, "CHECKSUMS", checksums)
+    monkeypatch.setattr(public, "ARCHIVE", path.as_uri())
+    monkeypatch.setattr(public, "CHECKSUMS", checksums)
     write.path = path
     return write
 
@@ -89,5 +89,5 @@ def test_something_else_in_place_of_the_archive(archive, tmp_path):
 
 
 def test_known_checksums_are_of_the_two_files_of_the_split():
-    assert list(movielens.CHECKSUMS) == ["ua.base", "ua.test"]
-    assert all(len(bytes.fromhex(value)) == 32 for value in movielens.CHECKSUMS.values())
+    assert list(public.CHECKSUMS) == ["ua.base", "ua.test"]
+    assert all(len(bytes.fromhex(value)) == 32 for value in public.CHECKSUMS.values())

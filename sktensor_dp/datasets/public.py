@@ -1,17 +1,136 @@
-"""MovieLens 100K: ratings of films by users, with the day, from a folder or the network."""
+"""Public data: docstrings of installed packages, and MovieLens 100K."""
 
+import ast
 import hashlib
+import importlib.util
 import io
 import urllib.request
+import warnings
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPException
+from inspect import cleandoc
 from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch
+
+
+def load_docstrings(
+    packages: Sequence[str] = ("numpy", "scipy", "sklearn"), min_length: int = 200
+) -> list[str]:
+    """Read the docstrings of installed packages: a public collection of texts.
+
+    Every text is published documentation, so nothing here needs protection: it
+    is a collection to try private methods on, about 6,300 texts with the
+    default arguments (the number depends on the installed versions).
+
+    Source files are parsed, never imported. Modules, classes, functions and
+    methods count, as do the texts handed to ``add_newdoc``, with which numpy and
+    scipy document their compiled functions. Test suites are left out: they are
+    half of the source and hold few docstrings. A text that occurs several times
+    is kept once.
+
+    Parameters
+    ----------
+    packages : sequence of str, default=("numpy", "scipy", "sklearn")
+        Names of installed top-level packages, read in this order.
+    min_length : int, default=200
+        Shortest text to keep, in characters, after its indentation is removed.
+
+    Returns
+    -------
+    list of str
+        The texts, ordered by package, then path, then position in the file.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If a package is not installed.
+    ValueError
+        If a name is not that of a top-level package, or nothing was found.
+
+    Examples
+    --------
+    >>> from sktensor_dp.datasets import load_docstrings
+    >>> texts = load_docstrings(["json"], min_length=500)
+    >>> texts[0][:39]
+    'JSON (JavaScript Object Notation) <http'
+    """
+    if isinstance(packages, str):
+        packages = (packages,)
+    texts: dict[str, None] = {}
+    with warnings.catch_warnings():
+        # Parsing somebody else's source may warn of its invalid escapes.
+        warnings.simplefilter("ignore")
+        for package in packages:
+            for source in _source_files(package):
+                texts.update(dict.fromkeys(_docstrings_of(source)))
+    kept = [text for text in texts if len(text) >= min_length]
+    if not kept:
+        raise ValueError(
+            f"packages={tuple(packages)!r} have no docstring of at least "
+            f"min_length={min_length!r} characters in their source files"
+        )
+    return kept
+
+
+def _source_files(package: str) -> list[Path]:
+    # A dotted name would make find_spec import the parent package.
+    if not package.isidentifier():
+        raise ValueError(f"packages must name top-level packages, got {package!r}")
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        raise ModuleNotFoundError(f"packages: {package!r} is not installed", name=package)
+    if spec.submodule_search_locations is None:
+        origin = spec.origin or ""
+        return [Path(origin)] if origin.endswith(".py") else []
+    return [
+        path
+        for location in spec.submodule_search_locations
+        for path in sorted(Path(location).rglob("*.py"))
+        if "tests" not in path.relative_to(location).parts
+    ]
+
+
+def _docstrings_of(source: Path) -> Iterator[str]:
+    try:
+        module = ast.parse(source.read_bytes())
+    except (SyntaxError, ValueError):
+        return  # a template, or written for another version of Python
+    yield from _docstrings_in(module)
+
+
+def _docstrings_in(node: ast.AST) -> Iterator[str]:
+    """Docstrings at and below a node, in the order of the source."""
+    if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+        text = ast.get_docstring(node)
+        if text:
+            yield text
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        yield from _newdoc_in(node.value)
+    # Only statements hold definitions: leaving expressions out makes this fast.
+    for block in ("body", "handlers", "orelse", "finalbody"):
+        for child in getattr(node, block, ()):
+            yield from _docstrings_in(child)
+
+
+def _newdoc_in(call: ast.Call) -> Iterator[str]:
+    name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+    if not name.endswith("add_newdoc"):
+        return
+    constants = [
+        node.value
+        for argument in call.args
+        for node in ast.walk(argument)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    if constants:
+        # The other strings are the names of a module, a class or a method.
+        yield cleandoc(max(constants, key=len))
+
 
 FOLDER, SECONDS_PER_DAY = "ml-100k", 86_400
 SHAPE = (943, 1682)  # users, films, as the data set's own description counts them

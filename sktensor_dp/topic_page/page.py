@@ -17,11 +17,123 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
 from sktensor_dp.privacy.tables import printable
 from sktensor_dp.topic_page.explorer import Explorer, explorer_section, script_of
-from sktensor_dp.topic_page.odds import odds_section
-from sktensor_dp.topic_page.release_table import releases_section
+
+# Of whoever suspects something of somebody.
+BEFORE = (0.01, 0.1, 0.5)
+
+
+def odds_after(before: float, epsilon: float) -> tuple[float, float]:
+    """Least and largest probability after reading, from one before, as Bayes' rule has it.
+
+    Examples
+    --------
+    >>> low, high = odds_after(0.5, 1.0)
+    >>> round(low, 3), round(high, 3)
+    (0.269, 0.731)
+    """
+    # Beyond this the bounds are 0 and 1 in double precision.
+    factor = math.exp(-min(epsilon, 700.0))
+    low = before * factor / (1 - before + before * factor)
+    return low, before / (before + (1 - before) * factor)
+
+
+def odds_section(epsilon: float, delta: float, unit: str) -> str:
+    """Table with a small picture in each row; `unit` is escaped."""
+    rows = "".join(_row(before, *odds_after(before, epsilon)) for before in BEFORE)
+    return f"""<section><h2>What ε = {epsilon:.4g} means</h2>
+<p>Suppose that somebody knows everything about all the others here, and suspects something of
+one {unit}. This page can make them surer, or less sure, but only so far:</p>
+<table class="odds"><caption>How probable they hold it before they read this page (line),
+and after (bar: from the least to the most that it can become).</caption>
+<thead><tr><th scope="col">Before</th><th scope="col"><span class="visually-hidden">Picture
+</span></th><th scope="col">After</th></tr></thead><tbody>{rows}</tbody></table>
+<p class="soft">{_size(epsilon)} But for a chance of δ = {delta:.3g}, about
+{_one_in(delta)}, for which nothing is promised.</p></section>"""
+
+
+def _row(before: float, low: float, high: float) -> str:
+    return (
+        f'<tr><th scope="row">{_in_hundred(before)}</th><td><span class="track" '
+        f'aria-hidden="true"><i style="left:{100 * low:.2f}%;width:{100 * (high - low):.2f}%">'
+        f'</i><i class="before" style="left:{100 * before:.2f}%"></i></span></td>'
+        f"<td>{_in_hundred(low).removesuffix(' in 100')} to {_in_hundred(high)}</td></tr>"
+    )
+
+
+def _in_hundred(share: float) -> str:
+    if share < 0.001:
+        return "almost 0 in 100"
+    if share > 0.999:
+        return "almost 100 in 100"
+    # 99.6 must not read as certain, nor .4 as never.
+    digits = 1 if share < 0.0095 or share > 0.9905 else 0
+    return f"{100 * share:.{digits}f} in 100"
+
+
+def _one_in(delta: float) -> str:
+    return f"one in {1 / delta:,.0f}" if delta > 1e-15 else "none"
+
+
+def _size(epsilon: float) -> str:
+    if epsilon <= 1:
+        return "This is a strong promise."
+    if epsilon <= 5:
+        return "This is a moderate promise."
+    return "This is a weak promise: somebody who was in doubt may become nearly sure."
+
+
+def releases_section(reports: Mapping[str, PrivacyReport], total: tuple[float, float]) -> str:
+    """Every release with its noise and cost, folded."""
+    rows = "".join(
+        _release_row(step, row, share)
+        for step, report in reports.items()
+        for row, share in zip(report.rows, report.shares, strict=True)
+    )
+    notes = dict.fromkeys(note for report in reports.values() for note in report.notes)
+    for report in reports.values():
+        if report.sampler == "float":
+            notes["Floating-point noise: open to attacks on low-order digits."] = None
+    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("Step", "Release", "Noise"))
+    for name in ("Sensitivity", "σ", "μ", "ε", "Uses", "Share"):
+        head += f'<th scope="col" class="number">{name}</th>'
+    return (
+        '<details><summary><h2>Privacy report</h2></summary><div class="scroll" tabindex="0" '
+        'role="region" aria-label="Privacy report"><table class="report">'
+        "<caption>Every point at which data became public. Sensitivity: how far one replacement "
+        "moves the statistic. σ: standard deviation of the noise. The cost of each use is μ = "
+        "sensitivity / σ for Gaussian noise, ε for pure noise. Share: how much of its step's "
+        f"budget a release took in all its uses, {_shares_of(reports)}.</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+        f'<tfoot><tr><th scope="row" colspan="3">Total of all steps</th>'
+        '<td class="number" colspan="6">'
+        f"ε = {total[0]:.6g} at δ = {total[1]:.3g}</td></tr></tfoot></table></div>"
+        + (f"<ul>{items}</ul>" if items else "")
+        + "</details>"
+    )
+
+
+def _shares_of(reports: Mapping[str, PrivacyReport]) -> str:
+    kinds = {report.shares_of for report in reports.values()}
+    if kinds == {"mu^2"}:
+        return "as a share of μ²"
+    return "as a share of ε" if kinds == {"epsilon"} else "of μ² or, if its noise is pure, of ε"
+
+
+def _release_row(step: str, row: ReleaseRecord, share: float | None) -> str:
+    cells = [f"{value:.4g}" for value in (row.sensitivity, row.sigma)]
+    # What a release does not cost is left empty: 0 would read as free.
+    cells += [f"{value:.4g}" if value else "" for value in (row.mu, row.epsilon)]
+    cells += [str(row.uses), "" if share is None else f"{100 * share:.1f} %"]
+    numbers = "".join(f'<td class="number">{cell}</td>' for cell in cells)
+    return (
+        f"<tr><td>{escape(step)}</td><td><b>{escape(row.name)}</b><br>"
+        f"<small>{escape(row.description)}</small></td><td>{escape(row.mechanism)}</td>"
+        f"{numbers}</tr>"
+    )
 
 
 @dataclass(frozen=True)
