@@ -26,7 +26,10 @@ from sktensor_dp.privacy.tables import finite, printable
 MOST_BYTES, DEEPEST, LONGEST_NUMBER = 16 * 2**20, 60, 400
 # Words of JSON Schema, and Python's types for its own.
 WORDS = ("type", "const", "enum", "anyOf", "minimum", "maximum", "maxLength", "maxItems")
-LIMITS = {str: ("minLength", "maxLength"), list: ("minItems", "maxItems")}
+LIMITS: dict[type, tuple[str, str]] = {
+    str: ("minLength", "maxLength"),
+    list: ("minItems", "maxItems"),
+}
 TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,),
     "number": (int, float), "integer": (int, float), "null": (type(None),),
