@@ -5,6 +5,7 @@ that comes before publishing writes on other objects, so that a fit which is ref
 fails changes nothing.
 """
 
+import inspect
 import math
 import os
 import re
@@ -29,6 +30,16 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.tables import link_to
 from sktensor_dp.queries.query import Chunks, Source
+
+OWN = ("sktensor_dp", "sklearn")  # packages whose lines say nothing to a caller
+
+
+def _level_of_caller() -> int:
+    """Stack level of the line of the caller that a warning is about."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in OWN:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class Documented:
@@ -327,7 +338,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
     def _charge(self, planned: PlannedFit[Curator]) -> Fitted:
         """Charge a plan and run its recipe; nothing is published yet."""
         for warning in planned.warnings:
-            warnings.warn(warning, stacklevel=4)
+            warnings.warn(warning, stacklevel=_level_of_caller())
         if not getattr(self, CALLBACKS, None):
             return self._execute(planned, None)
         number = None
@@ -363,7 +374,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
     def _end(self, fitted: Fitted) -> Self:
         """Say what released values give reason to, then publish."""
         for warning in fitted.warnings:
-            warnings.warn(warning, stacklevel=4)
+            warnings.warn(warning, stacklevel=_level_of_caller())
         self._publish(fitted.attributes)
         return self
 

@@ -262,7 +262,8 @@ def watch(
     seen.shown = {
         "questions": [(flow.name, flow.asked) for flow in seen.flows],
         "error": _chain(seen.error),
-        "warnings": [(one.category, str(one.message), one.filename, one.lineno) for one in caught],
+        # They point at lines of callers, which differ between ways to call.
+        "warnings": [(one.category, str(one.message)) for one in caught],
         "attributes": state(vars(estimator)),
         "printed": printed.getvalue() + logged.getvalue(),
         "generators": drawn,
