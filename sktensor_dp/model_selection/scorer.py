@@ -83,7 +83,8 @@ def make_private_scorer(
     *Not covered*: folds into which one unit moves others, as those of ``GroupKFold``, which goes
     by sizes, or of splitters by position where units come and go. Each score then covers its own
     rows, and a total over folds is no guarantee for anybody. :class:`~sktensor_dp.PrivateKFold`
-    deals each unit by a secret coin of its own.
+    deals each unit by a secret coin of its own. Nor are fits of scikit-learn's tools covered where
+    a ``FunctionTransformer`` mixes rows; in scores its function is called for each row by itself.
 
     Unit and neighbours are those of the model's report. The model is a private estimator or a
     pipeline, as :class:`~sktensor_dp.PrivateSearchCV` takes them, or the best one of a fitted
