@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sktensor_dp.completion import defaults
 from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.rows import unexplained
 from sktensor_dp.privacy.curators.entries import NoisySharedRows, SliceCurator
@@ -14,9 +15,6 @@ from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.shared_parameters import SharedEffects, clipped_response, shared_effects
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
-# Residuals are clipped at this share of the deviation of values: little is lost of a sign,
-# and noise is in proportion.
-CLIP = 0.25
 # Least sum of weights: of nothing there is no mean.
 LEAST_WEIGHT = 1e-100
 # EM steps for effects, and for those that another release will be about.
@@ -121,11 +119,12 @@ class EffectRounds:
         rest: tuple[str, int] | None = None,
     ) -> None:
         """Release sums, of which so many are left; 0 if others will follow."""
+        clip = defaults.EFFECT_CLIP
         noisy = self._curator.shared_row_sums(
-            self._mode, self.level, CLIP * deviation, 1 / LEVEL_VARIANCE, others, about, rest
+            self._mode, self.level, clip * deviation, 1 / LEVEL_VARIANCE, others, about, rest
         )
         centre = np.zeros(len(noisy.sums)) if about is None else self.effects.effects
-        self._released.append(EffectRelease(noisy, clipped_response(CLIP, deviation), centre))
+        self._released.append(EffectRelease(noisy, clipped_response(clip, deviation), centre))
         self._fit(STEPS if left == 1 else ROUGH_STEPS)
 
     def _fit(self, n_steps: int) -> None:

@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
+from sktensor_dp.completion import defaults
 from sktensor_dp.completion.assumed import COMPONENT, RESIDUAL, Assumed
 from sktensor_dp.completion.pair_plan import (
-    PAIRED_POWER,
     Folding,
     pairs_detectability,
 )
@@ -76,7 +76,7 @@ def _noise(
         return noise_of_values(n_observed, shape, epsilon, residual)
     if plan.with_pairs:
         spent = plan.releases.cost_of("row_sums").epsilon
-        return noise_of_sums(n_observed, shape, spent, residual, PAIRED_POWER)
+        return noise_of_sums(n_observed, shape, spent, residual, defaults.PAIR_POWER)
     return noise_of_sums(n_observed, shape, epsilon, residual)
 
 

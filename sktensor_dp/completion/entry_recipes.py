@@ -3,13 +3,13 @@
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from sktensor_dp.completion import defaults
 from sktensor_dp.completion.assumed import RESIDUAL
 from sktensor_dp.completion.expected_biases import with_features
 from sktensor_dp.completion.gradient_recipe import fit_gradients
 from sktensor_dp.completion.inference import attributes_of
 from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.own_entries import shared_part
-from sktensor_dp.completion.pair_plan import PAIRED_POWER
 from sktensor_dp.completion.pair_recipe import pair_components, with_columns
 from sktensor_dp.completion.plan import CompletionPlan
 from sktensor_dp.estimator.base import Fitted
@@ -92,7 +92,7 @@ def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOption
     index_set, residual = curator.index_set, (2 * curator.half * RESIDUAL) ** 2
     # Of coordinates alone, and first: weights of all entries need not be held beside them.
     features = incidence_features(index_set)
-    released = curator.row_sums(power=PAIRED_POWER if plan.with_pairs else 0.5)
+    released = curator.row_sums(power=defaults.PAIR_POWER if plan.with_pairs else 0.5)
     model = fit_row_sums(
         index_set, released.sums, list(released.weights.T), released.sigma**2, residual,
         center=curator.middle, features=features, given=options.features_at(index_set),

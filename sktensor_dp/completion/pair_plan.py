@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from sktensor_dp.completion import defaults
 from sktensor_dp.completion.assumed import COMPONENT, RESIDUAL
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
@@ -11,14 +12,9 @@ from sktensor_dp.tensor.shared_parameters import clipped_response
 
 # Shares of epsilon, the largest of which is taken that raises the expected error of predictions,
 # which pairs do not help, by at most so much.
-PAIR_SHARES, MOST_LOSS = (1 / 8, 1 / 10, 1 / 12, 1 / 16, 1 / 24), 0.002
+PAIR_SHARES = (1 / 8, 1 / 10, 1 / 12, 1 / 16, 1 / 24)
 # How far components must stand out of the noise, and columns at most.
 PAIR_ROOM, MOST_PAIRED = 1.2, 1024
-# Residual that counts as 1, in deviations of values about the model: little is lost of a sign,
-# and a value moves a product by as much.
-PAIR_CLIP = 0.5
-# Where pairs are released, rows with few entries get more of the sums, for which noise is least.
-PAIRED_POWER = 2 / 3
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,7 @@ class Folding:
 
 def pair_share(whole: Folding, loss: Callable[[float], float]) -> float:
     """Share of epsilon that is spent on pairs; 0 where they do not pay."""
-    share = next((share for share in PAIR_SHARES if loss(share) <= MOST_LOSS), 0.0)
+    share = next((share for share in PAIR_SHARES if loss(share) <= defaults.PAIR_LOSS), 0.0)
     pays = share > 0 and pairs_detectability(whole.part(share)) >= PAIR_ROOM
     return share if pays else 0.0
 
@@ -57,7 +53,7 @@ def pairs_detectability(spent: Folding) -> float:
     else:
         noise = 2 * (each - 1) * math.sqrt(2) / cost.epsilon
     counts = n_rows * min(each / n_columns, 1.0) ** 2
-    response = (clipped_response(PAIR_CLIP, RESIDUAL) * COMPONENT) ** 2
+    response = (clipped_response(defaults.PAIR_CLIP, RESIDUAL) * COMPONENT) ** 2
     return counts * n_columns * response / (2 * math.sqrt(n_columns) * noise)
 
 

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from sktensor_dp.completion import defaults
 from sktensor_dp.completion.assumed import RESIDUAL
 from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.own_entries import bias_variances
-from sktensor_dp.completion.pair_plan import PAIR_CLIP
 from sktensor_dp.completion.rows import unexplained
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.queries.observed_entries import IndexSet, RowCells
@@ -29,12 +29,12 @@ def pair_components(
     residual = 2 * curator.half * RESIDUAL
     noisy = curator.entry_pairs(
         RowCells(places, 0), centred_biases(curator, model),
-        pair_weights(places.counts[0]), PAIR_CLIP * residual,
+        pair_weights(places.counts[0]), defaults.PAIR_CLIP * residual,
     )  # fmt: skip
     # What is left of a row's bias is a component that its own level stands for.
     known = places.counts[0] / places.n_entries
     left = float(known @ bias_variances(model, places, 0, residual**2))
-    response = clipped_response(PAIR_CLIP, residual) ** 2
+    response = clipped_response(defaults.PAIR_CLIP, residual) ** 2
     own = _clipped_variance() ** 2 * float(noisy.counts.mean())
     found = components_of_pairs(
         noisy.sums - noisy.counts * (response * left), noisy.counts, response,
@@ -74,7 +74,7 @@ def with_columns(model: Model, found: Floats) -> Model:
 
 def _clipped_variance() -> float:
     """Mean square of a normal residual that is clipped, in units of the clip."""
-    t = PAIR_CLIP
+    t = defaults.PAIR_CLIP
     inside = 2 * ndtr(t) - 1
     density = math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
     return float((inside - 2 * t * density) / t**2 + 1 - inside)

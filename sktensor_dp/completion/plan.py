@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sktensor_dp.completion import defaults
 from sktensor_dp.completion.assumed import BIAS, COMPONENT, COMPONENTS, RESIDUAL
 from sktensor_dp.completion.pair_plan import (
-    PAIRED_POWER,
     Folding,
     cost_at,
     pair_share,
@@ -24,19 +24,14 @@ from sktensor_dp.queries.slices import SharedFactorSums
 
 # Sweeps over the factors that units share, and steps of gradient descent.
 SWEEPS, STEPS = 3, 30
-# Share of a budget for the level of units, and for the values from which the other factors of
-# an output are computed.
-LEVEL_SHARE, INPUT_SHARE = 0.01, 0.5
+# Fraction of a budget for the values from which the other factors of an output are computed.
+INPUT_SHARE = 0.5
 # Numbers in memory to a row: beside any model, for components by their squared rank, and
 # beside a model of the values themselves.
 ROW_NUMBERS, ROW_SQUARES, VALUES_NUMBERS = 12, 3, 200
-# Of slices: share of the shared factors, if they are released; share of a unit's cells that
-# are taken to have entries, which is private; and sweeps where there is no noise.
-FACTOR_SHARE, OBSERVED_SHARE, EXACT_SWEEPS = 0.6, 1 / 4, 20
-# Of slices of a matrix: share of the components, and its releases.
-DIRECTION_SHARE, DIRECTION_SWEEPS = 0.9, 24
-# Of slices of a matrix: releases of the effects of its rows, each about those before.
-EFFECT_ROUNDS = 4
+# Of slices: share of a unit's cells that are taken to have entries, which is private; and sweeps
+# where there is no noise.
+OBSERVED_SHARE, EXACT_SWEEPS = 1 / 4, 20
 
 
 def least_numbers(shape: Sequence[int], ranks: Sequence[int], perturbation: str) -> float:
@@ -160,7 +155,7 @@ def _loss(noise: list[float], usual: list[float]) -> float:
 
 def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, share: float) -> float:
     """By how much predictions by sums get worse if a share of epsilon goes to pairs."""
-    less = noise_of_sums(n_observed, shape, (1 - share) * epsilon, power=PAIRED_POWER)
+    less = noise_of_sums(n_observed, shape, (1 - share) * epsilon, power=defaults.PAIR_POWER)
     return _loss(less, noise_of_sums(n_observed, shape, epsilon))
 
 
@@ -262,7 +257,7 @@ def slice_detectability(
     shared = [n for m, n in enumerate(shape) if m != unit_mode]
     n_queries = SWEEPS * len(shared)
     noise = SharedFactorSums.farthest / (
-        gaussian_mu(epsilon, delta) * math.sqrt(FACTOR_SHARE / n_queries)
+        gaussian_mu(epsilon, delta) * math.sqrt(defaults.FACTOR_FRACTION / n_queries)
     )
     # Response of a clipped residual to a component, whose weights are half hidden by noise.
     response = 0.68 * (COMPONENT / RESIDUAL) / 2
@@ -285,14 +280,19 @@ def plan_slices(
     by_directions = SharedFactorSums.may_be_whole(shape, shared) and math.isfinite(epsilon)
     by_directions = by_directions and n_sweeps > 0
     if by_directions:
-        n_sweeps = DIRECTION_SWEEPS
+        n_sweeps = defaults.DIRECTION_SWEEPS
     # Residuals about better effects say more; parts of a pure epsilon lose more than that.
     again = len(shape) == 2 and delta > 0 and math.isfinite(epsilon)
-    n_rounds = EFFECT_ROUNDS if again else 1
-    shares = {"unit_levels": LEVEL_SHARE, "shared_row_sums": 1 - LEVEL_SHARE}
+    n_rounds = defaults.EFFECT_ROUNDS if again else 1
+    shares = {
+        "unit_levels": defaults.LEVEL_FRACTION,
+        "shared_row_sums": 1 - defaults.LEVEL_FRACTION,
+    }
     uses = {"shared_row_sums": len(shared) * n_rounds}
     if n_sweeps:
-        shares["shared_factor_sums"] = DIRECTION_SHARE if by_directions else FACTOR_SHARE
+        shares["shared_factor_sums"] = (
+            defaults.DIRECTION_FRACTION if by_directions else defaults.FACTOR_FRACTION
+        )
         shares["shared_row_sums"] -= shares["shared_factor_sums"]
         uses["shared_factor_sums"] = n_sweeps * len(shared)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sktensor_dp.completion import defaults
 from sktensor_dp.completion.effect_rounds import EffectRounds
 from sktensor_dp.completion.rows import posterior_rows, unexplained, unit_mean_square
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
@@ -17,8 +18,6 @@ from sktensor_dp.tensor.shared_parameters import SharedComponents, clipped_respo
 CLIP = 1.0
 # Largest number in a factor, in deviations of values.
 LARGEST = 1e6
-# Variance of one component, relative to that of values: what fits start from, units' own too.
-COMPONENT_VARIANCE = 0.1
 # Least eigenvalue of a moment, relative to its trace: below it noise or rounding is seen.
 LEAST_MOMENT = 1e-3
 # Least variance of what is seen of a row, relative to its prior one: exact sums leave none.
@@ -34,7 +33,7 @@ def fit_components(
 ) -> tuple[SharedComponents, float]:
     """Factors released mode by mode, each given those before, and the variance they leave."""
     level, deviation = rounds[0].level, rounds[0].deviation
-    start = deviation * np.sqrt(COMPONENT_VARIANCE)
+    start = deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
     components = components.with_factor(0, components.factors[0] * start)
     effects, noise_variance = tuple(one.effects for one in rounds), deviation**2
     for step in range(n_sweeps * len(rounds)):
@@ -80,7 +79,7 @@ def _factor(
     grams = gain * weights[:, None, None] * moment
     # A unit's weight in an entry is one over the root of the number of its entries.
     residual = min(n_units / max(float(weights.sum()), 1.0), 1.0) / gain
-    prior, sums, expected = COMPONENT_VARIANCE * deviation**2, noisy.sums, None
+    prior, sums, expected = defaults.COMPONENT_VARIANCE * deviation**2, noisy.sums, None
     if features is not None:
         # Along the moment's axes columns are apart from each other.
         slopes = gain * weights[:, None] * values

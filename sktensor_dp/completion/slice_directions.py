@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
+from sktensor_dp.completion import defaults
 from sktensor_dp.completion.effect_rounds import EffectRounds
 from sktensor_dp.completion.model_options import ModelOptions
 from sktensor_dp.completion.plan import SlicePlan
 from sktensor_dp.completion.rows import inverse_root, posterior_rows, share_kept, unexplained
-from sktensor_dp.completion.slice_components import COMPONENT_VARIANCE
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, SliceCurator
 from sktensor_dp.queries.slices import SharedFactorSums
 from sktensor_dp.tensor.arrays import Floats
@@ -18,16 +18,12 @@ from sktensor_dp.tensor.shared_parameters import SharedComponents
 ROOM = 4.3
 # What noise alone may be expected to explain, over what components are assumed to.
 MOST_CHANCE = 0.25
-# Residuals beyond so many deviations of values are clipped.
-CLIP = 3.0
 # Share of the sweeps, last ones, by which the variance of components is estimated; and how many
 # of them it is estimated by while directions turn.
 LAST, LATELY = 1 / 4, 3
-# Deviations of noise that what is explained must exceed.
-CERTAIN = 3.0
-# Share of the sweeps after which components must show, and least part of what is assumed of
-# them that must be explained by then.
-TRIAL, LEAST_SHARE = 3 / 8, 0.03
+# Deviations of noise that what is explained must exceed, and least part of what is assumed of
+# components that must be explained after the trial.
+CERTAIN, LEAST_SHARE = 3.0, 0.03
 
 
 class Directions:
@@ -41,7 +37,7 @@ class Directions:
         self, curator: SliceCurator, part: EffectRounds, start: Floats, n_sweeps: int
     ) -> None:
         self._curator, self._part, self._n_sweeps = curator, part, n_sweeps
-        self._size = part.deviation * np.sqrt(COMPONENT_VARIANCE)
+        self._size = part.deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
         n_columns = start.shape[1]
         self._sums = np.zeros((len(start), n_columns))
         # Number of entries of a typical unit.
@@ -58,7 +54,7 @@ class Directions:
         turned, kept = self._turned_and_kept()
         query = SharedFactorSums(
             0, self._curator.shape, part.level, (part.effects,), components,
-            part.deviation**2, CLIP * part.deviation, whole=True, turned=turned,
+            part.deviation**2, defaults.DIRECTION_CLIP * part.deviation, whole=True, turned=turned,
         )  # fmt: skip
         noisy = self._curator.shared_factor_sums(query)
         self._moments.append(noisy)
@@ -119,7 +115,7 @@ class Directions:
         # Units know less of a direction that is still mostly noise, and would say little of it
         # beside the others: it would come late, or never. Noise of a unit's entries alone gives
         # a weight variance 1, and what a direction explains adds to that.
-        sizes = np.sqrt(1 + COMPONENT_VARIANCE * self._each * np.maximum(values, 0.0))
+        sizes = np.sqrt(1 + defaults.COMPONENT_VARIANCE * self._each * np.maximum(values, 0.0))
         turned = np.clip((vectors / sizes) @ vectors.T, -1.0, 1.0)
         return turned, (vectors * share_kept(values, self._n_sweeps)) @ vectors.T
 
@@ -164,7 +160,7 @@ def found_components(
 
 def trial_sweeps(plan: SlicePlan) -> int:
     """Sweeps after which components must show."""
-    return round(TRIAL * plan.n_sweeps)
+    return round(defaults.DIRECTION_TRIAL * plan.n_sweeps)
 
 
 def shows(explained: float, noise: float, n_columns: int) -> bool:
@@ -178,7 +174,7 @@ def chance(weights: Floats, n_units: int) -> float:
     # residuals in d rows is as far above the mean one (Marchenko & Pastur 1967).
     ratio = _effective_rows(weights) / n_units
     each = max(float(weights.sum()) / n_units, 1e-9) ** 2
-    return float((2 * np.sqrt(ratio) + ratio) / (COMPONENT_VARIANCE * each))
+    return float((2 * np.sqrt(ratio) + ratio) / (defaults.COMPONENT_VARIANCE * each))
 
 
 def columns_worth(weights: Floats, n_units: int, plan: SlicePlan, rank: int) -> int:
@@ -189,7 +185,7 @@ def columns_worth(weights: Floats, n_units: int, plan: SlicePlan, rank: int) -> 
     strength = cost.mu * np.sqrt(plan.n_sweeps) / SharedFactorSums.farthest
     common = float((weights**2).sum()) / max(float(weights.sum()), 1e-100)
     each = float(weights.sum()) / n_units
-    rate = (common * each * COMPONENT_VARIANCE * strength) ** 2
+    rate = (common * each * defaults.COMPONENT_VARIANCE * strength) ** 2
     rows = _effective_rows(weights)
     most = min(rank, len(weights))
     worth = [k for k in range(1, most + 1) if rate / k >= ROOM * np.log(max(rows / k, math.e))]

@@ -4,11 +4,10 @@ import math
 
 import numpy as np
 
+from sktensor_dp.completion import defaults
 from sktensor_dp.completion.assumed import Assumed
-from sktensor_dp.completion.effect_rounds import CLIP
 from sktensor_dp.completion.plan import SlicePlan
 from sktensor_dp.completion.rows import share_kept
-from sktensor_dp.completion.slice_components import COMPONENT_VARIANCE
 from sktensor_dp.completion.slice_directions import (
     MOST_CHANCE,
     chance,
@@ -59,7 +58,7 @@ def _rows(
         cost = PrivacyCost.total([cost, *[rest] * plan.n_sweeps])
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
     noise = 0.0 if math.isinf(strength) else (SharedRowSums.farthest / strength) ** 2
-    gain = clipped_response(CLIP)
+    gain = clipped_response(defaults.EFFECT_CLIP)
     found = 0.0
     for mode, n in enumerate(shape):
         if mode != plan.unit_mode and bias > 0:
@@ -94,7 +93,7 @@ class _Search:
         # As many components as have the variance that directions assume, and as were asked for;
         # columns may hold fewer.
         share = assumed.component_share * assumed.deviation**2 / self._left
-        number = max(min(round(share / COMPONENT_VARIANCE), rank), 1)
+        number = max(min(round(share / defaults.COMPONENT_VARIANCE), rank), 1)
         self._number, self._share = min(number, self._columns), share / number
         mu = plan.releases.cost_of("shared_factor_sums").mu
         self._deviation = SharedFactorSums.farthest / mu
@@ -108,7 +107,7 @@ class _Search:
         total = variance = weight_of_all = 0.0
         found: list[float] = []
         for step in range(plan.n_sweeps):
-            explained = np.array(self._share * self.overlap / COMPONENT_VARIANCE)
+            explained = np.array(self._share * self.overlap / defaults.COMPONENT_VARIANCE)
             kept = float(share_kept(explained, plan.n_sweeps)) if step > 0 else 0.0
             total = kept * total + self._signal()
             variance = kept**2 * variance + self._deviation**2
@@ -137,11 +136,11 @@ class _Search:
 
     def _found(self) -> float:
         """Components that directions explain, each of the variance assumed."""
-        return self._number * self._share * self.overlap / COMPONENT_VARIANCE
+        return self._number * self._share * self.overlap / defaults.COMPONENT_VARIANCE
 
     def _shows(self, found: list[float]) -> bool:
         noise = self._deviation * self._columns / (MOMENT_WEIGHT * self._n_units)
-        none = 1 / (1 + COMPONENT_VARIANCE * self._each)
+        none = 1 / (1 + defaults.COMPONENT_VARIANCE * self._each)
         # As `Directions.shows` has it.
         for last, taken in ((2, 0.0), (max(len(found) // 2, 2), self._by_chance)):
             certain = noise * math.sqrt(1 / last + 1 / self._columns) / (1 - none) ** 2

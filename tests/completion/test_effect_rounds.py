@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivateCPCompletion, unsafe_seeded_noise
-from sktensor_dp.completion import plan as plans
+from sktensor_dp.completion import defaults
 from sktensor_dp.completion.effect_rounds import EffectRelease
 from sktensor_dp.completion.plan import plan_slices
 from sktensor_dp.privacy.curators.entries import NoisySharedRows
@@ -45,7 +45,7 @@ def squared_error(model, effects):
 def test_releases_about_what_was_found_find_more(seed, monkeypatch):
     X, y, effects = ratings(seed)
     rounds = squared_error(fitted(X, y, seed), effects)
-    monkeypatch.setattr(plans, "EFFECT_ROUNDS", 1)
+    monkeypatch.setattr(defaults, "EFFECT_ROUNDS", 1)
     once = squared_error(fitted(X, y, seed), effects)
     # Noise is in proportion to what values deviate by, which goes from 1 to a half or so, and
     # what is found is a posterior mean: by 20 seeds the ratio is .28, and deviates by .06.
@@ -88,7 +88,7 @@ def test_persons_are_folded_in_by_the_variances_that_a_fit_says(tmp_path):
 def test_rounds_cost_what_one_release_does(seed, monkeypatch):
     X, y, _ = ratings(seed)
     rounds = fitted(X, y, seed).privacy_report_
-    monkeypatch.setattr(plans, "EFFECT_ROUNDS", 1)
+    monkeypatch.setattr(defaults, "EFFECT_ROUNDS", 1)
     once = fitted(X, y, seed).privacy_report_
     assert [(row.name, row.uses) for row in rounds.rows] == [
         ("unit_levels", 1), ("shared_row_sums", 4),
