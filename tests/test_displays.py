@@ -96,7 +96,7 @@ def test_budget_is_that_of_the_report(axes):
     found = model()
     display = BudgetDisplay.from_estimator(found, ax=axes)
     assert display.names == ["moments"]
-    assert axes.patches[0].get_width() == pytest.approx(100 * found.privacy_report_.shares[0])
+    assert axes.patches[0].get_width() == pytest.approx(100 * found.privacy_report_.fractions[0])
 
 
 def test_profiles_of_factors_are_columns(axes):

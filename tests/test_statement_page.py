@@ -37,6 +37,6 @@ def test_the_page_explains_what_the_schema_has() -> None:
     for name in unit["examples"]:
         assert f"| `{name}` |" in TEXT
     # Fields that the table of questions names are those of statements.
-    for name in ("in_words", "zcdp_rho", "rdp", "sampler", "seeded", "share", "unit_costs"):
+    for name in ("in_words", "zcdp_rho", "rdp", "sampler", "seeded", "fraction", "unit_costs"):
         assert f"`{name}`" in TEXT or f".{name}`" in TEXT
         assert f'"{name}"' in schema_text()

@@ -260,7 +260,7 @@ class BudgetDisplay(Display):
             What was drawn.
         """
         report = estimator.privacy_report_
-        shares = np.array([share or 0.0 for share in report.shares])
+        shares = np.array([share or 0.0 for share in report.fractions])
         title = f"epsilon = {report.epsilon:.4g}, delta = {report.delta:.3g}"
         return cls([row.name for row in report.rows], shares, title).plot(ax)
 

@@ -175,7 +175,7 @@ class PrivateTensorPowerMethod(
         where every one is a release.
     max_rows_per_group, max_batches_per_group : int, default=None and 1
         Where ``groups`` are given: read at most so many rows of each, chosen in secret; in
-        how many batches of a stream one may be, each of which gets a share of the budget.
+        how many batches of a stream one may be, each of which gets a fraction of the budget.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
         Whether one sample is replaced, or one more (``docs/guarantee.md``): then a noisy
         count comes first, of every batch of a stream; :meth:`fit_tensor` is refused.

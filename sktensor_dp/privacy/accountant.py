@@ -39,13 +39,13 @@ def checked_delta(value: Any) -> float:
     raise ValueError(f"delta must lie in [0, 1), and be a number; got {_shown(value)}.")
 
 
-def checked_shares(shares: Any) -> list[float]:
+def checked_fractions(fractions: Any) -> list[float]:
     """Finite numbers above 0, at least one."""
-    several = hasattr(shares, "__len__") and hasattr(shares, "__iter__")
-    found = [_number(share) for share in shares] if several else []
-    if found and all(0 < share < math.inf for share in found):
+    several = hasattr(fractions, "__len__") and hasattr(fractions, "__iter__")
+    found = [_number(fraction) for fraction in fractions] if several else []
+    if found and all(0 < fraction < math.inf for fraction in found):
         return found
-    raise ValueError("shares must be a non-empty sequence of finite numbers > 0.")
+    raise ValueError("fractions must be a non-empty sequence of finite numbers > 0.")
 
 
 def checked_thresholds(thresholds: Any, n_fits: int) -> int:
@@ -53,7 +53,7 @@ def checked_thresholds(thresholds: Any, n_fits: int) -> int:
     if (number := _number(thresholds)) in range(n_fits + 1):
         return int(number)
     raise ValueError(
-        f"thresholds must be an int from 0 to {n_fits}, the number of shares; got "
+        f"thresholds must be an int from 0 to {n_fits}, the number of fractions; got "
         f"{_shown(thresholds)}."
     )
 
@@ -243,7 +243,7 @@ class BudgetAccountant(Shown):
         -------
         tuple of float
             Largest (epsilon, ``self.delta``) that ``k`` fits can each be given.
-            With ``delta = 0`` it is an equal share of the epsilon left.
+            With ``delta = 0`` it is an equal fraction of the epsilon left.
 
         Examples
         --------
@@ -323,13 +323,13 @@ class BudgetAccountant(Shown):
         spending = self._ledger.spending()
         self._check(spending, spending.plus(entries))
 
-    def split(self, shares: Sequence[float], thresholds: int = 0) -> list[FitBudget]:
+    def split(self, fractions: Sequence[float], thresholds: int = 0) -> list[FitBudget]:
         """Divide the whole budget among fits so that they use it up exactly.
 
         Parameters
         ----------
-        shares : sequence of float
-            Relative share of each fit (of ``mu ** 2``; of epsilon if delta is 0).
+        fractions : sequence of float
+            Relative fraction of each fit (of ``mu ** 2``; of epsilon if delta is 0).
         thresholds : int, default=0
             How many of the first fits choose a vocabulary or other partitions by
             a threshold, as :class:`~sktensor_dp.PrivateCountVectorizer` does: that
@@ -348,22 +348,23 @@ class BudgetAccountant(Shown):
         >>> round(words["epsilon"], 3), round(topics["epsilon"], 3)
         (0.644, 1.888)
         """
-        shares = checked_shares(shares)
-        thresholds = checked_thresholds(thresholds, len(shares))
-        whole = math.fsum(shares)
+        fractions = checked_fractions(fractions)
+        thresholds = checked_thresholds(thresholds, len(fractions))
+        whole = math.fsum(fractions)
         if self.delta == 0 or math.isinf(self.epsilon):
             return [
-                {"epsilon": self.epsilon * share / whole, "delta": self.delta} for share in shares
+                {"epsilon": self.epsilon * fraction / whole, "delta": self.delta}
+                for fraction in fractions
             ]
         # A fit with a threshold spends half of its delta on it (ReleasePlan does).
         reserved = self.delta / 10
         left = self.delta - reserved * thresholds
         mu = gaussian_mu(self.epsilon, left)
         parts: list[FitBudget] = []
-        for position, share in enumerate(shares):
+        for position, fraction in enumerate(fractions):
             gaussian = reserved if position < thresholds else left
             delta = 2 * reserved if position < thresholds else left
-            part = gaussian_epsilon(mu * math.sqrt(share / whole), gaussian)
+            part = gaussian_epsilon(mu * math.sqrt(fraction / whole), gaussian)
             parts.append({"epsilon": part, "delta": delta})
         return parts
 

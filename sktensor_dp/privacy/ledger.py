@@ -26,7 +26,7 @@ from sktensor_dp.privacy.calibration import (
     gaussian_mu,
     pure_rho,
 )
-from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost, ReleasePlan, budget_shares
+from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost, ReleasePlan, budget_fractions
 from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite, printable
 
 # Finer than any cost a plan assigns, so rounding up stays far below ROUNDING.
@@ -351,9 +351,9 @@ class Receipt:
 HEAD = ["when", "fit", "estimator", "release", "unit", "uses"]
 TEXTS = ("when", "estimator", "release", "unit")
 COSTS = ["mu", "epsilon", "delta"]
-NUMBERS = ["sensitivity", "sigma", *COSTS, "share"]
+NUMBERS = ["sensitivity", "sigma", *COSTS, "fraction"]
 LEGEND = (
-    "share: of the budget, all uses together; of its mu^2 for Gaussian releases, of its epsilon "
+    "fraction: of the budget, all uses together; of its mu^2 for Gaussian releases, of its epsilon "
     "for others"
 )
 # Who scores each fold by itself, and what a sum of such charges does not say.
@@ -386,7 +386,7 @@ class Statement(Shown):
     --------
     >>> print(Statement("survey", 2.0, 1e-6, 0.5, ()))
     survey: epsilon 0.5 of 2 is spent at delta 1e-06, by 0 fits
-    when  fit  estimator  release  unit  uses  sensitivity  sigma  mu  epsilon  delta  share
+    when  fit  estimator  release  unit  uses  sensitivity  sigma  mu  epsilon  delta  fraction
     """
 
     scope: str
@@ -415,7 +415,7 @@ class Statement(Shown):
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per planned release as plain Python objects."""
         costs = [(entry.cost, entry.uses) for entry in self.entries]
-        shares = budget_shares(costs, self.epsilon, self.delta)
+        fractions = budget_fractions(costs, self.epsilon, self.delta)
         return [
             {
                 "when": None if entry.when is None else entry.when.isoformat(timespec="seconds"),
@@ -427,9 +427,9 @@ class Statement(Shown):
                 "sensitivity": entry.sensitivity,
                 "sigma": entry.sigma,
                 **asdict(entry.cost),
-                "share": share,
+                "fraction": fraction,
             }
-            for entry, share in zip(self.entries, shares, strict=True)
+            for entry, fraction in zip(self.entries, fractions, strict=True)
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -471,7 +471,7 @@ class Statement(Shown):
             # A release has one kind of cost; the others are not 0 but not asked for.
             if value is None or (name in COSTS and value == 0):
                 return ""
-            if name == "share":
+            if name == "fraction":
                 return f"{value:.1%}"
             return f"{value:.4g}" if name in NUMBERS else printable(str(value))
 

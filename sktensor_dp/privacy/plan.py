@@ -11,8 +11,8 @@ from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 
 # Splitting a budget and adding it up again rounds; nothing else is forgiven.
 ROUNDING = 1e-9
-# The release of the number of units, where that is private, and its share of the budget.
-COUNT, COUNT_SHARE = "unit_count", 0.01
+# The release of the number of units, where that is private, and its fraction of the budget.
+COUNT, COUNT_FRACTION = "unit_count", 0.01
 # What the rest is called until the count has decided how it is shared out.
 BY_COUNT = "shared_out_by_unit_count"
 # Bytes where the system does not tell: beyond what is common.
@@ -61,12 +61,12 @@ class PrivacyCost:
             math.fsum(cost.delta for cost in costs),
         )
 
-    def part(self, share: float, delta: float) -> "PrivacyCost":
-        """A share of mu**2 and of epsilon, and so much delta."""
+    def part(self, fraction: float, delta: float) -> "PrivacyCost":
+        """A fraction of mu**2 and of epsilon, and so much delta."""
         # Nothing of infinity is no number.
-        if share == 0:
+        if fraction == 0:
             return PrivacyCost(delta=delta)
-        return PrivacyCost(self.mu * math.sqrt(share), self.epsilon * share, delta)
+        return PrivacyCost(self.mu * math.sqrt(fraction), self.epsilon * fraction, delta)
 
     def is_within(self, most: "PrivacyCost") -> bool:
         """Whether no kind of it is more than that of another cost, but for rounding."""
@@ -104,21 +104,21 @@ class ReleasePlan:
         cls,
         epsilon: float,
         delta: float,
-        shares: Mapping[str, float],
+        fractions: Mapping[str, float],
         uses: Mapping[str, int] | None = None,
         reserved_delta: Mapping[str, float] | None = None,
     ) -> "ReleasePlan":
         """Divide a budget among releases."""
         epsilon, delta = float(epsilon), float(delta)
         uses, reserved = dict(uses or {}), dict(reserved_delta or {})
-        shares = {name: share for name, share in shares.items() if share > 0}
-        whole = math.fsum(shares.values())
-        set_aside = math.fsum(reserved.get(name, 0.0) * uses.get(name, 1) for name in shares)
+        fractions = {name: fraction for name, fraction in fractions.items() if fraction > 0}
+        whole = math.fsum(fractions.values())
+        set_aside = math.fsum(reserved.get(name, 0.0) * uses.get(name, 1) for name in fractions)
         mu = gaussian_mu(epsilon, delta - set_aside) if delta > 0 else 0.0
         releases = []
-        for name, share in shares.items():
+        for name, fraction in fractions.items():
             times = uses.get(name, 1)
-            part = share / whole / times
+            part = fraction / whole / times
             cost = (
                 PrivacyCost(mu=mu * math.sqrt(part), delta=reserved.get(name, 0.0))
                 if delta > 0
@@ -132,8 +132,8 @@ class ReleasePlan:
         # Of a batch of several that a unit may be in: each has a count of its own.
         whole = self.once.cost
         # A delta that is set aside buys no part of a count.
-        count = PlannedRelease(COUNT, whole.part(COUNT_SHARE, 0.0))
-        rest = PlannedRelease(BY_COUNT, whole.part(1 - COUNT_SHARE, whole.delta))
+        count = PlannedRelease(COUNT, whole.part(COUNT_FRACTION, 0.0))
+        rest = PlannedRelease(BY_COUNT, whole.part(1 - COUNT_FRACTION, whole.delta))
         return replace(self, releases=(count, rest))
 
     def after_count(self, plan: "ReleasePlan") -> "ReleasePlan":
@@ -142,7 +142,7 @@ class ReleasePlan:
         if (count.name, rest.name) != (COUNT, BY_COUNT):
             raise RuntimeError("the plan was not left open for a count of the units.")
         parts = tuple(
-            replace(planned, cost=planned.cost.part(1 - COUNT_SHARE, planned.cost.delta))
+            replace(planned, cost=planned.cost.part(1 - COUNT_FRACTION, planned.cost.delta))
             for planned in plan.releases
         )
         most, now = rest.cost, replace(plan, releases=parts).once.cost
@@ -218,7 +218,7 @@ def check_feasible(numbers: float, what: str, advice: str) -> None:
         )
 
 
-def budget_shares(
+def budget_fractions(
     costs: Sequence[tuple[PrivacyCost, int]], epsilon: float, delta: float
 ) -> list[float | None]:
     """Return the part of (epsilon, delta) that each cost takes, all its uses together."""
@@ -227,10 +227,10 @@ def budget_shares(
     tails = delta - set_aside
     known = 0 < epsilon < math.inf
     mu = gaussian_mu(epsilon, tails) if known and 0 < tails < 1 else 0.0
-    return [_share(cost, uses, epsilon, mu) if known else None for cost, uses in costs]
+    return [_fraction(cost, uses, epsilon, mu) if known else None for cost, uses in costs]
 
 
-def _share(cost: PrivacyCost, uses: int, epsilon: float, mu: float) -> float | None:
+def _fraction(cost: PrivacyCost, uses: int, epsilon: float, mu: float) -> float | None:
     if math.isinf(cost.mu) or math.isinf(cost.epsilon) or (cost.mu > 0 and mu == 0):
         return None
     # A product, since a power of a float raises where it overflows.
@@ -238,17 +238,17 @@ def _share(cost: PrivacyCost, uses: int, epsilon: float, mu: float) -> float | N
     return min(1.0, uses * (ratio * ratio + cost.epsilon / epsilon))
 
 
-def kind_of_shares(costs: Iterable[PrivacyCost]) -> str:
-    """Name what the shares of some costs are shares of."""
+def kind_of_fractions(costs: Iterable[PrivacyCost]) -> str:
+    """Name what the fractions of some costs are fractions of."""
     costs = list(costs)
     if costs and all(cost.epsilon > 0 and cost.mu == 0 for cost in costs):
         return "epsilon"
     return "budget" if any(cost.epsilon > 0 for cost in costs) else "mu^2"
 
 
-def percentages(shares: Iterable[float | None]) -> list[str]:
-    """Write shares as percentages; nothing where there is none."""
-    return ["" if share is None else f"{share:.1%}" for share in shares]
+def percentages(fractions: Iterable[float | None]) -> list[str]:
+    """Write fractions as percentages; nothing where there is none."""
+    return ["" if fraction is None else f"{fraction:.1%}" for fraction in fractions]
 
 
 def written_cost(cost: PrivacyCost) -> tuple[str, str]:

@@ -20,8 +20,8 @@ from sktensor_dp.privacy.composition import (
 from sktensor_dp.privacy.plan import (
     PlannedRelease,
     PrivacyCost,
-    budget_shares,
-    kind_of_shares,
+    budget_fractions,
+    kind_of_fractions,
     percentages,
     written_cost,
 )
@@ -64,8 +64,8 @@ PARTS = (
 )
 SEVERAL = (
     "A group may be in up to {most} batches of the stream: the guarantee is that of all of them "
-    "together, each of which got its share of the budget, and a group counts once in every batch "
-    "that it is in. The caller answers for no group being in more."
+    "together, each of which got its fraction of the budget, and a group counts once in every "
+    "batch that it is in. The caller answers for no group being in more."
 )
 
 
@@ -113,7 +113,7 @@ class PrivacyReport(Shown):
     >>> report = PrivacyReport(1.0, 1e-6, "document", "replace_one", 20, "grid", False, (row,))
     >>> print(report)
     (epsilon = 1, delta = 1e-06)-differential privacy for replacing one document of 20
-    release  mechanism  sensitivity  sigma   mu  epsilon  uses  share of mu^2
+    release  mechanism  sensitivity  sigma   mu  epsilon  uses  fraction of mu^2
     mean     gaussian           0.1    0.5  0.2              1          71.4%
     """
 
@@ -152,7 +152,7 @@ class PrivacyReport(Shown):
         return text
 
     @property
-    def shares(self) -> tuple[float | None, ...]:
+    def fractions(self) -> tuple[float | None, ...]:
         """Part of the guarantee that each row takes, all its uses together.
 
         Of ``mu ** 2`` for Gaussian noise and of epsilon for pure noise, from 0 to 1; None
@@ -160,12 +160,12 @@ class PrivacyReport(Shown):
         where a group may be in several, each use is a part of what all of these may cost.
         """
         costs = [(row.cost, row.uses) for row in self.rows]
-        return tuple(budget_shares(costs, self.epsilon, self.delta))
+        return tuple(budget_fractions(costs, self.epsilon, self.delta))
 
     @property
-    def shares_of(self) -> str:
-        """What `shares` are parts of: ``"mu^2"``, ``"epsilon"``, or ``"budget"`` for both."""
-        return kind_of_shares(row.cost for row in self.rows)
+    def fractions_of(self) -> str:
+        """What `fractions` are parts of: ``"mu^2"``, ``"epsilon"``, or ``"budget"`` for both."""
+        return kind_of_fractions(row.cost for row in self.rows)
 
     def joined(self, later: "PrivacyReport") -> "PrivacyReport":
         """Report on two batches of a stream: parallel composition.
@@ -232,10 +232,12 @@ class PrivacyReport(Shown):
             If that library is not installed.
         """
         rows = [
-            {**asdict(row), "share": share}
-            for row, share in zip(self.rows, self.shares, strict=True)
+            {**asdict(row), "fraction": fraction}
+            for row, fraction in zip(self.rows, self.fractions, strict=True)
         ]
-        return as_frame(rows, [*(field.name for field in fields(ReleaseRecord)), "share"], backend)
+        return as_frame(
+            rows, [*(field.name for field in fields(ReleaseRecord)), "fraction"], backend
+        )
 
     def _table(self) -> Table:
         costs = ["sensitivity", "sigma", "mu", "epsilon", "uses"]
@@ -247,11 +249,11 @@ class PrivacyReport(Shown):
                 f"{row.sigma:.4g}",
                 *written_cost(row.cost),
                 str(row.uses),
-                share,
+                fraction,
             ]
-            for row, share in zip(self.rows, percentages(self.shares), strict=True)
+            for row, fraction in zip(self.rows, percentages(self.fractions), strict=True)
         ]
-        head = [*TEXTS, *costs, f"share of {self.shares_of}"]
+        head = [*TEXTS, *costs, f"fraction of {self.fractions_of}"]
         return Table(self.guarantee, head, rows, self.notes, TEXTS)
 
 
@@ -396,11 +398,11 @@ def _unused(node: Composition) -> list[dict[str, Any]]:
 
 
 def _spent(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> dict[str, Any]:
-    share = _share(release, whole)
-    return {**asdict(release.cost), "uses": release.uses, "share": share}
+    fraction = _fraction(release, whole)
+    return {**asdict(release.cost), "uses": release.uses, "fraction": fraction}
 
 
-def _share(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> float | None:
+def _fraction(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> float | None:
     """Part of the releases' mu**2, or of their pure epsilon, all uses together."""
     cost = release.cost
     part, of = (cost.epsilon, whole.epsilon) if cost.epsilon > 0 else (cost.mu, whole.mu)

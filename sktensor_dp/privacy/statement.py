@@ -139,7 +139,7 @@ def _is_allowed(value: Any, rule: dict[str, Any]) -> bool:
     flag, kinds = isinstance(value, bool), TYPES.get(rule.get("type", ""), (object,))
     if not isinstance(value, kinds) or (flag != (kinds == (bool,)) and "type" in rule):
         return False
-    if rule.get("type") == "integer" and value != int(value):
+    if rule.get("type") == "integer" and isinstance(value, float) and not value.is_integer():
         return False
     choices = rule.get("enum", [rule["const"]] if "const" in rule else [value])
     if not any(value == one and flag == isinstance(one, bool) for one in choices):

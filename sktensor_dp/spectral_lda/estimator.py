@@ -79,7 +79,7 @@ class PrivateSpectralLDA(ReleasedTopics):
         Read at most so many documents of each group, chosen evenly and in secret. Bounds
         time and memory; the guarantee does not need it.
     max_batches_per_group : int, default=1
-        In how many batches of ``partial_fit`` a group may be; each gets its share of the
+        In how many batches of ``partial_fit`` a group may be; each gets its fraction of the
         budget. The caller answers for it.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
         Which data sets must look alike: those that differ in one document, whose number is

@@ -90,7 +90,7 @@ def releases_section(reports: Mapping[str, PrivacyReport], total: tuple[float, f
     rows = "".join(
         _release_row(step, row, share)
         for step, report in reports.items()
-        for row, share in zip(report.rows, report.shares, strict=True)
+        for row, share in zip(report.rows, report.fractions, strict=True)
     )
     notes = dict.fromkeys(note for report in reports.values() for note in report.notes)
     for report in reports.values():
@@ -117,10 +117,10 @@ def releases_section(reports: Mapping[str, PrivacyReport], total: tuple[float, f
 
 
 def _shares_of(reports: Mapping[str, PrivacyReport]) -> str:
-    kinds = {report.shares_of for report in reports.values()}
+    kinds = {report.fractions_of for report in reports.values()}
     if kinds == {"mu^2"}:
-        return "as a share of μ²"
-    return "as a share of ε" if kinds == {"epsilon"} else "of μ² or, if its noise is pure, of ε"
+        return "as a fraction of μ²"
+    return "as a fraction of ε" if kinds == {"epsilon"} else "of μ² or, if its noise is pure, of ε"
 
 
 def _release_row(step: str, row: ReleaseRecord, share: float | None) -> str:

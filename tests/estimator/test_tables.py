@@ -242,8 +242,8 @@ def test_what_is_shown_comes_as_a_table_of_choice(backend):
     budget = BudgetAccountant(9.0)
     model = PrivateSpectralLDA(2, accountant=budget).fit(COUNTS)
     for frame, columns in (
-        (model.privacy_report_.to_frame(backend), {"name", "sigma", "share"}),
-        (budget.to_frame(backend), {"when", "estimator", "mu", "share"}),
+        (model.privacy_report_.to_frame(backend), {"name", "sigma", "fraction"}),
+        (budget.to_frame(backend), {"when", "estimator", "mu", "fraction"}),
         (budget.statement().to_frame(backend), {"when", "release"}),
         (model.topic_table(NAMES, n_words=2, backend=backend), {"share", "words"}),
     ):

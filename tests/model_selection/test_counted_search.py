@@ -24,7 +24,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.model_selection.costs import TrialCosts
 from sktensor_dp.model_selection.splits import split_units
-from sktensor_dp.privacy.plan import COUNT_SHARE, PrivacyCost
+from sktensor_dp.privacy.plan import COUNT_FRACTION, PrivacyCost
 from sktensor_dp.report import load_statement
 
 pytestmark = [
@@ -180,7 +180,7 @@ def test_a_score_moves_by_half_the_width_and_is_divided_by_its_count():
     assert (count.name, score.name) == ("unit_count", "held_out_scores")
     n_held_out = trial.of.parts[1].n_units
     assert score.sensitivity == pytest.approx(2.0 / n_held_out, rel=1e-5)
-    assert count.mu**2 / (count.mu**2 + score.mu**2) == pytest.approx(COUNT_SHARE)
+    assert count.mu**2 / (count.mu**2 + score.mu**2) == pytest.approx(COUNT_FRACTION)
 
 
 def test_a_search_finds_the_better_model(seed):

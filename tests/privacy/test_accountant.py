@@ -176,7 +176,7 @@ def test_split_is_used_up_exactly(epsilon: float, delta: float, thresholds: int)
     assert budget.cost.delta == pytest.approx(thresholds * delta / 10)
 
 
-def test_split_gives_shares_of_mu_squared() -> None:
+def test_split_gives_fractions_of_mu_squared() -> None:
     budget = BudgetAccountant(2.0, 1e-6)
     for part in budget.split([1, 4], thresholds=0):
         fit(budget, part["epsilon"], part["delta"])
@@ -193,7 +193,7 @@ def test_split_of_special_budgets() -> None:
     endless = BudgetAccountant().split([1, 3])
     assert endless == [{"epsilon": math.inf, "delta": 1e-6}] * 2
     for wrong in ([], [1, 0], [1, -1], [1, math.nan], [1, math.inf], ["1"], 3, {}, None):
-        with pytest.raises(ValueError, match="shares must"):
+        with pytest.raises(ValueError, match="fractions must"):
             BudgetAccountant(1.0).split(wrong)  # type: ignore[arg-type]
 
 

@@ -23,7 +23,7 @@ from replaying import Seen, replay, watch
 from sktensor_dp import (
     BudgetAccountant,
 )
-from sktensor_dp.privacy.plan import COUNT_SHARE
+from sktensor_dp.privacy.plan import COUNT_FRACTION
 from sktensor_dp.privacy.releases import CATALOGUE
 
 # Fits on so little say so.
@@ -78,7 +78,7 @@ def test_the_report_adds_up_and_names_its_neighbours(name, seed):
     assert report.rows[0].name == "unit_count"
     assert report.rows[0].sensitivity == 1
     assert report.epsilon == pytest.approx(build().epsilon, rel=1e-9)
-    assert report.shares[0] == pytest.approx(COUNT_SHARE)
+    assert report.fractions[0] == pytest.approx(COUNT_FRACTION)
     assert "adding or removing one" in report.guarantee
     stated = report.to_json()
     assert '"relation": "add_remove"' in stated
@@ -139,7 +139,7 @@ def test_words_get_the_noise_of_one_document_more_or_less(seed):
     assert forecast.sigma == pytest.approx(numbers.sigma * n_units, rel=1e-6)
     replaced = words(neighbours="replace_one")().forecast(2000)
     # A root of two less for the words, a percent of mu squared more for the count.
-    ratio = math.sqrt(2 * (1 - COUNT_SHARE))
+    ratio = math.sqrt(2 * (1 - COUNT_FRACTION))
     assert replaced.sigma / forecast.sigma == pytest.approx(ratio, rel=1e-12)
     assert {"cats", "chase", "dogs", "mice"} <= set(fitted.vocabulary_)
 

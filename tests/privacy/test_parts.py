@@ -21,7 +21,7 @@ from sktensor_dp.privacy.parts import (
     own_parts,
     secret_coins,
 )
-from sktensor_dp.privacy.plan import COUNT_SHARE, ReleasePlan
+from sktensor_dp.privacy.plan import COUNT_FRACTION, ReleasePlan
 from sktensor_dp.report import load_statement
 
 pytestmark = [
@@ -256,7 +256,7 @@ def test_a_plan_of_several_batches_counts_in_each(times, delta):
         assert counted.cost.mu == pytest.approx(plan.cost.mu, rel=1e-12)
         assert counted.cost.epsilon == pytest.approx(plan.cost.epsilon, rel=1e-12)
         count = counted.cost_of("unit_count")
-        assert count.mu == pytest.approx(math.sqrt(COUNT_SHARE) * plan.once.cost.mu, rel=1e-12)
+        assert count.mu == pytest.approx(math.sqrt(COUNT_FRACTION) * plan.once.cost.mu, rel=1e-12)
         assert [entry.uses for entry in charges_of(counted, "test")] == [times, times]
 
 

@@ -47,7 +47,7 @@ def test_text_states_guarantee_rows_and_notes() -> None:
         "(epsilon = 1, delta = 1e-06)-differential privacy for replacing one document of 20"
     )
     assert lines[1].split() == [
-        "release", "mechanism", "sensitivity", "sigma", "mu", "epsilon", "uses", "share",
+        "release", "mechanism", "sensitivity", "sigma", "mu", "epsilon", "uses", "fraction",
         "of", "mu^2",
     ]  # fmt: skip
     assert lines[2].split() == ["mean", "gaussian", "0.1", "0.5", "0.2", "1", "71.4%"]

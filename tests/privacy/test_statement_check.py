@@ -96,7 +96,7 @@ def test_no_number_can_be_altered(name: str, seed: int) -> None:
 
 
 @every_statement
-@pytest.mark.parametrize("field", ["epsilon", "sigma", "mu", "uses", "sensitivity", "share"])
+@pytest.mark.parametrize("field", ["epsilon", "sigma", "mu", "uses", "sensitivity", "fraction"])
 def test_no_number_that_counts_can_be_altered(name: str, field: str) -> None:
     statement = STATEMENTS[name]
     found = [at for at in places(statement, (int, float)) if at[-1] == field]

@@ -49,7 +49,7 @@ print(parts["neighbours"]["in_words"])
 # The fit looked at the messages a few times. Each look is a *release*: a sum
 # over all messages, with random noise. The *sensitivity* is how far one
 # message can move that sum. The larger the noise is against it, the less the
-# release tells, and the smaller is its share of the budget.
+# release tells, and the smaller is its fraction of the budget.
 
 for release in parts["composition"]["releases"]:
     ratio = release["sigma"] / release["sensitivity"]
@@ -72,7 +72,7 @@ names = [
     f"{n}. {made['name'].replace('_', ' ')}"
     for n, made in enumerate(releases, start=1)
 ]
-share = [100 * made["share"] for made in releases]
+share = [100 * made["fraction"] for made in releases]
 figure, axis = plt.subplots(figsize=(6.4, 2.8), layout="constrained")
 bars = axis.barh(names, share, color="C0")
 axis.bar_label(bars, fmt="%.1f %%", padding=4)

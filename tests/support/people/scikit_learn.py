@@ -49,4 +49,4 @@ print(int(np.argmin(best.released_bic_)) + 1, "components by the released eviden
 
 public = GaussianMixture(3, covariance_type="spherical", random_state=0).fit(X)
 print(f"score {best.score(X):.2f}, without privacy {public.score(X):.2f}")
-print(budget.to_frame()[["estimator", "release", "share"]].head(3))
+print(budget.to_frame()[["estimator", "release", "fraction"]].head(3))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.ledger import LedgerEntry
-from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan, budget_shares
+from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan, budget_fractions
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
 
 
@@ -31,15 +31,15 @@ def report_of(plan: ReleasePlan) -> PrivacyReport:
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 40.0])
-def test_shares_are_those_of_the_plan(epsilon: float, delta: float) -> None:
+def test_fractions_are_those_of_the_plan(epsilon: float, delta: float) -> None:
     reserved = {"a": delta / 20}
     plan = ReleasePlan.split(epsilon, delta, {"a": 1, "b": 3, "c": 4}, {"b": 6, "c": 2}, reserved)
     # gaussian_mu is rounded down by less than 1e-9 of itself.
-    assert budget_shares(costs_of(plan), epsilon, delta) == pytest.approx([1 / 8, 3 / 8, 1 / 2])
+    assert budget_fractions(costs_of(plan), epsilon, delta) == pytest.approx([1 / 8, 3 / 8, 1 / 2])
     report = report_of(plan)
-    assert report.shares_of == ("epsilon" if delta == 0 else "mu^2")
+    assert report.fractions_of == ("epsilon" if delta == 0 else "mu^2")
     for shown in (str(report), report._repr_html_()):
-        assert f"share of {report.shares_of}" in shown
+        assert f"fraction of {report.fractions_of}" in shown
         assert all(part in shown for part in ("12.5%", "37.5%", "50.0%"))
 
 
@@ -55,8 +55,8 @@ def test_no_cost_reads_as_nothing(delta: float) -> None:
         for row in rows:
             assert row[head.index(unpaid)] == ""
             assert float(row[head.index(paid)]) > 0
-    assert budget.to_frame()["share"].tolist() == pytest.approx([0.25, 0.75])
-    assert list(report.to_frame()["share"]) == pytest.approx([0.25, 0.75])
+    assert budget.to_frame()["fraction"].tolist() == pytest.approx([0.25, 0.75])
+    assert list(report.to_frame()["fraction"]) == pytest.approx([0.25, 0.75])
 
 
 def test_a_mixture_says_what_each_share_is_of() -> None:
@@ -65,11 +65,11 @@ def test_a_mixture_says_what_each_share_is_of() -> None:
         ReleaseRecord("mean", "", 1.0, 9.0, gaussian_mu(2.0, 1e-6) / 2, 0.0, 0.0, 1, "gaussian"),
     )
     report = PrivacyReport(2.0, 1e-6, "document", "replace_one", 9, "grid", False, rows)
-    assert report.shares == pytest.approx((0.25, 0.25))
-    assert report.shares_of == "budget"
+    assert report.fractions == pytest.approx((0.25, 0.25))
+    assert report.fractions_of == "budget"
 
 
-def test_shares_of_a_ledger_are_of_its_budget_and_add_up_to_all_of_it() -> None:
+def test_fractions_of_a_ledger_are_of_its_budget_and_add_up_to_all_of_it() -> None:
     budget = BudgetAccountant(4.0, 1e-6)
     first, second = budget.split([0.3, 0.7], thresholds=1)
     reserved = first["delta"] / 2
@@ -78,11 +78,11 @@ def test_shares_of_a_ledger_are_of_its_budget_and_add_up_to_all_of_it() -> None:
     rest = gaussian_mu(second["epsilon"], second["delta"])
     budget.charge([LedgerEntry("Topics", "pairs", 4, PrivacyCost(mu=rest / 2))])
     statement = budget.statement()
-    assert [row["share"] for row in statement.rows()] == pytest.approx([0.3, 0.7])
+    assert [row["fraction"] for row in statement.rows()] == pytest.approx([0.3, 0.7])
     for shown in (str(statement), statement._repr_html_()):
         assert "30.0%" in shown
         assert "70.0%" in shown
-        assert "share: of the budget" in shown
+        assert "fraction: of the budget" in shown
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_shares_of_a_ledger_are_of_its_budget_and_add_up_to_all_of_it() -> None:
     ],
 )
 def test_what_has_no_bound_has_no_share(cost: PrivacyCost, epsilon: float, delta: float) -> None:
-    assert budget_shares([(cost, 1)], epsilon, delta) == [None]
+    assert budget_fractions([(cost, 1)], epsilon, delta) == [None]
 
 
 numbers = st.floats(0, allow_nan=False, allow_infinity=True)
@@ -114,5 +114,5 @@ def test_any_report_of_a_file_can_be_shown(
     mu: float, cost: float, reserved: float, uses: int, epsilon: float, delta: float
 ) -> None:
     """What a file may hold must not break what shows it."""
-    (share,) = budget_shares([(PrivacyCost(mu, cost, reserved), uses)], epsilon, delta)
-    assert share is None or 0 <= share <= 1
+    (fraction,) = budget_fractions([(PrivacyCost(mu, cost, reserved), uses)], epsilon, delta)
+    assert fraction is None or 0 <= fraction <= 1
