@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import (
+    ablations_of_completions,
     audit,
     budget,
     completion,
@@ -49,6 +50,7 @@ BENCHES = (
     "laws_of_components",
     "completion",
     "ratings",
+    "ablations_of_completions",
     "row_features",
     "implicit",
     "completion_kernels",
@@ -115,6 +117,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         completion.run(report, options.data)
     elif name == "ratings":
         ratings.run(report, options.data)
+    elif name == "ablations_of_completions":
+        ablations_of_completions.run(report, options.data)
     elif name == "row_features":
         row_features.run(report, options.data)
     elif name == "implicit":
