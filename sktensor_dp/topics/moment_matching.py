@@ -59,7 +59,7 @@ def match_moments(
     max_iter: int = 300,
 ) -> ExplainedTopics:
     """Refine topics and weights by generalised least squares on released moments."""
-    objective = _Objective(topics.shape, moments, concentration)
+    objective = MomentDistance(topics.shape, moments, concentration)
     start = np.sqrt(weights[:, None] * (0.98 * topics + 0.02 / topics.shape[1]))
     found = minimize(
         objective, start.ravel(), jac=True, method="L-BFGS-B",
@@ -150,7 +150,7 @@ def pair_precision(moments: ReleasedMoments) -> Floats:
     return precision
 
 
-class _Objective:
+class MomentDistance:
     """Half the weighted squares and their gradient, in ``S`` with ``w_j mu_j ~ S_j ** 2``."""
 
     def __init__(
@@ -166,6 +166,7 @@ class _Objective:
         self._triple_precision = 1 / (moments.triples_sigma**2 + 0.25 / (n * coordinates))
 
     def __call__(self, x: Floats) -> tuple[float, Floats]:
+        """Value and gradient at the entries of S."""
         root = x.reshape(self._shape)
         total = float((root**2).sum())
         joint = root**2 / total
@@ -202,14 +203,16 @@ class _Objective:
         c, basis = self._c, self._m.basis
         scale = (1 + c) * (2 + c)
         seen, middle = topics @ basis, mean @ basis
-        second = seen.T @ (weights[:, None] * seen)
-        model = 2 * np.einsum("ja,jb,jc->abc", weights[:, None] * seen, seen, seen, optimize=True)
+        squares = (seen[:, :, None] * seen[:, None, :]).reshape(len(seen), -1)
+        weighted = weights[:, None] * seen
+        second = seen.T @ weighted
+        model = 2 * (weighted.T @ squares).reshape(self._m.triples.shape)
         model += c * symmetric_product(second, middle)
         model += c**2 * np.einsum("a,b,c->abc", middle, middle, middle)
         error = model / scale - self._m.triples
         value = self._triple_precision * float((error**2).sum())
         # Derivatives by w_j mu_j, which moves its topic, its share and the mean.
-        twice = np.einsum("abc,jb,jc->ja", error, seen, seen, optimize=True)
+        twice = squares @ error.reshape(len(error), -1).T
         through_weights = (twice * seen).sum(axis=1)
         slope = 2 * (3 * twice @ basis.T - 2 * through_weights[:, None])
         if c:

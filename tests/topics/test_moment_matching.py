@@ -6,8 +6,8 @@ from scipy.optimize import approx_fprime, linear_sum_assignment
 
 from sktensor_dp.topics.concentration import USUAL, ExplainedTopics
 from sktensor_dp.topics.moment_matching import (
+    MomentDistance,
     ReleasedMoments,
-    _Objective,
     match_moments,
     match_with_concentration,
     model_pairs,
@@ -72,7 +72,7 @@ def test_gradient_agrees_with_finite_differences(seed, concentration):
         triples_sigma=0.5,
         n_documents=20,
     )
-    objective = _Objective(topics.shape, moments, concentration)
+    objective = MomentDistance(topics.shape, moments, concentration)
     x = rng.normal(size=topics.size)
     _, gradient = objective(x)
     numeric = approx_fprime(x, lambda x: objective(x)[0], 1e-6)
@@ -86,7 +86,7 @@ def test_gradient_agrees_with_finite_differences(seed, concentration):
 def test_truth_is_a_fixed_point(seed, concentration):
     topics, weights, basis = model(np.random.default_rng(seed))
     moments = exact_moments(topics, weights, basis, concentration)
-    value, gradient = _Objective(topics.shape, moments, concentration)(
+    value, gradient = MomentDistance(topics.shape, moments, concentration)(
         np.sqrt(weights[:, None] * topics).ravel()
     )
     # Weights carry 1e-12 against division by zero, under precisions of up to 1e8.
