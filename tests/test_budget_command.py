@@ -1,5 +1,6 @@
 """The command that shows a ledger."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -79,14 +80,12 @@ def test_control_characters_do_not_reach_the_terminal(
     assert len(shown.splitlines()) == 1 + 3 * (1 + 4)
 
 
-def test_a_relative_path_is_shown_in_full(
-    path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_path_is_shown_in_full(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The same name is another ledger, and another budget, in another folder."""
-    monkeypatch.chdir(Path(path).parent)
-    assert main(["show", Path(path).name]) == 0
-    assert capsys.readouterr().out.startswith(f"ledger {path}\n")
-    assert main(["show", Path(path).name, "--json"]) == 0
+    with contextlib.chdir(Path(path).parent):
+        assert main(["show", Path(path).name]) == 0
+        assert capsys.readouterr().out.startswith(f"ledger {path}\n")
+        assert main(["show", Path(path).name, "--json"]) == 0
     assert {part["path"] for part in json.loads(capsys.readouterr().out)} == {path}
 
 

@@ -1,5 +1,6 @@
 """Programs on the pages for readers run as printed, from the first block of a page to its last."""
 
+import contextlib
 import re
 import warnings
 from pathlib import Path
@@ -19,11 +20,10 @@ def programs(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if programs(page)], ids=lambda p: p.stem)
 def test_programs_run_as_printed(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     program = "\n".join(programs(page))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.chdir(tmp_path):
         # Whether released moments show all that is asked for is up to the noise.
         warnings.simplefilter("ignore", NotEnoughDataWarning)
         exec(compile(program, page.name, "exec"), {})

@@ -2,27 +2,21 @@
 
 import copy
 import functools
-import inspect
 import itertools
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from internals import PUBLISH, questions
+from interrupting import Interrupted, Interrupting
 from ways_to_fit import COUNTS, PARTS, SAMPLES, TENSOR, WAYS, data_of, quiet, snapshot
 
-import sktensor_dp
 from sktensor_dp import BudgetAccountant, BudgetError
-from sktensor_dp.model_files.fitted_state import FittedStateMixin
-from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.text import vectorizer
 
-PACKAGE = str(Path(sktensor_dp.__file__).parent)
 # Calls at which a fit is interrupted: of all functions from the last ones before state is
 # written on, and some before.
 LAST, BEFORE = 20, 3
@@ -70,57 +64,20 @@ def unchanged(estimator: Any) -> Iterator[None]:
 
 
 @every_way
-def test_a_fit_that_fails_at_any_release_changes_nothing(name, monkeypatch):
-    admit, estimator = DataCurator._admit, used_before(name)
+def test_a_fit_that_fails_at_any_release_changes_nothing(name):
+    estimator = used_before(name)
     for place in itertools.count():
-        counter = itertools.count()
-
-        def breaking(self, *query, counter=counter, place=place):
-            admitted = admit(self, *query)
-            if next(counter) == place:
-                raise MemoryError
-            return admitted
-
-        monkeypatch.setattr(DataCurator, "_admit", breaking)
         before = snapshot(vars(estimator))
-        with quiet():
+        with quiet(), questions(fail_at=place) as asked:
             try:
                 WAYS[name].call(estimator)
             except MemoryError:
                 assert snapshot(vars(estimator)) == before
                 continue
         # It has no more releases, and went through.
-        assert next(counter) == place
+        assert len(asked) == place
         break
     assert place >= 1 or name == "words, given"
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C at a moment that the test chooses."""
-
-
-class Interrupting:
-    """Lists calls of the package's functions, and interrupts one of them."""
-
-    def __init__(self, place: int | None = None) -> None:
-        self.calls: list[str] = []
-        self._place = place
-
-    def __enter__(self) -> "Interrupting":
-        sys.setprofile(self._see)
-        return self
-
-    def __exit__(self, *exc_info: Any) -> None:
-        sys.setprofile(None)
-
-    def _see(self, frame: Any, event: str, _: Any) -> None:
-        code = frame.f_code
-        # What is raised while a generator is thrown away is lost.
-        counts = event == "call" and not code.co_flags & inspect.CO_GENERATOR
-        if counts and code.co_filename.startswith(PACKAGE):
-            self.calls.append(code.co_qualname)
-            if len(self.calls) - 1 == self._place:
-                raise Interrupted
 
 
 @pytest.mark.dealt(2)
@@ -131,9 +88,7 @@ def test_a_fit_that_is_interrupted_anywhere_changes_nothing(name, seed):
     for estimator in (used_before(name), used_before(name)):
         with quiet(), Interrupting() as seen:
             WAYS[name].call(estimator)
-    published = max(
-        n for n, call in enumerate(seen.calls) if call == FittedStateMixin._publish.__qualname__
-    )
+    published = max(n for n, call in enumerate(seen.calls) if call == PUBLISH)
     first = max(published - LAST, 0)
     last = {call: first + place for place, call in enumerate(seen.calls[first:])}
     estimator = used_before(name)
@@ -146,15 +101,8 @@ def test_a_fit_that_is_interrupted_anywhere_changes_nothing(name, seed):
 @pytest.mark.parametrize(
     "name", ["topics", "components", "words", "search", "CPCompletion, sufficient_statistics"]
 )
-def test_what_is_interrupted_after_the_first_noise_has_been_charged(name, monkeypatch):
+def test_what_is_interrupted_after_the_first_noise_has_been_charged(name, drawn):
     """And not before: at calls all over a fit, of which the charge is one."""
-    drawn: list[NoiseSource] = []
-    grid = NoiseSource.grid
-    monkeypatch.setattr(
-        NoiseSource,
-        "grid",
-        lambda self, *of, **more: (drawn.append(self), grid(self, *of, **more))[1],
-    )
     for _ in range(2):  # the first fills caches
         with quiet(), Interrupting() as seen:
             WAYS[name].call(as_found(name).set_params(accountant=BudgetAccountant(1e9, 0.9)))
@@ -276,14 +224,15 @@ def test_a_stream_goes_on_after_a_fit_that_was_refused(name):
 
 @every_way
 @every_state
-def test_a_fit_transform_whose_second_half_fails_changes_nothing(name, prepared, monkeypatch):
-    def out_of_memory(*_: Any, **__: Any) -> None:
-        raise MemoryError
-
+def test_a_fit_transform_whose_second_half_fails_changes_nothing(name, prepared):
+    """It is interrupted at its last call before it returns."""
     estimator = prepared(name)
-    monkeypatch.setattr(type(estimator), "transform", out_of_memory)
-    monkeypatch.setattr(vectorizer, "count_words", out_of_memory)
-    with unchanged(estimator), quiet(), pytest.raises(MemoryError):
+    for _ in range(2):  # the first fills caches
+        other = copy.deepcopy(estimator)
+        with quiet(), Interrupting() as seen:
+            other.fit_transform(*data_of(name))
+    last = Interrupting(len(seen.calls) - 1)
+    with unchanged(estimator), quiet(), pytest.raises(Interrupted), last:
         estimator.fit_transform(*data_of(name))
 
 

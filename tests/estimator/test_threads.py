@@ -3,34 +3,30 @@
 import math
 import warnings
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from sktensor_dp import PrivateSpectralLDA, PrivateTensorPowerMethod, unsafe_seeded_noise
-from sktensor_dp.estimator import base
-from sktensor_dp.queries.units import FEW_FEATURES, FEW_NUMBERS, RowChunks
+from sktensor_dp.queries.units import FEW_FEATURES, FEW_NUMBERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.exceptions.NotEnoughDataWarning")
 MOST_ROWS = FEW_NUMBERS // FEW_FEATURES
 
 
-class Limits:
-    """Counts how often threads are limited."""
-
-    def __init__(self):
-        self.n = 0
-
-    def limit(self, **what):
-        assert what == {"limits": 1, "user_api": "blas"}
-        self.n += 1
-        return nullcontext()
-
-
 @pytest.fixture
 def limits(monkeypatch):
-    counting = Limits()
-    monkeypatch.setattr(base, "_libraries", lambda: counting)
+    """Counts how often threads are limited."""
+    counting = SimpleNamespace(n=0)
+
+    def limit(_, **what):
+        assert what == {"limits": 1, "user_api": "blas"}
+        counting.n += 1
+        return nullcontext()
+
+    monkeypatch.setattr(ThreadpoolController, "limit", limit)
     return counting
 
 
@@ -73,19 +69,12 @@ def test_chunks_of_the_callers_take_one_thread(limits, seed):
 
 
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
-def test_the_digits_are_those_of_one_thread(seed, epsilon, monkeypatch):
+def test_the_digits_are_those_of_one_thread(seed, epsilon):
     """Products of so few numbers are computed by one thread in any case."""
     X, found = counts(seed), []
-    for few in (True, False):
-        whole = RowChunks.__init__
-
-        def init(self, *args, whole=whole, few=few, **options):
-            whole(self, *args, **options)
-            self.few = few
-
-        with monkeypatch.context() as patch, warnings.catch_warnings():
+    for threads in (1, None):
+        with warnings.catch_warnings(), threadpool_limits(threads, "blas"):
             warnings.simplefilter("ignore")  # seeded noise, and as many topics as it hides
-            patch.setattr(RowChunks, "__init__", init)
             with unsafe_seeded_noise(seed):
                 found.append(topics(epsilon=epsilon, n_components=3).fit(X).components_)
     np.testing.assert_array_equal(*found)

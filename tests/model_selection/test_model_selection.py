@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from internals import trials_made
 from scipy.stats import uniform
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -36,7 +37,6 @@ from sktensor_dp import (
 )
 from sktensor_dp.model_selection.costs import TrialCosts
 from sktensor_dp.model_selection.splits import split_units
-from sktensor_dp.model_selection.trials import Trials
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.selection import stop_probability, trial_cost
 
@@ -55,11 +55,10 @@ def zeros(estimator, X, y=None):
     return np.zeros(len(X))
 
 
-def count_trials(monkeypatch):
-    made = []
-    run = Trials.run
-    monkeypatch.setattr(Trials, "run", lambda self, bits: made.append(1) or run(self, bits))
-    return made
+@pytest.fixture
+def made():
+    with trials_made() as made:
+        yield made
 
 
 # What it finds
@@ -128,8 +127,7 @@ def test_other_kinds_of_noise_are_refused():
 # What it charges
 
 
-def test_charges_once_before_anything_is_read(monkeypatch):
-    made = count_trials(monkeypatch)
+def test_charges_once_before_anything_is_read(made):
     budget = BudgetAccountant(epsilon=1.0, delta=1e-6)
     search = toy(accountant=budget, n_trials=20.0)
     search.fit(*targets())
@@ -214,8 +212,8 @@ def test_folds_end_with_a_fit_on_all_rows():
 # What it does not tell
 
 
-def test_candidates_and_their_number_are_not_seeded(monkeypatch):
-    made, numbers = count_trials(monkeypatch), []
+def test_candidates_and_their_number_are_not_seeded(made):
+    numbers = []
     params = []
     for _ in range(12):
         made.clear()
@@ -227,8 +225,8 @@ def test_candidates_and_their_number_are_not_seeded(monkeypatch):
     assert len(set(numbers)) > 1
 
 
-def test_nothing_counts_trials(capsys, monkeypatch):
-    made, X = count_trials(monkeypatch), targets()
+def test_nothing_counts_trials(capsys, made):
+    X = targets()
     np.random.seed(0)  # noqa: NPY002
     before = np.random.get_state()[1:3]  # noqa: NPY002
     shown, seeds = set(), set()

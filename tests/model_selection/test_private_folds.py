@@ -111,18 +111,18 @@ def test_an_empty_fold_is_refused_unspent_or_scored_where_units_come_and_go():
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-def test_a_grid_search_deals_persons_and_charges_every_fit_and_score(relation, monkeypatch):
+def test_a_grid_search_deals_persons_and_charges_every_fit_and_score(relation):
     """As the page on tuning has it; folds are the same for both candidates."""
-    seen, fit = [], PrivateSpectralLDA.fit
+    seen = []
 
-    def recorded(self, X, y=None, *, groups=None, **rest):
-        seen.append(frozenset(groups.tolist()))
-        return fit(self, X, y, groups=groups, **rest)
+    class Recorded(PrivateSpectralLDA):
+        def fit(self, X, y=None, *, groups=None, **rest):
+            seen.append(frozenset(groups.tolist()))
+            return super().fit(X, y, groups=groups, **rest)
 
-    monkeypatch.setattr(PrivateSpectralLDA, "fit", recorded)
     X, budget = counts(len(OWNERS)), BudgetAccountant(1e4, 1e-6)
     with sklearn.config_context(enable_metadata_routing=True):
-        model = PrivateSpectralLDA(1, epsilon=9.0, neighbours=relation, accountant=budget)
+        model = Recorded(1, epsilon=9.0, neighbours=relation, accountant=budget)
         scorer = make_private_scorer("log_likelihood_per_token", epsilon=9.0, accountant=budget)
         search = GridSearchCV(
             model.set_fit_request(groups=True), {"max_rows_per_group": [1, None]},

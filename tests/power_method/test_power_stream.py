@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from internals import reads
 from sklearn.base import clone
 from small_samples import INF, cosines, directions, model, seeded, tiny
 
@@ -133,22 +134,13 @@ def test_a_short_stream_says_so():
         model().fit_chunks([])
 
 
-def test_every_row_is_read_in_one_batch(monkeypatch):
+def test_every_row_is_read_in_one_batch():
     """fit splits rows at random; each is in exactly one batch."""
-    from sktensor_dp.queries.samples import PowerIterations
-
-    seen = []
-    total = PowerIterations.total
-
-    def recording(self, chunk):
-        seen.append(chunk.X[:, 0].copy())
-        return total(self, chunk)
-
-    monkeypatch.setattr(PowerIterations, "total", recording)
     X = np.column_stack([np.arange(900.0), np.ones((900, 4))])
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), reads() as read:
         warnings.simplefilter("ignore", NotEnoughDataWarning)
         model(perturbation="stream", data_norm=1e3, max_iter=2).fit(X)
+    seen = [np.concatenate([chunk.X[:, 0] for chunk in chunks]) for chunks in read]
     assert len(seen) == 12
     assert sorted(np.concatenate(seen)) == list(range(900))
     # At random: sorted data must not make one batch unlike another.

@@ -6,10 +6,12 @@ of a million, whatever the seed. What a few fits can show is little;
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, clone
 
 from sktensor_dp import (
     PrivateCountVectorizer,
@@ -19,9 +21,6 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
 )
 from sktensor_dp.privacy.audit import audit, worst_case
-from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.queries import moments, text
-from sktensor_dp.queries.observed_entries import EntryChunks
 
 SURE = 1 - 5e-7
 
@@ -79,52 +78,54 @@ def test_no_estimator_exceeds_its_claim(name):
     assert not result.refutes_claim
 
 
-@pytest.mark.parametrize(("skipped", "n_runs"), [(False, 10), (True, 30)])
-def test_skipping_the_clip_of_a_fit_is_caught(skipped, n_runs, monkeypatch):
+class Stated(BaseEstimator):
+    """An estimator that spends so many times what its report says."""
+
+    times = 1
+
+    def __init__(self, model: Any = None) -> None:
+        self.model = model
+
+    def fit(self, *data: Any) -> "Stated":
+        said = self.model.epsilon
+        self.fitted_ = clone(self.model).set_params(epsilon=self.times * said).fit(*data)
+        self.privacy_report_ = replace(self.fitted_.privacy_report_, epsilon=said)
+        return self
+
+
+class Understated(Stated):
+    times = 100_000
+
+
+DOCUMENTS = np.full((100, 2), 5)
+OPTIONS = {"clip_norm": {"counts": 10.0, "pairs": 10.0}, "epsilon": 0.3, "random_state": 0}
+
+
+def test_a_fit_that_spends_more_than_it_says_is_caught():
     """One long document among a hundred; 30 fits tell the two apart without exception.
 
     Both rates are then off by .398 at most, and log(.602 / .398) = .41.
     """
-    if skipped:
-        monkeypatch.setattr(moments, "weights", lambda chunk, *_: np.ones(chunk.X.shape[0]))
-    model = PrivateSpectralLDA(
-        1, clip_norm={"counts": 10.0, "pairs": 10.0}, epsilon=0.3, random_state=0
-    )
-    data = np.full((100, 2), 5)
-    one, other = data.copy(), data.copy()
+    one, other = DOCUMENTS.copy(), DOCUMENTS.copy()
     one[0], other[0] = (10**9, 0), (0, 10**9)
-    result = audit(model, one, other, n_runs=n_runs, confidence=SURE, threshold=0.0,
-                   statistic=lambda fitted: float(np.diff(fitted.unigram_)[0]))  # fmt: skip
-    assert (result.epsilon_lower > result.epsilon_claim) == skipped
-
-
-@pytest.mark.parametrize(("skipped", "n_runs"), [(False, 10), (True, 30)])
-def test_values_beyond_their_bounds_are_caught_if_not_clamped(skipped, n_runs, monkeypatch):
-    """One value a million times as large as it may be: its sign is told every time."""
-    if skipped:
-        monkeypatch.setattr(EntryChunks, "centred", lambda self, values, _: values - self.middle)
-    model = completion(PrivateCPCompletion, 1e-6, epsilon=0.3)
-    place = np.zeros((1, 2), dtype=int)
-    sides = ((place, np.array([value])) for value in (-1e6, 1e6))
-    result = audit(model, *sides, n_runs=n_runs, confidence=SURE, threshold=0.5,
-                   statistic=lambda fitted: float(fitted.predict(place)[0]))  # fmt: skip
-    assert (result.epsilon_lower > result.epsilon_claim) == skipped
+    model = PrivateSpectralLDA(1, **OPTIONS)
+    for build, n_runs in ((Stated, 10), (Understated, 30)):
+        result = audit(
+            build(model), one, other, n_runs=n_runs, confidence=SURE, threshold=0.0,
+            statistic=lambda found: float(np.diff(found.fitted_.unigram_)[0]),
+        )  # fmt: skip
+        assert (result.epsilon_lower > result.epsilon_claim) == (build is Understated)
 
 
 @pytest.mark.parametrize(("halve", "n_runs"), [(False, 100), (True, 350)])
-def test_half_the_noise_of_a_fit_is_caught(halve, n_runs, monkeypatch):
+def test_half_the_noise_of_a_fit_is_caught(halve, n_runs, request):
     """A vocabulary of two words, far from the threshold; mu of its release is 2.718.
 
     With half the noise .0033 of the runs are on the wrong side: all but 5e-7 of the pairs of
     counts of 350 runs show more than it.
     """
-    # So many buckets are enough to tell two words apart, and take no noise to speak of.
-    monkeypatch.setattr(text, "N_BUCKETS", 2**10)
     if halve:
-        grid = NoiseSource.grid
-        monkeypatch.setattr(
-            NoiseSource, "grid", lambda self, scale, *args, **kw: grid(self, scale / 2, *args, **kw)
-        )
+        request.getfixturevalue("half_noise")
     model = PrivateCountVectorizer(max_words_per_document=1, epsilon=10.0, delta=0.01)
     case = worst_case(model, 40)
     mu = model.fit(*case.data).privacy_report_.rows[0].mu

@@ -1,5 +1,6 @@
 """A budget in a file: shared by threads, processes and sessions, charged for every fit."""
 
+import contextlib
 import copy
 import json
 import math
@@ -8,13 +9,13 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from internals import answering
 from joblib import parallel_backend
 from ledger_processes import run_script
 from sklearn.base import clone
@@ -26,7 +27,6 @@ from small_completions import X0, Y0, build
 import sktensor_dp
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.privacy.accountant import LedgerEntry
-from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import PrivacyCost
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -121,14 +121,12 @@ def test_the_budget_of_a_scope_stands(path: str) -> None:
         BudgetAccountant(1.0, path=path, scope=1)  # type: ignore[arg-type]
 
 
-def test_the_path_is_that_of_the_first_moment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    budget = BudgetAccountant(1.0, path="budget.sqlite")
+def test_the_path_is_that_of_the_first_moment(tmp_path: Path) -> None:
+    with contextlib.chdir(tmp_path):
+        budget = BudgetAccountant(1.0, path="budget.sqlite")
     (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    pickle.loads(pickle.dumps(budget)).spend(0.5, 0)
+    with contextlib.chdir(tmp_path / "elsewhere"):
+        pickle.loads(pickle.dumps(budget)).spend(0.5, 0)
     budget.spend(0.25, 0)
     # What is shown of it finds it from any folder.
     assert budget.path == str(tmp_path / "budget.sqlite")
@@ -166,21 +164,16 @@ def test_every_release_of_a_fit_is_in_the_ledger(path: str) -> None:
     assert {entry.release for entry in budget.entries} == {row.name for row in report.rows}
 
 
-def test_charge_and_release_are_on_record_before_noise_is_drawn(
-    path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer: Callable[..., Any] = DataCurator._answer
+def test_charge_and_release_are_on_record_before_noise_is_drawn(path: str) -> None:
     seen = []
 
-    def watched(
-        self: DataCurator, query: Any, mechanism: Any, cost: PrivacyCost, noiseless: bool
-    ) -> Any:
+    def watched(usual: Any, curator: Any, query: Any, law: Any, cost: PrivacyCost, *of: Any) -> Any:
         # A new connection sees what is committed, and that alone.
         seen.append([e.sigma for e in BudgetAccountant(path=path).entries if e.cost == cost])
-        return answer(self, query, mechanism, cost, noiseless)
+        return usual(curator, query, law, cost, *of)
 
-    monkeypatch.setattr(DataCurator, "_answer", watched)
-    fast(accountant=BudgetAccountant(5.0, 1e-6, path=path)).fit(X0, Y0)
+    with answering(watched):
+        fast(accountant=BudgetAccountant(5.0, 1e-6, path=path)).fit(X0, Y0)
     assert len(seen) >= 2
     assert all(sigmas and None not in sigmas for sigmas in seen)
 

@@ -2,21 +2,21 @@
 
 import math
 import os
+import re
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from internals import questions
 from ledger_processes import run_script
 from small_completions import X0, Y0, build
 
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.exceptions import LedgerError
 from sktensor_dp.privacy import sqlite_ledger
-from sktensor_dp.privacy.curator import DataCurator
-from sktensor_dp.privacy.noise import NoiseSource
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
@@ -24,26 +24,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarnin
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "budget.sqlite"
-
-
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names the samplers of noise that were called."""
-    calls: list[str] = []
-
-    def watched(name: str) -> Callable[..., Any]:
-        original = getattr(NoiseSource, name)
-
-        def sample(self: NoiseSource, *args: Any, **kwargs: Any) -> Any:
-            calls.append(name)
-            return original(self, *args, **kwargs)
-
-        return sample
-
-    for name in ("standard_normal", "gaussian", "laplace"):
-        if hasattr(NoiseSource, name):
-            monkeypatch.setattr(NoiseSource, name, watched(name))
-    return calls
 
 
 def fit(budget: BudgetAccountant) -> None:
@@ -140,62 +120,60 @@ def spend_often(budget: BudgetAccountant, times: int) -> None:
         budget.spend(0.001, 0)
 
 
-def opened(monkeypatch: pytest.MonkeyPatch, wrap: Callable[[Any], None]) -> None:
-    """Let every connection go through a function first."""
-    connect = sqlite_ledger.connect
+@contextmanager
+def opened(wrap: Callable[[Any], Any], mode: str = "") -> Iterator[None]:
+    """Let every connection to a file go through a function first, or have another mode."""
+    connect = sqlite3.connect
 
-    def wrapped(file: Path, mode: str) -> sqlite3.Connection:
-        connection = connect(file, mode)
+    def wrapped(file: Any, **options: Any) -> sqlite3.Connection:
+        file = re.sub(r"mode=\w+", f"mode={mode}", file) if mode else file
+        connection = connect(file, **options)
         wrap(connection)
         return connection
 
-    monkeypatch.setattr(sqlite_ledger, "connect", wrapped)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite3, "connect", wrapped)
+        yield
 
 
-def test_a_file_that_cannot_be_written_can_be_read(
-    path: Path, drawn: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_written_can_be_read(path: Path, drawn: list[str]) -> None:
     BudgetAccountant(5.0, path=path).spend(0.5, 0)
-    connect = sqlite_ledger.connect
-    monkeypatch.setattr(sqlite_ledger, "connect", lambda file, _: connect(file, "ro"))
-    budget = BudgetAccountant(path=path)
-    assert budget.total()[0] == 0.5
-    with pytest.raises(LedgerError, match=r"(?s)readonly.*Nothing may be released"):
-        fit(budget)
+    with opened(lambda _: None, mode="ro"):
+        budget = BudgetAccountant(path=path)
+        assert budget.total()[0] == 0.5
+        with pytest.raises(LedgerError, match=r"(?s)readonly.*Nothing may be released"):
+            fit(budget)
     assert drawn == []
 
 
-def test_a_full_disk_stops_the_fit(
-    path: Path, drawn: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_stops_the_fit(path: Path, drawn: list[str]) -> None:
     budget = BudgetAccountant(5.0, path=path)
     while os.path.getsize(path) < 20 * 4096:
         budget.spend(0.001, 0)
         alter(path, f"UPDATE releases SET spender = '{'x' * 4000}'")
     before = len(budget.entries), budget.total()
-    monkeypatch.undo()
-    opened(monkeypatch, lambda connection: connection.execute("PRAGMA max_page_count = 1"))
-    # A page that is half full may still take a charge or some; one of a hundred is refused.
-    with pytest.raises(LedgerError, match="full"):
-        spend_often(budget, 100)
-    with pytest.raises(LedgerError, match="full"):
-        fit(budget)
+    with opened(lambda connection: connection.execute("PRAGMA max_page_count = 1")):
+        # A page that is half full may still take a charge or some; one of a hundred is refused.
+        with pytest.raises(LedgerError, match="full"):
+            spend_often(budget, 100)
+        with pytest.raises(LedgerError, match="full"):
+            fit(budget)
+        after = len(budget.entries), budget.total()
     assert drawn == []
-    after = len(budget.entries), budget.total()
-    monkeypatch.undo()
     assert (len(budget.entries), budget.total()) == after
     assert after[0] - before[0] < 100
 
 
+def refuse(path: Path, event: str) -> None:
+    """Let the file refuse a kind of change."""
+    alter(path, f"CREATE TRIGGER t BEFORE {event} BEGIN SELECT RAISE(ABORT, 'full'); END")
+
+
 def test_a_ledger_that_fails_between_charge_and_release_stops_the_fit(
-    path: Path, drawn: list[str], monkeypatch: pytest.MonkeyPatch
+    path: Path, drawn: list[str]
 ) -> None:
     budget = BudgetAccountant(5.0, path=path)
-
-    def full(*_: Any) -> None:
-        raise LedgerError("database or disk is full")
-
-    monkeypatch.setattr(sqlite_ledger.SQLiteLedger, "describe", full)
+    refuse(path, "UPDATE ON releases")
     with pytest.raises(LedgerError, match="full"):
         fit(budget)
     assert drawn == []
@@ -218,71 +196,42 @@ def test_a_lock_that_is_never_given_up_ends_in_an_error(
 # ------------------------------------------------------------------------ transactions
 
 
-@pytest.mark.parametrize("stage", ["check", "insert", "update"])
-def test_a_charge_that_fails_half_way_leaves_nothing(
-    stage: str, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(
+    "event", [None, "INSERT ON charges", "INSERT ON releases", "UPDATE ON scopes"]
+)
+def test_a_charge_that_fails_half_way_leaves_nothing(event: str | None, path: Path) -> None:
     budget = BudgetAccountant(5.0, path=path)
     budget.spend(0.5, 0)
     before = budget.entries, budget.total()
-
-    def fail(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    if stage == "check":
-        monkeypatch.setattr(BudgetAccountant, "_check", fail)
-    elif stage == "insert":
-        monkeypatch.setattr(sqlite_ledger.SQLiteLedger, "_insert", fail)
-    else:
-        alter(path, "CREATE TRIGGER t BEFORE UPDATE ON scopes BEGIN SELECT RAISE(ABORT, 'no'); END")
-    with pytest.raises((KeyboardInterrupt, LedgerError)):
-        budget.spend(0.25, 0)
-    monkeypatch.undo()
+    if event is not None:
+        refuse(path, event)
+    with pytest.raises(BudgetError):
+        budget.spend(0.25 if event else 25.0, 0)
     assert (budget.entries, budget.total()) == before
 
 
-def test_the_balance_is_read_under_the_lock_for_writing(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_balance_is_read_under_the_lock_for_writing(path: Path) -> None:
     """While a charge is being checked nobody else can charge."""
-    budget, check = BudgetAccountant(1.0, 0.0, path=path), BudgetAccountant._check
-    blocked = []
-
-    def watched(self: BudgetAccountant, *states: Any) -> None:
-        with closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as other:
-            try:
-                other.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                blocked.append(str(error))
-        check(self, *states)
-
-    monkeypatch.setattr(BudgetAccountant, "_check", watched)
-    budget.spend(0.8, 0)
-    assert blocked == ["database is locked"]
+    budget, said = BudgetAccountant(1.0, 0.0, path=path), []
+    with opened(lambda connection: connection.set_trace_callback(said.append)):
+        budget.spend(0.8, 0)
+    locked = said.index("BEGIN IMMEDIATE")
+    charged = next(n for n, one in enumerate(said) if one.startswith("INSERT INTO charges"))
+    balances = [n for n, one in enumerate(said) if "FROM scopes" in one]
+    assert [n for n in balances if locked < n < charged]
+    assert not {"COMMIT", "ROLLBACK"} & set(said[locked:charged])
 
 
-def test_commits_wait_for_the_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = []
-
-    def look(connection: sqlite3.Connection) -> None:
+def test_commits_wait_for_the_disk(path: Path) -> None:
+    with closing(sqlite_ledger.connect(path, "rwc")) as connection:
         names = ("journal_mode", "synchronous", "fullfsync")
-        settings.append([connection.execute(f"PRAGMA {n}").fetchone()[0] for n in names])
-
-    opened(monkeypatch, look)
-    BudgetAccountant(1.0, path=path).spend(0.1, 0)
-    # 3 is EXTRA.
-    assert settings
-    assert all(setting == ["truncate", 3, 1] for setting in settings)
+        settings = [connection.execute(f"PRAGMA {n}").fetchone()[0] for n in names]
+    assert settings == ["truncate", 3, 1]  # 3 is EXTRA
 
 
-def test_a_charge_survives_the_fit_that_fails(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_charge_survives_the_fit_that_fails(path: Path) -> None:
     budget = BudgetAccountant(5.0, path=path)
-
-    def fail(*_: Any) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(DataCurator, "_answer", fail)
-    with pytest.raises(MemoryError):
+    with questions(fail_at=0), pytest.raises(MemoryError):
         fit(budget)
     assert BudgetAccountant(path=path).total()[0] == pytest.approx(1.0)
 

@@ -1,9 +1,8 @@
 """What is left of a planned release pays for another one, once."""
 
-from typing import Any
-
 import numpy as np
 import pytest
+from interrupting import Interrupted, Interrupting
 
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
@@ -56,25 +55,19 @@ def test_what_is_left_may_be_spent_in_parts():
     assert sum(row.uses * row.mu**2 for row in report.rows) == pytest.approx(0.3**2 + 5 * 0.5**2)
 
 
-@pytest.mark.parametrize(
-    "where", [None, "released_sensitivity", "check_sensitivity", "DataCurator._record"]
-)
-def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan(where, monkeypatch):
+def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():
     """A use that the rest would have paid for is not to be had at the usual, higher cost."""
-
-    def interrupt(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
-    query = UnitLevels(1.0) if where is None else SUMS
     with curator(2, 0.1) as opened:
         opened.noisy("shared_row_sums", SUMS)
-        with monkeypatch.context() as patched:
-            if where is not None:
-                patched.setattr(f"sktensor_dp.privacy.curator.{where}", interrupt)
-            with pytest.raises((RuntimeError, KeyboardInterrupt)):
-                opened.noisy_with_rest(*RESTS, query)
-        with pytest.raises(RuntimeError, match="used up"):
+        with Interrupting() as seen:
+            opened.noisy_with_rest(*RESTS, SUMS)
+    for place in range(len(seen.calls)):
+        with curator(2, 0.1) as opened:
             opened.noisy("shared_row_sums", SUMS)
+            with pytest.raises(Interrupted), Interrupting(place):
+                opened.noisy_with_rest(*RESTS, SUMS)
+            with pytest.raises(RuntimeError, match="used up"):
+                opened.noisy("shared_row_sums", SUMS)
 
 
 @pytest.mark.parametrize("parts", [0, -1, 0.5])

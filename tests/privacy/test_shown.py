@@ -61,9 +61,20 @@ def test_what_a_terminal_shows_is_the_table(shown):
         assert str(item) == repr(item)
 
 
+@pytest.fixture
+def site(monkeypatch):
+    """Set where the pages of the site are, or that there are none."""
+
+    def at(address):
+        monkeypatch.setenv(VARIABLE, address)
+
+    at(SITE)
+    return at
+
+
 @pytest.mark.filterwarnings("ignore")
-def test_what_a_notebook_shows_is_the_same_table(shown, monkeypatch):
-    monkeypatch.setenv(VARIABLE, SITE)
+@pytest.mark.usefixtures("site")
+def test_what_a_notebook_shows_is_the_same_table(shown):
     for name, item in shown.items():
         tags = Tags()
         tags.feed(item._repr_html_())
@@ -81,15 +92,15 @@ class Nasty(Shown):
         return Table("<i>", ["<b>"], [["<u>"]], ["<s>"])
 
 
-def test_nothing_shown_is_markup(monkeypatch):
-    monkeypatch.setenv(VARIABLE, '"><script>')
+def test_nothing_shown_is_markup(site):
+    site('"><script>')
     for letter in "ibus":
         assert f"<{letter}>" not in Nasty()._repr_html_()
     assert "<script>" not in Nasty()._repr_html_()
 
 
-def test_links_lead_to_pages_that_there_are(shown, fitted, monkeypatch):
-    monkeypatch.setenv(VARIABLE, SITE)
+@pytest.mark.usefixtures("site")
+def test_links_lead_to_pages_that_there_are(shown, fitted):
     reference = (DOCS / "reference" / "api.rst").read_text(encoding="utf-8")
     listed = {line.strip() for line in reference.splitlines()}
     pages = {type(item)._page for item in shown.values()} | {BudgetAccountant._page}

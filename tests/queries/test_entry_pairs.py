@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from sktensor_dp.queries import entries
 from sktensor_dp.queries.entries import MOST_DIGITS, EntryPairs
 from sktensor_dp.queries.observed_entries import EntryChunks, IndexSet, RowCells
 
@@ -76,14 +75,17 @@ def test_repeated_coordinates_move_more_than_their_number_says():
     assert moved <= query.l2_sensitivity <= 4.0001
 
 
-def test_many_values_at_one_place_leave_fewer_digits(monkeypatch):
-    """All sums stay below what doubles count to."""
-    monkeypatch.setattr(entries, "EXACT", 20)
-    X = np.array([[0, 0]] * 40 + [[0, 1]] * 24)
-    query = EntryPairs(RowCells(IndexSet(X, (1, 2)), 0), np.zeros(64), np.ones(1), 1.0, 1.0)
-    total = query.total(EntryChunks(X, np.ones(64), (1, 2), LIMITS))
-    assert total * query._grid**2 <= 2**20
-    assert total == 40 * 24
+def test_many_values_at_one_place_leave_fewer_digits():
+    """All sums stay below what doubles count to, and so are exact: a third is rounded."""
+    X = np.repeat([[0, 0], [0, 1]], [40_000, 24_001], axis=0)
+    n = len(X)
+    query = EntryPairs(RowCells(IndexSet(X, (1, 2)), 0), np.zeros(n), np.ones(1), 1.0, 1.0)
+    for value in (1.0, 1 / 3):
+        (total,) = query.total(EntryChunks(X, np.full(n, value), (1, 2), LIMITS))
+        root = math.sqrt(total / (40_000 * 24_001))
+        assert root == pytest.approx(value, abs=1e-3)
+        # 2 * 11 digits of products and 30 of how many there are.
+        assert (root * 2**11).is_integer()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.curators.samples import SampleCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries import samples as samples
@@ -214,27 +213,31 @@ def test_a_curator_gives_out_means_in_everyday_form(offset, seed):
     assert {second.sigma, third.sigma, whole.sigma} == {0.0}
 
 
-def test_a_limit_is_searched_where_norms_can_be(monkeypatch, seed):
+class Recording(SampleCurator):
+    """Lists how limits are searched."""
+
+    def __init__(self, *of, **options):
+        super().__init__(*of, **options)
+        self.asked = []
+
+    def noisy_quantile(self, name, query, edges, quantile, *, pure):
+        self.asked.append((query, edges, quantile, pure))
+        return super().noisy_quantile(name, query, edges, quantile, pure=pure)
+
+
+def test_a_limit_is_searched_where_norms_can_be(seed):
     """No contribution is longer than the last edge, so that no clip is forced on all."""
     rng, X = np.random.default_rng(seed), data(seed)
-    asked = []
-    ask = DataCurator.noisy_quantile
-
-    def recording(self, name, query, edges, quantile, *, pure):
-        asked.append((query, edges, quantile, pure))
-        return ask(self, name, query, edges, quantile, pure=pure)
-
-    monkeypatch.setattr(DataCurator, "noisy_quantile", recording)
     names = {"third_moment_histogram": 1.0, "projected_third_moments": 1.0}
     for delta in (0.0, 1e-6):
         plan = ReleasePlan.split(1.0, delta, names)
         chunks = SampleChunks(as_samples(X), *X.shape)
-        with SampleCurator(
+        with Recording(
             chunks, plan, spender="t", unit="u", accountant=None, known=LiftedBall(RADIUS)
         ) as curator:
             curator.projected_third_moments(rng.standard_normal((D, 3)), 0.0, 0.9)
             sensitivity = curator.report().rows[-1].sensitivity
-        query, edges, quantile, pure = asked.pop()
+        query, edges, quantile, pure = curator.asked.pop()
         norms = np.linalg.norm([parts(z, query.basis, 0.0) for z in embedded(X, 0.0)], axis=1)
         assert norms.max() <= edges[-1] * (1 + 1e-9)
         assert (quantile, pure) == (0.9, delta == 0)

@@ -16,7 +16,6 @@ from sktensor_dp.privacy.selection import (
     gaussian_partition_selection,
     selection_threshold,
 )
-from sktensor_dp.queries import text
 from sktensor_dp.queries.text import DocumentFrequencies, TextChunks
 
 
@@ -51,13 +50,13 @@ def test_a_document_counts_towards_the_words_it_uses_most():
     assert frequencies([[], []], 3) == {}
 
 
-def test_chunks_add_up(seed, monkeypatch):
-    documents = corpus_of(np.random.default_rng(seed), 100)
-    whole = frequencies(documents, 4)
-    monkeypatch.setattr(text, "CHUNK_SIZE", 7)
-    monkeypatch.setattr(text, "BLOCK", 3)
-    assert len(list(TextChunks(documents, list))) == 15
-    assert frequencies(documents, 4) == whole
+def test_chunks_add_up(seed):
+    documents = corpus_of(np.random.default_rng(seed), 5000)
+    assert len(list(TextChunks(documents, list))) == 2
+    parts = Counter()
+    for first in range(0, 5000, 1000):
+        parts.update(frequencies(documents[first : first + 1000], 4))
+    assert frequencies(documents, 4) == parts
 
 
 def test_words_are_any_unicode():
@@ -84,15 +83,6 @@ def worst_of_random_neighbours(rng, m, n_pairs=60):
 def test_random_neighbours_stay_within_the_sensitivity(seed, m):
     rng = np.random.default_rng(seed)
     assert worst_of_random_neighbours(rng, m) <= DocumentFrequencies(m).l2_sensitivity + 1e-12
-
-
-def test_ties_broken_by_order_of_appearance_would_break_the_bound(seed, monkeypatch):
-    """The search above has power: one document then steers the choice of eleven others."""
-
-    by_appearance = property(lambda words: np.arange(len(words.names)))
-    monkeypatch.setattr(text.Words, "ranks", by_appearance)
-    rng = np.random.default_rng(seed)
-    assert worst_of_random_neighbours(rng, 3) > 2 * DocumentFrequencies(3).l2_sensitivity
 
 
 @pytest.mark.parametrize("m", [1, 4])

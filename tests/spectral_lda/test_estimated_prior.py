@@ -5,9 +5,9 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from internals import questions
 
 from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA
-from sktensor_dp.spectral_topics import refinement
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 INF = float("inf")
@@ -98,31 +98,26 @@ def test_topics_that_pay_are_kept(seed):
     assert asked == [1]
 
 
-def concentrations_of_steps(monkeypatch):
+def concentrations(asked):
     """Concentrations that EM steps assume, in turn."""
-    priors, asked = [], refinement.expected_counts
-
-    def spied(curator, topics, weights, concentration, *others):
-        priors.append(concentration)
-        return asked(curator, topics, weights, concentration, *others)
-
-    monkeypatch.setattr(refinement, "expected_counts", spied)
-    return priors
+    steps = [query for name, query in asked if name == "expected_counts"]
+    return [0.0 if query.single else query.prior.sum() for query in steps]
 
 
-def test_first_steps_without_noise_take_one_topic_and_the_others_the_prior(monkeypatch):
-    priors = concentrations_of_steps(monkeypatch)
-    PrivateSpectralLDA(4, epsilon=INF, doc_topic_prior=1.0).fit(documents(0, 1))
-    assert priors == [0.0] * 12 + [4.0] * 12
+def test_first_steps_without_noise_take_one_topic_and_the_others_the_prior():
+    with questions() as asked:
+        PrivateSpectralLDA(4, epsilon=INF, doc_topic_prior=1.0).fit(documents(0, 1))
+    assert concentrations(asked) == pytest.approx([0.0] * 12 + [4.0] * 12)
 
 
 @pytest.mark.parametrize(("length", "single"), [(5, True), (40, False)])
-def test_documents_of_fewer_tokens_than_topics_have_one_each(monkeypatch, length, single):
-    priors = concentrations_of_steps(monkeypatch)
+def test_documents_of_fewer_tokens_than_topics_have_one_each(length, single):
     rng = np.random.default_rng(0)
     topics = rng.dirichlet(np.full(300, 0.1), size=6)
     X = rng.multinomial(length, topics[rng.integers(6, size=20_000)])
-    lda = PrivateSpectralLDA(6, epsilon=20.0, random_state=0).fit(X)
+    with questions() as asked:
+        lda = PrivateSpectralLDA(6, epsilon=20.0, random_state=0).fit(X)
+    priors = concentrations(asked)
     assert lda.n_components_ == 6
     assert len(priors) == 6
     assert all(prior == 0 for prior in priors) == single

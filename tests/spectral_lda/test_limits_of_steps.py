@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from internals import gains_of
 
 from sktensor_dp import PrivateSpectralLDA
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.curator import Noisy
-from sktensor_dp.spectral_topics import refinement
 from sktensor_dp.spectral_topics.defaults import ECHO, STEP_LIMIT
 from sktensor_dp.spectral_topics.refinement import StepAverage
 from sktensor_dp.spectral_topics.released import FittedTopics
@@ -35,26 +35,13 @@ def test_steps_of_topics_take_a_part_of_the_limit_on_counts(seed, epsilon):
     assert told["expected_counts"] == pytest.approx(STEP_LIMIT * told["word_frequencies"], rel=0.01)
 
 
-def test_word_frequencies_take_all_of_it(seed, monkeypatch):
-    # Of one topic, expected counts are the counts. No noise is taken for a gain of three.
-    monkeypatch.setattr(refinement, "MARGIN", 100.0)
-    with pytest.warns(NotEnoughDataWarning):
+def test_word_frequencies_take_all_of_it(seed):
+    # Of one topic, expected counts are the counts.
+    with pytest.warns(NotEnoughDataWarning), gains_of(0.0):
         model = PrivateSpectralLDA(3, epsilon=0.5, random_state=0).fit(documents(seed, False))
     told = sensitivities(model)
     assert model.n_components_ == 1
     assert told["expected_counts"] == pytest.approx(told["word_frequencies"], rel=0.01)
-
-
-def test_intervals_of_shares_know_the_limit_of_steps(seed, monkeypatch):
-    told, std_of_refined = [], refinement.std_of_refined
-
-    def spied(*args):
-        told.append(args[4].limits.counts)
-        return std_of_refined(*args)
-
-    monkeypatch.setattr(refinement, "std_of_refined", spied)
-    model = PrivateSpectralLDA(3, epsilon=4.0, random_state=0).fit(documents(seed, True))
-    assert told == [STEP_LIMIT * model.clip_norm_["counts"]]
 
 
 def test_steps_are_told_apart_from_the_topics_that_they_were_given(seed):

@@ -6,13 +6,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from internals import gains_of, plan_of
 from replaying import replay
 from sklearn.base import clone
 
 from sktensor_dp import BudgetAccountant, PrivateSpectralLDA, unsafe_seeded_noise
-from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.spectral_lda.public_topics import public_topics
-from sktensor_dp.spectral_topics import refinement
 from sktensor_dp.spectral_topics.public_start import beside_public, public_start
 from sktensor_dp.spectral_topics.released import FittedTopics
 
@@ -76,17 +75,12 @@ def test_they_stand_in_where_the_data_shows_no_topics(seed):
 
 
 @pytest.mark.parametrize(("gain", "as_given"), [(-2.0, True), (-0.5, False), (2.0, False)])
-def test_in_the_end_public_topics_stay_as_given_where_steps_are_clearly_worse(
-    monkeypatch, gain, as_given
-):
-    def over(self, fitted, other):
-        return Noisy(np.array([gain]), 1.0)
-
-    monkeypatch.setattr(refinement.Refinement, "_over", over)
+def test_in_the_end_public_topics_stay_as_given_where_steps_are_clearly_worse(gain, as_given):
     rng = np.random.default_rng(0)
     topics = true_topics(rng)
     public = 0.8 * topics + 0.2 / D
-    model = fitted(texts(rng, topics, 5000), 0, public, epsilon=10.0)
+    with gains_of(gain):
+        model = fitted(texts(rng, topics, 5000), 0, public, epsilon=10.0)
     apart = 0.5 * np.abs(model.components_ - public).sum(axis=1)
     # As given they are moved by a thousandth of the word frequencies; 5000 texts of the truth,
     # which is a fifth of about one from them, move them by more.
@@ -323,8 +317,8 @@ def test_nothing_but_releases_reaches_a_fit_with_them():
 
 def test_questions_are_in_the_plan_and_in_the_forecast():
     model = PrivateSpectralLDA(K, public_components=np.ones((1, D)))
-    plan = model._plan(1500, D)
-    alone = PrivateSpectralLDA(K)._plan(1500, D)
+    plan = plan_of(model, 1500, D)
+    alone = plan_of(PrivateSpectralLDA(K), 1500, D)
     uses = [
         next(one.uses for one in which.releases.releases if one.name == "held_out_scores")
         for which in (alone, plan)

@@ -9,7 +9,6 @@ from small_corpora import TOPICS, seeded_fit
 
 from benchmarks import topic_intervals
 from sktensor_dp import PrivateSpectralLDA, unsafe_seeded_noise
-from sktensor_dp.topics import uncertainty
 
 NAMES = [f"word{column}" for column in range(TOPICS.shape[1])]
 
@@ -164,25 +163,6 @@ def test_intervals_hold_what_there_is_without_noise(name, epsilon, seed):
     found.components_std_ = found.components_std_ / 4
     assert topic_intervals.cover(found, exact).words < 0.8 * covered.words
     assert covered.n_words >= 20
-
-
-@pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
-@pytest.mark.parametrize(("epsilon", "wider"), [(1.0, 1.4), (4.0, 1.4)])
-def test_intervals_are_wider_where_no_third_moment_is_released(monkeypatch, epsilon, wider):
-    """The same fits, but for what is said of them."""
-    shape = topic_intervals.SHAPES["6,000 x 400, 6 topics"]
-    counts = topic_intervals.corpus(shape, 0)
-    found = []
-    for scale in (uncertainty.BY_PAIRS, 1.0):
-        monkeypatch.setattr(uncertainty, "BY_PAIRS", scale)
-        with unsafe_seeded_noise(0):
-            found.append(topic_intervals.fitted(shape, counts, epsilon))
-    rows = {row.name for row in found[0].privacy_report_.rows}
-    assert ("whitened_triple_moments" in rows) == (wider == 1)
-    np.testing.assert_array_equal(found[0].components_, found[1].components_)
-    for name in ("components_std_", "topic_prior_std_"):
-        said, plain = (getattr(model, name) for model in found)
-        np.testing.assert_allclose(said, wider * plain, rtol=1e-12)
 
 
 @pytest.mark.dealt

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from internals import gains_of, questions
 
 from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA
 from sktensor_dp.privacy.curator import Noisy
-from sktensor_dp.spectral_topics import refinement
 from sktensor_dp.spectral_topics.refinement import StepAverage
 from sktensor_dp.spectral_topics.released import FittedTopics
 
@@ -16,62 +16,37 @@ def documents(length):
     return rng.multinomial(length, topics[rng.integers(4, size=3000)])
 
 
-def said(monkeypatch, gain):
-    """Answer what topics gain, and list of how many topics each EM step is."""
-    steps, asked = [], []
-    ask = refinement.expected_counts
-    alone = refinement.DocumentCurator.repeated_counts
-
-    def spied(curator, topics, *others):
-        steps.append(len(topics))
-        return ask(curator, topics, *others)
-
-    def spied_alone(self, topic, *others):
-        again = alone(self, topic, *others)
-
-        def one():
-            steps.append(1)
-            return again()
-
-        return one
-
-    def gained(*_):
-        asked.append(len(steps))
-        return Noisy(np.array([gain]), 1.0)
-
-    monkeypatch.setattr(refinement, "expected_counts", spied)
-    monkeypatch.setattr(refinement.DocumentCurator, "repeated_counts", spied_alone)
-    monkeypatch.setattr(refinement.DocumentCurator, "completion_gain", gained)
-    return steps, asked
+def asked_of(lda, length, gain):
+    """How many topics each EM step is of, and after how many steps gains are asked for."""
+    with gains_of(gain), questions() as asked:
+        lda.fit(documents(length))
+    steps = [len(query.topics) for name, query in asked if name == "expected_counts"]
+    names = [name for name, _ in asked if name in ("expected_counts", "held_out_scores")]
+    return steps, [place for place, name in enumerate(names) if name == "held_out_scores"]
 
 
 @pytest.mark.parametrize("length", [6, 40])
-def test_words_take_what_is_left_after_the_first_steps(monkeypatch, length):
-    steps, asked = said(monkeypatch, 1.9)
+def test_words_take_what_is_left_after_the_first_steps(length):
+    lda = PrivateSpectralLDA(4, epsilon=20.0, random_state=0)
     with pytest.warns(NotEnoughDataWarning, match="one topic was fitted, the word frequencies"):
-        lda = PrivateSpectralLDA(4, epsilon=20.0, random_state=0).fit(documents(length))
-    assert steps == [4] * 2 + [1] * 4
-    assert asked == [2]
+        found = asked_of(lda, length, 1.9)
+    assert found == ([4] * 2 + [1] * 4, [2])
     assert lda.n_components_ == 1
 
 
 @pytest.mark.parametrize(
     ("n_refinements", "expected"), [(1, [1]), (2, [1] * 2), (3, [4] + [1] * 2)]
 )
-def test_of_few_steps_fewer_come_before_the_question(monkeypatch, n_refinements, expected):
-    steps, _ = said(monkeypatch, -1.0)
+def test_of_few_steps_fewer_come_before_the_question(n_refinements, expected):
     lda = PrivateSpectralLDA(4, epsilon=20.0, n_refinements=n_refinements, random_state=0)
     with pytest.warns(NotEnoughDataWarning):
-        lda.fit(documents(40))
-    assert steps == expected
+        assert asked_of(lda, 40, -1.0)[0] == expected
 
 
-def test_topics_go_on_where_they_gain(monkeypatch):
-    steps, asked = said(monkeypatch, 2.1)
-    lda = PrivateSpectralLDA(4, epsilon=20.0, random_state=0).fit(documents(40))
+def test_topics_go_on_where_they_gain():
+    lda = PrivateSpectralLDA(4, epsilon=20.0, random_state=0)
+    assert asked_of(lda, 40, 2.1) == ([4] * 6, [2])
     assert lda.n_components_ == 4
-    assert steps == [4] * 6
-    assert asked == [2]
 
 
 def test_steps_tell_of_words_whatever_the_topics_were(seed):

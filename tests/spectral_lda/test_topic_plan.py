@@ -6,9 +6,8 @@ import pytest
 
 from sktensor_dp import PrivateSpectralLDA
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.moments import PairMoments, TripleMoments, WordFrequencies
+from sktensor_dp.queries.moments import WordFrequencies
 from sktensor_dp.queries.norms import Clip, CountNorm
-from sktensor_dp.spectral_topics.forecast import forecast_topics
 from sktensor_dp.spectral_topics.plan import plan_topics
 
 CONFIGURATIONS = list(
@@ -141,30 +140,6 @@ def test_forecast_number_of_documents_is_about_right(seed, seeded_noise):
     # With fresh noise one fit in five hundred ends with two topics mixed.
     assert found[1 / 3][0] < k
     assert found[3] == (k, pytest.approx(1.0, abs=0.05))
-
-
-ASKED = {
-    "word_frequencies": WordFrequencies,
-    "pair_moments": PairMoments,
-    "expected_counts": ExpectedCounts,
-    "triple_moments": TripleMoments,
-}
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("name", ASKED)
-def test_a_forecast_asks_the_query_how_far_one_document_moves_it(name, delta, monkeypatch):
-    def sigmas():
-        plan = plan_topics(
-            10**6, 30, 3, epsilon=1.0, delta=delta, perturbation="moment_tensor",
-            n_refinements=1, limits={},
-        )  # fmt: skip
-        found = forecast_topics(plan, 10**6, 30, 50.0, 1.0, delta == 0).releases
-        return {release.name: release.sigma for release in found}
-
-    before, proved = sigmas(), ASKED[name].sensitivity_of
-    monkeypatch.setattr(ASKED[name], "sensitivity_of", lambda *of, **how: 2 * proved(*of, **how))
-    assert sigmas() == {key: (2 if key == name else 1) * sigma for key, sigma in before.items()}
 
 
 @pytest.mark.parametrize("order", [1, 2])

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sktensor_dp.model_files.fitted_state import FittedStateMixin
 from sktensor_dp.model_selection.trials import Trials
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.noise import NoiseSource
@@ -71,7 +72,21 @@ def reads() -> Iterator[list[list[Any]]]:
         patch.setattr(DataCurator, "_read", read)
         yield found
 
-    # Curators with deliberate mistakes
+
+@contextmanager
+def gains_of(deviations: float) -> Iterator[None]:
+    """Let all held-out gains be so many deviations of their noise."""
+
+    def gained(usual: Any, curator: DataCurator, *of: Any) -> Any:
+        last = curator._records[-1]
+        is_gain = last.name == "held_out_scores"
+        return np.array([deviations * last.sigma]) if is_gain else usual(curator, *of)
+
+    with answering(gained):
+        yield
+
+
+# Curators with deliberate mistakes
 
 
 def bit(curator: DataCurator) -> bool:
@@ -212,6 +227,9 @@ def words_of(source: NoiseSource) -> Callable[[int], np.ndarray]:
 
 # Fitted models and searches
 
+# The function that writes fitted state, as profilers name it.
+PUBLISH = FittedStateMixin._publish.__qualname__
+
 
 def model_of(completion: Any) -> Any:
     """The model that a fitted completion predicts by."""
@@ -262,3 +280,13 @@ def parts_of_trials() -> Iterator[list[tuple[str, list[int]]]]:
         patch.setattr(Trials, "_fitted", fit)
         patch.setattr(Trials, "_scored", score)
         yield seen
+
+
+@contextmanager
+def trials_made() -> Iterator[list[int]]:
+    """Count the trials of searches."""
+    made: list[int] = []
+    run = Trials.run
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trials, "run", lambda self, bits: made.append(1) or run(self, bits))
+        yield made

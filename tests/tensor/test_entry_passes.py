@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.tensor import cp_completion, entry_passes
-from sktensor_dp.tensor.cp_completion import complete_cp
 from sktensor_dp.tensor.entry_passes import (
     FibrePasses,
     MatrixPasses,
@@ -70,10 +68,8 @@ FIBRED = {(7, 9, 40): 2, (50, 6, 5): 0, (5, 30, 6): 1, (4, 3, 5, 40): 3}
 
 
 @pytest.mark.parametrize("shape", FIBRED)
-@pytest.mark.parametrize("marks", [0, 8])
 @pytest.mark.parametrize("rank", [0, 3, 7])
-def test_passes_along_fibres_are_those_of_sorted_entries(shape, marks, rank, seed, monkeypatch):
-    monkeypatch.setattr(entry_passes, "_MARKS", marks)
+def test_passes_along_fibres_are_those_of_sorted_entries(shape, rank, seed):
     rng = np.random.default_rng(seed)
     # Some rows stay empty, and some entries occur twice.
     entries = entries_of(rng, tuple(n - 1 for n in shape), 900)
@@ -142,16 +138,10 @@ def test_few_entries_a_fibre_are_sorted_by_every_mode(seed):
     assert fibre_mode(entries_of(rng, (2**22, 2**22, 2**22, 2**22), 30)) is None
 
 
-def test_fits_along_fibres_are_those_of_sorted_entries(seed, monkeypatch):
+def test_fibres_are_counted_where_there_may_be_many_of_them(seed):
+    """More fibres than are marked in a table: they are sorted, and as many."""
     rng = np.random.default_rng(seed)
-    entries = entries_of(rng, (12, 10, 40), 2400)
-    values = rng.standard_normal(2400) + rng.standard_normal(40)[entries.rows(2)]
-    options = {"max_iter": 12, "tol": 0.0, "random_state": 0}
-    ours = complete_cp(entries, values, 2, **options)
-    monkeypatch.setattr(cp_completion, "passes_over", SortedPasses)
-    plain = complete_cp(entries, values, 2, **options)
-    # Twelve sweeps may enlarge what rounding makes of 2400 terms by some powers of ten.
-    np.testing.assert_allclose(
-        ours.predict(entries.coordinates), plain.predict(entries.coordinates), atol=1e-6
-    )
-    assert ours.noise_variance == pytest.approx(plain.noise_variance, rel=1e-7)
+    fibres = rng.integers(0, 300, (40, 2))
+    X = np.array([(*fibre, k) for fibre in fibres for k in range(20)])
+    assert fibre_mode(SortedEntries(X, (300, 300, 20))) == 2
+    assert fibre_mode(SortedEntries(X[:, [2, 0, 1]], (20, 300, 300))) == 0

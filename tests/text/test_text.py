@@ -22,11 +22,8 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     unsafe_seeded_noise,
 )
-from sktensor_dp.privacy import selection
 from sktensor_dp.privacy.accountant import charges_of
-from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.privacy.selection import gaussian_partition_selection
 from sktensor_dp.queries.text import DocumentFrequencies
 
 SECRET = "opensesame"
@@ -140,34 +137,6 @@ def test_no_trace_of_a_rare_word():
     }  # fmt: skip
     assert set(vars(vectorizer)) == allowed
     assert vectorizer.document_frequencies_.shape == (len(released),)
-
-
-def test_fit_follows_from_what_was_released(monkeypatch):
-    """Fed what was released, a fit on unrelated documents ends in the same state."""
-    recorded = []
-
-    def record(*arguments):
-        recorded.append(gaussian_partition_selection(*arguments))
-        return recorded[-1]
-
-    def recorded_answer(self, *admitted):
-        recorded.append(answer(self, *admitted))
-        return recorded[-1]
-
-    law, answer = "gaussian_partition_selection", DataCurator._answer
-    monkeypatch.setattr(selection, law, record)
-    monkeypatch.setattr(DataCurator, "_answer", recorded_answer)
-    options = {"min_df": 600, "max_features": 2}
-    one = small(**options).fit(pets())
-    assert len(recorded) == 3
-    fed = iter(recorded)
-    monkeypatch.setattr(selection, law, lambda *_: next(fed))
-    monkeypatch.setattr(DataCurator, "_answer", lambda *_: next(fed))
-    other = small(**options).fit(["unrelated"] * N_PETS)
-    assert one.vocabulary_ == other.vocabulary_
-    assert one.threshold_ == other.threshold_
-    assert one.privacy_report_ == other.privacy_report_
-    np.testing.assert_array_equal(one.document_frequencies_, other.document_frequencies_)
 
 
 def fit_seeded(seed, documents, **options):
