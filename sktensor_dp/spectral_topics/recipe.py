@@ -191,7 +191,7 @@ class _SpectralFit:
         concentration = self._concentration(topics, weights, pairs, known, length)
         if self._options.concentration is None:
             # Too few tokens for mean field, which is no near limit of one topic each.
-            one_each = length < k and expected_topics(concentration, length) < 2
+            one_each = length < k + 1 and expected_topics(concentration, length) < 2
             concentration = 0.0 if one_each else max(concentration, LEAST_CONCENTRATION)
         pairs = pairs.at(concentration)
         topics = topics_of_pairs(

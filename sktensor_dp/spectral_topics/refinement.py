@@ -14,7 +14,7 @@ from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.public_start import beside_public, public_alone, public_start
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.denoise import denoise_frequencies, denoise_topics
+from sktensor_dp.topics.denoise import denoise_frequencies, denoise_topics, shrink_sampled
 from sktensor_dp.topics.rehearsal import Limits, Steps
 from sktensor_dp.topics.uncertainty import std_of_frequencies, std_of_refined, typical_length
 
@@ -101,6 +101,10 @@ class Refinement:
             if step == plan.n_sure and plan.asks_gains and not self._pays(fitted):
                 return self._words_alone(start, average)
             fitted, average = self._step(fitted, average, start)
+        if average.variance == 0:
+            tokens = self._curator.n_units * float(average.mean.sum())
+            topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
+            fitted = replace(fitted, topics=topics)
         fitted = self._with_deviations(fitted, start, average)
         return fitted if public is None else self._or_public_alone(fitted, public)
 

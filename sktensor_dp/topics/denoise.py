@@ -7,7 +7,7 @@ what is indistinguishable from noise is shrunk away. All of it is post-processin
 """
 
 import numpy as np
-from scipy.special import gammainc
+from scipy.special import gammainc, gammaln
 
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.public_topics import adapted_topics
@@ -247,6 +247,18 @@ def denoise_topics(
     if noise:
         topics, weights = _with_marginal(topics, weights, base)
     return topics, base, weights
+
+
+def shrink_sampled(topics: Floats, weights: Floats, base: Floats, n_tokens: float) -> Floats:
+    """Topics of so many tokens, as Poisson counts shrunk towards the unigram by gamma priors."""
+    a, found = np.array(GAMMA_SHAPES), np.empty_like(topics)
+    for row, (topic, weight) in enumerate(zip(topics, weights, strict=True)):
+        x, centre = n_tokens * weight * topic[:, None], n_tokens * weight * base[:, None] + 1e-300
+        log_likelihood = gammaln(x + a) - gammaln(a) + a * np.log(a) + x * np.log(centre)
+        log_likelihood -= (x + a) * np.log(a + centre)
+        posterior, _ = _mixture_weights(log_likelihood, np.full(a.size, 1 / a.size), 60)
+        found[row] = (posterior * centre * (x + a) / (a + centre)).sum(axis=1)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def _with_marginal(topics: Floats, weights: Floats, base: Floats) -> tuple[Floats, Floats]:

@@ -12,7 +12,6 @@ topics, says more: least squares for D given D, and shrinkage of what they say, 
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import eigvalsh
 
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.concentration import ExplainedTopics, largest_not_rejected
@@ -25,9 +24,10 @@ N_STEPS = 3
 LEAST_DIRECTION = 1e-6
 # The same without shrinkage where a concentration is tried, on so many words at most.
 TRIED_STEPS, TRIED_WORDS = 12, 600
-# Quantile .99 of the law of Tracy and Widom of order 1, in which the largest eigenvalue of noise
-# varies about its edge.
-TRACY_WIDOM = 2.02
+# Share of words that topics are expected to lack. To keep a probability of 0 from being fitted as
+# negative costs a squared normal half of the time: mean 1/2, variance 5/4. A concentration is
+# rejected where bounds cost more than the .99 quantile of that.
+LACKED, QUANTILE = 0.5, 2.33
 # Noise beyond this says nothing, and its square overflows.
 LARGEST = 1e60
 
@@ -89,8 +89,9 @@ def concentration_of_pairs(
 ) -> float | None:
     """Estimate the concentration from a released second moment.
 
-    A concentration is rejected where the largest eigenvalue of what non-negative topics leave of
-    the moment is larger than noise and sampling can make it, and than it is at smaller ones.
+    A concentration is rejected where non-negative topics leave more of the moment than topics of
+    documents that have one each, by more than bounds at 0 cost where it is right. Noise that no
+    topics explain is in both, so that it cancels.
 
     Parameters
     ----------
@@ -110,12 +111,14 @@ def concentration_of_pairs(
     float or None
         Sum of the Dirichlet parameters; None if the moment rejects none.
     """
+    if len(topics) == 1:
+        return None
     words = np.sort(np.argsort(-frequencies, kind="stable")[:TRIED_WORDS])
     pairs, frequencies, topics = pairs[np.ix_(words, words)], frequencies[words], topics[:, words]
     # In these units every entry has about unit variance, by noise or by sampling.
     units = (sigma**2 + sampling * frequencies**2) ** 0.25
     units = np.maximum(units, 1e-12 * max(float(units.max()), 1e-300))
-    total, d = float(frequencies.sum()), len(words)
+    total = float(frequencies.sum())
     mean, pairs = frequencies / units, pairs / units[:, None] / units
 
     def explain(start: ExplainedTopics, concentration: float) -> ExplainedTopics:
@@ -130,12 +133,14 @@ def concentration_of_pairs(
         own = weights @ topics
         left = pairs - topics.T @ ((weights / scale)[:, None] * topics)
         left -= concentration / scale * np.outer(own, own)
-        largest = float(eigvalsh(left, subset_by_index=[d - 1, d - 1])[0])
-        return ExplainedTopics(topics, weights, concentration, max(largest, 2 * d**0.5))
+        return ExplainedTopics(topics, weights, concentration, float((left**2).sum()) / 2)
 
     topics = topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300) * total / units
     single = explain(ExplainedTopics(topics, weights, 0.0, 0.0), 0.0)
-    most = (1 + TRACY_WIDOM / 2 * d ** (-2 / 3)) * single.misfit
+    bounds, d = LACKED * (len(topics) - 1) * len(words), len(words)
+    # Where topics do not fit, what is left of the moment is the variance.
+    variance = max(single.misfit / max(d * (d + 1) / 2 - len(topics) * d, 1), 1.0)
+    most = single.misfit + variance * (bounds / 2 + QUANTILE * (5 / 4 * bounds) ** 0.5)
     found = largest_not_rejected(explain, single, most)
     return None if found is None else found.concentration
 

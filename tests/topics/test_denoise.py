@@ -1,7 +1,12 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.topics.denoise import denoise_frequencies, denoise_topics, shrink_deviations
+from sktensor_dp.topics.denoise import (
+    denoise_frequencies,
+    denoise_topics,
+    shrink_deviations,
+    shrink_sampled,
+)
 
 
 def zipf(d):
@@ -130,3 +135,21 @@ def test_unused_topics_and_empty_data_give_distributions(sigma):
         for distributions in (topics, base, weights):
             assert (distributions >= 0).all()
             np.testing.assert_allclose(distributions.sum(axis=-1), 1)
+
+
+@pytest.mark.parametrize("n_tokens", [2000, 10**8])
+def test_sampled_topics_are_shrunk_as_far_as_their_tokens_ask(seed, n_tokens):
+    rng = np.random.default_rng(seed)
+    base, weights = rng.dirichlet(np.full(400, 2.0)), np.array([0.3, 0.7])
+    true = rng.dirichlet(400 * base, size=2)
+    base = weights @ true
+    seen = rng.multinomial((n_tokens * weights).astype(int), true)
+    seen = seen / seen.sum(axis=1, keepdims=True)
+    found = shrink_sampled(seen, weights, base, n_tokens)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    if n_tokens > 10**6:
+        np.testing.assert_allclose(found, seen, atol=2e-6)
+    else:
+        assert (found > 0).all()
+        assert (true * np.log(true / found)).sum() < 0.5
+        assert np.abs(found - true).sum() < 0.9 * np.abs(seen - true).sum()
