@@ -56,7 +56,7 @@ def _constant(name: str, neutral: float, units: tuple[str, ...]) -> Ablation:
 ABLATIONS = (
     _constant("EFFECT_ROUNDS", 1, PERSON),
     _constant("EFFECT_CLIP", 1.0, PERSON),
-    _constant("LEVEL_FRACTION", 0.1, PERSON),
+    _constant("LEVEL_FRACTION", 0.05, PERSON),
     _constant("FACTOR_FRACTION", 0.5, PERSON),
     _constant("DIRECTION_FRACTION", 0.5, PERSON),
     _constant("DIRECTION_SWEEPS", 6, PERSON),

@@ -99,8 +99,7 @@ class EffectRounds:
         for left in range(n_rounds, 0, -1):
             variance = self.noise_variance()
             about = ReleasedEffects((self.effects,), self.level, variance)
-            rest = None if rest_of is None else (rest_of, left)
-            self._ask(math.sqrt(variance), left, about=about, rest=rest)
+            self._ask(math.sqrt(variance), left, about=about, rest_of=rest_of)
 
     def noise_variance(self) -> float:
         """What of the variance about a unit's level the effects do not explain."""
@@ -116,12 +115,12 @@ class EffectRounds:
         left: int,
         others: Sequence[Floats | None] = (),
         about: ReleasedEffects | None = None,
-        rest: tuple[str, int] | None = None,
+        rest_of: str | None = None,
     ) -> None:
         """Release sums, of which so many are left; 0 if others will follow."""
         clip = defaults.EFFECT_CLIP
         noisy = self._curator.shared_row_sums(
-            self._mode, self.level, clip * deviation, 1 / LEVEL_VARIANCE, others, about, rest
+            self._mode, self.level, clip * deviation, 1 / LEVEL_VARIANCE, others, about, rest_of
         )
         centre = np.zeros(len(noisy.sums)) if about is None else self.effects.effects
         self._released.append(EffectRelease(noisy, clipped_response(clip, deviation), centre))

@@ -19,8 +19,6 @@ from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
 # Least deviation of values about their unit's level, in widths of the bounds.
 LEAST_DEVIATION = 1 / 16
-# Releases that a budget is spent in which components turn out not to need.
-REST_ROUNDS = 3
 # Level and deviation are uniform a priori: squared half width over their variance.
 LEVEL_PRIOR = 3
 
@@ -93,7 +91,7 @@ def _by_directions(
     rounds = _fit_effects(curator, plan, mean, deviation, options)[0]
     components, noise_variance = found_components(curator, rounds, plan, options) or (None, 0.0)
     if components is None:
-        rounds.again(REST_ROUNDS, "shared_factor_sums")
+        rounds.again(1, "shared_factor_sums")
         noise_variance = rounds.noise_variance()
     effects = [rounds.effects]
     return SharedModel(mean + curator.middle, noise_variance, plan.unit_mode, effects, components)

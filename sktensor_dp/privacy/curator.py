@@ -241,14 +241,13 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         self._repeated, self._mean_of_repeated = query, None
         return partial(self.noisy, name, query)
 
-    def noisy_with_rest(self, name: str, rest_of: str, query: Query, parts: int = 1) -> Noisy:
-        """Answer a query for all that is left of another planned release, or one of some parts.
+    def noisy_with_rest(self, name: str, rest_of: str, query: Query) -> Noisy:
+        """Answer a query for all that is left of another planned release.
 
         Which of two releases a part of a budget is spent on may follow from released numbers:
         what it costs is fixed, and parts compose whatever each is chosen by.
         """
-        left, usual = self._left.get(rest_of, 0), self._costs.get(name)
-        uses = -(-left // parts) if parts >= 1 else 0
+        uses, usual = self._left.get(rest_of, 0), self._costs.get(name)
         cost = PrivacyCost.total([self._costs[rest_of]] * uses) if uses else PrivacyCost()
         if usual is None or uses < 1 or cost.epsilon + cost.delta + usual.epsilon > 0:
             raise RuntimeError(f"nothing is left of {rest_of!r} that {name!r} may be paid by.")

@@ -41,20 +41,6 @@ def test_what_is_left_of_a_release_pays_for_another_once():
     assert report.composition.unused == ()
 
 
-def test_what_is_left_may_be_spent_in_parts():
-    """Five releases in three parts: two, two and one."""
-    with curator(5, 0.5) as opened:
-        usual = opened.noisy("shared_row_sums", SUMS)
-        asked = ("shared_row_sums", "shared_factor_sums", SUMS)
-        sigmas = [opened.noisy_with_rest(*asked, left).sigma for left in (3, 2, 1)]
-        costs = [(0.3 * usual.sigma / sigma) ** 2 for sigma in sigmas]
-        assert costs == pytest.approx([0.5, 0.5, 0.25])
-        with pytest.raises(RuntimeError, match="nothing is left"):
-            opened.noisy_with_rest(*asked)
-        report = opened.report()
-    assert sum(row.uses * row.mu**2 for row in report.rows) == pytest.approx(0.3**2 + 5 * 0.5**2)
-
-
 def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():
     """A use that the rest would have paid for is not to be had at the usual, higher cost."""
     with curator(2, 0.1) as opened:
@@ -68,15 +54,6 @@ def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():
                 opened.noisy_with_rest(*RESTS, SUMS)
             with pytest.raises(RuntimeError, match="used up"):
                 opened.noisy("shared_row_sums", SUMS)
-
-
-@pytest.mark.parametrize("parts", [0, -1, 0.5])
-def test_parts_of_a_rest_are_a_number_of_them(parts):
-    """A negative number would add to what is left."""
-    with curator(4, 0.5) as opened:
-        with pytest.raises(RuntimeError, match="nothing is left"):
-            opened.noisy_with_rest(*RESTS, SUMS, parts)
-        assert opened.report().rows == ()
 
 
 def test_another_kind_of_query_or_of_noise_is_refused_before_it_is_answered():

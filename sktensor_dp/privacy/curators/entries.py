@@ -190,21 +190,20 @@ class SliceCurator(_PlainCurator):
         shrinkage: float,
         effects: Sequence[Floats | None] = (),
         about: ReleasedEffects | None = None,
-        rest: tuple[str, int] | None = None,
+        rest_of: str | None = None,
     ) -> NoisySharedRows:
         """Residuals of all units, clipped and summed in each row of a shared mode.
 
-        By ``rest`` they are paid for by one of so many parts of what is left of a planned
-        release of that name.
+        ``rest_of`` names a planned release, all that is left of which pays for this one.
         """
         order = 1 if self._is_pure("shared_row_sums") else 2
         query = SharedRowSums(
             mode, self.shape, level, scale, shrinkage, tuple(effects), order, about
         )
-        if rest is None:
+        if rest_of is None:
             noisy = self._sums(self.noisy("shared_row_sums", query))
         else:
-            noisy = self._sums(self.noisy_with_rest("shared_row_sums", rest[0], query, rest[1]))
+            noisy = self._sums(self.noisy_with_rest("shared_row_sums", rest_of, query))
         return NoisySharedRows(noisy.value[0], noisy.value[1], noisy.sigma)
 
     def shared_factor_sums(self, query: SharedFactorSums) -> NoisySharedFactor:
