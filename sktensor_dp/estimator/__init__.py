@@ -1,1 +1,1 @@
-"""What every estimator is made of."""
+"""Base of all private estimators: life of a fit, parameters, input, forecasts."""

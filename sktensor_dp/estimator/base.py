@@ -1,8 +1,7 @@
-"""What all private estimators share: parameters of the guarantee, and the life of a fit.
+"""Base class of private estimators: parameters of the guarantee, and the life of a fit.
 
-A fit is validated once and planned once, charged, run by its recipe, and published. All
-that comes before publishing writes on other objects, so that a fit which is refused or
-fails changes nothing.
+A fit is validated, planned, charged, run by its recipe, and published. Everything before
+publishing writes on other objects: a fit that is refused or fails changes nothing.
 """
 
 import inspect
@@ -43,7 +42,7 @@ def _level_of_caller() -> int:
 
 
 class Documented:
-    """The attributes by which scikit-learn lets other packages name their documentation."""
+    """Links of scikit-learn's diagrams to the documentation."""
 
     _doc_link_module = "sktensor_dp"
     _doc_link_template = "{address}"
@@ -57,12 +56,9 @@ Neighbours = tuple[tuple[Any, ...], tuple[Any, ...], Callable[[Any], float]]
 
 
 class Hooks:
-    """Answers of an estimator, by public numbers alone; a subclass says what is otherwise.
+    """Answers to search, scorer and audit, by public numbers alone; subclasses override them.
 
-    But for what refuses rows, as a fit does before it is charged.
-
-    Nothing else is asked: neither for a type nor for the name of a parameter. An object of
-    this class answers for a model that is public.
+    An object of this class answers for a public model.
     """
 
     # Whether units are rows, which may then be held out and scored one by one.
@@ -77,28 +73,28 @@ class Hooks:
     _may_clash: ClassVar[tuple[str, ...]] = ()
 
     def _check_public(self) -> None:
-        """Refuse parameters that are wrong together, whatever the data is."""
+        """Refuse parameters that are wrong together for any data."""
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        """Refuse data that no fit takes, before a search pays for fits; asked of a checked copy.
+        """Refuse data that no fit takes, before a search pays for fits; called on a copy.
 
         `searched` names the parameters that candidates may change.
         """
 
     def _word_counter(self) -> Callable[[Any], Any] | None:
-        """How many words each unit has, known or not; None where units are no texts."""
+        """Function that counts the words of texts; None where units are no texts."""
         return None
 
     def _unit_score(self) -> str | None:
-        """Name of the score of a search that is given none, for what is no regressor."""
+        """Name of the default score of a search, unless the estimator is a regressor."""
         return "log_likelihood" if hasattr(self, "score_samples") else None
 
     def _target_range(self) -> Sequence[float] | None:
-        """Public (low, high) of targets and predictions, which bounds scores of these."""
+        """Public (low, high) of targets and predictions."""
         return None
 
     def _worst_case(self, n_units: int | None) -> Neighbours | None:
-        """Neighbours of about so many units, as far apart as the releases allow."""
+        """Neighbouring data sets of about `n_units`, as far apart as the releases allow."""
         return None
 
 
@@ -135,7 +131,7 @@ Curator = TypeVar("Curator", bound=DataCurator)
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What a recipe made of releases."""
+    """Result of a recipe."""
 
     attributes: Mapping[str, Any]  # fitted state to publish
     # What to warn of, by released values; before anything is published, as a caller may have made
@@ -146,7 +142,7 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class PlannedFit(Generic[Curator]):
-    """A fit that was validated and planned, and is not paid for."""
+    """A validated and planned fit that is not charged yet."""
 
     kind: type[Curator]  # of the curator
     chunks: Chunks | Source  # the raw data, for the curator alone
@@ -164,17 +160,16 @@ class PlannedFit(Generic[Curator]):
     by_count: "Callable[[int], PlannedFit[Curator]] | None" = None
 
     def counted(self, by_count: "Callable[[int], PlannedFit[Curator]]") -> "PlannedFit[Curator]":
-        """The same once it has released the number of its units, of which it has the most.
+        """Plan for the largest number of units, to be replanned by a released one.
 
-        `by_count` is a pure function. With as many units as there can be, a fit needs the most
-        memory.
+        `by_count` is a pure function. The largest number needs the most memory.
         """
         releases = self.releases.before_count()
         options = {**self.options, "neighbours": "add_remove"}
         return replace(self, releases=releases, options=options, by_count=by_count)
 
     def after_count(self, curator: Curator) -> "PlannedFit[Curator]":
-        """The fit that a released number of units leads to; the curator goes on by its plan."""
+        """Replan by the released number of units."""
         assert self.by_count is not None
         going = self.by_count(curator.count())
         curator.go_on(going.releases)
@@ -182,7 +177,7 @@ class PlannedFit(Generic[Curator]):
 
 
 class _Products(ThreadpoolController):
-    """Libraries that products are computed by."""
+    """Thread pools of libraries of linear algebra."""
 
     def _make_controller_from_path(self, filepath: str) -> Any:
         # Following the links of every loaded file takes longer than a small fit. Where the
@@ -198,12 +193,12 @@ def _libraries() -> _Products:
 
 
 def is_apart(X: Any) -> bool:
-    """Whether data that is passed is read where it lies, or has not been computed yet."""
+    """True for data that is lazy or read in parts."""
     return hasattr(X, "to_delayed") or hasattr(X, "in_chunks")
 
 
 def warnings_of_cap(asked: int, n_features: int, noun: str = "components") -> tuple[Warning, ...]:
-    """What to warn of where more components are asked for than there are features."""
+    """Warn where more components are asked for than there are features."""
     if asked <= n_features:
         return ()
     told = (
@@ -213,21 +208,21 @@ def warnings_of_cap(asked: int, n_features: int, noun: str = "components") -> tu
 
 
 def columns_of(checked: Any) -> dict[str, Any]:
-    """What validation has left on an estimator."""
+    """Attributes of the columns that validation set."""
     return {name: vars(checked)[name] for name in COLUMNS if name in vars(checked)}
 
 
 def check_arguments(
     estimator: Any, given: Mapping[str, Any], method: str = "fit", *, n_samples: Any = None
 ) -> None:
-    """Refuse arguments that a fit does not take, a number of rows that are at hand among them."""
+    """Refuse arguments that a fit does not take."""
     for name in [*given, *(() if n_samples is None else ["n_samples"])]:
         reason = f": {WHY_NOT[name]}" if name in WHY_NOT else ""
         raise TypeError(f"{type(estimator).__name__}.{method} takes no {name}{reason}.")
 
 
 def unit_of(row: str, grouped: bool) -> str:
-    """Name of a unit of privacy: a row, or the rows of a group."""
+    """Name of the unit of privacy."""
     several = "entries" if row == "entry" else f"{row}s"
     return f"group of {several}" if grouped else row
 
@@ -277,7 +272,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
             )
 
     def _check_call(self, X: Any, n_samples: Any, unsupported: Mapping[str, Any]) -> Self:
-        """Refuse arguments that a fit does not take, and wrong parameters. Return a copy."""
+        """Refuse unsupported arguments and wrong parameters; return a copy for validation."""
         check_arguments(self, unsupported, n_samples=None if is_apart(X) else n_samples)
         checked = self._validation_copy()
         checked._check_parameters()
@@ -285,7 +280,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
 
     @property
     def _number_is_private(self) -> bool:
-        """Whether a noisy count stands for the number of units."""
+        """True where the number of units is private and a noisy count replaces it."""
         return self.neighbours == "add_remove"
 
     def _open_curator(
@@ -298,7 +293,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
         unit: str | None = None,
         **options: Any,
     ) -> Curator:
-        """Charge the plan and hand over the data; nothing has been computed before."""
+        """Charge the plan and hand the data to a curator."""
         if charge and getattr(chunks, "announced", False):
             self._read_through(chunks, plan)
         return kind(
@@ -313,7 +308,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
         )
 
     def _validation_copy(self) -> Self:
-        """A copy that validation may write on."""
+        """Copy that validation may write on."""
         # Neither `copy` nor `clone`: a constructor or a `__setstate__` of a subclass has nothing to
         # do with it, and fitted attributes belong to it as they are.
         copied = type(self).__new__(type(self))
@@ -321,7 +316,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
         return copied
 
     def _run_counted(self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit[Any]]) -> Self:
-        """Plan by the number of units, the public one or one that is released first, and fit."""
+        """Plan by the public or released number of units, and fit."""
         return self._end(self._charge(self._planned_by_number(chunks, plan)))
 
     def _planned_by_number(
@@ -332,7 +327,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
         return plan(chunks.n_units)
 
     def _run(self, planned: PlannedFit[Any]) -> Self:
-        """Charge, run the recipe and publish: a fit from its plan to its end."""
+        """Charge, run the recipe and publish."""
         return self._end(self._charge(planned))
 
     def _charge(self, planned: PlannedFit[Curator]) -> Fitted:
@@ -349,7 +344,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
     def _execute(
         self, planned: PlannedFit[Curator], progress: Callable[[str], None] | None
     ) -> Fitted:
-        """What the recipe makes of a plan that is charged now, and the report."""
+        """Charge a plan, run its recipe and write the report."""
         # Products are small or bound by memory: threads that wait for each other made fits ten
         # times slower on a busy machine, and none faster on an idle one. For little data the
         # libraries take one by themselves, and take longer to find.
@@ -372,14 +367,14 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
         return replace(fitted, attributes=attributes)
 
     def _end(self, fitted: Fitted) -> Self:
-        """Say what released values give reason to, then publish."""
+        """Warn by released values, then publish."""
         for warning in fitted.warnings:
             warnings.warn(warning, stacklevel=_level_of_caller())
         self._publish(fitted.attributes)
         return self
 
     def _adopt(self, report: PrivacyReport) -> None:
-        """Tell the guarantee of a search: the own report covers one fit, not its choice."""
+        """Replace the report by that of a search, which covers the choice as well."""
         # The search was charged as one: a stream that goes on is charged anew.
         state = {**self._fitted_state(), "privacy_report_": report}
         if "_stream" in state:
@@ -407,7 +402,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
             return super().fit_transform(X, y, **fit_params)  # type: ignore[misc]
 
     def _read_through(self, chunks: Any, plan: ReleasePlan) -> None:
-        """Let chunks that are not what was announced be refused before they are charged for."""
+        """Read chunks once before the charge, to refuse those that are not as announced."""
         payer = self._payer()
         if payer is not None:
             payer.check_charge(charges_of(plan, type(self).__name__, neighbours=self.neighbours))

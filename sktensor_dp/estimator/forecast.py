@@ -1,4 +1,4 @@
-"""What a fit can be expected to find, from public numbers only."""
+"""Forecasts of the noise of a fit from public numbers."""
 
 import math
 from dataclasses import dataclass, field
@@ -70,7 +70,7 @@ class Forecast(Shown):
 
     @property
     def enough(self) -> bool:
-        """Whether the number of samples asked about reaches the least number."""
+        """True where the samples asked about are enough."""
         return self.n_samples >= self.n_samples_needed
 
     def _table(self) -> Table:
@@ -86,7 +86,7 @@ class Forecast(Shown):
         return Table(said, HEAD, rows, self._assumed(), HEAD[:1])
 
     def _assumed(self) -> list[str]:
-        """What the forecast rests on."""
+        """Assumptions of the forecast."""
         if self.count_sigma is None:
             return []
         return [
@@ -98,7 +98,7 @@ class Forecast(Shown):
 def counted_releases(
     plan: ReleasePlan, pure: bool, neighbours: str
 ) -> tuple[ReleasePlan, float | None]:
-    """What is released where the number is private, and the noise of the number."""
+    """Releases with a noisy count where the number of units is private, and its noise."""
     if neighbours != "add_remove":
         return plan, None
     plan = plan.counted()

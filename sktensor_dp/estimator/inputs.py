@@ -1,4 +1,4 @@
-"""Validation of data as it is passed: by kind, size and groups; errors never quote it."""
+"""Validation of data, in memory or lazy, and of groups; errors never quote data."""
 
 import copy
 import math
@@ -28,6 +28,7 @@ from sktensor_dp.queries.sums import OneThread
 from sktensor_dp.queries.units import ONE_GROUP, RowChoice, are_several, as_labels, split_chunk
 
 Rows = TypeVar("Rows")
+Kind = TypeVar("Kind")
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
 # Kinds of numpy that hold numbers.
@@ -54,7 +55,7 @@ COUNTING = {
 
 
 def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
-    """Refuse dates, durations, text and arrays that are not computed yet, by their type."""
+    """Refuse dates, durations, text, masked and lazy arrays by their type."""
     if hasattr(X, "__dask_graph__"):
         raise TypeError(
             f"{name} is a {type(X).__module__}.{type(X).__name__}, which is not computed yet. Pass "
@@ -80,7 +81,7 @@ def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
 
 
 def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Floats of a tensor passed as an array or as lists."""
+    """Convert an array or lists to a dense tensor of floats."""
     if sp.issparse(T):
         raise TypeError(
             f"T must be dense, got a {type(T).__name__}. Where absent entries are zeros pass "
@@ -103,7 +104,7 @@ def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
 def checked_table(
     estimator: Any, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
 ) -> Any:
-    """Rows and columns of numbers, by scikit-learn's validation on behalf of an estimator."""
+    """Validate a table by scikit-learn, with errors that quote no entry."""
     counted = getattr(estimator, "neighbours", None) == "add_remove"
     # Where units come and go, a fit takes data without any.
     least, rows_private = 0 if counted and fits else 1, counted or grouped
@@ -132,7 +133,7 @@ def checked_table(
 
 
 def as_validated(convert: Callable[[Any], Rows], X: Any) -> Rows:
-    """Validated rows as queries take them; where memory lacks, how many there are is not told."""
+    """Convert validated rows; a MemoryError does not tell their number."""
     try:
         return convert(X)
     except MemoryError:
@@ -142,12 +143,12 @@ def as_validated(convert: Callable[[Any], Rows], X: Any) -> Rows:
 
 
 def precision_of(X: Any) -> type[np.floating[Any]]:
-    """Precision of what transforms make of an array, as scikit-learn preserves it."""
+    """Precision of the result of a transform, as scikit-learn preserves it."""
     return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
 
 
 def _as_it_is(estimator: Any, X: Any, reset: bool, least: int) -> bool:
-    """Whether validation would return an array unchanged, and then what it writes is written."""
+    """Validate quickly what needs no conversion; False leaves it to scikit-learn."""
     # It asks all installed packages whether an object is a data frame of theirs, once in a process:
     # a fifth of the first fit of a small table. Whatever is refused, is refused by it.
     if type(X) not in (np.ndarray, sp.csr_matrix, sp.csr_array) or X.ndim != 2:
@@ -163,7 +164,7 @@ def _as_it_is(estimator: Any, X: Any, reset: bool, least: int) -> bool:
 
 
 def has_columns(estimator: Any, n_features: int, reset: bool) -> bool:
-    """Whether columns without names are those of an estimator, whose they become by `reset`."""
+    """Match unnamed columns with those of an estimator, or set them by `reset`."""
     named = hasattr(estimator, "feature_names_in_")
     if not reset:
         return not named and getattr(estimator, "n_features_in_", n_features) == n_features
@@ -174,7 +175,7 @@ def has_columns(estimator: Any, n_features: int, reset: bool) -> bool:
 
 
 def refuse_lists(X: Any) -> None:
-    """Refuse rows in a list where none is data like any other: an empty one has no columns."""
+    """Refuse lists of rows: an empty one has no columns."""
     if isinstance(X, list | tuple):
         raise TypeError(
             f"X must be an array, a sparse matrix or a data frame where neighbours='add_remove', "
@@ -184,7 +185,7 @@ def refuse_lists(X: Any) -> None:
 
 
 def _shape_of(X: Any, hidden: bool) -> str:
-    """The shape of what is no table, or only of how many dimensions it is."""
+    """Shape, or the number of dimensions where the shape is private."""
     return f"{np.ndim(X)} dimension(s)" if hidden else f"shape {np.shape(X)}"
 
 
@@ -200,7 +201,7 @@ def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") ->
 
 
 def checked_grouping(groups: Any, n_rows: int, estimator: Any) -> dict[str, Any]:
-    """Validated labels of rows, and how many of one label an estimator's fit reads."""
+    """Validated labels of rows, with the choice of rows of each group."""
     if groups is None:
         return {}
     labels = checked_groups(groups, n_rows, estimator.neighbours)
@@ -208,14 +209,14 @@ def checked_grouping(groups: Any, n_rows: int, estimator: Any) -> dict[str, Any]
 
 
 def row_choice(most: int | None) -> RowChoice | None:
-    """How many rows of a group are read, and the secret keys that they are chosen by."""
+    """Largest number of rows of a group, and the source of secret keys to choose them by."""
     return None if most is None else (int(most), row_keys)
 
 
 def check_source(
     source: Iterable[Any], n_samples: Any, n_features: Any, neighbours: str = "replace_one"
 ) -> None:
-    """Refuse a source of chunks that can be read once, or whose sizes are not as they must be."""
+    """Refuse a source that can be read only once, or wrong public sizes."""
     if not any(hasattr(source, name) for name in ("sum", "__iter__", "__getitem__")):
         raise TypeError(f"source must be an iterable of chunks, got a {type(source).__name__}.")
     if not hasattr(source, "sum") and iter(source) is source:
@@ -229,7 +230,7 @@ def check_source(
 
 
 def number_is_private(n_samples: Any, neighbours: str) -> bool:
-    """Whether a noisy count stands for the number of units, which then must not be given."""
+    """True where the number of units is private; it must not be given then."""
     if neighbours == "add_remove" and n_samples is not None:
         raise ValueError(
             "n_samples must not be given where neighbours='add_remove': how many there are is "
@@ -238,8 +239,42 @@ def number_is_private(n_samples: Any, neighbours: str) -> bool:
     return neighbours == "add_remove"
 
 
+def row_chunks(
+    estimator: Any,
+    checked: Any,
+    kind: Callable[..., Kind],
+    X: Any,
+    groups: Any = None,
+    n_samples: Any = None,
+    *,
+    reset: bool = True,
+) -> Kind:
+    """Chunks of validated rows, of groups where labels are given; lazy ones are not computed."""
+    if hasattr(X, "to_delayed"):
+        table = lazy_table(checked, X, groups, n_samples, reset=reset)
+        source, n_units, n_features = table.partitions, table.n_units, table.n_features
+        return _read_in_parts(estimator, kind, source, n_units, n_features)
+    X = checked._validated(X, reset=reset, fits=True, grouped=groups is not None)
+    return kind(X, *X.shape, **checked_grouping(groups, X.shape[0], estimator))
+
+
+def source_chunks(
+    estimator: Any, kind: Callable[..., Kind], source: Any, n_samples: Any, n_features: Any
+) -> Kind:
+    """Chunks of a source of announced size."""
+    check_source(source, n_samples, n_features, estimator.neighbours)
+    return _read_in_parts(estimator, kind, unchecked(source), n_samples, n_features)
+
+
+def _read_in_parts(
+    estimator: Any, kind: Callable[..., Kind], source: Any, n_units: Any, n_features: Any
+) -> Kind:
+    choice = row_choice(estimator.max_rows_per_group)
+    return kind(source, n_units, n_features, choice=choice, prepared=Numeric)
+
+
 class Numeric:
-    """A source of chunks of which each is refused by its kind when it is read."""
+    """Source of chunks that refuses wrong kinds as they are read."""
 
     def __init__(self, source: Iterable[Any]) -> None:
         self._source = source
@@ -259,7 +294,7 @@ class Numeric:
 
 
 def unchecked(source: Any) -> Any:
-    """A source that nothing takes for rows that were checked: an array of chunks is one."""
+    """Wrap an array of chunks, which would be taken for validated rows."""
     whole = sp.issparse(source) or isinstance(source, np.ndarray)
     return Numeric(source) if whole else source
 
@@ -278,7 +313,7 @@ STREAM_CONSTRAINTS: Mapping[str, Iterable[Constraint]] = {
 
 
 def batch_budget(epsilon: float, delta: float, n_batches: int) -> tuple[float, float]:
-    """What each of several batches may cost that a group can be part of."""
+    """Budget of each batch that a group can be part of."""
     if n_batches == 1 or math.isinf(epsilon):
         return epsilon, delta
     if delta == 0:
@@ -294,7 +329,7 @@ def batch_budget(epsilon: float, delta: float, n_batches: int) -> tuple[float, f
 
 
 def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> None:
-    """Refuse a batch of a stream whose units, or neighbours, are not those of the first one."""
+    """Refuse a batch with other units or neighbours than the first one."""
     check_same("neighbours", before.neighbours, neighbours)
     if before.unit.startswith("group") != grouped:
         raise ValueError(
@@ -304,7 +339,7 @@ def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> No
 
 
 def check_same(name: str, before: Any, now: Any) -> None:
-    """Refuse a batch of a stream with another parameter than was charged for."""
+    """Refuse a batch with another parameter than was charged for."""
     if before != now:
         raise ValueError(
             f"{name} must be that of the first batch, {before!r}, which was charged for; got "
@@ -321,13 +356,13 @@ NUMBER_NEEDED = (
 
 
 def is_lazy(X: Any) -> bool:
-    """Whether something is a Dask array, frame, series, bag or the like."""
+    """True for a Dask array, frame, series or bag."""
     return type(X).__module__.split(".")[0].startswith("dask") and hasattr(X, "to_delayed")
 
 
 @dataclass(frozen=True, eq=False)
 class LazyTable:
-    """Rows that lie in partitions."""
+    """Rows in partitions."""
 
     partitions: DaskPartitions  # the data
     n_units: int | None  # number of rows, or of groups; None where it is private
@@ -335,7 +370,7 @@ class LazyTable:
 
 
 def lazy_table(estimator: Any, X: Any, groups: Any, n_samples: Any, *, reset: bool) -> LazyTable:
-    """Check what is known of a table, on behalf of an estimator; nothing is computed."""
+    """Validate a lazy table without computing it."""
     X = check_columns(estimator, X, reset=reset)
     known = math.nan if hasattr(X, "columns") else X.shape[0]
     n_units = number_of_units(estimator, known, groups, n_samples, "rows")
@@ -345,10 +380,7 @@ def lazy_table(estimator: Any, X: Any, groups: Any, n_samples: Any, *, reset: bo
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool, text: str = TEXT) -> Any:
-    """Hold columns and types against what an estimator takes; rows stay in whole partitions.
-
-    `text` says what to do about columns of text.
-    """
+    """Validate columns and types of a lazy table; `text` advises on columns of text."""
     refuse_other_kinds(X._meta, "X", text)
     if getattr(X, "ndim", 0) != 2:
         raise ValueError(
@@ -370,10 +402,7 @@ def check_columns(estimator: Any, X: Any, *, reset: bool, text: str = TEXT) -> A
 def number_of_units(
     estimator: Any, known: float, groups: Any, n_samples: Any, noun: str
 ) -> int | None:
-    """Number of units as it is announced or known; None where it is private.
-
-    `known` is the number of rows; NaN where it is not known.
-    """
+    """Announced or known number of units; None where it is private, NaN rows are unknown."""
     if number_is_private(n_samples, estimator.neighbours):
         return None
     if n_samples is not None:
@@ -396,12 +425,12 @@ def number_of_units(
 
 
 def row_partitions(X: Any) -> list[Any]:
-    """Partitions of rows, delayed."""
+    """Delayed partitions of rows."""
     return list(np.ravel(np.asarray(X.to_delayed(), dtype=object)))
 
 
 def partitions_by_group(rows: Sequence[Any], groups: Any, X: Any) -> DaskPartitions:
-    """Partitions of the rows of X, each with all rows of its groups where there are any."""
+    """Partitions of rows, each with all rows of its groups."""
     if groups is None:
         return DaskPartitions(rows)
     labels = partitions_beside(groups, X, len(rows), "groups", "label")
@@ -409,7 +438,7 @@ def partitions_by_group(rows: Sequence[Any], groups: Any, X: Any) -> DaskPartiti
 
 
 def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) -> Sequence[Any]:
-    """Delayed parts of what has one item for each row of X, in the partitions of these."""
+    """Delayed parts of an array with one item for each row of X, partitioned as X."""
     unequal = f"{name} must hold one {noun} for each row of X."
     if not is_lazy(given):
         if not (hasattr(X, "chunks") and not math.isnan(X.shape[0])):
@@ -441,7 +470,7 @@ def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) ->
 
 
 def bare(estimator: Any, stays: Iterable[str]) -> Any:
-    """A copy of an estimator, without what no worker needs or may not leave this process."""
+    """Copy of an estimator for workers, without its accountant and given attributes."""
     copied = copy.copy(estimator)
     copied.accountant = None
     for name in stays:
@@ -459,7 +488,7 @@ def _rows_of(method: Callable[[Any], Any], width: int | None, dtype: Any, part: 
 
 
 def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None, **options: Any) -> Any:
-    """Dask array of what a method makes of each row: a number, or so many of them."""
+    """Dask array of a method's result for each row: a number, or `width` numbers."""
     import dask
     import dask.array as da
 
@@ -480,5 +509,5 @@ def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None, **o
 
 
 def computed(value: Any, doing: str) -> Any:
-    """Value of what may be lazy; errors of computing it show no data."""
+    """Compute a lazy value; errors show no data."""
     return call_foreign(value.compute, doing) if hasattr(value, "to_delayed") else value

@@ -14,13 +14,13 @@ MOST_SHOWN, LONGEST_SHOWN = 10, 200
 
 
 class Constraint(Protocol):
-    """A condition on a parameter, which can also say itself in words."""
+    """Condition on a parameter, with its description."""
 
     def accepts(self, value: Any) -> bool:
-        """Whether the value satisfies the condition."""
+        """Check a value."""
 
     def __str__(self) -> str:
-        """Say what would be right."""
+        """Describe accepted values."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,6 @@ class Number:
     integer: bool = False
 
     def accepts(self, value: Any) -> bool:
-        """Whether the value is a number of the kind in the interval."""
         kind = numbers.Integral if self.integer else numbers.Real
         if not isinstance(value, kind) or isinstance(value, bool):
             return False
@@ -61,7 +60,6 @@ class OneOf:
         self.values = values
 
     def accepts(self, value: Any) -> bool:
-        """Whether the value equals one of the choices."""
         return any(
             value is choice or (isinstance(value, str) and value == choice)
             for choice in self.values
@@ -78,7 +76,6 @@ class InstanceOf:
         self.classes = classes
 
     def accepts(self, value: Any) -> bool:
-        """Whether the value is such an instance."""
         return isinstance(value, self.classes)
 
     def __str__(self) -> str:
@@ -90,7 +87,6 @@ class IntegerRange:
     """A pair of positive integers, the first not larger than the second."""
 
     def accepts(self, value: Any) -> bool:
-        """Whether the value is such a pair."""
         if not (isinstance(value, tuple) and len(value) == 2):
             return False
         positive = Number(1, math.inf, integer=True)
@@ -105,7 +101,6 @@ class Pattern:
     """A regular expression, as ``re`` reads it."""
 
     def accepts(self, value: Any) -> bool:
-        """Whether the value is one."""
         if not isinstance(value, str):
             return False
         try:
@@ -119,13 +114,12 @@ class Pattern:
 
 
 class Numbers:
-    """So many numbers in a list, a tuple or an array of one dimension."""
+    """List, tuple or one-dimensional array of a given number of numbers."""
 
     def __init__(self, number: Number, length: int, said: str) -> None:
         self.number, self.length, self.said = number, length, said
 
     def accepts(self, value: Any) -> bool:
-        """Whether the value is that."""
         several = isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1
         return several and len(value) == self.length and all(map(self.number.accepts, value))
 
@@ -146,7 +140,7 @@ def check_parameters(estimator: Any, constraints: Mapping[str, Iterable[Constrai
 
 
 def shown(value: Any) -> str:
-    """A parameter as messages show it: by its type and shape where it could be data.
+    """Show a parameter in a message: by its type and shape where it could be data.
 
     Examples
     --------
@@ -163,7 +157,7 @@ def shown(value: Any) -> str:
 
 
 def check_sizes(**sizes: Any) -> None:
-    """Refuse public sizes that are no int >= 1."""
+    """Refuse public sizes that are not an int >= 1."""
     for name, value in sizes.items():
         if not Number(1, math.inf, integer=True).accepts(value):
             raise ValueError(f"{name} must be an int >= 1, got {shown(value)}.")

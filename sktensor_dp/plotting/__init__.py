@@ -1,4 +1,4 @@
-"""Figures of what was released: topics, components, budgets, and what a forecast says."""
+"""Figures of released values: topics, components, budgets and forecasts."""
 
 from sktensor_dp.plotting.displays import (
     BudgetDisplay,

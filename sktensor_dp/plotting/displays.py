@@ -179,7 +179,7 @@ class SpectrumDisplay(Display):
 
     @property
     def n_above(self) -> int:
-        """How many eigenvalues are above the noise."""
+        """Number of eigenvalues above the noise."""
         return int((np.asarray(self.eigenvalues) > self.noise_edge).sum())
 
     @classmethod
@@ -221,7 +221,7 @@ class SpectrumDisplay(Display):
 
 @dataclass
 class BudgetDisplay(Display):
-    """How a budget was spent on releases.
+    """Fraction of a budget spent on each release.
 
     Attributes
     ----------
@@ -487,7 +487,7 @@ class TopicsDisplay:
 
 @dataclass
 class UtilityDisplay(Display):
-    """What a forecast says against the size of the data: nothing is spent.
+    """Forecast against the size of the data; nothing is spent.
 
     Signal over noise of every release; of completions the expected errors.
 

@@ -29,20 +29,17 @@ from sktensor_dp.estimator.forecast import Forecast
 from sktensor_dp.estimator.inputs import (
     GROUP_CONSTRAINTS,
     STREAM_CONSTRAINTS,
-    Numeric,
     as_validated,
     check_same,
     check_same_unit,
-    check_source,
     checked_grouping,
     checked_table,
     computed,
     dense_tensor,
     lazy_rows,
-    lazy_table,
     precision_of,
-    row_choice,
-    unchecked,
+    row_chunks,
+    source_chunks,
 )
 from sktensor_dp.estimator.parameters import (
     Constraint,
@@ -116,7 +113,7 @@ def _needs(*moments: str) -> Callable[[Any], bool]:
 
 
 def reads_batches(estimator: Any) -> bool:
-    """Whether batches can be handed over one by one; why not, if not."""
+    """Raise where `partial_fit` has no meaning."""
     if estimator.moment == "raw" and estimator.perturbation in ("auto", "stream"):
         return True
     raise AttributeError(
@@ -367,9 +364,12 @@ class PrivateTensorPowerMethod(
         checked = self._check_call(X, n_samples, unsupported)
         self._check_combination(PERTURBATIONS, "fit")
         if hasattr(X, "to_delayed"):
-            chunks = self._lazy_chunks(checked, X, groups, n_samples, reset=True)
+            chunks = row_chunks(self, checked, self._kind, X, groups, n_samples)
+            if chunks.n_features > self._widest:
+                raise ValueError(NOT_AT_RANDOM)
             return self._learn(chunks, columns_of(checked))
-        X, grouping = self._rows(checked, X, groups, reset=True)
+        X = checked._validated(X, reset=True, fits=True, grouped=groups is not None)
+        grouping = checked_grouping(groups, X.shape[0], self)
         if X.shape[1] > self._widest:
             plan = plan_moments(self, 1, X.shape[1], "stream")
             # All components are found by then, and some batches are left to polish them.
@@ -423,15 +423,13 @@ class PrivateTensorPowerMethod(
         if self._reads_stream(source, n_samples):
             checked = self._validation_copy()
             batches = (
-                self._batch(checked, *split_chunk(part), first=place == 0)
+                row_chunks(self, checked, SampleChunks, *split_chunk(part), reset=place == 0)
                 for place, part in enumerate(source)
             )
             return self._fit_stream(batches, checked, self.max_batches_per_group)
-        check_source(source, n_samples, n_features, self.neighbours)
-        assert n_features is not None
-        if n_features > self._widest:
+        chunks = source_chunks(self, self._kind, source, n_samples, n_features)
+        if chunks.n_features > self._widest:
             raise ValueError(TOO_WIDE)
-        chunks = self._parts(unchecked(source), n_samples, n_features)
         return self._learn(chunks, {"n_features_in_": n_features})
 
     @available_if(reads_batches)
@@ -487,7 +485,7 @@ class PrivateTensorPowerMethod(
         if stream is not None:
             stream.check_budget(self.epsilon, self.delta, self.data_norm)
             check_same("max_batches_per_group", stream.max_batches, most)
-        batch = self._batch(checked, X, groups, n_samples, first=stream is None)
+        batch = row_chunks(self, checked, SampleChunks, X, groups, n_samples, reset=stream is None)
         earlier = None if stream is None else self.privacy_report_
         return self._run(self._planned_batch(batch, stream, columns_of(checked), earlier, most))
 
@@ -555,7 +553,7 @@ class PrivateTensorPowerMethod(
         return found.astype(precision_of(X), copy=False)
 
     def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
-        """How well the components fit samples; higher is better.
+        """Mean score of samples under the components; higher is better.
 
         Parameters
         ----------
@@ -575,7 +573,7 @@ class PrivateTensorPowerMethod(
         return float(computed(self.score_samples(X).mean(), "Scoring"))
 
     def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
-        """How well the components fit each sample.
+        """Score of each sample under the components.
 
         Parameters
         ----------
@@ -585,7 +583,7 @@ class PrivateTensorPowerMethod(
         Returns
         -------
         ndarray of shape (n_samples,)
-            What :meth:`score` is the mean of; each depends on its own sample alone.
+            Their mean is :meth:`score`; each depends on its own sample alone.
         """
         check_is_fitted(self)
         if hasattr(X, "to_delayed"):
@@ -720,7 +718,7 @@ class PrivateTensorPowerMethod(
 
     @available_if(_needs("raw"))
     def inverse_transform(self, X: ArrayLike) -> Floats:
-        """Shortest samples that have some projections.
+        """Shortest samples with given projections.
 
         Only with ``moment="raw"``.
 
@@ -750,7 +748,7 @@ class PrivateTensorPowerMethod(
         return np.asarray(shown @ np.linalg.pinv(self.components_).T)
 
     def forecast(self, n_samples: int, n_features: int, *, separation: float = 4.0) -> Forecast:
-        """Say what a fit would release and how well, from public numbers.
+        """Forecast the noise of a fit from public numbers.
 
         Parameters
         ----------
@@ -788,7 +786,7 @@ class PrivateTensorPowerMethod(
         return forecast_moments(self, n_samples, n_features, separation)
 
     def _check_combination(self, allowed: Iterable[str], method: str) -> None:
-        """Raise unless the parameters make sense together, for one of the fit methods."""
+        """Refuse parameters that are wrong together for a method."""
         name = type(self).__name__
         if self.perturbation not in allowed:
             raise ValueError(
@@ -809,7 +807,7 @@ class PrivateTensorPowerMethod(
             )
 
     def _reads_stream(self, source: Any, n_samples: int | None) -> bool:
-        """Whether each chunk of a source is a batch of a stream."""
+        """Tell batches of a stream from chunks that are read several times."""
         apart = hasattr(source, "sum")
         if self.perturbation == "stream" and apart:
             raise TypeError(
@@ -821,36 +819,6 @@ class PrivateTensorPowerMethod(
         public = n_samples is None and self.neighbours == "replace_one"
         return public and not apart and self.moment == "raw"
 
-    def _parts(self, X: Any, n_samples: int | None, n_features: int) -> CountChunks | SampleChunks:
-        """Rows that are read part by part, with labels or without."""
-        choice = row_choice(self.max_rows_per_group)
-        return self._kind(X, n_samples, n_features, choice=choice, prepared=Numeric)
-
-    def _lazy_chunks(
-        self, checked: Any, X: Any, groups: Any, n_samples: Any, *, reset: bool, batch: bool = False
-    ) -> Any:
-        """Rows that Dask has not computed yet."""
-        table = lazy_table(checked, X, groups, n_samples, reset=reset)
-        if not batch and table.n_features > self._widest:
-            raise ValueError(NOT_AT_RANDOM)
-        return self._parts(table.partitions, table.n_units, table.n_features)
-
-    def _rows(
-        self, checked: Any, X: Any, groups: Any, *, reset: bool
-    ) -> tuple[Any, dict[str, Any]]:
-        """Validated rows, and their labels."""
-        X = checked._validated(X, reset=reset, fits=True, grouped=groups is not None)
-        return X, checked_grouping(groups, X.shape[0], self)
-
-    def _batch(
-        self, checked: Any, X: Any, groups: Any, n_samples: Any = None, *, first: bool
-    ) -> SampleChunks:
-        """Validated samples of one batch."""
-        if hasattr(X, "to_delayed"):
-            return self._lazy_chunks(checked, X, groups, n_samples, reset=first, batch=True)
-        X, grouping = self._rows(checked, X, groups, reset=first)
-        return SampleChunks(X, *X.shape, **grouping)
-
     def _learn(self, chunks: CountChunks | SampleChunks, columns: Mapping[str, Any]) -> Self:
         """Fit chunks that are read as often as needed."""
         planned: Any = planned_topics if isinstance(chunks, CountChunks) else planned_samples
@@ -859,7 +827,7 @@ class PrivateTensorPowerMethod(
     def _fit_stream(
         self, batches: Iterable[SampleChunks], checked: Any, n_batches: int = 1
     ) -> Self:
-        """One step on each of some validated batches; published once all are read."""
+        """Take one step on each validated batch; publish once all are read."""
         fitted: Mapping[str, Any] = {}
         process = OneProcess()
         for chunks in read_each(batches, "The source of chunks"):
@@ -895,7 +863,7 @@ class PrivateTensorPowerMethod(
         return FittedComponents(self.components_, self.weights_, len(self.weights_), variances)
 
     def _criterion(self, X: Any, price: Callable[[int], float]) -> float:
-        """Minus twice the log-likelihood, and a price for each parameter."""
+        """-2 log-likelihood plus a penalty for each parameter."""
         scores = np.asarray(computed(self.score_samples(X), "Scoring"))
         k, d = self.components_.shape
         # Shares; then means and variances, or probabilities that sum to one.
@@ -903,12 +871,12 @@ class PrivateTensorPowerMethod(
         return float(-2 * scores.sum() + n_parameters * price(len(scores)))
 
     @property
-    def _kind(self) -> type[CountChunks] | type[SampleChunks]:
+    def _kind(self) -> Callable[..., CountChunks | SampleChunks]:
         return CountChunks if self.moment == "single_topic" else SampleChunks
 
     @property
     def _widest(self) -> float:
-        """Features beyond which rows fitted at once are split at random, for a stream."""
+        """Number of features beyond which rows are split at random into a stream."""
         if self.moment != "raw" or self.perturbation not in ("auto", "stream"):
             return math.inf
         return LARGEST_SECOND_MOMENT if self.perturbation == "auto" else 0
@@ -936,7 +904,7 @@ class PrivateTensorPowerMethod(
 
 
 def symmetric_tensor(T: ArrayLike, bound: float) -> Floats:
-    """Tensor of shape (d, d, d), clipped far beyond the largest change of an entry."""
+    """Validate a symmetric tensor; clip it far beyond the largest change of an entry."""
     tensor = dense_tensor(T, "; fit() takes samples")
     if tensor.ndim != 3:
         raise ValueError(f"T must have shape (d, d, d), got shape {tensor.shape}.")

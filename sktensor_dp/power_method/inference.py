@@ -1,4 +1,4 @@
-"""What released components say of samples."""
+"""Inference on samples by released components."""
 
 import math
 from typing import Any
@@ -23,7 +23,7 @@ def coordinates(samples: Any, moment: str, found: FittedComponents) -> Floats:
 
 
 def fits(samples: Any, moment: str, found: FittedComponents) -> Floats:
-    """How well components fit each sample."""
+    """Log-likelihood of each sample, or its part of the fit to the third moment."""
     if moment == "single_topic":
         return document_log_likelihood(samples, found.components, found.weights, None)
     if moment == "gaussian_mixture":
@@ -34,14 +34,14 @@ def fits(samples: Any, moment: str, found: FittedComponents) -> Floats:
 
 
 def sampled_gaussians(found: FittedComponents, chosen: Any, rng: Any) -> Floats:
-    """Points of the components chosen."""
+    """Draw points of given components."""
     assert found.variances is not None
     means = found.components[chosen]
     return np.asarray(means + np.sqrt(found.variances[chosen, None]) * rng.normal(size=means.shape))
 
 
 def sampled_counts(topics: Floats, chosen: Any, length: int, rng: Any) -> sp.csr_matrix:
-    """Counts of so many words for each of the topics chosen."""
+    """Draw documents of given topics and length."""
     words = np.empty((len(chosen), length), dtype=np.intp)
     for topic, row in enumerate(np.cumsum(topics, axis=1)):
         of_topic = chosen == topic
@@ -56,7 +56,7 @@ def sampled_counts(topics: Floats, chosen: Any, length: int, rng: Any) -> sp.csr
 
 
 def _log_joint(samples: Any, found: FittedComponents) -> Floats:
-    """Logarithm of the density of each sample with each component."""
+    """Joint log-density of each sample and component."""
     means, variances = found.components, found.variances
     assert variances is not None
     squares = samples.multiply(samples).sum(axis=1) if sp.issparse(samples) else None

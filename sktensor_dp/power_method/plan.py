@@ -73,7 +73,7 @@ def plan_moments(
     *,
     to_fit: bool = False,
 ) -> MomentPlan:
-    """Choose releases and split the budget; a plan that is to be fitted has to fit into memory."""
+    """Choose releases and split the budget; with `to_fit`, check that memory suffices."""
     check_width(model, n_features)
     epsilon, delta = budget or (model.epsilon, model.delta)
     exact, k, max_iter = math.isinf(epsilon), min(model.n_components, n_features), model.max_iter
@@ -107,7 +107,7 @@ def plan_moments(
 def plan_single_topics(
     model: Any, n_samples: int, n_features: int, apart: bool | None = None
 ) -> TopicPlan:
-    """Plan of topics, of which each document has one."""
+    """Plan topics of documents with one topic each."""
     moment = model.perturbation == "moment_tensor"
     return plan_topics(
         n_samples, n_features, model.n_components, epsilon=model.epsilon, delta=model.delta,
@@ -132,7 +132,7 @@ def power_iterations_needed(n_features: int) -> int:
 
 
 def noise_edge(sigma: float, size: int) -> float:
-    """Operator norm that isotropic symmetric noise is about to have."""
+    """Approximate operator norm of isotropic symmetric noise."""
     return sigma * float(np.sqrt(2 * size))
 
 
@@ -152,7 +152,7 @@ def _fractions(perturbation: str, whiten: bool, *, exact: bool) -> dict[str, flo
 def _size(
     n_features: int, perturbation: str, n_components: int, n_restarts: int, with_pairs: bool
 ) -> tuple[float, str]:
-    """Numbers that moments, or steps on them, hold at once, and how to need fewer."""
+    """Numbers held in memory at once, and advice how to need fewer."""
     d = float(n_features)
     if perturbation in BY_STEPS:
         return d * (n_components + n_restarts), "or less n_restarts"
@@ -162,13 +162,13 @@ def _size(
 
 
 def _quantile(n_samples: int, epsilon: float, delta: float) -> float:
-    """Clip few samples, and fewer the less noise there is: clipping is a bias."""
+    """Quantile of the clip: closer to 1 the less noise there is, as clipping is a bias."""
     needed = gaussian_mu(epsilon, delta) if delta > 0 else epsilon / 4
     return 1 - min(0.05, 500 / (n_samples * needed))
 
 
 class MixtureLaw:
-    """Equally likely Gaussians of equal variance, all means as far from each other.
+    """Equally likely Gaussians of equal variance, with equidistant means.
 
     Means are `separation` standard deviations apart, and the ball of `radius` is so large that
     about one sample in a hundred lies outside.
@@ -185,7 +185,7 @@ class MixtureLaw:
 
 
 def forecast_moments(model: Any, n_samples: int, n_features: int, separation: float) -> Forecast:
-    """Forecast a fit of samples of a ball with components well inside."""
+    """Forecast the noise and signal of each release for components inside the ball."""
     plan = plan_moments(model, n_samples, n_features, model.perturbation)
     radius, neighbours = float(model.data_norm), model.neighbours
     embedding, pure = LiftedBall(radius, plan.offset), plan.releases.delta == 0
@@ -239,7 +239,7 @@ def _dimension(name: str, plan: MomentPlan) -> int:
 def _moved(
     name: str, k: int, embedding: LiftedBall, neighbours: str, law: MixtureLaw | None
 ) -> float:
-    """L2 sensitivity of the sum over samples."""
+    """L2 sensitivity of a release's sum over samples."""
     leaves = neighbours == "add_remove"
     if name == "second_moments":
         query = SecondMoments(embedding)
@@ -253,7 +253,7 @@ def _moved(
 def _against_gaussians(
     name: str, sigma: float, plan: MomentPlan, law: MixtureLaw
 ) -> tuple[float, float, float]:
-    """Noise and signal of a release, and what sampling adds to the noise."""
+    """Noise, signal and sampling deviation of a release of a mixture."""
     k, size = plan.n_components, plan.n_features + 1
     if name == "second_moments":
         edge = noise_edge(1.0, size)
@@ -266,7 +266,7 @@ def _against_gaussians(
 
 
 def _against(name: str, sigma: float, plan: MomentPlan, length: float) -> tuple[float, float]:
-    """Noise and signal of a release in the norm in which they compete."""
+    """Noise and signal of a release, both in the norm that matters for it."""
     k, n_features = plan.n_components, plan.n_features
     eigenvalue = length**3 / k
     if name == "second_moments":
@@ -284,7 +284,7 @@ def _against(name: str, sigma: float, plan: MomentPlan, length: float) -> tuple[
 def worst_samples(
     data_norm: float | None, shuffled_by: Any, n_units: int | None, neighbours: str
 ) -> Neighbours:
-    """Samples of one direction; one turns round, the last that a stream reads if seeded."""
+    """Samples along one direction; the neighbour reverses one, read last by a seeded stream."""
     if data_norm is None:
         raise ValueError("data_norm must be given: samples are made of that length.")
     n_samples = n_units or 1000
@@ -302,5 +302,5 @@ def worst_samples(
 
 
 def _minus_moment(fitted: Any) -> float:
-    """The third moment along the samples' direction, as far as it was found."""
+    """Minus the fitted third moment along the first axis."""
     return -float(np.sum(fitted.weights_ * fitted.components_[:, 0] ** 3))

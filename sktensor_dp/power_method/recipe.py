@@ -1,4 +1,4 @@
-"""Recipe of a tensor power method: what the curator is asked, in order, and what is made of it."""
+"""Recipes of a tensor power method: releases in order, and components made of them."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class FittedComponents:
-    """Components made of releases."""
+    """Components estimated from releases."""
 
     components: Floats  # (k, n_features): unit vectors, or means
     weights: Floats  # (k,): eigenvalues, or probabilities; decreasing
@@ -128,14 +128,14 @@ def fit_raw_moments(curator: SampleCurator, plan: MomentPlan) -> FittedComponent
 
 
 def single_topics(topics: FittedTopics, _: Any, plan: TopicPlan, n_iter: int) -> Fitted:
-    """What topics of documents of one topic each leave behind, the most probable first."""
+    """Fitted state of single-topic components, the most probable first."""
     order = np.argsort(-topics.weights, kind="stable")
     found = FittedComponents(topics.topics[order], topics.weights[order], topics.n_resolved)
     return _left(found, plan, n_iter)
 
 
 def fit_by_steps(curator: SampleCurator | TensorCurator, plan: MomentPlan) -> FittedComponents:
-    """Noise at every power step, all of them on the same data."""
+    """Power method with noise at every step, all steps on the same data."""
     method, sigma = new_method(plan), 0.0
     while not method.is_complete:
         answers = curator.power_iterations(method.ask())
@@ -145,7 +145,7 @@ def fit_by_steps(curator: SampleCurator | TensorCurator, plan: MomentPlan) -> Fi
 
 
 def fit_by_sketch(curator: TensorCurator, plan: MomentPlan) -> FittedComponents:
-    """Steps without noise on the core of a large tensor, or on all of it if that is safer."""
+    """Power method without noise on the core of a large tensor, or on all of it."""
     found = sketched_power_method(
         lambda starts: curator.power_iterations(starts).value, curator.exact_pairs,
         plan.n_features, plan.n_components, n_restarts=plan.n_restarts,
@@ -158,7 +158,7 @@ def fit_by_sketch(curator: TensorCurator, plan: MomentPlan) -> FittedComponents:
 
 
 def new_method(plan: MomentPlan) -> OnlinePowerMethod:
-    """Power method that has asked nothing yet."""
+    """Power method before its first step."""
     return OnlinePowerMethod(
         plan.n_features, plan.n_components, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
         random_state=check_random_state(plan.random_state),
@@ -166,7 +166,7 @@ def new_method(plan: MomentPlan) -> OnlinePowerMethod:
 
 
 def learn(curator: Any, recipe: Callable[..., FittedComponents], plan: MomentPlan) -> Fitted:
-    """Follow a recipe to its end: the state that a fit leaves, and what to warn of."""
+    """Run a recipe; return the fitted state and warnings."""
     return _left(recipe(curator, plan), plan, plan.max_iter)
 
 
@@ -178,7 +178,7 @@ def _left(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:
 def released_third_moments(
     curator: SampleCurator, plan: MomentPlan, white: Whitener, rho: float
 ) -> NoisyThirdMoments:
-    """Whitened third moments, by the perturbation planned."""
+    """Release whitened third moments by the planned perturbation."""
     if plan.perturbation == "whitened_tensor":
         return curator.projected_third_moments(white.matrix, rho, plan.quantile)
     third = curator.third_moments(white.basis, rho)
@@ -196,7 +196,7 @@ def _eigenvalues(tensor: Floats, seen: Floats) -> Floats:
 
 
 def attributes_of(found: FittedComponents) -> dict[str, Any]:
-    """Fitted state that every fit of components leaves behind."""
+    """Public attributes of fitted components."""
     state = {
         "components_": found.components,
         "weights_": found.weights,
@@ -208,7 +208,7 @@ def attributes_of(found: FittedComponents) -> dict[str, Any]:
 
 
 def found_by(method: OnlinePowerMethod, sigma: float) -> FittedComponents:
-    """What a power method has found from answers with a noise of sigma."""
+    """Components found by a power method whose answers have noise of sigma."""
     weights, vectors = method.components()
     # Noise alone has T(u, u, u) of about sigma, the largest of a few starts three times it.
     return FittedComponents(vectors, weights, int((weights > 4 * sigma).sum()))
@@ -217,7 +217,7 @@ def found_by(method: OnlinePowerMethod, sigma: float) -> FittedComponents:
 def warnings_of_noise(
     found: FittedComponents, n_components: int, epsilon: float
 ) -> tuple[Warning, ...]:
-    """What to warn of where noise hides components."""
+    """Warn where noise hides components."""
     wanted = min(n_components, found.components.shape[1])
     if found.n_resolved >= wanted or (math.isinf(epsilon) and len(found.components) >= wanted):
         return ()
@@ -277,7 +277,7 @@ def fit_gaussian_mixture(curator: SampleCurator, plan: MomentPlan) -> FittedComp
 
 
 def shares_and_means(white: NoisyWhitener, vectors: Floats, offset: float) -> tuple[Floats, Floats]:
-    """Roots of the probabilities, and means, of whitened components."""
+    """Square roots of the weights, and means, of whitened components."""
     scaled = white.unwhiten(vectors)  # sqrt(w) (mu, c)
     roots = scaled[:, -1] / offset
     return roots, scaled[:, :-1] / np.maximum(roots, LEAST_SHARE)[:, None]
@@ -286,7 +286,7 @@ def shares_and_means(white: NoisyWhitener, vectors: Floats, offset: float) -> tu
 def one_gaussian(
     spectrum: Floats, second: Noisy, offset: float, radius: float, evidence: Floats, n_resolved: int
 ) -> FittedComponents:
-    """Gaussian of all samples, by their first and second moments."""
+    """Single Gaussian by the first and second moments."""
     mean = second.value[-1, :-1] / offset
     mean *= min(1.0, radius / max(float(np.linalg.norm(mean)), 1e-300))
     variance = common_variance(spectrum, 1, second.sigma, radius)
@@ -294,7 +294,7 @@ def one_gaussian(
 
 
 def common_variance(spectrum: Floats, n_components: int, sigma: float, radius: float) -> float:
-    """Mean of the eigenvalues of the covariance that the means have no part in.
+    """Mean eigenvalue of the covariance within components.
 
     Of the k - 1 that they may lift, those are left out that noise does not explain.
     """
@@ -310,7 +310,7 @@ def common_variance(spectrum: Floats, n_components: int, sigma: float, radius: f
 
 
 def shrunk_residual(third: NoisyThirdMoments, equal: Floats, rho: float, freedom: float) -> Floats:
-    """Posterior mean of variances times components, about that of equal variances.
+    """Shrink the residual moment towards that of equal variances (posterior mean).
 
     Variances differ from each other by about as much as they are.
     """
@@ -329,7 +329,7 @@ def sampling_deviation(white: NoisyWhitener, second: Floats, n_units: int) -> fl
 
 
 def covariance_spectrum(second: Floats, sigma: float, offset: float) -> Floats:
-    """Eigenvalues of the covariance, growing, by the released second moment of ``(x, offset)``."""
+    """Ascending eigenvalues of the covariance, by the second moment of ``(x, offset)``."""
     mean = second[-1, :-1] / offset
     of_mean = sigma / np.sqrt(2) / offset
     covariance = second[:-1, :-1] - np.outer(mean, mean) + of_mean**2 * np.eye(len(mean))

@@ -1,4 +1,4 @@
-"""Streams of disjoint batches, each read once."""
+"""Power method on a stream of disjoint batches, each read once."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -58,7 +58,7 @@ class ComponentStream:
 
     @property
     def progress(self) -> dict[str, Any]:
-        """Fitted state that only streams have."""
+        """Fitted attributes of a stream."""
         method = self.method
         progress = (method.n_answers, method.n_answers_needed, method.is_complete)
         return {"_stream": self, **dict(zip(STREAM_PROGRESS, progress, strict=True))}
@@ -72,7 +72,7 @@ def planned_step(
     n_batches: int,
     n_units: int,
 ) -> PlannedFit[SampleCurator]:
-    """Plan one step on a batch, at the budget of each of those that a unit may be in."""
+    """Plan one step on a batch at its part of the budget."""
     radius, budget = float(model.data_norm), batch_budget(model.epsilon, model.delta, n_batches)
     plan = plan_moments(model, n_units, chunks.n_features, "stream", budget, to_fit=True)
     plan = replace(plan, releases=plan.releases.repeated(n_batches))
@@ -101,7 +101,7 @@ def learn_batch(
 
 
 def warnings_of_stream(stream: ComponentStream, n_components: int) -> tuple[Warning, ...]:
-    """What to warn of at the end of a stream."""
+    """Warn at the end of a stream of missing batches or of noise."""
     if stream.method.is_complete:
         return warnings_of_noise(stream.found, n_components, stream.budget[0])
     return (
@@ -121,7 +121,7 @@ def random_batches(
     choice: RowChoice | None = None,
     by_coins: bool = False,
 ) -> Iterator[SampleChunks]:
-    """Deal units into so many batches at random; `random_state` decides for rows alone."""
+    """Split units into batches at random: groups by secret coins, rows by `random_state`."""
     n_units, names, units = X.shape[0], None, None
     if groups is not None:
         names, units = np.unique(groups, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Texts as they are passed: in memory, or lazily by Dask; errors name types, never content."""
+"""Reading and counting of texts in memory or lazy ones; errors name types, never content."""
 
 import copy
 import math
@@ -28,7 +28,7 @@ WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open file
 def read_documents(
     vectorizer: Any, raw_documents: Iterable[Any], *, private_number: bool, least: int
 ) -> list[Any]:
-    """Documents as a list, read and decoded, as the parameters of a vectorizer say."""
+    """Read and decode documents by the parameters of a vectorizer."""
     # A caller's function may take records or lists of words.
     text_only = vectorizer.preprocessor is None and not callable(vectorizer.analyzer)
     documents = list_documents(raw_documents, vectorizer.input, text_only, private_number, least)
@@ -41,7 +41,7 @@ def read_documents(
 def list_documents(
     raw_documents: Iterable[Any], source: str, text_only: bool, private_number: bool, least: int
 ) -> list[Any]:
-    """Documents as a list, each of a type that `source` says; an iterator is used up."""
+    """List documents and refuse types that `source` does not allow."""
     kind = type(raw_documents)
     single = issubclass(kind, (str, bytes, Mapping)) or not isinstance(raw_documents, Iterable)
     if single or getattr(raw_documents, "ndim", 1) != 1:
@@ -73,7 +73,7 @@ def list_documents(
 def decode_documents(
     documents: list[Any], decode: Callable[[Any], Any], encoding: str
 ) -> list[Any]:
-    """Read and decode documents; an error tells the encoding, and nothing of a document."""
+    """Read and decode documents; errors name the encoding and quote no document."""
     try:
         return list(map(decode, documents))
     except UnicodeDecodeError:
@@ -96,7 +96,7 @@ def decode_documents(
 def count_words(
     documents: WordCounts, vocabulary: Mapping[str, int], *, binary: bool, dtype: DTypeLike
 ) -> sp.csr_matrix:
-    """Keep of the words of documents those of a vocabulary, as ``CountVectorizer`` returns them."""
+    """Count matrix of the words of a vocabulary, as ``CountVectorizer`` returns it."""
     words, found = documents.words.names, documents.counts
     columns = np.fromiter(map(vocabulary.get, words, repeat(-1)), np.int32, len(words))
     columns = columns[found.indices]
@@ -113,20 +113,20 @@ def count_words(
 
 
 def in_set_interface(counts: sp.csr_matrix) -> sp.csr_matrix | sp.csr_array:
-    """Matrix or array, as scikit-learn's ``sparse_interface`` asks; before 1.9 a matrix."""
+    """Convert to the type that scikit-learn's ``sparse_interface`` asks for."""
     return sp.csr_array(counts) if get_config().get("sparse_interface") == "sparray" else counts
 
 
 def numbers_of_words(
     analyze: Callable[[Any], Iterable[Any]], raw_documents: Iterable[Any], *, distinct: bool
 ) -> NDArray[np.float64]:
-    """Count all words of each document, whether or not a vocabulary has them."""
+    """Number of words of each document, in the vocabulary or not."""
     words = (list(analyze(document)) for document in raw_documents)
     return np.array([len(set(some) if distinct else some) for some in words], dtype=np.float64)
 
 
 def _advice(wrong: list[type], kinds: list[type]) -> str:
-    """What to do, by types alone."""
+    """Advise by types alone."""
     if len(wrong) == len(set(kinds)):
         return "Pass the column that holds the texts."
     return "Drop missing documents, or replace them by ''."
@@ -148,18 +148,18 @@ STAYS = ("vocabulary_", "document_frequencies_", "threshold_", "privacy_report_"
 
 @dataclass(frozen=True, eq=False)
 class TextReader:
-    """How texts of a partition become words; of public parameters alone."""
+    """Analyzer of the texts of a partition; holds public parameters alone."""
 
     vectorizer: Any  # its options of texts, and nothing fitted
     grouped: bool = False  # whether partitions are pairs of texts and labels
     choice: RowChoice | None = None  # how many texts of a group are read
 
     def __call__(self, partition: Any) -> Iterator[WordCounts]:
-        """Chunks of units."""
+        """Yield the chunk of a partition."""
         yield from self.read(partition)
 
     def read(self, partition: Any) -> TextChunks:
-        """All units of a partition."""
+        """Read all units of a partition."""
         texts, groups = partition if self.grouped else (partition, None)
         # Which item is wrong would tell how many texts lie before it.
         documents = read_documents(self.vectorizer, texts, private_number=True, least=0)
@@ -172,7 +172,7 @@ class TextReader:
 
 @dataclass(frozen=True, eq=False)
 class LazyTexts:
-    """Texts that lie in partitions, and add up there."""
+    """Texts in partitions, over which workers sum."""
 
     partitions: DaskPartitions | ThreadedPartitions  # the data
     reader: TextReader  # makes words of a partition
@@ -183,7 +183,7 @@ class LazyTexts:
 
     @property
     def grouped(self) -> bool:
-        """Whether units are groups of texts."""
+        """True where units are groups of texts."""
         return self.partitions.grouped
 
     def sum(self, query: Any) -> Any:
@@ -201,7 +201,7 @@ class LazyTexts:
 def lazy_texts(
     vectorizer: Any, raw_documents: Any, groups: Any, n_samples: Any, choice: RowChoice | None
 ) -> LazyTexts:
-    """Check what is known of texts; nothing is computed."""
+    """Validate lazy texts without computing them."""
     reader = TextReader(bare(vectorizer, STAYS), groups is not None, choice)
     in_chunks = getattr(raw_documents, "in_chunks", False)
     if in_chunks and groups is not None:
@@ -227,20 +227,20 @@ def lazy_texts(
 
 @dataclass(frozen=True, eq=False)
 class Counter:
-    """Counts of the words of a vocabulary in the texts of a partition."""
+    """Count the words of a vocabulary in the texts of a partition."""
 
     reader: TextReader
     columns: dict[str, int]
 
     def __call__(self, partition: Any) -> Any:
-        """Rows of counts, a sparse matrix."""
+        """Sparse count matrix of a partition."""
         how = self.reader.vectorizer
         words = self.reader.read(partition).documents
         return count_words(words, self.columns, binary=how.binary, dtype=how.dtype)
 
 
 class CountedTexts:
-    """Counts of the words of texts that are read in parts, to be iterated over several times."""
+    """Re-iterable count matrices of texts that are read in parts."""
 
     def __init__(self, counter: Counter, texts: Any) -> None:
         self._counter, self._texts = counter, texts
@@ -250,10 +250,7 @@ class CountedTexts:
 
 
 def lazy_counts(vectorizer: Any, raw_documents: Any) -> Any:
-    """Dask array of counts, in sparse blocks whose numbers of rows are not known.
-
-    Of texts that are read in parts: the counts of each, read anew in each pass.
-    """
+    """Dask array of counts in sparse blocks; an iterable where texts are read in parts."""
     counter = Counter(TextReader(bare(vectorizer, STAYS)), vectorizer.vocabulary_)
     if getattr(raw_documents, "in_chunks", False):
         return CountedTexts(counter, raw_documents)

@@ -31,9 +31,9 @@ ORDINARY_VOTES = 2.0
 
 @dataclass(frozen=True)
 class WordForecast:
-    """In how many documents a word has to be, to enter a vocabulary.
+    """Number of documents that a word has to be in to enter a vocabulary.
 
-    Of a fit with groups, read groups for documents.
+    For a fit with groups, read groups for documents.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class WordForecast:
 
     @property
     def enough(self) -> bool:
-        """Whether the documents asked about can reach the threshold at all."""
+        """True where the documents asked about can reach the threshold."""
         return self.n_documents >= self.threshold
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class WordForecast:
 
 @dataclass(frozen=True)
 class WordPlan:
-    """Decisions that may depend on public numbers only."""
+    """Decisions that depend on public numbers alone."""
 
     releases: ReleasePlan  # the budget
     max_words: int  # words of a document that may count
@@ -105,7 +105,7 @@ def plan_words(
 
 
 def check_words(plan: WordPlan, n_documents: int | None, *, min_df: float, max_df: float) -> None:
-    """Refuse a plan by which no word could remain, where that is known of None documents too."""
+    """Refuse a plan that keeps no word; `n_documents` is None where it is private."""
     noun, releases = plan.noun, plan.releases
     whole = [isinstance(limit, numbers.Integral) for limit in (min_df, max_df)]
     if plan.least > plan.most and (n_documents is not None or whole[0] == whole[1]):
@@ -131,7 +131,7 @@ def check_words(plan: WordPlan, n_documents: int | None, *, min_df: float, max_d
 def _planned(
     max_words_per_document: int, epsilon: float, delta: float, neighbours: str
 ) -> WordPlan:
-    """Plan what does not depend on the number of documents."""
+    """Plan that does not depend on the number of documents."""
     m, counted = max_words_per_document, neighbours == "add_remove"
     releases = _releases(epsilon, delta)
     if math.isinf(epsilon):
@@ -169,7 +169,7 @@ AIM = 0.7
 
 
 def learn(curator: DataCurator, plan: WordPlan, max_features: int | None) -> Fitted:
-    """Ask for the words that enough documents contain, and prune them."""
+    """Release the words that enough documents contain, and prune them."""
     words, frequencies = released_words(curator, plan)
     kept = _pruned(words, frequencies, plan, max_features)
     return Fitted(
@@ -183,7 +183,7 @@ def learn(curator: DataCurator, plan: WordPlan, max_features: int | None) -> Fit
 
 
 def released_words(curator: DataCurator, plan: WordPlan) -> tuple[list[str], Floats]:
-    """Words, and in how many units each is, at most the number of all."""
+    """Release words and their noisy document frequencies."""
     if plan.sigma == 0:
         return curator.release_partitions(EXACT, DocumentFrequencies(plan.max_words))
     sketch = curator.release(BUCKETS, WordBuckets(plan.max_words)) * curator.n_units
@@ -197,7 +197,7 @@ def released_words(curator: DataCurator, plan: WordPlan) -> tuple[list[str], Flo
 
 
 def vote_weights(sketch: Floats, plan: WordPlan) -> Floats:
-    """Weight of each bucket: none where votes are lost, less where fewer will do."""
+    """Weight of each bucket: 0 where votes cannot reach the threshold, less for common words."""
     enough = AIM * plan.votes / np.maximum(sketch, plan.needed)
     return np.where(sketch >= plan.needed, np.minimum(enough, 1.0), 0.0)
 
@@ -205,7 +205,7 @@ def vote_weights(sketch: Floats, plan: WordPlan) -> Floats:
 def _pruned(
     words: list[str], frequencies: Floats, plan: WordPlan, max_features: int | None
 ) -> NDArray[np.intp]:
-    """Places of the released words that ``min_df``, ``max_df`` and ``max_features`` keep."""
+    """Indices of the words that ``min_df``, ``max_df`` and ``max_features`` keep."""
     low, high = plan.least, plan.most
     kept = np.flatnonzero((frequencies >= low) & (frequencies <= high))
     if max_features is not None:
@@ -222,7 +222,7 @@ def _pruned(
 
 
 def worst_texts(n_words: int, n_units: int | None, neighbours: str) -> Neighbours:
-    """Documents of as many words as may count, half of them of either set, and one changed."""
+    """Documents of one of two sets of words; the neighbour changes the set of one document."""
     n_texts = n_units or 1000
     sides = [" ".join(f"{letter}{i}" for i in range(n_words)) for letter in ("aa", "bb")]
     half = n_texts // 2 + 1

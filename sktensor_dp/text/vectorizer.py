@@ -1,4 +1,4 @@
-"""Counts of words over a vocabulary that was chosen privately."""
+"""Word counts over a private vocabulary."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -363,7 +363,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             return in_set_interface(counts)
 
     def transform(self, raw_documents: Iterable[Any]) -> Any:
-        """Count the words of the vocabulary, as scikit-learn does; the counts are raw data."""
+        """Count the words of the vocabulary as scikit-learn does; the counts are raw data."""
         if is_apart(raw_documents):
             check_is_fitted(self, "vocabulary_")
             return lazy_counts(self, raw_documents)
@@ -371,11 +371,11 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         return call_foreign(partial(super().transform, documents), "Counting words")
 
     def inverse_transform(self, X: Any) -> Any:
-        """Words that occur in each row of counts, as scikit-learn says them; as raw as these."""
+        """List the words of each row of counts as scikit-learn does; they are raw data."""
         return call_foreign(partial(super().inverse_transform, X), "Looking up words")
 
     def forecast(self, n_documents: int) -> WordForecast:
-        """Say in how many documents a word would have to be, from public numbers alone.
+        """Forecast the threshold of the vocabulary from public numbers.
 
         Parameters
         ----------
@@ -422,7 +422,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     def _planned_fit(
         self, raw_documents: Any, groups: Any, n_samples: Any, unsupported: Mapping[str, Any]
     ) -> tuple[PlannedFit[DataCurator], WordCounts | None]:
-        """Plan what is released, and split the documents into words; not those that are lazy."""
+        """Plan the releases; split documents into words unless they are lazy."""
         apart = is_apart(raw_documents)
         content = self._check_call(raw_documents, n_samples, unsupported)
         np.dtype(self.dtype)
@@ -438,20 +438,16 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         counted = self.neighbours == "add_remove"
         private_number, least = counted or groups is not None, 0 if counted else 1
         documents = read_documents(self, raw_documents, private_number=private_number, least=least)
-        grouping = checked_grouping(groups, len(documents), self)
-        chunks = TextChunks(documents, analyze, **grouping)
+        chunks = TextChunks(documents, analyze, **checked_grouping(groups, len(documents), self))
         return self._planned(chunks), chunks.documents
 
     def _planned(self, chunks: Texts) -> PlannedFit[DataCurator]:
         if self.vocabulary is not None:
             return self._planned_counting(chunks)
-        plan = partial(self._fit_of, chunks)
-        if self.neighbours == "add_remove":
-            return plan(LARGEST_COUNT).counted(plan)
-        return plan(chunks.n_units)
+        return self._planned_by_number(chunks, partial(self._fit_of, chunks))
 
     def _planned_counting(self, chunks: Texts) -> PlannedFit[DataCurator]:
-        """Use the given vocabulary: no release."""
+        """Plan a fit with the given vocabulary: no release."""
         counting = CountVectorizer(
             analyzer=list, vocabulary=self.vocabulary, lowercase=self.lowercase, binary=self.binary,
             dtype=self.dtype,
@@ -470,7 +466,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         )  # fmt: skip
 
     def _fit_of(self, chunks: Texts, n_units: int) -> PlannedFit[DataCurator]:
-        """Ask for the words that enough of so many units contain, and prune them."""
+        """Plan the releases for a number of units."""
         plan = self._word_plan(n_units, "groups" if chunks.grouped else "documents")
         private = self.neighbours == "add_remove"
         # A number below the largest one is that of a released count: the charge is made.

@@ -1,4 +1,4 @@
-"""What the page lets people explore: a map of topics, their words, and how sure both are."""
+"""Interactive part of the page: a map of topics, their words and intervals."""
 
 import json
 import math
@@ -60,7 +60,7 @@ class Explorer:
         )  # fmt: skip
 
     def as_json(self) -> str:
-        """What the script reads, safe within a page."""
+        """Data of the script as JSON that is safe within a page."""
         topics = [
             {
                 "number": row + 1, "share": _short(self.shares[row]),

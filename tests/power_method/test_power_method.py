@@ -129,7 +129,7 @@ def test_more_gaussians_than_features_are_refused(neighbours):
     X, accountant = np.zeros((50, 2)), BudgetAccountant(10.0, 1e-3)
     mixture = model(3, neighbours=neighbours, **MIXTURE)
     search = PrivateSearchCV(
-        clone(mixture), {"n_restarts": [1]}, score_bounds=(-9, 0), neighbours=neighbours,
+        clone(mixture), {"n_restarts": [1]}, score_bounds=(-9, 0),
         accountant=accountant,
     )  # fmt: skip
     mixture.set_params(accountant=accountant)
