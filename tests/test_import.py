@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from internals import homes
 
 import sktensor_dp
 
@@ -56,7 +57,7 @@ def test_names_come_from_where_type_checkers_see_them() -> None:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sktensor_dp.")
         for alias in node.names
     }
-    later = {name: f"sktensor_dp.{home}" for name, home in sktensor_dp._HOMES.items()}
+    later = {name: f"sktensor_dp.{home}" for name, home in homes().items()}
     assert later == {name: home for name, home in seen.items() if not home.endswith(".exceptions")}
     assert set(seen) | {"__version__"} >= set(sktensor_dp.__all__) >= set(seen)
     for name, home in seen.items():

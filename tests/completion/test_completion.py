@@ -8,6 +8,7 @@ from contextlib import redirect_stderr
 import numpy as np
 import pandas as pd
 import pytest
+from internals import model_of
 from sklearn.base import clone
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV
@@ -214,7 +215,7 @@ def test_effects_of_one_mode_are_taken_from_the_next():
 
 def test_the_form_of_a_core_does_not_change_values():
     rng = np.random.default_rng(0)
-    model = build(rank=0, epsilon=INF).fit(X0, Y0)._model
+    model = model_of(build(rank=0, epsilon=INF).fit(X0, Y0))
     factors = [rng.standard_normal((n, 2)) for n in SHAPE]
     core = rng.standard_normal((2, 2, 2))
     found = with_orthonormal_factors(model, (3, 2, 2), factors, core).predict(X0)

@@ -1,10 +1,10 @@
 """Effects of shared rows from several releases, each about what was found before."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from internals import model_of, with_model
 
 from sktensor_dp import PrivateCPCompletion, unsafe_seeded_noise
 from sktensor_dp.completion.effect_rounds import EffectRelease
@@ -66,7 +66,7 @@ def test_effects_are_about_the_level_where_values_are_skewed(epsilon, seed):
 def test_persons_are_folded_in_by_the_variances_that_a_fit_says(tmp_path):
     X, y, _ = ratings(0)
     model = fitted(X, y, 0)
-    known = model._model
+    known = model_of(model)
     # The noise of the level is on top of how far levels of units are apart.
     assert known.level_variance > LEVEL_VARIANCE * known.noise_variance
     model.save(tmp_path / "model")
@@ -76,8 +76,7 @@ def test_persons_are_folded_in_by_the_variances_that_a_fit_says(tmp_path):
 
     own = folded(model)
     np.testing.assert_array_equal(folded(PrivateCPCompletion.load(tmp_path / "model")), own)
-    model._model = replace(known, level_variance=None)
-    assert not np.array_equal(folded(model), own)
+    assert not np.array_equal(folded(with_model(model, level_variance=None)), own)
 
 
 def test_rounds_cost_what_one_release_does(seed):

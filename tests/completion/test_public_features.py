@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from internals import slice_factor
 from scipy.special import ndtr
 from sklearn.base import clone
 from small_completions import MODELS, PERTURBATIONS, SHAPE, X0, Y0, build
 
 from sktensor_dp import BudgetAccountant, PrivateCPCompletion, RowIndex, unsafe_seeded_noise
-from sktensor_dp.completion.slice_components import _factor
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor
 from sktensor_dp.tensor.row_effects import standardised_given
 
@@ -96,7 +96,7 @@ def test_shared_factors_are_shrunk_to_what_features_say(seed):
     noisy = NoisySharedFactor(sums, moment, 8.0, np.sqrt(2))
     others = standardised_given(rng.standard_normal((M, 3)), np.ones(M))
     plain, told, untold = (
-        np.mean((_factor(noisy, of, 1000, 1.0) / np.sqrt(1.5) - truth) ** 2)
+        np.mean((slice_factor(noisy, of, 1000, 1.0) / np.sqrt(1.5) - truth) ** 2)
         for of in (
             SimpleNamespace(weights=weights, features=public, deviation=1.0)
             for public in (None, features, others)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from internals import multilinear_of
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 from small_completions import INF, MODELS, SHAPE, X0, Y0, build, table
@@ -118,7 +119,7 @@ def test_rows_alike_are_those_of_one_kind(unit_mode, model):
 def test_similarity_is_the_cosine_of_slices():
     for model in MODELS:
         fitted, _, _ = fitted_on(SHAPE, model, None)
-        whole = fitted._model._multilinear(np.argwhere(np.ones(SHAPE))).reshape(SHAPE)
+        whole = multilinear_of(fitted, np.argwhere(np.ones(SHAPE))).reshape(SHAPE)
         for mode in range(3):
             slices = np.moveaxis(whole, mode, 0).reshape(SHAPE[mode], -1)
             slices = slices / np.linalg.norm(slices, axis=1, keepdims=True)

@@ -5,11 +5,13 @@ import copy
 import numpy as np
 import pandas as pd
 import pytest
+from internals import target_range
 from sklearn.base import clone
 from small_completions import MODELS, SHAPE, X0, Y0, build
 
 from sktensor_dp import BudgetAccountant, RowIndex, unsafe_seeded_noise
 from sktensor_dp.completion.folded_in import UnitParameters
+from sktensor_dp.privacy.audit import worst_case
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sktensor_dp.NotEnoughDataWarning", "ignore::sktensor_dp.PrivacyLeakWarning"
@@ -219,12 +221,14 @@ def test_a_table_of_bounds_is_left_alone():
 
 def test_the_audit_and_scores_know_the_ends():
     model = build(bounds={1: GOOD}, shape=SHAPE)
-    assert model._target_range() == (GOOD[:, 0].min(), GOOD[:, 1].max())
-    (X, y), (_, changed), statistic = model._worst_case(None)
+    assert target_range(model) == (GOOD[:, 0].min(), GOOD[:, 1].max())
+    case = worst_case(model)
+    (X, y), (_, changed) = case.data, case.neighbour
     assert (y[0], changed[0]) == tuple(GOOD[0])
-    assert statistic(model.fit(X, y)) <= GOOD[0, 1]
+    assert case.statistic(model.fit(X, y)) <= GOOD[0, 1]
     slices = build(bounds={1: GOOD}, **SLICE)
-    (X, y), (_, changed), statistic = slices._worst_case(None)
+    case = worst_case(slices)
+    (X, y), (_, changed) = case.data, case.neighbour
     np.testing.assert_array_equal(y[:2], [GOOD[0, 1], GOOD[1, 0]])
     np.testing.assert_array_equal(changed[:2], [GOOD[0, 0], GOOD[1, 1]])
-    assert np.isfinite(statistic(slices.fit(X, y)))
+    assert np.isfinite(case.statistic(slices.fit(X, y)))

@@ -5,6 +5,7 @@ from itertools import groupby
 
 import numpy as np
 import pytest
+from internals import sums_and_covariance
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
 from sktensor_dp.completion.effect_rounds import EffectRounds
@@ -147,10 +148,11 @@ def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):
     search = Directions(curator, part, rng.standard_normal((4000, 3)), 12)
     for _ in range(12):
         search.sweep()
-    found = search._sums.T @ search._sums / len(none)
+    sums, covariance = sums_and_covariance(search)
+    found = sums.T @ sums / len(none)
     # A covariance of 4000 rows deviates by .022 of its variances at most: five times that.
     largest = found.diagonal().max()
-    np.testing.assert_allclose(found, search._covariance, atol=0.11 * largest)
+    np.testing.assert_allclose(found, covariance, atol=0.11 * largest)
     # All of it were 300, and nothing but the last 25.
     assert (found.diagonal() > 25).all()
     assert (found.diagonal() < 280).all()

@@ -50,7 +50,7 @@ def a_private_attribute(estimator: Any, data: Any) -> None:
 
 
 def the_source(estimator: Any, data: Any) -> None:
-    estimator._source = data
+    estimator._raw_data = data
 
 
 def a_number_in_a_dictionary(estimator: Any, data: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from contracts.sensitivities import Floats
+from internals import probed
 
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
@@ -77,8 +78,7 @@ class Row:
                 X, shape = X[:, :2], shape[:2]
             chunks = EntryChunks(X, y, shape, (1.0, 5.0))
             curator = EntryCurator(chunks, plan, unit="entry", **options)
-        probe.process, curator._noise = curator._noise.process, probe
-        return self.ask(curator)
+        return self.ask(probed(curator, probe))
 
     def covariances(self, cost: PrivacyCost) -> tuple[Floats, Floats]:
         """Return the covariance that noise has, and the one that is claimed."""

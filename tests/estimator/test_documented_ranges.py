@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from internals import constraints_of
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from small_corpora import counts
@@ -24,7 +25,6 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
 )
-from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.estimator.parameters import Number
 
 pytestmark = [
@@ -119,8 +119,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any]] = {
 
 def numeric(cls: Any) -> Iterator[tuple[str, list[Number]]]:
     """Parameters that are numbers, with the ranges of which each may be in one."""
-    constraints = {**PrivateEstimatorMixin._privacy_constraints, **cls._own_constraints}
-    for name, alternatives in constraints.items():
+    for name, alternatives in constraints_of(cls).items():
         ranges = [one for one in alternatives if isinstance(one, Number)]
         if ranges:
             yield name, ranges

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from internals import unit_score_of
 from sklearn.base import BaseEstimator
 from small_searches import mixtures
 from toy_regressor import NoisyMean, constant, targets
@@ -106,7 +107,7 @@ def test_a_default_score_follows_from_what_an_estimator_offers():
         PrivateSearchCV(Silent(), {}).fit(X)
     with pytest.raises(ValueError, match="bounds must be given"):
         make_private_scorer("log_likelihood", epsilon=INF)(constant(), X)
-    assert (Silent()._unit_score(), Density()._unit_score()) == (None, "log_likelihood")
+    assert (unit_score_of(Silent()), unit_score_of(Density())) == (None, "log_likelihood")
 
 
 def test_a_third_party_estimator_is_audited_at_its_worst():

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from internals import check_own_parameters
 
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.estimator.parameters import InstanceOf, Number, OneOf, check_parameters
@@ -116,4 +117,4 @@ class Estimator(PrivateEstimatorMixin):
     ],
 )
 def test_shared_parameters_accept(changes: dict[str, object]) -> None:
-    Estimator(**changes)._check_parameters()
+    check_own_parameters(Estimator(**changes))

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from internals import stream_of
 from ways_to_fit import PARTS, SAMPLES, quiet
 
 from sktensor_dp import (
@@ -69,7 +70,7 @@ def test_a_stream_after_a_search_pays_a_ledger_that_is_given_to_it():
     """The search was charged as one; the stream has no share of it left to draw on."""
     search = _searched(True)
     accountant, model = search.accountant, search.best_estimator_
-    assert model._stream.ticket is None
+    assert stream_of(model).ticket is None
     spent = len(accountant.entries)
     model.set_params(accountant=accountant).partial_fit(PARTS[0])
     assert len(accountant.entries) == spent + 1

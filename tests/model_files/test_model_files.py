@@ -11,6 +11,7 @@ from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
+from internals import declared_in, stream_of
 from safetensors import safe_open
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -82,7 +83,7 @@ def identical(first, second):
 @pytest.mark.parametrize("cls", dict.fromkeys(type(model) for model in MODELS.values()))
 def test_a_layout_is_of_what_is_declared(cls):
     """A name that is mistyped would leave an array unchecked."""
-    declared, todo = set(), [cls._saved]
+    declared, todo = set(), [declared_in(cls)]
     while todo:
         kind = todo.pop()
         todo += get_args(kind)
@@ -91,10 +92,10 @@ def test_a_layout_is_of_what_is_declared(cls):
             new = {field.name: hints[field.name] for field in dataclasses.fields(kind)}
             todo += [of for name, of in new.items() if name not in declared]
             declared |= new.keys()
-    assert set(cls._saved.layout) <= declared
+    assert set(declared_in(cls).layout) <= declared
     arrays = {name for name in vars(MODELS_OF[cls]) if name.endswith("_")}
     arrays = {n for n in arrays if isinstance(getattr(MODELS_OF[cls], n), np.ndarray)}
-    assert arrays <= {*cls._saved.layout, "core_"}
+    assert arrays <= {*declared_in(cls).layout, "core_"}
 
 
 @every_model
@@ -134,7 +135,7 @@ def test_a_stream_goes_on_after_loading(first, tmp_path):
     """The next question to the data, and so the state after its answer, are the same."""
     stream = MODELS[f"components-stream-{first}"]
     loaded = PrivateTensorPowerMethod.load(saved(stream, tmp_path))
-    method, other = stream._stream.method, loaded._stream.method
+    method, other = stream_of(stream).method, stream_of(loaded).method
     for _ in range(4):
         answer = np.random.default_rng(0).standard_normal(method.ask().shape)
         assert np.array_equal(method.ask(), other.ask())
@@ -152,8 +153,8 @@ def test_a_stream_of_documents_goes_on_and_pays_a_new_ledger(tmp_path):
     model = PrivateSpectralLDA(2, accountant=accountant, random_state=0).partial_fit(COUNTS)
     loaded = PrivateSpectralLDA.load(saved(model, tmp_path))
     assert loaded.accountant is None
-    n_batches = model._stream.n_batches
-    assert loaded.partial_fit(COUNTS)._stream.n_batches == n_batches + 1
+    n_batches = stream_of(model).n_batches
+    assert stream_of(loaded.partial_fit(COUNTS)).n_batches == n_batches + 1
     # The ledger that was charged knows the stream, and another one does not.
     loaded = PrivateSpectralLDA.load(tmp_path / "model").set_params(accountant=accountant)
     spent = len(accountant.entries)

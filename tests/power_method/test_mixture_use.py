@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from internals import columns_out
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 from small_samples import gaussians, model, orthonormal_rows, tiny
@@ -74,7 +75,7 @@ def test_documents_have_the_length_asked_for(documents):
 def test_labels_are_an_array_whatever_tables_are_made_of(points):
     X = pd.DataFrame(points.sample(20)[0])
     points.set_output(transform="pandas")
-    points._n_features_out = 3
+    columns_out(points, 3)
     assert isinstance(points.predict(X), np.ndarray)
 
 
@@ -155,7 +156,7 @@ def test_less_than_the_noise_is_no_evidence(seed, seeded_noise):
 def test_labels_of_what_computes_later(points):
     dask = pytest.importorskip("dask.array")
     X = points.sample(60)[0]
-    points._n_features_out = 3
+    columns_out(points, 3)
     later = points.set_output(transform="pandas").predict(dask.from_array(X, chunks=(20, 3)))
     assert later.dtype == np.intp
     np.testing.assert_array_equal(later.compute(), points.predict(X))

@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import table_of
 
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.privacy.calibration import gaussian_mu
@@ -49,7 +50,7 @@ def test_no_cost_reads_as_nothing(delta: float) -> None:
     report = report_of(plan)
     budget = BudgetAccountant(1.0, delta)
     budget.charge([LedgerEntry("Model", one.name, one.uses, one.cost) for one in plan.releases])
-    for table in (report._table(), budget.statement()._table()):
+    for table in (table_of(report), table_of(budget.statement())):
         head, rows = table.head, table.rows
         paid, unpaid = ("mu", "epsilon") if delta else ("epsilon", "mu")
         for row in rows:

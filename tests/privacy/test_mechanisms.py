@@ -8,9 +8,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 from contracts.rows_of_laws import ISOTROPIC, projected
+from internals import repeated_word_noise
 from seeded_sources import same_noise
 
-from sktensor_dp.privacy import mechanisms
 from sktensor_dp.privacy.mechanisms import (
     Mechanism,
     gaussian_matrix,
@@ -75,7 +75,7 @@ class Ones:
 def test_extras_of_repeated_words_stand_where_they_belong(n_words: int) -> None:
     # 2300 words take two blocks of rows.
     frame, tau = frame_of(n_words, 2), 0.8
-    found = mechanisms._repeated_word_noise(frame, tau, Ones())  # type: ignore[arg-type]
+    found = repeated_word_noise(frame, tau, Ones())  # type: ignore[arg-type]
     once, thrice = tau * math.sqrt(5 / 6), tau / math.sqrt(18)
     cubes = np.einsum("ia,ib,ic->abc", frame, frame, frame)
     squares = np.einsum("ia,ib,c->abc", frame, frame, frame.sum(axis=0)) - cubes
@@ -95,7 +95,7 @@ def test_triple_histogram_pays_for_the_covering_diameter() -> None:
     tau = (1 + grid.diameter * math.sqrt(6)) / STRENGTH
     assert grid.scale == pytest.approx(tau / math.sqrt(6), rel=1e-14)
     again = same_noise("grid", 11)
-    noise = symmetric_to_coordinates(mechanisms._repeated_word_noise(frame, tau, again))
+    noise = symmetric_to_coordinates(repeated_word_noise(frame, tau, again))
     noise += grid.scale * again.standard_normal(size)
     # The same noise, added up without a grid: within half a step, and rounding errors.
     assert np.abs(released - noise).max() < 0.501 * grid.step

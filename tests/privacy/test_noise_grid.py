@@ -5,6 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from internals import generator_of, words_of
 from seeded_sources import same_noise
 
 from sktensor_dp.privacy.noise import DIAMETER, LARGEST_INDEX, Grid, NoiseSource, noise_sampler
@@ -78,7 +79,7 @@ def test_noise_is_the_exact_sample_of_the_scale_of_the_grid(
 ) -> None:
     grid = grid_of(law, strength, 100)
     assert grid.bits is not None
-    steps = rounded_samples(sampled, 100, grid.bits, same_noise()._words)
+    steps = rounded_samples(sampled, 100, grid.bits, words_of(same_noise()))
     released = getattr(same_noise(), law)(np.zeros(100), strength)
     assert np.array_equal(steps_of(released, grid), steps)
 
@@ -107,7 +108,7 @@ def test_noise_of_another_law_is_added_before_rounding() -> None:
     fine = grid.scale * 2.0**-51
     extra = np.random.default_rng(2).integers(-(2**55), 2**55, 100)
     # The sum of both in fine steps, rounded once; roundings of each would differ in places.
-    steps = rounded_samples(GAUSSIAN, 100, 51, same_noise()._words) + extra
+    steps = rounded_samples(GAUSSIAN, 100, 51, words_of(same_noise())) + extra
     expected = np.floor_divide(steps + 2 ** (50 - grid.bits), 2 ** (51 - grid.bits))
     released = same_noise().add_gaussian(np.zeros(100), grid, extra * fine)
     assert np.array_equal(steps_of(released, grid), expected)
@@ -123,7 +124,7 @@ def test_spherical_noise_pays_for_the_covering_diameter(strength: float) -> None
     released = same_noise().spherical_laplace(np.zeros(400), strength)
     again = same_noise()
     direction = again.standard_normal(400)
-    norm = again._generator.standard_gamma(400) * grid.scale
+    norm = generator_of(again).standard_gamma(400) * grid.scale
     expected = direction / np.linalg.norm(direction) * norm
     assert np.abs(released - expected).max() < 0.5001 * grid.step
     # Without what it pays it would be another point of the grid in places.

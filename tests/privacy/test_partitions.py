@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from internals import reader_of
 from small_corpora import INF, tiny
 from threadpoolctl import threadpool_info
 
@@ -326,7 +327,7 @@ class Overflows:
 
 
 def test_what_callers_set_of_floating_point_does_not_reach_partitions():
-    partial = PartialQuery(Overflows(), CountChunks([], N, D)._reader())
+    partial = PartialQuery(Overflows(), reader_of(CountChunks([], N, D)))
     with np.errstate(all="raise"), ThreadPoolExecutor(1) as pool:
         sums = [partial(documents(0)), pool.submit(partial, documents(0)).result()]
     for one in sums:
@@ -336,7 +337,7 @@ def test_what_callers_set_of_floating_point_does_not_reach_partitions():
 def test_what_is_sent_holds_no_data():
     """The query of a fit whose chunks are at hand: neither they nor their number of rows."""
     chunks = CountChunks(ThreadedPartitions([documents(0)], 1), N, D)
-    sent = pickle.dumps(PartialQuery(WordFrequencies(Clip(CountNorm(1), 5.0)), chunks._reader()))
+    sent = pickle.dumps(PartialQuery(WordFrequencies(Clip(CountNorm(1), 5.0)), reader_of(chunks)))
     assert len(sent) < 2000
 
 

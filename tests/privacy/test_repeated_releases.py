@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from internals import data_of, kept_mean
 
 from sktensor_dp import unsafe_seeded_noise
 from sktensor_dp.privacy.curator import DataCurator
@@ -51,7 +52,7 @@ def test_answers_are_those_of_as_many_questions(name, query, epsilon, seed):
     found, readings = {}, {}
     for repeats in (False, True):
         with unsafe_seeded_noise(seed), opened(name, epsilon, seed) as curator:
-            chunks = curator._chunks
+            chunks = data_of(curator)
             ask = partial(curator.noisy, name, query)
             if repeats:
                 ask = curator.repeatedly(name, query)
@@ -87,7 +88,7 @@ def test_the_sum_is_dropped(by, seed):
     with opened("word_frequencies", 1.0, seed) as curator:
         ask = curator.repeatedly("word_frequencies", FREQUENCIES)
         ask()
-        kept = weakref.ref(curator._mean_of_repeated)
+        kept = weakref.ref(kept_mean(curator))
         if by == "another":
             curator.repeatedly("norm_histogram", NORMS)
             assert kept() is None

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from html_tags import Tags
+from internals import page_of, table_of
 from sklearn import config_context
 from sklearn.utils import estimator_html_repr
 
@@ -53,7 +54,7 @@ def shown(fitted):
 @pytest.mark.filterwarnings("ignore")
 def test_what_a_terminal_shows_is_the_table(shown):
     for name, item in shown.items():
-        table = item._table()
+        table = table_of(item)
         lines = repr(item).splitlines()
         assert lines[0] == table.title, name
         assert lines[1].split() == " ".join(table.head).split()
@@ -79,8 +80,8 @@ def test_what_a_notebook_shows_is_the_same_table(shown):
         tags = Tags()
         tags.feed(item._repr_html_())
         assert not tags.open
-        cells = [item._table().title, *item._table().notes]
-        cells += [cell for row in item._table().rows for cell in row]
+        cells = [table_of(item).title, *table_of(item).notes]
+        cells += [cell for row in table_of(item).rows for cell in row]
         assert all(cell in tags.text for cell in cells), name
         assert f'href="{SITE}' in item._repr_html_()
 
@@ -103,7 +104,7 @@ def test_nothing_shown_is_markup(site):
 def test_links_lead_to_pages_that_there_are(shown, fitted):
     reference = (DOCS / "reference" / "api.rst").read_text(encoding="utf-8")
     listed = {line.strip() for line in reference.splitlines()}
-    pages = {type(item)._page for item in shown.values()} | {BudgetAccountant._page}
+    pages = {page_of(type(item)) for item in shown.values()} | {page_of(BudgetAccountant)}
     for page in pages:
         name = page.removesuffix(".html")
         generated = name.removeprefix("reference/generated/sktensor_dp.")

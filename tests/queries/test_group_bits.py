@@ -7,6 +7,7 @@ clip would move all groups at once, and a histogram of norms could move by all o
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from internals import unit_norms
 
 from sktensor_dp.queries.counts import CountChunk, CountChunks, as_counts
 from sktensor_dp.queries.expected_counts import ExpectedCounts
@@ -54,7 +55,7 @@ def test_a_histogram_of_samples_moves_by_the_group_that_is_replaced(d, k, layout
     others = np.tile(row, (40, 1))
     ball = LiftedBall(1.0)
     some = ThirdMomentHistogram(basis, ball, 0.5, edges=np.array([1.0, 2.0]))
-    edge = float(some._unit_norms(SampleChunk(others[:2], Units(np.array([0, 2]))))[0])
+    edge = float(unit_norms(some, SampleChunk(others[:2], Units(np.array([0, 2]))))[0])
     query = ThirdMomentHistogram(basis, ball, 0.5, edges=edge * np.array([0.5, 1.0, 2.0]))
     found = [sum(map(query.total, behind(n, others, LAYOUTS[layout]))) for n in FIRST]
     np.testing.assert_array_equal(found, np.tile(found[0], (len(FIRST), 1)))
@@ -71,10 +72,10 @@ def test_norms_and_projections_of_samples_do_not_depend_on_others(d, layout, see
         X = np.concatenate([rng.standard_normal((n - 1, d)), row])
         chunk = SampleChunk(as_samples(LAYOUTS[layout](X)))
         norms.add(float(chunk.square_norms[-1]))
-        seen.add(query._unit_norms(chunk)[-1:].tobytes())
+        seen.add(unit_norms(query, chunk)[-1:].tobytes())
         seen_first = SampleChunk(as_samples(LAYOUTS[layout](X[::-1])))
         norms.add(float(seen_first.square_norms[0]))
-        seen.add(query._unit_norms(seen_first)[:1].tobytes())
+        seen.add(unit_norms(query, seen_first)[:1].tobytes())
     assert len(norms) == len(seen) == 1
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from internals import validated_rows
 from small_corpora import TOPICS, single_topic
 
 from sktensor_dp import PrivateSpectralLDA
@@ -17,7 +18,7 @@ def test_completion_scores_one_half_by_the_other(comfortable, prior):
     lda = PrivateSpectralLDA(2, epsilon=2.0, doc_topic_prior=prior, random_state=0)
     lda.fit(comfortable)
     X = single_topic(50, TOPICS, 20)
-    first, second = token_halves(lda._validated(X, reset=False), np.random.RandomState(3))
+    first, second = token_halves(validated_rows(lda, X), np.random.RandomState(3))
     found = lda.transform(first) @ lda.components_
     expected = math.exp(-second.multiply(np.log(found)).sum() / second.sum())
     assert lda.completion_perplexity(X, random_state=3) == pytest.approx(expected)
@@ -34,7 +35,7 @@ def test_no_token_explains_itself(comfortable):
 
 
 def test_halves_are_a_partition(comfortable):
-    X = PrivateSpectralLDA(2, random_state=0).fit(comfortable)._validated(comfortable, reset=False)
+    X = validated_rows(PrivateSpectralLDA(2, random_state=0).fit(comfortable), comfortable)
     first, second = token_halves(X, np.random.RandomState(0))
     assert (first + second != X).nnz == 0
     # 400,000 coins: five deviations.

@@ -12,11 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+import sktensor_dp
+from sktensor_dp.completion import slice_components
 from sktensor_dp.model_files.fitted_state import FittedStateMixin
 from sktensor_dp.model_selection.trials import Trials
+from sktensor_dp.privacy import mechanisms, sampling
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.published import claim
 from sktensor_dp.queries.text import DocumentFrequencies
+from sktensor_dp.tensor import row_effects
 
 # Curators
 
@@ -213,7 +219,31 @@ MISTAKES = (
 )  # fmt: skip
 
 
+def probed(curator: DataCurator, probe: Any) -> DataCurator:
+    """Put a probe in the place of a curator's source of noise."""
+    probe.process, curator._noise = curator._noise.process, probe
+    return curator
+
+
+def planned_cost(curator: DataCurator, name: str) -> PrivacyCost:
+    """What a use of a planned release costs."""
+    return curator._plan.cost_of(name)
+
+
+def kept_mean(curator: DataCurator) -> Any:
+    """What a curator keeps of a query that is repeated."""
+    return curator._mean_of_repeated
+
+
+def reader_of(chunks: Any) -> Any:
+    """What reads partitions where they lie."""
+    return chunks._reader()
+
+
 # Noise
+
+second_look, settle = sampling._second_look, sampling._settle
+repeated_word_noise = mechanisms._repeated_word_noise
 
 
 def generator_of(source: NoiseSource) -> Any:
@@ -223,6 +253,22 @@ def generator_of(source: NoiseSource) -> Any:
 def words_of(source: NoiseSource) -> Callable[[int], np.ndarray]:
     """Draws 64 random bits at a time."""
     return source._words
+
+
+# Kernels
+
+slice_factor = slice_components._factor
+leading_pairs = row_effects._both_sides
+
+
+def unit_norms(query: Any, chunk: Any) -> np.ndarray:
+    """Norms that a query clips by."""
+    return query._unit_norms(chunk)
+
+
+def sums_and_covariance(search: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Sums that a search for directions has kept, and what it takes for their covariance."""
+    return search._sums, search._covariance
 
 
 # Fitted models and searches
@@ -236,6 +282,16 @@ def model_of(completion: Any) -> Any:
     return completion._model
 
 
+def multilinear_of(completion: Any, coordinates: np.ndarray) -> np.ndarray:
+    """Values of a fitted completion without mean and biases."""
+    return completion._model._multilinear(coordinates)
+
+
+def target_range(estimator: Any) -> tuple[float, float]:
+    """Ends of what an estimator's predictions are scored within."""
+    return estimator._target_range()
+
+
 def with_model(completion: Any, **changes: Any) -> Any:
     """Change parts of the model that a fitted completion predicts by."""
     completion._model = replace(completion._model, **changes)
@@ -247,9 +303,65 @@ def stream_of(estimator: Any) -> Any:
     return estimator._stream
 
 
-def saved_state_of(kind: Any) -> Any:
-    """What a class saves, and how it is put together again."""
-    return kind._saved_state
+def with_stream(estimator: Any, stream: Any) -> Any:
+    """Change the state by which a stream goes on."""
+    estimator._stream = stream
+    return estimator
+
+
+def declared_in(kind: Any) -> Any:
+    """The declaration of what files of a class hold."""
+    return kind._saved
+
+
+def validated_rows(estimator: Any, X: Any) -> Any:
+    """Rows as a fitted estimator reads them."""
+    return estimator._validated(X, reset=False)
+
+
+def columns_out(estimator: Any, number: int) -> None:
+    """Set how many columns a fitted estimator has put out."""
+    estimator._n_features_out = number
+
+
+def check_own_parameters(estimator: Any) -> None:
+    """Check parameters as a fit does first."""
+    estimator._check_parameters()
+
+
+def unit_score_of(estimator: Any) -> str | None:
+    """Name of the score that an estimator has by default."""
+    return estimator._unit_score()
+
+
+def planned_by(step: Any, X: Any, n_units: int) -> Any:
+    """Fit that a step of a pipeline plans, before data is read."""
+    return step._fit_of(X, n_units)
+
+
+def delta_set_aside(step: Any) -> Any:
+    """Share of a step's delta that thresholds take."""
+    return step._delta_set_aside
+
+
+def table_of(item: Any) -> Any:
+    """Table that is shown of a report, a statement or a forecast."""
+    return item._table()
+
+
+def page_of(item: Any) -> str:
+    """Page of the site that what is shown links to."""
+    return item._page
+
+
+def forget_claim(name: str) -> None:
+    """Take a registered claim off the list."""
+    claim._CLAIMS.pop(name)
+
+
+def homes() -> dict[str, str]:
+    """Modules that public names of the package are imported from on first use."""
+    return sktensor_dp._HOMES
 
 
 def plan_of(estimator: Any, *sizes: Any) -> Any:

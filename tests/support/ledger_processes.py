@@ -20,6 +20,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from internals import planned_cost
 from small_completions import X0, Y0, build
 
 import sktensor_dp
@@ -147,7 +148,7 @@ def fit_for_ever(accountant: BudgetAccountant, sink: str) -> None:
     release, out = DataCurator.release, os.open(sink, os.O_WRONLY | os.O_APPEND)
 
     def noted(self, name, query):
-        value, cost = release(self, name, query), self._plan.cost_of(name)
+        value, cost = release(self, name, query), planned_cost(self, name)
         os.write(out, f"{name}:{cost.mu!r}:{cost.epsilon!r}\n".encode())
         return value
 

@@ -8,7 +8,7 @@ have to ask the same questions at the same cost and show the same, to the last b
 report, warnings, errors, what is printed, pickles, files and generators. How far the true answers
 are apart, in units of the sensitivity that noise was scaled to, is measured on the way.
 
-This is the one module of tests that knows private names of curator and estimators.
+Private names of the library are in `internals`.
 """
 
 import contextlib

@@ -4,6 +4,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+from internals import stream_of, with_stream
 from small_completions import INF, X0, Y0, build
 
 from sktensor_dp import (
@@ -34,8 +35,8 @@ def _public_topics():
     """A stream whose topics began with public ones, as noise does not let every stream do."""
     public = np.full((1, 7), 1 / 7)
     model = _lda(public_components=public).partial_fit(COUNTS)
-    model._stream = replace(model._stream, fitted=replace(model._stream.fitted, public=public))
-    return model
+    stream = stream_of(model)
+    return with_stream(model, replace(stream, fitted=replace(stream.fitted, public=public)))
 
 
 def _power(**parameters):

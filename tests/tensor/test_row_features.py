@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from internals import leading_pairs
 from small_tensors import rms
 
-from sktensor_dp.tensor import row_effects
 from sktensor_dp.tensor.row_effects import (
     fit_row_sums,
     incidence_features,
@@ -60,7 +60,7 @@ def test_both_modes_features_are_those_of_the_plain_matrix(rough, turned, seed):
 
 def test_vectors_of_both_sides_are_pairs(seed):
     entries = two_circles(seed)[0]
-    near, far = row_effects._both_sides(entries, 0)
+    near, far = leading_pairs(entries, 0)
     table = np.zeros(entries.shape)
     np.add.at(table, tuple(entries.coordinates.T), 1.0)
     own, theirs = (1 / np.sqrt(table.sum(axis=a) + 5) for a in (1, 0))
@@ -152,12 +152,12 @@ def test_shared_effects_without_features_are_what_they_were():
     rng = np.random.default_rng(0)
     known = {"noise_std": 2.0, "n_units": 500, "gain": 0.5, "effect_variance": 0.2}
     sums, weights = rng.standard_normal(40), rng.random(40) * 30
-    plain, _ = shared_effects(sums, weights, **known)
-    empty, _ = shared_effects(sums, weights, **known, features=np.zeros((40, 0)))
+    plain = shared_effects(sums, weights, **known)
+    empty = shared_effects(sums, weights, **known, features=np.zeros((40, 0)))
     np.testing.assert_array_equal(plain.effects, empty.effects)
     # What features say of rows that nothing is seen of is all there is.
     features = standardised_given(rng.standard_normal((40, 1)), np.ones(40))
     sums = 0.5 * weights * features[:, 0]
     sums[:5] = weights[:5] = 0.0
-    exact, _ = shared_effects(sums, weights, **{**known, "noise_std": 0.0}, features=features)
+    exact = shared_effects(sums, weights, **{**known, "noise_std": 0.0}, features=features)
     np.testing.assert_allclose(exact.effects, features[:, 0], atol=0.1)
