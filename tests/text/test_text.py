@@ -226,7 +226,7 @@ def test_a_vocabulary_and_another_fit_use_up_a_split_budget():
     budget = BudgetAccountant(2.0, 1e-6)
     words, rest = budget.split([0.3, 0.7], thresholds=1)
     small(accountant=budget, **words).fit(pets())
-    budget.charge(charges_of(ReleasePlan.split(**rest, shares={"topics": 1}), "test"))
+    budget.charge(charges_of(ReleasePlan.split(**rest, fractions={"topics": 1}), "test"))
     assert budget.total()[0] == pytest.approx(2.0, rel=1e-6)
 
 
