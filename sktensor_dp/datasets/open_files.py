@@ -16,8 +16,8 @@ from sktensor_dp.datasets.texts import (
     as_texts,
     choose_column,
     decoded,
-    existing,
-    kind_of,
+    existing_path,
+    file_type,
     objects_of,
     parquet_file,
     parquet_names,
@@ -142,7 +142,7 @@ def open_texts(
     if path.is_dir():
         files, _ = texts_of_folder(path)
         return OpenTexts(path, lambda: (decoded(file, encoding) for file in files), chunk_size)
-    kind = kind_of(path)
+    kind = file_type(path)
     if kind == ".jsonl" and column is None:
         raise ValueError("column must be given: the key of an object that holds the text")
     delimiter = delimiter or ("\t" if kind == ".tsv" else ",")
@@ -217,7 +217,7 @@ def open_table(
 
 
 def _existing(path: str | Path, chunk_size: Any) -> Path:
-    path = existing(path)
+    path = existing_path(path)
     if not (isinstance(chunk_size, int) and not isinstance(chunk_size, bool) and chunk_size >= 1):
         raise ValueError(f"chunk_size must be an int >= 1, got {chunk_size!r}")
     return path

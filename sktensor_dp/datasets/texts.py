@@ -69,7 +69,7 @@ def _rows(
         yield row or [""]
 
 
-def say_skipped(name: str, what: str, lines: Sequence[int]) -> None:
+def warn_skipped(name: str, what: str, lines: Sequence[int]) -> None:
     """Warn of lines that are no rows, by their numbers."""
     if not lines:
         return
@@ -307,9 +307,9 @@ def _read(
     encoding: str,
 ) -> tuple[list[str], list[str]]:
     """Texts, and labels of persons if a column of them is named too."""
-    path = existing(path)
+    path = existing_path(path)
     _check_options(delimiter, quoting, encoding)
-    kind = "folder" if path.is_dir() else kind_of(path)
+    kind = "folder" if path.is_dir() else file_type(path)
     if kind not in (".csv", ".tsv") and (delimiter is not None or quoting != "auto"):
         name = "quoting" if delimiter is None else "delimiter"
         raise ValueError(f"{name}: only a .csv or .tsv file has such, {path.name!r} is none")
@@ -334,7 +334,7 @@ def _read(
             delimiter = "\t" if delimiter is None and kind == ".tsv" else delimiter
             names, rows = table_rows(path, columns, delimiter, quoted, encoding, blank)
             values = [list(of) for of in zip(*rows, strict=True)] or [[] for _ in columns]
-        say_skipped(path.name, "blank line", blank)
+        warn_skipped(path.name, "blank line", blank)
         parts = zip(names, columns, values, strict=True)
         found = [as_texts(path, name, holds, of) for name, (_, holds), of in parts]
     if not found[0]:
@@ -360,7 +360,7 @@ def _check_options(delimiter: str | None, quoting: str, encoding: str) -> None:
         pass
 
 
-def existing(path: str | Path) -> Path:
+def existing_path(path: str | Path) -> Path:
     """A path at which there is something."""
     path = Path(path)
     if not path.exists():
@@ -375,7 +375,7 @@ def suffix_of(path: Path) -> tuple[str, bool]:
     return "".join(suffixes[-2:-1] if packed else suffixes[-1:]), packed
 
 
-def kind_of(path: Path) -> str:
+def file_type(path: Path) -> str:
     """Suffix of a file of texts, one of those that are supported."""
     kind, packed = suffix_of(path)
     if kind not in _SUFFIXES or (packed and kind == ".parquet"):
@@ -438,7 +438,7 @@ def table_rows(
     blank: list[int],
 ) -> tuple[list[str], Iterator[Sequence[Any]]]:
     """Names of the columns of a table that are meant, and rows of what stands in these."""
-    if kind_of(path) == ".parquet":
+    if file_type(path) == ".parquet":
         known = parquet_names(path)
         names = [choose_column(path, *one, known, "column") for one in columns]
         batches = read_each(

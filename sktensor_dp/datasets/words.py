@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sktensor_dp.datasets.texts import decoded, existing, read_delimited, say_skipped, suffix_of
+from sktensor_dp.datasets.texts import (
+    decoded,
+    existing_path,
+    read_delimited,
+    suffix_of,
+    warn_skipped,
+)
 from sktensor_dp.queries.reading import read
 
 
@@ -60,7 +66,7 @@ def load_ldac(path: str | Path, n_features: int | None = None) -> sparse.csr_arr
            [0, 0, 0],
            [0, 5, 0]])
     """
-    path = existing(path)
+    path = existing_path(path)
     content = path.read_bytes()
     if path.suffix == ".gz":
         # Messages of gzip quote the first bytes.
@@ -155,7 +161,7 @@ def load_word_frequencies(
     ...     load_word_frequencies(path)
     {'the': 0.875, 'cat': 0.125}
     """
-    path = existing(path)
+    path = existing_path(path)
     kind, _ = suffix_of(path)
     if kind not in _SUFFIXES or path.is_dir():
         raise ValueError(
@@ -190,7 +196,7 @@ def _of_rows(path: Path, text: str, kind: str) -> list[tuple[str, float]]:
             io.StringIO(text, newline=""), path.name, delimiter, kind == ".csv", blank
         )
         rows = list(found)
-        say_skipped(path.name, "blank line", blank)
+        warn_skipped(path.name, "blank line", blank)
         if len(header) != 2:
             raise ValueError(
                 f"path: {path.name!r} must have two columns, words and numbers; got {len(header)}"

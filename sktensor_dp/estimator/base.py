@@ -114,7 +114,7 @@ LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9
 # The same of Gaussian noise, where epsilon is so small; and below the delta numbers have too few
 # digits to calibrate by.
 LEAST_MU, SMALL_EPSILON, LEAST_DELTA = 1e-9, 1e-6, 1e-300
-WHY_NOT = {
+REASONS = {
     "sample_weight": (
         "how much a row weighs would be read from the data, and the bound on what one unit adds "
         "would no longer hold. Rows of one person are weighed evenly by groups="
@@ -171,9 +171,9 @@ class PlannedFit(Generic[Curator]):
     def after_count(self, curator: Curator) -> "PlannedFit[Curator]":
         """Replan by the released number of units."""
         assert self.by_count is not None
-        going = self.by_count(curator.count())
-        curator.go_on(going.releases)
-        return going
+        replanned = self.by_count(curator.count())
+        curator.go_on(replanned.releases)
+        return replanned
 
 
 class _Products(ThreadpoolController):
@@ -192,7 +192,7 @@ def _libraries() -> _Products:
     return _Products()
 
 
-def is_apart(X: Any) -> bool:
+def is_read_in_parts(X: Any) -> bool:
     """True for data that is lazy or read in parts."""
     return hasattr(X, "to_delayed") or hasattr(X, "in_chunks")
 
@@ -217,7 +217,7 @@ def check_arguments(
 ) -> None:
     """Refuse arguments that a fit does not take."""
     for name in [*given, *(() if n_samples is None else ["n_samples"])]:
-        reason = f": {WHY_NOT[name]}" if name in WHY_NOT else ""
+        reason = f": {REASONS[name]}" if name in REASONS else ""
         raise TypeError(f"{type(estimator).__name__}.{method} takes no {name}{reason}.")
 
 
@@ -273,7 +273,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
 
     def _check_call(self, X: Any, n_samples: Any, unsupported: Mapping[str, Any]) -> Self:
         """Refuse unsupported arguments and wrong parameters; return a copy for validation."""
-        check_arguments(self, unsupported, n_samples=None if is_apart(X) else n_samples)
+        check_arguments(self, unsupported, n_samples=None if is_read_in_parts(X) else n_samples)
         checked = self._validation_copy()
         checked._check_parameters()
         return checked
@@ -355,9 +355,9 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
                 planned.kind, *opened, progress=progress, **planned.options
             )
             with curator:
-                going = planned.after_count(curator) if planned.by_count else planned
-                fitted = going.recipe(curator)
-                report = curator.report((*going.notes, *fitted.notes))
+                replanned = planned.after_count(curator) if planned.by_count else planned
+                fitted = replanned.recipe(curator)
+                report = curator.report((*replanned.notes, *fitted.notes))
                 ticket = curator.ticket
         if planned.earlier is not None:
             report = planned.earlier.joined(report)

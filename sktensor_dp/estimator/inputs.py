@@ -111,7 +111,7 @@ def checked_table(
     refuse_other_kinds(X, "X")
     if least == 0:
         refuse_lists(X)
-    if _as_it_is(estimator, X, reset, least):
+    if _needs_no_conversion(estimator, X, reset, least):
         return X
     X = in_chunks(X)
     kinds = list(KEPT)
@@ -147,7 +147,7 @@ def precision_of(X: Any) -> type[np.floating[Any]]:
     return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
 
 
-def _as_it_is(estimator: Any, X: Any, reset: bool, least: int) -> bool:
+def _needs_no_conversion(estimator: Any, X: Any, reset: bool, least: int) -> bool:
     """Validate quickly what needs no conversion; False leaves it to scikit-learn."""
     # It asks all installed packages whether an object is a data frame of theirs, once in a process:
     # a fifth of the first fit of a small table. Whatever is refused, is refused by it.
@@ -347,8 +347,8 @@ def check_same(name: str, before: Any, now: Any) -> None:
         )
 
 
-# Of an estimator, what no worker needs: some of it cannot leave this process.
-STAYS = ("_stream", "privacy_report_", "feature_names_in_")
+# Attributes that no worker needs; some cannot leave this process.
+NOT_FOR_WORKERS = ("_stream", "privacy_report_", "feature_names_in_")
 NUMBER_NEEDED = (
     "n_samples must be given: the number of {what}, which is public, and which nothing is computed "
     "to find out."
@@ -469,7 +469,7 @@ def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) ->
     return parts
 
 
-def bare(estimator: Any, stays: Iterable[str]) -> Any:
+def worker_copy(estimator: Any, stays: Iterable[str]) -> Any:
     """Copy of an estimator for workers, without its accountant and given attributes."""
     copied = copy.copy(estimator)
     copied.accountant = None
@@ -494,7 +494,7 @@ def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None, **o
 
     X = check_columns(estimator, X, reset=False)
     dtype = np.float64 if width is None else precision_of(X)
-    of_part = partial(getattr(bare(estimator, STAYS), method), **options)
+    of_part = partial(getattr(worker_copy(estimator, NOT_FOR_WORKERS), method), **options)
     rows_of = partial(_rows_of, of_part, width, dtype)
     # One object of the graph: it goes to a worker once, not with every partition.
     of_rows = dask.delayed(rows_of, pure=False, traverse=False)

@@ -20,10 +20,10 @@ from sktensor_dp.plotting.word_bars import (
     SECOND,
     TEXT,
     charts_for,
-    displayed,
     draw_bars,
     draw_intervals,
     new_figure,
+    shortened,
 )
 
 if TYPE_CHECKING:
@@ -459,7 +459,7 @@ class TopicsDisplay:
         ValueError
             If there are not as many axes as topics.
         """
-        words = [[displayed(word) for word in row] for row in self.words]
+        words = [[shortened(word) for word in row] for row in self.words]
         self._where = charts_for(words, n_columns) if ax is None else list(ax)
         if len(self._where) != len(words):
             raise ValueError(

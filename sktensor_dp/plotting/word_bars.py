@@ -97,7 +97,7 @@ def draw_intervals(axes: "Axes", values: Floats, low: Floats, high: Floats) -> N
     axes.errorbar(values, np.arange(len(values)), xerr=reach, fmt="none", ecolor=SECOND, capsize=2)
 
 
-def displayed(word: str) -> str:
+def shortened(word: str) -> str:
     """Return the word on one line and not too long for its chart."""
     word = "".join(c if c.isprintable() else " " for c in str(word))
     if len(word) > _MAX_WORD_CHARACTERS:

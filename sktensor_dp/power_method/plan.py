@@ -204,13 +204,13 @@ def forecast_moments(model: Any, n_samples: int, n_features: int, separation: fl
             continue
         strength = planned.cost.epsilon if pure else planned.cost.mu
         spread = spherical_spread(_dimension(planned.name, plan)) if pure else 1.0
-        moved = _moved(planned.name, k, embedding, neighbours, law)
+        moved = _sensitivity(planned.name, k, embedding, neighbours, law)
         sigma = moved * spread / (per_release * strength)
         if law is None:
-            noise, signal = _against(planned.name, sigma, plan, COMPONENT * embedding.norm)
+            noise, signal = _noise_and_signal(planned.name, sigma, plan, COMPONENT * embedding.norm)
             sampling = 0.0
         else:
-            noise, signal, sampling = _against_gaussians(planned.name, sigma, plan, law)
+            noise, signal, sampling = _noise_and_signal_of_mixture(planned.name, sigma, plan, law)
         least = _least_number(n_samples * noise / signal, (sampling / signal) ** 2)
         needed.append(least)
         noise = math.hypot(noise, sampling / math.sqrt(n_samples))
@@ -236,7 +236,7 @@ def _dimension(name: str, plan: MomentPlan) -> int:
     return n_unique(size, 3)
 
 
-def _moved(
+def _sensitivity(
     name: str, k: int, embedding: LiftedBall, neighbours: str, law: MixtureLaw | None
 ) -> float:
     """L2 sensitivity of a release's sum over samples."""
@@ -250,7 +250,7 @@ def _moved(
     return embedding.norm**3 if leaves else embedding.farthest_cubes
 
 
-def _against_gaussians(
+def _noise_and_signal_of_mixture(
     name: str, sigma: float, plan: MomentPlan, law: MixtureLaw
 ) -> tuple[float, float, float]:
     """Noise, signal and sampling deviation of a release of a mixture."""
@@ -265,7 +265,9 @@ def _against_gaussians(
     return RESOLVED * sigma, math.sqrt(k), RESOLVED * sampling
 
 
-def _against(name: str, sigma: float, plan: MomentPlan, length: float) -> tuple[float, float]:
+def _noise_and_signal(
+    name: str, sigma: float, plan: MomentPlan, length: float
+) -> tuple[float, float]:
     """Noise and signal of a release, both in the norm that matters for it."""
     k, n_features = plan.n_components, plan.n_features
     eigenvalue = length**3 / k

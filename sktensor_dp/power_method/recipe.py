@@ -40,7 +40,7 @@ from sktensor_dp.tensor.symmetric import multilinear, n_unique, symmetric_produc
 from sktensor_dp.tensor.whitening import NoisyWhitener, Whitener, noisy_whitener
 
 # Least part of the constant in a component, and of the common variance in a variance.
-LEAST_SHARE, LEAST_VARIANCE = 1e-3, 0.05
+LEAST_ROOT, LEAST_VARIANCE = 1e-3, 0.05
 # Relative to the largest square: rounding.
 ROUNDING = 1e-12
 
@@ -65,7 +65,7 @@ def planned_samples(
     if model.moment == "gaussian_mixture":
         recipe = fit_gaussian_mixture
     return PlannedFit(
-        SampleCurator, chunks, plan.releases, partial(learn, recipe=recipe, plan=plan),
+        SampleCurator, chunks, plan.releases, partial(run_recipe, recipe=recipe, plan=plan),
         columns, {"known": LiftedBall(float(model.data_norm), plan.offset)},
         warnings_of_cap(model.n_components, chunks.n_features),
     )  # fmt: skip
@@ -100,7 +100,7 @@ def planned_tensor(model: Any, tensor: Floats, bound: float) -> PlannedFit[Tenso
     neighbours = f"tensors that differ by {bound:g} in each of the six orders of one entry"
     return PlannedFit(
         TensorCurator, TensorChunk(tensor_oracle(tensor), pairs=tensor_pairs(tensor)), releases,
-        partial(learn, recipe=recipe, plan=plan), {"n_features_in_": len(tensor)},
+        partial(run_recipe, recipe=recipe, plan=plan), {"n_features_in_": len(tensor)},
         {"known": bound, "unit": "entry", "neighbours": neighbours},
         warnings_of_cap(model.n_components, len(tensor)),
     )  # fmt: skip
@@ -131,7 +131,7 @@ def single_topics(topics: FittedTopics, _: Any, plan: TopicPlan, n_iter: int) ->
     """Fitted state of single-topic components, the most probable first."""
     order = np.argsort(-topics.weights, kind="stable")
     found = FittedComponents(topics.topics[order], topics.weights[order], topics.n_resolved)
-    return _left(found, plan, n_iter)
+    return _fitted_state(found, plan, n_iter)
 
 
 def fit_by_steps(curator: SampleCurator | TensorCurator, plan: MomentPlan) -> FittedComponents:
@@ -141,7 +141,7 @@ def fit_by_steps(curator: SampleCurator | TensorCurator, plan: MomentPlan) -> Fi
         answers = curator.power_iterations(method.ask())
         method.tell(answers.value)
         sigma = answers.sigma
-    return found_by(method, sigma)
+    return components_of(method, sigma)
 
 
 def fit_by_sketch(curator: TensorCurator, plan: MomentPlan) -> FittedComponents:
@@ -165,12 +165,12 @@ def new_method(plan: MomentPlan) -> OnlinePowerMethod:
     )  # fmt: skip
 
 
-def learn(curator: Any, recipe: Callable[..., FittedComponents], plan: MomentPlan) -> Fitted:
+def run_recipe(curator: Any, recipe: Callable[..., FittedComponents], plan: MomentPlan) -> Fitted:
     """Run a recipe; return the fitted state and warnings."""
-    return _left(recipe(curator, plan), plan, plan.max_iter)
+    return _fitted_state(recipe(curator, plan), plan, plan.max_iter)
 
 
-def _left(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:
+def _fitted_state(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:
     warnings = warnings_of_noise(found, plan.n_components, plan.releases.epsilon)
     return Fitted({**attributes_of(found), "n_iter_": n_iter}, warnings)
 
@@ -207,7 +207,7 @@ def attributes_of(found: FittedComponents) -> dict[str, Any]:
     return {**state, **{name: value for name, value in told.items() if value is not None}}
 
 
-def found_by(method: OnlinePowerMethod, sigma: float) -> FittedComponents:
+def components_of(method: OnlinePowerMethod, sigma: float) -> FittedComponents:
     """Components found by a power method whose answers have noise of sigma."""
     weights, vectors = method.components()
     # Noise alone has T(u, u, u) of about sigma, the largest of a few starts three times it.
@@ -260,13 +260,13 @@ def fit_gaussian_mixture(curator: SampleCurator, plan: MomentPlan) -> FittedComp
         white.matrix.T @ (spherical[:, None] * white.matrix), by_variance
     )
     vectors = plan.decomposed(tensor, white.n_components)
-    weights, means = shares_and_means(white, vectors, offset)
-    variances = vectors @ by_variance / np.maximum(weights, LEAST_SHARE)
+    weights, means = roots_and_means(white, vectors, offset)
+    variances = vectors @ by_variance / np.maximum(weights, LEAST_ROOT)
     variances = np.clip(variances, LEAST_VARIANCE * variance, radius**2 / (size - 1))
     values = np.einsum("abc,ia,ib,ic->i", tensor, vectors, vectors, vectors, optimize=True)
     noise = math.hypot(third.sigma, sampling_deviation(white, second.value, curator.n_units))
     stands = values > RESOLVED * noise
-    stands &= (weights > LEAST_SHARE) & (np.linalg.norm(means, axis=1) <= radius)
+    stands &= (weights > LEAST_ROOT) & (np.linalg.norm(means, axis=1) <= radius)
     if white.n_components == 1 or not stands.any():
         n_resolved = min(white.n_resolved, plan.n_components, 1)
         return one_gaussian(spectrum, second, offset, radius, evidence, n_resolved)
@@ -276,11 +276,11 @@ def fit_gaussian_mixture(curator: SampleCurator, plan: MomentPlan) -> FittedComp
     return FittedComponents(means[order], weights, len(order), variances[order], evidence)
 
 
-def shares_and_means(white: NoisyWhitener, vectors: Floats, offset: float) -> tuple[Floats, Floats]:
+def roots_and_means(white: NoisyWhitener, vectors: Floats, offset: float) -> tuple[Floats, Floats]:
     """Square roots of the weights, and means, of whitened components."""
     scaled = white.unwhiten(vectors)  # sqrt(w) (mu, c)
     roots = scaled[:, -1] / offset
-    return roots, scaled[:, :-1] / np.maximum(roots, LEAST_SHARE)[:, None]
+    return roots, scaled[:, :-1] / np.maximum(roots, LEAST_ROOT)[:, None]
 
 
 def one_gaussian(

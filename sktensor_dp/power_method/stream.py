@@ -14,7 +14,7 @@ from sktensor_dp.power_method.plan import MomentPlan, plan_moments
 from sktensor_dp.power_method.recipe import (
     FittedComponents,
     attributes_of,
-    found_by,
+    components_of,
     new_method,
     warnings_of_noise,
 )
@@ -54,7 +54,7 @@ class ComponentStream:
     @property
     def found(self) -> FittedComponents:
         """Components so far."""
-        return found_by(self.method, self.sigma)
+        return components_of(self.method, self.sigma)
 
     @property
     def progress(self) -> dict[str, Any]:

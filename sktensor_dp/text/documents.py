@@ -15,7 +15,12 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 from sklearn import get_config
 
-from sktensor_dp.estimator.inputs import bare, number_of_units, partitions_by_group, row_partitions
+from sktensor_dp.estimator.inputs import (
+    number_of_units,
+    partitions_by_group,
+    row_partitions,
+    worker_copy,
+)
 from sktensor_dp.privacy.execution import DaskPartitions, ThreadedPartitions
 from sktensor_dp.queries.reading import call_foreign
 from sktensor_dp.queries.sums import PartialQuery
@@ -112,12 +117,12 @@ def count_words(
     return counts
 
 
-def in_set_interface(counts: sp.csr_matrix) -> sp.csr_matrix | sp.csr_array:
+def as_sparse_interface(counts: sp.csr_matrix) -> sp.csr_matrix | sp.csr_array:
     """Convert to the type that scikit-learn's ``sparse_interface`` asks for."""
     return sp.csr_array(counts) if get_config().get("sparse_interface") == "sparray" else counts
 
 
-def numbers_of_words(
+def document_lengths(
     analyze: Callable[[Any], Iterable[Any]], raw_documents: Iterable[Any], *, distinct: bool
 ) -> NDArray[np.float64]:
     """Number of words of each document, in the vocabulary or not."""
@@ -142,8 +147,14 @@ def _is_document(kind: type, source: str, text_only: bool) -> bool:
     return not issubclass(kind, (NoneType, numbers.Number))
 
 
-# Of a vectorizer, what no worker needs.
-STAYS = ("vocabulary_", "document_frequencies_", "threshold_", "privacy_report_", "stop_words_")
+# Attributes of a vectorizer that no worker needs.
+NOT_FOR_WORKERS = (
+    "vocabulary_",
+    "document_frequencies_",
+    "threshold_",
+    "privacy_report_",
+    "stop_words_",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +213,7 @@ def lazy_texts(
     vectorizer: Any, raw_documents: Any, groups: Any, n_samples: Any, choice: RowChoice | None
 ) -> LazyTexts:
     """Validate lazy texts without computing them."""
-    reader = TextReader(bare(vectorizer, STAYS), groups is not None, choice)
+    reader = TextReader(worker_copy(vectorizer, NOT_FOR_WORKERS), groups is not None, choice)
     in_chunks = getattr(raw_documents, "in_chunks", False)
     if in_chunks and groups is not None:
         raise ValueError(
@@ -246,12 +257,12 @@ class CountedTexts:
         self._counter, self._texts = counter, texts
 
     def __iter__(self) -> Iterator[Any]:
-        return map(in_set_interface, map(self._counter, iter(self._texts)))
+        return map(as_sparse_interface, map(self._counter, iter(self._texts)))
 
 
 def lazy_counts(vectorizer: Any, raw_documents: Any) -> Any:
     """Dask array of counts in sparse blocks; an iterable where texts are read in parts."""
-    counter = Counter(TextReader(bare(vectorizer, STAYS)), vectorizer.vocabulary_)
+    counter = Counter(TextReader(worker_copy(vectorizer, NOT_FOR_WORKERS)), vectorizer.vocabulary_)
     if getattr(raw_documents, "in_chunks", False):
         return CountedTexts(counter, raw_documents)
     import dask

@@ -168,7 +168,7 @@ Floats = NDArray[np.float64]
 AIM = 0.7
 
 
-def learn(curator: DataCurator, plan: WordPlan, max_features: int | None) -> Fitted:
+def learn_vocabulary(curator: DataCurator, plan: WordPlan, max_features: int | None) -> Fitted:
     """Release the words that enough documents contain, and prune them."""
     words, frequencies = released_words(curator, plan)
     kept = _pruned(words, frequencies, plan, max_features)

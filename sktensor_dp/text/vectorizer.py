@@ -17,7 +17,7 @@ from sktensor_dp.estimator.base import (
     Neighbours,
     PlannedFit,
     PrivateEstimatorMixin,
-    is_apart,
+    is_read_in_parts,
 )
 from sktensor_dp.estimator.inputs import GROUP_CONSTRAINTS, checked_grouping, row_choice
 from sktensor_dp.estimator.parameters import (
@@ -36,11 +36,11 @@ from sktensor_dp.queries.reading import as_documents, call_foreign
 from sktensor_dp.queries.text import TextChunks, WordCounts
 from sktensor_dp.text.documents import (
     LazyTexts,
+    as_sparse_interface,
     count_words,
-    in_set_interface,
+    document_lengths,
     lazy_counts,
     lazy_texts,
-    numbers_of_words,
     read_documents,
 )
 from sktensor_dp.text.plan import (
@@ -48,7 +48,7 @@ from sktensor_dp.text.plan import (
     WordForecast,
     WordPlan,
     check_words,
-    learn,
+    learn_vocabulary,
     plan_words,
     worst_texts,
 )
@@ -360,11 +360,11 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             if documents is None:
                 return lazy_counts(self, raw_documents)
             counts = count_words(documents, columns, binary=self.binary, dtype=self.dtype)
-            return in_set_interface(counts)
+            return as_sparse_interface(counts)
 
     def transform(self, raw_documents: Iterable[Any]) -> Any:
         """Count the words of the vocabulary as scikit-learn does; the counts are raw data."""
-        if is_apart(raw_documents):
+        if is_read_in_parts(raw_documents):
             check_is_fitted(self, "vocabulary_")
             return lazy_counts(self, raw_documents)
         documents = as_documents(raw_documents, "raw_documents")
@@ -414,7 +414,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         return self.vocabulary is not None
 
     def _word_counter(self) -> Callable[[Any], Any]:
-        return partial(numbers_of_words, self.build_analyzer(), distinct=bool(self.binary))
+        return partial(document_lengths, self.build_analyzer(), distinct=bool(self.binary))
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         return worst_texts(self.max_words_per_document, n_units, self.neighbours)
@@ -423,7 +423,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         self, raw_documents: Any, groups: Any, n_samples: Any, unsupported: Mapping[str, Any]
     ) -> tuple[PlannedFit[DataCurator], WordCounts | None]:
         """Plan the releases; split documents into words unless they are lazy."""
-        apart = is_apart(raw_documents)
+        apart = is_read_in_parts(raw_documents)
         content = self._check_call(raw_documents, n_samples, unsupported)
         np.dtype(self.dtype)
         if not isinstance(raw_documents, list):
@@ -474,5 +474,5 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             public = None if private else n_units
             check_words(plan, public, min_df=self.min_df, max_df=self.max_df)
         note = f"Words are kept from about {plan.threshold:.6g} {plan.noun} on."
-        recipe = partial(learn, plan=plan, max_features=self.max_features)
+        recipe = partial(learn_vocabulary, plan=plan, max_features=self.max_features)
         return PlannedFit(DataCurator, chunks, plan.releases, recipe, notes=(note,))

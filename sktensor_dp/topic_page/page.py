@@ -338,7 +338,7 @@ def _headline(
     problem: str | None,
     n_topics: int,
 ) -> str:
-    unit, units = escape(report.unit), _several(report.unit)
+    unit, units = escape(report.unit), _plural(report.unit)
     made = f"{n_topics} topics learned from {report.n_units:,} {units}."
     if problem:
         box = f'<p class="box alarm"><strong>Not private.</strong> {escape(problem)}</p>'
@@ -440,14 +440,14 @@ def _figure_section(figure_png: bytes, n_topics: int) -> str:
     )
 
 
-def _several(unit: str) -> str:
+def _plural(unit: str) -> str:
     """Name of several units, escaped."""
     one = "group of "
     return escape(f"groups of {unit.removeprefix(one)}" if unit.startswith(one) else f"{unit}s")
 
 
 def _protection_section(report: PrivacyReport) -> str:
-    unit, units = escape(report.unit), _several(report.unit)
+    unit, units = escape(report.unit), _plural(report.unit)
     public = "The settings of the run: they are public."
     if report.neighbours != "add_remove":
         public = f"The number of {units} and the settings of the run: they are public."
