@@ -24,11 +24,12 @@ SHARES ?=
 FORECAST ?=
 OPEN ?=
 TESTS ?=
+TENTH ?=
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10
 MOVIELENS ?=
 PAGE_SHOTS ?= page-shots
 
-.PHONY: demo test test-slow audit mistakes bench papers papers-check page-shots docs docs-check docs-links docs-serve dist test-oldest test-newest lint types clean help
+.PHONY: demo test test-nightly test-slow audit mistakes bench papers papers-check page-shots docs docs-check docs-links docs-serve dist test-oldest test-newest lint types clean help
 
 help:
 	@echo "make demo [INPUT=texts.csv TEXT=column EPSILON=2 BUDGET=8 TOPICS=10 OUTPUT=folder]"
@@ -36,7 +37,7 @@ help:
 	@echo "make papers [MOVIELENS=folder of ua.base and ua.test] | papers-check"
 	@echo "make docs | docs-check | docs-links | docs-serve | dist"
 	@echo "make test-oldest | test-newest [TESTS=tests/tensor]"
-	@echo "make test | test-slow | audit | mistakes | bench | lint | types | clean"
+	@echo "make test | test-nightly | test-slow | audit | mistakes | bench | lint | types | clean"
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -75,10 +76,16 @@ TYPE_TESTS = tests/test_readme_types.py
 PAPER_TESTS = tests/papers
 ELSEWHERE = $(BROWSER_TESTS) $(TYPE_TESTS) $(PAPER_TESTS)
 
+# Contracts, laws, faults of ledgers, attained bounds, doctests and the core of each example.
 test: $(VENV)/.dev
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(addprefix --ignore=,$(ELSEWHERE))
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not nightly" $(addprefix --ignore=,$(ELSEWHERE))
 
-# The same tests over many seeds of their randomness; any of 0 to 99 has to pass.
+# The tests that `make test` leaves out, or the tenth of them that a digit names.
+test-nightly: $(VENV)/.dev
+	$(if $(TENTH),SKTENSOR_DP_TEST_TENTH=$(TENTH)) OPENBLAS_NUM_THREADS=1 \
+		$(BIN)/python -m pytest -q -n 2 -m nightly $(addprefix --ignore=,$(ELSEWHERE))
+
+# All tests over many seeds of their randomness; any of 0 to 99 has to pass.
 test-slow: $(VENV)/.dev
 	SKTENSOR_DP_TEST_SEEDS="$(SEEDS)" OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 tests
 

@@ -4,16 +4,13 @@
 seed drawn at random (and shown in the test's name), ``all`` the whole range,
 and a comma-separated list those it names.
 
-``@pytest.mark.dealt(n)`` is for tests of many cases that take long: seed 0 runs all
-cases, and the others take them in turn, ``n`` to a seed (one unless told). With
-``halved=True`` seed 0 runs one half: whatever the others are, each parameter of two
-values has one of them, and every two parameters meet in all ways.
+``SKTENSOR_DP_TEST_TENTH`` is a digit: of tests with the mark ``nightly`` that tenth is run.
 """
 
 import inspect
 import os
 import random
-from collections import defaultdict
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -37,12 +34,6 @@ def _seeds() -> list[int]:
     return [int(part) for part in choice.split(",")]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "dealt(n=1, halved=False): seeds but 0 take n of the cases in turn"
-    )
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
         metafunc.parametrize("seed", _seeds())
@@ -53,32 +44,13 @@ collect_ignore = ["support/people"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:
-    # Every seed has the same cases in the same order.
-    hands: dict[Any, list[Any]] = defaultdict(list)
-    for item in items:
-        if item.get_closest_marker("dealt") is not None:
-            hands[item.path, item.originalname, item.callspec.params["seed"]].append(item)
-    left_out = set()
-    for (*_, seed), hand in hands.items():
-        mark = hand[0].get_closest_marker("dealt")
-        at_once = (*mark.args, 1)[0]
-        if seed == 0 and mark.kwargs.get("halved", False):
-            left_out |= {item for item, place in zip(hand, _places(hand), strict=True) if place % 2}
-        if seed > 0 and at_once < len(hand):
-            turns = [(place - seed * at_once) % len(hand) for place in range(len(hand))]
-            left_out |= {item for item, turn in zip(hand, turns, strict=True) if turn >= at_once}
-    if left_out:
-        config.hook.pytest_deselected(items=list(left_out))
-        items[:] = [item for item in items if item not in left_out]
-
-
-def _places(hand: list[Any]) -> list[int]:
-    """Of each case: the sum of the places of its parameters' values among all of these."""
-    known: dict[str, dict[int, int]] = defaultdict(dict)
-    return [
-        sum(known[n].setdefault(id(v), len(known[n])) for n, v in item.callspec.params.items())
-        for item in hand
-    ]
+    tenth = os.environ.get("SKTENSOR_DP_TEST_TENTH")
+    if tenth is None:
+        return
+    nightly = [item for item in items if item.get_closest_marker("nightly")]
+    left_out = {one for one in nightly if zlib.crc32(one.nodeid.encode()) % 10 != int(tenth)}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def visible_texts(figure):
     return [(text.get_text(), text.get_window_extent(renderer)) for text in shown]
 
 
-@pytest.mark.dealt
+@pytest.mark.nightly
 @pytest.mark.parametrize("n_topics", [1, 2, 3, 5, 7, 10, 20])
 @pytest.mark.parametrize("long_words", [False, True])
 def test_no_text_overlaps_or_leaves_the_figure(n_topics, long_words, seed):

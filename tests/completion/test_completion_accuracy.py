@@ -52,7 +52,6 @@ def fitted(kind, T, seed, share=0.8, rank=3, **parameters):
     return MODELS[kind](rank, **options).fit_tensor(gappy(T, share, rng))
 
 
-@pytest.mark.dealt(2)
 @pytest.mark.parametrize("shape", [(40, 30), (20, 20, 20), (9, 8, 9, 8)], ids=str)
 @pytest.mark.parametrize("kind", MODELS)
 def test_exact_recovery_without_noise(kind, shape, seed):
@@ -63,7 +62,6 @@ def test_exact_recovery_without_noise(kind, shape, seed):
 
 # Few values of a product of three Gaussians lie beyond 6 deviations; clamping them costs
 # up to .1, and the noise of the law at epsilon = 10 less than that.
-@pytest.mark.dealt
 @pytest.mark.parametrize(("epsilon", "most"), [(10.0, 0.35), (20.0, 0.25)])
 @pytest.mark.parametrize("kind", MODELS)
 def test_components_through_noisy_values(kind, epsilon, most, seed):
@@ -83,7 +81,6 @@ def test_biases_at_small_epsilon(delta, seed):
     assert relative_error(found, T) < 0.8
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_slices_beat_the_mean_and_improve_with_epsilon(delta, seed):
     """Of 1500 units; what they share is the bias of a mode, two thirds of the variance."""
@@ -105,7 +102,6 @@ GENEROUS = {
 }
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("perturbation", GENEROUS)
 def test_other_perturbations_find_a_component(perturbation, kind, seed):
@@ -117,7 +113,6 @@ def test_other_perturbations_find_a_component(perturbation, kind, seed):
     assert relative_error(fitted(kind, T, seed, rank=1, **options), T) < 0.8
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("perturbation", ["gradient", "sufficient_statistics", "output"])
 def test_all_perturbations_release_biases(perturbation, seed):
     T = biased((30, 30, 30), seed)
@@ -156,7 +151,6 @@ def test_equal_coordinates(unit_mode, seed):
     assert np.sqrt(np.mean((alone - once) ** 2)) > 0.2 * T.std()
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("kind", MODELS)
 def test_slices_share_components(kind, seed):
     """Of 2000 units in which two thirds of the variance is one component of a shared mode."""

@@ -68,7 +68,6 @@ CASES = [
 ]
 
 
-@pytest.mark.dealt(1)
 @pytest.mark.parametrize(("name", "kind", "given"), CASES)
 def test_fits_agree_with_entries_at_hand(name, kind, given, seed):
     X, y = entries(seed)

@@ -10,7 +10,6 @@ from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.releases import CATALOGUE, PIECEWISE
 
 
-@pytest.mark.dealt(2)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_noise_has_its_law_and_neither_scale_nor_multiplicity_of_another(row, seed):
     """Kolmogorov-Smirnov, mean and mean modulus at 1e-6; a scale wrong by 5 % fails both ways."""

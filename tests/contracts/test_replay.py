@@ -29,7 +29,6 @@ def as_case(row: Row) -> Any:
 
 
 @pytest.mark.parametrize("row", map(as_case, ROWS))
-@pytest.mark.dealt(24)
 def test_a_fit_shows_nothing_but_its_noisy_answers(row, seed):
     check(row, seed)
 

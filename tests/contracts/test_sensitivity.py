@@ -49,7 +49,6 @@ def test_every_release_has_a_row_for_every_relation_that_it_supports():
                 assert min(stated) < math.inf
 
 
-@pytest.mark.dealt(12)
 @every_row
 def test_no_search_finds_neighbours_beyond_the_bound(row, seed):
     """A search that comes nowhere near the extreme pair would prove nothing."""
@@ -59,7 +58,6 @@ def test_no_search_finds_neighbours_beyond_the_bound(row, seed):
         assert found.searched >= row.case.found * max(row.case.attained[0], 0.5)
 
 
-@pytest.mark.dealt(24)
 @every_row
 def test_some_neighbours_attain_the_bound(row, seed):
     found, case = attained(row, seed), row.case
@@ -112,7 +110,6 @@ class Recorder:
         return self.keep("l2", x)
 
 
-@pytest.mark.dealt(12)
 @pytest.mark.parametrize(
     "case",
     [case for case in CASES if not case.data.grouped],

@@ -67,6 +67,7 @@ def test_docstrings_are_found_in_order_without_import(tmp_path, monkeypatch):
     assert load_docstrings(["madeup"], min_length=10) == [t for t in texts if len(t) >= 10]
 
 
+@pytest.mark.nightly
 def test_docstrings_of_the_default_packages():
     texts = load_docstrings()
     # Versions differ; numpy 1.26, scipy 1.12 and scikit-learn 1.6 have more than 5,000.

@@ -9,6 +9,8 @@ import pytest
 
 from sktensor_dp import NotEnoughDataWarning
 
+pytestmark = pytest.mark.nightly
+
 DOCS = Path(__file__).parents[2] / "docs"
 FOLDERS = ("start", "tutorials", "privacy", "how_to")
 PAGES = sorted(page for folder in FOLDERS for page in (DOCS / folder).glob("*.md"))

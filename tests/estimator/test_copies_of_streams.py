@@ -164,6 +164,7 @@ def test_a_step_that_failed_after_its_noise_is_charged_again(kind: str) -> None:
     assert n_charged(budget) == 2
 
 
+@pytest.mark.nightly
 def test_workers_that_go_on_from_one_place_are_charged(tmp_path: Path) -> None:
     budget = ledger(True, tmp_path)
     model = begun("components", budget)
@@ -184,6 +185,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.nightly
 def test_two_processes_that_go_on_at_once_are_charged_for_two(tmp_path: Path) -> None:
     """Whichever is first: what one place is worth is taken in one step."""
     budget = ledger(True, tmp_path)

@@ -113,7 +113,6 @@ CASES = [
 ]
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize(("name", "kind", "epsilon"), CASES)
 def test_fits_agree_with_rows_at_hand(name, kind, epsilon, seed):
     build, draw = MODELS[name]
@@ -144,7 +143,6 @@ def test_perplexity_of_lazy_documents(kind):
     assert model.perplexity(Z) == pytest.approx(model.perplexity(at_hand), rel=1e-12)
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("name", ["topics", "samples"])
 def test_batches_may_be_lazy(name, seed):
     build, draw = MODELS[name]
@@ -156,7 +154,6 @@ def test_batches_may_be_lazy(name, seed):
     alike(one, other)
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("labels", ["integers", "text", "text of series"])
 @pytest.mark.parametrize("given", [{}, {"group_rows": "concatenate"}, {"neighbours": "add_remove"}])
 def test_groups_are_brought_together(labels, given, seed):

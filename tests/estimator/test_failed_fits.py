@@ -80,7 +80,7 @@ def test_a_fit_that_fails_at_any_release_changes_nothing(name):
     assert place >= 1 or name == "words, given"
 
 
-@pytest.mark.dealt(2)
+@pytest.mark.nightly
 @every_way
 def test_a_fit_that_is_interrupted_anywhere_changes_nothing(name, seed):
     """Where it publishes at every seed, and at every second one of the other calls."""

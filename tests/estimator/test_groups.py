@@ -44,7 +44,6 @@ pytestmark = [
 # Groups of one row
 
 
-@pytest.mark.dealt(3)
 @every_mode
 def test_groups_of_single_rows_are_rows(kind, mode, seed, secret_integers):
     """In batches as well, once groups are dealt to them as rows are."""
@@ -64,7 +63,6 @@ def test_groups_of_single_rows_are_rows(kind, mode, seed, secret_integers):
         assert grouped.privacy_report_.unit == f"group of {plain.privacy_report_.unit}s"
 
 
-@pytest.mark.dealt(3)
 @every_mode
 def test_chunks_of_single_rows_are_rows(kind, mode, seed):
     """The same with groups that lie in their order, in chunks."""
@@ -102,7 +100,6 @@ def test_batches_of_single_rows_are_rows(kind, seed):
 WAYS = {"whole": fit_whole, "sparse": fit_sparse, "chunks": fit_in_chunks}
 
 
-@pytest.mark.dealt(2)
 @every_mode
 @pytest.mark.parametrize("way", WAYS)
 def test_nothing_tells_how_many_rows_groups_have(way, kind, mode, seed):
@@ -144,7 +141,6 @@ def test_progress_tells_no_number_of_rows(kind, seed):
     assert said[0] == said[1] != ""
 
 
-@pytest.mark.dealt(3)
 @every_mode
 def test_straddling_groups_are_fitted_as_whole_ones(kind, mode, seed):
     """In chunks cut anywhere; up to the last digits, as rows are added up in another order."""
@@ -206,7 +202,6 @@ def test_weights_of_rows_are_refused_with_the_reason():
 # Reports and ledgers
 
 
-@pytest.mark.dealt(3)
 @every_mode
 def test_reports_and_ledgers_count_groups(kind, mode, seed):
     rng, payer = np.random.default_rng(seed), BudgetAccountant(1.0, 1e-6)
@@ -229,7 +224,6 @@ def test_reports_and_ledgers_count_groups(kind, mode, seed):
 # Caps
 
 
-@pytest.mark.dealt(3)
 @every_mode
 def test_a_cap_of_one_row_fits_as_many_rows_as_groups(kind, mode, seed):
     """What is read of each group is one row, in all ways to fit."""

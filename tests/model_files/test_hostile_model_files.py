@@ -227,7 +227,7 @@ def reported() -> Iterator[Callable[[int], dict[str, Any]]]:
         yield ask
 
 
-@pytest.mark.dealt
+@pytest.mark.nightly
 def test_hostile_files_are_refused_or_whole(seed, reported):
     """Loading runs nothing, allocates nothing a file merely declares, ends, and is complete.
 

@@ -145,7 +145,6 @@ def test_trials_of_a_search_have_the_same_parts():
 @pytest.mark.parametrize(
     ("cv", "delta", "grouped"), [(None, 1e-6, False), (None, 0.0, True), (3, 1e-6, True)]
 )
-@pytest.mark.dealt
 def test_the_statement_adds_up_and_every_part_has_a_count(cv, delta, grouped, seed):
     payer = BudgetAccountant(4.0, delta)
     X = corpus(seed=seed)

@@ -101,6 +101,7 @@ def test_topics_are_searched_and_used():
     assert -2 * math.log(7) - 1 < search.best_score_ < 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("perturbation", ["auto", "input", "sufficient_statistics"])
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_completions_are_searched_purely(perturbation, delta):

@@ -36,7 +36,6 @@ pytestmark = [
 ]
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_noise_is_as_large_as_promised(seed, delta):
     X, y = targets(100)

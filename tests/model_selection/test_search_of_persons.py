@@ -78,7 +78,6 @@ def test_the_number_of_rows_does_not_move_sizes(parts):
         assert len(one[1]) == len(other[1])
 
 
-@pytest.mark.dealt
 @pytest.mark.usefixtures("one_trial")
 @pytest.mark.parametrize("cv", [None, 2])
 def test_groups_of_one_row_are_no_groups(cv, seed):

@@ -42,7 +42,6 @@ def rows_of(chunks: list[Any]) -> np.ndarray:
     return np.vstack([chunk.X for chunk in chunks])
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("fit", [fit_whole, fit_a_generator, fit_in_batches])
 def test_a_stream_reads_every_sample_once(fit, seed):
     X = np.random.default_rng(seed).standard_normal((N, D))
@@ -72,7 +71,6 @@ def test_how_rows_are_split_does_not_depend_on_them(seed):
     assert sorted(changed)[-2:] == [0, 1]
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("fit", [fit_whole, fit_a_generator])
 def test_a_new_fit_is_a_new_stream(fit, seed):
     """It may read the same rows again, and is charged for them."""
@@ -85,7 +83,6 @@ def test_a_new_fit_is_a_new_stream(fit, seed):
     assert estimator.privacy_report_.n_units == N
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("n_samples", [3, 16, 17])
 def test_a_small_batch_has_a_large_sensitivity(n_samples, seed):
     X = np.random.default_rng(seed).standard_normal((n_samples, D))

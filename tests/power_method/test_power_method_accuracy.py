@@ -36,7 +36,6 @@ def assert_found(found, V, least):
     assert cosines(found, V).min() > least
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("perturbation", PERTURBATIONS)
 @pytest.mark.parametrize("whiten", [True, False])
 def test_directions_are_found_without_noise(perturbation, whiten, seed):
@@ -60,7 +59,6 @@ NOISY = {
 }
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("perturbation", PERTURBATIONS)
 def test_directions_are_found_with_noise(perturbation, seed):
     X, V = directions(50_000, 12, 3, np.random.default_rng(seed))
@@ -69,7 +67,6 @@ def test_directions_are_found_with_noise(perturbation, seed):
     assert_found(fitted.components_, V, least)
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("perturbation", ["whitened_tensor", "moment_tensor"])
 def test_whitening_finds_components_that_are_not_orthogonal(perturbation, seed):
     rng = np.random.default_rng(seed)
@@ -84,7 +81,6 @@ def test_whitening_finds_components_that_are_not_orthogonal(perturbation, seed):
 
 
 # Worst of 100 seeds at eps = 1: .08 standard deviations, n = 200000; noise halves with n.
-@pytest.mark.dealt(2)
 @pytest.mark.parametrize("perturbation", ["whitened_tensor", "moment_tensor"])
 @pytest.mark.parametrize(("epsilon", "bound"), [(INF, 0.1), (1.0, 0.3)])
 def test_means_of_gaussians(perturbation, epsilon, bound, seed):

@@ -38,7 +38,6 @@ SURE = 1 - 1e-6
 # From samples
 
 
-@pytest.mark.dealt(2)
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("mu", [0.0, 1.0, 3.0])
 def test_gaussians(mu, sign, seed):

@@ -22,6 +22,8 @@ from sktensor_dp import (
 )
 from sktensor_dp.privacy.audit import audit, worst_case
 
+pytestmark = pytest.mark.nightly
+
 SURE = 1 - 5e-7
 
 

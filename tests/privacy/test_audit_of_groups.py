@@ -13,6 +13,8 @@ from sklearn.base import BaseEstimator, clone
 from sktensor_dp import PrivateSpectralLDA, PrivateTensorPowerMethod
 from sktensor_dp.privacy.audit import audit, worst_case
 
+pytestmark = pytest.mark.nightly
+
 SURE = 1 - 5e-7
 # Rows of the group that is replaced: one in the data, so many in the neighbour.
 ROWS = 300

@@ -66,6 +66,8 @@ from sktensor_dp.queries.text import (
 )
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 
+pytestmark = pytest.mark.nightly
+
 SURE = 1 - 5e-7
 D = 2
 FIRST, SECOND = np.array([[9.0, 0]]), np.array([[0, 9.0]])

@@ -231,6 +231,7 @@ def test_what_was_pickled_inside_a_block_needs_an_accountant(
         clone(model).fit(X0, Y0)
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_jobs_are_refused_inside_a_block(backend: str, tmp_path: Path) -> None:

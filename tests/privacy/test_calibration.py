@@ -88,6 +88,7 @@ def test_delta_is_the_hockey_stick_divergence(mu: float, epsilon: float) -> None
     assert gaussian_delta(mu, epsilon) == pytest.approx(hockey_stick(mu, epsilon), rel=1e-7)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 @pytest.mark.parametrize("count", [1, 7])

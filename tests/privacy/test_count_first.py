@@ -33,6 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarnin
 # What is public follows from what was released: with one row more, with many, and with none.
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("fit", WAYS)
 @pytest.mark.parametrize("other", [N + 1, 1, 0])
 def test_fits_of_another_number_of_rows_that_are_told_the_same_show_the_same(fit, other):
@@ -69,7 +70,6 @@ def test_a_fit_that_divides_by_the_true_number_is_seen(monkeypatch):
         replay(build, whole, X[:N], X)
 
 
-@pytest.mark.dealt(3)
 @every_model
 def test_the_report_adds_up_and_names_its_neighbours(name, seed):
     build, draw = MODELS[name]

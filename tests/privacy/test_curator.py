@@ -189,7 +189,6 @@ def test_a_closed_curator_has_no_data(seed, collected):
         curator.release("word_frequencies", FREQUENCIES)
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize(
     "options", [{}, {"delta": 0}, {"epsilon": math.inf}, {"perturbation": "moment_tensor"}], ids=str
 )
@@ -345,7 +344,6 @@ def forms(X: np.ndarray) -> dict[str, Any]:
     }
 
 
-@pytest.mark.dealt(2)
 @pytest.mark.parametrize("form", forms(counts(0)))
 def test_the_data_is_never_changed(form, seed):
     X = forms(counts(seed))[form]

@@ -24,7 +24,7 @@ from sktensor_dp import (
 
 N, D, SECRET = 400, 6, 987654321
 
-pytestmark = tiny
+pytestmark = [pytest.mark.nightly, tiny]
 
 
 @pytest.fixture(scope="module")

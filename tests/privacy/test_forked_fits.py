@@ -63,6 +63,7 @@ print(outcome, os.waitstatus_to_exitcode(status))
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 @pytest.mark.parametrize(
     ("way", "sampler"),

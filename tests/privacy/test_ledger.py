@@ -202,6 +202,7 @@ def test_exports(path: str) -> None:
 # ----------------------------------------------------------------- many at a time
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 @pytest.mark.parametrize("kind", ["pure", "gaussian"])
 def test_eight_processes_spend_exactly_the_budget(kind: str, path: str) -> None:
@@ -288,6 +289,7 @@ def test_pipelines_and_cross_validation_are_charged(path: str) -> None:
     assert len({entry.fit for entry in budget.entries}) == 6
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_a_grid_search_is_charged_for_every_fit(path: str, n_jobs: int | None) -> None:
     budget = BudgetAccountant(100.0, 1e-6, path=path)

@@ -73,7 +73,6 @@ def fitted(model: Any, source: Any, n: int | None = N, seed: int = 0) -> Any:
         return model.fit_chunks(source, n_samples=n, n_features=D)
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("matrix", [np.asarray, sp.csr_matrix, sp.csc_array])
 def test_threads_give_the_digits_of_one(matrix, seed):
     parts = [matrix(part) for part in parts_of(documents(seed))]
@@ -81,7 +80,6 @@ def test_threads_give_the_digits_of_one(matrix, seed):
     np.testing.assert_array_equal(fitted(topics(), ThreadedPartitions(parts, 2)).components_, one)
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("epsilon", [1.0, INF])
 def test_sums_that_travel_agree(epsilon, seed):
     """Digits of sums differ by roundings, which noise on a grid hides or moves by a step of it."""
@@ -159,7 +157,6 @@ def test_samples_that_travel_agree(perturbation, seed):
     np.testing.assert_allclose(fitted(model, Apart(parts)).components_, one, atol=1e-5)
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("rows", ["mean", "concatenate"])
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
 def test_groups_that_travel_agree(rows, neighbours, seed):
@@ -349,6 +346,7 @@ def test_sources_are_known_by_their_sum():
         ThreadedPartitions([documents(0)], 0)
 
 
+@pytest.mark.nightly
 def test_the_example_of_the_page_runs(tmp_path):
     (example,) = re.findall(r"```python\n(import multi.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     assert len(example.splitlines()) <= 40

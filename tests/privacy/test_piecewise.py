@@ -124,7 +124,6 @@ def chi_square(answers: np.ndarray, law: Piecewise, own: int) -> float:
     return float(stats.norm.isf(stats.chi2.sf(statistic, len(counts) - 1)))
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("own", [-6, 0, 5])
 def test_drawn_answers_follow_the_law_and_no_other(own, noise):
     """At epsilon = 1.5 a window has probability .67; an epsilon 5 % larger moves it by .016.

@@ -65,7 +65,6 @@ def kolmogorov(samples: np.ndarray, law: stats.rv_continuous, bits: int) -> floa
     return float(distance * math.sqrt(samples.size))
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("bits", [12, 35, 36, 51])
 @every_law
 def test_law_is_accepted_and_wrong_ones_are_rejected(law: Law, bits: int, seed: int) -> None:
@@ -80,7 +79,6 @@ def test_law_is_accepted_and_wrong_ones_are_rejected(law: Law, bits: int, seed: 
             assert probability_of_chi_square(samples, wrong, bits, width) < ALPHA
 
 
-@pytest.mark.dealt(3)
 @pytest.mark.parametrize("bits", [0, 1, 2, 3])
 @every_law
 def test_every_integer_of_a_coarse_grid_has_its_probability(law: Law, bits: int, seed: int) -> None:
@@ -91,7 +89,6 @@ def test_every_integer_of_a_coarse_grid_has_its_probability(law: Law, bits: int,
     assert probability_of_chi_square(samples + 1, family(), bits, 1) < ALPHA
 
 
-@pytest.mark.dealt(2)
 @pytest.mark.parametrize("bits", [24, 35, 36, 44, 51])
 @every_law
 def test_low_bits_are_uniform_and_independent_of_the_rest(law: Law, bits: int, seed: int) -> None:
@@ -156,7 +153,6 @@ def test_tables_do_not_depend_on_the_decimal_context() -> None:
         assert np.array_equal(fresh.bounds, GAUSSIAN.bounds)
 
 
-@pytest.mark.dealt
 @every_law
 def test_double_precision_decides_as_decimal_numbers_do(law: Law, seed: int) -> None:
     words = source(seed)
@@ -217,7 +213,6 @@ def test_tails_are_not_cut_off(law: Law, least: int) -> None:
     assert least < abs(sample[0]) / 2**20 < 1.2 * least + 3
 
 
-@pytest.mark.dealt
 @every_law
 def test_forced_decisions_leave_the_law_as_it_is(
     law: Law, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -229,7 +224,6 @@ def test_forced_decisions_leave_the_law_as_it_is(
     assert kolmogorov(samples, family, 12) < kolmogi(ALPHA)
 
 
-@pytest.mark.dealt
 @every_law
 def test_few_words_are_used(law: Law, seed: int) -> None:
     counts = []

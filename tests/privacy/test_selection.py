@@ -53,7 +53,6 @@ def rho_of(p, q, stop):
     return high
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("stop", [0.9, 0.3, 0.05])
 def test_theorem_holds_for_discrete_trials_by_enumeration(seed, stop):
     rng = np.random.default_rng(seed)
@@ -66,7 +65,6 @@ def test_theorem_holds_for_discrete_trials_by_enumeration(seed, stop):
             assert excess(a, b, inner + 2 * rho) <= excess(p, q, inner) / stop + 1e-12
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("stop", [0.9, 0.3, 0.05])
 def test_corollary_holds_for_trials_that_fail(seed, stop):
     """An outcome of one side alone, and another of the other, wherever they are in the order."""

@@ -73,6 +73,7 @@ def test_every_way_to_fit_gives_a_statement_that_adds_up(name: str) -> None:
 ENDLESS = [name for name in WAYS if WAYS[name].begin is None]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ENDLESS)
 def test_without_noise_statements_add_up_to_infinity_and_say_so(name: str) -> None:
     report = report_of(name, math.inf)

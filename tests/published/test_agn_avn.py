@@ -196,7 +196,6 @@ def recovery_error(algorithm, X, epsilon, seed):
     return np.abs(topics[order] - TOPICS[: len(topics)]).max()
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_noise_shows_and_vanishes_with_epsilon(algorithm, seed):
     X = np.repeat(exact_corpus(), 100, axis=0)

@@ -80,7 +80,6 @@ def test_a_block_of_one_entry_is_the_print(tucker, seed):
         np.testing.assert_allclose(model.core, core, rtol=1e-10)
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("tucker", [False, True])
 def test_without_noise_a_tensor_of_low_rank_is_found(algorithm, tucker, seed):

@@ -155,7 +155,6 @@ def test_exact_moments_without_noise_give_the_topics(configuration, seed):
     np.testing.assert_allclose(weights, WEIGHTS, atol=1e-6)
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
 def test_topics_of_mixtures_are_found(configuration, seed):
     rng, alpha = np.random.default_rng([seed, 2]), np.array([0.4, 0.8])

@@ -218,7 +218,6 @@ def corpora(seed, n_pairs):
         yield chosen[2:], chosen[0], chosen[1]
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("alpha0", [0.2, 1.0, 8.0])
 def test_no_corpus_exceeds_the_bounds_of_theorem_4_in_l2(alpha0, seed):
     a, b, c = constants(alpha0)

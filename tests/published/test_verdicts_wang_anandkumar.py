@@ -111,7 +111,6 @@ def vectors(seed, dim, n):
     return U / np.linalg.norm(U, axis=1, keepdims=True)
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize(
     ("entry", "exact"),
     [((0, 0, 0), 6.0), ((0, 0, 1), math.sqrt(20)), ((0, 1, 2), 2 * math.sqrt(3))],
@@ -176,7 +175,6 @@ def test_general_samples_move_a_cube_by_two(seed):
 # ---------------------------------------------------------------- Appendix A
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("d", [16, 36])
 def test_gaussian_noise_defeats_the_power_method_about_one_over_root_d(d, seed):
     """|Delta T|_op of the order lambda / sqrt(d): well below it components are found, above not."""

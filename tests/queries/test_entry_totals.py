@@ -136,7 +136,6 @@ def current(model):
     return np.concatenate([np.zeros(16 if model.offsets else 0), *rest, *core])
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("place", range(4))
 @pytest.mark.parametrize("block", [None, 13])
 def test_jacobians_are_derivatives(place, block, seed, cache_of):

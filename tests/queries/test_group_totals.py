@@ -126,7 +126,6 @@ def modest(kind: Case, query: Any, rng: Rng, n: int) -> Floats:
     return rows[rng.integers(len(rows), size=n)]
 
 
-@pytest.mark.dealt(4)
 @pytest.mark.parametrize("kind", CASES, ids=lambda c: f"{c.release}: {c.kind}")
 def test_a_total_is_that_of_a_loop_over_groups(kind, seed):
     rng = np.random.default_rng(seed)

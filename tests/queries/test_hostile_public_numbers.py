@@ -55,6 +55,8 @@ from sktensor_dp.tensor.oracle import tensor_oracle
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 from sktensor_dp.tensor.symmetric import symmetrize
 
+pytestmark = pytest.mark.nightly
+
 Rng = np.random.Generator
 D, INF = 4, math.inf
 # Around zero, one, the ranges that queries document, those of single and double precision.
@@ -367,7 +369,6 @@ def test_a_hostile_number_is_refused_or_harmless(setting):
                 assert breach(setting, {**setting.sound, name: value}) is None, (name, number)
 
 
-@pytest.mark.dealt(3)
 @every_setting
 def test_hostile_numbers_together_are_refused_or_harmless(setting, seed):
     """Several at a time, and sizes drawn from all that floating point holds."""

@@ -315,7 +315,6 @@ def test_a_document_adds_the_same_to_the_last_bit_wherever_it_stands(seed):
             np.testing.assert_array_equal(query.total(chunk_of(X))[:, :own], alone)
 
 
-@pytest.mark.dealt(3)
 @every_query
 def test_rounding_of_long_sums_is_covered_by_the_slack(place, seed):
     """Recomputed on a neighbour, a sum moves by the difference of two contributions and by

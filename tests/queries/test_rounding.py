@@ -60,7 +60,6 @@ def neighbours(X, row):
     return X, Y
 
 
-@pytest.mark.dealt(3)
 @pytest.mark.parametrize(("long", "short"), [(1e3, 1.0), (1e6, 1.0), (1e8, 1.0), (1.0, 1e-7)])
 @pytest.mark.parametrize("limit", [1e-9, 1.0, 1e6])
 def test_whitened_triples_of_rows_of_any_length_move_by_the_sensitivity(long, short, limit, seed):
@@ -287,7 +286,6 @@ def test_chunks_of_one_document_add_up_as_if_exactly(seed):
 # A tensor that is the data
 
 
-@pytest.mark.dealt(2)
 @pytest.mark.parametrize("d", [3, 40, 70, 120])
 def test_answers_of_large_tensors_err_by_what_their_sensitivity_holds(d, seed):
     """Entries are up to 10^6 times as large as what a neighbour may change."""

@@ -55,7 +55,6 @@ def linear_map(query: Any, rng: Rng) -> Floats:
     return found.T
 
 
-@pytest.mark.dealt(3)
 @pytest.mark.parametrize("hidden", range(D))
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_third_moments_are_orthonormal_coordinates(hidden, share, seed):
@@ -159,7 +158,6 @@ def test_spherical_noise_on_third_moments_is_that_of_the_whole_space(seed):
     assert np.abs(squares.mean(axis=0) - 1 / size).max() < 5 * math.sqrt(2 / n_draws) / size
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("kind", ["projected_third_moments", "power_iterations"])
 def test_spherical_noise_elsewhere_fills_its_space(kind, seed):
     assert CATALOGUE[kind].pure.law is CATALOGUE["power_iterations"].pure.law

@@ -133,7 +133,6 @@ N_QUERIES = len(list(queries(0)))
 every_query = pytest.mark.parametrize("place", range(N_QUERIES))
 
 
-@pytest.mark.dealt(10)
 @every_query
 @pytest.mark.parametrize("block", [None, 1, 50])
 def test_totals_are_those_of_a_loop(place, block, seed, cache_of):
@@ -148,7 +147,6 @@ def test_totals_are_those_of_a_loop(place, block, seed, cache_of):
         np.testing.assert_allclose(answered(query, form(X)), expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.dealt(20)
 @every_query
 @pytest.mark.parametrize("form", FORMATS)
 def test_formats_and_chunks_make_no_difference(place, form, seed):
@@ -307,7 +305,6 @@ def test_every_sample_is_put_into_the_ball(seed):
     np.testing.assert_array_equal(chunk.scales(0.3), SampleChunk(as_samples(X)).scales(0.3))
 
 
-@pytest.mark.dealt(6)
 @every_query
 def test_rounding_of_long_sums_is_covered_by_the_slack(place, seed):
     """Recomputed on a neighbour, a sum moves by the difference of two contributions and by

@@ -78,7 +78,6 @@ def worst_of_random_neighbours(rng, m, n_pairs=60):
     return worst
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("m", [1, 3, 8])
 def test_random_neighbours_stay_within_the_sensitivity(seed, m):
     rng = np.random.default_rng(seed)
@@ -113,7 +112,7 @@ def share_of_failures(threshold, m, sigma, noise):
     return len({key.split()[0] for key in keys}) / N_TRIALS
 
 
-@pytest.mark.dealt
+@pytest.mark.nightly
 @pytest.mark.parametrize("sampler", ["grid", "float"])
 def test_threshold_fails_with_probability_delta(seed, sampler):
     m, delta = 5, 0.2

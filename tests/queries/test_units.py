@@ -256,6 +256,7 @@ def test_one_document_of_a_group_is_the_sum_of_its_rows(seed):
 # Caps on rows
 
 
+@pytest.mark.nightly
 def test_every_subset_of_rows_is_as_likely_and_groups_are_independent(seed):
     """Two groups of 4 rows, 2 of each are kept: 36 pairs of subsets, by keys from the seed.
 

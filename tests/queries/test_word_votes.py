@@ -181,7 +181,6 @@ def test_the_threshold_counts_on_the_grid_that_noise_is_drawn_on(query):
                 asked(of, sensitivity, cost)
 
 
-@pytest.mark.dealt
 def test_votes_of_one_document_leave_with_probability_delta_at_most(seed):
     m, delta, n_trials = 5, 0.2, 4000
     query = WordVotes(m, math.sqrt(m), np.ones(N_BUCKETS))

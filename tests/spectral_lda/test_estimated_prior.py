@@ -22,6 +22,7 @@ def documents(seed, concentration, n=4000, d=300, k=4, length=40):
     return sp.csr_matrix(rng.multinomial(length, shares @ topics))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("epsilon", [4.0, INF])
 @pytest.mark.parametrize(
     ("concentration", "low", "high"), [(0, 0, 0.2), (1, 0.5, 1.6), (4, 1.5, 6)]

@@ -144,7 +144,7 @@ def test_what_is_shown_is_saved(model, tmp_path):
     assert loaded.noise_edge_ == model.noise_edge_
 
 
-@pytest.mark.dealt
+@pytest.mark.nightly
 @pytest.mark.usefixtures("seeded_noise")
 @pytest.mark.parametrize("name", list(topic_intervals.SHAPES)[1:6:2])
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
@@ -165,7 +165,6 @@ def test_intervals_hold_what_there_is_without_noise(name, epsilon, seed):
     assert covered.n_words >= 20
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("asked", [6, 9])
 def test_the_spectrum_says_how_many_topics_there_are(asked, seed):
     truth = np.kron(np.eye(4), np.full(10, 0.1))

@@ -87,7 +87,6 @@ SMALL = {
 }  # fmt: skip
 
 
-@pytest.mark.dealt(2)
 @pytest.mark.parametrize("case", SMALL)
 def test_every_perturbation_finds_topics(seed, case):
     parameters, bound = SMALL[case]
@@ -100,7 +99,6 @@ def test_every_perturbation_finds_topics(seed, case):
         assert sum(row.epsilon * row.uses for row in rows) == pytest.approx(lda.epsilon)
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("n_refinements", ["auto", 0, 2])
 def test_long_documents_over_many_words(seed, n_refinements):
     X, topics = single_topic_documents(5000, 400, 5, 60, seed, concentration=0.05)
@@ -132,7 +130,6 @@ def test_unequal_topic_probabilities_are_recovered(seed):
     assert_accurate(lda, topics, 0.025)  # .0152
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("n_refinements", ["auto", 0])
 def test_without_noise_the_error_vanishes_with_data(seed, n_refinements):
     errors = []
@@ -167,6 +164,7 @@ def test_clipping_hardly_biases_the_topics_of_lda(seed):
     assert_accurate(spectral, topics, 0.034)
 
 
+@pytest.mark.nightly
 def test_mean_field_steps_add_little_bias_of_their_own():
     """On one corpus, as it takes long; the noise of the first fit is fresh all the same."""
     X, topics = lda_documents(20_000, 500, 10, 0)
@@ -181,7 +179,6 @@ def test_mean_field_steps_add_little_bias_of_their_own():
 # -------------------------------------------------------------------- streams
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize(
     ("d", "n", "epsilon", "concentration", "bound"),
     [
@@ -208,7 +205,6 @@ def test_every_batch_of_a_stream_helps(seed, d, n, epsilon, concentration, bound
 # ---------------------------------------------------------------------- clips
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_noise_in_a_histogram_of_norms_is_not_taken_for_long_documents(seed, delta):
     """Documents have 3 tokens, so a limit beyond 10 was found in empty bins."""

@@ -63,7 +63,6 @@ def test_too_little_data_warns_and_enough_does_not(comfortable):
         PrivateSpectralLDA(2, epsilon=2.0, doc_topic_prior=0).fit(comfortable)
 
 
-@pytest.mark.dealt(2)
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-2, 0.1])
 @pytest.mark.parametrize("prior", [0, None, 5.0])
 def test_noise_alone_is_not_taken_for_topics(seed, epsilon, prior):

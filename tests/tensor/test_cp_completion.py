@@ -29,7 +29,6 @@ def relative_error(model, truth, shape):
 
 # The subspaces to start from need more entries than the fit: of the last shape a twelfth
 # would do for the parameters, but leaves one start in four in a local minimum.
-@pytest.mark.dealt
 @pytest.mark.parametrize(
     ("shape", "share"),
     [((60, 50), 0.8), ((40, 40, 40), 0.3), ((30, 60, 20), 0.2), ((15, 15, 15, 15), 0.3)],
@@ -147,7 +146,6 @@ def test_superfluous_components_vanish(seed):
     assert relative_error(model, truth, shape) < 0.11
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("rank", [0, 2])
 def test_rows_never_seen_get_the_bias_part(seed, rank):
     shape = (12, 10, 8)
@@ -258,7 +256,6 @@ def test_core_is_fitted_by_least_squares(seed):
     np.testing.assert_allclose(found, core, atol=0.04 * np.abs(core).max())
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4), (3, 3, 3), (2, 3, 2, 3)], ids=str)
 def test_components_of_a_core(seed, shape):
     rng = np.random.default_rng([seed, *shape])

@@ -34,7 +34,6 @@ def test_eigenpairs_beneath_larger_negative_ones(form, dim, seed):
     np.testing.assert_allclose(np.abs(vectors.T @ V[:, :5]), np.eye(5), atol=1e-6)
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("form", ["array", "function"])
 def test_signal_in_noise_agrees_with_a_full_reduction(form, seed):
     rng = np.random.default_rng([seed, 2])

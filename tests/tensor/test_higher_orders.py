@@ -43,7 +43,6 @@ def test_outer_sum_matches_the_sum(order, seed):
 
 # Sizes around the length from which only half of the tensor is read, and one that
 # is no multiple of a block; 1, 2, 3 and 70 columns take different ways through it.
-@pytest.mark.dealt(4)
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 70])
 @pytest.mark.parametrize("dim", [5, 64, 83])
 def test_third_order_oracle_contracts_every_column(dim, n_columns, seed):

@@ -27,7 +27,6 @@ def test_norm_of_orthogonal_components_is_their_largest_weight(shift, seed):
 
 # With a = v'u, the three placements of v beside a projection P give 3 a |P u|^2. For P
 # of the complement of v: 3 a (1 - a^2), largest at a = 1/sqrt(3); for P = I: 3 a.
-@pytest.mark.dealt(2)
 @pytest.mark.parametrize("with_axis", [False, True])
 @pytest.mark.parametrize("dim", [2, 5, 20])
 def test_norm_of_placed_products(dim, with_axis, seed):
@@ -55,7 +54,6 @@ def test_norm_agrees_with_a_search_of_the_sphere(seed):
         assert searched * (1 - 1e-12) <= norm <= searched / (1 - 3e-4)
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("shift", [None, 8.0])
 def test_more_iterations_never_lower_the_value(shift, seed):
     T = symmetrize(np.random.default_rng([seed, 3]).standard_normal((6, 6, 6)))

@@ -28,7 +28,6 @@ def tucker_problem(seed, shape, ranks, share=0.5):
     return where, values, chosen, rng
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize(("shape", "ranks"), PROBLEMS, ids=str)
 def test_exact_values_are_recovered(seed, shape, ranks):
     where, values, chosen, _ = tucker_problem(seed, shape, ranks)
@@ -59,7 +58,6 @@ def test_noise_is_averaged(seed):
     assert model.noise_variance == pytest.approx(sigma**2, rel=0.06)
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("shape", [(60, 40), (30, 25, 20)], ids=str)
 def test_pure_noise_leaves_no_core(seed, shape):
     rng = np.random.default_rng([seed, *shape])

@@ -60,7 +60,6 @@ KINDS = {
 }
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("kind", KINDS)
 def test_vocabulary_and_counts_are_those_of_texts_at_hand(kind, tmp_path, seed):
     T = texts(seed)
@@ -88,7 +87,6 @@ def test_vocabulary_and_counts_are_those_of_texts_at_hand(kind, tmp_path, seed):
     np.testing.assert_allclose(topics.components_, at_hand.components_, atol=1e-9)
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("kind", ["bag", "series"])
 def test_words_of_a_group_count_together(kind, tmp_path, seed):
     T, groups = texts(seed), np.random.default_rng(seed).integers(0, 150, N)

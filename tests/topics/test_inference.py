@@ -102,7 +102,6 @@ def test_hostile_topics_and_priors_give_finite_proportions(proportions):
         assert (gamma >= prior).all()
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("tol", [0.0, 1e-3])
 @pytest.mark.parametrize("proportions", [variational_proportions, collapsed_proportions])
 def test_documents_do_not_touch_each_other(seed, proportions, tol, cache_of):
@@ -191,7 +190,6 @@ def integrated_log_likelihood(counts, topics, alpha, n_nodes=400):
     return largest + np.log((weights / weights.sum()) @ np.exp(terms - largest))
 
 
-@pytest.mark.dealt
 @pytest.mark.parametrize("alpha", [(0.5, 0.5), (1.0, 1.0), (3.0, 1.5)])
 def test_bound_is_below_the_integral_and_close(seed, alpha):
     rng = np.random.default_rng(seed)
