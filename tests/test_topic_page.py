@@ -184,3 +184,7 @@ def test_groups_and_units_that_come_and_go_are_told_as_such(tmp_path):
     counted = report(neighbours="add_remove")
     words = write(tmp_path, reports={"counts": counted, "topics": counted}).words
     assert "and the settings of the run: they are public" not in words
+    assert "-differential privacy for adding or removing one document" in words
+    assert "whether it is among them or not" in words
+    assert "suspects that one document is among them" in " ".join(words.split())
+    assert "replac" not in words.lower()

@@ -40,12 +40,13 @@ def odds_after(before: float, epsilon: float) -> tuple[float, float]:
     return low, before / (before + (1 - before) * factor)
 
 
-def odds_section(epsilon: float, delta: float, unit: str) -> str:
+def odds_section(epsilon: float, delta: float, unit: str, comes_and_goes: bool) -> str:
     """Table with a small picture in each row; `unit` is escaped."""
+    suspicion = f"that one {unit} is among them" if comes_and_goes else f"something of one {unit}"
     rows = "".join(_row(before, *odds_after(before, epsilon)) for before in BEFORE)
     return f"""<section><h2>What ε = {epsilon:.4g} means</h2>
-<p>Suppose that somebody knows everything about all the others here, and suspects something of
-one {unit}. This page can make them surer, or less sure, but only so far:</p>
+<p>Suppose that somebody knows everything about all the others here, and suspects
+{suspicion}. This page can make them surer, or less sure, but only so far:</p>
 <table class="odds"><caption>How probable they hold it before they read this page (line),
 and after (bar: from the least to the most that it can become).</caption>
 <thead><tr><th scope="col">Before</th><th scope="col"><span class="visually-hidden">Picture
@@ -103,7 +104,7 @@ def releases_section(reports: Mapping[str, PrivacyReport], total: tuple[float, f
     return (
         '<details><summary><h2>Privacy report</h2></summary><div class="scroll" tabindex="0" '
         'role="region" aria-label="Privacy report"><table class="report">'
-        "<caption>Every point at which data became public. Sensitivity: how far one replacement "
+        "<caption>Every point at which data became public. Sensitivity: how far one unit "
         "moves the statistic. σ: standard deviation of the noise. The cost of each use is μ = "
         "sensitivity / σ for Gaussian noise, ε for pure noise. Share: how much of its step's "
         f"budget a release took in all its uses, {_shares_of(reports)}.</caption>"
@@ -254,7 +255,7 @@ def write_topic_page(
         "" if explorer is None else explorer_section(explorer),
         _topics_section(topics),
         _figure_section(figure_png, len(topics)) if figure_png else "",
-        "" if problem else odds_section(*total, escape(first.unit)),
+        "" if problem else odds_section(*total, escape(first.unit), _comes_and_goes(first)),
         "" if problem else _protection_section(first),
         releases_section(reports, total),
         _facts_section(facts) if facts else "",
@@ -344,10 +345,10 @@ def _headline(
         box = f'<p class="box alarm"><strong>Not private.</strong> {escape(problem)}</p>'
     else:
         number = "is public; what each of them says"
-        if report.neighbours == "add_remove":
+        if _comes_and_goes(report):
             number = f"was counted with noise; whether any {unit} is among them"
         made += f" The number of {units} {number} is protected as stated below."
-        box = f'<div class="box">{_guarantee(unit, total)}</div>'
+        box = f'<div class="box">{_guarantee(unit, total, _comes_and_goes(report))}</div>'
     return f"<header><h1>{escape(title)}</h1><p>{made}</p>{box}</header>"
 
 
@@ -366,12 +367,19 @@ def _why_not_private(
     return None
 
 
-def _guarantee(unit: str, total: tuple[float, float]) -> str:
+def _comes_and_goes(report: PrivacyReport) -> bool:
+    return report.neighbours == "add_remove"
+
+
+def _guarantee(unit: str, total: tuple[float, float], comes_and_goes: bool) -> str:
     """Statement of the guarantee; `unit` is escaped."""
     epsilon, delta = total
+    change, told = "replacing", f"Replace any one {unit} by any other"
+    if comes_and_goes:
+        change, told = "adding or removing", f"Add any one {unit}, or remove one"
     return (
-        f"<p><strong>(ε = {epsilon:.4g}, δ = {delta:.3g})-differential privacy for replacing "
-        f"one {unit}.</strong></p><p>Replace any one {unit} by any other: whatever is shown "
+        f"<p><strong>(ε = {epsilon:.4g}, δ = {delta:.3g})-differential privacy for {change} "
+        f"one {unit}.</strong></p><p>{told}: whatever is shown "
         f"here becomes at most e<sup>ε</sup> = {_factor(epsilon)} times as likely, up to an added "
         f"probability of δ. Smaller ε and δ protect more.</p>"
     )
@@ -448,11 +456,12 @@ def _plural(unit: str) -> str:
 
 def _protection_section(report: PrivacyReport) -> str:
     unit, units = escape(report.unit), _plural(report.unit)
-    public = "The settings of the run: they are public."
-    if report.neighbours != "add_remove":
-        public = f"The number of {units} and the settings of the run: they are public."
+    public = f"The number of {units} and the settings of the run: they are public."
+    protected = "it says one thing or any other"
+    if _comes_and_goes(report):
+        public, protected = "The settings of the run: they are public.", "it is among them or not"
     return f"""<section class="columns"><div><h2>What is protected</h2><ul>
-<li>Every single {unit}: whether it says one thing or any other.</li>
+<li>Every single {unit}: whether {protected}.</li>
 <li>To the extent that ε and δ state, against anybody, whatever else they know.</li>
 <li>In everything on this page: word list, topics, weights, charts.</li></ul></div>
 <div><h2>What is not</h2><ul>
