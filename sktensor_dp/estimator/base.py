@@ -51,7 +51,7 @@ class Documented:
         return {"address": link_to(f"reference/generated/sktensor_dp.{type(self).__name__}.html")}
 
 
-# Arguments of ``fit``, those for a neighbour, and a statistic that is larger on that one.
+# Arguments of ``fit``, those of a neighbour, and a statistic that is larger for the neighbour.
 Neighbours = tuple[tuple[Any, ...], tuple[Any, ...], Callable[[Any], float]]
 
 
@@ -65,9 +65,9 @@ class Hooks:
     _unit_is_row: bool = True
     # Whether a fit spends a pure epsilon, whatever delta it is given.
     _has_pure_noise: bool = False
-    # Share of its delta that a fit sets aside for failures of its own.
+    # Fraction of delta that a fit sets aside for failures of its own.
     _delta_set_aside: float = 0.0
-    # Whether a fit learns nothing from the data, so that it needs no budget.
+    # Whether a fit learns nothing from the data and needs no budget.
     _releases_nothing: bool = False
     # Names of parameters that `_check_public` looks at, where they are not None.
     _may_clash: ClassVar[tuple[str, ...]] = ()
@@ -99,20 +99,19 @@ class Hooks:
 
 
 NONE = OneOf(None)
-# What scikit-learn's validation of a table leaves behind.
+# Attributes that scikit-learn's validation of a table sets.
 COLUMNS = ("n_features_in_", "feature_names_in_")
-# Input tags of estimators that take counts. Counts are whole numbers; "categorical" says it, and
-# scikit-learn's checks round theirs.
+# Input tags of counts. "categorical" makes scikit-learn's checks round their numbers.
 COUNTS: Mapping[str, bool] = {"sparse": True, "positive_only": True, "categorical": True}
 NEIGHBOURS: Mapping[str, Iterable[Constraint]] = {
     "neighbours": [OneOf("replace_one", "add_remove")],
 }
-# Files of libraries of linear algebra, or links to them.
+# Names of the files of libraries of linear algebra.
 PRODUCTS = re.compile("blas|blis|lapack|mkl|flexi|accelerate|veclib", re.IGNORECASE)
-# Conversions of epsilon overflow far beyond the one; below the other pure noise has no grid.
+# Conversions of epsilon overflow above the first; below the second pure noise has no grid.
 LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9
-# The same of Gaussian noise, where epsilon is so small; and below the delta numbers have too few
-# digits to calibrate by.
+# Gaussian noise has no grid below LEAST_MU, checked where epsilon is small; calibration lacks
+# digits below LEAST_DELTA.
 LEAST_MU, SMALL_EPSILON, LEAST_DELTA = 1e-9, 1e-6, 1e-300
 REASONS = {
     "sample_weight": (
@@ -134,8 +133,7 @@ class Fitted:
     """Result of a recipe."""
 
     attributes: Mapping[str, Any]  # fitted state to publish
-    # What to warn of, by released values; before anything is published, as a caller may have made
-    # errors of warnings.
+    # By released values; raised before publishing, as a caller may turn warnings into errors.
     warnings: tuple[Warning, ...] = ()
     notes: tuple[str, ...] = ()  # for the report, by released values
 
@@ -147,16 +145,16 @@ class PlannedFit(Generic[Curator]):
     kind: type[Curator]  # of the curator
     chunks: Chunks | Source  # the raw data, for the curator alone
     releases: ReleasePlan  # what is released at what cost
-    # Asks the curator and returns what it was :class:`Fitted`; writes on nothing else.
+    # Asks the curator for releases; writes on nothing else.
     recipe: Callable[[Curator], Fitted]
-    # What validation has seen of the columns.
+    # Attributes that validation set.
     columns: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)  # of the curator
-    warnings: tuple[Warning, ...] = ()  # what to warn of before the charge, by public numbers
+    warnings: tuple[Warning, ...] = ()  # before the charge, by public numbers
     notes: tuple[str, ...] = ()  # for the report
     earlier: PrivacyReport | None = None  # on batches of the same stream, disjoint from this one
-    # Where the number of units is private: the fit that a released one leads to. Of this one the
-    # cost is charged, the kinds of noise are fixed, and the rest is replaced.
+    # Where the number of units is private: plans the fit by a released number. This plan fixes
+    # the cost and the kinds of noise; the rest is replaced.
     by_count: "Callable[[int], PlannedFit[Curator]] | None" = None
 
     def counted(self, by_count: "Callable[[int], PlannedFit[Curator]]") -> "PlannedFit[Curator]":
@@ -247,11 +245,11 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
         ],
         "verbose": [Number(0, math.inf, integer=True), InstanceOf(bool)],
     }
-    # What scikit-learn's tags say of the input, where that is not its default.
+    # Input tags of scikit-learn that differ from its defaults.
     _input_tags: Mapping[str, bool] = MappingProxyType({})
     _preserves_dtype: ClassVar[bool] = False  # whether transforms keep single precision
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {}
-    # Of estimators that have no parameter of this name: their units are replaced.
+    # For estimators without this parameter: units are replaced.
     neighbours: str = "replace_one"
 
     privacy_report_: PrivacyReport
@@ -309,8 +307,8 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
 
     def _validation_copy(self) -> Self:
         """Copy that validation may write on."""
-        # Neither `copy` nor `clone`: a constructor or a `__setstate__` of a subclass has nothing to
-        # do with it, and fitted attributes belong to it as they are.
+        # Neither `copy` nor `clone`: no constructor or `__setstate__` of a subclass runs, and
+        # fitted attributes are kept.
         copied = type(self).__new__(type(self))
         vars(copied).update(vars(self))
         return copied
@@ -382,7 +380,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
         self._publish(state)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit, and return what :meth:`transform` makes of the same data.
+        """Fit, and transform the same data.
 
         Parameters
         ----------
@@ -396,7 +394,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Hooks, Payable, ModelFileMixi
         Returns
         -------
         array
-            Of whoever passes the data: it is not protected by the fit.
+            Result for the caller's data, which the fit does not protect.
         """
         with self._all_or_nothing():
             return super().fit_transform(X, y, **fit_params)  # type: ignore[misc]
