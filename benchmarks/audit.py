@@ -64,10 +64,6 @@ def gaussian_laws() -> dict[str, tuple[tuple[int, ...], Law]]:
         "gaussian, pair masses": (
             (2, 2), lambda x, source: mechanisms.gaussian_pair_masses(x, 1.0, MU, source),
         ),
-        "gaussian, triple histogram": (
-            (2, 2, 2),
-            lambda x, source: mechanisms.gaussian_triple_histogram(x, np.eye(2), 1.0, MU, source),
-        ),
     }  # fmt: skip
 
 

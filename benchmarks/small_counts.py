@@ -52,8 +52,7 @@ def word_frequencies(corpus: Corpus) -> NDArray[np.float64]:
 
 METHODS: dict[str, Fit] = {
     "whitened_tensor (default)": estimator(),
-    "moment_tensor, isotropic": estimator(perturbation="moment_tensor"),
-    "moment_tensor, histogram": estimator(perturbation="moment_tensor", noise_geometry="histogram"),
+    "moment_tensor": estimator(perturbation="moment_tensor"),
     "published AGN": lambda c, eps, s: agn(c.X, N_TOPICS, eps, DELTA, s).topics,
     "published AVN": lambda c, eps, s: avn(c.X, N_TOPICS, eps, DELTA, s).topics,
     "AGN without noise": lambda c, eps, s: agn(c.X, N_TOPICS, math.inf, DELTA, s).topics,

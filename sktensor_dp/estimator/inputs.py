@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -11,10 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from sktensor_dp.estimator.parameters import Constraint, Number, OneOf, check_sizes
-from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
+from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.privacy.execution import DaskPartitions
-from sktensor_dp.privacy.parts import row_keys
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.reading import (
     as_numbers,
@@ -25,7 +23,7 @@ from sktensor_dp.queries.reading import (
     refuse_lazy,
 )
 from sktensor_dp.queries.sums import OneThread
-from sktensor_dp.queries.units import ONE_GROUP, RowChoice, are_several, as_labels, split_chunk
+from sktensor_dp.queries.units import ONE_GROUP, are_several, as_labels, split_chunk
 
 Rows = TypeVar("Rows")
 Kind = TypeVar("Kind")
@@ -201,16 +199,10 @@ def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") ->
 
 
 def checked_grouping(groups: Any, n_rows: int, estimator: Any) -> dict[str, Any]:
-    """Validated labels of rows, with the choice of rows of each group."""
+    """Validated labels of rows, if there are any."""
     if groups is None:
         return {}
-    labels = checked_groups(groups, n_rows, estimator.neighbours)
-    return {"groups": labels, "choice": row_choice(estimator.max_rows_per_group)}
-
-
-def row_choice(most: int | None) -> RowChoice | None:
-    """Largest number of rows of a group, and the source of secret keys to choose them by."""
-    return None if most is None else (int(most), row_keys)
+    return {"groups": checked_groups(groups, n_rows, estimator.neighbours)}
 
 
 def check_source(
@@ -252,8 +244,7 @@ def row_chunks(
     """Chunks of validated rows, of groups where labels are given; lazy ones are not computed."""
     if hasattr(X, "to_delayed"):
         table = lazy_table(checked, X, groups, n_samples, reset=reset)
-        source, n_units, n_features = table.partitions, table.n_units, table.n_features
-        return _read_in_parts(estimator, kind, source, n_units, n_features)
+        return kind(table.partitions, table.n_units, table.n_features, prepared=Numeric)
     X = checked._validated(X, reset=reset, fits=True, grouped=groups is not None)
     return kind(X, *X.shape, **checked_grouping(groups, X.shape[0], estimator))
 
@@ -263,14 +254,7 @@ def source_chunks(
 ) -> Kind:
     """Chunks of a source of announced size."""
     check_source(source, n_samples, n_features, estimator.neighbours)
-    return _read_in_parts(estimator, kind, unchecked(source), n_samples, n_features)
-
-
-def _read_in_parts(
-    estimator: Any, kind: Callable[..., Kind], source: Any, n_units: Any, n_features: Any
-) -> Kind:
-    choice = row_choice(estimator.max_rows_per_group)
-    return kind(source, n_units, n_features, choice=choice, prepared=Numeric)
+    return kind(unchecked(source), n_samples, n_features, prepared=Numeric)
 
 
 class Numeric:
@@ -301,31 +285,6 @@ def unchecked(source: Any) -> Any:
 
 def _array_of(part: Any) -> np.ndarray[Any, Any]:
     return read(lambda: np.asarray(part), "a chunk")
-
-
-LARGEST_NUMBER = 2**62
-GROUP_CONSTRAINTS: Mapping[str, Iterable[Constraint]] = {
-    "max_rows_per_group": [Number(1, LARGEST_NUMBER, integer=True), OneOf(None)],
-}
-STREAM_CONSTRAINTS: Mapping[str, Iterable[Constraint]] = {
-    "max_batches_per_group": [Number(1, 10**6, integer=True)],
-}
-
-
-def batch_budget(epsilon: float, delta: float, n_batches: int) -> tuple[float, float]:
-    """Budget of each batch that a group can be part of."""
-    if n_batches == 1 or math.isinf(epsilon):
-        return epsilon, delta
-    if delta == 0:
-        return epsilon / n_batches, 0.0
-    own = gaussian_epsilon(gaussian_mu(epsilon, delta) / math.sqrt(n_batches), delta)
-    if own == 0:
-        raise ValueError(
-            f"max_batches_per_group={n_batches} leaves nothing of epsilon={epsilon:g} for one "
-            f"batch at delta={delta:g}, which is too large. Pass a smaller delta, a larger epsilon "
-            "or fewer batches."
-        )
-    return own, delta
 
 
 def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> None:

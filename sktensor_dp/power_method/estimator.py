@@ -27,10 +27,7 @@ from sktensor_dp.estimator.base import (
 )
 from sktensor_dp.estimator.forecast import Forecast
 from sktensor_dp.estimator.inputs import (
-    GROUP_CONSTRAINTS,
-    STREAM_CONSTRAINTS,
     as_validated,
-    check_same,
     check_same_unit,
     checked_grouping,
     checked_table,
@@ -170,9 +167,6 @@ class PrivateTensorPowerMethod(
         Iterations from each start. None chooses by public numbers: 100 once a tensor
         has been released, as they cost nothing then; ``ceil(log2(n_features)) + 4``
         where every one is a release.
-    max_rows_per_group, max_batches_per_group : int, default=None and 1
-        Where ``groups`` are given: read at most so many rows of each, chosen in secret; in
-        how many batches of a stream one may be, each of which gets a fraction of the budget.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
         Whether one sample is replaced, or one more (``docs/guarantee.md``): then a noisy
         count comes first, of every batch of a stream; :meth:`fit_tensor` is refused.
@@ -278,8 +272,6 @@ class PrivateTensorPowerMethod(
         "data_norm": [Number(1e-40, 1e40), NONE],
         "n_restarts": [Number(1, math.inf, integer=True)],
         "max_iter": [Number(1, math.inf, integer=True), NONE],
-        **GROUP_CONSTRAINTS,
-        **STREAM_CONSTRAINTS,
         **NEIGHBOURS,
     }
 
@@ -295,8 +287,6 @@ class PrivateTensorPowerMethod(
         data_norm: float | None = None,
         n_restarts: int = 10,
         max_iter: int | None = None,
-        max_rows_per_group: int | None = None,
-        max_batches_per_group: int = 1,
         neighbours: str = "replace_one",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -311,8 +301,6 @@ class PrivateTensorPowerMethod(
         self.data_norm = data_norm
         self.n_restarts = n_restarts
         self.max_iter = max_iter
-        self.max_rows_per_group = max_rows_per_group
-        self.max_batches_per_group = max_batches_per_group
         self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
@@ -426,7 +414,7 @@ class PrivateTensorPowerMethod(
                 row_chunks(self, checked, SampleChunks, *split_chunk(part), reset=place == 0)
                 for place, part in enumerate(source)
             )
-            return self._fit_stream(batches, checked, self.max_batches_per_group)
+            return self._fit_stream(batches, checked)
         chunks = source_chunks(self, self._kind, source, n_samples, n_features)
         if chunks.n_features > self._widest:
             raise ValueError(TOO_WIDE)
@@ -458,9 +446,8 @@ class PrivateTensorPowerMethod(
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), optional
-            As for :meth:`fit`, in every batch or in none. A group must not be in more than
-            ``max_batches_per_group`` batches, which the caller answers for: no label is
-            kept.
+            As for :meth:`fit`, in every batch or in none. The caller answers for no
+            group being in two batches: no label is kept.
         n_samples : int or None, default=None
             As for :meth:`fit`.
         **unsupported : object
@@ -481,13 +468,12 @@ class PrivateTensorPowerMethod(
         """
         checked = self._check_call(X, n_samples, unsupported)
         self._check_combination(("auto", "stream"), "partial_fit")
-        stream, most = getattr(self, "_stream", None), self.max_batches_per_group
+        stream = getattr(self, "_stream", None)
         if stream is not None:
             stream.check_budget(self.epsilon, self.delta, self.data_norm)
-            check_same("max_batches_per_group", stream.max_batches, most)
         batch = row_chunks(self, checked, SampleChunks, X, groups, n_samples, reset=stream is None)
         earlier = None if stream is None else self.privacy_report_
-        return self._run(self._planned_batch(batch, stream, columns_of(checked), earlier, most))
+        return self._run(self._planned_batch(batch, stream, columns_of(checked), earlier))
 
     def fit_tensor(self, T: ArrayLike, **unsupported: Any) -> Self:
         """Decompose a symmetric tensor whose entries are private.
@@ -824,18 +810,15 @@ class PrivateTensorPowerMethod(
         planned: Any = planned_topics if isinstance(chunks, CountChunks) else planned_samples
         return self._run_counted(chunks, partial(planned, self, chunks, columns))
 
-    def _fit_stream(
-        self, batches: Iterable[SampleChunks], checked: Any, n_batches: int = 1
-    ) -> Self:
+    def _fit_stream(self, batches: Iterable[SampleChunks], checked: Any) -> Self:
         """Take one step on each validated batch; publish once all are read."""
         fitted: Mapping[str, Any] = {}
         process = OneProcess()
         for chunks in read_each(batches, "The source of chunks"):
             process.check()
             planned = self._planned_batch(
-                chunks, fitted.get("_stream"), columns_of(checked), fitted.get("privacy_report_"),
-                n_batches,
-            )  # fmt: skip
+                chunks, fitted.get("_stream"), columns_of(checked), fitted.get("privacy_report_")
+            )
             # The first one pays for all, and nothing has copied the stream on the way.
             planned = replace(planned, options={**planned.options, "charge": not fitted})
             fitted = self._charge(planned).attributes
@@ -850,12 +833,11 @@ class PrivateTensorPowerMethod(
         stream: ComponentStream | None,
         columns: Mapping[str, Any],
         earlier: PrivacyReport | None,
-        n_batches: int,
     ) -> PlannedFit[Any]:
         """Plan one step on a batch."""
         if earlier is not None:
             check_same_unit(earlier, chunks.grouped, self.neighbours)
-        step = partial(planned_step, self, chunks, stream, columns, n_batches)
+        step = partial(planned_step, self, chunks, stream, columns)
         return replace(self._planned_by_number(chunks, step), earlier=earlier)
 
     def _found(self) -> FittedComponents:

@@ -77,7 +77,7 @@ def planned_topics(
     """Plan a fit of documents of one topic each."""
     plan = plan_single_topics(model, n_units, chunks.n_features, chunks.apart)
     n_iter = model.max_iter or AFTER_RELEASE
-    options = TopicOptions(0.0, "isotropic", model.random_state, model.n_restarts, n_iter)
+    options = TopicOptions(0.0, model.random_state, model.n_restarts, n_iter)
     leave = partial(single_topics, plan=plan, n_iter=n_iter)
     return PlannedFit(
         DocumentCurator, chunks, plan.releases,

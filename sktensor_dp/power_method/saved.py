@@ -45,5 +45,4 @@ class SavedComponents(SavedState):
             require(all(progress), "a stream must have progress")
             method = self._stream.method
             require(len(method.ask()) == self.components_.shape[1], "a stream fits the features")
-            require(self._stream.max_batches > 0, "a group may be in some batch")
         return {**found, "_n_features_out": self.n_components_}

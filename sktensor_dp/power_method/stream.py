@@ -2,13 +2,12 @@
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sktensor_dp.estimator.base import Fitted, PlannedFit, warnings_of_cap
-from sktensor_dp.estimator.inputs import batch_budget
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method.plan import MomentPlan, plan_moments
 from sktensor_dp.power_method.recipe import (
@@ -27,7 +26,6 @@ from sktensor_dp.privacy.parts import (
     secret_coins,
 )
 from sktensor_dp.queries.samples import LiftedBall, SampleChunks
-from sktensor_dp.queries.units import RowChoice
 from sktensor_dp.tensor.power_method import OnlinePowerMethod
 
 STREAM_PROGRESS = ("n_batches_seen_", "n_batches_needed_", "is_complete_")
@@ -40,7 +38,6 @@ class ComponentStream:
     method: OnlinePowerMethod  # components and starts so far
     sigma: float  # noise of the last answer
     budget: tuple[float, float, float]  # epsilon, delta and data_norm of every batch
-    max_batches: int = 1  # in how many batches a group may be, which was charged for
     ticket: str | None = None  # what the next batch shows to the ledger that was charged
 
     def check_budget(self, *now: float | None) -> None:
@@ -69,17 +66,14 @@ def planned_step(
     chunks: SampleChunks,
     stream: ComponentStream | None,
     columns: Mapping[str, Any],
-    n_batches: int,
     n_units: int,
 ) -> PlannedFit[SampleCurator]:
-    """Plan one step on a batch at its part of the budget."""
-    radius, budget = float(model.data_norm), batch_budget(model.epsilon, model.delta, n_batches)
+    """Plan one step on a batch."""
+    budget, radius = (model.epsilon, model.delta), float(model.data_norm)
     plan = plan_moments(model, n_units, chunks.n_features, "stream", budget, to_fit=True)
-    plan = replace(plan, releases=plan.releases.repeated(n_batches))
-    charged = (model.epsilon, model.delta, radius)
     return PlannedFit(
         SampleCurator, chunks, plan.releases,
-        lambda curator: learn_batch(curator, plan, stream, charged), columns,
+        lambda curator: learn_batch(curator, plan, stream, (*budget, radius)), columns,
         {"known": LiftedBall(radius), "ticket": None if stream is None else stream.ticket},
         warnings_of_cap(model.n_components, chunks.n_features) if stream is None else (),
     )  # fmt: skip
@@ -96,7 +90,7 @@ def learn_batch(
     method = new_method(plan) if stream is None else copy.deepcopy(stream.method)
     answers = curator.power_iterations(method.ask())
     method.tell(answers.value)
-    after = ComponentStream(method, answers.sigma, budget, plan.releases.repeats)
+    after = ComponentStream(method, answers.sigma, budget)
     return Fitted({**attributes_of(after.found), **after.progress, "n_iter_": plan.max_iter})
 
 
@@ -118,7 +112,6 @@ def random_batches(
     random_state: Any,
     *,
     groups: Any = None,
-    choice: RowChoice | None = None,
     by_coins: bool = False,
 ) -> Iterator[SampleChunks]:
     """Split units into batches at random: groups by secret coins, rows by `random_state`."""
@@ -143,4 +136,4 @@ def random_batches(
         # As groups of one row would lie: sums have the same digits.
         part = X[rows]
         labels = None if groups is None else groups[rows]
-        yield SampleChunks(part, *part.shape, groups=labels, choice=choice)
+        yield SampleChunks(part, *part.shape, groups=labels)

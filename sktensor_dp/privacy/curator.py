@@ -20,7 +20,7 @@ from sktensor_dp.privacy.mechanisms import Mechanism, edge_reached
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE, Release
-from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord, several_batches
+from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
 from sktensor_dp.privacy.selection import PartitionQuery, PartitionSelection
 from sktensor_dp.queries.query import Chunks, Parts, Product, Query, Source, Summand, UnitCount
 from sktensor_dp.queries.sums import COVERED_UNITS, AccurateSum, blocks, excess
@@ -300,7 +300,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             sampler=self._noise.sampler,
             seeded=self._noise.seeded,
             rows=rows,
-            notes=(*self._residuals, *notes, *several_batches(self._plan.repeats)),
+            notes=(*self._residuals, *notes),
             composition=Composition("releases", rows=rows, unused=unused),
         )
 

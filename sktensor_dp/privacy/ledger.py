@@ -320,7 +320,7 @@ def charges_of(
     relation = "add_remove" if neighbours == "add_remove" else "replace_one"
     return [
         LedgerEntry(
-            spender, planned.name, planned.uses * plan.repeats, planned.cost, unit,
+            spender, planned.name, planned.uses, planned.cost, unit,
             neighbours=relation,
         )
         for planned in plan.releases

@@ -11,7 +11,7 @@ linear post-processing. Two norms are in use for symmetric arrays:
 ``histogram``
     Unique entries times their multiplicity: the mass of each multiset of words.
     The sensitivity of one document is the same there, and noise off the diagonal
-    is smaller (by 2 in a matrix, by up to 6 in a third-order tensor).
+    of a matrix is smaller by 2.
 """
 
 import math
@@ -212,58 +212,6 @@ gaussian_pair_rows = partial(_pair_rows, "gaussian")
 # Of these the sensitivity is in L1.
 laplace_pair_masses = partial(_pair_masses, "laplace")
 laplace_pair_rows = partial(_pair_rows, "laplace")
-
-
-def gaussian_triples(
-    value: Floats, sensitivity: float, mu: float, noise: NoiseSource, histogram_basis: Floats | None
-) -> Floats:
-    """Gaussian noise on a projected third moment: isotropic, or in the histogram's geometry."""
-    if histogram_basis is None:
-        return gaussian_symmetric(value, sensitivity, mu, noise)
-    return gaussian_triple_histogram(value, histogram_basis, sensitivity, mu, noise)
-
-
-def gaussian_triple_histogram(
-    value: Floats, basis: Floats, sensitivity: float, mu: float, noise: NoiseSource
-) -> Floats:
-    """Projection of independent Gaussian noise on the mass of every word triple."""
-    # Noise of standard deviation `tau` on the masses has entry variances `tau**2` times 1 (iii),
-    # 1/9 (iij) and 1/36 (ijk): that is isotropic noise at `tau / sqrt(6)` plus independent extras
-    # of variance `tau**2 / 18` on iij and `5 tau**2 / 6` on iii, whose projections are sampled in
-    # O(d**2 k).
-    if math.isinf(mu):
-        return value
-    floor = 1 / (mu * math.sqrt(6))
-
-    def add(coordinates: Floats) -> Floats:
-        # Rounding apart by the diameter costs sqrt(6) of it beside the histogram's 1 / mu.
-        grid = noise.grid(floor, math.sqrt(coordinates.size), slope=math.sqrt(6))
-        extra = _repeated_word_noise(basis, math.sqrt(6) * grid.scale, noise)
-        return noise.add_gaussian(coordinates, grid, symmetric_to_coordinates(extra))
-
-    return _on_unique(value, sensitivity, add)
-
-
-def histogram_residual(n_words: int, k: int) -> float:
-    """Total variation between :func:`gaussian_triple_histogram` and its law, at most."""
-    rounding = 13 * (k * n_words) ** 1.5 * 2.0**-53
-    return 2.0**-50 * n_words + rounding + 2e-19 * n_words**2
-
-
-def _repeated_word_noise(basis: Floats, tau: float, noise: NoiseSource) -> Floats:
-    """Extras of :func:`gaussian_triple_histogram` on triples with a repeated word."""
-    n_words, k = basis.shape
-    total = np.zeros((k, k, k))
-    rows = max(1, 4_000_000 // n_words)
-    for start in range(0, n_words, rows):
-        own = basis[start : start + rows]
-        # Entry (i, j), j != i, of the extra on iij; it stands in three places.
-        extra = noise.standard_normal(own.shape[0] * n_words).reshape(own.shape[0], n_words)
-        extra *= tau / math.sqrt(18)
-        diagonal = noise.standard_normal(own.shape[0]) * (tau * math.sqrt(5 / 6) / 3)
-        extra[np.arange(own.shape[0]), np.arange(start, start + own.shape[0])] = diagonal
-        total += np.einsum("ia,ib,ic->abc", own, own, extra @ basis, optimize=True)
-    return total + total.transpose(0, 2, 1) + total.transpose(2, 1, 0)
 
 
 def edge_reached(

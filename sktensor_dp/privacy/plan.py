@@ -96,8 +96,6 @@ class ReleasePlan:
     epsilon: float
     delta: float
     releases: tuple[PlannedRelease, ...]
-    # How often a unit may be part of it: in so many batches of a stream.
-    repeats: int = 1
 
     @classmethod
     def split(
@@ -129,8 +127,7 @@ class ReleasePlan:
 
     def before_count(self) -> "ReleasePlan":
         """What is fixed before the units are counted: the count, and all else together."""
-        # Of a batch of several that a unit may be in: each has a count of its own.
-        whole = self.once.cost
+        whole = self.cost
         # A delta that is set aside buys no part of a count.
         count = PlannedRelease(COUNT, whole.part(COUNT_FRACTION, 0.0))
         rest = PlannedRelease(BY_COUNT, whole.part(1 - COUNT_FRACTION, whole.delta))
@@ -145,11 +142,10 @@ class ReleasePlan:
             replace(planned, cost=planned.cost.part(1 - COUNT_FRACTION, planned.cost.delta))
             for planned in plan.releases
         )
-        most, now = rest.cost, replace(plan, releases=parts).once.cost
+        most, now = rest.cost, replace(plan, releases=parts).cost
         # Kinds of noise, and a delta set aside, may not be chosen in view of a release.
         kinds = [(cost.mu > 0, cost.epsilon > 0, cost.delta) for cost in (now, most)]
-        covered = kinds[0] == kinds[1] and now.is_within(most)
-        if not (covered and plan.repeats == self.repeats):
+        if not (kinds[0] == kinds[1] and now.is_within(most)):
             raise RuntimeError("the plan made by a count is not covered by what was charged.")
         return replace(self, releases=(count, *parts))
 
@@ -157,30 +153,19 @@ class ReleasePlan:
         """The same with a count of the units first, whatever the count is."""
         return self.before_count().after_count(self)
 
-    def repeated(self, times: int) -> "ReleasePlan":
-        """The same for batches of which a unit may be in so many; what one costs, stays."""
-        return replace(self, repeats=times)
-
-    @property
-    def once(self) -> "ReleasePlan":
-        """The same for one batch of those that a unit may be in."""
-        return self.repeated(1)
-
     @property
     def cost(self) -> PrivacyCost:
         """What the whole plan costs."""
         return PrivacyCost.total(
-            planned.cost for planned in self.releases for _ in range(planned.uses * self.repeats)
+            planned.cost for planned in self.releases for _ in range(planned.uses)
         )
 
     def unused(self, left: Mapping[str, int]) -> tuple[PlannedRelease, ...]:
         """What is paid for where so many uses of each release are left."""
-        # Of a batch of several that a unit may be in, the others are paid for too.
-        later = self.repeats - 1
         return tuple(
-            replace(planned, uses=left[planned.name] + later * planned.uses)
+            replace(planned, uses=left[planned.name])
             for planned in self.releases
-            if left[planned.name] + later > 0
+            if left[planned.name] > 0
         )
 
     def cost_of(self, name: str) -> PrivacyCost:

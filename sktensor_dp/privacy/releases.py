@@ -51,17 +51,6 @@ def _of_doubles(_: Any) -> str:
     )
 
 
-def _of_triples(query: TripleMoments) -> str:
-    if query.histogram_basis is None:
-        return ""
-    added = mechanisms.histogram_residual(*query.histogram_basis.shape)
-    return (
-        f"Noise on the histogram of triples is within {added:.1g} of its law in total variation; "
-        "(1 + exp(epsilon)) times that is to be added to delta: see "
-        "docs/proofs/gaussian_noise_on_a_grid.md."
-    )
-
-
 GAUSSIAN = Mechanism("gaussian", "l2", mechanisms.gaussian_vector)
 LAPLACE = Mechanism("laplace", "l1", mechanisms.laplace_vector, pure=True)
 SYMMETRIC = Mechanism("gaussian, symmetric", "l2", mechanisms.gaussian_symmetric)
@@ -90,12 +79,6 @@ LAPLACE_PAIRS = replace(
     law=mechanisms.laplace_pair_masses,
     of_query=PAIRS.of_query,
     of_rows=mechanisms.laplace_pair_rows,
-)
-TRIPLES = replace(
-    SYMMETRIC,
-    law=mechanisms.gaussian_triples,
-    residual=_of_triples,
-    of_query=("histogram_basis",),
 )
 SPHERICAL_TRIPLES = replace(SPHERICAL, of_query=("ambient_dimension",))
 SPHERICAL_PROJECTION = replace(SPHERICAL_VECTOR, of_query=("ambient_dimension",))
@@ -149,7 +132,7 @@ _RELEASES = (
             WhitenedTripleMoments, SYMMETRIC, SPHERICAL),
     Release("triple_moments", "counts",
             "weighted mean third moment of counts, noised in word space, seen in a subspace",
-            TripleMoments, TRIPLES, SPHERICAL_TRIPLES),
+            TripleMoments, SYMMETRIC, SPHERICAL_TRIPLES),
     Release("expected_counts", "counts",
             "mean expected counts of every word in every topic, given the released topics",
             ExpectedCounts, GAUSSIAN, LAPLACE),

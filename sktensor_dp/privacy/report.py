@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from importlib import metadata
 from typing import Any
@@ -62,22 +61,6 @@ PARTS = (
     "The releases were made on parts of the units that have none in common, at places that public "
     "numbers chose: what one unit costs is the cost of its own part."
 )
-SEVERAL = (
-    "A group may be in up to {most} batches of the stream: the guarantee is that of all of them "
-    "together, each of which got its fraction of the budget, and a group counts once in every "
-    "batch that it is in. The caller answers for no group being in more."
-)
-
-
-def several_batches(most: int) -> tuple[str, ...]:
-    """What a report says of a stream where a unit may be in so many batches."""
-    return (SEVERAL.format(most=most),) if most > 1 else ()
-
-
-def _shared_note(notes: Iterable[str]) -> str | None:
-    """The note on how batches of a stream share units, if they do."""
-    beginning = SEVERAL.partition("{")[0]
-    return next((note for note in notes if note.startswith(beginning)), None)
 
 
 @dataclass(frozen=True, repr=False)
@@ -184,7 +167,6 @@ class PrivacyReport(Shown):
         """
         notes = self.notes + later.notes
         # Once each, how batches share units last.
-        last = _shared_note(notes) or DISJOINT
         epsilon, delta = max(self.epsilon, later.epsilon), max(self.delta, later.delta)
         composition = None
         if self.composition is not None and later.composition is not None:
@@ -199,7 +181,7 @@ class PrivacyReport(Shown):
             sampler=min(self.sampler, later.sampler),  # "float" before "grid"
             seeded=self.seeded or later.seeded,
             rows=merged((*self.rows, *later.rows)),
-            notes=(*dict.fromkeys(n for n in notes if n not in (DISJOINT, last)), last),
+            notes=(*dict.fromkeys(n for n in notes if n != DISJOINT), DISJOINT),
             composition=composition,
         )
 

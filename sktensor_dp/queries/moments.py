@@ -329,8 +329,8 @@ class WhitenedTripleMoments(_Triples, Signed):
 class TripleMoments(_Triples, NonNegative):
     """``l M3(U, U, U)`` for orthonormal U, bounded in word space (AGN, AVN)."""
 
-    # The first clip is of a TripleNorm, whose kind chooses the noise, or of a CountNorm of order 1,
-    # which bounds every norm of it. The bound on the whole tensor covers its part at `words`.
+    # The first clip is of a TripleNorm, or of a CountNorm of order 1, which bounds every norm of
+    # it. The bound on the whole tensor covers its part at `words`.
 
     def __post_init__(self) -> None:
         if not isinstance(self.clips[0].norm, TripleNorm) and self.clips[0].norm != CountNorm(1):
@@ -338,12 +338,6 @@ class TripleMoments(_Triples, NonNegative):
         gram = self.basis.T @ self.basis
         if not np.allclose(gram, np.eye(len(gram)), atol=1e-8):
             raise ValueError("the basis must have orthonormal columns.")
-
-    @property
-    def histogram_basis(self) -> Floats | None:
-        """The basis, if the norm, and so the noise, is that of the histogram of triples."""
-        norm = self.clips[0].norm
-        return self.basis if isinstance(norm, TripleNorm) and norm.histogram else None
 
     @property
     def ambient_dimension(self) -> int:

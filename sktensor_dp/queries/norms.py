@@ -205,9 +205,7 @@ class PairNorm:
 
 @dataclass(frozen=True)
 class TripleNorm:
-    """Norm of ``l M3`` in word space: Frobenius, or of the histogram of word triples."""
-
-    histogram: bool = False
+    """Frobenius norm of ``l M3`` in word space."""
 
     def of(self, chunk: CountChunk) -> Floats:
         """Exact norm of a document, from power sums of the counts; mean of these for a unit."""
@@ -220,9 +218,8 @@ class TripleNorm:
         # Squares of the entries over ordered distinct (i, j, k), over (i, i, j), and over i.
         distinct = np.maximum(p2**3 - 3 * p2 * p4 + 2 * p6, 0)
         repeated = np.maximum(pairs * p2 - own, 0)
-        total = 6 * distinct + 9 * repeated if self.histogram else distinct + 3 * repeated
-        lengths = chunk.lengths
-        norms = NORM_SLACK * np.sqrt(total + same) / np.maximum((lengths - 1) * (lengths - 2), 1)
+        total, lengths = distinct + 3 * repeated + same, chunk.lengths
+        norms = NORM_SLACK * np.sqrt(total) / np.maximum((lengths - 1) * (lengths - 2), 1)
         return chunk.units.means(norms)
 
 

@@ -393,8 +393,6 @@ class RowChunks(Generic[Chunk]):
         As announced.
     groups : array of shape (n_rows,), optional
         Validated labels of rows that are passed as one matrix.
-    choice : tuple, optional
-        How many rows of a unit are read at most, and random keys to choose by.
     prepared : callable, optional
         What becomes of an iterable of chunks of the caller's before they are read.
 
@@ -423,14 +421,12 @@ class RowChunks(Generic[Chunk]):
         n_features: int,
         *,
         groups: NDArray[Any] | None = None,
-        choice: RowChoice | None = None,
         prepared: Prepared | None = None,
     ) -> None:
         self._announced_units = n_units
         self.n_units = n_units or 0
         self.n_features = n_features
         self.grouped = groups is not None
-        self._choice = choice
         self._whole: list[Chunk] | None = None
         self._source: Iterable[Any] = ()
         self._table: GroupTable | None = None
@@ -450,7 +446,7 @@ class RowChunks(Generic[Chunk]):
         else:
             names, places = np.unique(groups, return_inverse=True)
             self.n_units = len(names)
-            self._whole = self._cut(*self._together(source, places, names))
+            self._whole = self._cut(*self._together(source, places))
         self.announced = self._whole is None and not self.apart
         # Whether a unit may have several rows, which can be made one.
         self.joinable = self.grouped or self._whole is None
@@ -470,7 +466,7 @@ class RowChunks(Generic[Chunk]):
         return value
 
     def _reader(self) -> "RowReader":
-        return RowReader(type(self), self.n_features, self._choice, self._prepared, self.grouped)
+        return RowReader(type(self), self.n_features, self._prepared, self.grouped)
 
     def _check_number(self, seen: int) -> None:
         """Refuse another number of units than was announced."""
@@ -495,12 +491,9 @@ class RowChunks(Generic[Chunk]):
             return [self._chunk(X, units)]
         return [self._chunk(*part) for part in _parts(X, units)]
 
-    def _together(self, X: Any, places: Integers, names: NDArray[Any]) -> tuple[Any, Units]:
-        """Rows unit by unit, and no more of each than are to be read."""
+    def _together(self, X: Any, places: Integers) -> tuple[Any, Units]:
+        """Rows unit by unit."""
         order, units = in_order(places)
-        if self._choice is not None:
-            kept, units = kept_rows(units, names[np.unique(places)], self._choice)
-            order = kept if order is None else order[kept]
         return X if order is None else X[order], units
 
     def _read(self) -> Iterator[tuple[Any, Units]]:
@@ -528,7 +521,7 @@ class RowChunks(Generic[Chunk]):
             rows = read(partial(self._validated, X), "a chunk")
             if (ready := waiting.after(rows, as_labels(groups, rows.shape[0]))) is not None:
                 told = True
-                yield self._together(*ready, self._table.labels)
+                yield self._together(*ready)
         if waiting is not None:
             waiting.check_empty()
         if self._announced_units is None and not told:
@@ -546,16 +539,13 @@ class RowReader:
 
     kind: type[RowChunks[Any]]
     n_features: int
-    choice: RowChoice | None
     prepared: Prepared | None
     grouped: bool
     joins: bool = False
 
     def __call__(self, partition: Any) -> Iterator[Any]:
         """Chunks of a partition, with the whole of its units."""
-        chunks: Any = self.kind(
-            [partition], None, self.n_features, choice=self.choice, prepared=self.prepared
-        )
+        chunks: Any = self.kind([partition], None, self.n_features, prepared=self.prepared)
         chunks = chunks.joined() if self.joins else chunks
         yield from chunks
         # Rows without labels would be units of their own, which is another guarantee.

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from sktensor_dp.estimator.base import columns_of
-from sktensor_dp.estimator.inputs import Numeric, check_source, row_choice, unchecked
+from sktensor_dp.estimator.inputs import row_chunks, source_chunks
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.queries.counts import CountChunks
 from sktensor_dp.spectral_lda.released import ReleasedTopics
@@ -56,9 +56,6 @@ class PrivateSpectralLDA(ReleasedTopics):
         released whitener spans, or in the space of words (AGN; with ``delta=0``
         AVN; configuration 1 of DeCarolis et al.). The first needs orders of
         magnitude less of it.
-    noise_geometry : {"isotropic", "histogram"}, default="isotropic"
-        For ``"moment_tensor"``: noise in the Frobenius norm, or independent noise
-        on the mass of every pair and triple of words.
     n_refinements : int or "auto", default="auto"
         EM steps. ``"auto"`` depends on public numbers only: 6 with noise (2 if ``delta=0``)
         and 24 without, of which the first 12 take each document to have one topic; 0 for
@@ -71,16 +68,6 @@ class PrivateSpectralLDA(ReleasedTopics):
         their number if ``delta=0``), ``"pairs"`` and ``"triples"`` (norm of the
         number of tokens times the moment), from 1e-40 to 1e40; it also holds with
         ``epsilon=inf``, where a limit may be infinite.
-    group_rows : {"auto", "mean", "concatenate"}, default="auto"
-        What becomes of the documents of a group, where ``fit`` is given ``groups``: their
-        mean, which keeps pairs and triples of words within documents, or one document that
-        has them all. ``"auto"`` chooses by public numbers.
-    max_rows_per_group : int or None, default=None
-        Read at most so many documents of each group, chosen evenly and in secret. Bounds
-        time and memory; the guarantee does not need it.
-    max_batches_per_group : int, default=1
-        In how many batches of ``partial_fit`` a group may be; each gets its fraction of the
-        budget. The caller answers for it.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
         Which data sets must look alike: those that differ in one document, whose number is
         then public; or those of which one has a document more. Then the number is private: a
@@ -226,11 +213,7 @@ class PrivateSpectralLDA(ReleasedTopics):
             If the accountant has too little left; no chunk has been read then.
         """
         self._check_parameters()
-        check_source(source, n_samples, n_features, self.neighbours)
-        assert n_features is not None
-        choice = row_choice(self.max_rows_per_group)
-        given = unchecked(source)
-        chunks = CountChunks(given, n_samples, n_features, choice=choice, prepared=Numeric)
+        chunks = source_chunks(self, CountChunks, source, n_samples, n_features)
         plan = partial(self._fit_of, chunks, {"n_features_in_": n_features})
         return self._run_counted(chunks, plan)
 
@@ -259,9 +242,8 @@ class PrivateSpectralLDA(ReleasedTopics):
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), optional
-            As for :meth:`fit`, in every batch or in none. A group must not be in more than
-            ``max_batches_per_group`` batches, which the caller answers for: no label is
-            kept.
+            As for :meth:`fit`, in every batch or in none. The caller answers for no
+            group being in two batches: no label is kept.
         n_samples : int or None, default=None
             As for :meth:`fit`.
         **unsupported : object
@@ -281,11 +263,11 @@ class PrivateSpectralLDA(ReleasedTopics):
         checked = self._check_call(X, n_samples, unsupported)
         stream: TopicStream | None = getattr(self, "_stream", None)
         if stream is None:
-            chunks = self._read(checked, X, groups, n_samples)
+            chunks = row_chunks(self, checked, CountChunks, X, groups, n_samples)
             plan = partial(self._fit_of, chunks, columns_of(checked), begins=True)
             return self._run_counted(chunks, plan)
         stream.check_budget(self.epsilon, self.delta)
-        chunks = self._read(self, X, groups, n_samples, reset=False)
+        chunks = row_chunks(self, self, CountChunks, X, groups, n_samples, reset=False)
         self._check_batch(chunks, stream)
         return self._run_counted(chunks, partial(self._step_of, chunks, stream))
 

@@ -20,17 +20,10 @@ from sktensor_dp.estimator.base import (
     warnings_of_cap,
 )
 from sktensor_dp.estimator.inputs import (
-    GROUP_CONSTRAINTS,
-    STREAM_CONSTRAINTS,
-    Numeric,
     as_validated,
-    batch_budget,
-    check_same,
     check_same_unit,
-    checked_grouping,
     checked_table,
-    lazy_table,
-    row_choice,
+    row_chunks,
 )
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -75,12 +68,8 @@ class TopicParameters(PrivateEstimatorMixin):
         "word_frequencies": [NONE, InstanceOf(Mapping, np.ndarray, list, tuple)],
         "public_components": [NONE, InstanceOf(Mapping, np.ndarray, list, tuple), DataFrame()],
         "perturbation": [OneOf("whitened_tensor", "moment_tensor")],
-        "noise_geometry": [OneOf("isotropic", "histogram")],
         "n_refinements": [Number(0, math.inf, integer=True), OneOf("auto")],
         "clip_norm": [OneOf("auto"), InstanceOf(Mapping)],
-        "group_rows": [OneOf("auto", "mean", "concatenate")],
-        **GROUP_CONSTRAINTS,
-        **STREAM_CONSTRAINTS,
         **NEIGHBOURS,
     }
 
@@ -94,12 +83,8 @@ class TopicParameters(PrivateEstimatorMixin):
         word_frequencies: Mapping[str, float] | ArrayLike | None = None,
         public_components: Mapping[str, ArrayLike] | ArrayLike | None = None,
         perturbation: str = "whitened_tensor",
-        noise_geometry: str = "isotropic",
         n_refinements: int | str = "auto",
         clip_norm: str | Mapping[str, float] = "auto",
-        group_rows: str = "auto",
-        max_rows_per_group: int | None = None,
-        max_batches_per_group: int = 1,
         neighbours: str = "replace_one",
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -112,12 +97,8 @@ class TopicParameters(PrivateEstimatorMixin):
         self.word_frequencies = word_frequencies
         self.public_components = public_components
         self.perturbation = perturbation
-        self.noise_geometry = noise_geometry
         self.n_refinements = n_refinements
         self.clip_norm = clip_norm
-        self.group_rows = group_rows
-        self.max_rows_per_group = max_rows_per_group
-        self.max_batches_per_group = max_batches_per_group
         self.neighbours = neighbours
         self.accountant = accountant
         self.random_state = random_state
@@ -168,36 +149,21 @@ class TopicParameters(PrivateEstimatorMixin):
             If the accountant has too little left; no budget is spent.
         """
         checked = self._check_call(X, n_samples, unsupported)
-        chunks = self._read(checked, X, groups, n_samples)
+        chunks = row_chunks(self, checked, CountChunks, X, groups, n_samples)
         return self._run_counted(chunks, partial(self._fit_of, chunks, columns_of(checked)))
-
-    def _read(
-        self, checked: Any, X: Any, groups: Any, n_samples: Any, *, reset: bool = True
-    ) -> CountChunks:
-        """Validated documents, of groups where labels are given; what is lazy stays so."""
-        if hasattr(X, "to_delayed"):
-            table = lazy_table(checked, X, groups, n_samples, reset=reset)
-            sizes = (table.n_units, table.n_features)
-            choice = row_choice(self.max_rows_per_group)
-            return CountChunks(table.partitions, *sizes, choice=choice, prepared=Numeric)
-        X = checked._validated(X, reset=reset, fits=True, grouped=groups is not None)
-        grouping = checked_grouping(groups, X.shape[0], self)
-        return CountChunks(X, *X.shape, **grouping)
 
     def _plan(
         self,
         n_samples: int,
         n_features: int,
-        budget: tuple[float, float] | None = None,
         apart: bool | None = None,
     ) -> TopicPlan:
-        epsilon, delta = budget or (self.epsilon, self.delta)
         return plan_topics(
             n_samples,
             n_features,
             self.n_components,
-            epsilon=epsilon,
-            delta=delta,
+            epsilon=self.epsilon,
+            delta=self.delta,
             perturbation=self.perturbation,
             n_refinements=None if self.n_refinements == "auto" else int(self.n_refinements),
             limits=self._limits(),
@@ -215,20 +181,17 @@ class TopicParameters(PrivateEstimatorMixin):
     ) -> PlannedFit[DocumentCurator]:
         """Plan a fit of so many units, or with `begins` of the first batch of a stream."""
         options, limits = self._options(chunks.n_features, columns), self._limits()
-        budget, n_batches, charged = (self.epsilon, self.delta), self.max_batches_per_group, None
-        if begins:
-            charged = (budget, n_batches)
-            budget = batch_budget(*budget, n_batches)
-        plan = self._plan(n_units, chunks.n_features, budget, chunks.apart)
+        plan = self._plan(n_units, chunks.n_features, chunks.apart)
         notes: tuple[str, ...] = ()
         if options.public_topics is not None:
             # A number below the largest one is that of a released count.
             counted = self.neighbours == "add_remove" and n_units < LARGEST_COUNT
             notes = _notes_on_public(plan, counted=counted)
-        leave = partial(learned, plan=plan, charged=charged)
+        budget = (self.epsilon, self.delta) if begins else None
+        leave = partial(learned, plan=plan, budget=budget)
         return PlannedFit(
             DocumentCurator, self._joined(chunks, plan) if chunks.joinable else chunks,
-            plan.releases.repeated(n_batches) if begins else plan.releases,
+            plan.releases,
             partial(fit_topics, plan=plan, options=options, leave=leave), columns,
             {"known": limits},
             warnings_of_cap(self.n_components, chunks.n_features, "topics"), notes,
@@ -236,15 +199,12 @@ class TopicParameters(PrivateEstimatorMixin):
 
     def _check_batch(self, chunks: CountChunks, stream: TopicStream) -> None:
         check_same_unit(self.privacy_report_, chunks.grouped, self.neighbours)
-        batches = "max_batches_per_group"
-        check_same(batches, stream.max_batches, self.max_batches_per_group)
 
     def _step_of(
         self, chunks: CountChunks, stream: TopicStream, n_units: int
     ) -> PlannedFit[DocumentCurator]:
         """Plan a step on a batch of so many units."""
-        budget = batch_budget(self.epsilon, self.delta, stream.max_batches)
-        plan = ReleasePlan.split(*budget, {"expected_counts": 1.0}).repeated(stream.max_batches)
+        plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
         concentration, limits = self._fitted_concentration(), self.clip_norm_
         if chunks.joinable:
             chunks = self._joined(chunks, self._plan(n_units, chunks.n_features))
@@ -258,17 +218,14 @@ class TopicParameters(PrivateEstimatorMixin):
         )  # fmt: skip
 
     def _joined(self, chunks: CountChunks, plan: TopicPlan) -> CountChunks:
-        """Make one document of a group's, where that was asked for or public numbers advise it."""
-        how = self.group_rows
-        if how == "auto":
-            how = "mean" if self._concentration() == 0 else plan.group_rows
-        return chunks.joined() if how == "concatenate" else chunks
+        """Make one document of a group's where public numbers advise it."""
+        joins = plan.joins_groups and self._concentration() != 0
+        return chunks.joined() if joins else chunks
 
     def _options(self, n_features: int, columns: Mapping[str, Any]) -> TopicOptions:
         frequencies, topics = self._known_words(n_features, columns)
         return TopicOptions(
             self._concentration(),
-            self.noise_geometry,
             self.random_state,
             word_frequencies=frequencies,
             public_topics=topics,

@@ -16,14 +16,14 @@ def learned(
     found: FittedTopics,
     limits: Mapping[str, float],
     plan: TopicPlan,
-    charged: tuple[tuple[float, float], int] | None = None,
+    budget: tuple[float, float] | None = None,
 ) -> Fitted:
-    """What topics leave behind: a stream too, if all of it is charged for with this batch."""
+    """What topics leave behind: a stream too, if each of its batches may cost a budget."""
     state = {**_attributes(found), "clip_norm_": dict(limits)}
-    if charged is not None:
+    if budget is not None:
         # Topics of the first batch stand for its expected counts.
         mean = found.weights[:, None] * found.topics
-        state["_stream"] = TopicStream(found, mean, found.unigram_sigma**2, 1, *charged)
+        state["_stream"] = TopicStream(found, mean, found.unigram_sigma**2, 1, budget)
     return Fitted(state, _warnings_of_noise(found, plan))
 
 

@@ -54,7 +54,7 @@ class SavedTopics(SavedState):
             topics.append(stream.fitted.topics)
             weights.append(stream.fitted.weights)
             require(weights[1].max() <= 1 + ROUNDING, "weights must be shares")
-            require(stream.n_batches > 0 and stream.max_batches > 0, "a stream has batches")
+            require(stream.n_batches > 0, "a stream has batches")
             noisy = not math.isinf(stream.budget[0])
             if (public := stream.fitted.public) is not None:
                 topics.append(public)

@@ -22,7 +22,6 @@ class TopicStream:
     variance: float  # variance of the noise in it
     n_batches: int  # batches read
     budget: tuple[float, float]  # epsilon and delta that every batch may cost
-    max_batches: int = 1  # in how many batches a group may be, which was charged for
     ticket: str | None = None  # what the next batch shows to the ledger that was charged
 
     def check_budget(self, *now: float) -> None:

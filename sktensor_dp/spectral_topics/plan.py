@@ -47,7 +47,7 @@ class TopicPlan:
     match_moments: bool  # whether topics are fitted to all moments jointly
     n_refinements: int  # number of EM steps
     clip_quantile: float  # share of documents left unclipped
-    group_rows: str  # "mean" or "concatenate": what becomes of the documents of a group
+    joins_groups: bool  # whether the documents of a group are one; else their mean counts
     releases: ReleasePlan  # the budget
     # Held-out questions: whether topics gain something over word frequencies, and whether public
     # topics are better as they were given.
@@ -106,7 +106,7 @@ def plan_topics(
     plan = TopicPlan(
         n_components=k, n_words=n_words, all_words=n_words == n_features, triples=third,
         match_moments=small, clip_quantile=_clip_quantile(n_effective, small),
-        group_rows="concatenate" if n_effective < JOINED_BELOW * n_components else "mean",
+        joins_groups=n_effective < JOINED_BELOW * n_components,
         asks_gains=asks_gains, asks_public=asks_public,
         may_misfit=may_misfit, pairs_by_rows=by_rows, n_refinements=n_steps, n_single=n_single,
         n_sure=n_single + int((n_steps - n_single) * SURE_PART),

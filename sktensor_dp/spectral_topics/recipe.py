@@ -59,8 +59,6 @@ LEAST_FREQUENCY = 0.01
 MANY_PRODUCTS, FEW_PRODUCTS = 60, 16
 # Tolerance of the eigenvectors.
 EIGEN_TOL = 1e-5
-# Geometry of the pair masses for isotropic noise, and for the histogram.
-DIAGONAL_WEIGHTS = {"isotropic": np.sqrt(2.0), "histogram": 1.0}
 
 # Row of a whitener, relative to the longest, that is rounding.
 LEAST_ROW = 1e-12
@@ -140,13 +138,7 @@ class _SpectralFit:
     def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: Any) -> Any:
         if self._curator.pure:
             return count_clip
-        return self._curator.pair_clip(self._plan.clip_quantile, words, **self._diagonal())
-
-    def _diagonal(self) -> dict[str, float]:
-        if not self._in_word_space:
-            return {}
-        weight = 1.0 if self._curator.pure else DIAGONAL_WEIGHTS[self._options.geometry]
-        return {"diagonal_weight": weight}
+        return self._curator.pair_clip(self._plan.clip_quantile, words)
 
     def _pairs(
         self, frequencies: Noisy, unigram: Floats, total: float, clips: list[Any]
@@ -158,9 +150,8 @@ class _SpectralFit:
             own, sigma = unigram[words], 0.0
             clips = [self._pair_clip(words, clips[0])]
         released = self._curator.pair_moments(
-            clips[-1], clips[:-1], 3 if words is None else 2, words, **self._diagonal(),
-            by_rows=self._plan.pairs_by_rows,
-        )  # fmt: skip
+            clips[-1], clips[:-1], 3 if words is None else 2, words, self._plan.pairs_by_rows
+        )
         if words is not None:
             # The documents' weights differ from those of the frequencies.
             total = max(_mass(released, len(own)), 1e-12) / float(own.sum()) ** 2
@@ -278,7 +269,7 @@ class _SpectralFit:
         else:
             clip = pairs.clips[0]
             if not curator.pure:
-                clip = curator.triple_clip(quantile, self._options.geometry == "histogram")
+                clip = curator.triple_clip(quantile)
             noisy = curator.triples(basis, clip, pairs.clips, pairs.words)
         return Noisy(noisy.value / pairs.total, noisy.sigma / pairs.total)
 

@@ -38,7 +38,6 @@ class TopicOptions:
 
     # Sum of the Dirichlet prior; 0 for one topic per document, None to estimate it.
     concentration: float | None
-    geometry: str  # "isotropic" or "histogram": of the noise of ``moment_tensor``
     random_state: Any  # for restarts after release, and second starts without noise
     # Of the decomposition.
     n_restarts: int = 10

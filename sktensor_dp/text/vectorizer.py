@@ -19,7 +19,7 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
     is_read_in_parts,
 )
-from sktensor_dp.estimator.inputs import GROUP_CONSTRAINTS, checked_grouping, row_choice
+from sktensor_dp.estimator.inputs import checked_grouping
 from sktensor_dp.estimator.parameters import (
     Constraint,
     InstanceOf,
@@ -31,6 +31,7 @@ from sktensor_dp.estimator.parameters import (
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
+from sktensor_dp.privacy.parts import row_keys
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.reading import as_documents, call_foreign
 from sktensor_dp.queries.text import TextChunks, WordCounts
@@ -230,7 +231,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         "vocabulary": [InstanceOf(Iterable), NONE],
         "binary": [BOOLEAN],
         "max_words_per_document": [Number(1, math.inf, integer=True)],
-        **GROUP_CONSTRAINTS,
+        "max_rows_per_group": [Number(1, 2**62, integer=True), NONE],
         **NEIGHBOURS,
     }
 
@@ -428,8 +429,9 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         np.dtype(self.dtype)
         if not isinstance(raw_documents, list):
             raw_documents = as_documents(raw_documents, "raw_documents")
+        most = self.max_rows_per_group
+        choice = None if most is None else (int(most), row_keys)
         if apart:
-            choice = row_choice(self.max_rows_per_group)
             texts = lazy_texts(self, raw_documents, groups, n_samples, choice)
             return self._planned(texts), None
         content.input = "content"

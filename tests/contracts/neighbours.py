@@ -147,21 +147,16 @@ def by_person_in_batches(estimator: Any, data: Persons) -> Any:
 
 
 CHANGES = {"a label": relabelled, "a size": resized, "others": other_persons}
-CAPPED = {"max_rows_per_group": 2}
 OF_TOPICS: dict[str, dict[str, Any]] = {
     "whitened": {}, "one topic": {"doc_topic_prior": 0, "n_refinements": 1},
     "moments": {"perturbation": "moment_tensor"},
     "limits": {"clip_norm": {"counts": 4.0, "pairs": 3.0}},
-    "one document a group": {"group_rows": "concatenate"},
-    "capped": CAPPED,
 }  # fmt: skip
 OF_COMPONENTS: dict[str, dict[str, Any]] = {
     "whitened": {}, "moments": {"perturbation": "moment_tensor"},
     "iteration": {"perturbation": "iteration", "max_iter": 1},
     "stream": {"perturbation": "stream", "max_iter": 2},
-    "stream, capped": {"perturbation": "stream", "max_iter": 2, **CAPPED},
     "mixture": {"moment": "gaussian_mixture"},
-    "capped": CAPPED,
 }  # fmt: skip
 SEARCHED: dict[str, dict[str, Any]] = {
     "held out": {}, "folds": {"cv": 2}, "three folds": {"cv": 3},
@@ -185,7 +180,7 @@ def _search(options: dict[str, Any], delta: float) -> Any:
 
 
 def _search_of_steps(options: dict[str, Any], delta: float) -> Any:
-    model = components_model({"perturbation": "iteration", "max_iter": 1, **CAPPED}, delta)
+    model = components_model({"perturbation": "iteration", "max_iter": 1}, delta)
     given = {"n_trials": 1, "random_state": 0, "delta": delta, "epsilon": 4.0}
     given["score_bounds"] = (-5.0, 0.0)
     return PrivateSearchCV(model, {"n_restarts": [2, 3]}, **{**given, **options})
@@ -218,13 +213,12 @@ for _change in CHANGES:
     OF_PERSONS += _of_persons(_change, "search", _search, SEARCHED, ONCE)
     OF_PERSONS += _of_persons(_change, "components, search", _search_of_steps, SEARCHED, ONCE)
 _BATCHES = {"in batches": by_person_in_batches}
-_SEVERAL = {"once": {}, "thrice": {"max_batches_per_group": 3}}
 for _change in ("a size", "others"):
     OF_PERSONS += _of_persons(
         _change, "topics", topics_model, {"": {}}, {"in chunks": by_person_in_chunks}
     )
-OF_PERSONS += _of_persons("a size", "topics", topics_model, _SEVERAL, _BATCHES)
-OF_PERSONS += _of_persons("a size", "components", stream_model, _SEVERAL, _BATCHES)
+OF_PERSONS += _of_persons("a size", "topics", topics_model, {"": {}}, _BATCHES)
+OF_PERSONS += _of_persons("a size", "components", stream_model, {"": {}}, _BATCHES)
 
 # One unit more or less
 

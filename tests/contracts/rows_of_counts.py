@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import combinations_with_replacement, permutations
 from typing import Any
 
 import numpy as np
@@ -95,12 +94,6 @@ def pair_masses(total: Floats, query: PairMoments) -> Floats:
     return np.concatenate([2 * total[above], query.diagonal_weight * np.diagonal(total)])
 
 
-def triple_masses(total: Floats, _: Any) -> Floats:
-    """Mass of every multiset of three words; the basis has to be the identity."""
-    triples = combinations_with_replacement(range(len(total)), 3)
-    return np.array([total[t] * len(set(permutations(t))) for t in triples])
-
-
 def documents(rng: Rng, _: Any = None) -> Floats:
     """Short, long, empty, repetitive and huge ones."""
     rows = [np.zeros(D), np.ones(D), np.full(D, 1e6), np.full(D, 1e300)]
@@ -146,8 +139,8 @@ def whitener(rng: Rng, words: np.ndarray | None) -> Floats:
 
 def some_norm(rng: Rng) -> Norm:
     words = some_words(rng)
-    norms = [CountNorm(1), CountNorm(2), PairNorm(limit(rng), words), TripleNorm(True),
-             TripleNorm(False), WhitenedTripleNorm(whitener(rng, words), words)]  # fmt: skip
+    norms = [CountNorm(1), CountNorm(2), PairNorm(limit(rng), words), TripleNorm(),
+             WhitenedTripleNorm(whitener(rng, words), words)]  # fmt: skip
     return norms[rng.integers(len(norms))]
 
 
@@ -249,8 +242,7 @@ ROW_CASES = [
          pair_masses),
     case("whitened_triple_moments", "any whitener", whitened,
          WhitenedTripleMoments(WHITENER, (Clip(WhitenedTripleNorm(WHITENER), CLIP),))),
-    triple_case("isotropic", TripleNorm(False), ravelled),
-    triple_case("histogram", TripleNorm(True), triple_masses),
+    triple_case("isotropic", TripleNorm(), ravelled),
     triple_case("tokens", CountNorm(1), ravelled),
     *(expected_case(single, order, False) for single in (True, False) for order in (1, 2)),
     expected_case(True, 2, True),

@@ -236,7 +236,6 @@ def class_row(name: str, add: Any, law: Any, deviations: dict[int, float]) -> Ro
 
 
 ISOTROPIC = {1: 1.0, 2: math.sqrt(1 / 3), 3: math.sqrt(1 / 6)}
-MASSES = {1: 1.0, 2: 1 / 3, 3: 1 / 6}
 
 
 def pair_row(of: str, law: Any, weight: float) -> Row:
@@ -312,12 +311,8 @@ ROWS = [
     class_row("isotropic matrix", mechanisms.gaussian_matrix, stats.norm,
               {1: 1.0, 2: math.sqrt(1 / 2)}),
     class_row("isotropic tensor", mechanisms.gaussian_symmetric, stats.norm, ISOTROPIC),
-    class_row("triple histogram in full",
-              lambda x, *of: mechanisms.gaussian_triple_histogram(x, np.eye(len(x)), *of),
-              stats.norm, MASSES),
     *(pair_row("gaussian", stats.norm, w) for w in (1.0, math.sqrt(2), 0.25)),
     *(pair_row("laplace", stats.laplace, w) for w in (1.0, 0.25)),
     subspace_row("isotropic tensor in a subspace",
                  lambda x, _, *of: mechanisms.gaussian_symmetric(x, *of), ISOTROPIC),
-    subspace_row("triple histogram in a subspace", mechanisms.gaussian_triple_histogram, MASSES),
 ]  # fmt: skip

@@ -132,7 +132,6 @@ WRONG_OF_TOPICS: dict[str, list[Any]] = {
     # Infinite in single precision, the least of those; then those of which squares overflow.
     "doc_topic_prior": [-0.1, NAN, INF, "all", 1.1e10, 3.4e38, 1e39, 1e300, 10**300, 10**400],
     "perturbation": ["whitener", None, 0],
-    "noise_geometry": ["spherical", None],
     "n_refinements": [-1, 0.5, "many", None],
     "clip_norm": ["none", 3.0, None, {"counts": 0}, {"words": 1.0},
                   *({"pairs": value} for value in (-1, NAN, INF, "1", True)),

@@ -123,10 +123,9 @@ def test_coordinates_are_those_of_the_mechanism(case, seed):
     units = case.data.units(rng, query, space, 5)[:5]
     total = case.data.total(query, units, space)
     for law in (entry.gaussian, entry.pure):
-        # The piecewise law rounds each value, the histogram of triples has a law of its own, and
-        # votes are selected; tests of these laws have their noise.
-        special = not isinstance(law, Mechanism) or law.name == "piecewise"
-        if special or getattr(query, "histogram_basis", None) is not None:
+        # The piecewise law rounds each value and votes are selected; tests of these laws have their
+        # noise.
+        if not isinstance(law, Mechanism) or law.name == "piecewise":
             continue
         bound = query.l2_sensitivity if law.norm == "l2" else query.l1_sensitivity
         if not 0 < bound < math.inf:

@@ -161,7 +161,6 @@ def _topics(name: str, options: dict[str, Any], fit: Any, place: int, **more: An
 TOPICS: dict[str, dict[str, Any]] = {
     "whitened": {"epsilon": 20.0, "n_refinements": 0},
     "isotropic": {"perturbation": "moment_tensor"},
-    "histogram": {"perturbation": "moment_tensor", "noise_geometry": "histogram", "delta": 1e-6},
     "plenty": {"epsilon": 500.0, "delta": 1e-6},
     "one topic": {"doc_topic_prior": 0, "epsilon": 5.0, "n_refinements": 2},
     "prior": {"doc_topic_prior": 0.3, "n_refinements": 2},

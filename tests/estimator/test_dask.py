@@ -155,7 +155,7 @@ def test_batches_may_be_lazy(name, seed):
 
 
 @pytest.mark.parametrize("labels", ["integers", "text", "text of series"])
-@pytest.mark.parametrize("given", [{}, {"group_rows": "concatenate"}, {"neighbours": "add_remove"}])
+@pytest.mark.parametrize("given", [{}, {"doc_topic_prior": 0}, {"neighbours": "add_remove"}])
 def test_groups_are_brought_together(labels, given, seed):
     """Every group lies across partitions; one of them has most rows."""
     rng, X = np.random.default_rng(seed), documents(seed)

@@ -82,7 +82,7 @@ OWN = {
     "epsilon": [0.1, 1, INF, 1e-9, 1e9], "delta": [0, 1e-9, 0.5, 1], "random_state": [0, 2**32 - 1],
     "perturbation": ["whitened_tensor", "moment_tensor", "iteration", "stream", "input", "output",
                      "sufficient_statistics", "gradient"],
-    "noise_geometry": ["isotropic", "histogram"], "doc_topic_prior": [0, 0.1, 1e300],
+    "doc_topic_prior": [0, 0.1, 1e300],
     "moment": ["raw", "single_topic", "gaussian_mixture"], "whiten": [True, False],
     "unit_mode": [None, 0, 1], "shape": [(5, 5), (2, 3), (50, 60)],
     "n_components": [1, 3, 100], "vocabulary": [["cats"], {"cats": 0}, {"cats": 5}, ["a", "a"]],

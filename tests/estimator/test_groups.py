@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import replaying
 from dealt_labels import FIRST_KEY, labels_dealt_to
-from internals import reads
 from small_groups import (
     COMPONENTS,
     SECRET,
@@ -107,7 +106,7 @@ def test_nothing_tells_how_many_rows_groups_have(way, kind, mode, seed):
     if way == "chunks" and "stream" in mode:
         pytest.skip("chunks are batches there")
     rng = np.random.default_rng(seed)
-    options = {**options_of(kind, mode), "max_rows_per_group": [None, 2][seed % 2]}
+    options = options_of(kind, mode)
     one = persons(rng, kind, mode, 1)
     other = persons(rng, kind, mode, int(rng.choice([2, 50, 3000])))
 
@@ -120,12 +119,10 @@ def test_nothing_tells_how_many_rows_groups_have(way, kind, mode, seed):
     replaying.replay(build, WAYS[way], other, one)
 
 
-@pytest.mark.parametrize("most", [1, 3])
 @pytest.mark.parametrize("kind", ["topics", "components"])
-def test_nothing_tells_how_many_rows_groups_of_a_stream_have(kind, most, seed):
+def test_nothing_tells_how_many_rows_groups_of_a_stream_have(kind, seed):
     rng = np.random.default_rng(seed)
-    options = {"max_batches_per_group": most, "epsilon": 3.0}
-    options |= {} if kind == "topics" else COMPONENTS["stream"]
+    options = {"epsilon": 3.0, **({} if kind == "topics" else COMPONENTS["stream"])}
     one, other = (persons(rng, kind, "stream", busiest) for busiest in (1, 400))
     replaying.replay(lambda: model(kind, **options), fit_in_batches, one, other)
 
@@ -219,16 +216,3 @@ def test_reports_and_ledgers_count_groups(kind, mode, seed):
     if "exact" not in mode:
         assert f"replacing one group of {unit}s of 40" in str(report)
         assert payer.entries
-
-
-# Caps
-
-
-@every_mode
-def test_a_cap_of_one_row_fits_as_many_rows_as_groups(kind, mode, seed):
-    """What is read of each group is one row, in all ways to fit."""
-    X, groups = persons(np.random.default_rng(seed), kind, mode, 60)
-    capped = model(kind, **options_of(kind, mode), max_rows_per_group=1)
-    with reads() as chunks:
-        seeded(lambda: fit_whole(capped, (X, groups)))
-    assert {int(chunk.units.sizes.max()) for read in chunks for chunk in read} == {1}

@@ -126,7 +126,7 @@ def test_grid_search_passes_groups_on_under_a_name_of_ones_own():
     scorer = make_private_scorer(METRIC, epsilon=9.0, accountant=budget)
     scorer = scorer.set_score_request(groups="person")
     search = GridSearchCV(
-        model, {"max_rows_per_group": [1, None]}, cv=2, scoring=scorer, error_score="raise"
+        model, {"random_state": [0, 1]}, cv=2, scoring=scorer, error_score="raise"
     ).fit(X, person=OWNERS)
     assert search.best_estimator_.privacy_report_.n_units == 60
     assert {entry.unit for entry in budget.entries} == {"group of documents"}
@@ -181,7 +181,7 @@ def test_a_grid_search_over_a_pipeline_of_persons():
         whole[step].set_fit_request(groups=True)
     scorer = make_private_scorer(METRIC, epsilon=INF).set_score_request(groups=True)
     search = GridSearchCV(
-        whole, {"topics__max_rows_per_group": [1, 2]}, cv=PrivateKFold(2), scoring=scorer,
+        whole, {"topics__random_state": [0, 1]}, cv=PrivateKFold(2), scoring=scorer,
         error_score="raise",
     ).fit(TEXTS, groups=PERSONS)  # fmt: skip
     assert search.best_estimator_["topics"].privacy_report_.n_units == 120

@@ -175,7 +175,7 @@ RELEASES: dict[str, Callable[[], tuple]] = {
     "whitened_triple_moments": lambda: documents(
         WhitenedTripleMoments(WHITENER, (clipped(WhitenedTripleNorm(WHITENER)),))
     ),
-    "triple_moments": lambda: documents(TripleMoments(np.eye(D), (clipped(TripleNorm(False)),))),
+    "triple_moments": lambda: documents(TripleMoments(np.eye(D), (clipped(TripleNorm()),))),
     "expected_counts": lambda: documents(ExpectedCounts(np.eye(D), np.full(2, 0.5), True, 4.5, 1)),
     "second_moments": lambda: samples(SecondMoments(LiftedBall(2.0)), UP, UP[:, ::-1]),
     "third_moment_histogram": lambda: samples(

@@ -79,14 +79,13 @@ def test_nothing_is_released_before_the_count():
         (plan_of(1.0, 0.0), DELTA),
         (plan_of(1.0, 1e-3), DELTA),
         (plan_of(1.0, DELTA), 0.0),
-        (plan_of().repeated(2), DELTA),
         (
             ReleasePlan.split(1.0, DELTA, {"word_frequencies": 1.0}, None,
                               {"word_frequencies": 1e-8}),
             DELTA,
         ),
     ],
-    ids=["more", "pure", "another delta", "Gaussian", "batches", "delta set aside"],
+    ids=["more", "pure", "another delta", "Gaussian", "delta set aside"],
 )  # fmt: skip
 def test_a_plan_by_the_count_keeps_to_what_was_charged(changed, delta):
     with opened(N, plan_of(1.0, delta).before_count()) as curator:

@@ -8,7 +8,6 @@ from itertools import permutations
 import numpy as np
 import pytest
 from contracts.rows_of_laws import ISOTROPIC, projected
-from internals import repeated_word_noise
 from seeded_sources import same_noise
 
 from sktensor_dp.privacy.mechanisms import (
@@ -16,7 +15,6 @@ from sktensor_dp.privacy.mechanisms import (
     gaussian_matrix,
     gaussian_pair_masses,
     gaussian_symmetric,
-    gaussian_triple_histogram,
     gaussian_vector,
     laplace_pair_masses,
     laplace_vector,
@@ -24,7 +22,6 @@ from sktensor_dp.privacy.mechanisms import (
 )
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
 SENSITIVITY, STRENGTH = 0.3, 1.7
 
@@ -54,52 +51,8 @@ def test_a_matrix_gets_what_its_coordinates_get() -> None:
 
 
 def test_projection_of_isotropic_noise_is_isotropic() -> None:
-    whole = projected(ISOTROPIC, frame_of(6, 3))
+    whole = projected(ISOTROPIC, np.linalg.qr(np.random.default_rng(7).standard_normal((6, 3)))[0])
     np.testing.assert_allclose(whole @ whole.T, np.eye(10), atol=1e-12)
-
-
-def frame_of(d: int, k: int) -> np.ndarray:
-    # Rows of very different sizes, so that repeated words weigh more than they ordinarily would.
-    rough = np.random.default_rng(7).standard_normal((d, k)) * (1 + 5 * (np.arange(d) < k))[:, None]
-    return np.linalg.qr(rough)[0]
-
-
-class Ones:
-    """A source whose normals are all 1."""
-
-    def standard_normal(self, size: int) -> np.ndarray:
-        return np.ones(size)
-
-
-@pytest.mark.parametrize("n_words", [7, 2300])
-def test_extras_of_repeated_words_stand_where_they_belong(n_words: int) -> None:
-    # 2300 words take two blocks of rows.
-    frame, tau = frame_of(n_words, 2), 0.8
-    found = repeated_word_noise(frame, tau, Ones())  # type: ignore[arg-type]
-    once, thrice = tau * math.sqrt(5 / 6), tau / math.sqrt(18)
-    cubes = np.einsum("ia,ib,ic->abc", frame, frame, frame)
-    squares = np.einsum("ia,ib,c->abc", frame, frame, frame.sum(axis=0)) - cubes
-    places = squares + squares.transpose(0, 2, 1) + squares.transpose(2, 1, 0)
-    np.testing.assert_allclose(found, once * cubes + thrice * places, atol=1e-10)
-
-
-def test_triple_histogram_pays_for_the_covering_diameter() -> None:
-    frame, size = np.eye(K), 220
-    floor = 1 / (STRENGTH * math.sqrt(6))
-    zeros = np.zeros((K, K, K))
-    released = symmetric_to_coordinates(
-        gaussian_triple_histogram(zeros, frame, 1.0, STRENGTH, same_noise("grid", 11))
-    )
-    # Along the least noisy direction the standard deviation is tau / sqrt(6).
-    grid = NoiseSource().grid(floor, math.sqrt(size), slope=math.sqrt(6))
-    tau = (1 + grid.diameter * math.sqrt(6)) / STRENGTH
-    assert grid.scale == pytest.approx(tau / math.sqrt(6), rel=1e-14)
-    again = same_noise("grid", 11)
-    noise = symmetric_to_coordinates(repeated_word_noise(frame, tau, again))
-    noise += grid.scale * again.standard_normal(size)
-    # The same noise, added up without a grid: within half a step, and rounding errors.
-    assert np.abs(released - noise).max() < 0.501 * grid.step
-    assert np.abs(released - noise / (1 + grid.diameter)).max() > 0.6 * grid.step
 
 
 RELEASES: dict[str, Callable[[np.ndarray, NoiseSource, float], np.ndarray]] = {

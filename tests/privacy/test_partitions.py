@@ -157,15 +157,15 @@ def test_samples_that_travel_agree(perturbation, seed):
     np.testing.assert_allclose(fitted(model, Apart(parts)).components_, one, atol=1e-5)
 
 
-@pytest.mark.parametrize("rows", ["mean", "concatenate"])
+@pytest.mark.parametrize("prior", [0, 0.5])
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-def test_groups_that_travel_agree(rows, neighbours, seed):
+def test_groups_that_travel_agree(prior, neighbours, seed):
     rng = np.random.default_rng(seed)
     X, groups = documents(seed), np.repeat(np.arange(60), 10)
     order = np.concatenate([rng.permutation(np.arange(a, b)) for a, b in ((0, 250), (250, N))])
     X, groups = X[order], groups[order]
     parts = [(X[:250], groups[:250]), (X[250:], groups[250:])]
-    model = topics(group_rows=rows, neighbours=neighbours)
+    model = topics(doc_topic_prior=prior, neighbours=neighbours)
     n = 60 if neighbours == "replace_one" else None
     one = fitted(model, parts, n).components_.copy()
     apart = fitted(model, Apart(parts, grouped=True), n)

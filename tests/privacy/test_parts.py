@@ -12,7 +12,6 @@ from replaying import replay, state, watch
 
 from sktensor_dp import BudgetAccountant, BudgetError, unsafe_seeded_noise
 from sktensor_dp.power_method import stream
-from sktensor_dp.privacy.accountant import charges_of
 from sktensor_dp.privacy.parts import (
     coins_under,
     even_parts,
@@ -21,7 +20,6 @@ from sktensor_dp.privacy.parts import (
     own_parts,
     secret_coins,
 )
-from sktensor_dp.privacy.plan import COUNT_FRACTION, ReleasePlan
 from sktensor_dp.report import load_statement
 
 pytestmark = [
@@ -184,17 +182,14 @@ def in_chunks(model: Any, X: np.ndarray) -> Any:
 WAYS: dict[str, tuple[Callable[[], Any], Callable[..., Any], Any]] = {
     "fit": (components(**STREAM), whole, samples),
     "pure": (components(**STREAM, delta=0), whole, samples),
-    "groups": (components(**STREAM, max_rows_per_group=2), in_groups, samples),
+    "groups": (components(**STREAM), in_groups, samples),
     "batches": (components(**STREAM), in_batches, samples),
-    "batches of groups": (
-        components(**STREAM, max_batches_per_group=2), in_batches_of_groups, samples,
-    ),
+    "batches of groups": (components(**STREAM), in_batches_of_groups, samples),
     "chunks": (components(**STREAM), in_chunks, samples),
     "topics": (topics(epsilon=5.0), in_batches, documents),
     "pure topics": (topics(epsilon=9.0, delta=0), in_batches, documents),
     "topics of groups": (
-        topics(epsilon=5.0, max_batches_per_group=2, group_rows="concatenate"),
-        in_batches_of_groups, documents,
+        topics(epsilon=5.0), in_batches_of_groups, documents,
     ),
 }  # fmt: skip
 every_way = pytest.mark.parametrize("name", WAYS)
@@ -239,25 +234,12 @@ def test_every_batch_counts_its_units_and_the_statement_adds_up(name, tmp_path):
     parts = report.composition.parts
     assert {part.of.rows[0].name for part in parts} == {"unit_count"}
     assert sum(part.n_units * part.times for part in parts) == report.n_units
-    # Charged once, as one batch (or as many as a group may be in).
+    # Charged once, as one batch.
     assert {entry.neighbours for entry in payer.entries} == {"add_remove"}
     assert payer.entries[0].release == "unit_count"
     assert len(payer.entries) == 2
     model.save(tmp_path / "model")
     assert type(model).load(tmp_path / "model").privacy_report_ == report
-
-
-@pytest.mark.parametrize("delta", [1e-6, 0.0])
-@pytest.mark.parametrize("times", [1, 2, 7])
-def test_a_plan_of_several_batches_counts_in_each(times, delta):
-    plan = ReleasePlan.split(1.0, delta, {"word_frequencies": 1.0}).repeated(times)
-    for counted in (plan.before_count(), plan.counted()):
-        assert counted.repeats == times
-        assert counted.cost.mu == pytest.approx(plan.cost.mu, rel=1e-12)
-        assert counted.cost.epsilon == pytest.approx(plan.cost.epsilon, rel=1e-12)
-        count = counted.cost_of("unit_count")
-        assert count.mu == pytest.approx(math.sqrt(COUNT_FRACTION) * plan.once.cost.mu, rel=1e-12)
-        assert [entry.uses for entry in charges_of(counted, "test")] == [times, times]
 
 
 def test_a_stream_that_costs_too_much_is_refused_before_a_batch_is_counted():

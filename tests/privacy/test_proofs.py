@@ -126,8 +126,7 @@ QUERIES: dict[str, Callable[[Rng], list[Any]]] = {
     ],
     "whitened_triple_moments": lambda r: [whitened(r)],
     "triple_moments": lambda r: [
-        TripleMoments(frame(r), clips(r, norm))
-        for norm in (TripleNorm(False), TripleNorm(True), CountNorm(1))
+        TripleMoments(frame(r), clips(r, norm)) for norm in (TripleNorm(), CountNorm(1))
     ],
     "expected_counts": lambda r: (
         [

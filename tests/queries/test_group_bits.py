@@ -93,7 +93,7 @@ def count_norms(rng):
     rows = rng.standard_normal((6, 3)) * 10 ** rng.uniform(-3, 1, (6, 1))
     return [
         CountNorm(1), CountNorm(2), PairNorm(0.7), PairNorm(0.7, words), TripleNorm(),
-        TripleNorm(True), WhitenedTripleNorm(rows, words),
+        TripleNorm(), WhitenedTripleNorm(rows, words),
     ]  # fmt: skip
 
 

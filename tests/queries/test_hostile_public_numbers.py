@@ -242,7 +242,7 @@ SETTINGS = [
             "triple_moments", {"limit": 1.5},
             lambda limit, norm=norm: TripleMoments(np.eye(D), (Clip(norm, limit),)), documents,
         )
-        for norm in (TripleNorm(True), TripleNorm(False), CountNorm(1))
+        for norm in (TripleNorm(), CountNorm(1))
     ),
     *(
         Setting(

@@ -74,7 +74,7 @@ def orthonormal(n_words, seed):
 def queries(seed):
     """Queries with the tolerance of their totals and the loop that gives them."""
     W, U = whitener(len(WORDS), seed), orthonormal(D, seed)
-    others = (Clip(CountNorm(2), 6.0), Clip(TripleNorm(True), 9.0))
+    others = (Clip(CountNorm(2), 6.0), Clip(TripleNorm(), 9.0))
     for order in (1, 2):
         query = WordFrequencies(Clip(CountNorm(order), 5.0), others, 2)
         yield query, 1e-12, partial(looped, (query.clip, *others), 2, lambda c, _: c)
@@ -85,7 +85,7 @@ def queries(seed):
     clips = (Clip(WhitenedTripleNorm(W, WORDS), 3.0), *others)
     query = WhitenedTripleMoments(W, clips, WORDS)
     yield query, 1e-10, partial(looped_triples, clips, WORDS, W)
-    for norm in (TripleNorm(False), TripleNorm(True), CountNorm(1)):
+    for norm in (TripleNorm(), CountNorm(1)):
         query = TripleMoments(U, (Clip(norm, 2.0), *others))
         yield query, 1e-10, partial(looped_triples, query.clips, None, U)
     rng = np.random.default_rng(seed)
@@ -209,11 +209,10 @@ def test_pair_norm_is_exact(words, weight, seed):
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("histogram", [True, False])
-def test_triple_norm_is_exact(histogram, seed):
+def test_triple_norm_is_exact(seed):
     X = np.vstack([corpus(seed), 3 * np.eye(D), 1e4 * np.eye(D)[:2] + 1, np.full((1, D), 2.0)])
-    expected = [triple_norm(c, c.sum(), histogram) for c in X]
-    found = TripleNorm(histogram).of(chunk_of(X)) / NORM_SLACK
+    expected = [triple_norm(c, c.sum()) for c in X]
+    found = TripleNorm().of(chunk_of(X)) / NORM_SLACK
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -265,7 +264,7 @@ def test_rounding_hides_nothing_of_the_whitened_norm():
 def test_weights_keep_every_norm_within_its_limit(limit, seed):
     chunk, W = chunk_of(corpus(seed)), whitener(D, seed)
     norms = [CountNorm(1), CountNorm(2), PairNorm(1.0), PairNorm(0.2, WORDS)]
-    norms += [TripleNorm(), TripleNorm(True), WhitenedTripleNorm(W)]
+    norms += [TripleNorm(), WhitenedTripleNorm(W)]
     clips = [Clip(norm, limit) for norm in norms]
     for chosen in [*([clip] for clip in clips), clips]:
         for min_tokens in (0, 2, 3):

@@ -132,9 +132,8 @@ def test_parameters_survive_clone_and_set_params():
     accountant = BudgetAccountant(3.0, 1e-5)
     parameters = {
         "n_components": 4, "epsilon": 0.5, "delta": 1e-7, "doc_topic_prior": 0.2,
-        "perturbation": "moment_tensor", "noise_geometry": "histogram", "n_refinements": 1,
+        "perturbation": "moment_tensor", "n_refinements": 1,
         "clip_norm": {"counts": 3.0}, "accountant": accountant, "random_state": 3, "verbose": 1,
-        "group_rows": "mean", "max_rows_per_group": 5, "max_batches_per_group": 2,
         "neighbours": "add_remove", "word_frequencies": [0.5, 0.5],
         "public_components": [[0.5, 0.5]],
     }  # fmt: skip

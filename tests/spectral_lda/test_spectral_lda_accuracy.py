@@ -77,9 +77,6 @@ PURE = {"delta": 0.0, "clip_norm": {"counts": 3.0, "triples": 3.1}}
 SMALL = {
     "default": ({}, 0.03),  # .012, .021
     "moment tensor": ({"perturbation": "moment_tensor"}, 0.05),  # .018, .033
-    "histogram": (
-        {"perturbation": "moment_tensor", "noise_geometry": "histogram"}, 0.045
-    ),  # .016, .029
     "refined": ({"n_refinements": 3}, 0.04),  # .016, .026
     "pure": (PURE, 0.035),  # .012, .022
     "pure moment tensor": ({**PURE, "perturbation": "moment_tensor"}, 0.2),  # .025, .129

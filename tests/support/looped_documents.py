@@ -36,11 +36,10 @@ def pair_norm(c, length, weight):
     return math.sqrt(((2 * moment[above]) ** 2).sum() + ((weight * np.diagonal(moment)) ** 2).sum())
 
 
-def triple_norm(c, length, histogram):
+def triple_norm(c, length):
     total, moment = 0.0, triple_moment(c, length)
     for i, j, k in np.ndindex(moment.shape):
-        copies = {1: 1, 2: 3, 3: 6}[len({i, j, k})]
-        total += moment[i, j, k] ** 2 * (copies if histogram else 1)
+        total += moment[i, j, k] ** 2
     return math.sqrt(total)
 
 
@@ -56,7 +55,7 @@ def norm_of(norm, c, length):
     if isinstance(norm, PairNorm):
         return pair_norm(part, length, norm.diagonal_weight)
     if isinstance(norm, TripleNorm):
-        return triple_norm(part, length, norm.histogram)
+        return triple_norm(part, length)
     size, triangle = sizes_and_terms(norm.whitener, part)
     own = np.eye(len(size), dtype=bool)
     distinct = ~(own[:, :, None] | own[:, None, :] | own[None])

@@ -15,7 +15,6 @@ CONFIGURATIONS = {
     "pure": {"delta": 0.0},
     "pure moment tensor": {"delta": 0.0, "perturbation": "moment_tensor"},
     "moment tensor": {"perturbation": "moment_tensor"},
-    "histogram": {"perturbation": "moment_tensor", "noise_geometry": "histogram"},
     "refined": {"n_refinements": 2},
     "exact": {"epsilon": INF},
     "exact single": {"epsilon": INF, "doc_topic_prior": 0},

@@ -16,10 +16,8 @@ SECRET = "opensesame"
 TOPICS = {
     "whitened": {}, "one topic": {"doc_topic_prior": 0, "n_refinements": 1},
     "moments": {"perturbation": "moment_tensor"},
-    "histogram": {"perturbation": "moment_tensor", "noise_geometry": "histogram"},
     "pure": {"delta": 0}, "exact": {"epsilon": float("inf")},
     "limits": {"clip_norm": {"counts": 4.0, "pairs": 3.0}},
-    "one document a group": {"group_rows": "concatenate"},
 }  # fmt: skip
 COMPONENTS = {
     "whitened": {}, "orthonormal": {"whiten": False}, "moments": {"perturbation": "moment_tensor"},

@@ -93,8 +93,7 @@ plt.show()
 # -------------
 #
 # Epsilon = 1 for each phone, however many batches come. You answer for one
-# thing: that no phone is in two batches. Where a person may come back, pass
-# ``groups=`` and say how often, by ``max_batches_per_group``.
+# thing: that no phone is in two batches.
 #
 # Read next
 # ---------

@@ -140,5 +140,3 @@ plt.show()
 #   pictures.
 # - :doc:`/guarantee`: people, not rows.
 # - :doc:`/topics`: several texts of a person, in pipelines too.
-# - :class:`~sktensor_dp.PrivateSpectralLDA`: ``group_rows`` and
-#   ``max_rows_per_group``.

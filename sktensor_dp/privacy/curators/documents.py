@@ -103,11 +103,9 @@ class DocumentCurator(DataCurator):
         """Clip on the counts at a limit that is public already."""
         return Clip(self._count_norm, limit)
 
-    def pair_clip(
-        self, quantile: float, words: Words = None, diagonal_weight: float = DIAGONAL_WEIGHT
-    ) -> Clip:
+    def pair_clip(self, quantile: float, words: Words = None) -> Clip:
         """Clip on the masses of pairs of words, at a quantile over documents."""
-        norm = PairNorm(diagonal_weight, words)
+        norm = PairNorm(DIAGONAL_WEIGHT, words)
         return self._clip("pairs", norm, quantile, min_tokens=2)
 
     def whitened_triple_clip(
@@ -117,9 +115,9 @@ class DocumentCurator(DataCurator):
         norm = WhitenedTripleNorm(basis, words)
         return self._clip("triples", norm, quantile, tuple(clips), MIN_TOKENS)
 
-    def triple_clip(self, quantile: float, histogram: bool) -> Clip:
+    def triple_clip(self, quantile: float) -> Clip:
         """Clip on triples in word space."""
-        return self._clip("triples", TripleNorm(histogram), quantile, min_tokens=MIN_TOKENS)
+        return self._clip("triples", TripleNorm(), quantile, min_tokens=MIN_TOKENS)
 
     def word_frequencies(self, clip: Clip, clips: Sequence[Clip], min_tokens: int) -> Noisy:
         """Weighted mean counts; they sum to the mean weight in tokens."""
@@ -132,19 +130,18 @@ class DocumentCurator(DataCurator):
         clips: Sequence[Clip],
         min_tokens: int,
         words: Words = None,
-        diagonal_weight: float = DIAGONAL_WEIGHT,
         by_rows: bool = False,
     ) -> NoisyPairs:
         """Weighted mean second moment on some words; `by_rows` where memory cannot hold it."""
-        query = PairMoments(clip, diagonal_weight, tuple(clips), words, min_tokens)
+        query = PairMoments(clip, DIAGONAL_WEIGHT, tuple(clips), words, min_tokens)
         if by_rows and self._noiseless:
             return NoisyPairs(None, self.exact_product("pair_moments", query), 0.0, 0.0)
         if by_rows:
             product, sigma = self.noisy_product("pair_moments", query)
-            return NoisyPairs(None, product, sigma / 2, sigma / diagonal_weight)
+            return NoisyPairs(None, product, sigma / 2, sigma / DIAGONAL_WEIGHT)
         noisy = self.noisy("pair_moments", query)
         product = noisy.value.__matmul__
-        return NoisyPairs(noisy.value, product, noisy.sigma / 2, noisy.sigma / diagonal_weight)
+        return NoisyPairs(noisy.value, product, noisy.sigma / 2, noisy.sigma / DIAGONAL_WEIGHT)
 
     def whitened_triples(
         self, basis: Floats, clip: Clip, clips: Sequence[Clip], words: Words
@@ -155,12 +152,7 @@ class DocumentCurator(DataCurator):
 
     def triples(self, basis: Floats, clip: Clip, clips: Sequence[Clip], words: Words) -> Noisy:
         """Weighted mean third moment in an orthonormal basis, noised in word space."""
-        query = TripleMoments(basis, (clip, *clips), words)
-        noisy = self.noisy("triple_moments", query)
-        # Off the diagonal of the histogram a Frobenius coordinate has 1 / sqrt(6) of the noise.
-        if query.histogram_basis is None:
-            return noisy
-        return Noisy(noisy.value, noisy.sigma / math.sqrt(6))
+        return self.noisy("triple_moments", TripleMoments(basis, (clip, *clips), words))
 
     def expected_counts(
         self,
