@@ -295,25 +295,13 @@ def test_keys_are_secret_and_new_for_every_choice():
     assert len({*first, *second}) == 16
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_at_most_so_many_rows_of_a_group_are_read(whole, seed):
-    rng = np.random.default_rng(seed)
-    labels = np.repeat(np.arange(6), [1, 2, 3, 4, 50, 7])
-    X = np.arange(len(labels), dtype=float)[:, None]
-    choice = (3, row_keys)
-    if whole:
-        order = rng.permutation(len(labels))
-        chunks = chunks_of(X[order], labels[order], choice=choice)
-    else:
-        chunks = SampleChunks(straddling(X, labels, rng)[0], 6, 1, choice=choice)
-    sizes = {}
-    for chunk in chunks:
-        for part in slices(chunk.units):
-            rows = chunk.X[part, 0].astype(int)
-            assert len(set(rows)) == len(rows)
-            (label,) = set(labels[rows])
-            sizes[int(label)] = len(rows)
-    assert sizes == {0: 1, 1: 2, 2: 3, 3: 3, 4: 3, 5: 3}
+def test_at_most_so_many_rows_of_a_group_are_kept():
+    sizes = np.array([1, 2, 3, 4, 50, 7])
+    units = Units(np.append(0, np.cumsum(sizes)))
+    kept, left = kept_rows(units, np.arange(6), (3, row_keys))
+    np.testing.assert_array_equal(left.sizes, [1, 2, 3, 3, 3, 3])
+    assert (np.diff(kept) > 0).all()
+    np.testing.assert_array_equal(np.bincount(units.of_rows[kept]), left.sizes)
 
 
 def test_chunks_know_what_they_are():

@@ -16,7 +16,7 @@ import sktensor_dp
 from sktensor_dp.completion import slice_components
 from sktensor_dp.model_files.fitted_state import FittedStateMixin
 from sktensor_dp.model_selection.trials import Trials
-from sktensor_dp.privacy import mechanisms, sampling
+from sktensor_dp.privacy import sampling
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -243,7 +243,6 @@ def reader_of(chunks: Any) -> Any:
 # Noise
 
 second_look, settle = sampling._second_look, sampling._settle
-repeated_word_noise = mechanisms._repeated_word_noise
 
 
 def generator_of(source: NoiseSource) -> Any:
