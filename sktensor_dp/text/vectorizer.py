@@ -440,7 +440,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         counted = self.neighbours == "add_remove"
         private_number, least = counted or groups is not None, 0 if counted else 1
         documents = read_documents(self, raw_documents, private_number=private_number, least=least)
-        chunks = TextChunks(documents, analyze, **checked_grouping(groups, len(documents), self))
+        grouping = checked_grouping(groups, len(documents), self)
+        chunks = TextChunks(documents, analyze, **grouping, choice=choice)
         return self._planned(chunks), chunks.documents
 
     def _planned(self, chunks: Texts) -> PlannedFit[DataCurator]:
