@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
+from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import (
     PairMoments,
@@ -13,6 +14,7 @@ from sktensor_dp.queries.moments import (
 )
 from sktensor_dp.queries.norms import NonNegative
 from sktensor_dp.spectral_topics.plan import TopicPlan
+from sktensor_dp.tensor.symmetric import n_unique
 from sktensor_dp.topics.concentration import USUAL
 
 # A topic's probability is spread over about this many words in ordinary text, as
@@ -92,6 +94,9 @@ def forecast_topics(
             continue
         sigma = _sigma(planned.name, norms[planned.name], pure, neighbours)
         sigma /= n_samples * (planned.cost.epsilon or planned.cost.mu)
+        if pure and planned.name == plan.triples:
+            seen = plan.n_words if plan.triples == "triple_moments" else k
+            sigma *= spherical_spread(n_unique(seen, 3))
         noise, signal = _against(planned.name, sigma, plan, n_features, spread, concentration)
         rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
     pairs = next(row for row in rows if row.name == "pair_moments")

@@ -31,6 +31,7 @@ from sktensor_dp.queries.norms import (
     WhitenedTripleNorm,
 )
 from sktensor_dp.queries.scores import TopicGain, gains_of
+from sktensor_dp.tensor.symmetric import n_unique
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.intp] | None
@@ -148,11 +149,14 @@ class DocumentCurator(DataCurator):
     ) -> Noisy:
         """Weighted mean third moment in a whitened space."""
         query = WhitenedTripleMoments(basis, (clip, *clips), words)
-        return self.noisy("whitened_triple_moments", query)
+        noisy = self.noisy("whitened_triple_moments", query)
+        return Noisy(noisy.value, self._deviation(noisy.sigma, n_unique(basis.shape[1], 3)))
 
     def triples(self, basis: Floats, clip: Clip, clips: Sequence[Clip], words: Words) -> Noisy:
         """Weighted mean third moment in an orthonormal basis, noised in word space."""
-        return self.noisy("triple_moments", TripleMoments(basis, (clip, *clips), words))
+        query = TripleMoments(basis, (clip, *clips), words)
+        noisy = self.noisy("triple_moments", query)
+        return Noisy(noisy.value, self._deviation(noisy.sigma, query.ambient_dimension))
 
     def expected_counts(
         self,
