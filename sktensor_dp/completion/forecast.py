@@ -3,11 +3,259 @@
 import math
 from dataclasses import dataclass
 
-from sktensor_dp.completion.assumed import BIAS, COMPONENT_SHARE, SPREAD, Assumed
-from sktensor_dp.completion.entry_forecast import of_entries
-from sktensor_dp.completion.plan import CompletionPlan, SlicePlan
-from sktensor_dp.completion.slice_forecast import of_slices
+import numpy as np
+
+from sktensor_dp.completion import defaults
+from sktensor_dp.completion.inference import share_kept
+from sktensor_dp.completion.plan import (
+    BIAS,
+    COMPONENT,
+    COMPONENT_SHARE,
+    RESIDUAL,
+    SPREAD,
+    Assumed,
+    CompletionPlan,
+    Folding,
+    SlicePlan,
+    noise_of_sums,
+    noise_of_values,
+    pairs_detectability,
+)
+from sktensor_dp.completion.users import (
+    MOST_CHANCE,
+    chance,
+    columns_worth,
+    shows,
+    trial_sweeps,
+)
+from sktensor_dp.privacy.mechanisms import piecewise_variance
+from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.tables import Shown, Table
+from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums
+from sktensor_dp.tensor.shared_parameters import clipped_response
+from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
+
+# As many components as share what is assumed of them, and steps of two equations for them.
+COMPONENTS, STEPS = 3, 200
+
+
+@dataclass(frozen=True)
+class EntryErrors:
+    """Root mean square errors, in widths of the bounds."""
+
+    of_biases: float  # with mean and biases
+    of_model: float  # with what else is released
+    of_fold_in: float  # with the entries of a row of the first mode at hand
+
+
+def of_entries(
+    n_observed: int,
+    shape: tuple[int, ...],
+    plan: CompletionPlan,
+    assumed: Assumed,
+    rank: int,
+) -> EntryErrors:
+    """Errors by biases, by the model, and by folding in."""
+    left, count = assumed.residual(len(shape)), min(COMPONENTS, rank)
+    each = assumed.component_share * assumed.deviation**2 / COMPONENTS
+    rows = [n_observed / n for n in shape]
+    found = [0.0] * len(shape)
+    if plan.perturbation == "input":
+        variance = piecewise_variance(plan.releases.epsilon, min(assumed.deviation, 0.5))
+        found = turned(rows, each, variance + left, count)
+    noise = _noise(n_observed, shape, plan, assumed)
+    bias = assumed.bias_deviation**2
+    kept = [bias * v / (bias + v) if bias > 0 else 0.0 for v in noise]
+    error = math.sqrt(left + math.fsum(kept))
+    model = math.sqrt(error**2 - count * each * math.prod(found))
+    del kept[0], found[0]
+    if plan.with_pairs:
+        cosines = [_of_pairs(_spent(n_observed, shape, plan), each, left)] * count
+    else:
+        cosines = [math.prod(found)] * count
+    own = _own(rows[0], [each * seen for seen in cosines], left, bias)
+    return EntryErrors(error, model, math.sqrt(own + math.fsum(kept)))
+
+
+def turned(rows: list[float], each: float, noise: float, count: int) -> list[float]:
+    """Squared cosines of one component's factors and those found, one for each mode."""
+    # State evolution of a spiked model with normal factors (Lesieur, Krzakala and Zdeborova 2017).
+    found = [1.0] * len(rows)
+    for _ in range(STEPS):
+        left = noise - count * each * math.prod(found)
+        for mode, n in enumerate(rows):
+            others = math.prod(found[:mode] + found[mode + 1 :])
+            ratio = n * each * others / left
+            found[mode] = ratio / (1 + ratio)
+    return found
+
+
+def _noise(
+    n_observed: int, shape: tuple[int, ...], plan: CompletionPlan, assumed: Assumed
+) -> list[float]:
+    """Variance of the estimated bias of an average row of each mode."""
+    epsilon, residual = plan.releases.epsilon, math.sqrt(assumed.residual(len(shape)))
+    if plan.perturbation != "sufficient_statistics":
+        return noise_of_values(n_observed, shape, epsilon, residual)
+    if plan.with_pairs:
+        spent = plan.releases.cost_of("row_sums").epsilon
+        return noise_of_sums(n_observed, shape, spent, residual, defaults.PAIR_POWER)
+    return noise_of_sums(n_observed, shape, epsilon, residual)
+
+
+def _spent(n_observed: int, shape: tuple[int, ...], plan: CompletionPlan) -> Folding:
+    """Part of the budget that is spent on pairs."""
+    sums, found = plan.releases.releases
+    delta = plan.releases.delta if found.cost.mu > 0 else 0.0
+    return Folding(n_observed, shape, plan.releases.epsilon - sums.cost.epsilon, delta)
+
+
+def _of_pairs(spent: Folding, each: float, left: float) -> float:
+    """Squared cosine of a column's component and the one that pairs show."""
+    # Detectability is of components worth finding, and of residuals of the usual size.
+    ratio = pairs_detectability(spent) * (each / COMPONENT**2 * RESIDUAL**2 / left)
+    return max(1 - 1 / (2 * ratio) ** 2, 0.0) if ratio > 0 else 0.0
+
+
+def _own(n: float, seen: list[float], left: float, bias: float) -> float:
+    """Variance about what a row's n own entries say: of its level, and weights of components."""
+    explained = 0.0
+    for _ in range(STEPS):
+        noise = left - explained
+        ratios = [n * one / noise for one in seen]
+        explained = math.fsum(a * r / (1 + r) for a, r in zip(seen, ratios, strict=True))
+    noise = left - explained
+    level = bias * noise / (bias * n + noise) if bias > 0 else 0.0
+    return noise + level
+
+
+# Mean length of a unit's weights over its root mean square, for a handful of columns, times what
+# is lost as components are not alike and start from overlaps of their own. By fits of synthetic
+# ratings at budgets from 0.5 to 10.
+MEAN_LENGTH = 0.78
+
+
+def of_slices(
+    n_observed: int, shape: tuple[int, ...], plan: SlicePlan, assumed: Assumed, rank: int
+) -> tuple[float, float | None]:
+    """Errors with level and biases, and with components; None where they will not show."""
+    each = max(n_observed / shape[plan.unit_mode], 1.0)
+    bias = assumed.bias_deviation**2
+    left = assumed.residual(len(shape))
+    # A unit's own level is fitted to its entries, at the prior of the library.
+    prior = 1 / LEVEL_VARIANCE
+    own = (bias * prior**2 + left * each) / (each + prior) ** 2
+    if len(shape) == 2 and plan.n_sweeps > 0:
+        search = _Search(each, shape, plan, assumed, rank)
+        explained = search.explained()
+        if explained is not None:
+            rows = _rows(each, shape, plan, left, bias, all_of_it=False)
+            return math.sqrt(left + own + rows), math.sqrt(left + own + rows - explained)
+    rows = _rows(each, shape, plan, left, bias, all_of_it=plan.by_directions)
+    return math.sqrt(left + own + rows), None
+
+
+def _rows(
+    each: float, shape: tuple[int, ...], plan: SlicePlan, left: float, bias: float, all_of_it: bool
+) -> float:
+    """What is left of the biases of the shared modes."""
+    # Rounds add up to one release for all of their budget.
+    cost = PrivacyCost.total([plan.releases.cost_of("shared_row_sums")] * plan.n_rounds)
+    if all_of_it:
+        # Where no components show, biases get the rest.
+        rest = plan.releases.cost_of("shared_factor_sums")
+        cost = PrivacyCost.total([cost, *[rest] * plan.n_sweeps])
+    strength = cost.epsilon if cost.epsilon > 0 else cost.mu
+    noise = 0.0 if math.isinf(strength) else (SharedRowSums.farthest / strength) ** 2
+    gain = clipped_response(defaults.EFFECT_CLIP)
+    found = 0.0
+    for mode, n in enumerate(shape):
+        if mode != plan.unit_mode and bias > 0:
+            # Each unit's entries weigh one over the root of their number.
+            weight = shape[plan.unit_mode] * math.sqrt(each) / n
+            variance = left * (noise + weight / math.sqrt(each)) / (gain * weight) ** 2
+            found += bias * variance / (bias + variance)
+    return found
+
+
+class _Search:
+    """How directions will turn from sweep to sweep, if all components are alike.
+
+    `overlap` is the squared cosine of a component and the directions so far.
+    """
+
+    def __init__(
+        self,
+        each: float,
+        shape: tuple[int, ...],
+        plan: SlicePlan,
+        assumed: Assumed,
+        rank: int,
+    ) -> None:
+        n_units, n_rows = shape[plan.unit_mode], shape[1 - plan.unit_mode]
+        self._each, self._plan, self._n_units = each, plan, n_units
+        self._weight = n_units * math.sqrt(each) / n_rows
+        weights = np.full(n_rows, self._weight)
+        self._columns = columns_worth(weights, n_units, plan, rank)
+        self._by_chance = chance(weights, n_units)
+        self._left = assumed.residual(len(shape))
+        # As many components as have the variance that directions assume, and as were asked for;
+        # columns may hold fewer.
+        share = assumed.component_share * assumed.deviation**2 / self._left
+        number = max(min(round(share / defaults.COMPONENT_VARIANCE), rank), 1)
+        self._number, self._share = min(number, self._columns), share / number
+        mu = plan.releases.cost_of("shared_factor_sums").mu
+        self._deviation = SharedFactorSums.farthest / mu
+        self.overlap = min(self._columns / n_rows, 1.0)
+
+    def explained(self) -> float | None:
+        """Variance that components will explain of values; None where they do not show."""
+        plan, trial = self._plan, trial_sweeps(self._plan)
+        if self._by_chance > MOST_CHANCE:
+            return None
+        total = variance = weight_of_all = 0.0
+        found: list[float] = []
+        for step in range(plan.n_sweeps):
+            explained = np.array(self._share * self.overlap / defaults.COMPONENT_VARIANCE)
+            kept = float(share_kept(explained, plan.n_sweeps)) if step > 0 else 0.0
+            total = kept * total + self._signal()
+            variance = kept**2 * variance + self._deviation**2
+            weight_of_all = kept * weight_of_all + 1
+            # Units differ by chance, and are the same in all sweeps.
+            by_units = weight_of_all**2 * self._weight / math.sqrt(self._each) / self._columns
+            ratio = total**2 / (variance + by_units)
+            self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
+            found.append(self._found() / self._columns)
+            if step + 1 == trial and not self._shows(found):
+                return None
+        seen = self._seen()
+        known = self._number * self._share * self.overlap
+        return self._left * known * seen / (1 + seen - known)
+
+    def _seen(self) -> float:
+        """Squared signal over noise in a unit's weight of one component."""
+        return self._each * self._share * self.overlap
+
+    def _signal(self) -> float:
+        """Mean of a row's sum in one column, for a component of size one there."""
+        seen = self._seen()
+        length = math.sqrt(self._columns + self._number * seen)
+        response = MEAN_LENGTH * math.sqrt(seen) / length
+        return self._weight * math.sqrt(self._share) * response
+
+    def _found(self) -> float:
+        """Components that directions explain, each of the variance assumed."""
+        return self._number * self._share * self.overlap / defaults.COMPONENT_VARIANCE
+
+    def _shows(self, found: list[float]) -> bool:
+        noise = self._deviation * self._columns / (MOMENT_WEIGHT * self._n_units)
+        none = 1 / (1 + defaults.COMPONENT_VARIANCE * self._each)
+        # As `Directions.shows` has it.
+        for last, taken in ((2, 0.0), (max(len(found) // 2, 2), self._by_chance)):
+            certain = noise * math.sqrt(1 / last + 1 / self._columns) / (1 - none) ** 2
+            if shows(math.fsum(found[-last:]) / last - taken, certain, self._columns):
+                return True
+        return False
 
 
 @dataclass(frozen=True, repr=False)

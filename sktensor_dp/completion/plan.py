@@ -1,26 +1,184 @@
-"""What a completion will release, from public numbers only."""
+"""What a completion will release, and what values are assumed to be like: public numbers only."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sktensor_dp.completion import defaults
-from sktensor_dp.completion.assumed import BIAS, COMPONENT, COMPONENTS, RESIDUAL
-from sktensor_dp.completion.pair_plan import (
-    Folding,
-    cost_at,
-    pair_share,
-    releases_for_folding,
-)
 from sktensor_dp.estimator.parameters import Number, Numbers, shown
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.mechanisms import piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan, check_feasible
 from sktensor_dp.queries.slices import SharedFactorSums
+from sktensor_dp.tensor.row_effects import standardised_given
+from sktensor_dp.tensor.shared_parameters import clipped_response
+from sktensor_dp.tensor.sorted_entries import SortedEntries
+
+# What values are taken to be like, in widths of the bounds: the deviation of one component
+# worth finding, and of a value about the model.
+COMPONENT, RESIDUAL = 1 / 20, 1 / 5
+# Deviation of the biases of a mode, and how many components there are if there are any.
+BIAS, COMPONENTS = 1 / 10, 2
+# Deviation of values, in widths of the bounds, and share of their variance in components. Ratings
+# of books deviate by .25 of the width, of jokes by .26, of films by .28.
+SPREAD, COMPONENT_SHARE = 1 / 4, 0.08
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """What values are taken to be like, in widths of the bounds."""
+
+    deviation: float = SPREAD  # of values about their mean
+    bias_deviation: float = BIAS  # of the biases of each mode
+    component_share: float = COMPONENT_SHARE  # share of components in the variance of values
+
+    @classmethod
+    def given(
+        cls,
+        n_modes: int,
+        width: float,
+        deviation: float | None,
+        bias_deviation: float | None,
+        component_share: float | None,
+    ) -> "Assumed":
+        """Checked numbers in units of the data; biases are in proportion to a deviation."""
+        spread = SPREAD * width if deviation is None else _checked("deviation", deviation, False)
+        bias, share = BIAS / SPREAD * spread, COMPONENT_SHARE
+        if bias_deviation is not None:
+            bias = _checked("bias_deviation", bias_deviation, True)
+        if component_share is not None:
+            share = _checked("component_share", component_share, True)
+        if n_modes * (bias / spread) ** 2 + share > 0.99:
+            raise ValueError(
+                "The 'bias_deviation' of all modes and the 'component_share' must leave at "
+                f"least a hundredth of the variance. Got {bias!r} and {share!r} at a deviation "
+                f"of {spread!r}."
+            )
+        return cls(spread / width, bias / width, share)
+
+    def residual(self, n_modes: int) -> float:
+        """Variance about mean and biases."""
+        return self.deviation**2 - n_modes * self.bias_deviation**2
+
+
+def _checked(name: str, number: Any, may_be_none: bool) -> float:
+    real = isinstance(number, Real) and not isinstance(number, bool)
+    if real and math.isfinite(number) and (number > 0 or (may_be_none and number == 0)):
+        return float(number)
+    least = "at least 0" if may_be_none else "above 0"
+    raise ValueError(f"The {name!r} parameter must be a finite number {least}. Got {number!r}.")
+
+
+# Shares of epsilon, the largest of which is taken that raises the expected error of predictions,
+# which pairs do not help, by at most so much.
+PAIR_SHARES = (1 / 8, 1 / 10, 1 / 12, 1 / 16, 1 / 24)
+# How far components must stand out of the noise, and columns at most.
+PAIR_ROOM, MOST_PAIRED = 1.2, 1024
+
+
+@dataclass(frozen=True)
+class Folding:
+    """Public numbers of a table whose rows may fold in, and what is spent on that."""
+
+    n_observed: int
+    shape: Sequence[int]
+    epsilon: float
+    delta: float
+
+    def part(self, share: float) -> "Folding":
+        """The same with a share of epsilon."""
+        return replace(self, epsilon=share * self.epsilon)
+
+
+def pair_share(whole: Folding, loss: Callable[[float], float]) -> float:
+    """Share of epsilon that is spent on pairs; 0 where they do not pay."""
+    share = next((share for share in PAIR_SHARES if loss(share) <= defaults.PAIR_LOSS), 0.0)
+    pays = share > 0 and pairs_detectability(whole.part(share)) >= PAIR_ROOM
+    return share if pays else 0.0
+
+
+def pairs_detectability(spent: Folding) -> float:
+    """Eigenvalue of a component worth finding over the edge of the noise of pairs."""
+    shape = spent.shape
+    if len(shape) != 2 or not 0 < spent.epsilon < math.inf:
+        return 0.0
+    n_rows, n_columns = shape
+    each = spent.n_observed / n_rows
+    if each <= 1 or not 1 < n_columns <= MOST_PAIRED:
+        return 0.0
+    cost = cost_at(spent.epsilon, spent.delta)
+    if spent.delta > 0:
+        noise = 2 * math.sqrt(each - 1) / cost.mu
+    else:
+        noise = 2 * (each - 1) * math.sqrt(2) / cost.epsilon
+    counts = n_rows * min(each / n_columns, 1.0) ** 2
+    response = (clipped_response(defaults.PAIR_CLIP, RESIDUAL) * COMPONENT) ** 2
+    return counts * n_columns * response / (2 * math.sqrt(n_columns) * noise)
+
+
+def releases_for_folding(epsilon: float, delta: float, share: float) -> ReleasePlan:
+    """Row sums with pure noise, and pairs with what the share of epsilon buys."""
+    sums = PlannedRelease("row_sums", PrivacyCost(epsilon=(1 - share) * epsilon))
+    found = PlannedRelease("entry_pairs", cost_at(share * epsilon, delta))
+    return ReleasePlan(float(epsilon), float(delta), (sums, found))
+
+
+def cost_at(epsilon: float, delta: float) -> PrivacyCost:
+    """Cost of Gaussian noise, or of pure noise where there is no delta."""
+    return (
+        PrivacyCost(mu=gaussian_mu(epsilon, delta)) if delta > 0 else PrivacyCost(epsilon=epsilon)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ModelOptions:
+    """Which model is fitted, whatever is released.
+
+    Attributes
+    ----------
+    ranks : tuple of n_modes int
+        Columns of each factor; all the same without a full core.
+    full_core : bool
+        Whether all combinations of columns are components (Tucker).
+    random_state : RandomState
+        Of starts.
+    regularization : float
+        What the variances of rows and of the core are divided by.
+    max_iter : int or None
+        Most sweeps over released values.
+    features : tuple of n_modes tables or None
+        Public ones of the rows, as they were given.
+    """
+
+    ranks: tuple[int, ...]
+    full_core: bool
+    random_state: np.random.RandomState
+    regularization: float
+    max_iter: int | None = None
+    features: tuple[NDArray[np.float64] | None, ...] | None = None
+
+    def features_of(self, mode: int, weights: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Public features of the rows of a mode, scaled by so much weight of each."""
+        given = None if self.features is None else self.features[mode]
+        found = None if given is None else standardised_given(given, weights)
+        return None if found is None or found.shape[1] == 0 else found
+
+    def features_at(self, entries: SortedEntries) -> list[NDArray[np.float64] | None]:
+        """Those of all modes, scaled over entries whose coordinates are public."""
+        counts = [counts.astype(np.float64) for counts in entries.counts]
+        return [self.features_of(mode, of) for mode, of in enumerate(counts)]
+
+    @property
+    def rank(self) -> int:
+        """Components of a CP model, which fit into any core."""
+        return min(self.ranks)
+
 
 # Sweeps over the factors that units share, and steps of gradient descent.
 SWEEPS, STEPS = 3, 30

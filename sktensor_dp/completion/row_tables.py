@@ -1,4 +1,4 @@
-"""Public tables with a line for each row of a mode, as people pass them."""
+"""Public tables with a line for each row of a mode: bounds of values, and features."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sktensor_dp.completion.row_index import RowIndex
-from sktensor_dp.estimator.parameters import Number
+from sktensor_dp.completion.row_names import RowIndex, indices_of
+from sktensor_dp.estimator.parameters import Number, Numbers
+from sktensor_dp.privacy.plan import check_feasible
 from sktensor_dp.queries.reading import read
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.row_bounds import LARGEST_SIZE, RowBounds
 
 MODE = Number(0, 63, integer=True)
 
@@ -80,3 +82,75 @@ def check_lengths(tables: Mapping[int, Floats], shape: Sequence[int], name: str)
                 f"{name}[{mode}] must have a row for each of the {shape[mode]} rows of mode "
                 f"{mode}; it has {len(table)}. Give shape=, where rows without entries count too."
             )
+
+
+# One for each mode, None where none were given.
+Features = tuple[Floats | None, ...]
+
+
+def checked_features(estimator: Any) -> dict[int, Floats]:
+    """Tables of public features by mode, rows in order, or ValueError."""
+    given = estimator.row_features
+    if given is None:
+        return {}
+    indices, found = indices_of(estimator.row_names), {}
+    for mode, table in given.items():
+        named = indices is not None and mode < len(indices)
+        index = indices[mode] if indices is not None and named else None
+        found[int(mode)] = table_of_rows(table, index, f"row_features[{mode}]")
+    if estimator.unit_mode in found:
+        raise ValueError(
+            f"row_features must not be of mode {estimator.unit_mode}, which is unit_mode: nothing "
+            "of a unit is released that they could tell of."
+        )
+    if estimator.shape is not None:
+        check_lengths(found, estimator.shape, "row_features")
+    return found
+
+
+def features_by_mode(estimator: Any, shape: Sequence[int]) -> Features:
+    """The same for each mode of a public shape."""
+    found = checked_features(estimator)
+    check_lengths(found, shape, "row_features")
+    size = max([table.shape[1] for table in found.values()], default=0)
+    check_feasible(
+        4.0 * size**2 + sum(2.0 * table.size for table in found.values()),
+        f"A regression on {size} row_features",
+        "Give fewer columns.",
+    )
+    return tuple(found.get(mode) for mode in range(len(shape)))
+
+
+BOUNDS = (
+    Numbers(
+        Number(-LARGEST_SIZE, LARGEST_SIZE),
+        2,
+        f"two finite numbers (low, high) of size {LARGEST_SIZE:g} at most",
+    ),
+    RowTables(),
+)
+
+
+def bounds_of_rows(estimator: Any) -> RowBounds:
+    """Public ranges that differ by the row of a mode."""
+    bounds, indices = estimator.bounds, indices_of(estimator.row_names)
+    if len(bounds) != 1:
+        raise ValueError(
+            "bounds must be of the rows of one mode, such as {1: table}; they are of "
+            f"{len(bounds)} modes."
+        )
+    ((mode, table),) = bounds.items()
+    index = indices[mode] if indices is not None and mode < len(indices) else None
+    if indices is not None and index is None and mode == estimator.unit_mode:
+        raise ValueError(
+            f"bounds[{mode}] are of units by their names, of which row_names[{mode}] has none."
+        )
+    numbers = table_of_rows(table, index, f"bounds[{mode}]")
+    if numbers.shape[1] != 2:
+        raise ValueError(
+            f"bounds[{mode}] must have two columns, low and high; got shape {numbers.shape}."
+        )
+    found = RowBounds(int(mode), numbers[:, 0], numbers[:, 1])
+    if estimator.shape is not None:
+        found.check_shape(estimator.shape)
+    return found

@@ -6,8 +6,8 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from sktensor_dp.completion.inference import SharedModel, attributes_of_units
-from sktensor_dp.completion.named_rows import indices_of
-from sktensor_dp.completion.public_features import features_by_mode
+from sktensor_dp.completion.row_names import indices_of
+from sktensor_dp.completion.row_tables import features_by_mode
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.values import ABSENT, SavedState
 from sktensor_dp.tensor.arrays import Floats

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sktensor_dp.completion.named_rows import Indices, names_at
+from sktensor_dp.completion.row_names import Indices, names_at
 from sktensor_dp.estimator.base import Neighbours
 from sktensor_dp.tensor.row_bounds import Bounds, limits_at
 

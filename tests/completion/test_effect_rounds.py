@@ -7,8 +7,8 @@ import pytest
 from internals import model_of, with_model
 
 from sktensor_dp import PrivateCPCompletion, unsafe_seeded_noise
-from sktensor_dp.completion.effect_rounds import EffectRelease
 from sktensor_dp.completion.plan import plan_slices
+from sktensor_dp.completion.users import EffectRelease
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.curators.entries import NoisySharedRows
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE

@@ -7,9 +7,8 @@ import pytest
 from small_completions import MODELS, build
 
 from sktensor_dp import PrivateCPCompletion, unsafe_seeded_noise
-from sktensor_dp.completion.assumed import Assumed
-from sktensor_dp.completion.entry_forecast import of_entries
-from sktensor_dp.completion.plan import plan_completion
+from sktensor_dp.completion.forecast import of_entries
+from sktensor_dp.completion.plan import Assumed, plan_completion
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sktensor_dp.PrivacyLeakWarning", "ignore::sktensor_dp.NotEnoughDataWarning"

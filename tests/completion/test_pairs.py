@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
-from sktensor_dp.completion.pair_plan import PAIR_SHARES
-from sktensor_dp.completion.plan import plan_completion
+from sktensor_dp.completion.plan import PAIR_SHARES, plan_completion
 from sktensor_dp.tensor.pair_components import components_of_pairs
 
 pytestmark = pytest.mark.filterwarnings(

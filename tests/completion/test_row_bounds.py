@@ -10,7 +10,7 @@ from sklearn.base import clone
 from small_completions import MODELS, SHAPE, X0, Y0, build
 
 from sktensor_dp import BudgetAccountant, RowIndex, unsafe_seeded_noise
-from sktensor_dp.completion.folded_in import UnitParameters
+from sktensor_dp.completion.fold_in import UnitParameters
 from sktensor_dp.privacy.audit import worst_case
 
 pytestmark = pytest.mark.filterwarnings(

@@ -8,10 +8,9 @@ import pytest
 from internals import sums_and_covariance
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
-from sktensor_dp.completion.effect_rounds import EffectRounds
+from sktensor_dp.completion.inference import share_kept
 from sktensor_dp.completion.plan import plan_slices
-from sktensor_dp.completion.rows import share_kept
-from sktensor_dp.completion.slice_directions import Directions
+from sktensor_dp.completion.users import Directions, EffectRounds
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import sktensor_dp
-from sktensor_dp.completion import slice_components
+from sktensor_dp.completion import users
 from sktensor_dp.model_files.fitted_state import FittedStateMixin
 from sktensor_dp.model_selection.trials import Trials
 from sktensor_dp.privacy import sampling
@@ -256,7 +256,7 @@ def words_of(source: NoiseSource) -> Callable[[int], np.ndarray]:
 
 # Kernels
 
-slice_factor = slice_components._factor
+slice_factor = users._factor
 leading_pairs = row_effects._both_sides
 
 

@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from sktensor_dp.completion.assumed import COMPONENT, RESIDUAL
-from sktensor_dp.completion.model_options import ModelOptions
-from sktensor_dp.completion.plan import CompletionPlan
-from sktensor_dp.completion.rows import posterior_rows, unit_mean_square
+from sktensor_dp.completion.inference import posterior_rows, unit_mean_square
+from sktensor_dp.completion.plan import COMPONENT, RESIDUAL, CompletionPlan, ModelOptions
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.tensor.arrays import Floats

@@ -1,0 +1,302 @@
+"""Recipes where one value is the unit: from releases on observed entries to a model."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+from sklearn.exceptions import ConvergenceWarning
+
+from sktensor_dp.completion import defaults
+from sktensor_dp.completion.inference import SharedModel, attributes_of, unexplained
+from sktensor_dp.completion.plan import RESIDUAL, CompletionPlan, ModelOptions
+from sktensor_dp.completion.wei import fit_gradients
+from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.privacy.curators.entries import EntryCurator
+from sktensor_dp.queries.gradients import Jacobian
+from sktensor_dp.queries.observed_entries import IndexSet, RowCells
+from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
+from sktensor_dp.tensor.pair_components import components_of_pairs
+from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features, regressed
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects, clipped_response
+from sktensor_dp.tensor.tucker_completion import (
+    Model,
+    complete_tucker,
+    with_factors,
+    with_orthonormal_factors,
+)
+
+# Least variances of a value about the model, and of a bias, relative to what values are
+# assumed to have: exact data may leave none, and a ridge has to have some.
+LEAST_NOISE, LEAST_SCALE = 1e-9, 1e-12
+
+
+def shared_part(
+    model: Model,
+    entries: IndexSet,
+    width: float,
+    known_noise: float,
+    of_pairs: tuple[Floats, float] | None = None,
+) -> SharedModel:
+    """Effects and factors of all modes but the first.
+
+    Of a matrix, columns and what variance they leave may have been found beside the model.
+    """
+    # Of released arrays and public coordinates alone.
+    noise = _residual_variance(model, width, known_noise)
+    effects = [_effects(model, entries, m, noise) for m in range(1, entries.n_modes)]
+    scale = bias_scale(model, entries, 0)
+    if of_pairs is None:
+        components = _components(model)
+    else:
+        columns, noise = of_pairs
+        components = SharedComponents((columns,), False) if columns.size else None
+    return SharedModel(model.mean, noise, 0, effects, components, scale)
+
+
+def _residual_variance(model: Model, width: float, known_noise: float) -> float:
+    """Of exact values about the model: known noise is taken off where it does not hide it."""
+    assumed = (width * RESIDUAL) ** 2
+    if known_noise > assumed:
+        return assumed
+    return max(model.noise_variance - known_noise, LEAST_NOISE * assumed)
+
+
+def bias_scale(model: Model, entries: IndexSet, mode: int) -> float:
+    """Prior variance of the biases of a mode."""
+    if isinstance(model, CPCompletion):
+        return float(model.bias_scales[mode])
+    seen = entries.counts[mode] > 0
+    return float(np.mean(model.biases[mode][seen] ** 2)) if seen.any() else 0.0
+
+
+def _effects(model: Model, entries: IndexSet, mode: int, noise: float) -> SharedEffects:
+    counts, scale = entries.counts[mode], bias_scale(model, entries, mode)
+    variances = bias_variances(model, entries, mode, noise)
+    # Of rows that nobody has an entry in, the least popular seen one tells.
+    mean = max(float(counts.mean()), 1e-100)
+    popularity = 0.5 * np.log(np.maximum(counts, 1) / mean)
+    return SharedEffects(model.biases[mode], variances, popularity, scale)
+
+
+def bias_variances(model: Model, entries: IndexSet, mode: int, noise: float) -> Floats:
+    """Posterior variances of the biases of a mode, where values have so much noise."""
+    counts, scale = entries.counts[mode], bias_scale(model, entries, mode)
+    if isinstance(model, CPCompletion):
+        return np.where(counts > 0, model.bias_variances[mode], scale)
+    least = max(scale, LEAST_SCALE * noise)
+    return np.asarray(noise / (counts + noise / least), dtype=np.float64)
+
+
+def _components(model: Model) -> SharedComponents | None:
+    """Factors in whose scale a unit's own weights have unit variance."""
+    factors = list(model.factors[1:])
+    own = np.sqrt(np.mean(model.factors[0] ** 2, axis=0))
+    if isinstance(model, CPCompletion):
+        found = model.weights > 0
+        scales = (model.weights * np.sqrt(model.factor_scales[0]))[found]
+        factors = [factor[:, found] for factor in factors]
+        factors[0] = factors[0] * scales
+        return SharedComponents(tuple(factors), False) if found.any() else None
+    unfolded = np.moveaxis(model.core, 0, -1).reshape(-1, len(own))
+    found = np.abs(unfolded * own).max(axis=0) > 0
+    if not found.any():
+        return None
+    return SharedComponents(tuple(factors), True, (unfolded * own)[:, found])
+
+
+def with_features(model: Model, entries: IndexSet, options: ModelOptions) -> Model:
+    """The model, whose biases have prior means that are linear in the features of their rows."""
+    for mode, features in enumerate(options.features_at(entries)):
+        scale = bias_scale(model, entries, mode)
+        if features is None or scale <= 0:
+            continue
+        # What the values said is the posterior without its prior, of mean 0.
+        variances = bias_variances(model, entries, mode, model.noise_variance)
+        variances = np.clip(variances, 1e-12 * scale, scale)
+        precisions = 1 / variances - 1 / scale
+        found = regressed(precisions, model.biases[mode] / variances, scale, features)
+        biases = list(model.biases)
+        biases[mode] = found.means
+        if isinstance(model, CPCompletion):
+            spreads, scales = list(model.bias_variances), np.array(model.bias_scales)
+            spreads[mode], scales[mode] = found.variances, found.scale
+            model = replace(model, biases=biases, bias_variances=spreads, bias_scales=scales)
+        else:
+            model = replace(model, biases=biases)
+    return model
+
+
+def pair_components(
+    curator: EntryCurator, model: Model, options: ModelOptions
+) -> tuple[Floats, float]:
+    """Loadings of the columns, and the variance that they leave of a value."""
+    places = curator.index_set
+    residual = 2 * curator.half * RESIDUAL
+    noisy = curator.entry_pairs(
+        RowCells(places, 0), centred_biases(curator, model),
+        pair_weights(places.counts[0]), defaults.PAIR_CLIP * residual,
+    )  # fmt: skip
+    # What is left of a row's bias is a component that its own level stands for.
+    known = places.counts[0] / places.n_entries
+    left = float(known @ bias_variances(model, places, 0, residual**2))
+    response = clipped_response(defaults.PAIR_CLIP, residual) ** 2
+    own = _clipped_variance() ** 2 * float(noisy.counts.mean())
+    found = components_of_pairs(
+        noisy.sums - noisy.counts * (response * left), noisy.counts, response,
+        math.hypot(noisy.sigma, math.sqrt(own)), min(options.ranks),
+    ) / math.sqrt(options.regularization)  # fmt: skip
+    return found, variance_left(found, places, residual)
+
+
+def centred_biases(curator: EntryCurator, model: Model) -> Floats:
+    """Mean and biases at every entry, about the middle that the curator's values are about."""
+    return curator.index_set.at_entries(model.biases) + (model.mean - curator.middle)
+
+
+def variance_left(found: Floats, places: IndexSet, residual: float) -> float:
+    """Variance of a value that loadings of the columns leave."""
+    shares = places.counts[1] / places.n_entries
+    explained = float((shares @ found**2).sum())
+    return unexplained(residual, explained)
+
+
+def pair_weights(counts: NDArray[np.integer]) -> Floats:
+    """Of rows by how many entries they have: one value moves the pairs of any of them as far."""
+    others = np.maximum(counts - 1.0, 1.0)
+    return np.asarray(np.sqrt(float(others.min()) / others))
+
+
+def with_columns(model: Model, found: Floats) -> Model:
+    """The model with the loadings of columns; those of rows are 0."""
+    if not isinstance(model, CPCompletion):
+        return model
+    norms = np.linalg.norm(found, axis=0)
+    rows = np.zeros((len(model.biases[0]), len(norms)))
+    factors = [rows, found / np.where(norms > 0, norms, 1.0)]
+    scales = np.stack([np.mean(factor**2, axis=0) for factor in factors])
+    return replace(model, factors=factors, weights=norms, factor_scales=scales)
+
+
+def _clipped_variance() -> float:
+    """Mean square of a normal residual that is clipped, in units of the clip."""
+    t = defaults.PAIR_CLIP
+    inside = 2 * ndtr(t) - 1
+    density = math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
+    return float((inside - 2 * t * density) / t**2 + 1 - inside)
+
+
+# Most sweeps over released values: extrapolated ones settle in a few dozen.
+SWEEPS = 1000
+NOT_SETTLED = (
+    "The sweeps over released values stopped at max_iter before the model settled. A larger "
+    "max_iter costs no privacy."
+)
+
+
+def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Fitted:
+    """Make all releases of the plan."""
+    recipe = {
+        "input": _from_values,
+        "sufficient_statistics": _from_sums,
+        "output": _with_released_block,
+        "gradient": fit_gradients,
+    }[plan.perturbation]
+    model = recipe(curator, plan, options)
+    if plan.perturbation in ("input", "output"):
+        # Of sums they are part of the fit itself.
+        model = with_features(model, curator.index_set, options)
+    width, noise, folded = 2 * curator.half, 0.0, None
+    if plan.perturbation in ("input", "output"):
+        noise = (width * plan.value_deviation) ** 2
+    if plan.with_pairs:
+        folded = pair_components(curator, model, options)
+        model = with_columns(model, folded[0])
+    state = {
+        **attributes_of(model), "_model": model, "perturbation_": plan.perturbation,
+        "_shared": shared_part(model, curator.index_set, width, noise, folded),
+        "n_iter_": max(plan.n_steps, model.n_iter, 1),
+    }  # fmt: skip
+    warnings = () if model.converged else (ConvergenceWarning(NOT_SETTLED),)
+    return Fitted(state, warnings)
+
+
+def _from_values(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:
+    """Fit released values, with the noise known to be in them."""
+    noisy, entries = curator.entries(), curator.index_set
+    noise_variance, released = noisy.sigma**2, [noisy.value + curator.middle]
+    # Handed over, not held: a number for each entry is a large part of all memory.
+    del noisy
+    return _of_values(entries, released, noise_variance, options)
+
+
+def _of_values(
+    entries: IndexSet, released: list[Floats], noise_variance: float, options: ModelOptions
+) -> Model:
+    """A model of values with noise, which are taken out of a list."""
+    most = SWEEPS if options.max_iter is None else options.max_iter
+    if options.full_core:
+        return complete_tucker(
+            entries, released.pop(), options.ranks, noise_variance=noise_variance,
+            regularization=options.regularization, max_iter=most,
+            random_state=options.random_state,
+        )  # fmt: skip
+    return complete_cp(
+        entries, released.pop(), options.rank, noise_variance=noise_variance,
+        regularization=options.regularization, max_iter=most, random_state=options.random_state,
+    )  # fmt: skip
+
+
+def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:
+    """Mean and biases from row sums."""
+    index_set, residual = curator.index_set, (2 * curator.half * RESIDUAL) ** 2
+    # Of coordinates alone, and first: weights of all entries need not be held beside them.
+    features = incidence_features(index_set)
+    released = curator.row_sums(power=defaults.PAIR_POWER if plan.with_pairs else 0.5)
+    model = fit_row_sums(
+        index_set, released.sums, list(released.weights.T), released.sigma**2, residual,
+        center=curator.middle, features=features, given=options.features_at(index_set),
+    )  # fmt: skip
+    return _in_form(model, options)
+
+
+def _in_form(model: CPCompletion, options: ModelOptions) -> Model:
+    """The model, with a core where one was asked for."""
+    if not options.full_core:
+        return model
+    core = np.zeros((model.rank,) * len(options.ranks))
+    core[(np.arange(model.rank),) * len(options.ranks)] = model.weights
+    return with_orthonormal_factors(model, options.ranks, model.factors, core)
+
+
+def _with_released_block(
+    curator: EntryCurator, plan: CompletionPlan, options: ModelOptions
+) -> Model:
+    """All but one factor from released values; that one as noisy ridge regression."""
+    model, index_set = _from_values(curator, plan, options), curator.index_set
+    mode = index_set.n_modes - 1
+    core = None if isinstance(model, CPCompletion) else model.core
+    rows = Jacobian.of(index_set, model.factors, core).rows(mode)
+    if not np.any(rows):
+        return model
+    # In the scale in which values are linear in it.
+    last = model.factors[-1] * (model.weights if isinstance(model, CPCompletion) else 1.0)
+    residual = max(model.noise_variance, (2 * curator.half * RESIDUAL) ** 2)
+    own = np.mean(last**2, axis=0)
+    ridge = residual * options.regularization
+    ridge = ridge / np.maximum(own, max(1e-6 * float(own.max()), (1e-9 * curator.half) ** 2))
+    released = curator.ridge_block(mode, rows, ridge)
+    # The regression is linear in the values: what mean and biases add to it is public.
+    base = model.predict(index_set.coordinates) - curator.middle
+    base -= np.sum(rows * last[index_set.rows(mode)], axis=1)
+    penalised = index_set.grams(mode, rows) + np.diag(ridge)
+    public = np.linalg.solve(penalised, index_set.sums(mode, base[:, None] * rows)[..., None])
+    found = released.rows - public[..., 0]
+    # Between the released block and the one before, by what is known of their noise.
+    share = own / (own + released.sigmas[:, None] ** 2)
+    factors = [*model.factors[:-1], share * found + (1 - share) * last]
+    if isinstance(model, CPCompletion):
+        return with_factors(model, factors)
+    return with_orthonormal_factors(model, options.ranks, factors, model.core)

@@ -1,0 +1,550 @@
+"""Recipes where all entries of a unit are private: what units share is released."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sktensor_dp.completion import defaults
+from sktensor_dp.completion.inference import (
+    SharedModel,
+    attributes_of_units,
+    inverse_root,
+    posterior_rows,
+    share_kept,
+    unexplained,
+    unit_mean_square,
+)
+from sktensor_dp.completion.plan import ModelOptions, SlicePlan
+from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.privacy.curators.entries import NoisySharedFactor, NoisySharedRows, SliceCurator
+from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums
+from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.row_effects import regressed
+from sktensor_dp.tensor.shared_parameters import (
+    SharedComponents,
+    SharedEffects,
+    clipped_response,
+    shared_effects,
+)
+from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
+
+# Least sum of weights: of nothing there is no mean.
+LEAST_WEIGHT = 1e-100
+# EM steps for effects, and for those that another release will be about.
+STEPS, ROUGH_STEPS = 60, 20
+
+
+@dataclass(frozen=True, eq=False)
+class EffectRelease:
+    """Sums of residuals about effects, and the mean response of a residual to an effect."""
+
+    noisy: NoisySharedRows
+    gain: float
+    about: Floats
+
+    @classmethod
+    def combined(cls, releases: Sequence["EffectRelease"]) -> "EffectRelease":
+        """Average releases by precision into one."""
+        # Over its gain each is the same sums of effects, but for its noise and its centre.
+        if len(releases) == 1:
+            return releases[0]
+        precisions = np.array([one.noisy.sigma**-2 for one in releases])
+        gains = np.array([one.gain for one in releases])
+        parts, shares = precisions / precisions.sum(), precisions * gains**2
+        gain = math.sqrt(shares.sum() / precisions.sum())
+        shares /= shares.sum()
+        sums = np.stack([one.noisy.sums for one in releases])
+        counts = np.stack([one.noisy.counts for one in releases])
+        about = np.stack([one.about for one in releases])
+        noisy = NoisySharedRows(
+            gain * (shares / gains) @ sums, parts @ counts, precisions.sum() ** -0.5
+        )
+        return cls(noisy, gain, shares @ about)
+
+
+class EffectRounds:
+    """What releases of sums of residuals say of the rows of one mode.
+
+    Parameters
+    ----------
+    curator : SliceCurator
+        Asked for each release.
+    mode : int
+        Any mode but the units'.
+    level, deviation : float
+        Of values, about the middle of the bounds and about their unit's own level; released.
+    options : ModelOptions
+        Which may have features of the rows.
+
+    Attributes
+    ----------
+    level, deviation : float
+        As given.
+    effects : SharedEffects
+        By all releases so far.
+    weights : ndarray of shape (n_rows,)
+        Sums over units of one over the root of the number of a unit's entries.
+    shares : ndarray of shape (n_rows,)
+        Of the rows in all weights.
+    features : ndarray of shape (n_rows, q) or None
+        Public ones.
+    """
+
+    effects: SharedEffects
+    weights: Floats
+    shares: Floats
+    features: Floats | None
+
+    def __init__(
+        self, curator: SliceCurator, mode: int, level: float, deviation: float,
+        options: ModelOptions,
+    ) -> None:  # fmt: skip
+        self._curator, self._mode, self._options = curator, mode, options
+        self.level, self.deviation = level, deviation
+        self._released: list[EffectRelease] = []
+
+    def first(self, others: Sequence[Floats | None] = (), last: bool = True) -> None:
+        """Release sums about units' levels, and effects of the other modes, if there are any."""
+        self._ask(self.deviation, 1 if last else 0, others=others)
+
+    def again(self, n_rounds: int, rest_of: str | None = None) -> None:
+        """Release sums about what units fit given the effects so far, of all shared modes."""
+        for left in range(n_rounds, 0, -1):
+            variance = self.noise_variance()
+            about = ReleasedEffects((self.effects,), self.level, variance)
+            self._ask(math.sqrt(variance), left, about=about, rest_of=rest_of)
+
+    def noise_variance(self) -> float:
+        """What of the variance about a unit's level the effects do not explain."""
+        return unexplained(self.deviation, self.explained())
+
+    def explained(self) -> float:
+        """What of it they explain."""
+        return float(self.shares @ self.effects.effects**2)
+
+    def _ask(
+        self,
+        deviation: float,
+        left: int,
+        others: Sequence[Floats | None] = (),
+        about: ReleasedEffects | None = None,
+        rest_of: str | None = None,
+    ) -> None:
+        """Release sums, of which so many are left; 0 if others will follow."""
+        clip = defaults.EFFECT_CLIP
+        noisy = self._curator.shared_row_sums(
+            self._mode, self.level, clip * deviation, 1 / LEVEL_VARIANCE, others, about, rest_of
+        )
+        centre = np.zeros(len(noisy.sums)) if about is None else self.effects.effects
+        self._released.append(EffectRelease(noisy, clipped_response(clip, deviation), centre))
+        self._fit(STEPS if left == 1 else ROUGH_STEPS)
+
+    def _fit(self, n_steps: int) -> None:
+        seen = EffectRelease.combined(self._released)
+        noisy = seen.noisy
+        # Scaled by released weights, as true ones are private.
+        self.features = self._options.features_of(self._mode, np.maximum(noisy.counts, 0.0))
+        found = shared_effects(
+            noisy.sums, noisy.counts, noise_std=noisy.sigma, n_units=self._curator.n_units,
+            gain=seen.gain, effect_variance=LEVEL_VARIANCE * self.deviation**2,
+            features=self.features, about=seen.about, max_iter=n_steps,
+        )  # fmt: skip
+        self.weights = max(float(noisy.counts.mean()), 1e-9) * np.exp(2 * found.popularity)
+        self.shares = self.weights / max(float(self.weights.sum()), LEAST_WEIGHT)
+        # Clipped residuals say whether values are above their unit's level rather than how far.
+        # Most are, where values are skewed, and all effects would have that on top of the level.
+        mean = float(self.shares @ found.effects)
+        widest = 2 * self._curator.half
+        self.effects = replace(
+            found, effects=np.clip(found.effects - mean, -widest, widest),
+            variances=np.minimum(found.variances, widest**2),
+        )  # fmt: skip
+
+
+# Residuals are clipped at this share of the deviation of values: components are a part of
+# what is clipped, so that more of its tails is kept than of a residual's.
+CLIP = 1.0
+# Largest number in a factor, in deviations of values.
+LARGEST = 1e6
+# Least eigenvalue of a moment, relative to its trace: below it noise or rounding is seen.
+LEAST_MOMENT = 1e-3
+# Least variance of what is seen of a row, relative to its prior one: exact sums leave none.
+LEAST_VARIANCE = 1e-12
+
+
+def fit_components(
+    curator: SliceCurator,
+    components: SharedComponents,
+    rounds: Sequence[EffectRounds],
+    n_sweeps: int,
+    regularization: float,
+) -> tuple[SharedComponents, float]:
+    """Factors released mode by mode, each given those before, and the variance they leave."""
+    level, deviation = rounds[0].level, rounds[0].deviation
+    start = deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
+    components = components.with_factor(0, components.factors[0] * start)
+    effects, noise_variance = tuple(one.effects for one in rounds), deviation**2
+    for step in range(n_sweeps * len(rounds)):
+        mode = step % len(rounds)
+        components = _scale_moved(components, mode)
+        query = SharedFactorSums(
+            mode, curator.shape, level, effects, components, noise_variance, CLIP * deviation
+        )  # fmt: skip
+        noisy = curator.shared_factor_sums(query)
+        factor = _factor(noisy, rounds[mode], curator.n_units, regularization)
+        components = components.with_factor(mode, factor)
+        noise_variance = _noise_variance(components, rounds)
+    return components, noise_variance
+
+
+def _scale_moved(components: SharedComponents, mode: int) -> SharedComponents:
+    """Columns of unit mean square but for one mode, which carries the scales."""
+    if components.full_core or len(components.factors) == 1:
+        # Scales of a core's rows cannot be moved; one number for all of them can.
+        scales = [float(np.sqrt(np.mean(f**2))) or 1.0 for f in components.factors]
+        factors = [f / s for f, s in zip(components.factors, scales, strict=True)]
+        factors[mode] = factors[mode] * float(np.prod(scales))
+        return SharedComponents(tuple(factors), components.full_core)
+    parts = [unit_mean_square(factor) for factor in components.factors]
+    factors = [factor for factor, _ in parts]
+    factors[mode] = factors[mode] * np.prod([scale for _, scale in parts], axis=0)
+    return SharedComponents(tuple(factors), components.full_core)
+
+
+def _factor(
+    noisy: NoisySharedFactor, of: EffectRounds, n_units: int, regularization: float
+) -> Floats:
+    """Rows that explain the released sums, shrunk by their noise to what features say."""
+    # The second moment of slopes is a property of the model whatever its scale: scaling the
+    # result by its root (parameter expansion) makes up for what clipping and empty units take
+    # from it.
+    weights, features, deviation = of.weights, of.features, of.deviation
+    values, vectors = np.linalg.eigh(noisy.moment)
+    trace = max(float(values.sum()), 1e-6)
+    values = np.maximum(values, LEAST_MOMENT * trace)
+    moment = (vectors * values) @ vectors.T
+    gain = clipped_response(CLIP, deviation) * noisy.slope_scale
+    grams = gain * weights[:, None, None] * moment
+    # A unit's weight in an entry is one over the root of the number of its entries.
+    residual = min(n_units / max(float(weights.sum()), 1.0), 1.0) / gain
+    prior, sums, expected = defaults.COMPONENT_VARIANCE * deviation**2, noisy.sums, None
+    if features is not None:
+        # Along the moment's axes columns are apart from each other.
+        slopes = gain * weights[:, None] * values
+        along = _expected(
+            sums @ vectors, slopes, noisy.sigma**2 + residual * slopes, prior, features
+        )
+        expected = along @ vectors.T
+        sums = sums - np.einsum("iab,ib->ia", grams, expected)
+    identity = noisy.sigma**2 * np.eye(len(moment))
+    covariances = np.broadcast_to(identity, grams.shape)
+    rows = posterior_rows(sums, grams, covariances, residual, prior, regularization)
+    found = (rows if expected is None else rows + expected) * np.sqrt(trace)
+    # Noise may be of any size; queries refuse numbers that overflow.
+    return np.clip(found, -LARGEST * deviation, LARGEST * deviation)
+
+
+def _expected(
+    sums: Floats, slopes: Floats, noise: Floats, prior: float, features: Floats
+) -> Floats:
+    """What features say of numbers a of which ``slopes a`` was seen, column by column."""
+    found = []
+    for g, h, variance in zip(sums.T, slopes.T, noise.T, strict=True):
+        safe = np.maximum(variance, LEAST_VARIANCE * prior * h**2)
+        known = safe > 0
+        inverse = np.where(known, 1 / np.where(known, safe, 1.0), 0.0)
+        found.append(regressed(h**2 * inverse, h * g * inverse, prior, features).expected)
+    return np.stack(found, axis=1)
+
+
+def _noise_variance(components: SharedComponents, rounds: Sequence[EffectRounds]) -> float:
+    """What of the variance about a unit's level neither effects nor components explain."""
+    explained = sum(one.explained() for one in rounds)
+    parts = [one.shares @ f**2 for one, f in zip(rounds, components.factors, strict=True)]
+    if components.full_core:
+        explained += float(np.prod([part.sum() for part in parts]))
+    else:
+        explained += float(np.prod(parts, axis=0).sum())
+    return unexplained(rounds[0].deviation, explained)
+
+
+# Columns are as many as leave room for growth: so many times what reaches the noise.
+ROOM = 4.3
+# What noise alone may be expected to explain, over what components are assumed to.
+MOST_CHANCE = 0.25
+# Share of the sweeps, last ones, by which the variance of components is estimated; and how many
+# of them it is estimated by while directions turn.
+LAST, LATELY = 1 / 4, 3
+# Deviations of noise that what is explained must exceed, and least part of what is assumed of
+# components that must be explained after the trial.
+CERTAIN, LEAST_SHARE = 3.0, 0.03
+
+
+class Directions:
+    """Power iterations on released sums, each of which adds to those before.
+
+    A unit sends its residuals, times its own weights of the directions so far, at length 1.
+    So noise is in proportion to what units have to say.
+    """
+
+    def __init__(
+        self, curator: SliceCurator, part: EffectRounds, start: Floats, n_sweeps: int
+    ) -> None:
+        self._curator, self._part, self._n_sweeps = curator, part, n_sweeps
+        self._size = part.deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
+        n_columns = start.shape[1]
+        self._sums = np.zeros((len(start), n_columns))
+        # Number of entries of a typical unit.
+        self._each = (float(part.weights.sum()) / max(curator.n_units, 1)) ** 2
+        # Covariance of the noise of a row of the sums, and how much releases count in them.
+        self._covariance, self._unit = np.zeros((2, n_columns, n_columns))
+        self._axes = self._scaled(start)
+        self._moments: list[NoisySharedFactor] = []
+
+    def sweep(self) -> None:
+        """Release sums for the directions so far, and turn them."""
+        part = self._part
+        components = SharedComponents((self._axes,), full_core=False)
+        turned, kept = self._turned_and_kept()
+        query = SharedFactorSums(
+            0, self._curator.shape, part.level, (part.effects,), components,
+            part.deviation**2, defaults.DIRECTION_CLIP * part.deviation, whole=True, turned=turned,
+        )  # fmt: skip
+        noisy = self._curator.shared_factor_sums(query)
+        self._moments.append(noisy)
+        one = np.eye(len(kept))
+        self._sums = self._sums @ kept + noisy.sums
+        self._covariance = kept @ self._covariance @ kept + noisy.sigma**2 * one
+        self._unit = self._unit @ kept + one
+        self._axes = self._scaled(self._rows())
+
+    def explained(self, last: int) -> tuple[Floats, float]:
+        """Variance that directions explain, (r, r) and over that assumed, and its noise."""
+        # Where directions say nothing, the second moment of a unit's weights is what the first
+        # sweep shows; where they explain what is assumed, it is 1.
+        first, r = self._moments[0], self._axes.shape[1]
+        none = min(float(np.trace(first.moment)), 0.95)
+        found = r * self._moment(last) - none * np.eye(r)
+        return found / (1 - none), self._moment_noise(last) / (1 - none)
+
+    def shows(self, trial: int) -> bool:
+        """Whether components do, after so many sweeps."""
+        # The last two know directions best. Of few units their moments are mostly noise, and
+        # more of them say it of directions that were found long before. They are of the same
+        # units, so that what these have by chance does not average out.
+        by_chance = chance(self._part.weights, self._curator.n_units)
+        for last, taken in ((2, 0.0), (max(trial // 2, 2), by_chance)):
+            found, noise = self.explained(last)
+            if shows(float(np.trace(found)) / len(found) - taken, noise, len(found)):
+                return True
+        return False
+
+    def factor(self) -> Floats:
+        """Directions times the roots of the variances that they explain."""
+        found, noise = self.explained(max(round(LAST * self._n_sweeps), 1))
+        values, vectors = np.linalg.eigh(found)
+        values = np.where(values > CERTAIN * noise, values, 0.0)
+        return self._axes @ ((vectors * np.sqrt(values)) @ vectors.T)
+
+    def noise_variance(self, factor: Floats) -> float:
+        """What of the variance about a unit's level neither effects nor components explain."""
+        part = self._part
+        explained = part.explained() + float((part.shares @ factor**2).sum())
+        return unexplained(part.deviation, explained)
+
+    def _moment(self, last: int) -> Floats:
+        """Mean of what the last sweeps say of the second moment of units' weights."""
+        return np.asarray(np.mean([noisy.moment for noisy in self._moments[-last:]], axis=0))
+
+    def _moment_noise(self, last: int) -> float:
+        r = self._axes.shape[1]
+        sigma = self._moments[0].moment_sigma * r
+        return float(sigma * np.sqrt(1 / last + 1 / r))
+
+    def _turned_and_kept(self) -> tuple[Floats | None, Floats]:
+        """What makes units' weights of all directions equally large, and what stays of sums."""
+        if not self._moments:
+            return None, np.eye(self._axes.shape[1])
+        values, vectors = np.linalg.eigh(self.explained(LATELY)[0])
+        # Units know less of a direction that is still mostly noise, and would say little of it
+        # beside the others: it would come late, or never. Noise of a unit's entries alone gives
+        # a weight variance 1, and what a direction explains adds to that.
+        sizes = np.sqrt(1 + defaults.COMPONENT_VARIANCE * self._each * np.maximum(values, 0.0))
+        turned = np.clip((vectors / sizes) @ vectors.T, -1.0, 1.0)
+        return turned, (vectors * share_kept(values, self._n_sweeps)) @ vectors.T
+
+    def _rows(self) -> Floats:
+        """Rows that explain the sums, shrunk by their noise, up to one factor for all."""
+        r, weights = self._sums.shape[1], self._part.weights
+        grams = weights[:, None, None] * np.eye(r)
+        noise = np.broadcast_to((self._covariance + self._covariance.T) / 2, grams.shape)
+        # A unit of m entries adds one over m times a square of mean 1 / r.
+        total = max(float(weights.sum()), 1.0)
+        by_units = float(np.mean(self._unit.diagonal())) ** 2
+        residual = by_units * min(self._curator.n_units / total, 1.0) / r
+        variance = float(np.mean(self._covariance.diagonal()))
+        prior = (variance / max(float(np.mean(weights)) ** 2, 1e-100)) or 1.0
+        return posterior_rows(self._sums, grams, noise, residual, prior)
+
+    def _scaled(self, rows: Floats) -> Floats:
+        """Columns at right angles and of the assumed size, turned as little as possible."""
+        gram = rows.T @ (self._part.shares[:, None] * rows)
+        return np.asarray(self._size * rows @ inverse_root((gram + gram.T) / 2))
+
+
+def found_components(
+    curator: SliceCurator, part: EffectRounds, plan: SlicePlan, options: ModelOptions
+) -> tuple[SharedComponents, float] | None:
+    """Components and the variance they leave, or None where released numbers show none."""
+    rank = options.ranks[1 - plan.unit_mode]
+    n_columns = columns_worth(part.weights, curator.n_units, plan, rank)
+    if chance(part.weights, curator.n_units) > MOST_CHANCE:
+        return None
+    start = options.random_state.standard_normal((curator.shape[1 - plan.unit_mode], rank))
+    search = Directions(curator, part, start[:, :n_columns], plan.n_sweeps)
+    trial = trial_sweeps(plan)
+    for step in range(plan.n_sweeps):
+        search.sweep()
+        if step + 1 == trial and not search.shows(trial):
+            return None
+    factor = search.factor() / np.sqrt(options.regularization)
+    padded = np.pad(factor, ((0, 0), (0, rank - n_columns)))
+    return SharedComponents((padded,), options.full_core), search.noise_variance(factor)
+
+
+def trial_sweeps(plan: SlicePlan) -> int:
+    """Sweeps after which components must show."""
+    return round(defaults.DIRECTION_TRIAL * plan.n_sweeps)
+
+
+def shows(explained: float, noise: float, n_columns: int) -> bool:
+    """Whether what columns explain on average is more than noise, and enough to go on."""
+    return explained >= max(CERTAIN * noise / math.sqrt(n_columns), LEAST_SHARE)
+
+
+def chance(weights: Floats, n_units: int) -> float:
+    """Variance that directions of noise explain of the units they are found from."""
+    # In units of what components are assumed to have: the largest singular value of n units'
+    # residuals in d rows is as far above the mean one (Marchenko & Pastur 1967).
+    ratio = _effective_rows(weights) / n_units
+    each = max(float(weights.sum()) / n_units, 1e-9) ** 2
+    return float((2 * np.sqrt(ratio) + ratio) / (defaults.COMPONENT_VARIANCE * each))
+
+
+def columns_worth(weights: Floats, n_units: int, plan: SlicePlan, rank: int) -> int:
+    """Columns that noise leaves room for, if each has the variance assumed."""
+    # Squared signal over noise of one direction grows by this rate times the budget spent, over
+    # the number of columns; it starts from that of a random direction.
+    cost = plan.releases.cost_of("shared_factor_sums")
+    strength = cost.mu * np.sqrt(plan.n_sweeps) / SharedFactorSums.farthest
+    common = float((weights**2).sum()) / max(float(weights.sum()), 1e-100)
+    each = float(weights.sum()) / n_units
+    rate = (common * each * defaults.COMPONENT_VARIANCE * strength) ** 2
+    rows = _effective_rows(weights)
+    most = min(rank, len(weights))
+    worth = [k for k in range(1, most + 1) if rate / k >= ROOM * np.log(max(rows / k, math.e))]
+    return max(worth, default=1)
+
+
+def _effective_rows(weights: Floats) -> float:
+    """How many rows of equal weight are as uneven as these."""
+    return float(weights.sum()) ** 2 / max(float((weights**2).sum()), 1e-100)
+
+
+# Least deviation of values about their unit's level, in widths of the bounds.
+LEAST_DEVIATION = 1 / 16
+# Level and deviation are uniform a priori: squared half width over their variance.
+LEVEL_PRIOR = 3
+
+
+def fit_slices(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> Fitted:
+    """Release a level, effects of each shared mode given those before, and components."""
+    model, n_units = _released(curator, plan, options), curator.n_units
+    state = {
+        **attributes_of_units(model, n_units, options.ranks), "_model": model,
+        "perturbation_": plan.perturbation,
+        "n_iter_": 1 if model.components is None else plan.n_sweeps,
+    }  # fmt: skip
+    return Fitted(state)
+
+
+def _released(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> SharedModel:
+    mean, deviation, variance = _levels(curator)
+    model = _about_levels(curator, plan, mean, deviation, options)
+    # Units' own levels are about one that is known so well.
+    return replace(model, level_variance=LEVEL_VARIANCE * model.noise_variance + variance)
+
+
+def _levels(curator: SliceCurator) -> tuple[float, float, float]:
+    """Mean level of units, their deviation, and the variance of the noise of the mean."""
+    levels, half = curator.unit_levels(), curator.half
+    # Both are shrunk by their known noise, to the middle of what they may be.
+    share = half**2 / (half**2 + LEVEL_PRIOR * levels.sigma**2)
+    mean = share * float(np.clip(levels.mean, -half, half))
+    deviation = half / 2 + share * (levels.deviation - half / 2)
+    least = 2 * half * LEAST_DEVIATION
+    deviation = float(np.clip(deviation, least, half))
+    variance = share * levels.sigma**2
+    return mean, deviation, variance
+
+
+def _about_levels(
+    curator: SliceCurator, plan: SlicePlan, mean: float, deviation: float, options: ModelOptions
+) -> SharedModel:
+    if plan.by_directions:
+        return _by_directions(curator, plan, mean, deviation, options)
+    rounds = _fit_effects(curator, plan, mean, deviation, options)
+    noise_variance = rounds[0].noise_variance() if plan.n_rounds > 1 else deviation**2
+    components = None
+    if plan.n_sweeps > 0:
+        start = _random_components(curator.shape, plan.unit_mode, options)
+        components, noise_variance = fit_components(
+            curator, start, rounds, plan.n_sweeps, options.regularization
+        )
+    level = mean + curator.middle
+    of = [one.effects for one in rounds]
+    return SharedModel(level, noise_variance, plan.unit_mode, of, components)
+
+
+def _random_components(
+    shape: Sequence[int], unit_mode: int, options: ModelOptions
+) -> SharedComponents:
+    factors = []
+    for mode, size in enumerate(zip(shape, options.ranks, strict=True)):
+        if mode != unit_mode:
+            f = options.random_state.standard_normal(size)
+            wide = size[0] < size[1]
+            factors.append(f if wide else np.linalg.qr(f)[0] * np.sqrt(len(f)))
+    return SharedComponents(tuple(factors), options.full_core)
+
+
+def _by_directions(
+    curator: SliceCurator, plan: SlicePlan, mean: float, deviation: float, options: ModelOptions
+) -> SharedModel:
+    """Of a matrix: components, where released numbers show some, or better effects."""
+    rounds = _fit_effects(curator, plan, mean, deviation, options)[0]
+    components, noise_variance = found_components(curator, rounds, plan, options) or (None, 0.0)
+    if components is None:
+        rounds.again(1, "shared_factor_sums")
+        noise_variance = rounds.noise_variance()
+    effects = [rounds.effects]
+    return SharedModel(mean + curator.middle, noise_variance, plan.unit_mode, effects, components)
+
+
+def _fit_effects(
+    curator: SliceCurator, plan: SlicePlan, mean: float, deviation: float, options: ModelOptions
+) -> list[EffectRounds]:
+    """Effects of the rows of each shared mode, given those of the modes before."""
+    effects: list[Floats | None] = [None] * len(curator.shape)
+    found = []
+    for mode in range(len(curator.shape)):
+        if mode == plan.unit_mode:
+            continue
+        rounds = EffectRounds(curator, mode, mean, deviation, options)
+        rounds.first(effects, last=plan.n_rounds == 1)
+        rounds.again(plan.n_rounds - 1)
+        effects[mode] = rounds.effects.effects
+        found.append(rounds)
+    return found
