@@ -56,7 +56,7 @@ for release in parts["composition"]["releases"]:
     print(f"{release['name']}: {release['description']}")
     print(
         f"    noise is {ratio:.0f} times what one message can change; "
-        f"{release['share']:.0%} of the budget"
+        f"{release['fraction']:.0%} of the budget"
     )
 
 # %%
