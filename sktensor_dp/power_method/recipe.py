@@ -241,7 +241,7 @@ def fit_gaussian_mixture(curator: SampleCurator, plan: MomentPlan) -> FittedComp
     size = len(second.value)
     spectrum = covariance_spectrum(second.value, second.sigma, offset)
     evidence = mixture_evidence(spectrum, second.value, second.sigma, offset, curator.n_units)
-    variance = common_variance(spectrum, plan.n_components, second.sigma, radius)
+    variance = common_variance(spectrum, plan.n_components, second.sigma, radius, curator.n_units)
     spherical = np.append(np.ones(size - 1), 0.0)  # the constant has no variance
     corrected = second.value - variance * np.diag(spherical)
     corrected[-1, -1] = offset**2
@@ -289,19 +289,24 @@ def one_gaussian(
     """Single Gaussian by the first and second moments."""
     mean = second.value[-1, :-1] / offset
     mean *= min(1.0, radius / max(float(np.linalg.norm(mean)), 1e-300))
-    variance = common_variance(spectrum, 1, second.sigma, radius)
+    variance = common_variance(spectrum, 1, second.sigma, radius, 1)
     return FittedComponents(mean[None], np.ones(1), n_resolved, np.array([variance]), evidence)
 
 
-def common_variance(spectrum: Floats, n_components: int, sigma: float, radius: float) -> float:
+def common_variance(
+    spectrum: Floats, n_components: int, sigma: float, radius: float, n_units: int
+) -> float:
     """Mean eigenvalue of the covariance within components.
 
-    Of the k - 1 that they may lift, those are left out that noise does not explain.
+    Of the k - 1 that they may lift, those are left out that noise and sampling do not explain.
     """
-    edge = noise_edge(sigma, len(spectrum))
     n_own = len(spectrum)
     least = max(n_own - n_components + 1, 1)
-    while n_own > least and spectrum[n_own - 1] > spectrum[:n_own].mean() + edge:
+    while n_own > least:
+        variance = max(float(spectrum[:n_own].mean()), 0.0)
+        sampling = variance * math.sqrt(2 / n_units)
+        if spectrum[n_own - 1] <= variance + noise_edge(math.hypot(sigma, sampling), len(spectrum)):
+            break
         n_own -= 1
     # What noise makes of a variance of zero stands in for less.
     noise = sigma / math.sqrt(n_own)
