@@ -263,6 +263,9 @@ class PrivateTensorPowerMethod(
 
     _saved = SavedComponents
     _preserves_dtype = True
+    components_: Floats
+    weights_: Floats
+
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "moment": [OneOf("raw", "single_topic", "gaussian_mixture")],
