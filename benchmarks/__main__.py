@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks import (
     ablations_of_completions,
+    ablations_of_topics,
     audit,
     budget,
     completion,
@@ -38,6 +39,7 @@ from benchmarks import (
     topics_and_gibbs,
     words,
 )
+from benchmarks.ablations import FAMILIES
 from benchmarks.report import Report
 
 BENCHES = (
@@ -51,6 +53,7 @@ BENCHES = (
     "completion",
     "ratings",
     "ablations_of_completions",
+    "ablations_of_topics",
     "row_features",
     "implicit",
     "completion_kernels",
@@ -89,6 +92,9 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
         "--results", type=Path, default=HERE / "results", help="folder for one JSON file per bench"
     )
     options = parser.parse_args(arguments)
+    if "ablations" in options.benches:
+        options.benches.remove("ablations")
+        options.benches += FAMILIES
     unknown = sorted(set(options.benches) - set(BENCHES))
     if unknown:
         parser.error(f"no bench is called {', '.join(unknown)}; there are {', '.join(BENCHES)}")
@@ -117,6 +123,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         completion.run(report, options.data)
     elif name == "ratings":
         ratings.run(report, options.data)
+    elif name == "ablations_of_topics":
+        ablations_of_topics.run(report, options.data)
     elif name == "ablations_of_completions":
         ablations_of_completions.run(report, options.data)
     elif name == "row_features":

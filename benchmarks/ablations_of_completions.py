@@ -8,16 +8,11 @@ with its standard error over seeds of noise; positive numbers say that the part 
 """
 
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
+from benchmarks.ablations import Ablation
 from benchmarks.ratings import DATA_SETS, Ratings, measured
 from benchmarks.report import Report
 
@@ -26,27 +21,6 @@ __all__ = ["ABLATIONS", "Ablation", "run"]
 BOTH, ENTRY, PERSON = ("entry", "slice"), ("entry",), ("slice",)
 DEFAULTS, PLAN = "completion.defaults", "completion.plan"
 OWN = "tensor.unit_parameters"
-
-
-@dataclass(frozen=True)
-class Ablation:
-    """Neutral values of attributes of modules, and the units whose fits they may change."""
-
-    name: str
-    units: tuple[str, ...]
-    neutral: Mapping[str, Any] = field(default_factory=dict)
-
-    @contextmanager
-    def made(self) -> Iterator[None]:
-        """Fits without the part."""
-        if not self.neutral:
-            yield
-            return
-        (place, value), *others = self.neutral.items()
-        module, attribute = place.rsplit(".", 1)
-        rest = Ablation(self.name, self.units, dict(others))
-        with patch.object(import_module(f"sktensor_dp.{module}"), attribute, value), rest.made():
-            yield
 
 
 def _constant(name: str, neutral: float, units: tuple[str, ...]) -> Ablation:

@@ -68,10 +68,10 @@ LAWS = [Law(*law, 100_000) for law in FEW] + [Law(*law, 50_000) for law in MANY]
 TENTHS = [Law(*law, 10_000) for law in FEW[:4]] + [Law(*MANY[2], 5000), Law(*MANY[5], 5000)]
 
 
-def error(law: Law, epsilon: float, prior: float | str) -> tuple[float, float]:
+def error(law: Law, epsilon: float, prior: float | str, seed: int = 1) -> tuple[float, float]:
     """Topic error of a fit, and the concentration in use."""
     model = PrivateSpectralLDA(law.n_topics, epsilon=epsilon, doc_topic_prior=prior, random_state=0)
-    with reproducible_noise(1):
+    with reproducible_noise(seed):
         model.fit(law.corpus.X)
     found = model.doc_topic_prior_ * model.n_components_
     return matched_error(model.components_, law.corpus.topics), found

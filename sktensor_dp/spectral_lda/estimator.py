@@ -60,7 +60,7 @@ class PrivateSpectralLDA(ReleasedTopics):
         EM steps. ``"auto"`` depends on public numbers only: 6 with noise (2 if ``delta=0``)
         and 24 without, of which the first 12 take each document to have one topic; 0 for
         ``"moment_tensor"`` and where few features and many documents allow a joint fit of
-        all moments instead. With very many, 15 are kept for moments that do not fit.
+        all moments instead. With very many, 12 are kept for moments that do not fit.
     clip_norm : "auto" or mapping, default="auto"
         Limits on what one document contributes. ``"auto"`` takes quantiles of
         noisy histograms of norms, at two percent of the budget. A mapping gives

@@ -6,30 +6,17 @@ from dataclasses import dataclass
 
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import ReleasePlan, check_feasible, fits_memory
-from sktensor_dp.spectral_topics.defaults import (
-    DOCUMENTS_PER_WORD,
-    FRACTIONS,
-    JOINED_BELOW,
-    JOINT_WORDS,
-    MATCH_FROM,
-    MAX_WORDS,
-    MIXED_STEPS,
-    PURE_STEPS,
-    QUESTION_FRACTION,
-    RESERVE_FROM,
-    RESERVED_FRACTION,
-    RESERVED_STEPS,
-    SINGLE_STEPS,
-    STEPS,
-    STEPS_FRACTION,
-    SURE_PART,
-)
+from sktensor_dp.spectral_topics import defaults
 
 # Matrices of pairs at a time: their sum, what rounding left of it, and what is added next.
 PAIR_MATRICES = 3
 # Where they are formed by rows: columns that the search for eigenvectors holds, as often as it
 # has topics and some more.
 ROW_COLUMNS, MORE_COLUMNS = 24, 10
+# Most words whose moments are fitted jointly, and whose pairs are released.
+JOINT_WORDS, MAX_WORDS = 256, 1500
+# Fraction of EM steps that are asked for beside third moments.
+ASKED_FRACTION = 0.53
 # Pairs of so few words fit anywhere; beyond so many a product takes hours.
 FEW_WORDS, MOST_WORDS_BY_ROWS = 100, 100_000
 
@@ -89,9 +76,9 @@ def plan_topics(
     n_effective, k = effective_documents(n_samples, epsilon, delta), min(n_components, n_features)
     exact, moment = math.isinf(n_effective), perturbation == "moment_tensor"
     sought = n_features * n_components
-    small = n_features <= JOINT_WORDS and n_effective >= MATCH_FROM * sought
+    small = n_features <= JOINT_WORDS and n_effective >= defaults.MATCH_FROM * sought
     kind = "moment" if moment else "small" if small else "large"
-    reserved = n_components > 1 and n_effective >= RESERVE_FROM * sought
+    reserved = n_components > 1 and n_effective >= defaults.RESERVE_FROM * sought
     n_steps, n_single, may_misfit = _steps(n_refinements, n_effective, delta, kind, reserved)
     asks = n_steps > 0 and n_components > 1
     asks_gains = asks and not exact and kind == "large" and not with_public
@@ -106,10 +93,10 @@ def plan_topics(
     plan = TopicPlan(
         n_components=k, n_words=n_words, all_words=n_words == n_features, triples=third,
         match_moments=small, clip_quantile=_clip_quantile(n_effective, small),
-        joins_groups=n_effective < JOINED_BELOW * n_components,
+        joins_groups=n_effective < defaults.JOINED_BELOW * n_components,
         asks_gains=asks_gains, asks_public=asks_public,
         may_misfit=may_misfit, pairs_by_rows=by_rows, n_refinements=n_steps, n_single=n_single,
-        n_sure=n_single + int((n_steps - n_single) * SURE_PART),
+        n_sure=n_single + int((n_steps - n_single) * defaults.SURE_PART),
         releases=_release_plan(epsilon, delta, shares, third, n_steps, limits, n_questions),
     )  # fmt: skip
     if apart is not None:
@@ -145,15 +132,19 @@ def _shares(
     kind: str, n_steps: int, n_questions: int, with_triples: bool, may_misfit: bool
 ) -> dict[str, float]:
     """Split the budget among releases."""
-    shares = dict(FRACTIONS[kind])
+    fractions = dict(defaults.FRACTIONS[kind])
+    question, reserve = fractions.pop("held_out_scores"), fractions.pop("expected_counts", 0.0)
+    left = 1 - sum(fractions.values()) if kind == "large" else ASKED_FRACTION
     if not with_triples:
-        del shares["triples"]
-    steps_share = RESERVED_FRACTION if may_misfit else STEPS_FRACTION
-    shares = _with_refinements(shares, n_steps, None if kind == "large" else steps_share)
+        left += fractions.pop("triples")
+    steps = 0.0 if n_steps == 0 else reserve if may_misfit else left
+    used = sum(fractions.values())
+    shares = {name: part * (1 - steps) / used for name, part in fractions.items()}
+    if steps:
+        shares["expected_counts"] = steps
     if n_questions:
-        asked = QUESTION_FRACTION * n_questions
-        shares = {name: share * (1 - asked) for name, share in shares.items()}
-        shares["held_out_scores"] = asked
+        shares = {name: share * (1 - question) for name, share in shares.items()}
+        shares["held_out_scores"] = question
     return shares
 
 
@@ -163,13 +154,14 @@ def _steps(
     """EM steps, how many take documents to have one topic, and whether moments decide on all."""
     exact = math.isinf(n_effective)
     if asked is not None:
-        return asked, int(asked * SURE_PART) if exact and kind == "large" else 0, False
+        return asked, int(asked * defaults.SURE_PART) if exact and kind == "large" else 0, False
     if kind == "large":
         if exact:
-            return SINGLE_STEPS + MIXED_STEPS, SINGLE_STEPS, False
-        return STEPS if delta > 0 else PURE_STEPS, 0, False
+            return 2 * defaults.EXACT_STEPS, defaults.EXACT_STEPS, False
+        part = 1 if delta > 0 else defaults.SURE_PART
+        return max(round(part * defaults.STEPS), 1), 0, False
     may_misfit = reserved and kind == "small" and (delta > 0 or exact)
-    return RESERVED_STEPS if may_misfit else 0, 0, may_misfit
+    return defaults.EXACT_STEPS if may_misfit else 0, 0, may_misfit
 
 
 def _clip_quantile(n_effective: float, small: bool) -> float:
@@ -183,21 +175,8 @@ def _n_words(
 ) -> int:
     if small or math.isinf(n_effective):
         return min(n_features, most)
-    wanted = int(n_effective * math.sqrt(share) / DOCUMENTS_PER_WORD)
+    wanted = int(n_effective * math.sqrt(share) / defaults.DOCUMENTS_PER_WORD)
     return min(max(wanted, 10 * n_components), n_features, most)
-
-
-def _with_refinements(
-    shares: dict[str, float], n_refinements: int, of_whole: float | None
-) -> dict[str, float]:
-    """Give EM steps what the large-vocabulary shares leave, or a part of a whole split."""
-    if n_refinements == 0:
-        used = sum(shares.values())
-        return {name: share / used for name, share in shares.items()}
-    if of_whole is not None:
-        shares = {name: share * (1 - of_whole) for name, share in shares.items()}
-    shares["expected_counts"] = 1 - sum(shares.values())
-    return shares
 
 
 def _release_plan(

@@ -18,7 +18,6 @@ from sklearn.utils import check_random_state
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator, NoisyPairs
-from sktensor_dp.spectral_topics.defaults import MISFIT, START_MIX
 from sktensor_dp.spectral_topics.pairs import WhitenedPairs, corrected_pairs, seen_in
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.public_start import public_start
@@ -54,6 +53,8 @@ from sktensor_dp.topics.uncertainty import (
 
 # A released frequency is at least this part of an even share where public topics are adapted to it.
 LEAST_FREQUENCY = 0.01
+# Share of the second moment's structure that may stay unexplained before EM steps are made.
+MISFIT = 0.2
 # Most products with blocks of vectors in the search for eigenvectors. Where rows are formed again
 # for each, fewer: what is above the noise is found, and what is within it is not looked for.
 MANY_PRODUCTS, FEW_PRODUCTS = 60, 16
@@ -124,7 +125,7 @@ class _SpectralFit:
         refines = plan.n_refinements > 0 and not (plan.may_misfit and found.matched)
         std = _std_on_all_words(found.topics_std, pairs.words, unigram, frequencies.sigma)
         fitted = FittedTopics(
-            self._on_all_words(found.topics, pairs.words, unigram, refines), found.weights,
+            self._on_all_words(found.topics, pairs.words, unigram), found.weights,
             unigram, frequencies.sigma, pairs.white.n_resolved, std, found.weights_std,
             concentration=found.concentration,
         )  # fmt: skip
@@ -325,14 +326,14 @@ class _SpectralFit:
         return clip_drift(found.topics, found.weights, found.concentration, limits, total)
 
     def _on_all_words(
-        self, topics: Floats, words: NDArray[np.intp] | None, unigram: Floats, refines: bool
+        self, topics: Floats, words: NDArray[np.intp] | None, unigram: Floats
     ) -> Floats:
         """Words without released pairs keep their unigram frequency in every topic."""
         if words is not None:
             whole = np.tile(unigram, (len(topics), 1))
             whole[:, words] = topics * unigram[words].sum()
             topics = whole
-        return smoothed(topics, unigram, START_MIX if refines else MIX_FINAL)
+        return smoothed(topics, unigram, MIX_FINAL)
 
 
 def _volume(transform: Floats) -> float:

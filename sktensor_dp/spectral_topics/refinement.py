@@ -9,7 +9,7 @@ from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.queries.norms import Clip, CountNorm
 from sktensor_dp.queries.scores import TopicGain
-from sktensor_dp.spectral_topics.defaults import ECHO, SCALE_POWER, STEP_LIMIT, STEPS
+from sktensor_dp.spectral_topics import defaults
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.public_start import beside_public, public_alone, public_start
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
@@ -59,8 +59,8 @@ class StepAverage:
         counts: Floats = self.scales * self.mean
         if self.variance == 0:
             return counts, 0.0
-        echo = ECHO * float(counts.sum()) * self.given
-        return (counts - echo) / (1 - ECHO), self.scales * self.variance**0.5 / (1 - ECHO)
+        echo, kept = defaults.ECHO * float(counts.sum()) * self.given, 1 - defaults.ECHO
+        return (counts - echo) / kept, self.scales * self.variance**0.5 / kept
 
 
 class Refinement:
@@ -85,7 +85,7 @@ class Refinement:
         if self._frequencies.sigma > 0 and self._clip.norm.order == 2:
             self._scales = scales_of_words(start.unigram)
             if not plan.match_moments:
-                self._step_clip = replace(self._clip, limit=STEP_LIMIT * self._clip.limit)
+                self._step_clip = replace(self._clip, limit=defaults.STEP_LIMIT * self._clip.limit)
         if plan.asks_public:
             assert self._options.public_topics is not None
             public = public_start(start, self._options.public_topics, plan.n_components)
@@ -119,7 +119,7 @@ class Refinement:
         # The first half of steps after moments that do not fit has far to go: no average of them.
         n_whole = self._plan.n_refinements // 2 if self._plan.may_misfit else 0
         # Steps weigh no less than those of a usual number that count alike.
-        rate = max(1 / STEPS, 1 / (max(len(average.rates) - n_whole, 0) + 1))
+        rate = max(1 / defaults.STEPS, 1 / (max(len(average.rates) - n_whole, 0) + 1))
         average = average.after(noisy, fitted, 1.0 if noisy.sigma == 0 else rate)
         topics, unigram, weights = denoise_topics(
             *average.without_echo(), self._frequencies.value, self._frequencies.sigma,
@@ -156,7 +156,7 @@ class Refinement:
         length = typical_length(self._clip.limit, topics, weights, self._clip.norm.order)
         limits = Limits(self._step_clip.limit, self._clip.norm.order, scales=self._scales)
         steps = Steps(
-            start.topics, average.rates, fitted.concentration, length, limits, echo=ECHO,
+            start.topics, average.rates, fitted.concentration, length, limits, echo=defaults.ECHO,
             by_pairs=self._plan.triples is None,
         )  # fmt: skip
         std = std_of_refined(*average.without_echo(), fitted.unigram, weights, steps, start.public)
@@ -206,7 +206,7 @@ def expected_counts(
 
 def scales_of_words(unigram: Floats) -> Floats:
     """Scales by which expected counts are divided, from released word frequencies."""
-    scales = (unigram + SCALE_FLOOR / unigram.size) ** SCALE_POWER
+    scales = (unigram + SCALE_FLOOR / unigram.size) ** defaults.SCALE_POWER
     # Counts of such words are as long as before, on average: the limit may stay.
     return scales * float(np.sqrt((unigram / scales**2).sum()))
 
