@@ -43,7 +43,7 @@ ABLATIONS = (
     Ablation("components of people", PERSON, {f"{PLAN}.slice_detectability": lambda *_: 0.0}),
     Ablation("released values", ENTRY, {f"{PLAN}.values_pay": lambda *_: False}),
     Ablation("co-occurrence features", ENTRY, {
-        "completion.entry_recipes.incidence_features": lambda _: None,
+        "completion.entries.incidence_features": lambda _: None,
     }),
     Ablation("slope on popularity", BOTH, {f"{OWN}.POPULARITY_VARIANCE": 1e-9}),
     Ablation("slope on biases", BOTH, {f"{OWN}.SLOPE_VARIANCE": 1e-9}),
