@@ -28,7 +28,7 @@ from sktensor_dp import (
 from sktensor_dp.estimator.base import Fitted, PlannedFit, PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.inputs import checked_table
 from sktensor_dp.estimator.parameters import Number
-from sktensor_dp.model_files.values import SavedState
+from sktensor_dp.model_files.fields import SavedState
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.plan import ReleasePlan

@@ -14,8 +14,8 @@ from sktensor_dp.completion.row_names import Indices, RowIndex, columns_to_numbe
 from sktensor_dp.completion.saved import SHARED_LAYOUT, check_bounds, check_shared
 from sktensor_dp.estimator.parameters import Number, check_sizes, shown
 from sktensor_dp.model_files.container import require
+from sktensor_dp.model_files.fields import made
 from sktensor_dp.model_files.saving import load_record, save_record
-from sktensor_dp.model_files.values import made
 from sktensor_dp.queries.reading import read
 from sktensor_dp.tensor.arrays import Floats, Integers, TopRows, top_rows
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale, in_units, limits_at

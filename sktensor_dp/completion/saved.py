@@ -9,7 +9,7 @@ from sktensor_dp.completion.inference import SharedModel, attributes_of_units
 from sktensor_dp.completion.row_names import indices_of
 from sktensor_dp.completion.row_tables import features_by_mode
 from sktensor_dp.model_files.container import require
-from sktensor_dp.model_files.values import ABSENT, SavedState
+from sktensor_dp.model_files.fields import ABSENT, SavedState
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.row_bounds import RowBounds

@@ -16,16 +16,21 @@ from sktensor_dp.model_files.container import (
     unpack,
     write_file,
 )
-from sktensor_dp.model_files.fitted_state import FittedStateMixin
-from sktensor_dp.model_files.parameters import read_parameter, write_parameter
-from sktensor_dp.model_files.values import OF_REPORTS, Reader, SavedState, write
+from sktensor_dp.model_files.fields import (
+    OF_REPORTS,
+    Reader,
+    SavedState,
+    read_parameter,
+    write,
+    write_parameter,
+)
 
 FORMAT, FORMAT_VERSION = "sktensor_dp model", 1
 # An open ledger, not a value; a loaded model has none.
 NOT_SAVED = ("accountant",)
 
 
-class ModelFileMixin(FittedStateMixin):
+class ModelFileMixin:
     """``save`` and ``load``; a subclass declares its fitted attributes in ``_saved``."""
 
     _saved: ClassVar[type[SavedState]]

@@ -13,15 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.base import unit_of
 from sktensor_dp.estimator.parameters import Number, shown
-from sktensor_dp.model_selection.rows import checked_units, held_out, n_rows
 from sktensor_dp.model_selection.scores import (
     UnitScores,
     check_scorable,
     check_scoring,
     checked_score_bounds,
+    held_out,
     release_score,
     word_counter,
 )
+from sktensor_dp.model_selection.splits import checked_units, n_rows
 from sktensor_dp.model_selection.steps import private_steps, row_by_row
 from sktensor_dp.privacy.accountant import BudgetAccountant, Payable
 from sktensor_dp.privacy.plan import ReleasePlan

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
+from sklearn.utils import indexable
 
+from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.estimator.parameters import Number, shown
-from sktensor_dp.model_selection.rows import n_rows
 from sktensor_dp.privacy.parts import (
     coins_under,
     even_halves,
@@ -21,7 +24,44 @@ from sktensor_dp.privacy.parts import (
     secret_coins,
     secret_key,
 )
+from sktensor_dp.queries.reading import read, taken
 from sktensor_dp.queries.units import as_labels
+
+
+def checked_units(
+    X: Any, y: Any, groups: Any, neighbours: str
+) -> tuple[Any, Any, NDArray[Any] | None]:
+    """Rows that can be taken by their numbers, and the labels of their groups if there are any."""
+    for name, given in (("X", X), ("y", y), ("groups", groups)):
+        if hasattr(given, "to_delayed"):
+            raise TypeError(
+                f"{name} must lie in memory, since its rows are taken one by one; got a Dask "
+                f"{type(given).__name__}. Pass {name}.compute(), or a part of the rows."
+            )
+    if groups is None and neighbours != "add_remove":
+        return (*read(partial(indexable, X, y), "X or y"), None)
+    # How many rows there are is private then.
+    said = "X and y must be tables, arrays or lists with equally many rows."
+    X, y = read(partial(indexable, X, y), "X or y", lambda message: said)
+    return X, y, checked_groups(groups, n_rows(X), neighbours)
+
+
+def take(data: Any, rows: NDArray[np.intp] | slice) -> Any:
+    """Rows of an array, a sparse matrix, a data frame or a list; None of None."""
+    if data is None or isinstance(data, np.ndarray) or sp.issparse(data):
+        return None if data is None else data[rows]
+    return taken(data, rows)
+
+
+def one_row(data: Any, row: int) -> Any:
+    """One row, in a container of the same kind."""
+    return take(data, slice(row, row + 1))
+
+
+def n_rows(data: Any) -> int:
+    """Number of rows."""
+    return int(data.shape[0]) if hasattr(data, "shape") else len(data)
+
 
 Integers = NDArray[np.intp]
 Mask = NDArray[np.bool_]

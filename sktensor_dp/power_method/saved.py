@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sktensor_dp.model_files.container import require
-from sktensor_dp.model_files.values import ABSENT, SavedState
+from sktensor_dp.model_files.fields import ABSENT, SavedState
 from sktensor_dp.power_method.stream import STREAM_PROGRESS, ComponentStream
 from sktensor_dp.tensor.arrays import Floats
 

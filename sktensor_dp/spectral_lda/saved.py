@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp.model_files.container import require
-from sktensor_dp.model_files.values import ABSENT, SavedState
+from sktensor_dp.model_files.fields import ABSENT, SavedState
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS
 from sktensor_dp.spectral_lda.parameters import LIMITS
 from sktensor_dp.spectral_lda.stream import TopicStream

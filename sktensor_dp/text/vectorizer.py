@@ -1,12 +1,14 @@
 """Word counts over a private vocabulary."""
 
+import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
@@ -29,6 +31,8 @@ from sktensor_dp.estimator.parameters import (
     Pattern,
     check_sizes,
 )
+from sktensor_dp.model_files.container import require
+from sktensor_dp.model_files.fields import ABSENT, NUMBERS, SavedState
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.parts import row_keys
@@ -53,7 +57,41 @@ from sktensor_dp.text.plan import (
     plan_words,
     worst_texts,
 )
-from sktensor_dp.text.saved import SavedVocabulary
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(kw_only=True)
+class SavedVocabulary(SavedState):
+    """Words in the order of their columns, and what was released of them."""
+
+    layout = {"words": "d", "document_frequencies_": "d+", "threshold_": "+"}  # noqa: RUF012
+
+    words: NDArray[np.object_]
+    fixed_vocabulary_: bool
+    document_frequencies_: Floats = ABSENT
+    threshold_: float = ABSENT
+
+    @classmethod
+    def of(cls, estimator: Any, **rebuilt: Any) -> Self:
+        """State of a fitted vectorizer."""
+        columns = vars(estimator).get("vocabulary_", {})
+        return super().of(estimator, words=sorted(columns, key=columns.get))
+
+    def attributes(self, estimator: Any) -> dict[str, Any]:
+        """Fitted attributes, where the vocabulary is learned or given."""
+        dtype = estimator.dtype
+        # By name: numpy's own reading of a string does more than look it up.
+        named = isinstance(dtype, type) or (isinstance(dtype, str) and dtype in NUMBERS)
+        require(named, f"dtype must be one of {sorted(NUMBERS)}")
+        learned = ABSENT is not self.threshold_ and ABSENT is not self.document_frequencies_
+        require(learned != self.fixed_vocabulary_, "a vocabulary is learned, or given")
+        # Refuses a pattern of words that is none; on a copy, which keeps what it notes.
+        copy.copy(estimator).build_analyzer()
+        found = super().attributes(estimator)
+        words = found.pop("words").tolist()
+        return {**found, "vocabulary_": {word: column for column, word in enumerate(words)}}
+
 
 Texts = TextChunks | LazyTexts
 CALLABLE = InstanceOf(Callable)  # type: ignore[arg-type]

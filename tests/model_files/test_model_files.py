@@ -28,7 +28,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
 )
 from sktensor_dp.model_files.container import LARGEST_FILE, Arrays, pack, unpack
-from sktensor_dp.model_files.parameters import read_parameter, write_parameter
+from sktensor_dp.model_files.fields import read_parameter, write_parameter
 
 ROOT = Path(sktensor_dp.__file__).parents[1]
 MODELS = dict(fitted())

@@ -11,7 +11,7 @@ from small_searches import counts
 from toy_regressor import answering, constant
 
 from sktensor_dp import PrivateSpectralLDA, make_private_scorer
-from sktensor_dp.model_selection.rows import answers
+from sktensor_dp.model_selection.scores import answers
 
 INF = math.inf
 ROWS = np.zeros((100, 1))

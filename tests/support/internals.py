@@ -14,8 +14,8 @@ import pytest
 
 import sktensor_dp
 from sktensor_dp.completion import users
-from sktensor_dp.model_files.fitted_state import FittedStateMixin
-from sktensor_dp.model_selection.trials import Trials
+from sktensor_dp.estimator.base import FittedStateMixin
+from sktensor_dp.model_selection.search import Trials
 from sktensor_dp.privacy import sampling
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.noise import NoiseSource
