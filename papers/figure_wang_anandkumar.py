@@ -30,8 +30,9 @@ from figure_files import (
     write_figure,
 )
 from numpy.typing import NDArray
+from tensor_diagnostics import operator_norm
 
-from sktensor_dp.tensor import Oracle, operator_norm, robust_tensor_power_method, symmetrize
+from sktensor_dp.tensor import Oracle, robust_tensor_power_method, symmetrize
 
 NAME = "wang-anandkumar-figure-1"
 WEIGHTS = np.array([1.0, 0.75, 0.5])
@@ -139,9 +140,7 @@ def failure_rates(regime: Regime, d: int, trials: int, n_levels: int) -> list[di
     for trial in range(trials):
         rng = np.random.default_rng([REGIMES.index(regime), d, trial])
         noise = regime.noise(d, rng)
-        norm = operator_norm(
-            noise, dim=d, n_restarts=10, max_iter=200, tol=NORM_TOL, random_state=rng
-        )
+        norm = operator_norm(noise, d, n_restarts=10, max_iter=200, tol=NORM_TOL, rng=rng)
         for index, level in enumerate(levels):
             sigma = level / regime.scale(d)
             failures[index] += fails(noise, sigma / norm, d, rng)

@@ -18,9 +18,8 @@ from figure_files import COLOURS, MARKERS, figure_parser, log_ticks, new_figure,
 from fitted_rates import log_slope
 from incoherent_components import incoherent_components
 from numpy.typing import NDArray
+from tensor_diagnostics import cp_contraction, incoherence
 from verdicts import Claim, closeness, graded, short
-
-from sktensor_dp.tensor import cp_oracle, incoherence
 
 NAME = "wang-anandkumar-lemma-e-1"
 # Of |sigma z| to |T(I, u, u)|: without noise, and up to noise alone.
@@ -46,7 +45,7 @@ def ratios(d: int, k: int, mu0: int, draws: int) -> list[dict[str, Any]]:
     """Median and maximum over draws, for every size of noise and both kinds of u."""
     rng = np.random.default_rng([51, d, k, mu0])
     V = incoherent_components(d, k, mu0)
-    oracle = cp_oracle(np.linspace(2.0, 1.0, k), V)
+    contraction = cp_contraction(np.linspace(2.0, 1.0, k), V)
     rate = float(np.sqrt(incoherence(V) * k * np.log(d) / d))
     rows = []
     for kind in ("sphere", "component"):
@@ -55,7 +54,7 @@ def ratios(d: int, k: int, mu0: int, draws: int) -> list[dict[str, Any]]:
             U /= np.linalg.norm(U, axis=0)
         else:
             U = V[rng.integers(k, size=draws)].T
-        answer = oracle(U)
+        answer = contraction(U)
         size = np.linalg.norm(answer, axis=0)
         for noise in NOISES:
             bar = answer + noise * size / np.sqrt(d) * rng.standard_normal((d, draws))

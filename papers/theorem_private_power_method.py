@@ -24,11 +24,12 @@ from figure_wang_anandkumar import gaussian_noise
 from fitted_rates import half_point, log_slope
 from incoherent_components import incoherent_components
 from numpy.typing import NDArray
+from tensor_diagnostics import cp_contraction
 from verdicts import Claim, closeness, graded, plus_minus, short
 
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.published.power_method import noise_multiplier, noisy_power_iteration
-from sktensor_dp.tensor import cp_oracle, robust_tensor_power_method
+from sktensor_dp.tensor import robust_tensor_power_method
 
 NAME = "wang-anandkumar-theorem-4-2"
 LARGEST, OTHERS, DELTA = 1e4, 0.5, 1e-6
@@ -143,7 +144,7 @@ def exact_epsilon(method: str, d: int, k: int, epsilon: float) -> float:
 def by_iteration(V: Floats, epsilon: float, rng: np.random.Generator) -> Floats:
     """First vector of Algorithm 3."""
     k, d = V.shape
-    oracle = cp_oracle(weights_of(k), V)
+    oracle = cp_contraction(weights_of(k), V)
     nu = SENSITIVITY * noise_multiplier(epsilon, DELTA, n_queries(d, k))
 
     def step(U: Floats) -> Floats:
@@ -163,7 +164,7 @@ def by_iteration(V: Floats, epsilon: float, rng: np.random.Generator) -> Floats:
 def by_input(V: Floats, noise: Any, epsilon: float, rng: np.random.Generator) -> Floats:
     """First vector of the power method on a tensor with noise at every entry, symmetrised."""
     k, d = V.shape
-    exact = cp_oracle(weights_of(k), V)
+    exact = cp_contraction(weights_of(k), V)
     sigma = SENSITIVITY * math.sqrt(2 * math.log(1.25 / DELTA)) / epsilon
     vectors = robust_tensor_power_method(
         lambda U: exact(U) + sigma * noise(U), 1, dim=d, n_restarts=n_starts(k),

@@ -20,17 +20,15 @@ import numpy as np
 from figure_files import COLOURS, MARKERS, figure_parser, log_ticks, new_figure, present, progress
 from fitted_rates import log_slope
 from numpy.typing import NDArray
-from verdicts import Claim, closeness, graded, plus_minus, short
-
-from sktensor_dp.tensor import (
+from tensor_diagnostics import (
+    marginal_span,
     operator_norm,
     random_marginal_bound,
-    robust_tensor_power_method,
     subspace_distance,
-    symmetrize,
-    tensor_oracle,
-    whiten_by_random_marginal,
 )
+from verdicts import Claim, closeness, graded, plus_minus, short
+
+from sktensor_dp.tensor import robust_tensor_power_method, symmetrize, tensor_oracle
 
 NAME = "wang-anandkumar-proposition-b-1"
 RANK, QUANTILE = 3, 0.9
@@ -60,7 +58,7 @@ def distances(d: int, trial: int, n_thetas: int) -> list[dict[str, Any]]:
     """Quantiles over theta at every level of one noise tensor."""
     rng = np.random.default_rng([91, d, trial])
     E = symmetrize(rng.standard_normal((d, d, d)))
-    E /= operator_norm(tensor_oracle(E), dim=d, max_iter=200, tol=1e-4, random_state=rng)
+    E /= operator_norm(tensor_oracle(E), d, max_iter=200, tol=1e-4, rng=rng)
     V = np.eye(d)[:RANK]
     # Starts are rotation invariant, and so is the law of theta: these v_i are general.
     T = np.zeros((d, d, d))
@@ -74,7 +72,7 @@ def level_row(
     d: int, trial: int, level: float, noisy: Floats, V: Floats, thetas: Floats,
     rng: np.random.Generator,
 ) -> dict[str, Any]:  # fmt: skip
-    spans = [whiten_by_random_marginal(noisy, RANK, theta=theta).basis for theta in thetas]
+    spans = [marginal_span(noisy, RANK, theta) for theta in thetas]
     found = np.array([subspace_distance(V.T, span) for span in spans])
     bounds = np.array([random_marginal_bound(np.ones(RANK), V, t, level) for t in thetas])
     vectors = robust_tensor_power_method(

@@ -72,7 +72,7 @@ def test_rooms_are_attributes_without_an_import_of_their_own() -> None:
     assert public <= set(dir(sktensor_dp))
     for room in public:
         assert getattr(sktensor_dp, room) is importlib.import_module(f"sktensor_dp.{room}")
-    code = "import sktensor_dp\nassert sktensor_dp.tensor.diagnostics"
+    code = "import sktensor_dp\nassert sktensor_dp.tensor.symmetric"
     loaded(code)
     with pytest.raises(AttributeError, match="has no attribute 'PrivateNothing'"):
         sktensor_dp.PrivateNothing  # noqa: B018

@@ -18,7 +18,6 @@ from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.queries.observed_entries import IndexSet, RowCells
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
-from sktensor_dp.tensor.pair_components import components_of_pairs
 from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features, regressed
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects, clipped_response
 from sktensor_dp.tensor.tucker_completion import (
@@ -27,6 +26,7 @@ from sktensor_dp.tensor.tucker_completion import (
     with_factors,
     with_orthonormal_factors,
 )
+from sktensor_dp.tensor.whitening import components_of_pairs
 
 # Least variances of a value about the model, and of a bias, relative to what values are
 # assumed to have: exact data may leave none, and a ridge has to have some.

@@ -83,7 +83,7 @@ from sktensor_dp.queries.samples import SampleChunks, TensorChunk, as_samples
 from sktensor_dp.queries.units import split_chunk
 from sktensor_dp.spectral_topics.forecast import forecast_topics
 from sktensor_dp.tensor.arrays import Floats, Integers
-from sktensor_dp.tensor.oracle import tensor_oracle
+from sktensor_dp.tensor.symmetric import tensor_oracle
 
 MIXTURES = ("single_topic", "gaussian_mixture")
 # Relative asymmetry that sums in another order leave.

@@ -29,14 +29,13 @@ from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.oracle import tensor_oracle
 from sktensor_dp.tensor.power_method import (
     OnlinePowerMethod,
     sketch_pays,
     sketched_power_method,
     tensor_pairs,
 )
-from sktensor_dp.tensor.symmetric import multilinear, n_unique, symmetric_product
+from sktensor_dp.tensor.symmetric import multilinear, n_unique, symmetric_product, tensor_oracle
 from sktensor_dp.tensor.whitening import NoisyWhitener, Whitener, noisy_whitener
 
 # Least part of the constant in a component, and of the common variance in a variance.

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.queries.query import HALF, check_array, check_number
 from sktensor_dp.queries.sums import split_sum
-from sktensor_dp.tensor.arrays import Floats, Integers, of_same_shape
-from sktensor_dp.tensor.oracle import check_shape
+from sktensor_dp.tensor.arrays import Floats, Integers, check_shape, of_same_shape
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 

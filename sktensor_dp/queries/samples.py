@@ -13,9 +13,14 @@ from sktensor_dp.queries.norms import NORM_SLACK, NormBins, Signed
 from sktensor_dp.queries.query import LIMIT, RADIUS, check_array, check_number
 from sktensor_dp.queries.units import RowChunk, RowChunks, rows_of, scale_to, sum_over_rows
 from sktensor_dp.tensor.arrays import Floats, rows_at_once
-from sktensor_dp.tensor.oracle import HALVED_FROM, Oracle
 from sktensor_dp.tensor.power_method import Pairs
-from sktensor_dp.tensor.symmetric import n_unique, symmetric_outer_sum, symmetric_to_coordinates
+from sktensor_dp.tensor.symmetric import (
+    HALVED_FROM,
+    Oracle,
+    n_unique,
+    symmetric_outer_sum,
+    symmetric_to_coordinates,
+)
 
 # Entries beyond are taken for it: squares and their sums stay far from overflow, whose
 # NaN would pass every clip.

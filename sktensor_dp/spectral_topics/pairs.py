@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curators.documents import NoisyPairs
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.eigenpairs import top_eigenpairs
-from sktensor_dp.tensor.whitening import NoisyWhitener
+from sktensor_dp.tensor.whitening import NoisyWhitener, top_eigenpairs
 from sktensor_dp.topics.coherence import umass
 from sktensor_dp.topics.moments import PriorCorrection
 

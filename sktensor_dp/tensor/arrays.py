@@ -1,4 +1,4 @@
-"""Types, shapes and blocks of arrays, the best of many rows, and random starts."""
+"""Types, checks and blocks of arrays, the best of many rows, and random starts."""
 
 from collections.abc import Callable, Iterator
 from copy import copy
@@ -95,6 +95,31 @@ def top_rows_by_parts(
     best = [top_rows(values(part), n, excluded(part)) for part in parts]
     rows, found = (np.concatenate(each) for each in zip(*best, strict=True))
     return TopRows(rows, found)
+
+
+def check_at_least(least: float, **numbers: float) -> None:
+    """Refuse numbers that are less, or NaN."""
+    for name, number in numbers.items():
+        if not number >= least:
+            raise ValueError(f"{name} must be at least {least}; got {number}.")
+
+
+def check_components(n_components: int, most: int) -> None:
+    """Refuse as many components as a space has no room for."""
+    if not 1 <= n_components <= most:
+        raise ValueError(f"n_components must be between 1 and {most}; got {n_components}.")
+
+
+def check_shape(name: str, array: Any, *shape: int) -> None:
+    """Refuse an array of another shape."""
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}; got shape {array.shape}.")
+
+
+def check_finite(name: str, *arrays: Any) -> None:
+    """Refuse arrays that hold something else than numbers."""
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise ValueError(f"{name} must be finite, without NaN or infinity.")
 
 
 RandomState = int | np.random.Generator | np.random.RandomState | None

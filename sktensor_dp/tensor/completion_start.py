@@ -8,9 +8,9 @@ import scipy.fft
 import scipy.sparse
 
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.eigenpairs import Operator, top_eigenpairs
 from sktensor_dp.tensor.normal_equations import core_equations
 from sktensor_dp.tensor.sorted_entries import SortedEntries
+from sktensor_dp.tensor.whitening import Operator, top_eigenpairs
 
 # Up to this length of a mode the Gram matrix of its unfolding is formed.
 _DENSE_GRAM = 600

@@ -7,15 +7,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
-from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator
-from sktensor_dp.tensor.oracle import (
-    NULL_WEIGHT,
-    Oracle,
+from sktensor_dp.tensor.arrays import (
+    Floats,
+    RandomState,
+    as_generator,
     check_at_least,
     check_components,
     check_shape,
-    resolve,
 )
+from sktensor_dp.tensor.symmetric import Oracle, tensor_oracle
+
+# A weight below this fraction of the largest is rounding, not a component.
+NULL_WEIGHT = 1e-12
 
 
 def simultaneous_power_iteration(
@@ -350,6 +353,25 @@ def orthogonal_decomposition(
         T, n_components, dim=dim, order=order, starts=starts, n_restarts=n_restarts,
         max_iter=max_iter, tol=tol, random_state=rng,
     )  # fmt: skip
+
+
+def resolve(
+    T: ArrayLike | Oracle, dim: int | None, n_components: int, order: int | None = None
+) -> tuple[Oracle, int, int]:
+    """Oracle, mode length and order of a tensor given in either form."""
+    if callable(T):
+        if dim is None:
+            raise ValueError("dim, the length of a mode, is required when T is an oracle.")
+        oracle, k, n_modes = T, int(dim), 3 if order is None else int(order)
+        check_at_least(3, order=n_modes)
+    else:
+        oracle, k, n_modes = tensor_oracle(T), np.shape(T)[0], np.ndim(T)
+        if dim not in (None, k):
+            raise ValueError(f"dim must be {k}, the length of the modes of T; got {dim}.")
+        if order not in (None, n_modes):
+            raise ValueError(f"order must be {n_modes}, the number of modes of T; got {order}.")
+    check_components(n_components, k)
+    return oracle, k, n_modes
 
 
 def _deflation(weights: Floats, vectors: Floats, order: int) -> Oracle:

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, check_at_least, check_finite
 from sktensor_dp.tensor.cp_completion import CPCompletion
-from sktensor_dp.tensor.eigenpairs import top_eigenpairs
-from sktensor_dp.tensor.oracle import check_at_least, check_finite
 from sktensor_dp.tensor.sorted_entries import SortedEntries
+from sktensor_dp.tensor.whitening import top_eigenpairs
 
 # Singular vectors of where entries are, at most, and at most one to so many rows.
 _VECTORS, _ROWS_EACH = 80, 20

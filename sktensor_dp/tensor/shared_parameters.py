@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.oracle import check_at_least, check_finite
+from sktensor_dp.tensor.arrays import Floats, check_at_least, check_finite
 from sktensor_dp.tensor.row_effects import RowRegression
 from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
 

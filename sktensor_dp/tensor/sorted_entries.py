@@ -7,8 +7,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.tensor.arrays import Floats, spans
-from sktensor_dp.tensor.oracle import check_finite, check_shape
+from sktensor_dp.tensor.arrays import Floats, check_finite, check_shape, spans
 
 # Of an entry that is read: three components and their six products, in a second-level cache.
 NUMBERS_EACH = 32

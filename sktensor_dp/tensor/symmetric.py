@@ -1,7 +1,7 @@
-"""Symmetric matrices and tensors: coordinates of unique entries, products, views."""
+"""Symmetric matrices and tensors: coordinates of unique entries, products, contractions."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import permutations
 from typing import Any
@@ -9,12 +9,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.tensor.arrays import Floats, spans
-from sktensor_dp.tensor.oracle import check_at_least, check_components, check_finite, check_shape
+from sktensor_dp.tensor.arrays import (
+    Floats,
+    check_at_least,
+    check_finite,
+    check_shape,
+    spans,
+)
+
+Oracle = Callable[[Floats], Floats]
 
 # Rows of a matrix that are packed at a time: the mask of one block of a
 # 5000 x 5000 matrix then takes 0.6 MB, and stays in the cache.
 _BLOCK_ROWS = 128
+
+# From this length of a mode on, reading half of the tensor pays for the loop.
+HALVED_FROM = 64
+
+# BLAS reads T as fast as memory allows for one column, and first rearranges it
+# for more: up to this many columns it is quicker to read it for each.
+_FEW_COLUMNS = 2
+
+# More columns at once are no faster, and leave less of T for the cache.
+_MANY_COLUMNS = 32
+
+# Products of one block that stay in a second-level cache, in numbers.
+_CACHED_NUMBERS = 2**15
 
 
 def as_float(values: ArrayLike) -> NDArray[Any]:
@@ -393,81 +413,90 @@ def symmetric_product(A: ArrayLike, v: ArrayLike) -> NDArray[Any]:
     return product
 
 
-def symmetrize_views(
-    T: ArrayLike, M12: ArrayLike, M13: ArrayLike, M23: ArrayLike, n_components: int
-) -> tuple[Floats, Floats]:
-    """Symmetric moments in the space of the third of three views.
-
-    Where views x1, x2, x3 are conditionally independent given a latent class
-    h, and E[x_t | h = j] = mu_tj, the first two are mapped to the space of the
-    third, x1 -> E[x3 x2'] E[x1 x2']^+ x1 and x2 -> E[x3 x1'] E[x2 x1']^+ x2,
-    which takes mu_1j and mu_2j to mu_3j. Then, with w_j = P(h = j),
-
-        M2 = sum_j w_j mu_3j (x) mu_3j,  M3 = sum_j w_j mu_3j (x) mu_3j (x) mu_3j.
+def tensor_oracle(T: ArrayLike) -> Oracle:
+    """Oracle of a dense symmetric tensor.
 
     Parameters
     ----------
-    T : array-like of shape (d1, d2, d3)
-        E[x1 (x) x2 (x) x3].
-    M12 : array-like of shape (d1, d2)
-        E[x1 x2'], the moment that is inverted.
-    M13 : array-like of shape (d1, d3)
-        E[x1 x3'].
-    M23 : array-like of shape (d2, d3)
-        E[x2 x3'].
-    n_components : int
-        Number k of classes: the rank of the pseudo-inverse, at most d1, d2, d3.
-        The conditional means of every view must be linearly independent.
+    T : array-like of shape (k, ..., k)
+        Symmetric tensor of order 3 or more, which is not checked: of a tensor
+        that is not symmetric the answers mean nothing (see `symmetrize`). It is
+        not copied if it is a float64 array.
 
     Returns
     -------
-    M2 : ndarray of shape (d3, d3)
-        Symmetric, to be whitened.
-    M3 : ndarray of shape (d3, d3, d3)
-        Symmetric. Of estimated moments both are averaged over permutations of
-        their modes.
+    callable
+        Maps U of shape (k, L) to the (k, L) array of T(I, u, ..., u) for the
+        columns u of U.
 
     Raises
     ------
     ValueError
-        If a shape or `n_components` is invalid, a number is not finite, or the
-        rank of `M12` is below `n_components`.
+        If `T` does not have three or more modes of equal length, or is not
+        finite.
 
-    References
-    ----------
-    A. Anandkumar, R. Ge, D. Hsu, S. M. Kakade, M. Telgarsky, "Tensor
-    decompositions for learning latent variable models", JMLR 15, 2014,
-    Theorem 3.6.
+    Notes
+    -----
+    Third-order tensors of at least 64 rows are read by half: of the slices
+    T[j] only the rows from a multiple of the block size up to j on, since
+    T[j, l] = T[l, j].
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sktensor_dp.tensor.symmetric import symmetrize_views
-    >>> w, A, B, C = np.array([0.4, 0.6]), np.eye(3)[:2], np.eye(2), np.array([[1.0, 0], [0.5, 1]])
-    >>> T = np.einsum("j,ja,jb,jc->abc", w, A, B, C)
-    >>> pairs = [(P.T * w) @ Q for P, Q in ((A, B), (A, C), (B, C))]
-    >>> M2, M3 = symmetrize_views(T, *pairs, n_components=2)
-    >>> np.allclose(M2, (C.T * w) @ C)
-    True
+    >>> from sktensor_dp.tensor.symmetric import tensor_oracle
+    >>> T = np.zeros((2, 2, 2))
+    >>> T[0, 0, 0] = 4.0
+    >>> tensor_oracle(T)(np.array([[0.5], [1.0]]))
+    array([[1.],
+           [0.]])
     """
     tensor = np.asarray(T, dtype=np.float64)
-    pairs = [np.asarray(M, dtype=np.float64) for M in (M12, M13, M23)]
-    if tensor.ndim != 3:
-        raise ValueError(f"T must have shape (d1, d2, d3); got shape {tensor.shape}.")
-    for name, modes, M in zip(("M12", "M13", "M23"), ((0, 1), (0, 2), (1, 2)), pairs, strict=True):
-        check_shape(name, M, *(tensor.shape[mode] for mode in modes))
-    check_finite("moments", tensor, *pairs)
-    check_components(n_components, min(tensor.shape))
-    m12, m13, m23 = pairs
-    inverse = _pseudo_inverse(m12, n_components)
-    from_first, from_second = m23.T @ inverse, m13.T @ inverse.T
-    M3 = np.einsum("abc,ia,jb->ijc", tensor, from_first, from_second, optimize=True)
-    return symmetrize(from_first @ m12 @ from_second.T), symmetrize(M3)
+    if tensor.ndim < 3 or len(set(tensor.shape)) > 1 or tensor.size == 0:
+        raise ValueError(
+            "T must have shape (k, k, k), k >= 1, or more modes of equal length; "
+            f"got shape {tensor.shape}."
+        )
+    check_finite("T", tensor)
+    k, order = tensor.shape[0], tensor.ndim
+    if order == 3 and k >= HALVED_FROM:
+        return lambda U: _contract_by_half(tensor, U)
+    flat = tensor.reshape(k, -1)
+
+    def contract(U: Floats) -> Floats:
+        answer = np.empty(U.shape)
+        for columns in spans(U.shape[1], k ** (order - 1), caches=8):
+            block = U[:, columns]
+            products = block
+            for _ in range(order - 2):
+                products = (products[:, None, :] * block).reshape(-1, block.shape[1])
+            answer[:, columns] = flat @ products
+        return answer
+
+    return contract
 
 
-def _pseudo_inverse(M: Floats, rank: int) -> Floats:
-    """Moore-Penrose inverse of the best approximation of the given rank."""
-    left, singular, right = np.linalg.svd(M, full_matrices=False)
-    if singular[rank - 1] <= max(M.shape) * np.finfo(float).eps * singular[0]:
-        raise ValueError(f"M12 must have rank n_components = {rank} or more; its rank is lower.")
-    return np.asarray((right[:rank].T / singular[:rank]) @ left[:, :rank].T)
+def _contract_by_half(tensor: Floats, U: Floats) -> Floats:
+    width = 1 if U.shape[1] <= _FEW_COLUMNS else _MANY_COLUMNS
+    answer = np.empty(U.shape)
+    for start in range(0, U.shape[1], width):
+        columns = slice(start, start + width)
+        answer[:, columns] = _contract_half(tensor, U[:, columns])
+    return answer
+
+
+def _contract_half(tensor: Floats, U: Floats) -> Floats:
+    """T(I, u, u) from the slices T[j, l:] with l <= j, each used for (j, l) and (l, j)."""
+    k, n_columns = U.shape
+    columns = np.ascontiguousarray(U.T)
+    answer = np.zeros((n_columns, k))
+    size = max(1, min(k // 4, _CACHED_NUMBERS // max(1, k * n_columns)))
+    for first in range(0, k, size):
+        last = min(first + size, k)
+        below = tensor[first:last, first:].transpose(0, 2, 1)
+        marginals = np.matmul(columns, below)  # T(e_j, e_l, u), of shape (j, column, l)
+        answer[:, first:last] += np.einsum("jcl,cl->cj", marginals, columns[:, first:])
+        answer[:, last:] += np.einsum(
+            "jcl,cj->cl", marginals[:, :, last - first :], columns[:, first:last]
+        )
+    return answer.T

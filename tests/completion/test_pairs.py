@@ -7,7 +7,7 @@ import pytest
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
 from sktensor_dp.completion.plan import PAIR_SHARES, plan_completion
-from sktensor_dp.tensor.pair_components import components_of_pairs
+from sktensor_dp.tensor.whitening import components_of_pairs
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sktensor_dp.PrivacyLeakWarning", "ignore::sktensor_dp.NotEnoughDataWarning"

@@ -110,7 +110,7 @@ def test_oracles_of_noise_are_those_of_symmetric_tensors(script, name):
 def test_norms_of_the_structured_noises(script):
     figure = script("figure_wang_anandkumar")
     for noise, norm in ((figure.adversarial_noise, 3.0), (figure.weakly_correlated_noise, 1.0)):
-        found = figure.operator_norm(noise(12, None), dim=12, random_state=np.random.default_rng(0))
+        found = figure.operator_norm(noise(12, None), 12, rng=np.random.default_rng(0))
         assert found == pytest.approx(norm, rel=1e-6)
 
 

@@ -207,7 +207,7 @@ def test_rates_are_those_of_the_laws_they_are_read_off(script):
 
 @pytest.mark.parametrize("mu0", [1, 4, 16])
 def test_components_have_the_incoherence_asked_for(script, mu0):
-    from sktensor_dp.tensor import incoherence
+    incoherence = script("tensor_diagnostics").incoherence
 
     V = script("incoherent_components").incoherent_components(64, 4, mu0)
     assert incoherence(V) == pytest.approx(mu0)

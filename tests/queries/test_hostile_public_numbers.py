@@ -51,9 +51,8 @@ from sktensor_dp.queries.samples import (
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.queries.text import N_BUCKETS, DocumentFrequencies, WordBuckets, WordVotes
-from sktensor_dp.tensor.oracle import tensor_oracle
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
-from sktensor_dp.tensor.symmetric import symmetrize
+from sktensor_dp.tensor.symmetric import symmetrize, tensor_oracle
 
 pytestmark = pytest.mark.nightly
 

@@ -42,8 +42,7 @@ from sktensor_dp.queries.sums import (
     split_sum,
     sums_by_row,
 )
-from sktensor_dp.tensor.oracle import tensor_oracle
-from sktensor_dp.tensor.symmetric import symmetrize
+from sktensor_dp.tensor.symmetric import symmetrize, tensor_oracle
 
 N = 20_000
 

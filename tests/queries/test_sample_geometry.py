@@ -22,8 +22,7 @@ from sktensor_dp.queries.samples import (
     ThirdMoments,
     as_samples,
 )
-from sktensor_dp.tensor.oracle import tensor_oracle
-from sktensor_dp.tensor.symmetric import n_unique, symmetric_to_coordinates
+from sktensor_dp.tensor.symmetric import n_unique, symmetric_to_coordinates, tensor_oracle
 
 D = 5
 Rng = np.random.Generator
