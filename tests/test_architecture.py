@@ -35,7 +35,7 @@ CORE: dict[str, tuple[str, ...]] = {
     "noise": ("exceptions", "privacy.sampling"),
     "calibration": (),
     "plan": ("privacy.calibration",),
-    "tables": ("queries.reading",),
+    "tables": ("queries.error_sanitising",),
     "composition": ("privacy.plan",),
     "selection": ("privacy.calibration", "privacy.noise", "privacy.plan"),
     "report": ("privacy.composition", "privacy.plan", "privacy.selection", "privacy.tables"),
@@ -89,7 +89,7 @@ EXTRA_NAMES = {
 }
 # Functions that turn what the caller passed into validated raw data, and compute nothing.
 DATA_WRAPPERS = {
-    *("as_counts", "as_entries", "as_labels", "as_samples", "call_foreign", "read", "read_each"),
+    *("as_counts", "as_entries", "as_labels", "as_samples", "call_untrusted", "read", "read_each"),
     *("are_several", "in_order", "split_chunk"),
     *("as_documents", "as_numbers", "in_chunks", "refuse_lazy", "kinds_of", "new_frame", "taken"),
 }

@@ -70,7 +70,7 @@ from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, One
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
-from sktensor_dp.queries.reading import read
+from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.row_bounds import (
     Bounds,

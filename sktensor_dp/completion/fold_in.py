@@ -16,7 +16,7 @@ from sktensor_dp.estimator.parameters import Number, check_sizes, shown
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import made
 from sktensor_dp.model_files.saving import load_record, save_record
-from sktensor_dp.queries.reading import read
+from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.tensor.arrays import Floats, Integers, TopRows, top_rows
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale, in_units, limits_at
 from sktensor_dp.tensor.unit_parameters import fold_in_units, predict_units

@@ -15,8 +15,8 @@ from sktensor_dp.completion.inputs import checked_values, coordinate_array, entr
 from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.inputs import computed, is_lazy
 from sktensor_dp.estimator.parameters import Number, shown
+from sktensor_dp.queries.error_sanitising import read, refuse_lazy
 from sktensor_dp.queries.observed_entries import EntryChunks, SliceChunks
-from sktensor_dp.queries.reading import read, refuse_lazy
 from sktensor_dp.tensor.arrays import Integers
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 

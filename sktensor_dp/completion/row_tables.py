@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sktensor_dp.completion.row_names import RowIndex, indices_of
 from sktensor_dp.estimator.parameters import Number, Numbers
 from sktensor_dp.privacy.plan import check_feasible
-from sktensor_dp.queries.reading import read
+from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.row_bounds import LARGEST_SIZE, RowBounds
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.queries.reading import call_foreign, read_each
+from sktensor_dp.queries.error_sanitising import call_untrusted, read_each
 
 # Offered where none is given, the usual one first.
 _DELIMITERS = (",", ";", "\t")
@@ -490,7 +490,7 @@ def parquet_file(path: Path) -> Any:
         raise ImportError("reading .parquet files needs pyarrow: pip install pyarrow")
     import pyarrow.parquet
 
-    return call_foreign(lambda: pyarrow.parquet.ParquetFile(path), f"Opening {path.name!r}")
+    return call_untrusted(lambda: pyarrow.parquet.ParquetFile(path), f"Opening {path.name!r}")
 
 
 def parquet_names(path: Path) -> list[str]:
@@ -735,7 +735,7 @@ def _existing(path: str | Path, chunk_size: Any) -> Path:
 
 
 def _csv_names(path: Path) -> list[str]:
-    stream = call_foreign(lambda: _csv_stream(path), f"Opening {path.name!r}")
+    stream = call_untrusted(lambda: _csv_stream(path), f"Opening {path.name!r}")
     return [str(name) for name in stream.schema.names]
 
 

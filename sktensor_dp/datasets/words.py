@@ -19,7 +19,7 @@ from sktensor_dp.datasets.texts import (
     suffix_of,
     warn_skipped,
 )
-from sktensor_dp.queries.reading import read
+from sktensor_dp.queries.error_sanitising import read
 
 
 def load_ldac(path: str | Path, n_features: int | None = None) -> sparse.csr_array:

@@ -14,9 +14,9 @@ from sklearn.utils.validation import validate_data
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.privacy.execution import DaskPartitions
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.queries.reading import (
+from sktensor_dp.queries.error_sanitising import (
     as_numbers,
-    call_foreign,
+    call_untrusted,
     in_chunks,
     kinds_of,
     read,
@@ -469,4 +469,4 @@ def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None, **o
 
 def computed(value: Any, doing: str) -> Any:
     """Compute a lazy value; errors show no data."""
-    return call_foreign(value.compute, doing) if hasattr(value, "to_delayed") else value
+    return call_untrusted(value.compute, doing) if hasattr(value, "to_delayed") else value

@@ -19,8 +19,8 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.queries.error_sanitising import as_numbers, kinds_of, read
 from sktensor_dp.queries.query import SCORE
-from sktensor_dp.queries.reading import as_numbers, kinds_of, read
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.queries.units import Units
 

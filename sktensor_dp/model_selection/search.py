@@ -75,7 +75,7 @@ from sktensor_dp.privacy.selection import (
     trial_cost,
 )
 from sktensor_dp.privacy.tables import Table, as_html, as_text
-from sktensor_dp.queries.reading import call_foreign
+from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.scores import HeldOutScores
 
 
@@ -123,7 +123,7 @@ class Trials:
 
     def _guarded(self, make: Callable[[], Trial], doing: str) -> Trial:
         private = self.labels is not None or self.neighbours == "add_remove"
-        return call_foreign(make, doing, rows_private=private)
+        return call_untrusted(make, doing, rows_private=private)
 
     def run(self, bits: Sequence[int]) -> Trial:
         """Draw a candidate, fit it and score it, all by secret randomness of this trial alone."""
@@ -446,7 +446,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         check_scorable(scoring, self.estimator, X, y, "scoring")
         X = checked_rows(self.estimator, X)
         # As in a fit, data that none takes is refused before anything is charged.
-        first, rows = call_foreign(
+        first, rows = call_untrusted(
             partial(before_private, self.estimator, X), "A step", rows_private=private
         )
         searched = {full.removeprefix(f"{first}__") for some in distributions for full in some}
@@ -576,7 +576,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
 
     def _by_best(self, method: str, *given: Any) -> Any:
         check_is_fitted(self)
-        return call_foreign(lambda: getattr(self.best_estimator_, method)(*given), method)
+        return call_untrusted(lambda: getattr(self.best_estimator_, method)(*given), method)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "best_estimator_")

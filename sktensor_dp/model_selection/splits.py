@@ -24,7 +24,7 @@ from sktensor_dp.privacy.parts import (
     secret_coins,
     secret_key,
 )
-from sktensor_dp.queries.reading import read, taken
+from sktensor_dp.queries.error_sanitising import read, taken
 from sktensor_dp.queries.units import as_labels
 
 

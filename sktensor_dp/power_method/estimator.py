@@ -78,7 +78,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise import OneProcess
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.counts import CountChunks, as_counts
-from sktensor_dp.queries.reading import read_each
+from sktensor_dp.queries.error_sanitising import read_each
 from sktensor_dp.queries.samples import SampleChunks, TensorChunk, as_samples
 from sktensor_dp.queries.units import split_chunk
 from sktensor_dp.spectral_topics.forecast import forecast_topics

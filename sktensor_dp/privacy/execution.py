@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, Protocol, runtime_checkable
 
-from sktensor_dp.queries.reading import call_foreign, read_each
+from sktensor_dp.queries.error_sanitising import call_untrusted, read_each
 from sktensor_dp.queries.sums import PartialQuery, PartialSum
 from sktensor_dp.queries.units import gathered, piece_of, split_by_group
 
@@ -177,7 +177,7 @@ class DaskPartitions:
 
     def sum(self, query: PartialQuery) -> PartialSum:
         """Ask all partitions, and merge in a tree."""
-        return call_foreign(lambda: self._sum(query), "Adding up partitions")
+        return call_untrusted(lambda: self._sum(query), "Adding up partitions")
 
     def _sum(self, query: PartialQuery) -> PartialSum:
         import dask

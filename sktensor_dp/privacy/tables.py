@@ -9,7 +9,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any, ClassVar
 
-from sktensor_dp.queries.reading import new_frame
+from sktensor_dp.queries.error_sanitising import new_frame
 
 # A site of one's own: what `make docs` built, served or as a file.
 VARIABLE = "SKTENSOR_DP_DOCS"

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.queries.error_sanitising import as_numbers, error_or
 from sktensor_dp.queries.observed_entries import (
     MOST_CELLS,
     SUM_SLACK,
@@ -17,7 +18,6 @@ from sktensor_dp.queries.observed_entries import (
     checked_shape,
 )
 from sktensor_dp.queries.query import HALF, check_array, check_number
-from sktensor_dp.queries.reading import as_numbers, error_or
 from sktensor_dp.queries.sums import AccurateSum, SplitSums, axis_sum, blocks, sums_by_row
 from sktensor_dp.queries.units import Piece, gathered, rows_of, split
 from sktensor_dp.tensor.arrays import Floats, Integers, of_same_shape, rows_at_once

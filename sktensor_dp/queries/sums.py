@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from sktensor_dp.queries.reading import error_or
+from sktensor_dp.queries.error_sanitising import error_or
 from sktensor_dp.tensor.arrays import Floats
 
 # Units that are added one after the other before their sum is added accurately.

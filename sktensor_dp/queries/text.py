@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.queries.reading import call_foreign
+from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.units import RowChoice, in_order, kept_rows
 from sktensor_dp.tensor.arrays import Floats
 
@@ -138,7 +138,7 @@ class TextChunks:
         groups: NDArray[Any] | None = None,
         choice: RowChoice | None = None,
     ) -> None:
-        self.documents = call_foreign(
+        self.documents = call_untrusted(
             lambda: WordCounts.of(map(analyze, documents)), "Splitting documents into words"
         )
         self.grouped = groups is not None

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.queries.reading import as_numbers, error_or, read, read_each
+from sktensor_dp.queries.error_sanitising import as_numbers, error_or, read, read_each
 from sktensor_dp.queries.sums import UNITS_AT_ONCE, AccurateSum, PartialQuery, blocks
 from sktensor_dp.tensor.arrays import Floats, Integers
 

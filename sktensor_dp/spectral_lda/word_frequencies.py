@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sktensor_dp.queries.reading import read
+from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.tensor.arrays import Floats
 
 # Of the least frequency that is given, for words that have none.

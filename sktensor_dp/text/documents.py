@@ -22,7 +22,7 @@ from sktensor_dp.estimator.inputs import (
     worker_copy,
 )
 from sktensor_dp.privacy.execution import DaskPartitions, ThreadedPartitions
-from sktensor_dp.queries.reading import call_foreign
+from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.sums import PartialQuery
 from sktensor_dp.queries.text import TextChunks, WordCounts
 from sktensor_dp.queries.units import RowChoice, as_labels
@@ -60,7 +60,7 @@ def list_documents(
     if kind is list:  # copied by Python's own code, which quotes nothing
         documents = list(raw_documents)
     else:
-        documents = call_foreign(lambda: list(raw_documents), "The iterable of documents")
+        documents = call_untrusted(lambda: list(raw_documents), "The iterable of documents")
     if len(documents) < least:
         raise ValueError("raw_documents must hold at least one document, got none.")
     kinds = list(map(type, documents))

@@ -37,7 +37,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.parts import row_keys
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries.reading import as_documents, call_foreign
+from sktensor_dp.queries.error_sanitising import as_documents, call_untrusted
 from sktensor_dp.queries.text import TextChunks, WordCounts
 from sktensor_dp.text.documents import (
     LazyTexts,
@@ -407,11 +407,11 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             check_is_fitted(self, "vocabulary_")
             return lazy_counts(self, raw_documents)
         documents = as_documents(raw_documents, "raw_documents")
-        return call_foreign(partial(super().transform, documents), "Counting words")
+        return call_untrusted(partial(super().transform, documents), "Counting words")
 
     def inverse_transform(self, X: Any) -> Any:
         """List the words of each row of counts as scikit-learn does; they are raw data."""
-        return call_foreign(partial(super().inverse_transform, X), "Looking up words")
+        return call_untrusted(partial(super().inverse_transform, X), "Looking up words")
 
     def forecast(self, n_documents: int) -> WordForecast:
         """Forecast the threshold of the vocabulary from public numbers.

@@ -28,7 +28,7 @@ from sktensor_dp import (
     make_private_scorer,
 )
 from sktensor_dp.datasets import load_ldac, load_texts
-from sktensor_dp.queries.reading import call_foreign, read
+from sktensor_dp.queries.error_sanitising import call_untrusted, read
 from sktensor_dp.queries.text import TextChunks
 
 pytestmark = [
@@ -286,7 +286,7 @@ def test_readers_of_counts_show_no_word(tmp_path, capfd):
 
 def test_errors_of_the_library_itself_stay_as_they_are():
     with pytest.raises(ValueError, match=r"^T must be symmetric") as caught:
-        call_foreign(lambda: power().fit_tensor(np.arange(27.0).reshape(3, 3, 3)), "A call")
+        call_untrusted(lambda: power().fit_tensor(np.arange(27.0).reshape(3, 3, 3)), "A call")
     assert caught.value.__context__ is None
 
 
@@ -341,7 +341,7 @@ def test_interrupts_are_nobodys_errors():
     def stop() -> None:
         raise KeyboardInterrupt
 
-    for call in (lambda: read(stop, "X"), lambda: call_foreign(stop, "A call")):
+    for call in (lambda: read(stop, "X"), lambda: call_untrusted(stop, "A call")):
         with pytest.raises(KeyboardInterrupt):
             call()
 

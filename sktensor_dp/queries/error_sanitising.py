@@ -85,7 +85,7 @@ def read(
     raise raised
 
 
-def call_foreign(call: Callable[[], Result], doing: str, *, rows_private: bool = False) -> Result:
+def call_untrusted(call: Callable[[], Result], doing: str, *, rows_private: bool = False) -> Result:
     """Result of a call that runs the caller's own code, or other libraries', on raw data."""
     # The library's own errors pass as they are, others are told by their type and place.
     try:
@@ -104,15 +104,15 @@ def error_or(call: Callable[[], Result], doing: str) -> Result | Exception:
     Schedulers write errors that are raised into their logs, together with the data.
     """
     try:
-        return call_foreign(call, doing)
+        return call_untrusted(call, doing)
     except Exception as error:
         return error.with_traceback(None)
 
 
 def read_each(source: Iterable[Any], doing: str) -> Iterator[Any]:
-    """Items of a source of the caller's, by :func:`call_foreign`."""
-    items = call_foreign(lambda: iter(source), doing)
-    while (item := call_foreign(lambda: next(items, END), doing)) is not END:
+    """Items of a source of the caller's, by :func:`call_untrusted`."""
+    items = call_untrusted(lambda: iter(source), doing)
+    while (item := call_untrusted(lambda: next(items, END), doing)) is not END:
         yield item
 
 
