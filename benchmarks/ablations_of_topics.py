@@ -21,13 +21,13 @@ from benchmarks.ablations import Ablation, change, write
 from benchmarks.laws import Law, error
 from benchmarks.report import Cell, Report
 from sktensor_dp.spectral_topics import defaults
-from sktensor_dp.topics import denoise
+from sktensor_dp.topics import shrinkage
 
 __all__ = ["ABLATIONS", "run"]
 
 DEFAULTS = "spectral_topics.defaults"
 # Words that are alike in all topics, and one gamma distribution of the others.
-ONE_SHAPE = denoise._RATIO_PRIOR[[0, 5]]
+ONE_SHAPE = shrinkage._RATIO_PRIOR[[0, 5]]
 LAWS = (
     Law(600, 20, 0.3, 8, 50_000), Law(600, 60, 4.0, 8, 50_000), Law(50, 10, 1.0, 5, 100_000),
 )  # fmt: skip
@@ -64,9 +64,9 @@ ABLATIONS = (
     _constant("ECHO", 0.0),
     _constant("SCALE_POWER", 0.0),
     _constant("STEP_LIMIT", 1.0),
-    _part("topics in line with all pairs", "topics.pair_steps.N_STEPS", 0),
+    _part("topics in line with all pairs", "topics.start.N_STEPS", 0),
     _part("concentration, not 1", "spectral_topics.recipe.concentration_of_pairs", lambda *_: 1.0),
-    _part("mixture of gamma priors", "topics.denoise._RATIO_PRIOR", ONE_SHAPE),
+    _part("mixture of gamma priors", "topics.shrinkage._RATIO_PRIOR", ONE_SHAPE),
     _part("words where topics do not pay", "spectral_topics.refinement.MARGIN", -math.inf),
 )
 

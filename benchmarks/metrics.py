@@ -7,8 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from sktensor_dp.spectral_lda.inference import token_halves
-from sktensor_dp.topics.inference import variational_proportions
+from sktensor_dp.topics.inference import token_halves, variational_proportions
 
 __all__ = [
     "completion_perplexity",

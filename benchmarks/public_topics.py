@@ -23,9 +23,9 @@ from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
 from benchmarks.topics import DELTA, N_TOPICS, N_WORDS, PARTS, HeldOut, long_enough, median
 from sktensor_dp import PrivateSpectralLDA
-from sktensor_dp.spectral_lda.inference import completion_log_likelihood, proportions, token_halves
-from sktensor_dp.spectral_lda.public_topics import frequencies_of_topics, public_topics
-from sktensor_dp.topics.public_topics import adapted_topics, on_all_words
+from sktensor_dp.spectral_lda.public_words import frequencies_of_topics, public_topics
+from sktensor_dp.topics.inference import completion_log_likelihood, proportions, token_halves
+from sktensor_dp.topics.shrinkage import adapted_topics, on_all_words
 
 __all__ = ["run"]
 

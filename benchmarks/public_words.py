@@ -27,7 +27,7 @@ from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, PrivateSpectralLDA
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.spectral_lda.inference import completion_log_likelihood, token_halves
+from sktensor_dp.topics.inference import completion_log_likelihood, token_halves
 
 __all__ = ["run"]
 

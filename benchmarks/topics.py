@@ -30,7 +30,7 @@ from sktensor_dp.metrics import coherence
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.counts import CountChunks
-from sktensor_dp.topics.denoise import denoise_frequencies
+from sktensor_dp.topics.shrinkage import denoise_frequencies
 
 __all__ = ["run"]
 

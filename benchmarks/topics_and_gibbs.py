@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.report import Report
 from benchmarks.topics import HeldOut, corpora, median
-from sktensor_dp.spectral_lda.inference import (
+from sktensor_dp.topics.inference import (
     completion_log_likelihood,
     proportions,
     token_halves,

@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import squareform
 
 from sktensor_dp.tensor.arrays import top_rows
-from sktensor_dp.topics.similarity import divergences
+from sktensor_dp.topics.measures import divergences
 
 __all__ = [
     "coherence",

@@ -167,16 +167,16 @@ def test_imports_run_one_way() -> None:
 
 
 def test_the_rules_bite() -> None:
-    assert violations("spectral_lda.recipe", ["privacy.mechanisms.gaussian_vector"])
-    assert violations("spectral_lda.recipe", ["privacy.noise.NoiseSource"])
-    assert violations("spectral_lda.recipe", ["privacy.releases.CATALOGUE"])
-    assert violations("spectral_lda.recipe", ["power_method.plan.MomentPlan"])
-    assert violations("spectral_lda.recipe", ["published.agn"])
+    assert violations("spectral_lda.fitted", ["privacy.mechanisms.gaussian_vector"])
+    assert violations("spectral_lda.fitted", ["privacy.noise.NoiseSource"])
+    assert violations("spectral_lda.fitted", ["privacy.releases.CATALOGUE"])
+    assert violations("spectral_lda.fitted", ["power_method.plan.MomentPlan"])
+    assert violations("spectral_lda.fitted", ["published.agn"])
     assert violations("spectral_topics.recipe", ["spectral_lda.stream.StreamState"])
     assert violations("estimator.base", ["completion.base.CompletionMixin"])
     assert violations("model_selection.steps", ["completion.base.CompletionMixin"])
     assert violations("tensor.whitening", ["privacy.plan.PrivacyCost"])
-    assert violations("topics.simplex", ["queries.counts.CountChunk"])
+    assert violations("topics.moments", ["queries.counts.CountChunk"])
     assert violations("queries.moments", ["privacy.noise.NoiseSource"])
     assert violations("privacy.noise", ["privacy.plan.PrivacyCost"])
     assert violations("privacy.curators.documents", ["privacy.noise.NoiseSource"])

@@ -81,7 +81,7 @@ from sktensor_dp.queries.counts import CountChunks, as_counts
 from sktensor_dp.queries.error_sanitising import read_each
 from sktensor_dp.queries.samples import SampleChunks, TensorChunk, as_samples
 from sktensor_dp.queries.units import split_chunk
-from sktensor_dp.spectral_topics.forecast import forecast_topics
+from sktensor_dp.spectral_topics.plan import forecast_topics
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.symmetric import tensor_oracle
 

@@ -1,23 +1,83 @@
 """Latent Dirichlet allocation by private moments."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, Self
 
+import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.base import columns_of
-from sktensor_dp.estimator.inputs import row_chunks, source_chunks
-from sktensor_dp.estimator.parameters import check_sizes
-from sktensor_dp.queries.counts import CountChunks
-from sktensor_dp.spectral_lda.released import ReleasedTopics
-from sktensor_dp.spectral_lda.saved import SavedTopics
+from sktensor_dp.estimator.base import (
+    COUNTS,
+    NEIGHBOURS,
+    NONE,
+    Neighbours,
+    PlannedFit,
+    PrivateEstimatorMixin,
+    columns_of,
+    warnings_of_cap,
+)
+from sktensor_dp.estimator.inputs import (
+    as_validated,
+    check_same_unit,
+    checked_table,
+    computed,
+    lazy_rows,
+    precision_of,
+    row_chunks,
+    source_chunks,
+)
+from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.curator import LARGEST_COUNT
+from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.queries.counts import CountChunks, as_counts
+from sktensor_dp.spectral_lda.fitted import LIMITS, SavedTopics, learn_batch, learned
+from sktensor_dp.spectral_lda.public_words import (
+    DataFrame,
+    check_public_topics,
+    expected_frequencies,
+    frequencies_of_topics,
+    public_topics,
+)
+from sktensor_dp.spectral_lda.readable import ReadableTopics
 from sktensor_dp.spectral_lda.stream import TopicStream
-from sktensor_dp.spectral_topics.forecast import TopicForecast, forecast_topics
+from sktensor_dp.spectral_topics.plan import TopicForecast, TopicPlan, forecast_topics, plan_topics
+from sktensor_dp.spectral_topics.recipe import fit_topics
+from sktensor_dp.spectral_topics.released import TopicOptions
+from sktensor_dp.tensor.arrays import Floats, TopRows, top_rows_by_parts
+from sktensor_dp.topics.concentration import USUAL
+from sktensor_dp.topics.inference import (
+    completion_log_likelihood,
+    log_likelihoods,
+    proportions,
+    pseudo_counts,
+    token_halves,
+)
+
+# Shares drawn with a larger prior are equal to ten digits. A sum of priors beyond its limit is
+# taken for it, whatever n_components is, and a positive prior below for the least of which the
+# digamma function can be computed.
+LARGEST_PRIOR, LEAST_PRIOR, LARGEST_CONCENTRATION = 1e10, 1e-30, 1e16
+# Probabilities that are ranked at a time.
+BLOCK = 2**22
+# Tokens of a document that is longer than any limit that is chosen by a histogram of norms.
+LONG = 10**6
 
 
-class PrivateSpectralLDA(ReleasedTopics):
+class PrivateSpectralLDA(
+    ReadableTopics,
+    PrivateEstimatorMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
     """Topics of documents by spectral decomposition of private moments.
 
     The fit releases noisy first, second and third moments of the counts, finds
@@ -172,7 +232,102 @@ class PrivateSpectralLDA(ReleasedTopics):
     (3, 2)
     """
 
+    n_components_: int
+    clip_norm_: Mapping[str, float]
     _saved = SavedTopics
+    _unit = "document"
+    _input_tags = COUNTS
+    _preserves_dtype = True
+    _may_clash = ("public_components",)
+    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
+        "n_components": [Number(1, math.inf, integer=True)],
+        "doc_topic_prior": [Number(0, LARGEST_PRIOR), NONE, OneOf("auto")],
+        "word_frequencies": [NONE, InstanceOf(Mapping, np.ndarray, list, tuple)],
+        "public_components": [NONE, InstanceOf(Mapping, np.ndarray, list, tuple), DataFrame()],
+        "perturbation": [OneOf("whitened_tensor", "moment_tensor")],
+        "n_refinements": [Number(0, math.inf, integer=True), OneOf("auto")],
+        "clip_norm": [OneOf("auto"), InstanceOf(Mapping)],
+        **NEIGHBOURS,
+    }
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        doc_topic_prior: float | str | None = "auto",
+        word_frequencies: Mapping[str, float] | ArrayLike | None = None,
+        public_components: Mapping[str, ArrayLike] | ArrayLike | None = None,
+        perturbation: str = "whitened_tensor",
+        n_refinements: int | str = "auto",
+        clip_norm: str | Mapping[str, float] = "auto",
+        neighbours: str = "replace_one",
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.doc_topic_prior = doc_topic_prior
+        self.word_frequencies = word_frequencies
+        self.public_components = public_components
+        self.perturbation = perturbation
+        self.n_refinements = n_refinements
+        self.clip_norm = clip_norm
+        self.neighbours = neighbours
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: ArrayLike | sp.spmatrix,
+        y: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        n_samples: int | None = None,
+        **unsupported: Any,
+    ) -> Self:
+        """Learn topics.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            Counts of words in documents. Of a Dask array (blocks dense or of scipy.sparse) or
+            data frame nothing is computed before the charge, and no more than sums leaves
+            the workers: see ``docs/scale.md``.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,), optional
+            Whose document each row is: integers or strings. The group is then what is
+            protected, with all its documents; their number is private. Of a Dask `X` they
+            may be a Dask array or series with its partitions; rows are shuffled by them.
+        n_samples : int or None, default=None
+            For a Dask `X` whose number of rows is not known, or with `groups`: the number of
+            rows, or of groups, in all partitions together; public, and held against them.
+        **unsupported : object
+            Refused: ``sample_weight`` would be read from the data.
+
+        Returns
+        -------
+        self : PrivateSpectralLDA
+            The fitted model.
+
+        Raises
+        ------
+        TypeError
+            If an argument is not supported.
+        ValueError
+            If a parameter is wrong, `X` does not hold counts, or `groups` is not one label
+            per row, of at least two groups; no budget is spent.
+        BudgetError
+            If the accountant has too little left; no budget is spent.
+        """
+        checked = self._check_call(X, n_samples, unsupported)
+        chunks = row_chunks(self, checked, CountChunks, X, groups, n_samples)
+        return self._run_counted(chunks, partial(self._fit_of, chunks, columns_of(checked)))
 
     def fit_chunks(
         self,
@@ -271,6 +426,211 @@ class PrivateSpectralLDA(ReleasedTopics):
         self._check_batch(chunks, stream)
         return self._run_counted(chunks, partial(self._step_of, chunks, stream))
 
+    def transform(self, X: ArrayLike | sp.spmatrix, *, normalize: bool = True) -> Any:
+        """Topic proportions of documents under the released topics.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts of the caller's own documents; nothing of them is kept. May be a Dask
+            array or data frame.
+        normalize : bool, default=True
+            Whether rows sum to 1. Otherwise they are Dirichlet parameters: ``topic_prior_`` plus
+            the expected number of tokens of each topic. With one topic per document they are
+            probabilities, which sum to 1 either way.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components_)
+            A Dask array, which is not computed yet, for a Dask `X`. Rows are posterior
+            means with proportions integrated out (CVB0) or, with one topic per document,
+            probabilities of the topics. In single precision for an `X` of single precision.
+        """
+        check_is_fitted(self)
+        if hasattr(X, "to_delayed"):
+            return lazy_rows(self, X, "transform", self.n_components_, normalize=normalize)
+        counts = self._validated(X, reset=False)
+        infer = proportions if normalize else pseudo_counts
+        single = self._fitted_concentration() == 0
+        found = infer(counts, self.components_, self.topic_prior_, single)
+        return found.astype(precision_of(X), copy=False)
+
+    def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
+        """Approximate log-likelihood of documents, as in scikit-learn.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            Sum over documents of the evidence lower bound at the released topics;
+            exact with one topic per document.
+        """
+        return float(computed(self.score_samples(X).sum(), "Scoring"))
+
+    def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
+        """Approximate log-likelihood of each document.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            What :meth:`score` is the sum of; each depends on its own document alone.
+        """
+        check_is_fitted(self)
+        if hasattr(X, "to_delayed"):
+            return lazy_rows(self, X, "score_samples")
+        counts = self._validated(X, reset=False)
+        single = self._fitted_concentration() == 0
+        return log_likelihoods(counts, self.components_, self.topic_prior_, single)
+
+    def perplexity(self, X: ArrayLike | sp.spmatrix) -> float:
+        """Exponential of the negative log-likelihood per token.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts, best of documents that were not used in the fit.
+
+        Returns
+        -------
+        float
+            ``exp(-score(X) / n_tokens)``; lower is better. 1 where there is no token.
+        """
+        check_is_fitted(self)
+        tokens = float(computed(self._document_lengths(X).sum(), "Counting tokens"))
+        return math.exp(-self.score(X) / tokens) if tokens > 0 else 1.0
+
+    def completion_perplexity(
+        self, X: ArrayLike | sp.spmatrix, *, random_state: int | np.random.RandomState | None = 0
+    ) -> float:
+        """Perplexity of one half of each document by the topics of the other half.
+
+        Unlike :meth:`perplexity`, no token helps to explain itself: proportions are inferred
+        from a random half of the tokens, and the other half is scored by them. It is an honest
+        measure of topics; compare it with that of plain word frequencies.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts, best of documents that were not used in the fit.
+        random_state : int, RandomState or None, default=0
+            Decides which half a token is in; the same for models to be compared.
+
+        Returns
+        -------
+        float
+            Lower is better. 1 where no token is in the second half.
+
+        Notes
+        -----
+        **Privacy.** It is about the documents handed to it, which it does not protect.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sktensor_dp import PrivateSpectralLDA
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])
+        >>> X = rng.multinomial(20, topics[rng.integers(2, size=20000)])
+        >>> lda = PrivateSpectralLDA(2, doc_topic_prior=0, random_state=0).fit(X)
+        >>> bool(lda.completion_perplexity(X[:1000]) < 2.1)  # of 4 words, 2 are possible
+        True
+        """
+        check_is_fitted(self)
+        counts = self._validated(X, reset=False)
+        first, second = token_halves(counts, check_random_state(random_state))
+        tokens = float(second.sum())
+        if tokens == 0:
+            return 1.0
+        single = self._fitted_concentration() == 0
+        shares = proportions(first, self.components_, self.topic_prior_, single)
+        return math.exp(-completion_log_likelihood(second, shares, self.components_) / tokens)
+
+    def recommend(
+        self,
+        X: ArrayLike | sp.spmatrix,
+        n: int = 10,
+        *,
+        exclude_seen: bool = True,
+        feature_names: Sequence[str] | NDArray[Any] | None = None,
+    ) -> TopRows:
+        """Features that are most probable in each row, best first.
+
+        For clicks, views and purchases, which nobody rates: a row is a person, a column an
+        item, an entry how often. A topic is a distribution over items; a person mixes topics,
+        and :meth:`transform` finds in which shares.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts of the caller's own rows, of the fit or new ones; nothing of them is kept.
+        n : int, default=10
+            How many.
+        exclude_seen : bool, default=True
+            Whether to leave out features that the row has.
+        feature_names : array-like of shape (n_features,), optional
+            Names to give in the place of numbers.
+
+        Returns
+        -------
+        TopRows
+            ``rows``, the numbers or names of features, and ``values``, their probabilities in
+            the row: each of shape (n_samples, n). Equal ones by number. -1 (or None) and NaN
+            fill up what is missing where a row has nearly all features.
+
+        Raises
+        ------
+        ValueError
+            If `n` is no int >= 1, or names are not as many as features.
+
+        Notes
+        -----
+        **Privacy.** It costs nothing: topics were released, and a row's shares of them are
+        computed from the row itself, by whoever holds it. What is recommended to a person is
+        as private as that person's clicks.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sktensor_dp import PrivateSpectralLDA
+        >>> rng = np.random.default_rng(0)
+        >>> likes = np.repeat([[5, 5, 5, 1, 1, 1], [1, 1, 1, 5, 5, 5]], 2000, axis=0)
+        >>> X = rng.poisson(likes)
+        >>> model = PrivateSpectralLDA(2, epsilon=5.0, random_state=0).fit(X)
+        >>> model.recommend([[4, 3, 0, 0, 0, 0]], n=1, feature_names=list("abcdef")).rows.tolist()
+        [['c']]
+        """
+        check_is_fitted(self)
+        check_sizes(n=n)
+        names = None if feature_names is None else np.asarray(feature_names, dtype=object)
+        if names is not None and names.shape != (self.n_features_in_,):
+            raise ValueError(
+                f"feature_names must have one name for each of the {self.n_features_in_} "
+                f"features; got shape {names.shape}."
+            )
+        shares = self.transform(X)
+        seen = sp.csr_matrix(X) if exclude_seen else None
+        rows, values = top_rows_by_parts(
+            len(shares), self.n_features_in_, int(n),
+            lambda part: shares[part] @ self.components_,
+            lambda part: None if seen is None else seen[part].toarray() > 0,
+            block=BLOCK,
+        )  # fmt: skip
+        if names is not None:
+            # -1 is the last one.
+            rows = np.array([*names, None], dtype=object)[rows]
+        return TopRows(rows, values)
+
     def forecast(
         self, n_samples: int, n_features: int, *, document_length: float = 100.0
     ) -> TopicForecast:
@@ -305,3 +665,192 @@ class PrivateSpectralLDA(ReleasedTopics):
             plan, n_samples, n_features, document_length, self._assumed_concentration(),
             self.delta == 0, self.neighbours,
         )  # fmt: skip
+
+    def _document_lengths(self, X: Any) -> Any:
+        """Number of tokens of each document."""
+        if hasattr(X, "to_delayed"):
+            return lazy_rows(self, X, "_document_lengths")
+        return np.asarray(self._validated(X, reset=False).sum(axis=1)).ravel()
+
+    def _plan(
+        self,
+        n_samples: int,
+        n_features: int,
+        apart: bool | None = None,
+    ) -> TopicPlan:
+        return plan_topics(
+            n_samples,
+            n_features,
+            self.n_components,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            perturbation=self.perturbation,
+            n_refinements=None if self.n_refinements == "auto" else int(self.n_refinements),
+            limits=self._limits(),
+            with_public=self.public_components is not None,
+            apart=apart,
+        )
+
+    def _fit_of(
+        self,
+        chunks: CountChunks,
+        columns: Mapping[str, Any],
+        n_units: int,
+        *,
+        begins: bool = False,
+    ) -> PlannedFit[DocumentCurator]:
+        """Plan a fit of so many units, or with `begins` of the first batch of a stream."""
+        options, limits = self._options(chunks.n_features, columns), self._limits()
+        plan = self._plan(n_units, chunks.n_features, chunks.apart)
+        notes: tuple[str, ...] = ()
+        if options.public_topics is not None:
+            # A number below the largest one is that of a released count.
+            counted = self.neighbours == "add_remove" and n_units < LARGEST_COUNT
+            notes = _notes_on_public(plan, counted=counted)
+        budget = (self.epsilon, self.delta) if begins else None
+        leave = partial(learned, plan=plan, budget=budget)
+        return PlannedFit(
+            DocumentCurator, self._joined(chunks, plan) if chunks.joinable else chunks,
+            plan.releases,
+            partial(fit_topics, plan=plan, options=options, leave=leave), columns,
+            {"known": limits},
+            warnings_of_cap(self.n_components, chunks.n_features, "topics"), notes,
+        )  # fmt: skip
+
+    def _check_batch(self, chunks: CountChunks, stream: TopicStream) -> None:
+        check_same_unit(self.privacy_report_, chunks.grouped, self.neighbours)
+
+    def _step_of(
+        self, chunks: CountChunks, stream: TopicStream, n_units: int
+    ) -> PlannedFit[DocumentCurator]:
+        """Plan a step on a batch of so many units."""
+        plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
+        concentration, limits = self._fitted_concentration(), self.clip_norm_
+        if chunks.joinable:
+            chunks = self._joined(chunks, self._plan(n_units, chunks.n_features))
+        frequencies, _ = self._known_words(chunks.n_features, columns_of(self))
+        return PlannedFit(
+            DocumentCurator, chunks, plan,
+            lambda curator: learn_batch(curator, stream, concentration, limits, frequencies),
+            columns_of(self),
+            {"known": self._limits(), "ticket": stream.ticket},
+            earlier=self.privacy_report_,
+        )  # fmt: skip
+
+    def _joined(self, chunks: CountChunks, plan: TopicPlan) -> CountChunks:
+        """Make one document of a group's where public numbers advise it."""
+        joins = plan.joins_groups and self._concentration() != 0
+        return chunks.joined() if joins else chunks
+
+    def _options(self, n_features: int, columns: Mapping[str, Any]) -> TopicOptions:
+        frequencies, topics = self._known_words(n_features, columns)
+        return TopicOptions(
+            self._concentration(),
+            self.random_state,
+            word_frequencies=frequencies,
+            public_topics=topics,
+        )
+
+    def _known_words(
+        self, n_features: int, columns: Mapping[str, Any]
+    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        """Public frequencies and topics in the order of the columns."""
+        names, topics = columns.get("feature_names_in_"), None
+        if self.public_components is not None:
+            most = min(self.n_components, n_features)
+            topics = public_topics(self.public_components, most, n_features, names)
+        if self.word_frequencies is not None:
+            return expected_frequencies(self.word_frequencies, n_features, names), topics
+        # If only topics are public, theirs.
+        return None if topics is None else frequencies_of_topics(topics), topics
+
+    def _check_public(self) -> None:
+        if self.public_components is not None:
+            check_public_topics(self.public_components, self.n_components)
+
+    def _concentration(self) -> float | None:
+        """Sum of the Dirichlet prior over topic shares; None where it is to be estimated."""
+        if self.doc_topic_prior == "auto":
+            return None
+        if self.doc_topic_prior is None:
+            return 1.0
+        prior = float(self.doc_topic_prior)
+        if prior == 0:
+            return 0.0
+        return min(max(prior, LEAST_PRIOR) * float(self.n_components), LARGEST_CONCENTRATION)
+
+    def _assumed_concentration(self) -> float:
+        """What is assumed before there is data."""
+        asked = self._concentration()
+        return USUAL if asked is None else asked
+
+    def _fitted_concentration(self) -> float:
+        """Sum of the Dirichlet prior in use."""
+        return float(self.doc_topic_prior_) * len(self.topic_prior_)
+
+    def _limits(self) -> dict[str, float]:
+        if self.clip_norm == "auto":
+            return {}
+        assert isinstance(self.clip_norm, Mapping)
+        for name, limit in self.clip_norm.items():
+            # Noise in proportion to an infinite limit would be infinite.
+            allowed = Number(*LIMITS).accepts(limit)
+            allowed = allowed or (math.isinf(self.epsilon) and Number(math.inf).accepts(limit))
+            if name not in CLIPPED_NORMS or not allowed:
+                raise ValueError(
+                    "The 'clip_norm' parameter of PrivateSpectralLDA must be 'auto' or map some "
+                    f"of {list(CLIPPED_NORMS)} to numbers from {LIMITS[0]:g} to {LIMITS[1]:g}. "
+                    f"Got {self.clip_norm!r} instead."
+                )
+        return {name: float(limit) for name, limit in self.clip_norm.items()}
+
+    def _validated(
+        self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
+    ) -> sp.csr_matrix:
+        X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
+        return as_validated(as_counts, X)
+
+    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
+        self._validated(X, reset=True, fits=True, grouped=grouped)
+
+    def _unit_score(self) -> str:
+        return "log_likelihood_per_token"
+
+    def _worst_case(self, n_units: int | None) -> Neighbours:
+        return worst_documents(n_units, self.neighbours)
+
+
+def _notes_on_public(plan: TopicPlan, *, counted: bool) -> tuple[str, ...]:
+    """Refuse public topics that nothing could begin with; say so once the documents are counted."""
+    if plan.n_refinements or plan.match_moments:
+        return ()
+    if counted:
+        # The charge is made: what is left of the fit does without.
+        return (
+            "Public topics were not used: of so many documents, as they were counted, topics are "
+            "not fitted to the moments, and no EM steps were asked for.",
+        )
+    raise ValueError(
+        "public_components are what EM steps begin with, and this fit makes none; got "
+        "n_refinements=0, or 'auto' with perturbation='moment_tensor'. Ask for some steps."
+    )
+
+
+def worst_documents(n_units: int | None, neighbours: str) -> Neighbours:
+    """Documents of one word each, half of them of either word; one changes sides, or leaves."""
+    n_documents = n_units or 1000
+    counts = np.zeros((n_documents, 2), dtype=np.int64)
+    half = n_documents // 2 + 1
+    counts[:half, 0] = counts[half:, 1] = LONG
+    if neighbours == "add_remove":
+        return (counts,), (counts[1:],), _difference
+    changed = counts.copy()
+    changed[0] = counts[0, ::-1]
+    return (counts,), (changed,), _difference
+
+
+def _difference(fitted: Any) -> float:
+    """Of the frequencies of the two words in the model: all moments have a part in it."""
+    prior = fitted.topic_prior_ / fitted.topic_prior_.sum()
+    frequencies = prior @ fitted.components_
+    return float(frequencies[1] - frequencies[0])

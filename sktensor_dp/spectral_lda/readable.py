@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.estimator.parameters import Number, check_sizes, shown
 from sktensor_dp.queries.error_sanitising import new_frame
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.topics.measures import ranked_words
 from sktensor_dp.topics.pyldavis import pyldavis_data
-from sktensor_dp.topics.ranking import ranked_words
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.report import PrivacyReport

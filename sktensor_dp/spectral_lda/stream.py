@@ -6,7 +6,7 @@ from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.spectral_topics.refinement import MIX_FINAL, expected_counts, smoothed
 from sktensor_dp.spectral_topics.released import FittedTopics
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.denoise import denoise_topics
+from sktensor_dp.topics.shrinkage import denoise_topics
 from sktensor_dp.topics.uncertainty import std_of_refined
 
 # Forgetting rate of online EM (Cappe & Moulines, 2009): between 1/2 and 1.

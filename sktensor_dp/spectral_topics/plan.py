@@ -4,9 +4,20 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
+from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan, check_feasible, fits_memory
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.moments import (
+    PairMoments,
+    TripleMoments,
+    WhitenedTripleMoments,
+    WordFrequencies,
+)
+from sktensor_dp.queries.norms import NonNegative
 from sktensor_dp.spectral_topics import defaults
+from sktensor_dp.tensor.symmetric import n_unique
+from sktensor_dp.topics.concentration import USUAL
 
 # Matrices of pairs at a time: their sum, what rounding left of it, and what is added next.
 PAIR_MATRICES = 3
@@ -86,9 +97,9 @@ def plan_topics(
     n_questions = asks_gains + asks_public
     triples = "triple_moments" if moment else "whitened_triple_moments"
     third = triples if kind != "large" or n_steps == 0 else None
-    shares = _shares(kind, n_steps, n_questions, third is not None, may_misfit)
+    fractions = _fractions(kind, n_steps, n_questions, third is not None, may_misfit)
     most = MAX_WORDS if n_steps else n_features
-    n_words = _n_words(n_effective, shares["pairs"], n_features, n_components, small, most)
+    n_words = _n_words(n_effective, fractions["pairs"], n_features, n_components, small, most)
     by_rows = _pairs_by_rows(n_words, exact)
     plan = TopicPlan(
         n_components=k, n_words=n_words, all_words=n_words == n_features, triples=third,
@@ -97,7 +108,7 @@ def plan_topics(
         asks_gains=asks_gains, asks_public=asks_public,
         may_misfit=may_misfit, pairs_by_rows=by_rows, n_refinements=n_steps, n_single=n_single,
         n_sure=n_single + int((n_steps - n_single) * defaults.SURE_PART),
-        releases=_release_plan(epsilon, delta, shares, third, n_steps, limits, n_questions),
+        releases=_release_plan(epsilon, delta, fractions, third, n_steps, limits, n_questions),
     )  # fmt: skip
     if apart is not None:
         _check_size(n_features, k, n_words, exact and by_rows, by_rows=by_rows and not apart)
@@ -128,24 +139,24 @@ def _pairs_by_rows(n_words: int, exact: bool) -> bool:
     return some and not fits_memory(PAIR_MATRICES * float(n_words) ** 2)
 
 
-def _shares(
+def _fractions(
     kind: str, n_steps: int, n_questions: int, with_triples: bool, may_misfit: bool
 ) -> dict[str, float]:
     """Split the budget among releases."""
-    fractions = dict(defaults.FRACTIONS[kind])
-    question, reserve = fractions.pop("held_out_scores"), fractions.pop("expected_counts", 0.0)
-    left = 1 - sum(fractions.values()) if kind == "large" else ASKED_FRACTION
+    found = dict(defaults.FRACTIONS[kind])
+    question, reserve = found.pop("held_out_scores"), found.pop("expected_counts", 0.0)
+    left = 1 - sum(found.values()) if kind == "large" else ASKED_FRACTION
     if not with_triples:
-        left += fractions.pop("triples")
+        left += found.pop("triples")
     steps = 0.0 if n_steps == 0 else reserve if may_misfit else left
-    used = sum(fractions.values())
-    shares = {name: part * (1 - steps) / used for name, part in fractions.items()}
+    used = sum(found.values())
+    fractions = {name: part * (1 - steps) / used for name, part in found.items()}
     if steps:
-        shares["expected_counts"] = steps
+        fractions["expected_counts"] = steps
     if n_questions:
-        shares = {name: share * (1 - question) for name, share in shares.items()}
-        shares["held_out_scores"] = question
-    return shares
+        fractions = {name: part * (1 - question) for name, part in fractions.items()}
+        fractions["held_out_scores"] = question
+    return fractions
 
 
 def _steps(
@@ -171,25 +182,25 @@ def _clip_quantile(n_effective: float, small: bool) -> float:
 
 
 def _n_words(
-    n_effective: float, share: float, n_features: int, n_components: int, small: bool, most: int
+    n_effective: float, fraction: float, n_features: int, n_components: int, small: bool, most: int
 ) -> int:
     if small or math.isinf(n_effective):
         return min(n_features, most)
-    wanted = int(n_effective * math.sqrt(share) / defaults.DOCUMENTS_PER_WORD)
+    wanted = int(n_effective * math.sqrt(fraction) / defaults.DOCUMENTS_PER_WORD)
     return min(max(wanted, 10 * n_components), n_features, most)
 
 
 def _release_plan(
     epsilon: float,
     delta: float,
-    shares: Mapping[str, float],
+    fractions: Mapping[str, float],
     triples: str | None,
     n_refinements: int,
     limits: Mapping[str, float],
     n_questions: int,
 ) -> ReleasePlan:
     names = {"pairs": "pair_moments", "triples": triples or ""}
-    shares = {names.get(name, name): share for name, share in shares.items()}
+    fractions = {names.get(name, name): part for name, part in fractions.items()}
     pure = delta == 0
     # With pure noise the number of tokens bounds pairs and triples in word space too.
     clipped = {"counts"} | ({"pairs"} if not pure else set())
@@ -197,8 +208,127 @@ def _release_plan(
         clipped.add("triples")
     n_histograms = 0 if math.isinf(epsilon) else len(clipped - set(limits))
     if n_histograms == 0:
-        shares.pop("norm_histogram")
+        fractions.pop("norm_histogram")
     uses = {"norm_histogram": n_histograms, "expected_counts": n_refinements}
-    if "held_out_scores" in shares:
+    if "held_out_scores" in fractions:
         uses["held_out_scores"] = n_questions
-    return ReleasePlan.split(epsilon, delta, shares, uses)
+    return ReleasePlan.split(epsilon, delta, fractions, uses)
+
+
+# A topic's probability is spread over about this many words in ordinary text, as
+# measured by one over the sum of its squared probabilities.
+WORDS_PER_TOPIC = 100
+# Who says how far one document moves what.
+QUERIES: dict[str, type[NonNegative]] = {
+    "word_frequencies": WordFrequencies,
+    "pair_moments": PairMoments,
+    "expected_counts": ExpectedCounts,
+    "triple_moments": TripleMoments,
+}
+
+
+@dataclass(frozen=True, repr=False)
+class TopicForecast(Forecast):
+    """Noise of each release, and the number of documents that would be enough.
+
+    ``n_samples_needed`` is the number from which the weakest of ``n_components``
+    equally likely topics that share no words stands out from the noise of the second
+    moment: a least number, as topics that share words need more.
+
+    Attributes
+    ----------
+    n_refinements : int
+        EM steps the fit would make, or keep for moments that do not fit.
+    n_words : int
+        Words whose pairs would be released.
+    concentration : float
+        Of topics in documents, as it is assumed here: the sum of the Dirichlet parameters.
+    public_topics : bool
+        Whether public topics are given. They are assumed to be of no help.
+    """
+
+    n_refinements: int
+    n_words: int
+    concentration: float = USUAL
+    public_topics: bool = False
+
+    unit = "documents"
+    enough_for = "topics that share few words"
+
+    def _assumed(self) -> list[str]:
+        mixed = f"mix topics with a concentration of {self.concentration:g}"
+        assumed = mixed if self.concentration > 0 else "have one topic each"
+        said = [*super()._assumed(), f"Documents are assumed to {assumed}."]
+        if self.public_topics:
+            said.append("Public topics are assumed to be of no help; good ones need less data.")
+        return said
+
+
+def forecast_topics(
+    plan: TopicPlan,
+    n_samples: int,
+    n_features: int,
+    document_length: float,
+    concentration: float,
+    pure: bool,
+    neighbours: str = "replace_one",
+) -> TopicForecast:
+    """Forecast a plan for documents of a given length with mostly distinct words."""
+    releases, count_sigma = counted_releases(plan.releases, pure, neighbours)
+    length = max(document_length, 3.0)
+    k = plan.n_components
+    spread = min(WORDS_PER_TOPIC, max(n_features / k, 1.0))
+    # Norm of one document's statistic over its number of tokens, all words distinct.
+    norms = {
+        "word_frequencies": 1.0 if pure else length**-0.5,
+        "pair_moments": 1.0 if pure else math.sqrt(2 / (length * (length - 1))),
+        "expected_counts": 1.0 if pure else length**-0.5,
+        "triple_moments": 1.0 if pure else (length * (length - 1) * (length - 2)) ** -0.5,
+        "whitened_triple_moments": k**1.5,
+    }
+    rows = []
+    for planned in releases.releases:
+        if planned.name not in norms:
+            continue
+        sigma = _sigma(planned.name, norms[planned.name], pure, neighbours)
+        sigma /= n_samples * (planned.cost.epsilon or planned.cost.mu)
+        if pure and planned.name == plan.triples:
+            seen = plan.n_words if plan.triples == "triple_moments" else k
+            sigma *= spherical_spread(n_unique(seen, 3))
+        noise, signal = _against(planned.name, sigma, plan, n_features, spread, concentration)
+        rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
+    pairs = next(row for row in rows if row.name == "pair_moments")
+    needed = n_samples / pairs.ratio if pairs.noise > 0 else k
+    return TopicForecast(
+        tuple(rows), n_samples, math.ceil(max(needed, k)), k, plan.n_refinements, plan.n_words,
+        concentration, plan.asks_public, count_sigma=count_sigma,
+    )  # fmt: skip
+
+
+def _sigma(name: str, limit: float, pure: bool, neighbours: str) -> float:
+    """Deviation of noise of unit strength on a sum of statistics of some norm."""
+    if name == "whitened_triple_moments":
+        return WhitenedTripleMoments.sensitivity_of(limit, neighbours)
+    if name == "triple_moments" or not pure:
+        return QUERIES[name].sensitivity_of(limit, neighbours=neighbours)
+    # Laplace noise of scale 1 has a deviation of sqrt(2).
+    return math.sqrt(2) * QUERIES[name].sensitivity_of(limit, 1, neighbours)
+
+
+def _against(
+    name: str, sigma: float, plan: TopicPlan, n_features: int, spread: float, concentration: float
+) -> tuple[float, float]:
+    """Noise and signal of a release in the norm in which they compete."""
+    k = plan.n_components
+    # Eigenvalue of k equally likely topics with disjoint words.
+    eigenvalue = 1 / (k * spread * (concentration + 1))
+    if name == "pair_moments":
+        return sigma * math.sqrt(plan.n_words), eigenvalue
+    if name == "whitened_triple_moments":
+        return sigma * math.sqrt(k * (k + 1) * (k + 2) / 6), k
+    if name == "triple_moments":
+        unwhitened = sigma * math.sqrt(k * (k + 1) * (k + 2) / 6)
+        return unwhitened, math.sqrt(k) * eigenvalue**1.5 * math.sqrt(k)
+    if name == "expected_counts":
+        return sigma, 1 / (k * n_features)
+    return sigma, 1 / n_features

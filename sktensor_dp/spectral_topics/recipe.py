@@ -18,11 +18,15 @@ from sklearn.utils import check_random_state
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator, NoisyPairs
-from sktensor_dp.spectral_topics.pairs import WhitenedPairs, corrected_pairs, seen_in
 from sktensor_dp.spectral_topics.plan import TopicPlan
-from sktensor_dp.spectral_topics.public_start import public_start
-from sktensor_dp.spectral_topics.refinement import MIX_FINAL, Refinement, smoothed
-from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
+from sktensor_dp.spectral_topics.refinement import MIX_FINAL, Refinement, public_start, smoothed
+from sktensor_dp.spectral_topics.released import (
+    FittedTopics,
+    TopicOptions,
+    WhitenedPairs,
+    corrected_pairs,
+    seen_in,
+)
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear
@@ -31,20 +35,21 @@ from sktensor_dp.topics.concentration import (
     LEAST_CONCENTRATION,
     USUAL,
     ExplainedTopics,
+    concentration_of_pairs,
     expected_topics,
 )
-from sktensor_dp.topics.denoise import denoise_frequencies
-from sktensor_dp.topics.moment_matching import (
+from sktensor_dp.topics.moments import (
+    PriorCorrection,
     ReleasedMoments,
     match_with_concentration,
     spread_of_pairs,
+    topics_from_components,
     unexplained,
 )
-from sktensor_dp.topics.moments import PriorCorrection, topics_from_components
-from sktensor_dp.topics.pair_steps import concentration_of_pairs, topics_of_pairs
-from sktensor_dp.topics.rehearsal import Limits
-from sktensor_dp.topics.rotation import varimax
+from sktensor_dp.topics.shrinkage import denoise_frequencies
+from sktensor_dp.topics.start import topics_of_pairs, varimax
 from sktensor_dp.topics.uncertainty import (
+    Limits,
     clip_drift,
     std_of_decomposed,
     std_of_frequencies,

@@ -1,10 +1,17 @@
-"""What a fit of topics is told, and what it leaves behind."""
+"""Options and results of a fit of topics, and the released second moment of words."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.privacy.curators.documents import NoisyPairs
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.whitening import NoisyWhitener, top_eigenpairs
 from sktensor_dp.topics.concentration import USUAL
+from sktensor_dp.topics.measures import umass
+from sktensor_dp.topics.moments import PriorCorrection
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,3 +53,70 @@ class TopicOptions:
     word_frequencies: Floats | None = None
     # (k0, n_features): rows are distributions; words that are 0 in all of them are unknown to them.
     public_topics: Floats | None = None
+
+
+# Eigenvalues shown beyond those of the topics, and words whose coherence is shown.
+MORE_EIGENVALUES, COHERENT_WORDS = 10, 10
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedPairs:
+    """Released second moment, in units of one document of mean weight, and its whitener."""
+
+    words: NDArray[np.intp] | None
+    clips: tuple[Any, ...]
+    total: float
+    correction: PriorCorrection
+    released: NoisyPairs
+    corrected: Any
+    scale: float
+    white: NoisyWhitener
+    edge: float
+
+    def at(self, concentration: float) -> "WhitenedPairs":
+        """Correct the moment for another prior; the whitener stays."""
+        old = self.correction
+        correction = PriorCorrection(concentration, old.frequencies, old.variance**0.5)
+        return replace(
+            self, correction=correction, scale=correction.pair_scale / self.total,
+            corrected=corrected_pairs(self.released, correction, self.total),
+        )  # fmt: skip
+
+    def product(self, V: Floats) -> Floats:
+        """Multiply by the corrected moment."""
+        return np.asarray(self.corrected(V) if callable(self.corrected) else self.corrected @ V)
+
+
+def corrected_pairs(released: NoisyPairs, correction: PriorCorrection, total: float) -> Any:
+    """Released pairs corrected for the prior: a matrix, or its products."""
+    if released.matrix is not None:
+        return correction.pair_matrix(released.matrix, total)
+    return correction.pairs(lambda V: released.product(V) / total)
+
+
+def seen_in(pairs: WhitenedPairs, topics: Floats) -> dict[str, Any]:
+    """Coherence of topics, leading eigenvalues, and what noise may lift one of these to."""
+    spectrum = pairs.white.eigenvalues
+    if pairs.released.matrix is not None:
+        n_values = max(2 * len(topics), len(topics) + MORE_EIGENVALUES)
+        # A seed of its own: what follows must not depend on whether this is computed.
+        spectrum, _ = top_eigenpairs(
+            pairs.corrected, min(n_values, len(pairs.corrected)), tol=1e-3, random_state=0
+        )
+    words = pairs.words if pairs.words is not None else np.arange(topics.shape[1])
+    leading = np.argsort(-topics[:, words], axis=1, kind="stable")[:, :COHERENT_WORDS]
+    named, places = np.unique(leading, return_inverse=True)
+    coherence = umass(
+        places.reshape(leading.shape), _moment_of(pairs, named),
+        pairs.correction.frequencies[named], pairs.released.sigma / pairs.total,
+    )  # fmt: skip
+    return {"coherence": coherence, "spectrum": spectrum, "noise_edge": pairs.edge}
+
+
+def _moment_of(pairs: WhitenedPairs, words: NDArray[np.intp]) -> Floats:
+    """Released moment of some words with each other."""
+    if pairs.released.matrix is not None:
+        return pairs.released.matrix[np.ix_(words, words)] / pairs.total
+    picked = np.zeros((len(pairs.correction.frequencies), len(words)))
+    picked[words, np.arange(len(words))] = 1.0
+    return np.asarray(pairs.released.product(picked))[words] / pairs.total

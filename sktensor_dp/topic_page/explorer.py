@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from sktensor_dp.topics.ranking import ranked_words
-from sktensor_dp.topics.similarity import divergences, positions
+from sktensor_dp.topics.measures import divergences, positions, ranked_words
 
 Floats = NDArray[np.float64]
 

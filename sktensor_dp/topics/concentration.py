@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.topics.start import pair_step
 
 # The concentration that is assumed where moments reject none.
 USUAL = 1.0
@@ -19,6 +20,12 @@ USUAL = 1.0
 LEAST_CONCENTRATION, LARGEST_CONCENTRATION = 0.1, 20.0
 # Ratio of two concentrations between which the bisection ends.
 RATIO = 1.05
+# Steps without shrinkage where a concentration is tried on pairs, of so many words at most.
+TRIED_STEPS, TRIED_WORDS = 12, 600
+# Share of words that topics are expected to lack. To keep a probability of 0 from being fitted as
+# negative costs a squared normal half of the time: mean 1/2, variance 5/4. A concentration is
+# rejected where bounds cost more than the .99 quantile of that.
+LACKED, QUANTILE = 0.5, 2.33
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +72,72 @@ def largest_not_rejected(
         else:
             high = tried.concentration
     return found
+
+
+def concentration_of_pairs(
+    topics: Floats,
+    weights: Floats,
+    pairs: Floats,
+    frequencies: Floats,
+    sigma: float,
+    sampling: float = 0.0,
+) -> float | None:
+    """Estimate the concentration from a released second moment.
+
+    A concentration is rejected where non-negative topics leave more of the moment than topics of
+    documents that have one each, by more than bounds at 0 cost where it is right. Noise that no
+    topics explain is in both, so that it cancels.
+
+    Parameters
+    ----------
+    topics, weights : ndarray of shape (k, d) and (k,)
+        A guess, and shares of topics.
+    pairs : ndarray of shape (d, d)
+        Released E2, not corrected for a prior.
+    frequencies : ndarray of shape (d,)
+        Of the words, positive; E2 sums to the square of their sum.
+    sigma : float
+        Standard deviation of the noise in E2.
+    sampling : float, default=0.0
+        Sampling variance of an entry of E2 over what it is for independent words.
+
+    Returns
+    -------
+    float or None
+        Sum of the Dirichlet parameters; None if the moment rejects none.
+    """
+    if len(topics) == 1:
+        return None
+    words = np.sort(np.argsort(-frequencies, kind="stable")[:TRIED_WORDS])
+    pairs, frequencies, topics = pairs[np.ix_(words, words)], frequencies[words], topics[:, words]
+    # In these units every entry has about unit variance, by noise or by sampling.
+    units = (sigma**2 + sampling * frequencies**2) ** 0.25
+    units = np.maximum(units, 1e-12 * max(float(units.max()), 1e-300))
+    total = float(frequencies.sum())
+    mean, pairs = frequencies / units, pairs / units[:, None] / units
+
+    def explain(start: ExplainedTopics, concentration: float) -> ExplainedTopics:
+        topics, scale = start.topics, 1 + concentration
+        for _ in range(TRIED_STEPS):
+            # The average of topics and what they lead to is Newton's method for the square root.
+            topics = (topics + pair_step(
+                topics, weights,
+                lambda V: scale * (pairs @ V) - concentration * np.outer(mean, mean @ V), mean,
+                units / total,
+            )) / 2  # fmt: skip
+        own = weights @ topics
+        left = pairs - topics.T @ ((weights / scale)[:, None] * topics)
+        left -= concentration / scale * np.outer(own, own)
+        return ExplainedTopics(topics, weights, concentration, float((left**2).sum()) / 2)
+
+    topics = topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300) * total / units
+    single = explain(ExplainedTopics(topics, weights, 0.0, 0.0), 0.0)
+    bounds, d = LACKED * (len(topics) - 1) * len(words), len(words)
+    # Where topics do not fit, what is left of the moment is the variance.
+    variance = max(single.misfit / max(d * (d + 1) / 2 - len(topics) * d, 1), 1.0)
+    most = single.misfit + variance * (bounds / 2 + QUANTILE * (5 / 4 * bounds) ** 0.5)
+    found = largest_not_rejected(explain, single, most)
+    return None if found is None else found.concentration
 
 
 def expected_topics(concentration: float, length: float) -> float:

@@ -1,4 +1,4 @@
-r"""From raw moments of counts to moments that the topics diagonalise.
+r"""Moments of counts that topics diagonalise, and topics fitted to all moments at once.
 
 With ``alpha0`` the sum of the Dirichlet prior over topic proportions (0: one
 topic per document), and E1, E2, E3 the probabilities of one, two and three
@@ -11,15 +11,44 @@ different tokens of a document,
 ``alpha0 + 1`` and ``(alpha0 + 1)(alpha0 + 2) / 2`` they are the moments of the
 single topic model with weights ``w_i = alpha_i / alpha0``, and that is the form
 in which the functions here return them.
+
+Fitted jointly, each moment is weighted by its known noise. The moments of topics mu_i of shares w_i
+and concentration c are
+
+    E1 = m = sum_i w_i mu_i
+    E2 = (M2 + c m m') / (1 + c)                                  M2 = sum_i w_i mu_i mu_i'
+    E3 = (2 M3 + c S3(M2, m) + c^2 m^(x)3) / ((1 + c) (2 + c))    M3 = sum_i w_i mu_i^(x)3
+
+so that the released moments are compared with those of the model as they are, and neither their
+noise nor their sampling variance depends on the concentration.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.stats import chi2
 
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.symmetric import symmetric_product
-from sktensor_dp.topics.simplex import project_rows
+from sktensor_dp.topics.concentration import USUAL, ExplainedTopics, largest_not_rejected
+
+# Beyond, sums of rows have too few digits left of 1.
+LARGE = 1e6
+
+
+def project_rows(values: Floats) -> Floats:
+    """Euclidean projection of each row on the probability simplex (Duchi et al., 2008)."""
+    # Beside large numbers 1 is lost; rows less a number have the same projection.
+    largest = values.max(axis=1, keepdims=True)
+    values = np.where(np.abs(largest) > LARGE, values - largest, values)
+    descending = -np.sort(-values, axis=1)
+    excess = (np.cumsum(descending, axis=1) - 1) / np.arange(1, values.shape[1] + 1)
+    kept = (descending > excess).sum(axis=1)
+    threshold = excess[np.arange(len(values)), kept - 1]
+    return np.maximum(values - threshold[:, None], 0.0)
+
 
 # Rows of a matrix of pairs that are corrected at once.
 _ROWS_AT_ONCE = 256
@@ -93,3 +122,209 @@ def topics_from_components(components: Floats) -> Floats:
     sums = components.sum(axis=1, keepdims=True)
     sums = np.where(np.abs(sums) > 1e-9, sums, 1.0)
     return project_rows(components / sums)
+
+
+# Level of significance at which a concentration is rejected.
+LEVEL = 0.01
+
+# Share of a structureless model in the variances: a start that misses a word
+# pair must not make its released mass infinitely certain.
+FLOOR = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedMoments:
+    """Noisy moments of counts."""
+
+    frequencies: Floats  # (d,): first moment E1
+    frequencies_sigma: float  # standard deviation of its noise
+    pairs: Floats  # (d, d): second moment E2
+    pairs_sigma: float  # standard deviation of the noise off the diagonal
+    diagonal_sigma: float  # standard deviation of the noise on the diagonal
+    basis: Floats  # (d, m): B, in which the third moment was released
+    triples: Floats  # (m, m, m): E3(B, B, B)
+    triples_sigma: float  # standard deviation of its noise in orthonormal coordinates
+    n_documents: int  # number of documents
+    spread: float  # :func:`spread_of_pairs` of the documents
+    second: Floats  # (d, d): a second moment without noise, for the sampling variances
+
+    @property
+    def n_values(self) -> int:
+        """Number of distinct entries of the moments."""
+        d, m = self.basis.shape
+        return d + d * (d + 1) // 2 + m * (m + 1) * (m + 2) // 6
+
+
+def match_moments(
+    topics: Floats,
+    weights: Floats,
+    moments: ReleasedMoments,
+    concentration: float = 0.0,
+    max_iter: int = 300,
+) -> ExplainedTopics:
+    """Refine topics and weights by generalised least squares on released moments."""
+    objective = MomentDistance(topics.shape, moments, concentration)
+    start = np.sqrt(weights[:, None] * (0.98 * topics + 0.02 / topics.shape[1]))
+    found = minimize(
+        objective, start.ravel(), jac=True, method="L-BFGS-B",
+        options={"maxiter": max_iter, "maxcor": 20},
+    )  # fmt: skip
+    joint = found.x.reshape(topics.shape) ** 2
+    joint /= joint.sum()
+    shares = np.maximum(joint.sum(axis=1), 1e-12)[:, None]
+    # A topic that has lost its weight says nothing of words: the unigram stands in.
+    fitted = np.where(shares > 1e-12, joint / shares, joint.sum(axis=0))
+    shares = shares[:, 0] / shares.sum()
+    return ExplainedTopics(fitted, shares, concentration, 2 * float(found.fun))
+
+
+def match_with_concentration(
+    topics: Floats, weights: Floats, moments: ReleasedMoments, concentration: float | None
+) -> tuple[ExplainedTopics, ReleasedMoments, bool]:
+    """Fit topics, and the concentration unless it is given.
+
+    Returns
+    -------
+    found : ExplainedTopics
+        The fit.
+    moments : ReleasedMoments
+        With the sampling variances that the fit implies.
+    assumed : bool
+        Whether the moments reject no concentration, so that the usual one was taken.
+    """
+    given = 0.0 if concentration is None else concentration
+    found = match_moments(topics, weights, moments, given)
+    moments = replace(moments, second=model_pairs(found))
+    found = match_moments(found.topics, found.weights, moments, given)
+    if concentration is not None:
+        return found, moments, False
+
+    def explain(start: ExplainedTopics, concentration: float) -> ExplainedTopics:
+        return match_moments(start.topics, start.weights, moments, concentration)
+
+    freedom = max(moments.n_values - topics.size, 1)
+    allowed = float(chi2.isf(LEVEL, freedom)) / freedom
+    estimated = largest_not_rejected(explain, found, allowed * found.misfit)
+    if estimated is None:
+        return explain(found, USUAL), moments, True
+    return estimated, moments, False
+
+
+def spread_of_pairs(length: float, frequencies: Floats) -> float:
+    """Mean squared norm of the pair masses of a document of so many tokens."""
+    length, repeats = max(length, 2.0), float((frequencies**2).sum())
+    # Two of its pairs are alike by one token that differs, or by two.
+    alike = 1 + 2 * (length - 2) * repeats + (length - 2) * max(length - 3, 0.0) * repeats**2
+    return 2 * alike / (length * (length - 1))
+
+
+def unexplained(found: ExplainedTopics, moments: ReleasedMoments) -> float:
+    """Share of the second moment's structure that topics leave unexplained.
+
+    It is the norm of what is left of the second moment, beyond its noise and sampling error, over
+    the norm of how it differs from independent words; 0 where the error is all that is left.
+    """
+    error = model_pairs(found) - moments.pairs
+    # Off the diagonal a precision stands for two entries.
+    variance = 0.5 / pair_precision(moments)
+    np.fill_diagonal(variance, 2 * np.diagonal(variance))
+    # Twice what is to be expected, so that chance explains what it can.
+    excess = float((error**2 - 2 * variance).sum())
+    structure = moments.pairs - np.outer(moments.frequencies, moments.frequencies)
+    return float(np.sqrt(max(excess, 0.0) / max(float((structure**2).sum()), 1e-300)))
+
+
+def model_pairs(found: ExplainedTopics) -> Floats:
+    """Second moment of documents that mix these topics."""
+    topics, weights, mean = found.topics, found.weights, found.weights @ found.topics
+    pairs = topics.T @ (weights[:, None] * topics) + found.concentration * np.outer(mean, mean)
+    return np.asarray(pairs / (1 + found.concentration))
+
+
+def pair_precision(moments: ReleasedMoments) -> Floats:
+    """One over the variance of every entry of the second moment, noise and sampling."""
+    d, n = len(moments.pairs), moments.n_documents
+    first = moments.second.sum(axis=0)
+    second = (1 - FLOOR) * moments.second + FLOOR * np.outer(first, first) + 1e-3 / d**2
+    # Sampling variance of a pair's mass is spread * mass / n; an entry off the
+    # diagonal is half of it and is counted twice in the sum over the matrix.
+    precision: Floats = 0.5 / (moments.pairs_sigma**2 + moments.spread * second / (2 * n))
+    diagonal = np.diagonal(second)
+    np.fill_diagonal(precision, 1 / (moments.diagonal_sigma**2 + moments.spread * diagonal / n))
+    return precision
+
+
+class MomentDistance:
+    """Half the weighted squares and their gradient, in ``S`` with ``w_j mu_j ~ S_j ** 2``."""
+
+    def __init__(
+        self, shape: tuple[int, ...], moments: ReleasedMoments, concentration: float
+    ) -> None:
+        self._m, self._shape, self._c = moments, shape, concentration
+        d, n = shape[1], moments.n_documents
+        first = moments.second.sum(axis=0)
+        self._pair_precision = pair_precision(moments)
+        self._word_precision = 1 / (moments.frequencies_sigma**2 + (first + 1e-3 / d) / n)
+        size = moments.triples.shape[0]
+        coordinates = size * (size + 1) * (size + 2) / 6
+        self._triple_precision = 1 / (moments.triples_sigma**2 + 0.25 / (n * coordinates))
+
+    def __call__(self, x: Floats) -> tuple[float, Floats]:
+        """Value and gradient at the entries of S."""
+        root = x.reshape(self._shape)
+        total = float((root**2).sum())
+        joint = root**2 / total
+        weights = joint.sum(axis=1) + 1e-12
+        topics = joint / weights[:, None]
+        mean = joint.sum(axis=0)
+        value, gradient = self._words(mean)
+        for part in (self._pairs, self._triples):
+            extra, slope = part(joint, topics, weights, mean)
+            value += extra
+            gradient = gradient + slope
+        gradient = root * (gradient - (gradient * joint).sum()) / total
+        return value / 2, gradient.ravel()
+
+    def _words(self, mean: Floats) -> tuple[float, Floats]:
+        error = mean - self._m.frequencies
+        weighted = self._word_precision * error
+        return float(weighted @ error), 2 * weighted[None, :]
+
+    def _pairs(
+        self, joint: Floats, topics: Floats, weights: Floats, mean: Floats
+    ) -> tuple[float, Floats]:
+        c = self._c
+        error = (topics.T @ joint + c * np.outer(mean, mean)) / (1 + c) - self._m.pairs
+        weighted = self._pair_precision * error
+        slope = topics @ weighted
+        through_weights = (slope * topics).sum(axis=1)
+        gradient = 4 * slope - 2 * through_weights[:, None] + 4 * c * (weighted @ mean)
+        return float((weighted * error).sum()), gradient / (1 + c)
+
+    def _triples(
+        self, joint: Floats, topics: Floats, weights: Floats, mean: Floats
+    ) -> tuple[float, Floats]:
+        c, basis = self._c, self._m.basis
+        scale = (1 + c) * (2 + c)
+        seen, middle = topics @ basis, mean @ basis
+        squares = (seen[:, :, None] * seen[:, None, :]).reshape(len(seen), -1)
+        weighted = weights[:, None] * seen
+        second = seen.T @ weighted
+        model = 2 * (weighted.T @ squares).reshape(self._m.triples.shape)
+        model += c * symmetric_product(second, middle)
+        model += c**2 * np.einsum("a,b,c->abc", middle, middle, middle)
+        error = model / scale - self._m.triples
+        value = self._triple_precision * float((error**2).sum())
+        # Derivatives by w_j mu_j, which moves its topic, its share and the mean.
+        twice = squares @ error.reshape(len(error), -1).T
+        through_weights = (twice * seen).sum(axis=1)
+        slope = 2 * (3 * twice @ basis.T - 2 * through_weights[:, None])
+        if c:
+            by_mean = np.einsum("abc,c->ab", error, middle)
+            once = seen @ by_mean
+            through_weights = (once * seen).sum(axis=1)
+            # 3 <error, M2 (x) m> by M2 and by m, and <error, m^3>.
+            slope += 3 * c * (2 * once @ basis.T - through_weights[:, None])
+            of_mean = 3 * c * np.einsum("abc,ab->c", error, second) + 3 * c**2 * by_mean @ middle
+            slope += of_mean @ basis.T
+        return value, 2 * self._triple_precision * slope / scale

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.ranking import ranked_words
-from sktensor_dp.topics.similarity import divergences, positions
+from sktensor_dp.topics.measures import divergences, positions, ranked_words
 
 # The number of tokens is not released: frequencies are of so many.
 TOKENS = 10_000.0

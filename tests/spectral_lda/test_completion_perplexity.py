@@ -8,7 +8,7 @@ from internals import validated_rows
 from small_corpora import TOPICS, single_topic
 
 from sktensor_dp import PrivateSpectralLDA
-from sktensor_dp.spectral_lda.inference import token_halves
+from sktensor_dp.topics.inference import token_halves
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 

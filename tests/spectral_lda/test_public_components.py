@@ -11,8 +11,8 @@ from replaying import replay
 from sklearn.base import clone
 
 from sktensor_dp import BudgetAccountant, PrivateSpectralLDA, unsafe_seeded_noise
-from sktensor_dp.spectral_lda.public_topics import public_topics
-from sktensor_dp.spectral_topics.public_start import beside_public, public_start
+from sktensor_dp.spectral_lda.public_words import public_topics
+from sktensor_dp.spectral_topics.refinement import beside_public, public_start
 from sktensor_dp.spectral_topics.released import FittedTopics
 
 pytestmark = [

@@ -9,8 +9,8 @@ from replaying import replay
 from sklearn.base import clone
 
 from sktensor_dp import BudgetAccountant, PrivateSpectralLDA, unsafe_seeded_noise
-from sktensor_dp.spectral_lda.word_frequencies import expected_frequencies
-from sktensor_dp.topics.denoise import denoise_frequencies
+from sktensor_dp.spectral_lda.public_words import expected_frequencies
+from sktensor_dp.topics.shrinkage import denoise_frequencies
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivateSpectralLDA
-from sktensor_dp.topics.rehearsal import Limits
-from sktensor_dp.topics.uncertainty import clip_drift
+from sktensor_dp.topics.uncertainty import Limits, clip_drift
 
 LENGTH, LIMIT, N_WORDS = 40, 7.0, 120
 

@@ -6,10 +6,10 @@ import pytest
 from sktensor_dp.topics.concentration import (
     LEAST_CONCENTRATION,
     ExplainedTopics,
+    concentration_of_pairs,
     expected_topics,
     largest_not_rejected,
 )
-from sktensor_dp.topics.pair_steps import concentration_of_pairs
 
 
 def explained(limit):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.topics.denoise import (
+from sktensor_dp.topics.shrinkage import (
     denoise_frequencies,
     denoise_topics,
     shrink_deviations,

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import approx_fprime, linear_sum_assignment
 
 from sktensor_dp.topics.concentration import USUAL, ExplainedTopics
-from sktensor_dp.topics.moment_matching import (
+from sktensor_dp.topics.moments import (
     MomentDistance,
     ReleasedMoments,
     match_moments,

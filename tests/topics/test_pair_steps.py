@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.topics.pair_steps import topics_of_pairs
+from sktensor_dp.topics.start import topics_of_pairs
 
 
 def moment(seed, d=300, k=4):

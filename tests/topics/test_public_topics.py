@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 from scipy.stats import gamma
 
-from sktensor_dp.topics.denoise import denoise_topics, posterior_moments, shrink_deviations
-from sktensor_dp.topics.public_topics import adapted_topics, on_all_words, shares_of_topics
+from sktensor_dp.topics.shrinkage import (
+    adapted_topics,
+    denoise_topics,
+    on_all_words,
+    posterior_moments,
+    shares_of_topics,
+    shrink_deviations,
+)
 
 D = 300
 

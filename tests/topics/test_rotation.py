@@ -1,6 +1,6 @@
 import numpy as np
 
-from sktensor_dp.topics.rotation import varimax
+from sktensor_dp.topics.start import varimax
 
 
 def orthogonal(rng, k):

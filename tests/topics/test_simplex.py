@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.topics.simplex import project_rows
+from sktensor_dp.topics.moments import project_rows
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 300])

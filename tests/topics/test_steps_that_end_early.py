@@ -3,8 +3,7 @@
 import numpy as np
 
 from sktensor_dp.topics.inference import topic_posterior
-from sktensor_dp.topics.rehearsal import Steps
-from sktensor_dp.topics.uncertainty import std_of_refined
+from sktensor_dp.topics.uncertainty import Steps, std_of_refined
 
 N_WORDS, LENGTH, WEIGHTS = 40, 3, np.array([0.5, 0.5])
 OWN, NEAR, N_STEPS = 0.3, 0.3, 2

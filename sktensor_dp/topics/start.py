@@ -1,4 +1,4 @@
-r"""Topics from a noisy second moment of words, at a known noise level.
+r"""Start topics from a noisy second moment of words, at a known noise level.
 
 Corrected for the prior, the second moment of words is
 
@@ -14,20 +14,28 @@ from collections.abc import Callable
 import numpy as np
 
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.concentration import ExplainedTopics, largest_not_rejected
-from sktensor_dp.topics.denoise import LEAST_SHARE, shrink_deviations
+from sktensor_dp.topics.shrinkage import LEAST_SHARE, shrink_deviations
+
+
+def varimax(loadings: Floats, max_iter: int = 200, tol: float = 1e-6) -> Floats:
+    """Rotate columns so that squared loadings vary most (Kaiser, 1958)."""
+    rotation = np.eye(loadings.shape[1])
+    for _ in range(max_iter):
+        rotated = loadings @ rotation
+        gradient = loadings.T @ (rotated**3 - rotated * (rotated**2).mean(axis=0))
+        left, _, right = np.linalg.svd(gradient)
+        previous, rotation = rotation, left @ right
+        if np.abs(rotation - previous).max() < tol:
+            break
+    rotated = loadings @ rotation
+    return rotated * np.where((rotated**3).sum(axis=0) < 0, -1.0, 1.0)
+
 
 # Least squares and shrinkage in turn: more change little.
 N_STEPS = 3
 # Topics lie in as many directions, but for their mean; others have less than this part of the
 # largest squared length.
 LEAST_DIRECTION = 1e-6
-# The same without shrinkage where a concentration is tried, on so many words at most.
-TRIED_STEPS, TRIED_WORDS = 12, 600
-# Share of words that topics are expected to lack. To keep a probability of 0 from being fitted as
-# negative costs a squared normal half of the time: mean 1/2, variance 5/4. A concentration is
-# rejected where bounds cost more than the .99 quantile of that.
-LACKED, QUANTILE = 0.5, 2.33
 # Noise beyond this says nothing, and its square overflows.
 LARGEST = 1e60
 
@@ -73,79 +81,13 @@ def topics_of_pairs(
     total = float(frequencies.sum())
     mean = frequencies / total
     for _ in range(N_STEPS):
-        topics = _step(
+        topics = pair_step(
             topics, weights, lambda V: product(V) / total**2, mean, sigma=sigma / total**2
         )  # fmt: skip
     return topics
 
 
-def concentration_of_pairs(
-    topics: Floats,
-    weights: Floats,
-    pairs: Floats,
-    frequencies: Floats,
-    sigma: float,
-    sampling: float = 0.0,
-) -> float | None:
-    """Estimate the concentration from a released second moment.
-
-    A concentration is rejected where non-negative topics leave more of the moment than topics of
-    documents that have one each, by more than bounds at 0 cost where it is right. Noise that no
-    topics explain is in both, so that it cancels.
-
-    Parameters
-    ----------
-    topics, weights : ndarray of shape (k, d) and (k,)
-        A guess, and shares of topics.
-    pairs : ndarray of shape (d, d)
-        Released E2, not corrected for a prior.
-    frequencies : ndarray of shape (d,)
-        Of the words, positive; E2 sums to the square of their sum.
-    sigma : float
-        Standard deviation of the noise in E2.
-    sampling : float, default=0.0
-        Sampling variance of an entry of E2 over what it is for independent words.
-
-    Returns
-    -------
-    float or None
-        Sum of the Dirichlet parameters; None if the moment rejects none.
-    """
-    if len(topics) == 1:
-        return None
-    words = np.sort(np.argsort(-frequencies, kind="stable")[:TRIED_WORDS])
-    pairs, frequencies, topics = pairs[np.ix_(words, words)], frequencies[words], topics[:, words]
-    # In these units every entry has about unit variance, by noise or by sampling.
-    units = (sigma**2 + sampling * frequencies**2) ** 0.25
-    units = np.maximum(units, 1e-12 * max(float(units.max()), 1e-300))
-    total = float(frequencies.sum())
-    mean, pairs = frequencies / units, pairs / units[:, None] / units
-
-    def explain(start: ExplainedTopics, concentration: float) -> ExplainedTopics:
-        topics, scale = start.topics, 1 + concentration
-        for _ in range(TRIED_STEPS):
-            # The average of topics and what they lead to is Newton's method for the square root.
-            topics = (topics + _step(
-                topics, weights,
-                lambda V: scale * (pairs @ V) - concentration * np.outer(mean, mean @ V), mean,
-                units / total,
-            )) / 2  # fmt: skip
-        own = weights @ topics
-        left = pairs - topics.T @ ((weights / scale)[:, None] * topics)
-        left -= concentration / scale * np.outer(own, own)
-        return ExplainedTopics(topics, weights, concentration, float((left**2).sum()) / 2)
-
-    topics = topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300) * total / units
-    single = explain(ExplainedTopics(topics, weights, 0.0, 0.0), 0.0)
-    bounds, d = LACKED * (len(topics) - 1) * len(words), len(words)
-    # Where topics do not fit, what is left of the moment is the variance.
-    variance = max(single.misfit / max(d * (d + 1) / 2 - len(topics) * d, 1), 1.0)
-    most = single.misfit + variance * (bounds / 2 + QUANTILE * (5 / 4 * bounds) ** 0.5)
-    found = largest_not_rejected(explain, single, most)
-    return None if found is None else found.concentration
-
-
-def _step(
+def pair_step(
     topics: Floats,
     weights: Floats,
     product: Callable[[Floats], Floats],

@@ -1,0 +1,95 @@
+"""Order of words in topics, their coherence, and how similar topics are."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from sktensor_dp.tensor.arrays import Floats
+
+
+def umass(
+    leading: NDArray[np.intp],
+    pairs: Floats,
+    frequencies: Floats,
+    sigma: float = 0.0,
+) -> Floats:
+    """UMass coherence of Mimno et al. (2011), of pairs of tokens in the place of documents.
+
+    Parameters
+    ----------
+    leading : ndarray of shape (k, m)
+        Columns of the m leading words of every topic, the most probable first.
+    pairs : ndarray of shape (d, d)
+        Second moment: how probable two words are as a pair of tokens of one document.
+    frequencies : ndarray of shape (d,)
+        How probable a word is as a token.
+    sigma : float, default=0.0
+        Noise in the second moment: less counts as that.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Mean over pairs of ``log P(word | a more probable word)``; higher is more coherent.
+        0 where a topic has one word.
+    """
+    k, m = leading.shape
+    if m < 2:
+        return np.zeros(k)
+    least = max(sigma, 1e-12)
+    later, earlier = np.tril_indices(m, -1)
+    first, second = leading[:, later], leading[:, earlier]
+    together = np.maximum(pairs[first, second], least)
+    given = np.maximum(frequencies[second], least)
+    values: Floats = np.log(together / given).mean(axis=1)
+    return values
+
+
+# A word counts in lift as what its probability is at least, at so many deviations of its noise.
+NOISE_DEVIATIONS = 2.0
+
+
+def ranked_words(
+    topics: Floats, unigram: Floats, std: Floats | None, relevance: float, n_words: int
+) -> NDArray[np.intp]:
+    """Columns of the leading words of every topic.
+
+    At 1 the order is that of the probabilities, as they are. Below 1, a word comes before
+    another if it is more relevant (Sievert & Shirley, 2014: ``relevance * log p + (1 - relevance)
+    * log(p / unigram)``) at the least that its noise leaves of it; words that noise alone could
+    have put there come last.
+    """
+    if relevance == 1:
+        return np.argsort(-topics, axis=1, kind="stable")[:, :n_words]
+    sure = topics if std is None else topics - NOISE_DEVIATIONS * std
+    logs = np.log(np.maximum(sure, 1e-300))
+    scores = logs - (1 - relevance) * np.log(np.maximum(unigram, 1e-300))
+    scores = np.where(sure > 0, scores, -np.inf)
+    order = [np.lexsort((-own, -score)) for own, score in zip(topics, scores, strict=True)]
+    return np.array(order)[:, :n_words]
+
+
+def divergences(topics: Floats, others: Floats) -> Floats:
+    """Jensen-Shannon divergences between rows, in bits: 0 if equal, 1 if no word is shared."""
+    found = np.empty((len(topics), len(others)))
+    for row, topic in enumerate(topics):
+        middle = (topic + others) / 2
+        logs = np.log(np.maximum(middle, 1e-300))
+        own = xlogy(topic, np.maximum(topic, 1e-300)).sum() - (topic * logs).sum(axis=1)
+        theirs = (xlogy(others, np.maximum(others, 1e-300)) - others * logs).sum(axis=1)
+        found[row] = (own + theirs) / (2 * np.log(2))
+    return np.clip(found, 0.0, 1.0)
+
+
+def positions(distances: Floats) -> Floats:
+    """Points of a plane whose distances are about those given: classical scaling."""
+    k = len(distances)
+    centre = np.eye(k) - 1 / k
+    products = -0.5 * centre @ distances**2 @ centre
+    values, vectors = np.linalg.eigh(products)
+    leading = vectors[:, ::-1][:, :2] * np.sqrt(np.maximum(values[::-1][:2], 0.0))
+    # Signs are free: the heaviest entry of each axis is made positive.
+    heaviest = np.argmax(np.abs(leading), axis=0)
+    signs = np.where(leading[heaviest, np.arange(leading.shape[1])] < 0, -1.0, 1.0)
+    plane = np.zeros((k, 2))
+    plane[:, : leading.shape[1]] = leading * signs
+    return plane
