@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from sklearn.exceptions import ConvergenceWarning
 
 from sktensor_dp.completion import defaults
-from sktensor_dp.completion.inference import SharedModel, attributes_of, unexplained
+from sktensor_dp.completion.model import SharedModel, attributes_of, unexplained
 from sktensor_dp.completion.plan import RESIDUAL, CompletionPlan, ModelOptions
 from sktensor_dp.completion.wei import fit_gradients
 from sktensor_dp.estimator.base import Fitted
@@ -19,7 +19,11 @@ from sktensor_dp.queries.observed_entries import IndexSet, RowCells
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
 from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features, regressed
-from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects, clipped_response
+from sktensor_dp.tensor.shared_parameters import (
+    SharedComponents,
+    SharedEffects,
+    clipped_response,
+)
 from sktensor_dp.tensor.tucker_completion import (
     Model,
     complete_tucker,

@@ -8,10 +8,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.completion.inference import SharedModel
-from sktensor_dp.completion.inputs import coordinates_or_unknown
-from sktensor_dp.completion.row_names import Indices, RowIndex, columns_to_numbers
-from sktensor_dp.completion.saved import SHARED_LAYOUT, check_bounds, check_shared
+from sktensor_dp.completion.coordinates import columns_to_numbers, coordinates_or_unknown
+from sktensor_dp.completion.model import SHARED_LAYOUT, SharedModel, check_bounds, check_shared
+from sktensor_dp.completion.row_names import Indices, RowIndex
 from sktensor_dp.estimator.parameters import Number, check_sizes, shown
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import made

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sktensor_dp.completion import defaults
-from sktensor_dp.completion.inference import share_kept
+from sktensor_dp.completion.model import share_kept
 from sktensor_dp.completion.plan import (
     BIAS,
     COMPONENT,

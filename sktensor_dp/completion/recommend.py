@@ -8,6 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.completion.coordinates import (
+    bounds_by_id,
+    checked_values,
+    columns_to_numbers,
+    coordinates_of,
+    coordinates_or_unknown,
+    of_own_units,
+)
 from sktensor_dp.completion.fold_in import (
     Candidates,
     UnitParameters,
@@ -16,16 +24,8 @@ from sktensor_dp.completion.fold_in import (
     named_rows,
     row_number,
 )
-from sktensor_dp.completion.inference import SharedModel, shared_model
-from sktensor_dp.completion.inputs import checked_values, coordinates_or_unknown
-from sktensor_dp.completion.row_names import (
-    Indices,
-    RowIndex,
-    bounds_by_id,
-    columns_to_numbers,
-    coordinates_of,
-    of_own_units,
-)
+from sktensor_dp.completion.model import SharedModel, shared_model
+from sktensor_dp.completion.row_names import Indices, RowIndex
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.queries.observed_entries import as_entries
 from sktensor_dp.tensor.arrays import Floats, TopRows, parts_of_units, top_rows, top_rows_by_parts

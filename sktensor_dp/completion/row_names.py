@@ -1,4 +1,4 @@
-"""Names of the rows of modes, and tables of entries that use them."""
+"""Names of the rows of modes, and public tables with a line for each row: bounds and features."""
 
 import datetime
 import re
@@ -7,18 +7,14 @@ from itertools import repeat
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
 
-from sktensor_dp.completion.inference import SharedModel
-from sktensor_dp.completion.inputs import checked_values, coordinate_array, entry_chunks, no_rows
-from sktensor_dp.estimator.base import columns_of
-from sktensor_dp.estimator.inputs import computed, is_lazy
-from sktensor_dp.estimator.parameters import Number, shown
-from sktensor_dp.queries.error_sanitising import read, refuse_lazy
-from sktensor_dp.queries.observed_entries import EntryChunks, SliceChunks
-from sktensor_dp.tensor.arrays import Integers
-from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
+from sktensor_dp.estimator.parameters import Number, Numbers, shown
+from sktensor_dp.privacy.plan import check_feasible
+from sktensor_dp.queries.error_sanitising import read
+from sktensor_dp.tensor.arrays import Floats, Integers
+from sktensor_dp.tensor.row_bounds import LARGEST_SIZE, RowBounds
 
 # Whole numbers that JSON and arrays of 64 bits hold alike.
 LARGEST_NUMBER = 2**62
@@ -357,164 +353,144 @@ def names_at(coordinates: NDArray[np.intp], indices: Indices | None) -> NDArray[
     return named
 
 
-def named_chunks(
-    checked: Any,
-    X: Any,
-    y: Any,
-    indices: Indices,
-    shape: Sequence[int] | None,
-    bounds: Bounds,
-) -> tuple[EntryChunks | SliceChunks, dict[str, Any]]:
-    """As `observed_chunks`, of entries whose names are rows; what they mean is in memory."""
-    if checked.unit_mode is not None and is_lazy(X):
-        raise TypeError(
-            f"X is a Dask {type(X).__name__}, and names are numbered in memory. Pass X.compute() "
-            "and y.compute(), or coordinates that are numbers, without row_names."
+MODE = Number(0, 63, integer=True)
+
+
+class RowTables:
+    """What `row_features` and `bounds` may be: a mapping from modes to tables."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the keys are modes; what the tables hold is looked at later."""
+        return isinstance(value, Mapping) and all(map(MODE.accepts, value))
+
+    def __str__(self) -> str:
+        return (
+            "a mapping such as {1: table}, from the number of a mode to a table of numbers with a "
+            "row for each of the mode's rows"
         )
-    if checked.unit_mode is not None:
-        X = no_rows(X, len(indices))
-    values = checked_values(checked, computed(y, "Reading y"))
-    given, values, shape = _known_entries(checked, computed(X, "Reading X"), values, indices, shape)
-    return entry_chunks(checked, given, values, shape, bounds), columns_of(checked)
 
 
-def _known_entries(
-    checked: Any, X: Any, values: NDArray[Any], indices: Indices, shape: Sequence[int] | None
-) -> tuple[NDArray[Any], NDArray[Any], Sequence[int]]:
-    """Coordinates and values of the entries whose names are rows, and the public shape."""
-    by_slice, own, units = checked.unit_mode is not None, indices, checked.unit_mode
-    if by_slice and units < len(indices) and indices[units] is None:
-        own = of_own_units(indices, units, X)
-    numbers = named_numbers(checked, X, own, reset=True)
-    shape = _public_shape(indices, shape, numbers, by_slice)
-    if own is not indices and len(own[units] or ()) > shape[units]:
+def table_of_rows(table: Any, index: RowIndex | None, name: str) -> Floats:
+    """A table of finite numbers, rows in order; those of a frame by name, if rows have names."""
+    if sp.issparse(table):
+        raise ValueError(f"{name} must be dense, got a {type(table).__name__}; use .toarray().")
+    table, wrong = _in_order(table, index, name), ""
+    values = read(lambda: np.asarray(table), name)
+    if values.dtype.kind not in "iufbO":
+        wrong = f"of type {values.dtype}"
+    elif values.ndim != 2 or 0 in values.shape:
+        wrong = f"of shape {values.shape}"
+    numbers = np.zeros((0, 0))
+    if not wrong:
+        said = f"{name} must hold numbers; encode categories first, as a column for each."
+        numbers = read(lambda: values.astype(np.float64), name, lambda message: said)
+        wrong = "" if np.isfinite(numbers).all() else "with NaN or infinity in it"
+    if wrong:
         raise ValueError(
-            f"X has more ids in column {units} than shape[{units}] counts, which is {shape[units]}."
+            f"{name} must be a table of finite numbers, of shape (n_rows, n_columns); got one "
+            f"{wrong}."
         )
-    named = [mode for mode, index in enumerate(own) if index is not None]
-    known = (numbers[:, named] >= 0).all(axis=1)
-    # Fewer values than rows are refused by whoever checks both.
-    if len(values) != len(numbers) or known.all():
-        return numbers, values, shape
-    return numbers[known], values[known], shape
+    return numbers
 
 
-def _public_shape(
-    indices: Indices, shape: Sequence[int] | None, numbers: NDArray[Any], by_slice: bool
-) -> Sequence[int]:
-    """Lengths of modes, those of named ones from their names."""
-    if shape is not None:
-        return shape
-    if by_slice and None in indices:
-        mode = indices.index(None)
+def _in_order(table: Any, index: RowIndex | None, name: str) -> Any:
+    if index is None or not hasattr(table, "iloc"):
+        return table
+    labels, wrong = table.index, ""
+    if not labels.is_unique:
+        wrong = "holds a name twice"
+    else:
+        places = labels.get_indexer(index.decode(np.arange(len(index))))
+        if (places < 0).any():
+            wrong = f"lacks {int(np.sum(places < 0))} of the {len(index)} names"
+    if wrong:
         raise ValueError(
-            f"The 'shape' parameter must be given with a unit_mode: mode {mode} has no "
-            "row_names to count, and which indices occur is private."
+            f"{name} must have a row for each of row_names, by its index, which {wrong}."
         )
-    lengths = []
-    for column, index in zip(numbers.T, indices, strict=True):
-        # What is no coordinate is refused by whoever checks all of them.
-        largest = np.max(column, initial=0.0)
-        length = int(largest) + 1 if np.isfinite(largest) else 1
-        lengths.append(length if index is None else len(index))
-    return lengths
+    return table.iloc[places]
 
 
-def coordinates_of(estimator: Any, X: Any, indices: Indices | None) -> NDArray[Any]:
-    """What a fitted estimator reads as coordinates, from numbers or from names."""
-    if indices is None:
-        return coordinate_array(estimator, X, reset=False)
-    model = estimator._model
-    # Of units that nothing was released of, ids are not looked at.
-    nobody = model.unit_mode if isinstance(model, SharedModel) else None
-    return named_numbers(estimator, X, indices, reset=False, nobody=nobody)
+def check_lengths(tables: Mapping[int, Floats], shape: Sequence[int], name: str) -> None:
+    """Refuse tables of modes that there are not, or of another number of rows."""
+    for mode, table in tables.items():
+        if mode >= len(shape):
+            raise ValueError(
+                f"{name} must be of modes 0 to {len(shape) - 1}, those of the tensor; got {mode}."
+            )
+        if len(table) != shape[mode]:
+            raise ValueError(
+                f"{name}[{mode}] must have a row for each of the {shape[mode]} rows of mode "
+                f"{mode}; it has {len(table)}. Give shape=, where rows without entries count too."
+            )
 
 
-def of_own_units(indices: Indices, mode: int, X: Any) -> Indices:
-    """Indices in which the units of `X` are numbered by the ids that occur in it."""
-    # Of the holder of X alone: ids of persons are numbered, and not kept by any fit.
-    index = indices[mode]
-    if index is not None and index.is_calendar:
-        return indices
-    columns = _columns(X)
-    if mode >= len(columns) or len(columns[mode]) == 0:
-        return indices  # too few columns are refused by whoever reads all
-    ids = read(lambda: np.asarray(columns[mode]), "X")
-    try:
-        own = RowIndex.from_public(sorted(set(ids.tolist())))
-    except (TypeError, ValueError):
-        own = None
-    if own is None:
+# One for each mode, None where none were given.
+Features = tuple[Floats | None, ...]
+
+
+def checked_features(estimator: Any) -> dict[int, Floats]:
+    """Tables of public features by mode, rows in order, or ValueError."""
+    given = estimator.row_features
+    if given is None:
+        return {}
+    indices, found = indices_of(estimator.row_names), {}
+    for mode, table in given.items():
+        named = indices is not None and mode < len(indices)
+        index = indices[mode] if indices is not None and named else None
+        found[int(mode)] = table_of_rows(table, index, f"row_features[{mode}]")
+    if estimator.unit_mode in found:
         raise ValueError(
-            f"X must have ids of units in column {mode} that are all text or all whole numbers; "
-            f"it has type {ids.dtype}."
+            f"row_features must not be of mode {estimator.unit_mode}, which is unit_mode: nothing "
+            "of a unit is released that they could tell of."
         )
-    return (*indices[:mode], own, *indices[mode + 1 :])
+    if estimator.shape is not None:
+        check_lengths(found, estimator.shape, "row_features")
+    return found
 
 
-def bounds_by_id(bounds: RowBounds, known: Indices | None, own: Indices) -> RowBounds:
-    """Bounds of the units of `own`, which have the names that `known` numbers otherwise."""
-    index, ids = known[bounds.mode] if known else None, own[bounds.mode]
-    if index is None or ids is None or index is ids:
-        return bounds
-    return bounds.take(index.encode(ids.decode(np.arange(len(ids)))))
-
-
-def named_numbers(
-    estimator: Any, X: Any, indices: Indices, *, reset: bool, nobody: int | None = None
-) -> NDArray[Any]:
-    """Coordinates of shape (n, n_modes), -1 where a name is no row."""
-    read(lambda: validate_data(estimator, X, reset=reset, skip_check_array=True), "X")
-    return columns_to_numbers(X, indices, nobody)
-
-
-def columns_to_numbers(X: Any, indices: Indices, nobody: int | None = None) -> NDArray[Any]:
-    """The same, by whoever has no names of columns to compare."""
-    # Without an index, the column of the mode `nobody` is of rows that nothing is known of.
-    columns = _columns(X)
-    if len(columns) != len(indices):
-        raise ValueError(
-            f"X must have a column for each of the {len(indices)} elements of row_names; it has "
-            f"{len(columns)}."
-        )
-    numbers: list[NDArray[Any]] = []
-    for mode, (column, index) in enumerate(zip(columns, indices, strict=True)):
-        if index is not None:
-            numbers.append(index.encode(column))
-        elif mode == nobody:
-            numbers.append(np.full(len(column), -1, dtype=np.intp))
-        else:
-            numbers.append(_plain_numbers(column, mode))
-    return np.column_stack(numbers)
-
-
-def _columns(X: Any) -> list[Any]:
-    """Columns of a frame, of an array or of a list of rows."""
-    refuse_lazy(X, "X")
-    if hasattr(X, "iloc"):
-        return [X.iloc[:, place] for place in range(X.shape[1])]
-    names = getattr(X, "column_names", None) or getattr(X, "columns", None)
-    if isinstance(names, list):
-        return [X[name] for name in names]
-    rows = read(lambda: np.asarray(X, dtype=None if hasattr(X, "dtype") else object), "X")
-    if rows.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got X of {rows.ndim} dimension(s). X must have one row per entry "
-            "and one column per mode."
-        )
-    return list(rows.T)
-
-
-def _plain_numbers(column: Any, mode: int) -> NDArray[Any]:
-    """A column of numbers, as those of tables without names are checked afterwards."""
-    wrong = (
-        f"X must have integer coordinates in column {mode}, for which row_names has None. Give "
-        f"row_names[{mode}]=RowIndex.from_public(names) with a list of names that is public, "
-        "never one that is read off the data."
+def features_by_mode(estimator: Any, shape: Sequence[int]) -> Features:
+    """The same for each mode of a public shape."""
+    found = checked_features(estimator)
+    check_lengths(found, shape, "row_features")
+    size = max([table.shape[1] for table in found.values()], default=0)
+    check_feasible(
+        4.0 * size**2 + sum(2.0 * table.size for table in found.values()),
+        f"A regression on {size} row_features",
+        "Give fewer columns.",
     )
-    given = read(lambda: np.asarray(column), "X")
-    if given.dtype.kind in "iuf":
-        return given
-    if given.dtype.kind != "O":
-        raise ValueError(wrong)
-    return read(lambda: given.astype(np.float64), "X", lambda message: wrong)
+    return tuple(found.get(mode) for mode in range(len(shape)))
+
+
+BOUNDS = (
+    Numbers(
+        Number(-LARGEST_SIZE, LARGEST_SIZE),
+        2,
+        f"two finite numbers (low, high) of size {LARGEST_SIZE:g} at most",
+    ),
+    RowTables(),
+)
+
+
+def bounds_of_rows(estimator: Any) -> RowBounds:
+    """Public ranges that differ by the row of a mode."""
+    bounds, indices = estimator.bounds, indices_of(estimator.row_names)
+    if len(bounds) != 1:
+        raise ValueError(
+            "bounds must be of the rows of one mode, such as {1: table}; they are of "
+            f"{len(bounds)} modes."
+        )
+    ((mode, table),) = bounds.items()
+    index = indices[mode] if indices is not None and mode < len(indices) else None
+    if indices is not None and index is None and mode == estimator.unit_mode:
+        raise ValueError(
+            f"bounds[{mode}] are of units by their names, of which row_names[{mode}] has none."
+        )
+    numbers = table_of_rows(table, index, f"bounds[{mode}]")
+    if numbers.shape[1] != 2:
+        raise ValueError(
+            f"bounds[{mode}] must have two columns, low and high; got shape {numbers.shape}."
+        )
+    found = RowBounds(int(mode), numbers[:, 0], numbers[:, 1])
+    if estimator.shape is not None:
+        found.check_shape(estimator.shape)
+    return found

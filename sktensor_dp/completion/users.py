@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sktensor_dp.completion import defaults
-from sktensor_dp.completion.inference import (
+from sktensor_dp.completion.model import (
     SharedModel,
     attributes_of_units,
     inverse_root,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sktensor_dp.completion.inference import posterior_rows, unit_mean_square
+from sktensor_dp.completion.model import posterior_rows, unit_mean_square
 from sktensor_dp.completion.plan import COMPONENT, RESIDUAL, CompletionPlan, ModelOptions
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.queries.gradients import Jacobian

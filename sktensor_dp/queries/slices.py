@@ -21,14 +21,14 @@ from sktensor_dp.queries.query import HALF, check_array, check_number
 from sktensor_dp.queries.sums import AccurateSum, SplitSums, axis_sum, blocks, sums_by_row
 from sktensor_dp.queries.units import Piece, gathered, rows_of, split
 from sktensor_dp.tensor.arrays import Floats, Integers, of_same_shape, rows_at_once
-from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
-from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
-from sktensor_dp.tensor.small_systems import (
+from sktensor_dp.tensor.normal_equations import (
     are_positive,
     packed_diagonal,
     products_of_roots,
     unpack_rows,
 )
+from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 from sktensor_dp.tensor.unit_parameters import (
     N_PLAIN,
     CellEntries,

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.tensor.anderson import run_sweeps
+from sktensor_dp.tensor.alternating import run_sweeps, start_cp
 from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator, check_at_least
-from sktensor_dp.tensor.completion_start import start_cp
 from sktensor_dp.tensor.entry_passes import FibrePasses, passes_over
-from sktensor_dp.tensor.normal_equations import NormalEquations, solve_rows
-from sktensor_dp.tensor.small_systems import packed_diagonal, packed_inner, packed_products
+from sktensor_dp.tensor.normal_equations import (
+    NormalEquations,
+    packed_diagonal,
+    packed_inner,
+    packed_products,
+    solve_rows,
+)
 from sktensor_dp.tensor.sorted_entries import (
     SortedEntries,
     add_at,

@@ -7,12 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.tensor.anderson import run_sweeps
+from sktensor_dp.tensor.alternating import fit_core, mode_subspaces, run_sweeps
 from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator
-from sktensor_dp.tensor.completion_start import fit_core, mode_subspaces
 from sktensor_dp.tensor.cp_completion import Completion, CPCompletion, complete_cp
-from sktensor_dp.tensor.normal_equations import Design, core_equations, normal_equations, solve_rows
-from sktensor_dp.tensor.small_systems import packed_diagonal
+from sktensor_dp.tensor.normal_equations import (
+    Design,
+    core_equations,
+    normal_equations,
+    packed_diagonal,
+    solve_rows,
+)
 from sktensor_dp.tensor.sorted_entries import SortedEntries, as_values, tucker_values
 
 # Least share of the entries that counts as degrees of freedom of the residuals.

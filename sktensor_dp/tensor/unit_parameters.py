@@ -9,8 +9,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor.arrays import Floats, of_same_shape
-from sktensor_dp.tensor.shared_parameters import SharedEffects
-from sktensor_dp.tensor.small_systems import (
+from sktensor_dp.tensor.normal_equations import (
     eliminated,
     roots_of_inverses,
     shifted_inverses,
@@ -18,6 +17,7 @@ from sktensor_dp.tensor.small_systems import (
     triangle,
     unpack_rows,
 )
+from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 # Prior variances of a unit's level (in units of the noise variance), of its slope on the
 # shared effects (a pure number) and of its slope on popularity (in units of the noise

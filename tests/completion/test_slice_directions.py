@@ -8,7 +8,7 @@ import pytest
 from internals import sums_and_covariance
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
-from sktensor_dp.completion.inference import share_kept
+from sktensor_dp.completion.model import share_kept
 from sktensor_dp.completion.plan import plan_slices
 from sktensor_dp.completion.users import Directions, EffectRounds
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor

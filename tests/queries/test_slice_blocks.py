@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from sktensor_dp.queries import observed_entries
 from sktensor_dp.queries.observed_entries import SliceChunks
 from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, UnitSums
+from sktensor_dp.tensor.normal_equations import products_of_roots, unpack_rows
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
-from sktensor_dp.tensor.small_systems import products_of_roots, unpack_rows
 from sktensor_dp.tensor.unit_parameters import (
     CellEntries,
     CellUnits,

@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion
-from sktensor_dp.tensor.anderson import run_sweeps
+from sktensor_dp.tensor.alternating import run_sweeps
 
 INF = float("inf")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from small_tensors import everything
 
-from sktensor_dp.tensor.completion_start import core_components, fit_core, mode_subspaces
+from sktensor_dp.tensor.alternating import core_components, fit_core, mode_subspaces
 from sktensor_dp.tensor.cp_completion import complete_cp
 from sktensor_dp.tensor.sorted_entries import SortedEntries, cp_values
 

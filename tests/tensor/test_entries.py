@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from sktensor_dp.tensor.entry_passes import SortedPasses
-from sktensor_dp.tensor.normal_equations import normal_equations, solve_rows
-from sktensor_dp.tensor.small_systems import packed_products, unpack_rows
+from sktensor_dp.tensor.normal_equations import (
+    normal_equations,
+    packed_products,
+    solve_rows,
+    unpack_rows,
+)
 from sktensor_dp.tensor.sorted_entries import (
     SortedEntries,
     cp_values,

@@ -10,7 +10,7 @@ from sktensor_dp.tensor.entry_passes import (
     fibre_mode,
     passes_over,
 )
-from sktensor_dp.tensor.small_systems import packed_products
+from sktensor_dp.tensor.normal_equations import packed_products
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.tensor.small_systems import (
+from sktensor_dp.tensor.normal_equations import (
     eliminated,
     products_of_roots,
     roots_of_inverses,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.tensor.small_systems import are_positive, shifted_inverses
+from sktensor_dp.tensor.normal_equations import are_positive, shifted_inverses
 
 
 def positive(rng, n, r, rank=None):
