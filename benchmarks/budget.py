@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.report import Report
 from sktensor_dp import BudgetAccountant
-from sktensor_dp.privacy.sqlite_ledger import SQLiteLedger
+from sktensor_dp.privacy.ledger import Ledger
 
 SUPPORT = Path(__file__).parents[1] / "tests" / "support"
 PROCESSES, CHARGES, ADMITTED = 8, 200, 500
@@ -38,7 +38,7 @@ def concurrency(report: Report, folder: Path) -> None:
         succeeded = sum(answer["succeeded"])
         # Opened anew: what is on the disk.
         recorded = len(BudgetAccountant(path=path).entries)
-        SQLiteLedger(path, "default").verify()
+        Ledger(path, "default").verify()
         attempts = PROCESSES * charges
         rows.append(
             [kind, attempts, succeeded, recorded, attempts / answer["seconds"], answer["longest"]]
@@ -56,7 +56,7 @@ def faults(report: Report, folder: Path) -> None:
     kills = 10 if report.quick else 100
     path = folder / "killed.sqlite"
     answer = script("kill", path, kills=kills, seed=0)
-    SQLiteLedger(path, "default").verify()
+    Ledger(path, "default").verify()
     report.table(
         "fits killed at random moments",
         ["kills", "in the middle of a fit", "releases charged", "releases not charged"],

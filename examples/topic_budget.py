@@ -26,7 +26,7 @@ class RunBudget:
         self, folder: Path, epsilon: float, delta: float, limit: float | None, scope: str
     ) -> None:
         from sktensor_dp import BudgetAccountant
-        from sktensor_dp.privacy.sqlite_ledger import scopes_of
+        from sktensor_dp.privacy.ledger import scopes_of
 
         path = folder / LEDGER
         self.epsilon, self.delta = epsilon, delta

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from sktensor_dp.exceptions import LedgerError
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.sqlite_ledger import SQLiteLedger, scopes_of
+from sktensor_dp.privacy.ledger import Ledger, scopes_of
+from sktensor_dp.privacy.tables import printable
 
 __all__ = ["main"]
 
@@ -43,15 +44,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 parser.error(f"the ledger has no scope {options.scope!r}; it has {list(scopes)}")
             scopes = (options.scope,)
         for scope in scopes:
-            SQLiteLedger(options.file, scope).verify()
-        statements = [BudgetAccountant(path=options.file, scope=s).statement() for s in scopes]
+            Ledger(options.file, scope).verify()
+        budgets = [BudgetAccountant(path=options.file, scope=scope) for scope in scopes]
+        shown = [budget.to_dict() if options.json else str(budget) for budget in budgets]
     except LedgerError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if options.json:
-        print(json.dumps([statement.to_dict() for statement in statements], indent=2))
+        print(json.dumps(shown, indent=2))
     else:
-        print("\n\n".join([*(part.where for part in statements[:1]), *map(str, statements)]))
+        where = [f"ledger {printable(str(budget.path))}" for budget in budgets[:1]]
+        print("\n\n".join([*where, *map(str, shown)]))
     return 0
 
 

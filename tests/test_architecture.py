@@ -44,11 +44,11 @@ CORE: dict[str, tuple[str, ...]] = {
         *("exceptions", "privacy.mechanisms.piecewise_deviation"),
         *("privacy.composition", "privacy.plan", "privacy.report", "privacy.tables"),
     ),
-    "ledger": ("exceptions", "privacy.calibration", "privacy.plan", "privacy.tables"),
-    "sqlite_ledger": ("exceptions", "privacy.ledger", "privacy.plan"),
+    "spending": ("exceptions", "privacy.calibration", "privacy.plan"),
+    "ledger": ("exceptions", "privacy.plan", "privacy.spending"),
     "accountant": (
         *("exceptions", "privacy.calibration", "privacy.ledger", "privacy.plan"),
-        *("privacy.sqlite_ledger", "privacy.tables"),
+        *("privacy.spending", "privacy.tables"),
     ),
     "mechanisms": ("privacy.noise", "privacy.plan", "tensor"),
     "parts": ("privacy.noise", "queries.units.mixed"),
@@ -75,7 +75,7 @@ COUNTER = (
 # Outside the boundary: what papers print, and the commands that show ledgers and statements.
 BESIDE = {
     "published": ("privacy.calibration", "privacy.noise"),
-    "budget": ("privacy.accountant", "privacy.sqlite_ledger"),
+    "budget": ("privacy.accountant", "privacy.ledger", "privacy.tables.printable"),
     "report": (*("privacy.composition", "privacy.report", "privacy.statement", "privacy.tables"),),
 }
 # Functions of public numbers: a threshold checked before anything is charged, what trials may
@@ -246,7 +246,7 @@ HIDING = (
     "datasets.public",
     "datasets.texts",
     "plotting",
-    "privacy.sqlite_ledger",
+    "privacy.ledger",
     "privacy.statement",
     "privacy.tables",
 )

@@ -1,79 +1,60 @@
 """A budget that several fits draw on, in this process or in many."""
 
 import copy
+import json
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import asdict
+from datetime import UTC
 from numbers import Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
-from sktensor_dp.privacy.ledger import (
-    Ledger,
-    LedgerEntry,
-    MemoryLedger,
-    Receipt,
-    Spending,
-    Statement,
-    check_one_unit,
+from sktensor_dp.privacy.plan import FitBudget, PrivacyCost, budget_fractions
+from sktensor_dp.privacy.spending import LedgerEntry, Spending, check_one_unit
+from sktensor_dp.privacy.spending import charges_of as charges_of
+from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite, printable
+
+if TYPE_CHECKING:
+    from sktensor_dp.privacy.ledger import Receipt
+
+# Columns of the table of charges.
+HEAD = ["when", "fit", "estimator", "release", "unit", "uses"]
+TEXTS = ("when", "estimator", "release", "unit")
+COSTS = ["mu", "epsilon", "delta"]
+NUMBERS = ["sensitivity", "sigma", *COSTS, "fraction"]
+LEGEND = (
+    "fraction: of the budget, all uses together; of its mu^2 for Gaussian releases, of its epsilon "
+    "for others"
 )
-from sktensor_dp.privacy.ledger import charges_of as charges_of
-from sktensor_dp.privacy.plan import FitBudget, PrivacyCost
-from sktensor_dp.privacy.tables import Shown, Table
+# Who scores each fold by itself, and what a sum of such charges does not say.
+SCORER = "PrivateScorer"
+FOLDS = (
+    "Each score was charged for the rows that it was given. Over folds the total is a guarantee if "
+    "nobody decides in which fold others are, as with PrivateKFold; with GroupKFold, which goes by "
+    "sizes of groups, or with StratifiedKFold it protects nobody."
+)
 
 
-def checked_epsilon(value: Any) -> float:
-    """A number above 0; infinity is one."""
-    if (number := _number(value)) > 0:
+def _checked(name: str, value: Any, rule: str, allowed: Callable[[float], bool]) -> float:
+    """Return a float for a number that is allowed; refuse all else by the rule."""
+    number = math.nan
+    if isinstance(value, Real) and not isinstance(value, bool):
+        with suppress(OverflowError):
+            number = float(value)
+    if allowed(number):
         return number
-    raise ValueError(f"epsilon must be > 0, and a number; got {_shown(value)}.")
-
-
-def checked_delta(value: Any) -> float:
-    """A number from 0 to below 1."""
-    if 0 <= (number := _number(value)) < 1:
-        return number
-    raise ValueError(f"delta must lie in [0, 1), and be a number; got {_shown(value)}.")
-
-
-def checked_fractions(fractions: Any) -> list[float]:
-    """Finite numbers above 0, at least one."""
-    several = hasattr(fractions, "__len__") and hasattr(fractions, "__iter__")
-    found = [_number(fraction) for fraction in fractions] if several else []
-    if found and all(0 < fraction < math.inf for fraction in found):
-        return found
-    raise ValueError("fractions must be a non-empty sequence of finite numbers > 0.")
-
-
-def checked_thresholds(thresholds: Any, n_fits: int) -> int:
-    """How many of so many fits set a part of delta aside."""
-    if (number := _number(thresholds)) in range(n_fits + 1):
-        return int(number)
-    raise ValueError(
-        f"thresholds must be an int from 0 to {n_fits}, the number of fractions; got "
-        f"{_shown(thresholds)}."
-    )
-
-
-def _number(value: Any) -> float:
-    """A float; NaN, which no comparison lets through, for what is no number."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return math.nan
-
-
-def _shown(value: Any) -> str:
-    """A number that is short, or a type: anything else may be long, or data."""
-    # Python refuses to write very long ints.
+    # Python refuses to write very long ints; anything but a short number may be data.
     long = isinstance(value, int) and abs(value) > 1e9
     short = isinstance(value, Real | str) and not long and len(repr(value)) < 30
-    return repr(value) if short else f"a {type(value).__name__}"
+    raise ValueError(
+        f"{name} must {rule}; got {repr(value) if short else f'a {type(value).__name__}'}."
+    )
 
 
 # Of the ``with BudgetAccountant(...)`` blocks of the calling thread, the innermost last; None where
@@ -172,7 +153,6 @@ class BudgetAccountant(Shown):
     """
 
     _page = "reference/generated/sktensor_dp.BudgetAccountant.html"
-    _ledger: Ledger
     # Whether fits without accountant in other threads are refused while a block is open.
     _holds_others = True
 
@@ -185,25 +165,21 @@ class BudgetAccountant(Shown):
         units: str = "one",
     ) -> None:
         if epsilon is not None:
-            epsilon = checked_epsilon(epsilon)
+            epsilon = _checked("epsilon", epsilon, "be > 0, and a number", lambda x: x > 0)
         if delta is not None:
-            delta = checked_delta(delta)
+            rule = "lie in [0, 1), and be a number"
+            delta = _checked("delta", delta, rule, lambda x: 0 <= x < 1)
         if not isinstance(scope, str):
             raise TypeError(f"scope must be a str, got {type(scope).__name__}.")
         if units not in ("one", "any"):
             raise ValueError(f"units must be 'one' or 'any', got {units!r}.")
-        self.path: str | None = None
-        self.scope, self.units = scope, units
-        if path is None:
-            self._ledger = MemoryLedger()
-            self.epsilon = math.inf if epsilon is None else epsilon
-            self.delta = 1e-6 if delta is None else delta
-        else:
-            from sktensor_dp.privacy.sqlite_ledger import SQLiteLedger
+        # SQLite is not loaded with the package.
+        from sktensor_dp.privacy.ledger import Ledger
 
-            file = SQLiteLedger(path, scope)
-            self.epsilon, self.delta = file.open(epsilon, delta)
-            self._ledger, self.path = file, str(file.file)
+        self._ledger = Ledger(path, scope)
+        self.epsilon, self.delta = self._ledger.open(epsilon, delta)
+        self.path: str | None = None if path is None else str(self._ledger.file)
+        self.scope, self.units = scope, units
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -288,7 +264,7 @@ class BudgetAccountant(Shown):
         self.charge([LedgerEntry("caller", "spend", 1, cost)])
         return self
 
-    def charge(self, entries: Sequence[LedgerEntry], ticket: str | None = None) -> Receipt:
+    def charge(self, entries: Sequence[LedgerEntry], ticket: str | None = None) -> "Receipt":
         """Check and record charges as one step; all of them or none.
 
         With a ``path`` they have reached the disk when this returns.
@@ -313,10 +289,7 @@ class BudgetAccountant(Shown):
             If together they exceed what is left, cannot be recorded, or protect another
             unit than charges before.
         """
-        later = os.urandom(16).hex()
-        if ticket is not None and self._ledger.redeem(ticket, later):
-            return Receipt(self._ledger, 0, later)
-        return Receipt(self._ledger, self._ledger.charge(entries, self._check, later), later)
+        return self._ledger.charge(entries, self._check, ticket)
 
     def check_charge(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise the BudgetError that :meth:`charge` would, and record nothing."""
@@ -348,8 +321,13 @@ class BudgetAccountant(Shown):
         >>> round(words["epsilon"], 3), round(topics["epsilon"], 3)
         (0.644, 1.888)
         """
-        fractions = checked_fractions(fractions)
-        thresholds = checked_thresholds(thresholds, len(fractions))
+        rule = "be a non-empty sequence of finite numbers > 0"
+        if not isinstance(fractions, Collection) or len(fractions) == 0:
+            raise ValueError(f"fractions must {rule}.")
+        fractions = [_checked("fractions", f, rule, lambda x: 0 < x < math.inf) for f in fractions]
+        rule = f"be an int from 0 to {len(fractions)}, the number of fractions"
+        several = range(len(fractions) + 1)
+        thresholds = int(_checked("thresholds", thresholds, rule, lambda x: x in several))
         whole = math.fsum(fractions)
         if self.delta == 0 or math.isinf(self.epsilon):
             return [
@@ -368,22 +346,85 @@ class BudgetAccountant(Shown):
             parts.append({"epsilon": part, "delta": delta})
         return parts
 
-    def statement(self) -> Statement:
-        """Return budget, total and charges, for people and for programs."""
-        whole = (self.epsilon, self.delta, self.total()[0], self.entries)
-        return Statement(self.scope, *whole, self.path)
-
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return the charges as a table, one row per planned release.
 
-        `backend` is ``"pandas"``, ``"polars"`` or ``"pyarrow"``; an ImportError says where that
-        library is not installed.
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
+            Library of the table.
+
+        Returns
+        -------
+        pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            Charges, in order.
+
+        Raises
+        ------
+        ImportError
+            If that library is not installed.
         """
-        return self.statement().to_frame(backend)
+        entries = self.entries
+        whens = [None if e.when is None else e.when.astimezone(UTC) for e in entries]
+        rows = [{**row, "when": when} for row, when in zip(self._rows(entries), whens, strict=True)]
+        return as_frame(rows, HEAD + NUMBERS, backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return budget, total and charges as plain values; infinity as the string ``"inf"``."""
+        return finite(
+            {
+                "scope": self.scope,
+                "path": self.path,
+                "epsilon": self.epsilon,
+                "delta": self.delta,
+                "spent": self.total()[0],
+                "entries": self._rows(self.entries),
+            }
+        )
 
     def to_json(self) -> str:
         """Return budget, total and charges as JSON."""
-        return self.statement().to_json()
+        return json.dumps(self.to_dict(), indent=2)
+
+    def _rows(self, entries: Sequence[LedgerEntry]) -> list[dict[str, Any]]:
+        costs = [(entry.cost, entry.uses) for entry in entries]
+        fractions = budget_fractions(costs, self.epsilon, self.delta)
+        return [
+            {
+                "when": None if entry.when is None else entry.when.isoformat(timespec="seconds"),
+                "fit": entry.fit,
+                "estimator": entry.spender,
+                "release": entry.release,
+                "unit": entry.protects,
+                "uses": entry.uses,
+                "sensitivity": entry.sensitivity,
+                "sigma": entry.sigma,
+                **asdict(entry.cost),
+                "fraction": fraction,
+            }
+            for entry, fraction in zip(entries, fractions, strict=True)
+        ]
+
+    def _table(self) -> Table:
+        def text(name: str, value: Any) -> str:
+            # A release has one kind of cost; the others are not 0 but not asked for.
+            if value is None or (name in COSTS and value == 0):
+                return ""
+            if name == "fraction":
+                return f"{value:.1%}"
+            return f"{value:.4g}" if name in NUMBERS else printable(str(value))
+
+        entries, spent = self.entries, self.total()[0]
+        fits = len({entry.fit for entry in entries})
+        title = (
+            f"{printable(self.scope)}: epsilon {spent:.6g} of {self.epsilon:g} is spent at "
+            f"delta {self.delta:g}, by {fits} {'fit' if fits == 1 else 'fits'}"
+        )
+        rows = [[text(*cell) for cell in row.items()] for row in self._rows(entries)]
+        notes = [LEGEND] if entries else []
+        if any(entry.spender == SCORER for entry in entries):
+            notes.append(FOLDS)
+        return Table(title, HEAD + NUMBERS, rows, notes, TEXTS)
 
     def _check(self, before: Spending, after: Spending) -> None:
         if self.units == "one":
@@ -439,9 +480,6 @@ class BudgetAccountant(Shown):
                 "joblib's threading backend), or set accountant=None before pickling an estimator."
             )
         return dict(self.__dict__)
-
-    def _table(self) -> Table:
-        return self.statement()._table()
 
     def __repr__(self) -> str:
         kept = "" if self.path is None else f", path={self.path!r}, scope={self.scope!r}"

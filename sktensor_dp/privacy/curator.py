@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.privacy.accountant import BudgetAccountant, Receipt, charges_of
+from sktensor_dp.privacy.accountant import BudgetAccountant, charges_of
 from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.privacy.composition import Composition
 from sktensor_dp.privacy.mechanisms import Mechanism, edge_reached
@@ -25,6 +25,9 @@ from sktensor_dp.privacy.selection import PartitionQuery, PartitionSelection
 from sktensor_dp.queries.query import Chunks, Parts, Product, Query, Source, Summand, UnitCount
 from sktensor_dp.queries.sums import COVERED_UNITS, AccurateSum, blocks, excess
 from sktensor_dp.tensor.arrays import rows_at_once
+
+if TYPE_CHECKING:
+    from sktensor_dp.privacy.ledger import Receipt
 
 Floats = NDArray[np.float64]
 

@@ -1,330 +1,371 @@
-"""Where charges are kept: exact sums of costs, and the ledger of one process.
+"""The ledger of a budget: an SQLite database, in a file or in memory.
 
-Costs are added as integers in units of 1e-40, each rounded up once, so sums do not
-depend on their order and a thousand charges of a thousandth are exactly one.
+Operations on a file open a connection of their own and close it, under a gate that forks wait for:
+no connection to a file, and no lock of one, ever crosses a thread or a fork.
 """
 
 import json
 import math
-import operator
 import os
-import sys
+import sqlite3
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from datetime import UTC, datetime
-from decimal import Decimal
-from fractions import Fraction
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
-from sktensor_dp.exceptions import BudgetError, LedgerError
-from sktensor_dp.privacy.calibration import (
-    concentrated_epsilon,
-    concentrated_rho,
-    epsilon_of_rho,
-    gaussian_epsilon,
-    gaussian_mu,
-    pure_rho,
+from sktensor_dp.exceptions import LedgerError
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.spending import LedgerEntry, Spending, unit_and_neighbours
+
+APPLICATION = int.from_bytes(b"skdp", "big")
+VERSION = 1
+# How long to wait for other processes; a charge takes milliseconds.
+PATIENCE, PAUSE = 60.0, 0.001
+
+# Exact sums are text: they have more digits than SQLite's integers.
+SCHEMA = (
+    """CREATE TABLE scopes (
+        name TEXT PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL,
+        spent_mu_squared TEXT NOT NULL, spent_epsilon TEXT NOT NULL,
+        spent_delta TEXT NOT NULL, spent_pure_rho TEXT NOT NULL, unbounded INTEGER NOT NULL,
+        units TEXT NOT NULL, n_changes INTEGER NOT NULL)""",
+    """CREATE TABLE charges (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL REFERENCES scopes(name),
+        committed TEXT NOT NULL, ticket TEXT NOT NULL)""",
+    """CREATE TABLE releases (
+        charge INTEGER NOT NULL REFERENCES charges(id), position INTEGER NOT NULL,
+        spender TEXT NOT NULL, name TEXT NOT NULL, uses INTEGER NOT NULL, unit TEXT NOT NULL,
+        mu REAL NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL,
+        sensitivity REAL, sigma REAL, PRIMARY KEY (charge, position)) WITHOUT ROWID""",
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {VERSION}",
 )
-from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost, ReleasePlan, budget_fractions
-from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite, printable
-
-# Finer than any cost a plan assigns, so rounding up stays far below ROUNDING.
-UNIT = 10**40
-
-# What marks a unit that is hidden when it is added or removed, in files too: versions that do
-# not know it take it for another unit, and refuse to add up the two.
-COMES_AND_GOES = ", added or removed"
-KINDS = {
-    "document": frozenset(["row"]),
-    "sample": frozenset(["row"]),
-    "row": frozenset(["row", "entry"]),
-}
-
-
-@dataclass(frozen=True)
-class LedgerEntry:
-    """One charge: who spent how much on what.
-
-    Attributes
-    ----------
-    spender : str
-        The estimator, or ``"caller"``.
-    release : str
-        Name in the catalogue of releases.
-    uses : int
-        How many releases the charge pays for.
-    cost : PrivacyCost
-        Of each use.
-    unit : str
-        Unit of privacy; empty where it is not known.
-    sensitivity, sigma : float or None
-        Of the release once it was made (the largest sensitivity where one charge
-        pays for several; that of a stream's first batch), None before. Not part of
-        comparisons, nor are the next.
-    when : datetime or None
-        When the charge was committed, UTC.
-    fit : int
-        Entries with the same number were charged as one step.
-    neighbours : str
-        ``"replace_one"``: the cost is that of replacing a unit. ``"add_remove"``: that of
-        adding or removing one.
-    """
-
-    spender: str
-    release: str
-    uses: int
-    cost: PrivacyCost
-    unit: str = ""
-    sensitivity: float | None = field(default=None, compare=False)
-    sigma: float | None = field(default=None, compare=False)
-    when: datetime | None = field(default=None, compare=False)
-    fit: int = field(default=0, compare=False)
-    neighbours: str = "replace_one"
-
-    @property
-    def protects(self) -> str:
-        """The unit and what may happen to it, in one name; empty where it is not known."""
-        return self.unit + COMES_AND_GOES * bool(self.unit and self.neighbours == "add_remove")
-
-    def __post_init__(self) -> None:
-        # SQLite would keep an integer of numpy's as bytes, and leave it out of sums.
-        object.__setattr__(self, "uses", operator.index(self.uses))
-        if self.uses < 0:
-            raise ValueError(f"uses must be >= 0, got {self.uses}: it would hand budget back.")
-
-
-def _decimal_units(value: float) -> int:
-    """Units of a number as it is printed: 0.01 is one hundredth."""
-    return math.ceil(Fraction(Decimal(repr(float(value)))) * UNIT)
-
-
-def _square_units(value: float) -> int:
-    above, below = float(value).as_integer_ratio()
-    return -(-above * above * UNIT // (below * below))
-
-
-def _as_float(units: int) -> float:
-    try:
-        return units / UNIT
-    except OverflowError:
-        return math.inf
-
-
-@dataclass(frozen=True)
-class Spending:
-    """What has been spent: exact sums of costs, and what they protect."""
-
-    # In units of 1e-40.
-    mu_squared: int = 0
-    epsilon: int = 0
-    delta: int = 0
-    pure_rho: int = 0  # of pure releases, for concentrated differential privacy
-    unbounded: bool = False  # whether an infinite cost was among them
-    units: frozenset[str] = frozenset()  # what the charges that name a unit of privacy protect
-
-    def plus(self, entries: Sequence[LedgerEntry]) -> "Spending":
-        """Return the spending after further charges."""
-        finite = [(e.cost, e.uses) for e in entries if not any(map(math.isinf, e.cost.amounts))]
-        return Spending(
-            self.mu_squared + sum(uses * _square_units(cost.mu) for cost, uses in finite),
-            self.epsilon + sum(uses * _decimal_units(cost.epsilon) for cost, uses in finite),
-            self.delta + sum(uses * _decimal_units(cost.delta) for cost, uses in finite),
-            self.pure_rho
-            + sum(uses * _decimal_units(pure_rho(cost.epsilon)) for cost, uses in finite),
-            self.unbounded or len(finite) < len(entries),
-            self.units.union(entry.protects for entry in entries if entry.unit),
-        )
-
-    @property
-    def cost(self) -> PrivacyCost:
-        """The sums as floating-point numbers."""
-        mu = math.inf if self.unbounded else math.sqrt(_as_float(self.mu_squared))
-        return PrivacyCost(mu, _as_float(self.epsilon), _as_float(self.delta))
-
-    @property
-    def rho(self) -> float:
-        """The whole as rho of concentrated differential privacy."""
-        rho = _as_float(self.mu_squared) / 2 + _as_float(self.pure_rho)
-        return math.inf if self.unbounded else rho
-
-    def epsilon_at(self, delta: float) -> float:
-        """Smallest known epsilon at ``delta``: the smaller of two valid bounds."""
-        cost = self.cost
-        added = cost.epsilon_at(delta)
-        if cost.epsilon == 0:
-            return added
-        return min(added, concentrated_epsilon(self.rho, delta - cost.delta))
-
-    def within(self, epsilon: float, delta: float) -> bool:
-        """Whether a budget covers it."""
-        return self.epsilon_at(delta) <= epsilon * (1 + ROUNDING)
-
-    def gaussian_left(self, k: int, epsilon: float, delta: float) -> float:
-        """Epsilon at delta that a budget leaves for each of k fits with Gaussian noise."""
-        cost, spare, square = self.cost, delta - self.cost.delta, 0.0
-        if math.isinf(epsilon):
-            return epsilon
-        if epsilon > cost.epsilon and spare > 0:
-            most = gaussian_mu(epsilon - cost.epsilon, spare)
-            square = (most - cost.mu) * (most + cost.mu)
-        if cost.epsilon > 0:
-            square = max(square, 2 * (concentrated_rho(epsilon, spare) - self.rho))
-        square = min(max(square, 0.0), sys.float_info.max)
-        return gaussian_epsilon(math.sqrt(square / k), delta)
-
-    def pure_left(self, k: int, epsilon: float, delta: float) -> float:
-        """Epsilon that a budget leaves for each of k fits with pure noise."""
-        if math.isinf(epsilon):
-            return epsilon
-        rho = concentrated_rho(epsilon, delta - self.cost.delta) - self.rho
-        return max(0.0, (epsilon - self.cost.epsilon_at(delta)) / k, epsilon_of_rho(rho / k))
-
 
 # Raises an error unless spending may go from the first to the second.
 Admission = Callable[[Spending, Spending], None]
+Opened = AbstractContextManager[sqlite3.Connection]
+
+_gate = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_gate.acquire, after_in_parent=_gate.release, after_in_child=_gate.release
+    )
 
 
-class Ledger(Protocol):
-    """Keeps charges; every method is one step for all threads and processes."""
+def connect(file: Path, mode: str) -> sqlite3.Connection:
+    """Open a connection whose commits have reached the disk when they return."""
+    uri = f"{file.as_uri()}?mode={mode}"
+    connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
+    try:
+        # A rollback journal keeps everything in one file, which can be copied and moved;
+        # truncating it commits, and costs a tenth of deleting it.
+        (journal,) = connection.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
+        if journal != "truncate":
+            raise sqlite3.OperationalError(f"the journal mode is {journal} and cannot be changed")
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA fullfsync = ON")
+        connection.execute("PRAGMA cell_size_check = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def _transaction(
+    file: Path | None, opened: Callable[[], Opened], begin: str = "BEGIN"
+) -> Iterator[sqlite3.Connection]:
+    """Run a block as one transaction; errors of the database become :class:`LedgerError`."""
+    try:
+        with _gate, opened() as connection:
+            try:
+                _begin(connection, begin)
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+    except (sqlite3.Error, OSError) as error:
+        raise LedgerError(_explanation(file, error)) from error
+
+
+def _begin(connection: sqlite3.Connection, statement: str) -> None:
+    """Start a transaction, waiting for others at short intervals."""
+    # SQLite's own waiting backs off to a tenth of a second, and a process that charges in a loop
+    # would then keep others out for seconds.
+    deadline = time.monotonic() + PATIENCE
+    connection.execute("PRAGMA busy_timeout = 0")
+    while True:
+        try:
+            connection.execute(statement)
+            break
+        except sqlite3.OperationalError as error:
+            busy = (error.sqlite_errorcode & 0xFF) == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(PAUSE)
+    connection.execute(f"PRAGMA busy_timeout = {int(1000 * PATIENCE)}")
+
+
+def _explanation(file: Path | None, error: Exception) -> str:
+    if file is None:
+        return f"The ledger in memory cannot be used: {error}. Nothing may be released."
+    if file.is_dir():
+        reason = "it is a folder; path must name a file"
+    elif not file.parent.is_dir():
+        reason = "its folder does not exist"
+    elif not file.exists():
+        reason = "it does not exist (any more)"
+    else:
+        reason = str(error)
+    return (
+        f"The ledger {str(file)!r} cannot be used: {reason}. Nothing may be released until it "
+        "can be read and written again; if it is damaged, restore it together with every "
+        "charge made since, or count its budget as spent."
+    )
+
+
+def _stamp(connection: sqlite3.Connection) -> tuple[int, int]:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return application, version
+
+
+def _make_tables_if_new(connection: sqlite3.Connection) -> None:
+    (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+    if tables == 0 and _stamp(connection) == (0, 0):
+        for statement in SCHEMA:
+            connection.execute(statement)
+
+
+def _check_stamp(file: Path | None, connection: sqlite3.Connection) -> None:
+    application, version = _stamp(connection)
+    if application != APPLICATION:
+        raise LedgerError(f"{str(file)!r} is not a ledger of budgets; it was left as it is.")
+    if version > VERSION:
+        raise LedgerError(
+            f"The ledger {str(file)!r} has format {version}, but this version of sktensor-dp "
+            f"knows formats up to {VERSION}. Install a newer version; nothing was charged."
+        )
+
+
+def scopes_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Names of the scopes in a ledger file."""
+    file = Path(path).resolve()
+    with _transaction(file, lambda: closing(connect(file, "rw"))) as connection:
+        _check_stamp(file, connection)
+        (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
+        if verdict != "ok":
+            raise sqlite3.DatabaseError(verdict)
+        rows = connection.execute("SELECT name FROM scopes ORDER BY name").fetchall()
+    return tuple(name for (name,) in rows)
+
+
+class Ledger:
+    """Charges of one scope; every method is one step for all threads and processes."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, scope: str) -> None:
+        # Links are followed: it names the file from any folder.
+        self.file = None if path is None else Path(path).resolve()
+        self.scope = scope
+        # Changes of the scope this object knows of: a file with fewer is an older copy.
+        self._seen = 0
+        if self.file is None:
+            self._process = os.getpid()
+            self._in_memory = sqlite3.connect(
+                ":memory:", isolation_level=None, check_same_thread=False
+            )
+
+    def open(self, epsilon: float | None, delta: float | None) -> tuple[float, float]:
+        """Find the scope or make it, and return its budget."""
+        if self.file is None and epsilon is None:
+            epsilon = math.inf
+        with self._connected("rw" if epsilon is None else "rwc", "BEGIN IMMEDIATE") as connection:
+            if epsilon is not None:
+                _make_tables_if_new(connection)
+            _check_stamp(self.file, connection)
+            found = connection.execute(
+                "SELECT epsilon, delta FROM scopes WHERE name = ?", (self.scope,)
+            ).fetchone()
+            if found is None:
+                if epsilon is None:
+                    raise ValueError(
+                        f"epsilon must be given: the ledger has no scope {self.scope!r} yet."
+                    )
+                found = (float(epsilon), 1e-6 if delta is None else float(delta))
+                connection.execute(
+                    "INSERT INTO scopes VALUES (?, ?, ?, '0', '0', '0', '0', 0, '[]', 0)",
+                    (self.scope, *found),
+                )
+            for name, given, kept in zip(
+                ("epsilon", "delta"), (epsilon, delta), found, strict=True
+            ):
+                if given is not None and given != kept:
+                    raise ValueError(
+                        f"{name} is {given!r}, but scope {self.scope!r} of the ledger has the "
+                        f"budget {name}={kept!r}. Leave {name} out to use that, or name "
+                        "another scope."
+                    )
+            self._spending(connection)
+        return float(found[0]), float(found[1])
 
     def spending(self) -> Spending:
         """Return what has been spent."""
+        with self._opened() as connection:
+            return self._spending(connection)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return every charge, in order."""
+        with self._opened() as connection:
+            return self._entries(connection)
 
-    def charge(self, entries: Sequence[LedgerEntry], admit: Admission, ticket: str) -> int:
-        """Record charges if ``admit`` does not raise; return their common number.
+    def verify(self) -> None:
+        """Check that the sums are those of the charges."""
+        with self._opened() as connection:
+            if self._spending(connection) != Spending().plus(self._entries(connection)):
+                raise sqlite3.DatabaseError("its sums are not those of its charges")
 
-        They pay for a further batch of a stream too: the one that shows the ticket.
+    def charge(
+        self, entries: Sequence[LedgerEntry], admit: Admission, ticket: str | None = None
+    ) -> "Receipt":
+        """Record charges if ``admit`` does not raise, or redeem the ticket of an earlier one.
+
+        They pay for a further batch of a stream too: the one that shows the receipt's ticket.
         """
+        later = os.urandom(16).hex()
+        if ticket is not None and self._redeem(ticket, later):
+            return Receipt(self, 0, later)
+        # Immediate: the lock for writing is taken before the balance is read.
+        with self._opened("BEGIN IMMEDIATE") as connection:
+            before = self._spending(connection)
+            after = before.plus(entries)
+            admit(before, after)
+            fit = self._insert(connection, entries, later)
+            sums = after.mu_squared, after.epsilon, after.delta, after.pure_rho
+            units = json.dumps(sorted(after.units))
+            connection.execute(
+                "UPDATE scopes SET spent_mu_squared = ?, spent_epsilon = ?, spent_delta = ?, "
+                "spent_pure_rho = ?, unbounded = ?, units = ?, n_changes = n_changes + 1 "
+                "WHERE name = ?",
+                (*map(str, sums), int(after.unbounded), units, self.scope),
+            )
+            n_changes = self._seen + 1
+        self._seen = max(self._seen, n_changes)
+        return Receipt(self, fit, later)
 
-    def redeem(self, ticket: str, later: str) -> bool:
+    def _redeem(self, ticket: str, later: str) -> bool:
         """Exchange a ticket for another one; False if it is not, or no longer, known."""
+        with self._opened("BEGIN IMMEDIATE") as connection:
+            self._check_age(connection)
+            known = "UPDATE charges SET ticket = ? WHERE scope = ? AND ticket = ?"
+            found = connection.execute(known, (later, self.scope, ticket)).rowcount
+            # An older copy of the file would take the ticket again.
+            step = "UPDATE scopes SET n_changes = n_changes + ? WHERE name = ?"
+            connection.execute(step, (found, self.scope))
+            n_changes = self._seen + found
+        self._seen = max(self._seen, n_changes)
+        return found > 0
 
     def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
         """Add to a charge what became known when its release was made."""
-
-
-class MemoryLedger:
-    """Charges of one process."""
-
-    def __init__(self) -> None:
-        self._entries: list[LedgerEntry] = []
-        self._spent = Spending()
-        self._lock = threading.RLock()
-        self._fits = 0
-        self._tickets: set[str] = set()
-        self._process = os.getpid()
-
-    def spending(self) -> Spending:
-        """Return what has been spent."""
-        return self._spent
-
-    def entries(self) -> tuple[LedgerEntry, ...]:
-        """Return every charge, in order."""
-        with self._lock:
-            return tuple(self._entries)
-
-    def charge(self, entries: Sequence[LedgerEntry], admit: Admission, ticket: str) -> int:
-        """Record charges if ``admit`` does not raise; return their common number."""
-        self._check_process()
-        with self._lock:
-            after = self._spent.plus(entries)
-            admit(self._spent, after)
-            self._fits += 1
-            now = datetime.now(UTC)
-            self._entries.extend(replace(entry, when=now, fit=self._fits) for entry in entries)
-            self._spent = after
-            self._tickets.add(ticket)
-            return self._fits
-
-    def redeem(self, ticket: str, later: str) -> bool:
-        """Exchange a ticket for another one; False if it is not, or no longer, known."""
-        self._check_process()
-        with self._lock:
-            if ticket not in self._tickets:
-                return False
-            self._tickets.add(later)
-            self._tickets.remove(ticket)
-            return True
-
-    def _check_process(self) -> None:
-        if os.getpid() != self._process:
-            raise LedgerError(
-                "This process was forked from the one that made the BudgetAccountant, which would "
-                "not see the charge. Give the accountant a file that processes can share: "
-                "BudgetAccountant(epsilon, delta, path='budget.sqlite')."
+        with self._opened("BEGIN IMMEDIATE") as connection:
+            self._check_age(connection)
+            known = "SELECT COUNT(*) FROM charges WHERE id = ? AND scope = ?"
+            if connection.execute(known, (fit, self.scope)).fetchone() != (1,):
+                raise sqlite3.DatabaseError("it does not hold the charge of this release")
+            # NaN of sensitivity or sigma, which are undefined without noise, is stored as NULL.
+            connection.execute(
+                "UPDATE releases SET sensitivity = ?, sigma = ? WHERE charge = ? AND name = ?",
+                (float(sensitivity), float(sigma), fit, release),
             )
 
-    def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
-        """Add to a charge what became known when its release was made."""
-        with self._lock:
-            # Numbers of charges only grow, and the one asked for is among the last.
-            for place in range(len(self._entries) - 1, -1, -1):
-                entry = self._entries[place]
-                if entry.fit < fit:
-                    break
-                if (entry.fit, entry.release) == (fit, release):
-                    self._entries[place] = replace(entry, sensitivity=sensitivity, sigma=sigma)
+    @contextmanager
+    def _connected(self, mode: str, begin: str) -> Iterator[sqlite3.Connection]:
+        def opened() -> Opened:
+            if self.file is not None:
+                return closing(connect(self.file, mode))
+            if os.getpid() != self._process:
+                raise LedgerError(
+                    "This process was forked from the one that made the BudgetAccountant, which "
+                    "would not see the charge. Give the accountant a file that processes can "
+                    "share: BudgetAccountant(epsilon, delta, path='budget.sqlite')."
+                )
+            return nullcontext(self._in_memory)
 
+        with _transaction(self.file, opened, begin) as connection:
+            yield connection
 
-def told_apart(protects: str) -> tuple[str, str]:
-    """The unit of a name, and its neighbours."""
-    if protects.endswith(COMES_AND_GOES):
-        return protects.removesuffix(COMES_AND_GOES), "add_remove"
-    return protects, "replace_one"
+    @contextmanager
+    def _opened(self, begin: str = "BEGIN") -> Iterator[sqlite3.Connection]:
+        with self._connected("rw", begin) as connection:
+            _check_stamp(self.file, connection)
+            yield connection
 
+    def _check_age(self, connection: sqlite3.Connection) -> tuple[Any, ...]:
+        """Refuse an older copy of the file; its sums."""
+        row = connection.execute(
+            "SELECT spent_mu_squared, spent_epsilon, spent_delta, spent_pure_rho, unbounded, "
+            "units, n_changes FROM scopes WHERE name = ?",
+            (self.scope,),
+        ).fetchone()
+        if row is None or row[-1] < self._seen:
+            raise sqlite3.DatabaseError("it was replaced by a file with fewer charges")
+        self._seen = row[-1]
+        return tuple(row[:-1])
 
-def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
-    """Refuse a unit of privacy, or neighbours, of another kind than others of the ledger."""
-    # A ledger in which kinds are mixed goes on to take each of them.
-    for unit in sorted(after - before):
-        known = any(_kinds(other) == _kinds(unit) for other in before)
-        if known or all(_kinds(other) & _kinds(unit) for other in after):
-            continue
-        others = " and ".join(map(repr, sorted(after - {unit})))
-        relations = {told_apart(one)[1] for one in after}
-        if len(relations) > 1:
-            raise BudgetError(
-                f"This would protect one {unit!r}, but other fits of this budget protect one "
-                f"{others}: neighbours='replace_one' tells how many units there are, and protects "
-                "none that is added or removed. Nothing was charged. Give all fits the same "
-                "neighbours, or each kind a BudgetAccountant of its own. BudgetAccountant(..., "
-                "units='any') adds them up: each guarantee then holds for its own neighbours. "
-                "(Where a unit is replaced, a fit with 'add_remove' costs twice its mu or epsilon.)"
-            )
-        raise BudgetError(
-            f"This would protect one {unit!r}, but other fits of this budget protect one "
-            f"{others}: their costs add up to no promise about either. Nothing was charged. "
-            "Give all fits the same groups= (or none of them), or each unit a "
-            "BudgetAccountant of its own. BudgetAccountant(..., units='any') adds them up: "
-            "each guarantee then holds for its own unit alone."
+    def _spending(self, connection: sqlite3.Connection) -> Spending:
+        *sums, unbounded, units = self._check_age(connection)
+        try:
+            mu_squared, epsilon, delta, pure_rho = map(int, sums)
+            protected = frozenset(map(str, json.loads(units)))
+        except (TypeError, ValueError):
+            raise sqlite3.DatabaseError("a sum in it is not readable") from None
+        return Spending(mu_squared, epsilon, delta, pure_rho, bool(unbounded), protected)
+
+    def _entries(self, connection: sqlite3.Connection) -> tuple[LedgerEntry, ...]:
+        rows = connection.execute(
+            "SELECT committed, id, spender, name, uses, unit, mu, epsilon, delta, sensitivity, "
+            "sigma FROM charges JOIN releases ON charge = id WHERE scope = ? "
+            "ORDER BY id, position",
+            (self.scope,),
         )
+        try:
+            return tuple(_entry(*row) for row in rows)
+        except (TypeError, ValueError):
+            raise sqlite3.DatabaseError("a charge in it is not readable") from None
 
-
-def _kinds(unit: str) -> frozenset[str]:
-    """What a unit may be of: rows have many names, and some rows are entries of a tensor."""
-    unit, relation = told_apart(unit)
-    kinds = frozenset(["group"]) if unit.startswith("group of") else KINDS.get(unit, {unit})
-    mark = COMES_AND_GOES if relation == "add_remove" else ""
-    return frozenset(kind + mark for kind in kinds)
-
-
-def charges_of(
-    plan: ReleasePlan, spender: str, unit: str = "", neighbours: str = "replace_one"
-) -> list[LedgerEntry]:
-    """Ledger entries for every release of a plan."""
-    # Neighbours that are told in words replace something, too.
-    relation = "add_remove" if neighbours == "add_remove" else "replace_one"
-    return [
-        LedgerEntry(
-            spender, planned.name, planned.uses, planned.cost, unit,
-            neighbours=relation,
+    def _insert(
+        self, connection: sqlite3.Connection, entries: Sequence[LedgerEntry], ticket: str
+    ) -> int:
+        cursor = connection.execute(
+            "INSERT INTO charges (scope, committed, ticket) VALUES (?, ?, ?)",
+            (self.scope, datetime.now(UTC).isoformat(), ticket),
         )
-        for planned in plan.releases
-    ]  # fmt: skip
+        fit = cursor.lastrowid
+        assert fit is not None
+        connection.executemany(
+            "INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
+            [
+                (fit, place, one.spender, one.release, one.uses, one.protects, *one.cost.amounts)
+                for place, one in enumerate(entries)
+            ],
+        )
+        return fit
+
+
+def _entry(
+    committed: str, fit: int, spender: str, release: str, uses: int, *row: Any
+) -> LedgerEntry:
+    protects, mu, epsilon, delta, sensitivity, sigma = row
+    unit, neighbours = unit_and_neighbours(protects)
+    when = datetime.fromisoformat(committed)
+    cost = PrivacyCost(mu, epsilon, delta)
+    return LedgerEntry(
+        spender, release, uses, cost, unit, sensitivity, sigma, when, fit, neighbours
+    )
 
 
 class Receipt:
@@ -346,137 +387,3 @@ class Receipt:
         if self.fit and not sensitivity <= self._largest.get(name, -math.inf):
             self._ledger.describe(self.fit, name, sensitivity, sigma)
             self._largest[name] = sensitivity
-
-
-HEAD = ["when", "fit", "estimator", "release", "unit", "uses"]
-TEXTS = ("when", "estimator", "release", "unit")
-COSTS = ["mu", "epsilon", "delta"]
-NUMBERS = ["sensitivity", "sigma", *COSTS, "fraction"]
-LEGEND = (
-    "fraction: of the budget, all uses together; of its mu^2 for Gaussian releases, of its epsilon "
-    "for others"
-)
-# Who scores each fold by itself, and what a sum of such charges does not say.
-SCORER = "PrivateScorer"
-FOLDS = (
-    "Each score was charged for the rows that it was given. Over folds the total is a guarantee if "
-    "nobody decides in which fold others are, as with PrivateKFold; with GroupKFold, which goes by "
-    "sizes of groups, or with StratifiedKFold it protects nobody."
-)
-
-
-@dataclass(frozen=True, repr=False)
-class Statement(Shown):
-    """The state of one budget.
-
-    Attributes
-    ----------
-    scope : str
-        Name of the data set.
-    epsilon, delta : float
-        Budget.
-    spent : float
-        Composed epsilon at ``delta``.
-    entries : tuple of LedgerEntry
-        Every charge.
-    path : str or None
-        Absolute path of the file it is kept in; None in memory.
-
-    Examples
-    --------
-    >>> print(Statement("survey", 2.0, 1e-6, 0.5, ()))
-    survey: epsilon 0.5 of 2 is spent at delta 1e-06, by 0 fits
-    when  fit  estimator  release  unit  uses  sensitivity  sigma  mu  epsilon  delta  fraction
-    """
-
-    scope: str
-    epsilon: float
-    delta: float
-    spent: float
-    entries: tuple[LedgerEntry, ...]
-    path: str | None = None
-
-    _page = "budget.html"
-
-    @property
-    def summary(self) -> str:
-        """Total and budget in one sentence."""
-        fits = len({entry.fit for entry in self.entries})
-        return (
-            f"{printable(self.scope)}: epsilon {self.spent:.6g} of {self.epsilon:g} is spent at "
-            f"delta {self.delta:g}, by {fits} {'fit' if fits == 1 else 'fits'}"
-        )
-
-    @property
-    def where(self) -> str:
-        """Which ledger this is: its file."""
-        return "ledger in memory" if self.path is None else f"ledger {printable(self.path)}"
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one row per planned release as plain Python objects."""
-        costs = [(entry.cost, entry.uses) for entry in self.entries]
-        fractions = budget_fractions(costs, self.epsilon, self.delta)
-        return [
-            {
-                "when": None if entry.when is None else entry.when.isoformat(timespec="seconds"),
-                "fit": entry.fit,
-                "estimator": entry.spender,
-                "release": entry.release,
-                "unit": entry.protects,
-                "uses": entry.uses,
-                "sensitivity": entry.sensitivity,
-                "sigma": entry.sigma,
-                **asdict(entry.cost),
-                "fraction": fraction,
-            }
-            for entry, fraction in zip(self.entries, fractions, strict=True)
-        ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python objects; infinity as the string ``"inf"``."""
-        return finite(
-            {
-                "scope": self.scope,
-                "path": self.path,
-                "epsilon": self.epsilon,
-                "delta": self.delta,
-                "spent": self.spent,
-                "entries": self.rows(),
-            }
-        )
-
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        return json.dumps(self.to_dict(), indent=2)
-
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the rows as a table.
-
-        Parameters
-        ----------
-        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
-            Of which library.
-
-        Raises
-        ------
-        ImportError
-            If that library is not installed.
-        """
-        whens = [None if e.when is None else e.when.astimezone(UTC) for e in self.entries]
-        rows = [{**row, "when": when} for row, when in zip(self.rows(), whens, strict=True)]
-        return as_frame(rows, HEAD + NUMBERS, backend)
-
-    def _table(self) -> Table:
-        def text(name: str, value: Any) -> str:
-            # A release has one kind of cost; the others are not 0 but not asked for.
-            if value is None or (name in COSTS and value == 0):
-                return ""
-            if name == "fraction":
-                return f"{value:.1%}"
-            return f"{value:.4g}" if name in NUMBERS else printable(str(value))
-
-        rows = [[text(*cell) for cell in row.items()] for row in self.rows()]
-        notes = [LEGEND] if self.entries else []
-        if any(entry.spender == SCORER for entry in self.entries):
-            notes.append(FOLDS)
-        return Table(self.summary, HEAD + NUMBERS, rows, notes, TEXTS)

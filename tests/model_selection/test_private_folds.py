@@ -139,7 +139,7 @@ def test_a_grid_search_deals_persons_and_charges_every_fit_and_score(relation):
     assert {entry.neighbours for entry in budget.entries} == {relation}
     scores = [entry for entry in budget.entries if entry.spender == "PrivateScorer"]
     assert len(scores) == (12 if relation == "add_remove" else 6)  # and a count of each
-    assert "with GroupKFold" in str(budget.statement())
+    assert "with GroupKFold" in str(budget)
 
 
 def test_rows_that_come_and_go_are_dealt_without_groups():

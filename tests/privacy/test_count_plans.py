@@ -186,7 +186,7 @@ def test_one_ledger_has_neighbours_of_one_kind(ledger):
     assert budget.total() == spent
     other = ledger(units="any")
     topics(accountant=other)().fit(X)
-    assert "added or removed" in str(other.statement())
+    assert "added or removed" in str(other)
 
 
 def test_a_ledger_of_counted_fits_refuses_another_relation(ledger):

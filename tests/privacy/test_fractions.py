@@ -9,9 +9,9 @@ from internals import table_of
 
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.privacy.calibration import gaussian_mu
-from sktensor_dp.privacy.ledger import LedgerEntry
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan, budget_fractions
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
+from sktensor_dp.privacy.spending import LedgerEntry
 
 
 def costs_of(plan: ReleasePlan) -> list[tuple[PrivacyCost, int]]:
@@ -50,7 +50,7 @@ def test_no_cost_reads_as_nothing(delta: float) -> None:
     report = report_of(plan)
     budget = BudgetAccountant(1.0, delta)
     budget.charge([LedgerEntry("Model", one.name, one.uses, one.cost) for one in plan.releases])
-    for table in (table_of(report), table_of(budget.statement())):
+    for table in (table_of(report), table_of(budget)):
         head, rows = table.head, table.rows
         paid, unpaid = ("mu", "epsilon") if delta else ("epsilon", "mu")
         for row in rows:
@@ -78,9 +78,8 @@ def test_fractions_of_a_ledger_are_of_its_budget_and_add_up_to_all_of_it() -> No
     budget.charge([LedgerEntry("Words", "counts", 1, PrivacyCost(mu=mu, delta=reserved))])
     rest = gaussian_mu(second["epsilon"], second["delta"])
     budget.charge([LedgerEntry("Topics", "pairs", 4, PrivacyCost(mu=rest / 2))])
-    statement = budget.statement()
-    assert [row["fraction"] for row in statement.rows()] == pytest.approx([0.3, 0.7])
-    for shown in (str(statement), statement._repr_html_()):
+    assert [row["fraction"] for row in budget.to_dict()["entries"]] == pytest.approx([0.3, 0.7])
+    for shown in (str(budget), budget._repr_html_()):
         assert "30.0%" in shown
         assert "70.0%" in shown
         assert "fraction: of the budget" in shown

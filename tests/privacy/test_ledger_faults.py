@@ -16,7 +16,7 @@ from small_completions import X0, Y0, build
 
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.exceptions import LedgerError
-from sktensor_dp.privacy import sqlite_ledger
+from sktensor_dp.privacy import ledger
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
@@ -184,7 +184,7 @@ def test_a_lock_that_is_never_given_up_ends_in_an_error(
     path: Path, drawn: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     budget = BudgetAccountant(5.0, path=path)
-    monkeypatch.setattr(sqlite_ledger, "PATIENCE", 0.05)
+    monkeypatch.setattr(ledger, "PATIENCE", 0.05)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(LedgerError, match="locked"):
@@ -223,7 +223,7 @@ def test_the_balance_is_read_under_the_lock_for_writing(path: Path) -> None:
 
 
 def test_commits_wait_for_the_disk(path: Path) -> None:
-    with closing(sqlite_ledger.connect(path, "rwc")) as connection:
+    with closing(ledger.connect(path, "rwc")) as connection:
         names = ("journal_mode", "synchronous", "fullfsync")
         settings = [connection.execute(f"PRAGMA {n}").fetchone()[0] for n in names]
     assert settings == ["truncate", 3, 1]  # 3 is EXTRA
@@ -238,11 +238,11 @@ def test_a_charge_survives_the_fit_that_fails(path: Path) -> None:
 
 def test_sums_that_are_not_those_of_the_charges_are_found(path: Path) -> None:
     BudgetAccountant(5.0, path=path).spend(0.5, 0)
-    ledger = sqlite_ledger.SQLiteLedger(path, "default")
-    ledger.verify()
+    kept = ledger.Ledger(path, "default")
+    kept.verify()
     alter(path, "UPDATE scopes SET spent_epsilon = '1'")
     with pytest.raises(LedgerError, match="sums"):
-        ledger.verify()
+        kept.verify()
 
 
 def test_wrong_budgets_make_no_scope(path: Path) -> None:
@@ -252,7 +252,7 @@ def test_wrong_budgets_make_no_scope(path: Path) -> None:
     BudgetAccountant(1.0, path=path)
     with pytest.raises(ValueError, match="delta is"):
         BudgetAccountant(1.0, 1e-3, path=path)
-    assert sqlite_ledger.scopes_of(path) == ("default",)
+    assert ledger.scopes_of(path) == ("default",)
     assert issubclass(LedgerError, BudgetError)
     assert math.isclose(BudgetAccountant(path=path).remaining()[0], 1.0)
 
@@ -268,4 +268,4 @@ def test_what_left_a_killed_process_was_charged(path: Path) -> None:
     # Kills came while fits were running, not before or between them: about two in three do,
     # and none of ten with probability 2e-5.
     assert answer["mid_fit"] >= 1
-    sqlite_ledger.SQLiteLedger(path, "default").verify()
+    ledger.Ledger(path, "default").verify()

@@ -12,8 +12,8 @@ from sktensor_dp import BudgetAccountant, PrivateCPCompletion
 from sktensor_dp.exceptions import BudgetError, LedgerError
 from sktensor_dp.privacy.accountant import LedgerEntry
 from sktensor_dp.privacy.calibration import gaussian_mu
-from sktensor_dp.privacy.ledger import UNIT, Spending
 from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.spending import UNIT, Spending
 
 CELLS = np.array([(i, j) for i in range(60) for j in range(8)])
 VALUES = np.random.default_rng(0).uniform(0, 1, len(CELLS))

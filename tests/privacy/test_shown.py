@@ -44,7 +44,7 @@ def shown(fitted):
     completion = PrivateCPCompletion(2, bounds=(1, 5))
     return {
         "report": fitted.privacy_report_,
-        "statement": budget.statement(),
+        "budget": budget,
         "forecast of components": power.forecast(1000, 5),
         "forecast of topics": PrivateSpectralLDA(3, neighbours="add_remove").forecast(1000, 50),
         "forecast of a completion": completion.forecast(5000, (50, 20)),
@@ -55,11 +55,11 @@ def shown(fitted):
 def test_what_a_terminal_shows_is_the_table(shown):
     for name, item in shown.items():
         table = table_of(item)
-        lines = repr(item).splitlines()
+        lines = str(item).splitlines()
         assert lines[0] == table.title, name
         assert lines[1].split() == " ".join(table.head).split()
         assert len(lines) == 2 + len(table.rows) + len(table.notes)
-        assert str(item) == repr(item)
+        assert name == "budget" or str(item) == repr(item)
 
 
 @pytest.fixture
@@ -130,7 +130,6 @@ def test_a_budget_is_a_line_among_parameters_and_a_table_by_itself():
     budget = BudgetAccountant(2.0).spend(0.5, 0)
     assert "\n" not in repr(budget)
     assert repr(budget) in repr(PrivateSpectralLDA(accountant=budget)).replace("\n", " ")
-    assert str(budget) == str(budget.statement())
     said = []
     budget._repr_pretty_(SimpleNamespace(text=said.append), False)
     assert said == [str(budget)]

@@ -26,8 +26,8 @@ from small_completions import X0, Y0, build
 import sktensor_dp
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.privacy.curator import DataCurator
-from sktensor_dp.privacy.ledger import LedgerEntry
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.spending import LedgerEntry
 
 
 def run_script(*arguments: str) -> dict[str, Any]:

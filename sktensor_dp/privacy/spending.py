@@ -1,0 +1,233 @@
+"""Charges and their exact sums: what a ledger adds up.
+
+Costs are added as integers in units of 1e-40, each rounded up once, so sums do not
+depend on their order and a thousand charges of a thousandth are exactly one.
+"""
+
+import math
+import operator
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+
+from sktensor_dp.exceptions import BudgetError
+from sktensor_dp.privacy.calibration import (
+    concentrated_epsilon,
+    concentrated_rho,
+    epsilon_of_rho,
+    gaussian_epsilon,
+    gaussian_mu,
+    pure_rho,
+)
+from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost, ReleasePlan
+
+# Finer than any cost a plan assigns, so rounding up stays far below ROUNDING.
+UNIT = 10**40
+
+# What marks a unit that is hidden when it is added or removed, in files too: versions that do
+# not know it take it for another unit, and refuse to add up the two.
+ADDED_OR_REMOVED = ", added or removed"
+KINDS = {
+    "document": frozenset(["row"]),
+    "sample": frozenset(["row"]),
+    "row": frozenset(["row", "entry"]),
+}
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One charge: who spent how much on what.
+
+    Attributes
+    ----------
+    spender : str
+        The estimator, or ``"caller"``.
+    release : str
+        Name in the catalogue of releases.
+    uses : int
+        How many releases the charge pays for.
+    cost : PrivacyCost
+        Of each use.
+    unit : str
+        Unit of privacy; empty where it is not known.
+    sensitivity, sigma : float or None
+        Of the release once it was made (the largest sensitivity where one charge
+        pays for several; that of a stream's first batch), None before. Not part of
+        comparisons, nor are the next.
+    when : datetime or None
+        When the charge was committed, UTC.
+    fit : int
+        Entries with the same number were charged as one step.
+    neighbours : str
+        ``"replace_one"``: the cost is that of replacing a unit. ``"add_remove"``: that of
+        adding or removing one.
+    """
+
+    spender: str
+    release: str
+    uses: int
+    cost: PrivacyCost
+    unit: str = ""
+    sensitivity: float | None = field(default=None, compare=False)
+    sigma: float | None = field(default=None, compare=False)
+    when: datetime | None = field(default=None, compare=False)
+    fit: int = field(default=0, compare=False)
+    neighbours: str = "replace_one"
+
+    @property
+    def protects(self) -> str:
+        """The unit and what may happen to it, in one name; empty where it is not known."""
+        return self.unit + ADDED_OR_REMOVED * bool(self.unit and self.neighbours == "add_remove")
+
+    def __post_init__(self) -> None:
+        # SQLite would keep an integer of numpy's as bytes, and leave it out of sums.
+        object.__setattr__(self, "uses", operator.index(self.uses))
+        if self.uses < 0:
+            raise ValueError(f"uses must be >= 0, got {self.uses}: it would hand budget back.")
+
+
+def _decimal_units(value: float) -> int:
+    """Units of a number as it is printed: 0.01 is one hundredth."""
+    return math.ceil(Fraction(Decimal(repr(float(value)))) * UNIT)
+
+
+def _square_units(value: float) -> int:
+    above, below = float(value).as_integer_ratio()
+    return -(-above * above * UNIT // (below * below))
+
+
+def _as_float(units: int) -> float:
+    try:
+        return units / UNIT
+    except OverflowError:
+        return math.inf
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What has been spent: exact sums of costs, and what they protect."""
+
+    # In units of 1e-40.
+    mu_squared: int = 0
+    epsilon: int = 0
+    delta: int = 0
+    pure_rho: int = 0  # of pure releases, for concentrated differential privacy
+    unbounded: bool = False  # whether an infinite cost was among them
+    units: frozenset[str] = frozenset()  # what the charges that name a unit of privacy protect
+
+    def plus(self, entries: Sequence[LedgerEntry]) -> "Spending":
+        """Return the spending after further charges."""
+        finite = [(e.cost, e.uses) for e in entries if not any(map(math.isinf, e.cost.amounts))]
+        return Spending(
+            self.mu_squared + sum(uses * _square_units(cost.mu) for cost, uses in finite),
+            self.epsilon + sum(uses * _decimal_units(cost.epsilon) for cost, uses in finite),
+            self.delta + sum(uses * _decimal_units(cost.delta) for cost, uses in finite),
+            self.pure_rho
+            + sum(uses * _decimal_units(pure_rho(cost.epsilon)) for cost, uses in finite),
+            self.unbounded or len(finite) < len(entries),
+            self.units.union(entry.protects for entry in entries if entry.unit),
+        )
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """The sums as floating-point numbers."""
+        mu = math.inf if self.unbounded else math.sqrt(_as_float(self.mu_squared))
+        return PrivacyCost(mu, _as_float(self.epsilon), _as_float(self.delta))
+
+    @property
+    def rho(self) -> float:
+        """The whole as rho of concentrated differential privacy."""
+        rho = _as_float(self.mu_squared) / 2 + _as_float(self.pure_rho)
+        return math.inf if self.unbounded else rho
+
+    def epsilon_at(self, delta: float) -> float:
+        """Smallest known epsilon at ``delta``: the smaller of two valid bounds."""
+        cost = self.cost
+        added = cost.epsilon_at(delta)
+        if cost.epsilon == 0:
+            return added
+        return min(added, concentrated_epsilon(self.rho, delta - cost.delta))
+
+    def within(self, epsilon: float, delta: float) -> bool:
+        """Whether a budget covers it."""
+        return self.epsilon_at(delta) <= epsilon * (1 + ROUNDING)
+
+    def gaussian_left(self, k: int, epsilon: float, delta: float) -> float:
+        """Epsilon at delta that a budget leaves for each of k fits with Gaussian noise."""
+        cost, spare, square = self.cost, delta - self.cost.delta, 0.0
+        if math.isinf(epsilon):
+            return epsilon
+        if epsilon > cost.epsilon and spare > 0:
+            most = gaussian_mu(epsilon - cost.epsilon, spare)
+            square = (most - cost.mu) * (most + cost.mu)
+        if cost.epsilon > 0:
+            square = max(square, 2 * (concentrated_rho(epsilon, spare) - self.rho))
+        square = min(max(square, 0.0), sys.float_info.max)
+        return gaussian_epsilon(math.sqrt(square / k), delta)
+
+    def pure_left(self, k: int, epsilon: float, delta: float) -> float:
+        """Epsilon that a budget leaves for each of k fits with pure noise."""
+        if math.isinf(epsilon):
+            return epsilon
+        rho = concentrated_rho(epsilon, delta - self.cost.delta) - self.rho
+        return max(0.0, (epsilon - self.cost.epsilon_at(delta)) / k, epsilon_of_rho(rho / k))
+
+
+def unit_and_neighbours(protects: str) -> tuple[str, str]:
+    """The unit of a name, and its neighbours."""
+    if protects.endswith(ADDED_OR_REMOVED):
+        return protects.removesuffix(ADDED_OR_REMOVED), "add_remove"
+    return protects, "replace_one"
+
+
+def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
+    """Refuse a unit of privacy, or neighbours, of another kind than others of the ledger."""
+    # A ledger in which kinds are mixed goes on to take each of them.
+    for unit in sorted(after - before):
+        known = any(_kinds(other) == _kinds(unit) for other in before)
+        if known or all(_kinds(other) & _kinds(unit) for other in after):
+            continue
+        others = " and ".join(map(repr, sorted(after - {unit})))
+        relations = {unit_and_neighbours(one)[1] for one in after}
+        if len(relations) > 1:
+            raise BudgetError(
+                f"This would protect one {unit!r}, but other fits of this budget protect one "
+                f"{others}: neighbours='replace_one' tells how many units there are, and protects "
+                "none that is added or removed. Nothing was charged. Give all fits the same "
+                "neighbours, or each kind a BudgetAccountant of its own. BudgetAccountant(..., "
+                "units='any') adds them up: each guarantee then holds for its own neighbours. "
+                "(Where a unit is replaced, a fit with 'add_remove' costs twice its mu or epsilon.)"
+            )
+        raise BudgetError(
+            f"This would protect one {unit!r}, but other fits of this budget protect one "
+            f"{others}: their costs add up to no promise about either. Nothing was charged. "
+            "Give all fits the same groups= (or none of them), or each unit a "
+            "BudgetAccountant of its own. BudgetAccountant(..., units='any') adds them up: "
+            "each guarantee then holds for its own unit alone."
+        )
+
+
+def _kinds(unit: str) -> frozenset[str]:
+    """What a unit may be of: rows have many names, and some rows are entries of a tensor."""
+    unit, relation = unit_and_neighbours(unit)
+    kinds = frozenset(["group"]) if unit.startswith("group of") else KINDS.get(unit, {unit})
+    mark = ADDED_OR_REMOVED if relation == "add_remove" else ""
+    return frozenset(kind + mark for kind in kinds)
+
+
+def charges_of(
+    plan: ReleasePlan, spender: str, unit: str = "", neighbours: str = "replace_one"
+) -> list[LedgerEntry]:
+    """Ledger entries for every release of a plan."""
+    # Neighbours that are told in words replace something, too.
+    relation = "add_remove" if neighbours == "add_remove" else "replace_one"
+    return [
+        LedgerEntry(
+            spender, planned.name, planned.uses, planned.cost, unit,
+            neighbours=relation,
+        )
+        for planned in plan.releases
+    ]  # fmt: skip
