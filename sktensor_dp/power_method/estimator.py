@@ -67,9 +67,9 @@ from sktensor_dp.power_method.recipe import (
     planned_tensor,
     planned_topics,
 )
-from sktensor_dp.power_method.saved import SavedComponents
 from sktensor_dp.power_method.stream import (
     ComponentStream,
+    SavedComponents,
     planned_step,
     random_batches,
     warnings_of_stream,

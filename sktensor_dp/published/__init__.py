@@ -5,21 +5,27 @@ library stands behind are the counterparts that each claim names. Every function
 result with a :class:`Claim`, and warns with ``UnsoundClaimWarning`` where that does not hold.
 """
 
-from sktensor_dp.published.agn_avn import PublishedTopics, agn, avn
-from sktensor_dp.published.claim import Claim, claims
+from sktensor_dp.published.claims import Claim, claims
 from sktensor_dp.published.completion import (
     PublishedCompletion,
     gradient_perturbation,
     input_perturbation,
     output_perturbation,
 )
-from sktensor_dp.published.dp_tpm import dp_tpm
-from sktensor_dp.published.ordered_words import WhitenedMoments, agn_of_words, avn_of_words
 from sktensor_dp.published.power_method import (
     PublishedComponents,
     online_tensor_power_method,
     private_tensor_power_method,
     robust_tensor_power_method,
+)
+from sktensor_dp.published.single_topic import (
+    PublishedTopics,
+    WhitenedMoments,
+    agn,
+    agn_of_words,
+    avn,
+    avn_of_words,
+    dp_tpm,
 )
 from sktensor_dp.published.spectral_lda import dp_spectral_lda
 

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.published.claim import Claim, claimed
+from sktensor_dp.published.claims import Claim, claim_of_call
 from sktensor_dp.published.power_method import EPSILON, POSITIVE_INT, check
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 from sktensor_dp.tensor.sorted_entries import (
@@ -127,48 +127,6 @@ class Descent:
         return kronecker_rows(factors, places) @ unfolded.T
 
 
-NEIGHBOURS = "tensors observed at the same coordinates that differ in one value"
-PAPER = "(Wei et al., Algorithm"
-FILE = "tests/published/test_verdicts_wei.py"
-COUNTERPART = "PrivateCPCompletion or PrivateTuckerCompletion with public bounds and perturbation="
-PUBLIC_RANGE = Claim(
-    f"Input perturbation {PAPER} 1), public bounds",
-    NEIGHBOURS,
-    "holds if",
-    "Theorem 1 holds if values are clamped to public bounds at public coordinates, as here. The "
-    "solver after it is free.",
-    f"{FILE}::test_laplace_noise_with_a_public_range_holds",
-    COUNTERPART + "'input'",
-)
-OWN_RANGE = Claim(
-    f"Input perturbation {PAPER} 1)",
-    NEIGHBOURS,
-    "does not hold",
-    "The range is taken from the values, so that the noise of all follows the one value that sets "
-    "it. Scaling by minimum and maximum, or by rows and columns, first has the same effect.",
-    f"{FILE}::test_a_range_of_the_values_themselves_tells_neighbours_apart",
-    COUNTERPART + "'input'",
-)
-GRADIENT = Claim(
-    f"Gradient perturbation {PAPER} 2)",
-    NEIGHBOURS,
-    "does not hold",
-    "All factors but the last, and the core, are updated by exact gradients and released. In the "
-    "last factor epsilon is spent in every step, and not added up.",
-    f"{FILE}::test_an_attack_finds_more_than_epsilon_from_a_secret_start",
-    COUNTERPART + "'gradient'",
-)
-OUTPUT = Claim(
-    f"Output perturbation {PAPER} 3)",
-    NEIGHBOURS,
-    "does not hold",
-    "All factors but the last, and the core, are released as they are. Where the last one is "
-    "noised, 2 tau L eta needs a convex objective, and this one is not.",
-    f"{FILE}::test_output_moves_by_more_than_two_tau_l_eta",
-    COUNTERPART + "'output'",
-)
-
-
 @dataclass(frozen=True, eq=False)
 class PublishedCompletion:
     """What a published completion releases.
@@ -194,7 +152,6 @@ class PublishedCompletion:
         return tucker_values(self.core, self.factors, wanted)
 
 
-@claimed(PUBLIC_RANGE, OWN_RANGE)
 def input_perturbation(
     coordinates: ArrayLike,
     values: ArrayLike,
@@ -264,11 +221,11 @@ def input_perturbation(
     noisy = with_laplace_noise(np.clip(y, low, high), high - low, epsilon)
     model = Descent(entries, rank, tucker, sgd, random_state)
     model.run(noisy)
-    claim = OWN_RANGE.at(epsilon, 0.0) if bounds is None else PUBLIC_RANGE.at(epsilon, 0.0, epsilon)
+    exact, form = (math.inf, 1) if bounds is None else (epsilon, 0)
+    claim = claim_of_call("input_perturbation", epsilon, 0.0, exact, form=form)
     return PublishedCompletion(model.factors, model.core, claim)
 
 
-@claimed(GRADIENT)
 def gradient_perturbation(
     coordinates: ArrayLike,
     values: ArrayLike,
@@ -323,10 +280,11 @@ def gradient_perturbation(
 
     model = Descent(entries, rank, tucker, sgd, random_state)
     model.run(y, protect)
-    return PublishedCompletion(model.factors, model.core, GRADIENT.at(epsilon, 0.0))
+    return PublishedCompletion(
+        model.factors, model.core, claim_of_call("gradient_perturbation", epsilon, 0.0)
+    )
 
 
-@claimed(OUTPUT)
 def output_perturbation(
     coordinates: ArrayLike,
     values: ArrayLike,
@@ -377,7 +335,9 @@ def output_perturbation(
     model.run(y)  # step 1
     sensitivity = 2 * model.sgd.max_iter * lipschitz * model.sgd.learning_rate
     factors = [*model.factors[:-1], with_row_noise(model.factors[-1], sensitivity, epsilon)]
-    return PublishedCompletion(factors, model.core, OUTPUT.at(epsilon, 0.0))
+    return PublishedCompletion(
+        factors, model.core, claim_of_call("output_perturbation", epsilon, 0.0)
+    )
 
 
 def with_laplace_noise(values: Floats, width: float, epsilon: float) -> Floats:

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 from sktensor_dp.estimator.parameters import Constraint, Number, OneOf
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.published.claim import Claim, claimed
+from sktensor_dp.published.claims import Claim, claim_of_call
 from sktensor_dp.tensor import Oracle, tensor_oracle
 from sktensor_dp.tensor.arrays import Floats, as_generator
 
@@ -155,36 +155,6 @@ ENTRY_SENSITIVITY = 6.0
 # Deviation of entries from those of the symmetrised tensor, relative to the largest.
 ASYMMETRY = 1e-8
 EIGENVALUE = OneOf("fresh", "lagged")
-FILE = "tests/published/test_verdicts_wang_anandkumar.py"
-NO_PRIVACY = f"{FILE}::test_power_iterations_without_noise_tell_neighbours_apart"
-ROBUST = Claim(
-    "Robust tensor power method (Wang & Anandkumar, Algorithm 1)",
-    "any data: the paper claims no privacy for it",
-    "no claim",
-    "Not private: every power step is an exact function of the tensor. Neighbours have different "
-    "outputs, always.",
-    NO_PRIVACY,
-    "PrivateTensorPowerMethod().fit_tensor(T)",
-)
-ONLINE = Claim(
-    "Online robust tensor power method (Wang & Anandkumar, Algorithm 2)",
-    "any data: the paper claims no privacy for it",
-    "no claim",
-    "Not private: every power step is an exact mean of samples. Neighbours have different "
-    "outputs, always.",
-    NO_PRIVACY,
-    "PrivateTensorPowerMethod(perturbation='stream')",
-)
-ENTRY = Claim(
-    "Private tensor power method (Wang & Anandkumar, Algorithm 3)",
-    "symmetric tensors that differ in one entry by 1, up to symmetrisation",
-    "holds",
-    "Theorem 4.1 holds, though not by its proof: the printed epsilon' composes to 1.29 epsilon, "
-    "exact composition of the same noise to about an eighth. One entry is protected, not a "
-    "document or a person behind many entries.",
-    f"{FILE}::test_entry_bounds_hold_and_are_attained",
-    "PrivateTensorPowerMethod(perturbation='iteration').fit_tensor(T)",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +177,6 @@ class PublishedComponents:
     claim: Claim
 
 
-@claimed(ROBUST)
 def robust_tensor_power_method(
     T: ArrayLike,
     n_components: int,
@@ -265,10 +234,11 @@ def robust_tensor_power_method(
         oracle, lambda U: np.sum(U * oracle(U), axis=0), dim, n_components,
         n_restarts=n_restarts, max_iter=max_iter, rng=as_generator(random_state),
     )  # fmt: skip
-    return PublishedComponents(weights, vectors, ROBUST.at(math.inf, 0.0))
+    return PublishedComponents(
+        weights, vectors, claim_of_call("robust_tensor_power_method", math.inf, 0.0)
+    )
 
 
-@claimed(ONLINE)
 def online_tensor_power_method(
     batches: Iterable[Any],
     n_components: int,
@@ -349,10 +319,11 @@ def online_tensor_power_method(
         step, value if fresh else None, dim, n_components,
         n_restarts=n_restarts, max_iter=max_iter, rng=as_generator(random_state),
     )  # fmt: skip
-    return PublishedComponents(weights, vectors, ONLINE.at(math.inf, 0.0))
+    return PublishedComponents(
+        weights, vectors, claim_of_call("online_tensor_power_method", math.inf, 0.0)
+    )
 
 
-@claimed(ENTRY)
 def private_tensor_power_method(
     T: ArrayLike,
     n_components: int,
@@ -437,7 +408,8 @@ def private_tensor_power_method(
         n_restarts=n_restarts, max_iter=max_iter, rng=as_generator(random_state),
     )  # fmt: skip
     mu = math.sqrt(n_queries) / multiplier if multiplier > 0 else math.inf
-    claim = ENTRY.at(epsilon, delta, gaussian_epsilon(mu, delta))
+    exact = gaussian_epsilon(mu, delta)
+    claim = claim_of_call("private_tensor_power_method", epsilon, delta, exact)
     return PublishedComponents(weights, vectors, claim)
 
 

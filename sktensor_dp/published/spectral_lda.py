@@ -33,15 +33,15 @@ from numpy.typing import ArrayLike
 from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.published.agn_avn import (
+from sktensor_dp.published.claims import claim_of_call
+from sktensor_dp.published.power_method import check
+from sktensor_dp.published.single_topic import (
     ONE_DRAW,
     PublishedTopics,
     gaussian_unique_entries,
     topics_of_eigenpairs,
     validated_counts,
 )
-from sktensor_dp.published.claim import Claim, claimed
-from sktensor_dp.published.power_method import check
 from sktensor_dp.queries.counts import CountChunk
 from sktensor_dp.queries.moments import PairMoments, TripleMoments
 from sktensor_dp.tensor import (
@@ -263,52 +263,6 @@ class PrintedSensitivities:
         return sigma - self.pairs
 
 
-NEIGHBOURS = "corpora of equally many documents that differ in one"
-FILE = "tests/published/test_verdicts_"
-NAME = "Spectral LDA (DeCarolis et al., configuration"
-COUNTERPART = "PrivateSpectralLDA"
-CONFIGURATIONS = (
-    Claim(
-        f"{NAME} 1: e3, e4, e8)",
-        NEIGHBOURS,
-        "holds if",
-        "The noise is enough if the moments subtract repeated documents as (33) and (42) do, as "
-        "here; (20) and (21) as printed have another scale. Sensitivities in L1 and simple "
-        "composition make up for the factor sqrt(2) that the calibration lacks.",
-        f"{FILE}calibration.py::test_sensitivities_in_l1_make_up_for_it_in_configuration_1",
-        f"{COUNTERPART}(perturbation='moment_tensor')",
-    ),
-    Claim(
-        f"{NAME} 2: e6, e8)",
-        NEIGHBOURS,
-        "does not hold",
-        "Theorem 5 does not hold: one document can turn the whitener, and T moves by 2.28 against "
-        "a bound of 0.0016 at N = 10,000. T in one frame is unwhitened in another besides.",
-        f"{FILE}decarolis.py::test_rotation_alone_breaks_theorem_5",
-        f"{COUNTERPART}()",
-    ),
-    Claim(
-        f"{NAME} 3: e7, e8)",
-        NEIGHBOURS,
-        "does not hold",
-        "Theorem 6 takes Theorem 5 and a theorem for orthogonal tensors, which those of corpora "
-        "are not. The bound on gamma_s is released with noise for a sensitivity that is unbounded.",
-        f"{FILE}decarolis.py::test_leading_eigenvector_jumps_where_no_orthogonal_decomposition_exists",
-        f"{COUNTERPART}()",
-    ),
-    Claim(
-        f"{NAME} 4: e9)",
-        NEIGHBOURS,
-        "does not hold",
-        "Theorem 7 takes Theorems 5 and 6, and a bound on pseudo-inverses that one document can "
-        "break. The bound on gamma_s is released with noise for a sensitivity that is unbounded.",
-        f"{FILE}decarolis.py::test_gap_of_the_whitened_tensor_moves_without_bound",
-        f"{COUNTERPART}()",
-    ),
-)
-
-
-@claimed(*CONFIGURATIONS)
 def dp_spectral_lda(
     X: ArrayLike,
     n_components: int,
@@ -392,7 +346,7 @@ def dp_spectral_lda(
     run, parts = runs[configuration]
     topics, weights = run(epsilon / parts, delta / parts)
     exact = _exact_epsilon(printed, epsilon, delta) if configuration == 1 else math.inf
-    claim = CONFIGURATIONS[configuration - 1].at(epsilon, delta, exact)
+    claim = claim_of_call("dp_spectral_lda", epsilon, delta, exact, form=configuration - 1)
     return PublishedTopics(topics, weights, claim)
 
 

@@ -11,7 +11,7 @@ from plain_moments import TOPICS, WEIGHTS, exact_corpus
 from sktensor_dp import PrivacyLeakWarning, UnsoundClaimWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.calibration import gaussian_delta
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.published import agn, agn_avn, avn
+from sktensor_dp.published import agn, avn, single_topic
 from sktensor_dp.tensor import n_unique, symmetrize
 
 ALGORITHMS = [agn, avn]
@@ -35,7 +35,9 @@ def entries_by_kind(dim):
 
 def test_gaussian_noise_has_one_variance_on_and_off_the_diagonal(seed):
     noise, dim, sigma = seeded_source(seed), 30, 0.25
-    draws = np.array([agn_avn.gaussian_unique_entries(dim, 3, sigma, noise) for _ in range(40)])
+    draws = np.array(
+        [single_topic.gaussian_unique_entries(dim, 3, sigma, noise) for _ in range(40)]
+    )
     for mask in entries_by_kind(dim):
         values = draws[:, mask].ravel()
         # Relative deviation of a variance of n normals: sqrt(2 / n), n >= 1200. Isotropic
@@ -46,7 +48,7 @@ def test_gaussian_noise_has_one_variance_on_and_off_the_diagonal(seed):
 
 
 def test_gaussian_noise_on_a_matrix_has_one_variance_too(seed):
-    E = agn_avn.gaussian_unique_entries(400, 2, 3.0, seeded_source(seed))
+    E = single_topic.gaussian_unique_entries(400, 2, 3.0, seeded_source(seed))
     np.testing.assert_array_equal(E, E.T)
     for values in (np.diagonal(E), E[np.triu_indices(400, 1)]):
         assert abs(np.mean(values**2) / 9 - 1) < 5 * math.sqrt(2 / values.size)
@@ -55,7 +57,7 @@ def test_gaussian_noise_on_a_matrix_has_one_variance_too(seed):
 def test_unique_entries_are_independent(seed):
     noise, twice = seeded_source(seed), entries_by_kind(3)[1]
     draws = np.array(
-        [agn_avn.gaussian_unique_entries(3, 3, 1.0, noise)[twice] for _ in range(4000)]
+        [single_topic.gaussian_unique_entries(3, 3, 1.0, noise)[twice] for _ in range(4000)]
     )
     correlation = np.corrcoef(draws.T) - np.eye(6)
     # Deviation of a correlation of 4000 pairs: 4000^(-1/2); 15 of them.
@@ -66,7 +68,7 @@ def test_spherical_noise_has_gamma_norm_and_uniform_direction(seed):
     noise, dim, beta, n_draws = seeded_source(seed), 6, 4.0, 3000
     unique = np.any(entries_by_kind(dim), axis=0)
     b = np.array(
-        [agn_avn.spherical_unique_entries(dim, 3, beta, noise)[unique] for _ in range(n_draws)]
+        [single_topic.spherical_unique_entries(dim, 3, beta, noise)[unique] for _ in range(n_draws)]
     )
     size, norms = n_unique(dim, 3), np.linalg.norm(b, axis=1)
     # Gamma(size, rate beta): mean size / beta, variance size / beta^2, whose estimate
@@ -84,8 +86,8 @@ def test_spherical_noise_has_gamma_norm_and_uniform_direction(seed):
 def test_noise_is_symmetric_to_the_last_bit(order, seed):
     noise = seeded_source(seed)
     for draw, scale in (
-        (agn_avn.gaussian_unique_entries, 0.1),
-        (agn_avn.spherical_unique_entries, 10.0),
+        (single_topic.gaussian_unique_entries, 0.1),
+        (single_topic.spherical_unique_entries, 10.0),
     ):
         E = draw(7, order, scale, noise)
         for axes in itertools.permutations(range(order)):
@@ -100,7 +102,7 @@ def test_each_moment_gets_half_of_epsilon(algorithm, third, first_delta, monkeyp
     calls = []
     for name in ("gaussian_unique_entries", "spherical_unique_entries"):
         monkeypatch.setattr(
-            agn_avn,
+            single_topic,
             name,
             lambda dim, order, scale, noise, name=name: (
                 calls.append((name, order, scale)) or np.zeros((dim,) * order)
@@ -119,7 +121,7 @@ def test_each_moment_gets_half_of_epsilon(algorithm, third, first_delta, monkeyp
 
 
 def test_halves_at_epsilon_one_have_the_known_noise():
-    assert agn_avn.classical_sigma(1.0, 0.5, 5e-7) == pytest.approx(10.86, abs=0.005)
+    assert single_topic.classical_sigma(1.0, 0.5, 5e-7) == pytest.approx(10.86, abs=0.005)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
@@ -136,7 +138,7 @@ def test_claims_hold_for_symmetrised_moments_with_slack(algorithm, epsilon):
 
 def test_exact_epsilon_of_agn_is_that_of_both_gaussians_together():
     claim = agn(np.repeat(exact_corpus(), 10, axis=0), 2, epsilon=1.0, delta=1e-6).claim
-    mu = math.sqrt(2) / agn_avn.classical_sigma(1.0, 0.5, 5e-7)
+    mu = math.sqrt(2) / single_topic.classical_sigma(1.0, 0.5, 5e-7)
     assert gaussian_delta(mu, claim.exact_epsilon) == pytest.approx(1e-6, rel=1e-6)
 
 
@@ -164,8 +166,8 @@ def test_symmetric_noise_does_not_hide_the_order_of_words(order, seed):
     # Noise a thousand times the moments themselves.
     sigma = 1000.0
     for draw, scale in (
-        (agn_avn.gaussian_unique_entries, sigma),
-        (agn_avn.spherical_unique_entries, 1 / sigma),
+        (single_topic.gaussian_unique_entries, sigma),
+        (single_topic.spherical_unique_entries, 1 / sigma),
     ):
         released = moments[0] + draw(3, order, scale, noise)
         antisymmetric = [M - symmetrize(M) for M in (released, *moments)]

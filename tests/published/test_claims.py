@@ -11,11 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from internals import forget_claim
 
 import sktensor_dp
 from sktensor_dp import UnsoundClaimWarning, published
-from sktensor_dp.published.claim import Claim, Verdict, claimed
+from sktensor_dp.published.claims import Claim, Verdict
 from sktensor_dp.published.completion import Stochastic
 
 ROOT = Path(__file__).parents[2]
@@ -105,22 +104,6 @@ def test_results_cannot_be_made_without_a_claim():
         assert result.__dataclass_fields__["claim"].type in (Claim, "Claim")
         with pytest.raises(TypeError, match="claim"):
             result(*range(len(result.__dataclass_fields__) - 1))
-
-
-def test_a_result_with_a_foreign_claim_is_refused():
-    sound = next(claim for claim in CLAIMS if claim.at(1.0, 0.0, 0.0).holds)
-    other = next(claim for claim in CLAIMS if claim is not sound)
-
-    @claimed(sound)
-    def algorithm(claim):
-        return published.PublishedTopics(np.eye(2), np.ones(2), claim)
-
-    try:
-        with pytest.raises(TypeError, match="registered claims"):
-            algorithm(other.at(1.0, 0.0, 0.0))
-        assert algorithm(sound.at(1.0, 0.0, 0.0)).claim.holds
-    finally:
-        forget_claim("algorithm")
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -20,7 +20,6 @@ from sktensor_dp.privacy import sampling
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.published import claim
 from sktensor_dp.queries.text import DocumentFrequencies
 from sktensor_dp.tensor import row_effects
 
@@ -351,11 +350,6 @@ def table_of(item: Any) -> Any:
 def page_of(item: Any) -> str:
     """Page of the site that what is shown links to."""
     return item._page
-
-
-def forget_claim(name: str) -> None:
-    """Take a registered claim off the list."""
-    claim._CLAIMS.pop(name)
 
 
 def homes() -> dict[str, str]:

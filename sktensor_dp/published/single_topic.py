@@ -1,11 +1,12 @@
-r"""AGN and AVN of Imtiaz & Sarwate (Algorithm 1), for the single topic model.
+"""AGN, AVN and DP-TPM of Imtiaz & Sarwate, for the single topic model.
 
-Where the print does not run or is not private, it is mended as little as it takes:
+Where the print of Algorithm 1 does not run or is not private, it is mended as little as it takes:
 
 - *Ordered words.* ``M2 = E[t1 (x) t2]`` and ``M3 = E[t1 (x) t2 (x) t3]`` of words
   in their order are not symmetric, and symmetric noise leaves their antisymmetric
-  part free of noise: Theorem 1 fails. Counts know no order; the moments here are
-  means over all ordered draws of different tokens, which are symmetric.
+  part free of noise: Theorem 1 fails. ``agn_of_words`` and ``avn_of_words`` run the print.
+  Counts know no order; the moments of ``agn`` and ``avn`` are means over all ordered draws of
+  different tokens, which are symmetric.
 - *Step 3*, ``SVD(K)``: noise can put negative eigenvalues among the K of largest
   magnitude, where ``D^(-1/2)`` of step 4 is not real. The K largest are taken, and
   of those the positive ones.
@@ -15,52 +16,60 @@ Where the print does not run or is not private, it is mended as little as it tak
   symmetric ones have up to six each. The bound ``sqrt(2) / N`` holds all the same.
 - *AVN*: the density is over the unique entries of the tensor, the proof uses the
   norm of all of it. Unique entries are the smaller norm, so the proof carries over.
+
+DP-TPM (section 4) is Algorithm 3 of Wang & Anandkumar with another sensitivity: documents instead
+of entries are replaced, and "Delta_2 f_1 <= 2 |u|_inf^2, Delta_2 f_2 <= 2 |u|_inf^3. Therefore
+nu = 2 / epsilon' sqrt(2 log(1.25 / delta'))".
+
+- The moment is a mean of N documents, so what is bounded by ``2 |u|_inf^2`` is N times
+  the difference. `sensitivity` is "printed" without the 1/N, and "per_document" with it.
+- The method needs an orthogonal tensor, and the paper does not say where it came from.
+  Here M2 is released as in AGN, with half of epsilon and of delta, and a query for v in
+  whitened space is one for ``x = W v`` over words, for which the bound is true: the answer
+  is ``W' (M3(I, x, x) + nu |x|_inf^2 z)``.
+- Numbers of starting points and of steps are not given.
 """
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from sktensor_dp.estimator.parameters import OneOf
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.published.claim import Claim, claimed
-from sktensor_dp.published.power_method import POSITIVE_INT, check, check_guarantee, check_rank
+from sktensor_dp.published.claims import Claim, claim_of_call
+from sktensor_dp.published.power_method import (
+    POSITIVE_INT,
+    check,
+    check_guarantee,
+    check_rank,
+    noise_multiplier,
+    noisy_columns,
+    noisy_power_iteration,
+)
 from sktensor_dp.queries.counts import CountChunk, as_counts
 from sktensor_dp.queries.moments import PairMoments, TripleMoments
 from sktensor_dp.queries.norms import NORM_SLACK, Clip, CountNorm
 from sktensor_dp.tensor import (
+    Oracle,
     Whitener,
     coordinates_to_symmetric,
     multilinear,
     n_unique,
     robust_tensor_power_method,
     symmetric_to_coordinates,
+    tensor_oracle,
     whitener,
 )
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, as_generator
 
 # Weight 1 / l per document (the norm is NORM_SLACK l): the statistics are in the scale of counts,
 # the paper's moments are not.
 ONE_DRAW = Clip(CountNorm(1), NORM_SLACK)
-NEIGHBOURS = "data sets of equally many documents that differ in one, moments symmetrised"
-REASON = (
-    "Theorem 1 holds if the moments are symmetrised, as here, in real arithmetic. On moments of "
-    "ordered words, as printed, symmetric noise leaves the antisymmetric part free of noise."
-)
-SYMMETRISED = (
-    "tests/published/test_verdicts_imtiaz_sarwate.py"
-    "::test_symmetrised_words_move_moments_by_root_two"
-)
-UNIQUE = (
-    "tests/published/test_verdicts_imtiaz_sarwate.py::test_norm_of_unique_entries_keeps_avn_private"
-)
-COUNTERPART = "PrivateSpectralLDA(perturbation='moment_tensor', doc_topic_prior=0"
-PAPER = "(Imtiaz & Sarwate, Algorithm 1)"
-AGN = Claim(f"AGN {PAPER}", NEIGHBOURS, "holds if", REASON, SYMMETRISED, COUNTERPART + ")")
-AVN = Claim(f"AVN {PAPER}", NEIGHBOURS, "holds if", REASON, UNIQUE, COUNTERPART + ", delta=0)")
+SENSITIVITY = OneOf("printed", "per_document")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +93,6 @@ class PublishedTopics:
     claim: Claim
 
 
-@claimed(AGN)
 def agn(
     X: ArrayLike,
     n_components: int,
@@ -147,11 +155,10 @@ def agn(
     n_documents, dim = chunk.X.shape
     noise = agn_noise(n_documents, dim, epsilon, delta)
     mu = math.sqrt(2) * noise.mu
-    claim = AGN.at(epsilon, delta, gaussian_epsilon(mu, delta))
+    claim = claim_of_call("agn", epsilon, delta, gaussian_epsilon(mu, delta))
     return _topics(chunk, n_components, noise, claim, random_state)
 
 
-@claimed(AVN)
 def avn(
     X: ArrayLike,
     n_components: int,
@@ -207,7 +214,8 @@ def avn(
     chunk = validated_counts(X, n_components, epsilon, delta)
     n_documents, dim = chunk.X.shape
     noise = avn_noise(n_documents, dim, epsilon, delta)
-    claim = AVN.at(epsilon, delta, epsilon / 2 + gaussian_epsilon(noise.mu, delta))
+    exact = epsilon / 2 + gaussian_epsilon(noise.mu, delta)
+    claim = claim_of_call("avn", epsilon, delta, exact)
     return _topics(chunk, n_components, noise, claim, random_state)
 
 
@@ -371,3 +379,274 @@ def validated_counts(X: ArrayLike, n_components: int, epsilon: float, delta: flo
         raise ValueError("X must have at least one document, got none.")
     check_rank(n_components, counts.shape[1], "X")
     return CountChunk(counts)
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedMoments:
+    """What Algorithm 1 outputs.
+
+    Attributes
+    ----------
+    tensor : ndarray of shape (n_components,) * 3
+        The third moment with noise, in the subspace.
+    subspace : ndarray of shape (n_features, n_components)
+        W.
+    claim : Claim
+        What was claimed and what is true.
+    """
+
+    tensor: Floats
+    subspace: Floats
+    claim: Claim
+
+
+def agn_of_words(
+    words: ArrayLike,
+    n_features: int,
+    n_components: int,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+) -> WhitenedMoments:
+    """Whitened third moment of ordered words with Gaussian noise (AGN as printed).
+
+    Parameters
+    ----------
+    words : array-like of int of shape (n_documents, 3)
+        The first three words of each document, as numbers from 0 to ``n_features - 1``.
+    n_features : int
+        Number D of words. Memory grows with ``n_features ** 3``.
+    n_components : int
+        Number K of topics, at most ``n_features``.
+    epsilon, delta : float, default=1.0 and 1e-6
+        Guarantee claimed; half for each moment.
+
+    Returns
+    -------
+    WhitenedMoments
+        Tensor, subspace, and what the claim is worth.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range, or `words` does not hold three words each.
+
+    Warns
+    -----
+    UnsoundClaimWarning
+        Always.
+
+    Notes
+    -----
+    **Privacy.** None: see ``claim``.
+
+    References
+    ----------
+    H. Imtiaz, A. D. Sarwate, "Improved algorithms for differentially private orthogonal tensor
+    decomposition", ICASSP 2018, Algorithm 1 and Theorem 1.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sktensor_dp import UnsoundClaimWarning
+    >>> from sktensor_dp.published import agn_of_words
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", UnsoundClaimWarning)
+    ...     found = agn_of_words([[0, 1, 2], [2, 2, 0]], 3, 2)
+    >>> found.tensor.shape, found.claim.exact_epsilon
+    ((2, 2, 2), inf)
+    """
+    index = _validated_words(words, n_features, n_components, epsilon, delta)
+    noise = agn_noise(len(index), n_features, epsilon, delta)
+    return _whitened_words(
+        index, n_components, noise, claim_of_call("agn_of_words", epsilon, delta)
+    )
+
+
+def avn_of_words(
+    words: ArrayLike,
+    n_features: int,
+    n_components: int,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+) -> WhitenedMoments:
+    """Whitened third moment of ordered words with noise of density ``exp(-beta |b|)`` (AVN).
+
+    Parameters
+    ----------
+    words, n_features, n_components, epsilon, delta
+        As for :func:`agn_of_words`; the second moment takes all of delta.
+
+    Returns
+    -------
+    WhitenedMoments
+
+    Warns
+    -----
+    UnsoundClaimWarning
+        Always.
+
+    Notes
+    -----
+    **Privacy.** None: see ``claim``.
+
+    References
+    ----------
+    As for :func:`agn_of_words`.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sktensor_dp import UnsoundClaimWarning
+    >>> from sktensor_dp.published import avn_of_words
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", UnsoundClaimWarning)
+    ...     print(avn_of_words([[0, 1, 2], [2, 2, 0]], 3, 2).claim.verdict)
+    does not hold
+    """
+    index = _validated_words(words, n_features, n_components, epsilon, delta)
+    noise = avn_noise(len(index), n_features, epsilon, delta)
+    return _whitened_words(
+        index, n_components, noise, claim_of_call("avn_of_words", epsilon, delta)
+    )
+
+
+def _whitened_words(
+    index: NDArray[np.intp], n_components: int, noise: MomentNoise, claim: Claim
+) -> WhitenedMoments:
+    """Steps 2 to 4, 7 and 8."""
+    U, scale, _ = np.linalg.svd(_mean(index[:, :2], noise.pairs.shape) + noise.pairs)
+    W = U[:, :n_components] / np.sqrt(scale[:n_components])
+    return WhitenedMoments(
+        multilinear(_mean(index, noise.triples.shape) + noise.triples, W), W, claim
+    )
+
+
+def _mean(index: NDArray[np.intp], shape: tuple[int, ...]) -> Floats:
+    """Mean of t1 (x) t2 (x) ... over documents."""
+    cells = np.ravel_multi_index(tuple(index.T), shape)
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape) / len(index)
+
+
+def _validated_words(
+    words: ArrayLike, n_features: int, n_components: int, epsilon: float, delta: float
+) -> NDArray[np.intp]:
+    check(POSITIVE_INT, n_features=n_features, n_components=n_components)
+    check_guarantee(epsilon, delta)
+    check_rank(n_components, n_features, "words")
+    index = np.asarray(words)
+    if index.ndim != 2 or index.shape[1] != 3 or len(index) == 0 or index.dtype.kind not in "iu":
+        raise ValueError(
+            "words must be integers of shape (n_documents >= 1, 3), got an array of shape "
+            f"{index.shape} and type {index.dtype}."
+        )
+    if index.min() < 0 or index.max() >= n_features:
+        raise ValueError(f"words must be between 0 and n_features - 1 = {n_features - 1}.")
+    return index.astype(np.intp)
+
+
+def dp_tpm(
+    X: ArrayLike,
+    n_components: int,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    sensitivity: Literal["printed", "per_document"] = "printed",
+    n_restarts: int = 10,
+    max_iter: int = 10,
+    random_state: Any = None,
+) -> PublishedTopics:
+    """Topics by the noisy power method, in the form that AGN and AVN were compared with.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_documents, n_features)
+        Counts of words.
+    n_components : int
+        Number K of topics, at most ``n_features``.
+    epsilon : float, default=1.0
+        Guarantee claimed, > 0; half for M2, half for all power steps. Infinity leaves
+        out noise.
+    delta : float, default=1e-6
+        Guarantee claimed, in (0, 1); halved likewise.
+    sensitivity : {"printed", "per_document"}, default="printed"
+        "printed": ``2 |u|_inf^2``. "per_document": the same over ``n_documents``.
+    n_restarts : int, default=10
+        Starting points L of each component.
+    max_iter : int, default=10
+        Power steps R of each component.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the starting points, never noise.
+
+    Returns
+    -------
+    PublishedTopics
+        Topics, weights, and what the claim is worth.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range or `X` does not hold counts.
+
+    Notes
+    -----
+    **Privacy.** *Unit*: one document. *Neighbours*: replace one. *Public*: the shape
+    of `X` and the parameters. *Releases*: M2 once, K L (R + 1) queries of M3, outside any
+    budget. *Not covered*: see ``claim``; noise is added in floating point.
+
+    References
+    ----------
+    H. Imtiaz, A. D. Sarwate, "Improved algorithms for differentially private
+    orthogonal tensor decomposition", ICASSP 2018, section 4. Y. Wang, A. Anandkumar,
+    "Online and differentially-private tensor decomposition", NIPS 2016, Algorithm 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp.published import dp_tpm
+    >>> rng = np.random.default_rng(0)
+    >>> topics = np.array([[0.7, 0.2, 0.1, 0.0], [0.0, 0.1, 0.2, 0.7]])
+    >>> X = rng.multinomial(3, topics[rng.integers(2, size=500_000)])
+    >>> found = dp_tpm(X, 2, sensitivity="per_document", random_state=0)
+    >>> bool(np.abs(found.topics[np.argsort(-found.topics[:, 0])] - topics).max() < 0.1)
+    True
+    """
+    check(POSITIVE_INT, n_restarts=n_restarts, max_iter=max_iter)
+    check(SENSITIVITY, sensitivity=sensitivity)
+    chunk = validated_counts(X, n_components, epsilon, delta)
+    n_documents, dim = chunk.X.shape
+    noise, delta2 = NoiseSource(), math.sqrt(2) / n_documents
+    sigma = classical_sigma(delta2, epsilon / 2, delta / 2)
+    M2 = PairMoments(ONE_DRAW, 1.0).total(chunk) / n_documents
+    white = positive_whitener(M2 + gaussian_unique_entries(dim, 2, sigma, noise), n_components)
+    # The schedule is public: it counts the components asked for.
+    n_queries = n_components * n_restarts * (max_iter + 1)
+    multiplier = noise_multiplier(epsilon / 2, delta / 2, n_queries)
+    nu = 2 * multiplier / (1 if sensitivity == "printed" else n_documents)
+    # M3(W, W, W) by way of M3(U, U, U): no dense tensor of words.
+    M3 = TripleMoments(white.basis, (ONE_DRAW,)).total(chunk) / n_documents
+    step, value = _whitened_queries(multilinear(M3, white.transform), white.matrix, nu, noise)
+    weights, vectors = noisy_power_iteration(
+        step, value, white.n_components, white.n_components,
+        n_restarts=n_restarts, max_iter=max_iter, rng=as_generator(random_state),
+    )  # fmt: skip
+    true_nu = 2 * multiplier / n_documents
+    mu_steps = math.sqrt(n_queries) / multiplier * true_nu / nu if nu > 0 else math.inf
+    mu = math.hypot(delta2 / sigma if sigma > 0 else math.inf, mu_steps)
+    form = int(sensitivity == "per_document")
+    claim = claim_of_call("dp_tpm", epsilon, delta, gaussian_epsilon(mu, delta), form=form)
+    return PublishedTopics(*topics_of_eigenpairs(weights, white.unwhiten(vectors)), claim)
+
+
+def _whitened_queries(T: Floats, W: Floats, nu: float, noise: NoiseSource) -> tuple[Oracle, Oracle]:
+    """Queries ``x = W v`` of Algorithm 3 over words, answered in whitened space."""
+    oracle = tensor_oracle(T)
+
+    def step(V: Floats) -> Floats:
+        X = W @ V
+        words = noisy_columns(np.zeros(X.shape), nu * np.abs(X).max(axis=0) ** 2, noise)
+        return oracle(V) + W.T @ words
+
+    def value(V: Floats) -> Floats:
+        deviation = nu * np.abs(W @ V).max(axis=0) ** 3
+        return noisy_columns(np.sum(V * oracle(V), axis=0), deviation, noise)
+
+    return step, value
