@@ -14,8 +14,8 @@ from sktensor_dp.completion.plan import RESIDUAL, CompletionPlan, ModelOptions
 from sktensor_dp.completion.wei import fit_gradients
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import EntryCurator
+from sktensor_dp.queries.entries import IndexSet, RowCells
 from sktensor_dp.queries.gradients import Jacobian
-from sktensor_dp.queries.observed_entries import IndexSet, RowCells
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
 from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features, regressed

@@ -27,7 +27,7 @@ from sktensor_dp.completion.fold_in import (
 from sktensor_dp.completion.model import SharedModel, shared_model
 from sktensor_dp.completion.row_names import Indices, RowIndex
 from sktensor_dp.estimator.parameters import check_sizes
-from sktensor_dp.queries.observed_entries import as_entries
+from sktensor_dp.queries.entries import as_entries
 from sktensor_dp.tensor.arrays import Floats, TopRows, parts_of_units, top_rows, top_rows_by_parts
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds

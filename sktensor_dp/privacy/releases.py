@@ -12,21 +12,11 @@ from typing import Any, Literal
 from sktensor_dp.privacy import mechanisms
 from sktensor_dp.privacy.mechanisms import Mechanism, piecewise_deviation, piecewise_values
 from sktensor_dp.privacy.selection import PartitionSelection
-from sktensor_dp.queries.entries import (
-    Entries,
-    EntryGradients,
-    EntryPairs,
-    RidgeBlock,
-    RowSums,
-)
+from sktensor_dp.queries.counts import NormHistogram, WordFrequencies
+from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.moments import (
-    PairMoments,
-    TripleMoments,
-    WhitenedTripleMoments,
-    WordFrequencies,
-)
-from sktensor_dp.queries.norms import NormHistogram
+from sktensor_dp.queries.gradients import EntryGradients, RidgeBlock
+from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.queries.samples import (
     PowerIterations,

@@ -50,9 +50,9 @@ from sktensor_dp.published.power_method import (
     noisy_columns,
     noisy_power_iteration,
 )
-from sktensor_dp.queries.counts import CountChunk, as_counts
+from sktensor_dp.queries.counts import Clip, CountChunk, CountNorm, as_counts
 from sktensor_dp.queries.moments import PairMoments, TripleMoments
-from sktensor_dp.queries.norms import NORM_SLACK, Clip, CountNorm
+from sktensor_dp.queries.query import NORM_SLACK
 from sktensor_dp.tensor import (
     Oracle,
     Whitener,

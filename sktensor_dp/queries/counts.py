@@ -1,21 +1,69 @@
-"""Counts of words in documents, as the custodian holds them, and batches of documents."""
+"""Counts of words in documents, norms of what a unit adds, and sums of counts."""
 
 import copy
-import math
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.queries.units import RowChunk, RowChunks, RowReader, Units
-from sktensor_dp.tensor.arrays import Floats, Integers, Singles, of_same_shape, rows_at_once
+from sktensor_dp.queries.query import (
+    LIMIT,
+    NORM_SLACK,
+    NonNegative,
+    NormBins,
+    check_array,
+    check_number,
+)
+from sktensor_dp.queries.units import (
+    RowChunk,
+    RowChunks,
+    RowReader,
+    Units,
+    rows_of,
+    scale_to,
+    sum_over_rows,
+)
+from sktensor_dp.tensor.arrays import Floats, Integers, of_same_shape
+
+# Beyond any document; sixth powers and single precision stay far from overflow, whose
+# NaN would pass every clip.
+LARGEST_COUNT = 2.0**30
+# Weights of the diagonal, and lengths of words in a whitened space: cubes of counts times
+# these stay far from overflow.
+DIAGONAL, LARGEST_WHITENER = (1e-6, 1e6), 1e30
+# Fewest tokens for which all three moments are defined.
+MIN_TOKENS = 3
+# Pairs of words that are held at once, and those of one unit beyond which its own norm is not
+# worth its cost.
+PAIRS_AT_ONCE, PAIRS_OF_A_UNIT = 2**22, 2**26
+
+
+def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
+    """Validated counts in float64 compressed rows."""
+    # The bounds of moments hold for whole numbers >= 0 alone; counts above 2**30 are taken for it.
+    counts = sp.csr_matrix(X, dtype=np.float64)
+    if not np.isfinite(counts.data).all():
+        raise ValueError(f"{name} contains NaN or infinity; counts must be finite numbers >= 0.")
+    if counts.data.size and counts.data.min() < 0:
+        raise ValueError(f"Negative values in data passed as {name}; counts must be >= 0.")
+    if not counts.has_canonical_format:
+        counts = counts.copy()
+        counts.sum_duplicates()
+    if not np.array_equal(np.floor(counts.data), counts.data):
+        raise ValueError(
+            f"{name} must hold counts, which are whole numbers; it holds fractions. Pass counts "
+            "that are neither normalised nor weighted: CountVectorizer or "
+            "PrivateCountVectorizer in the place of TfidfVectorizer."
+        )
+    bounded = np.minimum(counts.data, LARGEST_COUNT)
+    if not np.array_equal(bounded, counts.data) or not counts.data.all():
+        counts = sp.csr_matrix((bounded, counts.indices.copy(), counts.indptr.copy()), counts.shape)
+        counts.eliminate_zeros()
+    return counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,35 +96,6 @@ class UnitWords:
         return cls(
             sizes, rows, per_row, stored, places, *reversed(np.divmod(different, X.shape[1]))
         )
-
-
-# Beyond any document; sixth powers and single precision stay far from overflow, whose
-# NaN would pass every clip.
-LARGEST_COUNT = 2.0**30
-
-
-def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
-    """Validated counts in float64 compressed rows."""
-    # The bounds of moments hold for whole numbers >= 0 alone; counts above 2**30 are taken for it.
-    counts = sp.csr_matrix(X, dtype=np.float64)
-    if not np.isfinite(counts.data).all():
-        raise ValueError(f"{name} contains NaN or infinity; counts must be finite numbers >= 0.")
-    if counts.data.size and counts.data.min() < 0:
-        raise ValueError(f"Negative values in data passed as {name}; counts must be >= 0.")
-    if not counts.has_canonical_format:
-        counts = counts.copy()
-        counts.sum_duplicates()
-    if not np.array_equal(np.floor(counts.data), counts.data):
-        raise ValueError(
-            f"{name} must hold counts, which are whole numbers; it holds fractions. Pass counts "
-            "that are neither normalised nor weighted: CountVectorizer or "
-            "PrivateCountVectorizer in the place of TfidfVectorizer."
-        )
-    bounded = np.minimum(counts.data, LARGEST_COUNT)
-    if not np.array_equal(bounded, counts.data) or not counts.data.all():
-        counts = sp.csr_matrix((bounded, counts.indices.copy(), counts.indptr.copy()), counts.shape)
-        counts.eliminate_zeros()
-    return counts
 
 
 class CountChunk(RowChunk):
@@ -182,103 +201,233 @@ def _as_one_document(X: sp.csr_matrix, units: Units) -> tuple[sp.csr_matrix, Uni
     return joined, Units.single(units.n)
 
 
-# Array operations release the interpreter's lock; more threads would wait for memory.
-N_THREADS = min(os.cpu_count() or 1, 4)
-# Batches below which threads cost more than they gain.
-FEWEST_BATCHES = 8
+class Norm(Protocol):
+    """A norm of one unit's contribution."""
 
-PROPORTIONS = 2**15
-# Documents are computed by this many, or some by other instructions than the rest.
-LANES = 16
+    def of(self, chunk: CountChunk) -> Floats:
+        """Upper bounds on the norm, unit by unit."""
 
 
-def run_in_batches(
-    work: Callable[[slice, "Space"], None],
-    counts: sp.csr_matrix,
-    n_components: int,
-    caches: float = 2.0,
-) -> None:
-    """Work on each batch of documents that are sorted by their numbers of words."""
-    # At most 4 MB of singles to a batch, and enough batches for threads, unless they get smaller
-    # than 1 MB. Calls on small arrays are slow.
-    least, most = rows_at_once(1, 1 / 2), rows_at_once(1, caches)
-    room = min(max(counts.nnz * n_components // FEWEST_BATCHES, least), most)
-    batches = list(batches_of(np.diff(counts.indptr), n_components, room))
+@dataclass(frozen=True)
+class Clip:
+    """A norm and the public limit that contributions are scaled down to."""
 
-    def run(some: list[slice]) -> None:
-        space = Space()
-        # A thread does not know what its caller ignores, and warnings are outputs.
-        with np.errstate(all="ignore"):
-            for batch in some:
-                work(batch, space)
+    norm: Norm
+    limit: float
 
-    if N_THREADS == 1 or len(batches) < FEWEST_BATCHES:
-        run(batches)
-    else:
-        with ThreadPoolExecutor(N_THREADS) as pool:
-            shares = [list(islice(batches, i, None, N_THREADS)) for i in range(N_THREADS)]
-            list(pool.map(run, shares))
+    def __post_init__(self) -> None:
+        check_number("the limit of a clip", self.limit, LIMIT, infinite=True)
 
 
-def batches_of(n_words: NDArray[np.integer], n_components: int, room: int) -> Iterator[slice]:
-    """Documents, sorted by their numbers of words, in batches of about as many words."""
-    stop, first = len(n_words), int(np.searchsorted(n_words, 1))
-    filled = np.concatenate([[0], np.cumsum(n_words, dtype=np.int64)])
-    while stop > first:
-        longest = int(n_words[stop - 1])
-        most = min(room // longest, PROPORTIONS) // n_components
-        most = max(most // LANES * LANES, LANES)
-        least = max(stop - most, first)
-        equal = int(np.searchsorted(n_words, longest))
-        if equal <= (least + stop) // 2:
-            start = max(equal, least)
-        else:
-            places = np.arange(least, stop)
-            spare = longest * (stop - places) - (filled[stop] - filled[least:stop])
-            # Filling shorter documents up with some words is cheaper than another batch.
-            start = least + int((spare > rows_at_once(64 * n_components)).sum())
-        yield slice(start, stop)
-        stop = start
+@dataclass(frozen=True)
+class CountNorm:
+    """Norm of the counts themselves: their number (order 1) or Euclidean norm (2)."""
+
+    order: int = 2
+
+    def __post_init__(self) -> None:
+        if self.order not in (1, 2):
+            raise ValueError(f"order must be 1 or 2, got {self.order!r}.")
+
+    def of(self, chunk: CountChunk) -> Floats:
+        """Norm of the counts."""
+        if self.order == 1:
+            return NORM_SLACK * chunk.units.means(chunk.lengths)
+        return NORM_SLACK * np.sqrt(chunk.unit_squares)
 
 
-def filled_rows(
-    counts: sp.csr_matrix, batch: slice
-) -> tuple[Singles, NDArray[np.integer], NDArray[np.bool_] | None]:
-    """Counts and words, a row a document, and which are not filled up, if some are."""
-    ends = counts.indptr[batch.start : batch.stop + 1]
-    stored, per_row = slice(ends[0], ends[-1]), np.diff(ends)
-    shape = len(per_row), int(per_row[-1])
-    data, words = counts.data[stored], counts.indices[stored]
-    if per_row[0] == shape[1]:
-        return data.reshape(shape), words.reshape(shape), None
-    used = np.arange(shape[1]) < per_row[:, None]
-    rows = np.zeros(shape, dtype=data.dtype), np.zeros(shape, dtype=words.dtype)
-    rows[0][used], rows[1][used] = data, words
-    return *rows, used
+@dataclass(frozen=True)
+class PairNorm:
+    """Norm of the pair masses ``l (2 M2_ij for i < j, diagonal_weight M2_ii)``."""
+
+    # `diagonal_weight` sqrt(2) is sqrt(2) times the Frobenius norm, 1 the norm of the histogram of
+    # word pairs.
+
+    diagonal_weight: float
+    words: NDArray[np.intp] | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        check_number("diagonal_weight", self.diagonal_weight, DIAGONAL)
+
+    def of(self, chunk: CountChunk) -> Floats:
+        """Exact norm of a document; a unit's own, or where it costs too much the mean of these."""
+        part = chunk.restricted(self.words)
+        means = chunk.units.means(self._of_documents(part))
+        return np.minimum(means, NORM_SLACK * norms_of_mean_pairs(part, self.diagonal_weight))
+
+    def _of_documents(self, part: CountChunk) -> Floats:
+        """Exact norm of each document, from power sums of the counts."""
+        squares = part.squares
+        # sum over i < j of (2 c_i c_j)^2, and over i of (c_i (c_i - 1))^2
+        distinct = 2 * (squares**2 - part.sum_over_words(lambda c: c**4))
+        repeated = part.sum_over_words(lambda c: (c * (c - 1)) ** 2)
+        total = np.maximum(distinct, 0) + self.diagonal_weight**2 * repeated
+        return NORM_SLACK * np.sqrt(total) / np.maximum(part.lengths - 1, 1)
 
 
-def columns(
-    counts: sp.csr_matrix, batch: slice
-) -> tuple[Singles, NDArray[np.integer], NDArray[np.bool_] | None]:
-    """Counts with a column for each document."""
-    *both, used = filled_rows(counts, batch)
-    found = []
-    for rows in both:
-        n, longest = rows.shape
-        found.append(np.zeros((longest, -(-n // LANES) * LANES), dtype=rows.dtype))
-        found[-1][:, :n] = rows.T
-    return found[0], found[1], used
+def norms_of_mean_pairs(part: CountChunk, diagonal_weight: float) -> Floats:
+    """Norms of the mean pair masses; infinite where a unit has too many pairs, too."""
+    norms, units = np.full(part.units.n, np.inf), part.units
+    squares = np.diff(part.X.indptr).astype(np.float64) ** 2
+    costs = np.bincount(units.of_rows, squares, units.n)
+    several = np.flatnonzero((units.sizes > 1) & (costs <= PAIRS_OF_A_UNIT))
+    batch = np.floor(np.cumsum(costs[several]) / PAIRS_AT_ONCE)
+    for number in np.unique(batch):
+        chosen = several[batch == number]
+        rows = slice(units.starts[chosen[0]], units.starts[chosen[-1] + 1])
+        norms[chosen] = _pair_norms(part, rows, chosen, diagonal_weight)
+    return norms
 
 
-class Space:
-    """Arrays that are used again by the next batch: fresh memory is slow."""
+def _pair_norms(
+    part: CountChunk, rows: slice, chosen: NDArray[np.intp], diagonal_weight: float
+) -> Floats:
+    """Pair norms of chosen units, which lie in some rows."""
+    X, of_rows = rows_of(part.X, rows), part.units.of_rows[rows] - chosen[0]
+    wanted = np.zeros(int(chosen[-1] - chosen[0]) + 1, dtype=bool)
+    wanted[chosen - chosen[0]] = True
+    at = UnitWords.of(X, of_rows, wanted)
+    lengths, data = part.lengths[rows][at.rows], X.data[at.stored]
+    weight = (lengths >= 2) / np.maximum(lengths - 1, 1) / at.sizes[of_rows[at.rows]]
+    weighted = data * np.repeat(weight, at.per_row)
+    # A column for each word of each unit: products of columns stay within a unit.
+    layout = (at.places, np.append(0, np.cumsum(at.per_row)))
+    shape = (len(at.rows), len(at.words))
+    counts = sp.csr_matrix((data, *layout), shape=shape)
+    pairs = (counts.T.tocsr() @ sp.csr_matrix((weighted, *layout), shape=shape)).tocoo()
+    distinct = np.where(pairs.row < pairs.col, 2 * pairs.data, 0.0)
+    repeated = np.bincount(at.places, weighted * (data - 1), len(at.words))
+    apart = np.bincount(at.owners[pairs.row], np.square(distinct), len(wanted))
+    alike = np.bincount(at.owners, np.square(repeated), len(wanted))
+    return np.asarray(np.sqrt(apart + diagonal_weight**2 * alike))[wanted]
 
-    def __init__(self) -> None:
-        self._arrays: dict[str, Singles] = {}
 
-    def take(self, name: str, shape: tuple[int, ...]) -> Singles:
-        """Uninitialised array of a shape."""
-        size = math.prod(shape)
-        if name not in self._arrays or self._arrays[name].size < size:
-            self._arrays[name] = np.empty(size, dtype=np.float32)
-        return self._arrays[name][:size].reshape(shape)
+def norms_of_mean_counts(
+    at: UnitWords,
+    ratios: NDArray[np.floating],
+    expected: NDArray[np.floating],
+    topics: Floats | None,
+) -> Floats:
+    """Euclidean norms of the mean of ``ratios expected``, times their topics if there are any."""
+    data, squares = ratios[at.stored].astype(np.float64), np.zeros(len(at.words))
+    for topic, share in enumerate(expected[at.rows].T):
+        sums = np.bincount(at.places, data * np.repeat(share, at.per_row), len(at.words))
+        if topics is not None:
+            sums = sums * topics[topic, at.words]
+        squares += np.square(sums)
+    norms = np.sqrt(np.bincount(at.owners, squares, len(at.sizes))) / np.maximum(at.sizes, 1)
+    return np.where(at.sizes > 0, norms, np.inf)
+
+
+@dataclass(frozen=True)
+class TripleNorm:
+    """Frobenius norm of ``l M3`` in word space."""
+
+    def of(self, chunk: CountChunk) -> Floats:
+        """Exact norm of a document, from power sums of the counts; mean of these for a unit."""
+        p2 = chunk.squares
+        p4 = chunk.sum_over_words(lambda c: c**4)
+        p6 = chunk.sum_over_words(lambda c: c**6)
+        pairs = chunk.sum_over_words(lambda c: (c * (c - 1)) ** 2)
+        own = chunk.sum_over_words(lambda c: (c**2 * (c - 1)) ** 2)
+        same = chunk.sum_over_words(lambda c: (c * (c - 1) * (c - 2)) ** 2)
+        # Squares of the entries over ordered distinct (i, j, k), over (i, i, j), and over i.
+        distinct = np.maximum(p2**3 - 3 * p2 * p4 + 2 * p6, 0)
+        repeated = np.maximum(pairs * p2 - own, 0)
+        total, lengths = distinct + 3 * repeated + same, chunk.lengths
+        norms = NORM_SLACK * np.sqrt(total) / np.maximum((lengths - 1) * (lengths - 2), 1)
+        return chunk.units.means(norms)
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedTripleNorm:
+    """Upper bound on the Frobenius norm of ``l M3(W, W, W)``."""
+
+    # The smaller of the triangle inequality on its three terms and of the mean of |w_a| |w_b| |w_c|
+    # over ordered draws of three different tokens.
+
+    whitener: Floats
+    words: NDArray[np.intp] | None = None
+
+    def __post_init__(self) -> None:
+        check_array("the whitener", self.whitener, LARGEST_WHITENER)
+
+    def of(self, chunk: CountChunk) -> Floats:
+        """Mean over a unit's documents of bounds from power sums of the whitener's row norms."""
+        X = chunk.restricted(self.words).X
+        row_norms = np.linalg.norm(self.whitener, axis=1)
+        p1, p2, p3 = (X @ row_norms**p for p in (1, 2, 3))
+        triangle = triangle_of_terms(X @ self.whitener, p2, p3)
+        # The elementary symmetric polynomial cancels: what rounding may hide is added, which
+        # grows with the length of the sums.
+        hidden = 2e-15 * (np.diff(X.indptr) + 8) * p1**3
+        distinct = np.maximum(p1**3 - 3 * p1 * p2 + 2 * p3, 0) + hidden
+        lengths = chunk.lengths
+        norms = (
+            NORM_SLACK
+            * np.minimum(triangle, distinct)
+            / np.maximum((lengths - 1) * (lengths - 2), 1)
+        )
+        return chunk.units.means(norms)
+
+
+def triangle_of_terms(projected: Floats, squares: Floats, cubes: Floats) -> Floats:
+    """Sum of the norms of the three terms of a whitened triple moment."""
+    lengths = np.linalg.norm(projected, axis=1)
+    return np.asarray(lengths**3 + 2 * cubes + 3 * squares * lengths)
+
+
+def unit_factors(chunk: CountChunk, clips: Sequence[Clip]) -> Floats:
+    """One factor in [0, 1] per unit that keeps every norm within its limit."""
+    # The same factor scales all moments of a unit, so that their identities survive clipping.
+    factors = np.ones(chunk.units.n)
+    for clip in clips:
+        if np.isfinite(clip.limit):
+            np.minimum(factors, scale_to(clip.norm.of(chunk), clip.limit), out=factors)
+    return factors
+
+
+def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:
+    """Weight of each document: its part of its unit, within every limit."""
+    return (chunk.lengths >= min_tokens) * chunk.units.spread(unit_factors(chunk, clips))
+
+
+@dataclass(frozen=True, eq=False)
+class NormHistogram(NormBins):
+    """How many units with enough tokens have a norm in each bin, once it is clipped."""
+
+    norm: Norm
+    edges: Floats
+    clips: tuple[Clip, ...] = ()
+    min_tokens: int = 0
+
+    def total(self, chunk: CountChunk) -> Floats:
+        """Counts per bin."""
+        norms = unit_factors(chunk, self.clips) * self.norm.of(chunk)
+        if self.min_tokens > 0:
+            norms = norms[chunk.units.any(chunk.lengths >= self.min_tokens)]
+        return self.counted(norms)
+
+
+@dataclass(frozen=True, eq=False)
+class WordFrequencies(NonNegative):
+    """Weighted sum of the counts."""
+
+    # `clip` is of a CountNorm: its limit bounds what one document adds.
+
+    clip: Clip
+    clips: tuple[Clip, ...] = ()
+    min_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.clip.norm, CountNorm):
+            raise TypeError("word frequencies are bounded by a CountNorm.")
+
+    def _limited(self) -> tuple[float, int]:
+        assert isinstance(self.clip.norm, CountNorm)
+        return self.clip.limit, self.clip.norm.order
+
+    def total(self, chunk: CountChunk) -> Floats:
+        """Sum of w c."""
+        weight = weights(chunk, (self.clip, *self.clips), self.min_tokens)
+        return sum_over_rows(len(weight), lambda rows: rows_of(chunk.X, rows).T @ weight[rows])

@@ -1,18 +1,218 @@
-"""Queries whose unit of privacy is one value at public coordinates."""
+"""Observed entries of a tensor, and queries whose unit of privacy is one value."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from sktensor_dp.queries.gradients import Jacobian, RowFrames
-from sktensor_dp.queries.observed_entries import SUM_SLACK, CellResiduals, EntryChunks, IndexSet
-from sktensor_dp.queries.query import HALF, check_number
-from sktensor_dp.tensor.arrays import Floats, rows_at_once
+from sktensor_dp.queries.query import HALF, SUM_SLACK, check_array, check_number
+from sktensor_dp.queries.sums import split_sum
+from sktensor_dp.tensor.arrays import Floats, Integers, check_shape, rows_at_once
+from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale
+from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 # Of the largest of numbers of which squares are taken: few digits are lost, none overflows.
 SIZES = (1e-100, 1e120)
+# Rows of a mode are arrays' lengths; far beyond memory, and exact in double precision.
+LARGEST_COORDINATE = 2**52
+# Bits of a digit by which places are sorted, and digits up to which that is faster.
+DIGIT_BITS, DIGITS = 16, 3
+# Residuals are rounded to so many binary digits at most, so that all sums are exact: of
+# integers below 2 to this power.
+MOST_DIGITS, EXACT = 12, 52
+# Public numbers within these leave residuals finite before they are clipped.
+SCALE, LARGEST = (1e-100, 1e100), 1e100
+
+
+def as_entries(
+    coordinates: Any, values: Any, shape: Sequence[int] | None = None
+) -> tuple[Integers, Floats, tuple[int, ...]]:
+    """Validated coordinates and values of the observed entries of a tensor."""
+    # How many entries there are may be private.
+    X = np.asarray(coordinates)
+    if X.ndim != 2 or X.shape[1] < 2:
+        has = f"{X.ndim} axes" if X.ndim != 2 else f"{X.shape[1]} columns"
+        raise ValueError(
+            f"X must hold the coordinates of entries, of shape (n_observed, n_modes) with "
+            f"n_modes >= 2; it has {has}."
+        )
+    y = np.asarray(values)
+    if y.dtype.kind not in "iufb" or y.ndim != 1:
+        raise ValueError(
+            f"y must hold one number for each row of X, in an array of as many; got an array of "
+            f"type {y.dtype} with {y.ndim} axes."
+        )
+    if len(y) != len(X):
+        raise ValueError(
+            "y must hold one number for each row of X; its length is not the number of rows."
+        )
+    with np.errstate(all="ignore"):  # whether a longer type overflows is told by the error alone
+        y = y.astype(np.float64, copy=False)
+    if not np.isfinite(y).all():
+        raise ValueError("y contains NaN or infinity; leave out what was not observed.")
+    rows = None if shape is None else checked_shape(shape, X.shape[1])
+    _check_coordinates(X, rows)
+    X = X.astype(np.intp, copy=False)
+    if rows is None:
+        rows = tuple(int(largest) + 1 for largest in X.max(axis=0, initial=-1))
+    return X, y, rows
+
+
+def checked_shape(shape: Sequence[int], n_modes: int) -> tuple[int, ...]:
+    """Lengths of a tensor's modes, one for each column of coordinates."""
+    rows = tuple(shape)
+    # Of a bool nobody would say that it counts rows.
+    counts = [isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in rows]
+    if len(rows) != n_modes or not all(counts):
+        raise ValueError(
+            f"shape must hold one int >= 1 for each of the {n_modes} columns of X; got {shape!r}."
+        )
+    return tuple(int(n) for n in rows)
+
+
+def _check_coordinates(X: NDArray[Any], shape: tuple[int, ...] | None) -> None:
+    if X.dtype.kind not in "iuf":
+        raise ValueError(
+            f"X must have integer coordinates, got type {X.dtype}; encode categories first, for "
+            "example with sklearn.preprocessing.OrdinalEncoder."
+        )
+    if X.dtype.kind == "f" and not (np.isfinite(X) & (np.rint(X) == X)).all():
+        raise ValueError("X must have integer coordinates; some are fractional, NaN or infinite.")
+    if (X < 0).any():
+        raise ValueError("X must have coordinates >= 0; some are negative.")
+    limits = (LARGEST_COORDINATE,) * X.shape[1] if shape is None else shape
+    if (np.array(limits) <= X).any():
+        beyond = "too large" if shape is None else f"beyond shape {shape}"
+        raise ValueError(f"X has coordinates {beyond}; they count from 0.")
+
+
+def check_unit_mode(unit_mode: int, shape: tuple[int, ...]) -> None:
+    """Refuse a mode that a tensor does not have."""
+    if not 0 <= unit_mode < len(shape):
+        raise ValueError(f"unit_mode must be one of 0..{len(shape) - 1}, got {unit_mode!r}.")
+
+
+class ValueRange:
+    """The public range that values are clamped to, and centred on the middle of."""
+
+    shape: tuple[int, ...]
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        low, high = RowBounds.SCALE if isinstance(bounds, RowBounds) else bounds
+        # Written so that NaN fails; halves first, as the width of all floats would overflow.
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ValueError(f"bounds must be two finite numbers, low < high; got {bounds!r}.")
+        self.half = high / 2 - low / 2
+        self.middle = low / 2 + high / 2
+        if not 0 < 2 * self.half < math.inf:
+            raise ValueError(f"bounds must differ by a finite number; got {bounds!r}.")
+
+    def centred(self, values: Floats, coordinates: Integers) -> Floats:
+        """Numbers in ``[-half, half]``, exactly."""
+        if isinstance(self._bounds, RowBounds):
+            self._bounds.check_shape(self.shape)
+            values = in_scale(self._bounds, values, coordinates)
+        # Values beyond are clamped before the difference: it might overflow, and warn.
+        reach = abs(self.middle) + self.half
+        centred = np.clip(values, -reach, reach)
+        centred -= self.middle
+        return np.clip(centred, -self.half, self.half, out=centred)
+
+
+class IndexSet(SortedEntries):
+    """Coordinates of observed values, with sums over rows of bounded rounding.
+
+    Public, wherever the unit of privacy is a value; parameters as of
+    :class:`~sktensor_dp.tensor.SortedEntries`.
+    """
+
+    def sums(self, mode: int, terms: Floats) -> Floats:
+        """Sums over the entries of each row of a mode."""
+        columns = terms.reshape(len(terms), -1).T
+        found = np.empty((self.shape[mode], len(columns)))
+        squares = float(np.square(self.counts[mode].astype(np.float64)).sum())
+        rows = self.rows(mode)
+
+        def add(part: Floats) -> Floats:
+            sums = np.bincount(rows, part, minlength=self.shape[mode])
+            return sums.astype(np.float64, copy=False)
+
+        for place, column in enumerate(columns):
+            found[:, place] = split_sum(add, column, squares)
+        return found.reshape(self.shape[mode], *terms.shape[1:])
+
+    def grams(self, mode: int, rows: Floats) -> Floats:
+        """Sums of ``z z'`` over the entries of each row."""
+        r = rows.shape[1]
+        result = np.empty((self.shape[mode], r, r))
+        for a in range(r):
+            part = self.sums(mode, rows[:, a, None] * rows[:, a:])
+            result[:, a, a:] = result[:, a:, a] = part
+        return result
+
+    def balanced_weights(self, power: float = 0.5) -> Floats:
+        """Weights of each entry over modes, that sum to 1 and favour rows with few entries."""
+        weights = np.empty((self.n_entries, len(self.shape)), order="F")
+        for m, counts in enumerate(self.counts):
+            # Rows without entries are never looked up.
+            weights[:, m] = (np.maximum(counts, 1) ** -power)[self.rows(m)]
+        weights /= weights.sum(axis=1, keepdims=True)
+        return weights
+
+
+class EntryChunks(ValueRange):
+    """Values at public coordinates; the unit of privacy is one value.
+
+    Parameters
+    ----------
+    coordinates : ndarray of intp of shape (n_observed, n_modes)
+        Public. Equal coordinates are values of their own.
+    values : ndarray of shape (n_observed,)
+        Private.
+    shape : tuple of n_modes int
+        Public.
+    bounds : tuple of (low, high), or RowBounds
+        Public; values are clamped to it, and mapped to a common scale if rows differ.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_observed,)
+        Clamped, minus the middle of the bounds.
+    shape : tuple of n_modes int
+        Public.
+    half, middle : float
+        Half of the width R of the bounds, and their middle; public.
+    n_units : int
+        Number of values.
+    """
+
+    def __init__(
+        self,
+        coordinates: Integers,
+        values: Floats,
+        shape: tuple[int, ...],
+        bounds: Bounds,
+    ) -> None:
+        super().__init__(bounds)
+        if len(values) == 0:
+            raise ValueError("X and y hold no entries; at least one has to be observed.")
+        self.shape, self.n_units = shape, len(values)
+        self.values, self._coordinates = self.centred(values, coordinates), coordinates
+
+    @cached_property
+    def index_set(self) -> IndexSet:
+        """Coordinates of observed values; public."""
+        # Handed over, not held: it has coordinates of its own.
+        return IndexSet(vars(self).pop("_coordinates"), self.shape)
+
+    def __iter__(self) -> Iterator["EntryChunks"]:
+        return iter([self])
 
 
 @dataclass(frozen=True)
@@ -88,93 +288,118 @@ class RowSums:
 
 
 @dataclass(frozen=True, eq=False)
-class RidgeBlock:
-    """Rows ``A^-1 sum_e x_e z_e`` of one factor by ridge regression, ``A = sum z z' + ridge``.
+class RowCells:
+    """Pairs of a row and a column of a matrix that have values; public."""
 
-    The sums run over the entries of a row, with public z. Each row is divided by the largest
-    ``|A^-1 z|`` of its entries.
-
-    Parameters
-    ----------
-    frames : RowFrames
-        Holds the index set, the mode and z.
-    half : float
-        Half of R; public.
-    """
-
-    frames: RowFrames
-    half: float
+    index_set: IndexSet  # where values of a matrix were observed
+    unit_mode: int  # 0 or 1: mode of the rows; the other one is of columns
 
     def __post_init__(self) -> None:
-        check_number("half the range", self.half, HALF)
-
-    l1_sensitivity = math.inf
-
-    @property
-    def l2_sensitivity(self) -> float:
-        """One value moves one row, by ``R |A^-1 z|`` over the largest such norm."""
-        return 2 * self.half * SUM_SLACK
+        if self.index_set.n_modes != 2 or self.unit_mode not in (0, 1):
+            raise ValueError("sums are of the values in a row of a matrix, mode 0 or 1.")
 
     @property
-    def scales(self) -> Floats:
-        """Divisors of the rows, of shape (n_rows,)."""
-        return self.frames.largest
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and of columns."""
+        shape = self.index_set.shape
+        return shape[self.unit_mode], shape[1 - self.unit_mode]
 
-    def total(self, chunk: EntryChunks) -> Floats:
-        """Rows over their scales, of shape (n_rows, r)."""
-        return self.frames.coordinates(chunk.values)
+    @cached_property
+    def _found(self) -> tuple[Integers, Integers]:
+        """Number of each cell, row by row, and which one each entry is in."""
+        places = self.index_set
+        keys = places.rows(self.unit_mode).astype(np.int64) * self.shape[1]
+        keys += places.rows(1 - self.unit_mode)
+        order = order_by(keys, math.prod(self.shape))
+        keys = keys[order]
+        first = np.append(True, keys[1:] != keys[:-1])
+        of_entries = np.empty(len(keys), dtype=np.intp)
+        of_entries[order] = np.cumsum(first) - 1
+        return keys[first], of_entries
+
+    @cached_property
+    def rows(self) -> Integers:
+        """Row of each cell, in order."""
+        return np.asarray(self._found[0] // self.shape[1], dtype=np.intp)
+
+    @cached_property
+    def columns(self) -> Integers:
+        """Column of each cell."""
+        return np.asarray(self._found[0] % self.shape[1], dtype=np.intp)
+
+    @cached_property
+    def repeats(self) -> Floats:
+        """Number of values in each cell."""
+        return self.sums(np.ones(self.index_set.n_entries))
+
+    @property
+    def n_cells(self) -> int:
+        """How many there are."""
+        return len(self._found[0])
+
+    def sums(self, terms: Floats) -> Floats:
+        """Sums over the entries of each cell."""
+        found = np.bincount(self._found[1], terms, minlength=self.n_cells)
+        return np.asarray(found, dtype=np.float64)
+
+    def by_row(self, terms: Floats) -> Floats:
+        """Sums over the cells of each row."""
+        found = np.bincount(self.rows, terms, minlength=self.shape[0])
+        return np.asarray(found, dtype=np.float64)
+
+    def beside(self, terms: Floats) -> Floats:
+        """Sums over the other cells of each one's row."""
+        return np.asarray(self.by_row(terms)[self.rows] - terms)
+
+    def products(self, cells: Floats, columns: Floats) -> Floats:
+        """The matrix with these numbers in its cells, times a table with a line per column."""
+        pointers = np.zeros(self.shape[0] + 1, dtype=np.intp)
+        np.cumsum(np.bincount(self.rows, minlength=self.shape[0]), out=pointers[1:])
+        matrix = sp.csr_matrix((cells, self.columns, pointers), self.shape)
+        return np.asarray(matrix @ columns)
+
+
+def order_by(keys: Integers, n_keys: int) -> Integers:
+    """Order by keys below a number; of few digits by one after the other, the last one first."""
+    if n_keys > 2 ** (DIGITS * DIGIT_BITS):
+        return np.argsort(keys)
+    # Numbers of two bytes are sorted in linear time.
+    order = np.argsort(keys.astype(np.uint16), kind="stable")
+    for place in range(1, DIGITS):
+        if n_keys > 2 ** (place * DIGIT_BITS):
+            digit = (keys >> (place * DIGIT_BITS)).astype(np.uint16)
+            order = order[np.argsort(digit[order], kind="stable")]
+    return order
 
 
 @dataclass(frozen=True, eq=False)
-class EntryGradients:
-    """Sum over entries of ``x_e J_e``, J_e the Jacobian of the model's value in all parameters.
+class CellResiduals:
+    """Residuals of values about a public prediction, clipped to [-1, 1]; the unit is one value."""
 
-    Up to public terms it is minus the gradient of half the squared error.
-
-    Parameters
-    ----------
-    jacobian : Jacobian
-        Of the model at released parameters; public.
-    half : float
-        Half of R; public.
-    """
-
-    jacobian: Jacobian
-    half: float
+    cells: RowCells  # where values of a matrix were observed, and mode of the rows; public
+    # (n_observed,): subtracted from values, which are centred; public.
+    predictions: Floats = field(repr=False)
+    # (n_rows,): of the products of each row, from 0 to 1; public.
+    weights: Floats = field(repr=False)
+    scale: float  # residual that is clipped to 1; public
+    half: float  # half of the width of the range of values; public
 
     def __post_init__(self) -> None:
-        largest = self._norms.max()
         check_number("half the range", self.half, HALF)
-        # Where nothing can move there is nothing to multiply with; NaN is not 0.
-        if largest != 0:
-            check_number("the largest norm of the Jacobian", largest, SIZES)
+        check_number("the scale", self.scale, SCALE)
+        check_shape("predictions", self.predictions, self.cells.index_set.n_entries)
+        check_shape("weights", self.weights, self.cells.shape[0])
+        check_array("predictions", self.predictions, LARGEST)
+        check_array("weights", self.weights, 1.0, least=0.0)
 
-    @cached_property
-    def _norms(self) -> Floats:
-        return self.jacobian.norms()
+    def clipped(self, chunk: EntryChunks) -> Floats:
+        """Residual of each value."""
+        return np.clip((chunk.values - self.predictions) / self.scale, -1.0, 1.0)
 
     @property
-    def l2_sensitivity(self) -> float:
-        """One value moves by R at most, and its ``J_e`` times as far."""
-        return self._largest_move(self._norms)
-
-    @cached_property
-    def l1_sensitivity(self) -> float:
-        """L1 sensitivity."""
-        return self._largest_move(self.jacobian.absolute_norms())
-
-    def _largest_move(self, norms: Floats) -> float:
-        # Where nothing can move, any noise is enough.
-        return SUM_SLACK * (float((2 * self.half * norms).max()) or 2 * self.half)
-
-    def total(self, chunk: EntryChunks) -> Floats:
-        """``sum_e x_e J_e``, of shape (n_parameters,)."""
-        return self.jacobian.scatter(np.clip(chunk.values, -self.half, self.half))
-
-
-# Residuals are rounded to so many binary digits at most, so that all sums are exact: of
-# integers below 2 to this power.
-MOST_DIGITS, EXACT = 12, 52
+    def rows(self) -> Integers:
+        """Row of each value."""
+        return self.cells.index_set.rows(self.cells.unit_mode)
 
 
 @dataclass(frozen=True, eq=False)

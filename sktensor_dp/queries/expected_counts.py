@@ -8,10 +8,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.queries.counts import CountChunk, Space, filled_rows, run_in_batches
-from sktensor_dp.queries.norms import NORM_SLACK, CountNorm, NonNegative, norms_of_mean_counts
-from sktensor_dp.queries.proportions import mean_field, single_precision
-from sktensor_dp.queries.query import LIMIT, check_array, check_number
+from sktensor_dp.queries.counts import CountChunk, CountNorm, norms_of_mean_counts
+from sktensor_dp.queries.proportions import (
+    Space,
+    filled_rows,
+    mean_field,
+    run_in_batches,
+    single_precision,
+)
+from sktensor_dp.queries.query import LIMIT, NORM_SLACK, NonNegative, check_array, check_number
 from sktensor_dp.queries.units import rows_of, scale_to, sum_over_rows
 from sktensor_dp.tensor.arrays import Floats, Singles, of_same_shape
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior

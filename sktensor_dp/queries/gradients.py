@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from sktensor_dp.queries.observed_entries import IndexSet
-from sktensor_dp.queries.query import check_array
+from sktensor_dp.queries.entries import SIZES, EntryChunks, IndexSet
+from sktensor_dp.queries.query import HALF, SUM_SLACK, check_array, check_number
 from sktensor_dp.queries.sums import AccurateSum, blocks, split_anchor
 from sktensor_dp.tensor.arrays import Floats, rows_at_once, spans
 from sktensor_dp.tensor.arrays import Integers as Places
@@ -292,3 +294,88 @@ def _of_entries(matrices: Floats, rows: Places, starts: Places, n: int) -> Float
 def _lengths(vectors: Floats) -> Floats:
     """Norms of columns."""
     return np.sqrt(np.einsum("ae,ae->e", vectors, vectors))
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeBlock:
+    """Rows ``A^-1 sum_e x_e z_e`` of one factor by ridge regression, ``A = sum z z' + ridge``.
+
+    The sums run over the entries of a row, with public z. Each row is divided by the largest
+    ``|A^-1 z|`` of its entries.
+
+    Parameters
+    ----------
+    frames : RowFrames
+        Holds the index set, the mode and z.
+    half : float
+        Half of R; public.
+    """
+
+    frames: RowFrames
+    half: float
+
+    def __post_init__(self) -> None:
+        check_number("half the range", self.half, HALF)
+
+    l1_sensitivity = math.inf
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """One value moves one row, by ``R |A^-1 z|`` over the largest such norm."""
+        return 2 * self.half * SUM_SLACK
+
+    @property
+    def scales(self) -> Floats:
+        """Divisors of the rows, of shape (n_rows,)."""
+        return self.frames.largest
+
+    def total(self, chunk: EntryChunks) -> Floats:
+        """Rows over their scales, of shape (n_rows, r)."""
+        return self.frames.coordinates(chunk.values)
+
+
+@dataclass(frozen=True, eq=False)
+class EntryGradients:
+    """Sum over entries of ``x_e J_e``, J_e the Jacobian of the model's value in all parameters.
+
+    Up to public terms it is minus the gradient of half the squared error.
+
+    Parameters
+    ----------
+    jacobian : Jacobian
+        Of the model at released parameters; public.
+    half : float
+        Half of R; public.
+    """
+
+    jacobian: Jacobian
+    half: float
+
+    def __post_init__(self) -> None:
+        largest = self._norms.max()
+        check_number("half the range", self.half, HALF)
+        # Where nothing can move there is nothing to multiply with; NaN is not 0.
+        if largest != 0:
+            check_number("the largest norm of the Jacobian", largest, SIZES)
+
+    @cached_property
+    def _norms(self) -> Floats:
+        return self.jacobian.norms()
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """One value moves by R at most, and its ``J_e`` times as far."""
+        return self._largest_move(self._norms)
+
+    @cached_property
+    def l1_sensitivity(self) -> float:
+        """L1 sensitivity."""
+        return self._largest_move(self.jacobian.absolute_norms())
+
+    def _largest_move(self, norms: Floats) -> float:
+        # Where nothing can move, any noise is enough.
+        return SUM_SLACK * (float((2 * self.half * norms).max()) or 2 * self.half)
+
+    def total(self, chunk: EntryChunks) -> Floats:
+        """``sum_e x_e J_e``, of shape (n_parameters,)."""
+        return self.jacobian.scatter(np.clip(chunk.values, -self.half, self.half))

@@ -8,24 +8,22 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.queries.counts import CountChunk
-from sktensor_dp.queries.norms import (
+from sktensor_dp.queries.counts import (
     DIAGONAL,
     MIN_TOKENS,
     Clip,
+    CountChunk,
     CountNorm,
-    NonNegative,
     PairNorm,
-    Signed,
     TripleNorm,
     WhitenedTripleNorm,
     triangle_of_terms,
     unit_factors,
     weights,
 )
-from sktensor_dp.queries.query import check_number
+from sktensor_dp.queries.query import NonNegative, Signed, check_number
 from sktensor_dp.queries.sums import AccurateSum, PlainSum, blocks
-from sktensor_dp.queries.units import rows_of, sum_over_rows
+from sktensor_dp.queries.units import rows_of
 from sktensor_dp.tensor.arrays import Floats, of_same_shape, spans
 from sktensor_dp.tensor.symmetric import n_unique
 
@@ -90,30 +88,6 @@ LARGEST_TERMS = 16.0
 SINGLE_FROM = 600
 # Of so many pairs in rows at least one is met, or those that are not are left out of sums.
 SPARSE = 8
-
-
-@dataclass(frozen=True, eq=False)
-class WordFrequencies(NonNegative):
-    """Weighted sum of the counts."""
-
-    # `clip` is of a CountNorm: its limit bounds what one document adds.
-
-    clip: Clip
-    clips: tuple[Clip, ...] = ()
-    min_tokens: int = 0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.clip.norm, CountNorm):
-            raise TypeError("word frequencies are bounded by a CountNorm.")
-
-    def _limited(self) -> tuple[float, int]:
-        assert isinstance(self.clip.norm, CountNorm)
-        return self.clip.limit, self.clip.norm.order
-
-    def total(self, chunk: CountChunk) -> Floats:
-        """Sum of w c."""
-        weight = weights(chunk, (self.clip, *self.clips), self.min_tokens)
-        return sum_over_rows(len(weight), lambda rows: rows_of(chunk.X, rows).T @ weight[rows])
 
 
 @dataclass(frozen=True, eq=False)

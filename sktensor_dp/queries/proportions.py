@@ -1,16 +1,27 @@
 """Posterior topic proportions of many documents: mean field, and integrated out."""
 
+import math
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.queries.counts import LANES, CountChunk, Space, columns, run_in_batches
-from sktensor_dp.tensor.arrays import Floats, Singles, of_same_shape
+from sktensor_dp.queries.counts import CountChunk
+from sktensor_dp.tensor.arrays import Floats, Singles, of_same_shape, rows_at_once
 
 Indices = NDArray[np.intp]
-
+# Array operations release the interpreter's lock; more threads would wait for memory.
+N_THREADS = min(os.cpu_count() or 1, 4)
+# Batches below which threads cost more than they gain.
+FEWEST_BATCHES = 8
+PROPORTIONS = 2**15
+# Documents are computed by this many, or some by other instructions than the rest.
+LANES = 16
 # Least probability of a word in single precision: its square does not underflow, or a
 # norm could come out as 0.
 TINY = 1e-15
@@ -24,6 +35,103 @@ ARRAYS = ("gamma", "moved", "prior", "expected", "lost", "inverse", "square")
 # A proportion is at least exp of this of the largest: products with topics stay normal numbers,
 # which are much faster than those below.
 LEAST_EXPONENT = np.float32(-50)
+# Least probability of a word: logarithms and quotients stay finite where it has none.
+LEAST_SUM = 1e-30
+# Least share of the largest probability that a word has in any topic, and least prior: their
+# product does not underflow, so that no quotient is 0 / 0.
+LEAST_SHARE, LEAST_COLLAPSED_PRIOR = 1e-15, 1e-20
+
+
+def run_in_batches(
+    work: Callable[[slice, "Space"], None],
+    counts: sp.csr_matrix,
+    n_components: int,
+    caches: float = 2.0,
+) -> None:
+    """Work on each batch of documents that are sorted by their numbers of words."""
+    # At most 4 MB of singles to a batch, and enough batches for threads, unless they get smaller
+    # than 1 MB. Calls on small arrays are slow.
+    least, most = rows_at_once(1, 1 / 2), rows_at_once(1, caches)
+    room = min(max(counts.nnz * n_components // FEWEST_BATCHES, least), most)
+    batches = list(batches_of(np.diff(counts.indptr), n_components, room))
+
+    def run(some: list[slice]) -> None:
+        space = Space()
+        # A thread does not know what its caller ignores, and warnings are outputs.
+        with np.errstate(all="ignore"):
+            for batch in some:
+                work(batch, space)
+
+    if N_THREADS == 1 or len(batches) < FEWEST_BATCHES:
+        run(batches)
+    else:
+        with ThreadPoolExecutor(N_THREADS) as pool:
+            shares = [list(islice(batches, i, None, N_THREADS)) for i in range(N_THREADS)]
+            list(pool.map(run, shares))
+
+
+def batches_of(n_words: NDArray[np.integer], n_components: int, room: int) -> Iterator[slice]:
+    """Documents, sorted by their numbers of words, in batches of about as many words."""
+    stop, first = len(n_words), int(np.searchsorted(n_words, 1))
+    filled = np.concatenate([[0], np.cumsum(n_words, dtype=np.int64)])
+    while stop > first:
+        longest = int(n_words[stop - 1])
+        most = min(room // longest, PROPORTIONS) // n_components
+        most = max(most // LANES * LANES, LANES)
+        least = max(stop - most, first)
+        equal = int(np.searchsorted(n_words, longest))
+        if equal <= (least + stop) // 2:
+            start = max(equal, least)
+        else:
+            places = np.arange(least, stop)
+            spare = longest * (stop - places) - (filled[stop] - filled[least:stop])
+            # Filling shorter documents up with some words is cheaper than another batch.
+            start = least + int((spare > rows_at_once(64 * n_components)).sum())
+        yield slice(start, stop)
+        stop = start
+
+
+def filled_rows(
+    counts: sp.csr_matrix, batch: slice
+) -> tuple[Singles, NDArray[np.integer], NDArray[np.bool_] | None]:
+    """Counts and words, a row a document, and which are not filled up, if some are."""
+    ends = counts.indptr[batch.start : batch.stop + 1]
+    stored, per_row = slice(ends[0], ends[-1]), np.diff(ends)
+    shape = len(per_row), int(per_row[-1])
+    data, words = counts.data[stored], counts.indices[stored]
+    if per_row[0] == shape[1]:
+        return data.reshape(shape), words.reshape(shape), None
+    used = np.arange(shape[1]) < per_row[:, None]
+    rows = np.zeros(shape, dtype=data.dtype), np.zeros(shape, dtype=words.dtype)
+    rows[0][used], rows[1][used] = data, words
+    return *rows, used
+
+
+def columns(
+    counts: sp.csr_matrix, batch: slice
+) -> tuple[Singles, NDArray[np.integer], NDArray[np.bool_] | None]:
+    """Counts with a column for each document."""
+    *both, used = filled_rows(counts, batch)
+    found = []
+    for rows in both:
+        n, longest = rows.shape
+        found.append(np.zeros((longest, -(-n // LANES) * LANES), dtype=rows.dtype))
+        found[-1][:, :n] = rows.T
+    return found[0], found[1], used
+
+
+class Space:
+    """Arrays that are used again by the next batch: fresh memory is slow."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, Singles] = {}
+
+    def take(self, name: str, shape: tuple[int, ...]) -> Singles:
+        """Uninitialised array of a shape."""
+        size = math.prod(shape)
+        if name not in self._arrays or self._arrays[name].size < size:
+            self._arrays[name] = np.empty(size, dtype=np.float32)
+        return self._arrays[name][:size].reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +181,7 @@ def mean_field(
 class _MeanFieldSteps:
     """Arrays of a chunk's documents, each batch of which is filled in by one thread."""
 
-    # Rules that keep a document's numbers its own: batches.py.
+    # Each document is computed by itself: see `LANES`.
 
     def __init__(
         self,
@@ -180,13 +288,6 @@ def _norms(own: Singles, expected: Singles, ratios: Singles, asked: Indices) -> 
     return norms
 
 
-# Least probability of a word: logarithms and quotients stay finite where it has none.
-LEAST_SUM = 1e-30
-# Least share of the largest probability that a word has in any topic, and least prior: their
-# product does not underflow, so that no quotient is 0 / 0.
-LEAST_SHARE, LEAST_COLLAPSED_PRIOR = 1e-15, 1e-20
-
-
 def collapsed_shares(chunk: CountChunk, topics: Floats, prior: Floats, n_iter: int) -> Singles:
     """Shares of topics in each document, of the words of a chunk (CVB0).
 
@@ -214,7 +315,7 @@ def log_mixtures(chunk: CountChunk, topics: Floats, over: Floats, shares: Floats
 class _CollapsedSteps:
     """Shares of a chunk's documents, each batch of which is filled in by one thread."""
 
-    # Rules that keep a document's numbers its own: batches.py.
+    # Each document is computed by itself: see `LANES`.
 
     def __init__(self, counts: sp.csr_matrix, topics: Floats, prior: Floats, n_iter: int) -> None:
         self._counts, self._n_iter = counts, n_iter

@@ -8,6 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.queries.sums import PlainSum
+from sktensor_dp.tensor.arrays import Floats
+
+Range = tuple[float, float]
+# Norms that contributions are clipped to. Norms below are so small beside them that it does
+# not matter how few digits they have.
+LIMIT: Range = (1e-120, 1e140)
+# Of a ball of samples, whose third moments have its sixth power as a square; and the largest
+# change of a tensor's entry.
+RADIUS: Range = (1e-45, 1e45)
+# Of the width of a range of values; values are within a hundred times the larger.
+HALF: Range = (1e-60, 1e60)
+# Sizes of the bounds of a score, and of their distance: squares of widths of values.
+SCORE: Range = (1e-125, 1e125)
+# Relative error of single precision and of long sums, with room to spare.
+NORM_SLACK = 1 + 1e-4
+# Sensitivities of sums are this much larger than proved: it pays for rounding in them.
+SUM_SLACK = 1 + 1e-6
 
 
 class Summand(Protocol):
@@ -59,6 +76,100 @@ class Source(Protocol):
         """Sum over all units of their contributions to a query, each counted once."""
 
 
+class Limited:
+    """Contributions whose norm has a limit."""
+
+    def _limited(self) -> tuple[float, int]:
+        """The limit, and the order of the norm that it is one on: 2, or 1 and so of both."""
+        raise NotImplementedError
+
+    @property
+    def l2_contribution(self) -> float:
+        """The limit: no L2 norm is larger than its own, or than that in L1."""
+        return self._limited()[0]
+
+    @property
+    def l1_contribution(self) -> float:
+        """The limit, if it is one on the sum of sizes."""
+        limit, order = self._limited()
+        return limit if order == 1 else math.inf
+
+
+class NonNegative(Limited):
+    """Contributions without a negative number, of norm `limit` at most."""
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """There is no obtuse angle between two: sqrt(2) times the limit."""
+        return self.sensitivity_of(self._limited()[0])
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """Twice the limit, if it is one on the sum."""
+        limit, order = self._limited()
+        return self.sensitivity_of(limit, 1) if order == 1 else math.inf
+
+    @staticmethod
+    def sensitivity_of(limit: float, order: int = 2, neighbours: str = "replace_one") -> float:
+        """Largest distance between two clipped units, or of one from 0, in a norm."""
+        if neighbours == "add_remove":
+            return limit
+        return math.sqrt(2) * limit if order == 2 else 2 * limit
+
+
+class Signed(Limited):
+    """Contributions of any sign, of Euclidean norm `limit` at most."""
+
+    l1_sensitivity = math.inf
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Two may be opposite: twice the limit."""
+        return self.sensitivity_of(self._limited()[0])
+
+    @staticmethod
+    def sensitivity_of(limit: float, neighbours: str = "replace_one") -> float:
+        """Largest distance between two clipped units, or of one from 0."""
+        return limit if neighbours == "add_remove" else 2 * limit
+
+
+class NormBins:
+    """Numbers of units by bins of a norm between edges; too small and too large go to the ends."""
+
+    edges: Floats
+
+    l2_sensitivity = math.sqrt(2)
+    l1_sensitivity = 2.0
+    l2_contribution = l1_contribution = 1.0
+
+    def __post_init__(self) -> None:
+        edges = np.asarray(self.edges)
+        if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all():
+            raise ValueError(f"edges must be two or more finite numbers, got shape {edges.shape}.")
+        if not (edges[1:] > edges[:-1]).all():
+            raise ValueError("edges must increase.")
+
+    def counted(self, norms: Floats) -> Floats:
+        """Numbers of norms in each bin."""
+        n_bins = len(self.edges) - 1
+        bins = np.searchsorted(self.edges, norms, side="left") - 1
+        return np.bincount(np.clip(bins, 0, n_bins - 1), minlength=n_bins).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class UnitCount:
+    """The number of units, to which each contributes 1 whatever its rows hold."""
+
+    # Replacing a unit does not change it: there it is public, and never released.
+    l2_sensitivity = l1_sensitivity = 0.0
+    l2_contribution = l1_contribution = 1.0
+
+    def total(self, chunk: Any) -> NDArray[np.float64]:
+        """Units of a chunk: of rows, or of a list of units."""
+        number = chunk.units.n if hasattr(chunk, "units") else len(chunk)
+        return np.array([float(number)])
+
+
 @dataclass(frozen=True, eq=False)
 class Product:
     """Parts of ``total(chunk) @ V``, for a query that multiplies without forming its matrix."""
@@ -96,20 +207,6 @@ class Parts:
         return np.asarray(self.query.parts(chunk))
 
 
-Range = tuple[float, float]
-
-# Norms that contributions are clipped to. Norms below are so small beside them that it does
-# not matter how few digits they have.
-LIMIT: Range = (1e-120, 1e140)
-# Of a ball of samples, whose third moments have its sixth power as a square; and the largest
-# change of a tensor's entry.
-RADIUS: Range = (1e-45, 1e45)
-# Of the width of a range of values; values are within a hundred times the larger.
-HALF: Range = (1e-60, 1e60)
-# Sizes of the bounds of a score, and of their distance: squares of widths of values.
-SCORE: Range = (1e-125, 1e125)
-
-
 def check_number(name: str, value: Any, allowed: Range, *, infinite: bool = False) -> None:
     """Refuse a number outside a range; NaN is outside any."""
     low, high = allowed
@@ -127,17 +224,3 @@ def check_array(name: str, array: Any, largest: float, *, least: float | None = 
             f"{name} must hold numbers from {low:g} to {largest:g}; an array of shape "
             f"{array.shape} holds others."
         )
-
-
-@dataclass(frozen=True)
-class UnitCount:
-    """The number of units, to which each contributes 1 whatever its rows hold."""
-
-    # Replacing a unit does not change it: there it is public, and never released.
-    l2_sensitivity = l1_sensitivity = 0.0
-    l2_contribution = l1_contribution = 1.0
-
-    def total(self, chunk: Any) -> NDArray[np.float64]:
-        """Units of a chunk: of rows, or of a list of units."""
-        number = chunk.units.n if hasattr(chunk, "units") else len(chunk)
-        return np.array([float(number)])

@@ -9,8 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from sktensor_dp.queries.norms import NORM_SLACK, NormBins, Signed
-from sktensor_dp.queries.query import LIMIT, RADIUS, check_array, check_number
+from sktensor_dp.queries.query import (
+    LIMIT,
+    NORM_SLACK,
+    RADIUS,
+    NormBins,
+    Signed,
+    check_array,
+    check_number,
+)
 from sktensor_dp.queries.units import RowChunk, RowChunks, rows_of, scale_to, sum_over_rows
 from sktensor_dp.tensor.arrays import Floats, rows_at_once
 from sktensor_dp.tensor.power_method import Pairs

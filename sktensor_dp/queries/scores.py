@@ -12,9 +12,8 @@ import scipy.sparse as sp
 from sktensor_dp.queries.counts import CountChunk
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.expected_counts import LARGEST_SHARE
-from sktensor_dp.queries.observed_entries import SUM_SLACK
 from sktensor_dp.queries.proportions import collapsed_shares, log_mixtures
-from sktensor_dp.queries.query import SCORE, check_array, check_number
+from sktensor_dp.queries.query import SCORE, SUM_SLACK, check_array, check_number
 from sktensor_dp.queries.units import Units
 from sktensor_dp.tensor.arrays import Floats, of_same_shape
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior

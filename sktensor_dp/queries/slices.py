@@ -1,23 +1,24 @@
-"""Queries whose unit of privacy is all that one index of a mode holds."""
+"""Entries that one index of a mode holds, and queries whose unit of privacy is all of them."""
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.queries.error_sanitising import as_numbers, error_or
-from sktensor_dp.queries.observed_entries import (
-    MOST_CELLS,
-    SUM_SLACK,
-    SliceChunks,
+from sktensor_dp.queries.entries import (
+    ValueRange,
     as_entries,
     check_unit_mode,
     checked_shape,
+    order_by,
 )
-from sktensor_dp.queries.query import HALF, check_array, check_number
+from sktensor_dp.queries.error_sanitising import as_numbers, error_or
+from sktensor_dp.queries.query import HALF, SUM_SLACK, check_array, check_number
 from sktensor_dp.queries.sums import AccurateSum, SplitSums, axis_sum, blocks, sums_by_row
 from sktensor_dp.queries.units import Piece, gathered, rows_of, split
 from sktensor_dp.tensor.arrays import Floats, Integers, of_same_shape, rows_at_once
@@ -39,6 +40,10 @@ from sktensor_dp.tensor.unit_parameters import (
     unit_posteriors,
 )
 
+# Cells of a slice up to which sums over its entries are products with a table of all cells.
+MOST_CELLS = 2**14
+# Share of cells with a value from which on units keep them in a table as well.
+DENSE_SHARE = 0.25
 # Units that are added before their sum is added accurately.
 UNITS_AT_ONCE = 750
 LEAST_BLOCK = 64
@@ -47,107 +52,251 @@ LEAST_BLOCK = 64
 LEAST_EIGENVALUE = 1e-12
 # Lengths below it are taken for 0: squares of what is above are far from underflow.
 LEAST_LENGTH = 1e-100
-
-
-@dataclass(frozen=True, eq=False)
-class UnitSums:
-    """Sums of residuals times weights in each cell, and of second moments of weights.
-
-    Parameters
-    ----------
-    units : CellUnits
-        Posteriors of units from their entries.
-    scale : float
-        Residual that is clipped to 1.
-    slope_scale : float
-        Length of weights that is clipped to 1.
-    moment_weight : float
-        Of a moment of norm 1.
-    whole : bool, default=False
-        Whether a unit's residuals and weights are each divided by their own length.
-    turned : ndarray of shape (r, r), optional
-        Symmetric; weights of whole units are multiplied by it first.
-    """
-
-    units: CellUnits
-    scale: float
-    slope_scale: float
-    moment_weight: float
-    whole: bool = False
-    turned: Floats | None = None
-
-    def total(self, chunk: SliceChunks) -> Floats:
-        """Rows of sums, then those of the weighted moment: (n_cells + r, r) numbers."""
-        by_cells, table, result = chunk.by_cells, chunk.cell_table, AccurateSum()
-        numbers = max(self.units.packed_size, 0 if table is None else len(table[0]))
-        for span in blocks(chunk.n_units, max(rows_at_once(numbers), LEAST_BLOCK)):
-            columns = None if table is None else (table[0][:, span], table[1][:, span])
-            entries = CellEntries(rows_of(by_cells, span), self.units.offsets, columns)
-            for part in self._of_units(entries):
-                result.add(part)
-        return result.value()
-
-    def _of_units(self, entries: CellEntries) -> Iterator[Floats]:
-        """Sums over few units each."""
-        means, roots = self.units.posteriors(entries)
-        weights = means[N_PLAIN:]
-        terms = self.units.terms[: N_PLAIN - 1]
-        residuals = entries.residuals(means[:N_PLAIN], terms, self.scale)
-        slopes = weights / self.slope_scale
-        if self.turned is not None:
-            slopes = _turned(slopes, self.turned)
-        squares = slopes[0] ** 2
-        for row in slopes[1:]:
-            squares += row**2
-        lengths = np.sqrt(squares)
-        # Cells are rows of the factor, and a unit has one entry in each at most.
-        if self.whole:
-            slopes *= _inverses(lengths) * _inverses(entries.lengths(residuals))
-        else:
-            slopes /= np.maximum(lengths, 1.0) * np.sqrt(np.maximum(entries.counts, 1))
-        moments, shares = self.moments(roots, weights)
-        shares[entries.counts == 0] = 0.0
-        for span in blocks(len(shares), UNITS_AT_ONCE):
-            moment = unpack_rows((moments[:, span] @ shares[span])[None], len(weights))[0]
-            yield np.concatenate([entries.products(residuals, slopes, span), moment])
-
-    def moments(self, roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
-        """Moments Y Y' + w w', positive by how they are formed, and what shortens each."""
-        packed, diagonal = products_of_roots(roots, weights), packed_diagonal(len(weights))
-        with np.errstate(over="ignore"):
-            # Rounding in a product is far below what is added to the diagonal.
-            ridge = np.zeros(packed.shape[1])
-            for place in diagonal:
-                ridge += packed[place]
-            packed[diagonal] += LEAST_EIGENVALUE * ridge
-            squares, below = packed**2, np.zeros_like(ridge)
-            for place, row in enumerate(squares):
-                if place not in diagonal:
-                    below += row
-            squares = 2 * below + sum(squares[place] for place in diagonal)
-            lengths = np.sqrt(squares) / self.slope_scale**2
-        return packed, self.moment_weight / self.slope_scale**2 / np.maximum(lengths, 1.0)
-
-
-def _turned(slopes: Floats, by: Floats) -> Floats:
-    """Columns times a matrix, number by number: those of a unit do not depend on its block."""
-    turned = np.zeros_like(slopes)
-    for own, row in zip(turned, by, strict=True):
-        for slope, number in zip(slopes, row, strict=True):
-            own += number * slope
-    return turned
-
-
-def _inverses(lengths: Floats) -> Floats:
-    """One over each length; 0 where it is none, or not finite."""
-    usable = (lengths > LEAST_LENGTH) & np.isfinite(lengths)
-    return np.where(usable, 1 / np.where(usable, lengths, 1.0), 0.0)
-
-
 # Public numbers within these, and products of factors within the square of the larger, make
 # no number of a unit overflow but the norm of its moment, which is then clipped to 0.
 SMALLEST, LARGEST = 1e-20, 1e20
 LEAST_UNIT = 1e-60
+# Public numbers within these leave no residual that overflows, whose NaN no clip would stop.
+LEAST_SCALE, LARGEST_LEVEL = 1e-100, 1e100
+# Entries that residuals and slopes are formed of at once: they stay in a cache.
+ENTRIES_AT_ONCE = 2**13
+# Weight of a unit's second moment beside its sums: it is a few numbers, and learnt easily.
+MOMENT_WEIGHT = 0.25
+
+
+class SliceChunks(ValueRange):
+    """Entries grouped by the index of one mode; the unit is all that an index holds.
+
+    Entries observed more than once are merged into one, with the mean of their clamped
+    values. They belong to the same unit, so that units stay apart.
+
+    Parameters
+    ----------
+    coordinates : ndarray of intp of shape (n_observed, n_modes)
+        Private, with the values.
+    values : ndarray of shape (n_observed,)
+        Private.
+    shape : tuple of n_modes int
+        Public.
+    unit_mode : int
+        Mode whose indices are the units.
+    bounds : tuple of (low, high), or RowBounds
+        Public; values are clamped to it, and mapped to a common scale if rows differ.
+    part : bool, default=False
+        Whether other units lie elsewhere. Units are then numbered among those that have
+        entries here; those without entries add nothing to any sum.
+
+    Attributes
+    ----------
+    coordinates : ndarray of intp of shape (n_distinct, n_modes)
+        Sorted by unit.
+    values : ndarray of shape (n_distinct,)
+        Clamped, minus the middle of the bounds.
+    units : ndarray of shape (n_distinct,)
+        Unit of each entry.
+    half, middle : float
+        Half of the width R of the bounds, and their middle; public.
+    n_units : int
+        ``shape[unit_mode]``, of which any may be without entries; private for a part.
+    """
+
+    def __init__(
+        self,
+        coordinates: Integers,
+        values: Floats,
+        shape: tuple[int, ...],
+        unit_mode: int,
+        bounds: Bounds,
+        part: bool = False,
+    ) -> None:
+        super().__init__(bounds)
+        check_unit_mode(unit_mode, shape)
+        self.shape, self.unit_mode = shape, unit_mode
+        self.n_units = shape[unit_mode]
+        order = by_unit(coordinates, values, shape, unit_mode)
+        coordinates = coordinates.take(order, axis=0)
+        values = self.centred(values.take(order), coordinates)
+        first = np.zeros(len(values), dtype=bool)
+        first[:1] = True
+        for column in coordinates.T:
+            first[1:] |= column[1:] != column[:-1]
+        if not first.all():
+            group = np.cumsum(first) - 1
+            coordinates = coordinates[first]
+            values = np.bincount(group, weights=values) / np.bincount(group)
+            np.clip(values, -self.half, self.half, out=values)
+        self.coordinates, self.values = coordinates, values
+        self.units = coordinates[:, unit_mode]
+        if part:
+            present, self.units = np.unique(self.units, return_inverse=True)
+            self.n_units = len(present)
+        self._count_norms: dict[int, Floats] = {}
+
+    @cached_property
+    def cells(self) -> Integers | None:
+        """Coordinates of all cells of a slice, (n_cells, n_modes - 1); None if they are many."""
+        # By the shape alone, which is public.
+        shared = [n for m, n in enumerate(self.shape) if m != self.unit_mode]
+        if math.prod(shared) > MOST_CELLS:
+            return None
+        return np.stack([c.ravel() for c in np.indices(shared)], axis=1)
+
+    @property
+    def shared(self) -> Integers:
+        """Coordinates of the entries in all modes but the units', (n_distinct, n_modes - 1)."""
+        return np.delete(self.coordinates, self.unit_mode, axis=1)
+
+    @property
+    def places(self) -> Integers:
+        """Cells in which units may have entries: all, or those with entries where many."""
+        return self.shared if self.cells is None else self.cells
+
+    @cached_property
+    def by_cells(self) -> sp.csr_matrix:
+        """Values as a matrix of units by cells."""
+        shared = [n for m, n in enumerate(self.shape) if m != self.unit_mode]
+        columns = np.ravel_multi_index(tuple(self.shared.T), shared).astype(np.int32)
+        pointers = np.zeros(self.n_units + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.units, minlength=self.n_units), out=pointers[1:])
+        size = (self.n_units, math.prod(shared))
+        return sp.csr_matrix((self.values, columns, pointers), size)
+
+    @cached_property
+    def cell_table(self) -> tuple[Floats, NDArray[np.bool_]] | None:
+        """Values of cells by units, and which there are; None where few are."""
+        # Either way all sums are the same, but for the order of units in them.
+        matrix = self.by_cells
+        if matrix.nnz < DENSE_SHARE * math.prod(matrix.shape):
+            return None
+        taken = of_same_shape(matrix, np.ones(matrix.nnz, dtype=bool))
+        return matrix.toarray(order="F").T, taken.toarray(order="F").T
+
+    def count_norms(self, mode: int) -> Floats:
+        """Norm of each unit's numbers of entries in the rows of a mode; 1 without entries."""
+        if mode not in self._count_norms:
+            self._count_norms[mode] = self._norms_of_counts(self.coordinates[:, mode])
+        return self._count_norms[mode]
+
+    def _norms_of_counts(self, rows: Integers) -> Floats:
+        if len(self.shape) == 2:
+            # No row twice: entries are distinct.
+            return np.sqrt(np.maximum(np.bincount(self.units, minlength=self.n_units), 1.0))
+        # Runs of equal (unit, row) pairs are the numbers that are not 0.
+        order = np.lexsort([rows, self.units])
+        units, rows = self.units[order], rows[order]
+        first = np.ones(len(units), dtype=bool)
+        first[1:] = (units[1:] != units[:-1]) | (rows[1:] != rows[:-1])
+        counts = np.bincount(np.cumsum(first) - 1).astype(float)
+        squares = np.bincount(units[first], weights=counts**2, minlength=self.n_units)
+        return np.sqrt(np.maximum(squares, 1.0))
+
+    def __iter__(self) -> Iterator["SliceChunks"]:
+        return iter([self])
+
+
+def by_unit(
+    coordinates: Integers, values: Floats, shape: tuple[int, ...], unit_mode: int
+) -> Integers:
+    """Order by unit, then by the other modes."""
+    # Sorted by value last, so that a mean does not depend on the order of the rows.
+    columns = [coordinates[:, unit_mode]]
+    columns += [coordinates[:, m] for m in reversed(range(len(shape))) if m != unit_mode]
+    if math.prod(shape) >= 2**63:
+        return np.lexsort([values, *columns[::-1]])
+    # One number for each place, of which few occur twice.
+    lengths = [shape[unit_mode], *[n for m, n in enumerate(shape) if m != unit_mode][::-1]]
+    keys = np.ravel_multi_index(tuple(columns), lengths)
+    order = order_by(keys, math.prod(shape))
+    keys = keys[order]
+    again = np.zeros(len(keys), dtype=bool)
+    again[1:] = keys[1:] == keys[:-1]
+    again[:-1] |= again[1:]
+    if again.any():
+        among = order[again]
+        order[again] = among[np.lexsort([values[among], keys[again]])]
+    return order
+
+
+@dataclass(frozen=True)
+class SliceReader:
+    """How coordinates and values of a partition become units; of public parameters alone."""
+
+    shape: tuple[int, ...]
+    unit_mode: int
+    bounds: Bounds
+
+    @classmethod
+    def checked(cls, shape: Sequence[int], n_modes: int, unit_mode: int, bounds: Bounds) -> Self:
+        """Once the shape has as many lengths as coordinates have columns."""
+        rows = checked_shape(shape, n_modes)
+        check_unit_mode(unit_mode, rows)
+        if isinstance(bounds, RowBounds):
+            bounds.check_shape(rows)
+        return cls(rows, unit_mode, bounds)
+
+    def split(self, X: Any, y: Any, n_parts: int) -> list[Piece] | Exception:
+        """Entries of a partition, by the part that each unit goes to; an error is returned."""
+        return error_or(lambda: self._split(X, y, n_parts), "Reading entries")
+
+    def _split(self, X: Any, y: Any, n_parts: int) -> list[Piece]:
+        X, y = (as_numbers(part, "a partition") for part in (X, y))
+        coordinates, values, _ = as_entries(X, y, self.shape)
+        # Coordinates are exact in double precision.
+        table = np.column_stack([coordinates, values])
+        return split(table, coordinates[:, self.unit_mode], n_parts)
+
+    def gather(self, pieces: Sequence[Piece | Exception]) -> SliceChunks | Exception:
+        """All entries of some units from the pieces of all partitions, or the first error."""
+        found = gathered(pieces)
+        if isinstance(found, Exception):
+            return found
+        return error_or(lambda: self._chunk(found[0]), "Reading entries")
+
+    def _chunk(self, table: NDArray[np.float64]) -> SliceChunks:
+        coordinates, values = table[:, :-1].astype(np.intp), table[:, -1]
+        return SliceChunks(coordinates, values, self.shape, self.unit_mode, self.bounds, part=True)
+
+    def __call__(self, partition: SliceChunks) -> SliceChunks:
+        """The partition, which is what queries read."""
+        return partition
+
+
+@dataclass(frozen=True)
+class UnitLevels:
+    """Sum over units of the mean of a unit's values and their root mean square about it.
+
+    Units without entries add (0, 0).
+
+    Parameters
+    ----------
+    half : float
+        Half of the width R of the range of values; public.
+    """
+
+    half: float
+
+    def __post_init__(self) -> None:
+        check_number("half the range", self.half, HALF)
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """R: mean and deviation lie in a half disc of diameter R."""
+        return 2 * self.half * SUM_SLACK
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """``(1 + sqrt 2) R / 2``, from an end of the diameter to an arc."""
+        return (1 + math.sqrt(2)) * self.half * SUM_SLACK
+
+    def total(self, chunk: SliceChunks) -> Floats:
+        """Sum of means, and of deviations, of values minus the middle of their range."""
+        counts, means = _unit_means(chunk, chunk.values)
+        squares = _unit_sums(chunk, np.square(chunk.values - means[chunk.units]))
+        deviations = np.sqrt(squares / np.maximum(counts, 1))
+        # Rounding may carry a unit out of the half disc.
+        excess = np.maximum(np.hypot(means, deviations) / self.half, 1.0)
+        points = np.array([means / excess, deviations / excess])
+        return np.asarray(points.sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,52 +354,6 @@ class ReleasedEffects:
         for own, of in zip(means.T, parts[1:], strict=True):
             left -= own.take(chunk.units) * of
         return np.where(np.isfinite(left), left, 0.0)
-
-
-# Public numbers within these leave no residual that overflows, whose NaN no clip would stop.
-LEAST_SCALE, LARGEST_LEVEL = 1e-100, 1e100
-# Entries that residuals and slopes are formed of at once: they stay in a cache.
-ENTRIES_AT_ONCE = 2**13
-# Weight of a unit's second moment beside its sums: it is a few numbers, and learnt easily.
-MOMENT_WEIGHT = 0.25
-
-
-@dataclass(frozen=True)
-class UnitLevels:
-    """Sum over units of the mean of a unit's values and their root mean square about it.
-
-    Units without entries add (0, 0).
-
-    Parameters
-    ----------
-    half : float
-        Half of the width R of the range of values; public.
-    """
-
-    half: float
-
-    def __post_init__(self) -> None:
-        check_number("half the range", self.half, HALF)
-
-    @property
-    def l2_sensitivity(self) -> float:
-        """R: mean and deviation lie in a half disc of diameter R."""
-        return 2 * self.half * SUM_SLACK
-
-    @property
-    def l1_sensitivity(self) -> float:
-        """``(1 + sqrt 2) R / 2``, from an end of the diameter to an arc."""
-        return (1 + math.sqrt(2)) * self.half * SUM_SLACK
-
-    def total(self, chunk: SliceChunks) -> Floats:
-        """Sum of means, and of deviations, of values minus the middle of their range."""
-        counts, means = _unit_means(chunk, chunk.values)
-        squares = _unit_sums(chunk, np.square(chunk.values - means[chunk.units]))
-        deviations = np.sqrt(squares / np.maximum(counts, 1))
-        # Rounding may carry a unit out of the half disc.
-        excess = np.maximum(np.hypot(means, deviations) / self.half, 1.0)
-        points = np.array([means / excess, deviations / excess])
-        return np.asarray(points.sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -516,6 +619,101 @@ class SharedFactorSums:
         return axis_sum(moments)
 
 
+@dataclass(frozen=True, eq=False)
+class UnitSums:
+    """Sums of residuals times weights in each cell, and of second moments of weights.
+
+    Parameters
+    ----------
+    units : CellUnits
+        Posteriors of units from their entries.
+    scale : float
+        Residual that is clipped to 1.
+    slope_scale : float
+        Length of weights that is clipped to 1.
+    moment_weight : float
+        Of a moment of norm 1.
+    whole : bool, default=False
+        Whether a unit's residuals and weights are each divided by their own length.
+    turned : ndarray of shape (r, r), optional
+        Symmetric; weights of whole units are multiplied by it first.
+    """
+
+    units: CellUnits
+    scale: float
+    slope_scale: float
+    moment_weight: float
+    whole: bool = False
+    turned: Floats | None = None
+
+    def total(self, chunk: SliceChunks) -> Floats:
+        """Rows of sums, then those of the weighted moment: (n_cells + r, r) numbers."""
+        by_cells, table, result = chunk.by_cells, chunk.cell_table, AccurateSum()
+        numbers = max(self.units.packed_size, 0 if table is None else len(table[0]))
+        for span in blocks(chunk.n_units, max(rows_at_once(numbers), LEAST_BLOCK)):
+            columns = None if table is None else (table[0][:, span], table[1][:, span])
+            entries = CellEntries(rows_of(by_cells, span), self.units.offsets, columns)
+            for part in self._of_units(entries):
+                result.add(part)
+        return result.value()
+
+    def _of_units(self, entries: CellEntries) -> Iterator[Floats]:
+        """Sums over few units each."""
+        means, roots = self.units.posteriors(entries)
+        weights = means[N_PLAIN:]
+        terms = self.units.terms[: N_PLAIN - 1]
+        residuals = entries.residuals(means[:N_PLAIN], terms, self.scale)
+        slopes = weights / self.slope_scale
+        if self.turned is not None:
+            slopes = _turned(slopes, self.turned)
+        squares = slopes[0] ** 2
+        for row in slopes[1:]:
+            squares += row**2
+        lengths = np.sqrt(squares)
+        # Cells are rows of the factor, and a unit has one entry in each at most.
+        if self.whole:
+            slopes *= _inverses(lengths) * _inverses(entries.lengths(residuals))
+        else:
+            slopes /= np.maximum(lengths, 1.0) * np.sqrt(np.maximum(entries.counts, 1))
+        moments, shares = self.moments(roots, weights)
+        shares[entries.counts == 0] = 0.0
+        for span in blocks(len(shares), UNITS_AT_ONCE):
+            moment = unpack_rows((moments[:, span] @ shares[span])[None], len(weights))[0]
+            yield np.concatenate([entries.products(residuals, slopes, span), moment])
+
+    def moments(self, roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
+        """Moments Y Y' + w w', positive by how they are formed, and what shortens each."""
+        packed, diagonal = products_of_roots(roots, weights), packed_diagonal(len(weights))
+        with np.errstate(over="ignore"):
+            # Rounding in a product is far below what is added to the diagonal.
+            ridge = np.zeros(packed.shape[1])
+            for place in diagonal:
+                ridge += packed[place]
+            packed[diagonal] += LEAST_EIGENVALUE * ridge
+            squares, below = packed**2, np.zeros_like(ridge)
+            for place, row in enumerate(squares):
+                if place not in diagonal:
+                    below += row
+            squares = 2 * below + sum(squares[place] for place in diagonal)
+            lengths = np.sqrt(squares) / self.slope_scale**2
+        return packed, self.moment_weight / self.slope_scale**2 / np.maximum(lengths, 1.0)
+
+
+def _turned(slopes: Floats, by: Floats) -> Floats:
+    """Columns times a matrix, number by number: those of a unit do not depend on its block."""
+    turned = np.zeros_like(slopes)
+    for own, row in zip(turned, by, strict=True):
+        for slope, number in zip(slopes, row, strict=True):
+            own += number * slope
+    return turned
+
+
+def _inverses(lengths: Floats) -> Floats:
+    """One over each length; 0 where it is none, or not finite."""
+    usable = (lengths > LEAST_LENGTH) & np.isfinite(lengths)
+    return np.where(usable, 1 / np.where(usable, lengths, 1.0), 0.0)
+
+
 def _whole_mode(chunk: SliceChunks, mode: int) -> int:
     """Mode of the tensor from its place among the shared ones."""
     return mode + (mode >= chunk.unit_mode)
@@ -530,47 +728,3 @@ def _unit_means(chunk: SliceChunks, values: Floats) -> tuple[Floats, Floats]:
 def _unit_sums(chunk: SliceChunks, terms: Floats | None) -> Floats:
     sums = np.bincount(chunk.units, weights=terms, minlength=chunk.n_units)
     return sums.astype(np.float64)
-
-
-@dataclass(frozen=True)
-class SliceReader:
-    """How coordinates and values of a partition become units; of public parameters alone."""
-
-    shape: tuple[int, ...]
-    unit_mode: int
-    bounds: Bounds
-
-    @classmethod
-    def checked(cls, shape: Sequence[int], n_modes: int, unit_mode: int, bounds: Bounds) -> Self:
-        """Once the shape has as many lengths as coordinates have columns."""
-        rows = checked_shape(shape, n_modes)
-        check_unit_mode(unit_mode, rows)
-        if isinstance(bounds, RowBounds):
-            bounds.check_shape(rows)
-        return cls(rows, unit_mode, bounds)
-
-    def split(self, X: Any, y: Any, n_parts: int) -> list[Piece] | Exception:
-        """Entries of a partition, by the part that each unit goes to; an error is returned."""
-        return error_or(lambda: self._split(X, y, n_parts), "Reading entries")
-
-    def _split(self, X: Any, y: Any, n_parts: int) -> list[Piece]:
-        X, y = (as_numbers(part, "a partition") for part in (X, y))
-        coordinates, values, _ = as_entries(X, y, self.shape)
-        # Coordinates are exact in double precision.
-        table = np.column_stack([coordinates, values])
-        return split(table, coordinates[:, self.unit_mode], n_parts)
-
-    def gather(self, pieces: Sequence[Piece | Exception]) -> SliceChunks | Exception:
-        """All entries of some units from the pieces of all partitions, or the first error."""
-        found = gathered(pieces)
-        if isinstance(found, Exception):
-            return found
-        return error_or(lambda: self._chunk(found[0]), "Reading entries")
-
-    def _chunk(self, table: NDArray[np.float64]) -> SliceChunks:
-        coordinates, values = table[:, :-1].astype(np.intp), table[:, -1]
-        return SliceChunks(coordinates, values, self.shape, self.unit_mode, self.bounds, part=True)
-
-    def __call__(self, partition: SliceChunks) -> SliceChunks:
-        """The partition, which is what queries read."""
-        return partition

@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
 from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan, check_feasible, fits_memory
+from sktensor_dp.queries.counts import WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.moments import (
-    PairMoments,
-    TripleMoments,
-    WhitenedTripleMoments,
-    WordFrequencies,
-)
-from sktensor_dp.queries.norms import NonNegative
+from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
+from sktensor_dp.queries.query import NonNegative
 from sktensor_dp.spectral_topics import defaults
 from sktensor_dp.tensor.symmetric import n_unique
 from sktensor_dp.topics.concentration import USUAL

@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator
-from sktensor_dp.queries.norms import Clip, CountNorm
+from sktensor_dp.queries.counts import Clip, CountNorm
 from sktensor_dp.queries.scores import TopicGain
 from sktensor_dp.spectral_topics import defaults
 from sktensor_dp.spectral_topics.plan import TopicPlan

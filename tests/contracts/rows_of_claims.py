@@ -15,9 +15,9 @@ from internals import probed
 
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.queries.entries import EntryChunks, RowCells
 from sktensor_dp.queries.gradients import CPJacobian
-from sktensor_dp.queries.observed_entries import EntryChunks, RowCells, SliceChunks
-from sktensor_dp.queries.slices import SharedFactorSums
+from sktensor_dp.queries.slices import SharedFactorSums, SliceChunks
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 
 GAUSSIAN, PURE = PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.9)

@@ -9,25 +9,22 @@ import numpy as np
 import scipy.sparse as sp
 from contracts.sensitivities import Case, Extreme, Floats, Rng, ravelled
 
-from sktensor_dp.queries.counts import CountChunk, CountChunks, as_counts
-from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.moments import (
-    PairMoments,
-    TripleMoments,
-    WhitenedTripleMoments,
-    WordFrequencies,
-)
-from sktensor_dp.queries.norms import (
-    NORM_SLACK,
+from sktensor_dp.queries.counts import (
     Clip,
+    CountChunk,
+    CountChunks,
     CountNorm,
     Norm,
     NormHistogram,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
+    WordFrequencies,
+    as_counts,
 )
-from sktensor_dp.queries.query import UnitCount
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
+from sktensor_dp.queries.query import NORM_SLACK, UnitCount
 from sktensor_dp.queries.units import Units
 
 D = 6

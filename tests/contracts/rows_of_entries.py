@@ -9,13 +9,20 @@ from contracts.sensitivities import Case, Extreme, Floats, Rng
 
 from sktensor_dp.queries.entries import (
     Entries,
-    EntryGradients,
+    EntryChunks,
     EntryPairs,
-    RidgeBlock,
+    IndexSet,
+    RowCells,
     RowSums,
 )
-from sktensor_dp.queries.gradients import CPJacobian, RowFrames, TuckerJacobian
-from sktensor_dp.queries.observed_entries import SUM_SLACK, EntryChunks, IndexSet, RowCells
+from sktensor_dp.queries.gradients import (
+    CPJacobian,
+    EntryGradients,
+    RidgeBlock,
+    RowFrames,
+    TuckerJacobian,
+)
+from sktensor_dp.queries.query import SUM_SLACK
 
 
 def bounds(rng: Rng) -> tuple[float, float]:

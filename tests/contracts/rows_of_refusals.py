@@ -19,19 +19,15 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
 )
-from sktensor_dp.queries.moments import (
-    PairMoments,
-    TripleMoments,
-    WhitenedTripleMoments,
-    WordFrequencies,
-)
-from sktensor_dp.queries.norms import (
+from sktensor_dp.queries.counts import (
     Clip,
     CountNorm,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
+    WordFrequencies,
 )
+from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.samples import LiftedBall, ThirdMoments
 from sktensor_dp.queries.text import N_BUCKETS, WordVotes
 

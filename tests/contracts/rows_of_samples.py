@@ -9,7 +9,7 @@ import numpy as np
 from contracts.rows_of_counts import Rows, of_groups
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
-from sktensor_dp.queries.norms import NORM_SLACK
+from sktensor_dp.queries.query import NORM_SLACK
 from sktensor_dp.queries.samples import (
     LiftedBall,
     PowerIterations,

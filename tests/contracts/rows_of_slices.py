@@ -12,12 +12,13 @@ import numpy as np
 from contracts.rows_of_entries import bounds, raw
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
-from sktensor_dp.queries.observed_entries import SUM_SLACK, SliceChunks
+from sktensor_dp.queries.query import SUM_SLACK
 from sktensor_dp.queries.slices import (
     MOMENT_WEIGHT,
     ReleasedEffects,
     SharedFactorSums,
     SharedRowSums,
+    SliceChunks,
     UnitLevels,
 )
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects

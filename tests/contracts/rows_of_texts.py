@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
-from sktensor_dp.queries.observed_entries import SUM_SLACK
-from sktensor_dp.queries.query import UnitCount
+from sktensor_dp.queries.query import SUM_SLACK, UnitCount
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.queries.text import (
     N_BUCKETS,

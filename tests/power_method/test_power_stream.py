@@ -12,7 +12,7 @@ from sklearn.base import clone
 from small_samples import INF, cosines, directions, model, seeded, tiny
 
 from sktensor_dp import BudgetAccountant, NotEnoughDataWarning
-from sktensor_dp.queries.norms import NORM_SLACK
+from sktensor_dp.queries.query import NORM_SLACK
 from sktensor_dp.tensor.power_method import OnlinePowerMethod
 
 

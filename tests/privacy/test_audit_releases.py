@@ -17,31 +17,28 @@ from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.queries.counts import CountChunk, as_counts
-from sktensor_dp.queries.entries import (
-    Entries,
-    EntryGradients,
-    EntryPairs,
-    RidgeBlock,
-    RowSums,
-)
-from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.gradients import CPJacobian, RowFrames
-from sktensor_dp.queries.moments import (
-    PairMoments,
-    TripleMoments,
-    WhitenedTripleMoments,
-    WordFrequencies,
-)
-from sktensor_dp.queries.norms import (
+from sktensor_dp.queries.counts import (
     Clip,
+    CountChunk,
     CountNorm,
     NormHistogram,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
+    WordFrequencies,
+    as_counts,
 )
-from sktensor_dp.queries.observed_entries import EntryChunks, IndexSet, RowCells, SliceChunks
+from sktensor_dp.queries.entries import (
+    Entries,
+    EntryChunks,
+    EntryPairs,
+    IndexSet,
+    RowCells,
+    RowSums,
+)
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.gradients import CPJacobian, EntryGradients, RidgeBlock, RowFrames
+from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.queries.samples import (
     LiftedBall,
@@ -56,7 +53,7 @@ from sktensor_dp.queries.samples import (
     as_samples,
 )
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
-from sktensor_dp.queries.slices import SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.queries.slices import SharedFactorSums, SharedRowSums, SliceChunks, UnitLevels
 from sktensor_dp.queries.text import (
     N_BUCKETS,
     DocumentFrequencies,

@@ -26,9 +26,7 @@ from sktensor_dp.estimator.base import Fitted, PlannedFit
 from sktensor_dp.privacy.audit import worst_case
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import BY_COUNT, PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.queries.counts import CountChunks
-from sktensor_dp.queries.moments import WordFrequencies
-from sktensor_dp.queries.norms import Clip, CountNorm
+from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, WordFrequencies
 from sktensor_dp.queries.sums import COVERED_UNITS, excess
 from sktensor_dp.report import main as report_command
 

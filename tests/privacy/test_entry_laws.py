@@ -12,8 +12,8 @@ from sktensor_dp.privacy.mechanisms import Piecewise, piecewise_deviation, spher
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.queries.entries import EntryChunks
 from sktensor_dp.queries.gradients import CPJacobian
-from sktensor_dp.queries.observed_entries import EntryChunks
 
 Z = 4.9  # two-sided 1e-6 point of the normal
 SHAPE, PURE = (4, 6, 3), PrivacyCost(epsilon=0.9)

@@ -26,9 +26,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.privacy.execution import PartialQuery, PartitionedSource, ThreadedPartitions
-from sktensor_dp.queries.counts import CountChunks
-from sktensor_dp.queries.moments import WordFrequencies
-from sktensor_dp.queries.norms import Clip, CountNorm
+from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, WordFrequencies
 from sktensor_dp.queries.sums import AccurateSum, OneThread
 from sktensor_dp.queries.text import KeyedSum
 

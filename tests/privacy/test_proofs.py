@@ -8,30 +8,19 @@ import pytest
 from proof_pages import PROOFS, check_page, stated
 
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.queries.entries import (
-    Entries,
-    EntryGradients,
-    EntryPairs,
-    RidgeBlock,
-    RowSums,
-)
-from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.gradients import CPJacobian, RowFrames
-from sktensor_dp.queries.moments import (
-    PairMoments,
-    TripleMoments,
-    WhitenedTripleMoments,
-    WordFrequencies,
-)
-from sktensor_dp.queries.norms import (
+from sktensor_dp.queries.counts import (
     Clip,
     CountNorm,
     NormHistogram,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
+    WordFrequencies,
 )
-from sktensor_dp.queries.observed_entries import IndexSet, RowCells
+from sktensor_dp.queries.entries import Entries, EntryPairs, IndexSet, RowCells, RowSums
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.gradients import CPJacobian, EntryGradients, RidgeBlock, RowFrames
+from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.queries.samples import (
     LiftedBall,

@@ -23,9 +23,8 @@ from sktensor_dp.privacy.execution import ThreadedPartitions
 from sktensor_dp.privacy.mechanisms import gaussian_pair_rows, laplace_pair_rows
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries.counts import CountChunks
-from sktensor_dp.queries.moments import PairMoments, WordFrequencies
-from sktensor_dp.queries.norms import Clip, CountNorm, PairNorm
+from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, PairNorm, WordFrequencies
+from sktensor_dp.queries.moments import PairMoments
 
 N, D, WEIGHT = 90, 23, 0.7
 PAIRS = PairMoments(Clip(PairNorm(WEIGHT), 2.0), WEIGHT)

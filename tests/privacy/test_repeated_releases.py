@@ -13,9 +13,8 @@ from internals import data_of, kept_mean
 from sktensor_dp import unsafe_seeded_noise
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries.counts import CountChunks
-from sktensor_dp.queries.moments import PairMoments, WordFrequencies
-from sktensor_dp.queries.norms import Clip, CountNorm, NormHistogram
+from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, NormHistogram, WordFrequencies
+from sktensor_dp.queries.moments import PairMoments
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
 

@@ -6,8 +6,7 @@ from interrupting import Interrupted, Interrupting
 
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.queries.observed_entries import SliceChunks
-from sktensor_dp.queries.slices import SharedRowSums, UnitLevels
+from sktensor_dp.queries.slices import SharedRowSums, SliceChunks, UnitLevels
 
 
 def curator(uses: int, mu: float, pure: float = 0.0) -> DataCurator:

@@ -9,9 +9,8 @@ import scipy.sparse as sp
 from sktensor_dp import PrivateSpectralLDA, PrivateTensorPowerMethod
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries.counts import CountChunks
+from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm
 from sktensor_dp.queries.moments import PairMoments
-from sktensor_dp.queries.norms import Clip, CountNorm
 
 D = 6
 

@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from sktensor_dp.queries.entries import MOST_DIGITS, EntryPairs
-from sktensor_dp.queries.observed_entries import EntryChunks, IndexSet, RowCells
+from sktensor_dp.queries.entries import MOST_DIGITS, EntryChunks, EntryPairs, IndexSet, RowCells
 
 SHAPE, N, LIMITS = (6, 5), 40, (-1.0, 1.0)
 

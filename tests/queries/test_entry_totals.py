@@ -8,10 +8,9 @@ import pytest
 
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries.entries import RidgeBlock, RowSums
-from sktensor_dp.queries.gradients import CPJacobian, RowFrames, TuckerJacobian
-from sktensor_dp.queries.observed_entries import EntryChunks, IndexSet, SliceChunks, as_entries
-from sktensor_dp.queries.slices import SharedRowSums, UnitLevels
+from sktensor_dp.queries.entries import EntryChunks, IndexSet, RowSums, as_entries
+from sktensor_dp.queries.gradients import CPJacobian, RidgeBlock, RowFrames, TuckerJacobian
+from sktensor_dp.queries.slices import SharedRowSums, SliceChunks, UnitLevels
 
 SHAPE, N, LIMITS, MIDDLE, HALF = (5, 7, 3), 60, (1.0, 5.0), 3.0, 2.0
 

@@ -9,16 +9,18 @@ import pytest
 import scipy.sparse as sp
 from internals import unit_norms
 
-from sktensor_dp.queries.counts import CountChunk, CountChunks, as_counts
-from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.norms import (
+from sktensor_dp.queries.counts import (
     Clip,
+    CountChunk,
+    CountChunks,
     CountNorm,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
+    as_counts,
     unit_factors,
 )
+from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.samples import (
     LiftedBall,
     ProjectedThirdMoments,

@@ -12,20 +12,20 @@ import pytest
 from contracts import rows_of_counts, rows_of_samples
 from contracts.sensitivities import Case, Floats, Rng
 
-from sktensor_dp.queries.counts import CountChunk, as_counts
-from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.moments import LARGEST_TERMS
-from sktensor_dp.queries.norms import (
+from sktensor_dp.queries.counts import (
     MIN_TOKENS,
-    NORM_SLACK,
     Clip,
+    CountChunk,
     CountNorm,
     Norm,
     NormHistogram,
     PairNorm,
+    as_counts,
     triangle_of_terms,
 )
-from sktensor_dp.queries.query import UnitCount
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.moments import LARGEST_TERMS
+from sktensor_dp.queries.query import NORM_SLACK, UnitCount
 from sktensor_dp.queries.samples import (
     PowerIterations,
     ProjectedThirdMoments,

@@ -17,25 +17,34 @@ import pytest
 
 from sktensor_dp.privacy.curator import check_sensitivity, released_sensitivity
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.queries import norms
-from sktensor_dp.queries.counts import CountChunk, as_counts
+from sktensor_dp.queries.counts import (
+    Clip,
+    CountChunk,
+    CountNorm,
+    NormHistogram,
+    PairNorm,
+    TripleNorm,
+    WhitenedTripleNorm,
+    WordFrequencies,
+    as_counts,
+)
 from sktensor_dp.queries.entries import (
     Entries,
-    EntryGradients,
+    EntryChunks,
     EntryPairs,
-    RidgeBlock,
+    IndexSet,
+    RowCells,
     RowSums,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.gradients import CPJacobian, RowFrames, TuckerJacobian
-from sktensor_dp.queries.moments import (
-    PairMoments,
-    TripleMoments,
-    WhitenedTripleMoments,
-    WordFrequencies,
+from sktensor_dp.queries.gradients import (
+    CPJacobian,
+    EntryGradients,
+    RidgeBlock,
+    RowFrames,
+    TuckerJacobian,
 )
-from sktensor_dp.queries.norms import Clip, CountNorm, PairNorm, TripleNorm, WhitenedTripleNorm
-from sktensor_dp.queries.observed_entries import EntryChunks, IndexSet, RowCells, SliceChunks
+from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.samples import (
     LiftedBall,
     PowerIterations,
@@ -49,7 +58,13 @@ from sktensor_dp.queries.samples import (
     as_samples,
 )
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
-from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.queries.slices import (
+    ReleasedEffects,
+    SharedFactorSums,
+    SharedRowSums,
+    SliceChunks,
+    UnitLevels,
+)
 from sktensor_dp.queries.text import N_BUCKETS, DocumentFrequencies, WordBuckets, WordVotes
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 from sktensor_dp.tensor.symmetric import symmetrize, tensor_oracle
@@ -151,9 +166,9 @@ def pairs(limit: Any, of_clip: Any, of_noise: Any, min_tokens: Any) -> PairMomen
     return PairMoments(Clip(PairNorm(of_clip), limit), of_noise, min_tokens=min_tokens)
 
 
-def histogram(edges: Any, whitener: Any, limit: Any, min_tokens: Any) -> norms.NormHistogram:
+def histogram(edges: Any, whitener: Any, limit: Any, min_tokens: Any) -> NormHistogram:
     clips = (Clip(CountNorm(2), limit),)
-    return norms.NormHistogram(WhitenedTripleNorm(whitener), edges, clips, min_tokens)
+    return NormHistogram(WhitenedTripleNorm(whitener), edges, clips, min_tokens)
 
 
 def thirds(kind: type, basis: Any, radius: Any, offset: Any, weight: Any, **options: Any) -> Any:

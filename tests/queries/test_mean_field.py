@@ -6,11 +6,10 @@ import scipy.sparse as sp
 from batchings import random_batchings
 from scipy.special import psi
 
-from sktensor_dp.queries import counts
 from sktensor_dp.queries.counts import CountChunk
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.norms import NORM_SLACK
-from sktensor_dp.queries.proportions import exp_digamma, mean_field, single_precision
+from sktensor_dp.queries.proportions import batches_of, exp_digamma, mean_field, single_precision
+from sktensor_dp.queries.query import NORM_SLACK
 from sktensor_dp.topics.inference import expected_log_proportions, variational_proportions
 
 
@@ -49,7 +48,7 @@ def test_every_document_with_words_is_in_one_batch(seed):
     rng = np.random.default_rng(seed)
     for size in (0, 1, 5, 3000):
         n_words = np.sort(rng.integers(0, int(rng.integers(1, 400)), size))
-        found = counts.batches_of(n_words, int(rng.integers(1, 50)), int(2 ** rng.integers(0, 21)))
+        found = batches_of(n_words, int(rng.integers(1, 50)), int(2 ** rng.integers(0, 21)))
         seen = [document for batch in found for document in range(batch.start, batch.stop)]
         assert sorted(seen) == list(np.flatnonzero(n_words))
 

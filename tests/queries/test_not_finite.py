@@ -8,9 +8,8 @@ import pytest
 
 from sktensor_dp.exceptions import PrivacyLeakWarning
 from sktensor_dp.privacy.noise import NoiseSource, unsafe_seeded_noise
-from sktensor_dp.queries.counts import CountChunk, as_counts
+from sktensor_dp.queries.counts import Clip, CountChunk, as_counts, weights
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.norms import Clip, weights
 from sktensor_dp.queries.samples import SampleChunk
 from sktensor_dp.queries.units import scale_to
 

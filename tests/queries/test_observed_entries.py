@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.queries.observed_entries import EntryChunks, SliceChunks, as_entries
+from sktensor_dp.queries.entries import EntryChunks, as_entries
+from sktensor_dp.queries.slices import SliceChunks
 
 LIMITS = (1.0, 5.0)
 

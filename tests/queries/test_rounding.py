@@ -15,25 +15,32 @@ import scipy.sparse as sp
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries.counts import CountChunk, CountChunks, as_counts
-from sktensor_dp.queries.entries import EntryGradients, RidgeBlock, RowSums
-from sktensor_dp.queries.gradients import CPJacobian, RowFrames, TuckerJacobian
+from sktensor_dp.queries.counts import (
+    Clip,
+    CountChunk,
+    CountChunks,
+    CountNorm,
+    PairNorm,
+    TripleNorm,
+    WhitenedTripleNorm,
+    WordFrequencies,
+    as_counts,
+)
+from sktensor_dp.queries.entries import IndexSet, RowSums
+from sktensor_dp.queries.gradients import (
+    CPJacobian,
+    EntryGradients,
+    RidgeBlock,
+    RowFrames,
+    TuckerJacobian,
+)
 from sktensor_dp.queries.moments import (
     LARGEST_TERMS,
     PairMoments,
     TripleMoments,
     WhitenedTripleMoments,
-    WordFrequencies,
 )
-from sktensor_dp.queries.norms import (
-    NORM_SLACK,
-    Clip,
-    CountNorm,
-    PairNorm,
-    TripleNorm,
-    WhitenedTripleNorm,
-)
-from sktensor_dp.queries.observed_entries import IndexSet
+from sktensor_dp.queries.query import NORM_SLACK
 from sktensor_dp.queries.samples import SampleChunks, TensorChunk, TensorPowerIterations
 from sktensor_dp.queries.sums import (
     UNITS_AT_ONCE,

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from sktensor_dp.queries.entries import Entries, RowSums
-from sktensor_dp.queries.observed_entries import SUM_SLACK, EntryChunks, SliceChunks
-from sktensor_dp.queries.slices import SharedRowSums, UnitLevels
+from sktensor_dp.queries.entries import Entries, EntryChunks, RowSums
+from sktensor_dp.queries.query import SUM_SLACK
+from sktensor_dp.queries.slices import SharedRowSums, SliceChunks, UnitLevels
 from sktensor_dp.tensor.row_bounds import RowBounds
 
 SHAPE = (6, 5, 4)

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from sktensor_dp.queries.entries import RidgeBlock
-from sktensor_dp.queries.gradients import RowFrames
-from sktensor_dp.queries.observed_entries import EntryChunks, IndexSet
+from sktensor_dp.queries.entries import EntryChunks, IndexSet
+from sktensor_dp.queries.gradients import RidgeBlock, RowFrames
 
 SHAPE, N, LIMITS, HALF = (5, 7, 3), 60, (1.0, 5.0), 2.0
 

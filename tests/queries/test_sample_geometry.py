@@ -12,7 +12,7 @@ from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.mechanisms import spherical_laplace_vector
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.queries.norms import NORM_SLACK
+from sktensor_dp.queries.query import NORM_SLACK
 from sktensor_dp.queries.samples import (
     LiftedBall,
     PowerIterations,

@@ -8,8 +8,7 @@ import pytest
 from sktensor_dp import PrivateCPCompletion
 from sktensor_dp.privacy.curators.entries import SliceCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.queries.observed_entries import SliceChunks
-from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums
+from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, SliceChunks
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 from sktensor_dp.tensor.unit_parameters import (
     LEVEL_VARIANCE,

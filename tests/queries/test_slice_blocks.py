@@ -7,9 +7,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sktensor_dp.queries import observed_entries
-from sktensor_dp.queries.observed_entries import SliceChunks
-from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, UnitSums
+from sktensor_dp.queries.slices import (
+    MOMENT_WEIGHT,
+    MOST_CELLS,
+    SharedFactorSums,
+    SliceChunks,
+    UnitSums,
+    by_unit,
+)
 from sktensor_dp.tensor.normal_equations import products_of_roots, unpack_rows
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 from sktensor_dp.tensor.unit_parameters import (
@@ -50,7 +55,7 @@ def chunk_of(X, y, n_units=N_UNITS, n_cells=N_CELLS):
 
 def entry_by_entry(asked, X, y):
     """The same sums over more cells than lie in tables, most of which have no entries."""
-    n_units, n_cells = asked.shape[0], observed_entries.MOST_CELLS + 1
+    n_units, n_cells = asked.shape[0], MOST_CELLS + 1
 
     def wider(array):
         return np.append(array, np.ones((n_cells - N_CELLS, *array.shape[1:])), axis=0)
@@ -163,7 +168,7 @@ def test_what_units_are_turned_by_is_checked(turned, whole, message):
         replace(query(np.random.default_rng(0), whole=whole), turned=turned)
 
 
-@pytest.mark.parametrize("shape", [(9, 4, 3), (9, observed_entries.MOST_CELLS + 1)])
+@pytest.mark.parametrize("shape", [(9, 4, 3), (9, MOST_CELLS + 1)])
 def test_whole_units_are_rows_of_a_matrix_with_few_columns(shape):
     none = [SharedEffects(np.zeros(n), np.zeros(n), np.zeros(n), 1.0) for n in shape[1:]]
     components = SharedComponents(tuple(np.ones((n, 1)) for n in shape[1:]), full_core=False)
@@ -324,7 +329,7 @@ def test_entries_are_sorted_by_unit_place_and_value(shape, seed):
     values = rng.choice([0.1, 0.2, 0.3], n) * rng.choice([1.0, 1.7], n)
     others = [X[:, mode] for mode in range(len(shape)) if mode != unit_mode]
     expected = np.lexsort([values, *others, X[:, unit_mode]])
-    found = observed_entries.by_unit(X, values, shape, unit_mode)
+    found = by_unit(X, values, shape, unit_mode)
     # Equal entries are alike.
     np.testing.assert_array_equal(X[found], X[expected])
     np.testing.assert_array_equal(values[found], values[expected])

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sktensor_dp.queries.observed_entries import MOST_CELLS, SliceChunks
-from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums
+from sktensor_dp.queries.slices import MOST_CELLS, ReleasedEffects, SharedFactorSums, SliceChunks
 from sktensor_dp.queries.sums import SplitSums
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 

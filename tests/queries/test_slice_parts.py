@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from slice_entries import BOUNDS, SHAPE, N, entries
 
-from sktensor_dp.queries.observed_entries import SliceChunks
 from sktensor_dp.queries.slices import (
     ReleasedEffects,
     SharedFactorSums,
     SharedRowSums,
+    SliceChunks,
     SliceReader,
     UnitLevels,
 )

@@ -9,8 +9,7 @@ from slice_entries import BOUNDS, SHAPE, entries
 
 from sktensor_dp.privacy.curators.entries import SliceCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries.observed_entries import SliceChunks
-from sktensor_dp.queries.slices import ReleasedEffects, SharedRowSums
+from sktensor_dp.queries.slices import ReleasedEffects, SharedRowSums, SliceChunks
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 from sktensor_dp.tensor.unit_parameters import (
     LEVEL_VARIANCE,

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivateSpectralLDA
+from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.moments import WordFrequencies
-from sktensor_dp.queries.norms import Clip, CountNorm
 from sktensor_dp.spectral_topics.plan import plan_topics
 
 CONFIGURATIONS = list(

@@ -10,8 +10,9 @@ import math
 import numpy as np
 from scipy.special import psi
 
+from sktensor_dp.queries.counts import CountNorm, PairNorm, TripleNorm
 from sktensor_dp.queries.moments import LARGEST_TERMS
-from sktensor_dp.queries.norms import NORM_SLACK, CountNorm, PairNorm, TripleNorm
+from sktensor_dp.queries.query import NORM_SLACK
 
 
 def pair_moment(c, length, words=None):

@@ -13,14 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import DataCurator, Noisy
-from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.moments import (
-    PairMoments,
-    TripleMoments,
-    WhitenedTripleMoments,
-    WordFrequencies,
-)
-from sktensor_dp.queries.norms import (
+from sktensor_dp.queries.counts import (
     MIN_TOKENS,
     Clip,
     CountNorm,
@@ -29,7 +22,10 @@ from sktensor_dp.queries.norms import (
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
+    WordFrequencies,
 )
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.scores import TopicGain, gains_of
 from sktensor_dp.tensor.symmetric import n_unique
 

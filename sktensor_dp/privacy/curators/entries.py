@@ -17,18 +17,19 @@ from sktensor_dp.privacy.curator import DataCurator, Noisy
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.entries import (
     Entries,
-    EntryGradients,
+    EntryChunks,
     EntryPairs,
-    RidgeBlock,
+    IndexSet,
+    RowCells,
     RowSums,
 )
-from sktensor_dp.queries.gradients import Jacobian, RowFrames
-from sktensor_dp.queries.observed_entries import EntryChunks, IndexSet, RowCells, SliceChunks
+from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock, RowFrames
 from sktensor_dp.queries.slices import (
     MOMENT_WEIGHT,
     ReleasedEffects,
     SharedFactorSums,
     SharedRowSums,
+    SliceChunks,
     UnitLevels,
 )
 
