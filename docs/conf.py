@@ -26,6 +26,7 @@ extensions = [
     "mathml",
     "repository_links",
     "proof_links",
+    "result_tables",
 ]
 root_doc = "index"
 exclude_patterns = ["_build", "reference/generated/examples", "sg_execution_times.rst"]

@@ -3,28 +3,27 @@
 import json
 import re
 
-from write_statement_page import PAGE, blocks, written
+from write_statement_page import FILE, shown, statement
 
 from sktensor_dp.privacy.composition import Kind
 from sktensor_dp.privacy.statement import load_statement, schema_text
 
-TEXT = PAGE.read_text("utf-8")
+TEXT = FILE.with_suffix(".md").read_text("utf-8")
 AGAIN = "run `python tests/write_statement_page.py`"
 # Digits beyond it may differ with the machine's arithmetic.
 NUMBER = re.compile(r"-?\d+\.\d{8,}(?:e-?\d+)?")
 
 
-def rounded(page: str) -> str:
-    return NUMBER.sub(lambda found: f"{float(found[0]):.8g}", page)
+def rounded(text: str) -> str:
+    return NUMBER.sub(lambda found: f"{float(found[0]):.8g}", text)
 
 
 def test_the_statement_is_what_a_fit_gives() -> None:
-    assert rounded(written(TEXT, blocks())) == rounded(TEXT), AGAIN
+    assert rounded(shown(statement()) + "\n") == rounded(FILE.read_text("utf-8")), AGAIN
 
 
 def test_the_statement_on_the_page_adds_up() -> None:
-    (text,) = re.findall(r"```json\n(.*?)```", TEXT, flags=re.DOTALL)
-    report = load_statement(text)
+    report = load_statement(FILE.read_text("utf-8"))
     assert (report.unit, report.n_units) == ("document", 20_000)
     assert len(report.rows) == 5
 

@@ -1,14 +1,10 @@
-"""The filled-in statement of docs/statement.md, made by a fit.
+"""The filled-in statement on docs/statement.md, made by a fit.
 
-Run as a program, it writes the page's blocks anew: ``python tests/write_statement_page.py``.
+Run as a program, it writes docs/statement.json anew: ``python tests/write_statement_page.py``.
 All that the statement holds is public numbers here, the clip included: every fit gives the same.
 """
 
-import contextlib
-import io
 import json
-import re
-import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,10 +12,8 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp import PrivateSpectralLDA
-from sktensor_dp.report import main
 
-PAGE = Path(__file__).parents[1] / "docs" / "statement.md"
-BLOCK = r"(?<=<!-- {} -->\n\n).*?(?=\n\n<!-- end -->)"
+FILE = Path(__file__).parents[1] / "docs" / "statement.json"
 COUNTS = np.random.default_rng(0).poisson(1.0, (20_000, 50)).astype(float)
 
 
@@ -51,31 +45,5 @@ def shown(text: str) -> str:
     return lines(json.loads(text), "")
 
 
-def command(text: str) -> str:
-    """What the command says of it."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        Path("statement.json").write_text(text, encoding="utf-8")
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output):
-            main(["check", "statement.json"])
-    return output.getvalue().rstrip()
-
-
-def blocks() -> dict[str, str]:
-    """What stands between the marks of the page."""
-    text = statement()
-    return {
-        "made by a fit": f"```json\n{shown(text)}\n```",
-        "made by the command": f"```\n{command(text)}\n```",
-    }
-
-
-def written(page: str, made: dict[str, str]) -> str:
-    """The page with its blocks replaced."""
-    for name, block in made.items():
-        page = re.sub(BLOCK.format(name), lambda _, block=block: block, page, flags=re.DOTALL)
-    return page
-
-
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text("utf-8"), blocks()), encoding="utf-8")
+    FILE.write_text(shown(statement()) + "\n", encoding="utf-8")
