@@ -13,7 +13,11 @@ pytestmark = pytest.mark.nightly
 
 DOCS = Path(__file__).parents[2] / "docs"
 FOLDERS = ("start", "tutorials", "privacy", "how_to")
-PAGES = sorted(page for folder in FOLDERS for page in (DOCS / folder).glob("*.md"))
+GUIDE = ("completion", "vocabulary", "budget", "statement", "model_files", "audit")
+PAGES = [
+    *sorted(page for folder in FOLDERS for page in (DOCS / folder).glob("*.md")),
+    *(DOCS / f"{name}.md" for name in GUIDE),
+]
 
 
 def programs(page: Path) -> list[str]:

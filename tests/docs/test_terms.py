@@ -7,16 +7,7 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 FOLDERS = ("start", "tutorials", "privacy", "how_to")
-GUIDE = (
-    "topics",
-    "components",
-    "completion",
-    "tuning",
-    "budget",
-    "guarantee",
-    "statement",
-    "scale",
-)
+GUIDE = re.findall(r"\]\((\w+)\.md\)", (DOCS / "guide.md").read_text("utf-8"))
 PAGES = [
     *sorted(page for folder in FOLDERS for page in (DOCS / folder).glob("*.md")),
     *(DOCS / f"{name}.md" for name in GUIDE),

@@ -1,0 +1,80 @@
+"""Measured numbers on pages come from files: a page has none that its files lack."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import BENCHES
+from sktensor_dp import BudgetAccountant
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+GUIDE = re.findall(r"\]\((\w+\.md)\)", (DOCS / "guide.md").read_text("utf-8"))
+PAGES = [DOCS / name for name in (*GUIDE, "results.md")] + sorted((DOCS / "how_to").glob("*.md"))
+INCLUDE = re.compile(r"```\{results\} (\S+)\n(?::source: (.+)\n)?```")
+# A decimal fraction, or a number with a unit, of what was measured.
+NUMBER = re.compile(
+    r"(?<![\w./=-])(\d[\d,]*\.\d+|\.\d+|\d[\d,]*(?= (?:s|seconds?|minutes?|ms|MB|GB|KiB|MiB|GiB|times)\b))"
+)
+# What is not measured: a table that tests of the search compute anew, e, limits and versions.
+PUBLIC = {
+    "tuning.md": {*re.findall(r"\.\d+", (DOCS / "tuning.md").read_text("utf-8"))},
+    "statement.md": {"2.7", "16"},
+    "how_it_works.md": {"0.1"},
+    "model_files.md": {"2", "4"},
+    "progress.md": {"1.9"},
+}
+
+
+def included(page: Path) -> dict[Path, str]:
+    """Files that a page shows, with the source that it adds."""
+    found = INCLUDE.findall(page.read_text("utf-8"))
+    return {(page.parent / name).resolve(): source for name, source in found}
+
+
+def prose(page: Path) -> str:
+    """Text without programs, code, targets of links, and values of epsilon, delta and mu."""
+    text = re.sub(
+        r"```.*?```|^    .*$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    text = re.sub(r"`[^`]*`|\]\([^)]*\)|\*\*Versions\.\*\*.*", "", text)
+    return re.sub(r"SP 800-226|(epsilon|delta|mu) (=|is) [\d.e-]+", "", text)
+
+
+def cells(page: Path) -> str:
+    return "\n".join(file.read_text("utf-8") for file in included(page))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_has_no_measured_number_that_its_files_lack(page: Path) -> None:
+    allowed = set(NUMBER.findall(cells(page))) | PUBLIC.get(page.name, set())
+    assert not set(NUMBER.findall(prose(page))) - allowed
+
+
+def test_a_number_that_no_file_has_is_seen() -> None:
+    text = "Errors are .123 or 4.5, in 12 seconds and 1,200 MiB; 3 topics at epsilon, 1e-6."
+    assert NUMBER.findall(text) == [".123", "4.5", "12", "1,200"]
+
+
+def test_every_file_is_shown_and_names_its_command() -> None:
+    shown = {file: source for page in DOCS.rglob("*.md") for file, source in included(page).items()}
+    assert set((DOCS / "results").glob("*.csv")) <= set(shown)
+    for file, source in shown.items():
+        header, *rows = csv.reader(file.read_text("utf-8").splitlines())
+        assert {len(row) for row in rows} == {len(header)}, file.name
+        sources = {row[-1] for row in rows} if header[-1] == "source" else {source}
+        for command in {text.split(":")[0].strip('"') for text in sources} - {""}:
+            name = command.removeprefix("python -m benchmarks").split()[0].lstrip(".")
+            module = ROOT / "benchmarks" / f"{name}.py"
+            assert name in (*BENCHES, "ablations") or module.exists(), (file.name, command)
+
+
+def test_what_equal_fits_may_ask_for() -> None:
+    """The one table that is computed, not measured."""
+    _, *rows = csv.reader((DOCS / "results" / "equal_fits.csv").read_text("utf-8").splitlines())
+    for kind, row in zip(("gaussian", "pure"), rows, strict=True):
+        budget = BudgetAccountant(2.0, 1e-6)
+        found = [budget.remaining(k, kind=kind)[0] for k in (1, 4, 10, 50)]
+        assert [float(cell) for cell in row[1:]] == pytest.approx(found, abs=0.005)
