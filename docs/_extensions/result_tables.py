@@ -1,7 +1,7 @@
 """The directive ``results``: a table of measured numbers from the file that its benchmark writes.
 
-The last column of a file, ``source``, names the command and the seeds; it becomes the caption. Files
-that benchmarks write without that column take their source as an option.
+The last column of a file, ``source``, names the command and the seeds; it becomes the caption.
+Files that benchmarks write without that column take their source as an option.
 """
 
 import csv

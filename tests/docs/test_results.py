@@ -16,7 +16,8 @@ PAGES = [DOCS / name for name in (*GUIDE, "results.md")] + sorted((DOCS / "how_t
 INCLUDE = re.compile(r"```\{results\} (\S+)\n(?::source: (.+)\n)?```")
 # A decimal fraction, or a number with a unit, of what was measured.
 NUMBER = re.compile(
-    r"(?<![\w./=-])(\d[\d,]*\.\d+|\.\d+|\d[\d,]*(?= (?:s|seconds?|minutes?|ms|MB|GB|KiB|MiB|GiB|times)\b))"
+    r"(?<![\w./=-])(\d[\d,]*\.\d+|\.\d+"
+    r"|\d[\d,]*(?= (?:s|seconds?|minutes?|ms|MB|GB|KiB|MiB|GiB|times)\b))"
 )
 # What is not measured: a table that tests of the search compute anew, e, limits and versions.
 PUBLIC = {
