@@ -191,7 +191,6 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
     }
 
     _full_core: ClassVar[bool]
-    _may_clash = ("bounds", "row_features", "row_names", "shape", "max_iter")
 
     def __init__(
         self,

@@ -219,8 +219,6 @@ class Hooks:
     _delta_set_aside: float = 0.0
     # Whether a fit learns nothing from the data and needs no budget.
     _releases_nothing: bool = False
-    # Names of parameters that `_check_public` looks at, where they are not None.
-    _may_clash: ClassVar[tuple[str, ...]] = ()
 
     def _check_public(self) -> None:
         """Refuse parameters that are wrong together for any data."""

@@ -15,15 +15,15 @@ from sktensor_dp.estimator.base import unit_of
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.model_selection.scores import (
     UnitScores,
-    check_scorable,
     check_scoring,
     checked_score_bounds,
+    checked_targets,
     held_out,
     release_score,
     word_counter,
 )
 from sktensor_dp.model_selection.splits import checked_units, n_rows
-from sktensor_dp.model_selection.steps import private_steps, row_by_row
+from sktensor_dp.model_selection.steps import checked_rows, private_steps, row_by_row
 from sktensor_dp.privacy.accountant import BudgetAccountant, Payable
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
@@ -236,7 +236,8 @@ class PrivateScorer(Payable):
         unit = scored_unit(reports, labels is not None)
         if n_rows(X) == 0 and not counted:
             raise ValueError("X must have at least one row to score, got none.")
-        check_scorable(self.metric, model, X, y, "metric")
+        y = checked_targets(self.metric, model, X, y, "metric")
+        X = checked_rows(model, X)
         query = HeldOutScores(UnitScores(self.metric, model, words), *bounds)
         score, _ = release_score(
             query, held_out(X, y, labels),

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import get_tags
 
 from sktensor_dp.estimator.base import Hooks
+from sktensor_dp.estimator.inputs import refuse_other_kinds
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.model_selection.splits import n_rows, one_row, take
 from sktensor_dp.model_selection.steps import steps_of
@@ -19,7 +19,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.queries.error_sanitising import as_numbers, kinds_of, read
+from sktensor_dp.queries.error_sanitising import as_numbers, read
 from sktensor_dp.queries.query import SCORE
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.queries.units import Units
@@ -37,68 +37,31 @@ def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunk:
     return HeldOutChunk(X, y, groups.n, groups)
 
 
-def numbers(y: Any) -> Floats:
-    """Targets as numbers, each converted by itself; NaN where one is none."""
-    y = as_numbers(y, "y")
-    items = read(lambda: np.asarray(y).tolist() if hasattr(y, "shape") else list(y), "y")
-    return np.array([_number(item) for item in items], dtype=np.float64)
+def answers(question: Callable[[Any], Any], X: Any) -> Floats:
+    """One number of a model for each row, whatever the others are; NaN where it refuses one."""
 
-
-def answers(question: Callable[[Any], Any], X: Any, *, documents: bool = False) -> Floats:
-    """Numbers that a model says of rows, each treated by itself; NaN where it refuses one."""
-    # The model is asked about all rows at once only where the container gives them one type. How a
-    # row is asked about depends on the model, the container and the row: not even the rounding of
-    # other answers does. No error leaves, as it would tell of a row.
-    if documents and isinstance(X, list | tuple):
-        texts = [isinstance(item, str | bytes) for item in X]
-        whole = [item if text else "" for item, text in zip(X, texts, strict=True)]
-        return np.where(texts, _asked(question, whole, together=True), math.nan)
-    return _asked(question, X, together=_has_one_type(X))
-
-
-def _asked(question: Callable[[Any], Any], X: Any, *, together: bool) -> Floats:
     def ask(rows: Any) -> Floats:
         found = np.asarray(question(rows), dtype=np.float64)
         if found.shape != (n_rows(rows),):
             raise ValueError("a model must say one number of each row")
         return found
 
-    if together:
-        with suppress(Exception):
-            return ask(X)
+    # No error leaves, as it would tell of a row.
+    with suppress(Exception):
+        return ask(X)
     rows = X.tocsr() if sp.issparse(X) else X  # of other formats none can be taken
-    found = np.full(n_rows(X), math.nan)
     refused = np.ones(n_rows(X), dtype=bool)
     for row in range(n_rows(X)):
         with suppress(Exception):
-            found[row], refused[row] = ask(one_row(rows, row))[0], False
-    if together and not refused.all():
+            ask(one_row(rows, row))
+            refused[row] = False
+    if not refused.all():
         # Another row in the place of each of these: as many are asked about, so that the answers
         # about the others are the same to the last bit.
         whole = take(rows, np.where(refused, np.argmin(refused), np.arange(len(refused))))
         with suppress(Exception):
-            return np.where(
-                refused, math.nan, ask(whole.asformat(X.format) if sp.issparse(X) else whole)
-            )
-    return found
-
-
-def _has_one_type(X: Any) -> bool:
-    """Whether a container gives all rows one type, whatever they hold."""
-    if sp.issparse(X):
-        return True
-    if hasattr(X, "columns"):
-        return all(called.lower() != "object" for _, called in kinds_of(X, "X"))
-    return hasattr(X, "dtype") and getattr(X.dtype, "kind", "O") != "O"
-
-
-def _number(item: Any) -> float:
-    if isinstance(item, Sequence) and not isinstance(item, str | bytes) and len(item) == 1:
-        item = item[0]  # of a column
-    try:
-        return float(item)
-    except Exception:  # whatever an object of any class does
-        return math.nan
+            return np.where(refused, math.nan, ask(whole))
+    return np.full(n_rows(X), math.nan)
 
 
 WordCounter = Callable[[Any], Any]
@@ -129,13 +92,12 @@ class UnitScores:
     def __call__(self, X: Any, y: Any) -> Floats:
         """One number for each row; NaN where there is none."""
         if SCORES[self.scoring] == "predict":
-            error = np.abs(numbers(y) - answers(self.model.predict, X))
+            error = np.abs(y - answers(self.model.predict, X))
             return -np.square(error) if self.scoring == "neg_mean_squared_error" else -error
         if getattr(X, "ndim", 0) == 1:  # an array or a column of documents
             X = list(X)
-        of_rows = self.model.score_samples if self.scoring == "log_likelihood" else self._per_token
-        first = next(iter(steps_of(self.model).values()))
-        return answers(of_rows, X, documents=get_tags(first).input_tags.string)
+        per_row = self.scoring == "log_likelihood"
+        return answers(self.model.score_samples if per_row else self._per_token, X)
 
     def _per_token(self, X: Any) -> Any:
         """Log-likelihood per token; of texts also of tokens that the vocabulary does not have."""
@@ -171,8 +133,8 @@ def check_scoring(scoring: Any, name: str) -> None:
         raise ValueError(f"{name} must be one of {sorted(SCORES)}; got {shown(scoring)}.")
 
 
-def check_scorable(scoring: str, estimator: Any, X: Any, y: Any, name: str) -> None:
-    """Refuse, before anything is charged, what cannot be scored at all."""
+def checked_targets(scoring: str, estimator: Any, X: Any, y: Any, name: str) -> Any:
+    """Targets as numbers, where a score has any; refuse what cannot be scored at all."""
     method = SCORES[scoring]
     if not hasattr(estimator, method):
         raise ValueError(
@@ -185,6 +147,11 @@ def check_scorable(scoring: str, estimator: Any, X: Any, y: Any, name: str) -> N
         raise ValueError(f"X has {shape[1]} features, but the model was fitted to {wanted}.")
     if method == "predict" and y is None:
         raise ValueError(f"{name}={scoring!r} needs y, which is None.")
+    if method != "predict":
+        return y
+    refuse_other_kinds(y, "y", "encode it first")
+    values = read(lambda: np.asarray(as_numbers(y, "y"), dtype=np.float64), "y")
+    return values.ravel() if values.ndim == 2 and values.shape[1] == 1 else values
 
 
 def checked_score_bounds(

@@ -38,9 +38,9 @@ from sktensor_dp.model_selection.costs import (
 )
 from sktensor_dp.model_selection.scores import (
     UnitScores,
-    check_scorable,
     check_scoring,
     checked_score_bounds,
+    checked_targets,
     held_out,
     release_score,
     word_counter,
@@ -443,7 +443,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
             refuse_lists(X)
         X, y, labels = checked_units(X, y, groups, neighbours)
         private = labels is not None or neighbours == "add_remove"
-        check_scorable(scoring, self.estimator, X, y, "scoring")
+        y = checked_targets(scoring, self.estimator, X, y, "scoring")
         X = checked_rows(self.estimator, X)
         # As in a fit, data that none takes is refused before anything is charged.
         first, rows = call_untrusted(

@@ -10,11 +10,12 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.estimator.parameters import Number, check_parameters, shown
 from sktensor_dp.model_selection.splits import n_rows, one_row
-from sktensor_dp.queries.error_sanitising import as_documents, as_numbers
+from sktensor_dp.queries.error_sanitising import as_documents, as_numbers, read
 
 # Parameters of private steps that the search sets itself, or that decide what it protects.
 OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours")
@@ -69,14 +70,6 @@ class RowByRow(TransformerMixin, BaseEstimator):
         if isinstance(spare, str):
             return rows[1:]
         return sp.vstack(rows, format="csr")[1:] if sp.issparse(spare) else np.concatenate(rows)[1:]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = self.transformer.func is not None  # rows of lists are texts
-        return tags
 
     def _made(self, row: Any) -> Any:
         """One row of numbers or a text; None of anything else."""
@@ -147,13 +140,17 @@ def before_private(estimator: Any, X: Any) -> tuple[str, Any]:
 
 
 def checked_rows(estimator: Any, X: Any) -> Any:
-    """Rows, of which texts are such that no listed step fails on one."""
-    if _kind(next(iter(steps_of(estimator).values()))) not in VECTORIZERS:
+    """Rows of a type that one of them cannot change: texts, numbers, or a table as it is."""
+    first = next(iter(steps_of(estimator).values()))
+    if _kind(first) in VECTORIZERS:
+        X = as_documents(X, "X")
+        if getattr(X, "ndim", 1) != 1 or not all(isinstance(text, str) for text in X):
+            raise ValueError("X must hold texts, in a list or a column.")
+        return [as_text(text) for text in X]
+    texts = isinstance(first, RowByRow) or get_tags(first).input_tags.string
+    if texts or _kind(first) == "FunctionTransformer" or not isinstance(X, list | tuple):
         return X
-    X = as_documents(X, "X")
-    if getattr(X, "ndim", 1) != 1 or not all(isinstance(text, str) for text in X):
-        raise ValueError("X must hold texts, in a list or a column.")
-    return [as_text(text) for text in X]
+    return read(lambda: np.asarray(X, dtype=np.float64), "X")
 
 
 def checked_distributions(given: Any) -> list[Mapping[str, Any]]:
@@ -211,23 +208,25 @@ def check_values(distributions: Iterable[Mapping[str, Any]], estimator: Any) -> 
 
 
 def _tried(step: Any, candidates: Mapping[str, Any]) -> list[Any]:
-    """A step with each listed value, if it is private; refuse wrong ones."""
+    """A step with listed values, if it is private; refuse wrong ones."""
     listed = {key: values for key, values in candidates.items() if not hasattr(values, "rvs")}
-    found = [
-        (key, clone(step).set_params(**{key: value})) for key, of in listed.items() for value in of
-    ]
+    together = len(listed) == len(candidates)
+    together = together and math.prod(map(len, listed.values())) <= MOST_COMBINATIONS
+    if together:
+        values = itertools.product(*listed.values())
+        choices = [dict(zip(listed, some, strict=True)) for some in values]
+    else:
+        choices = [{key: value} for key, of in listed.items() for value in of]
+    found = [(choice, clone(step).set_params(**choice)) for choice in choices]
     if not isinstance(step, PrivateEstimatorMixin):
         for _, one in found:
             _refuse_unlisted(one, "a")
         return []
-    for key, one in found:
-        if key in one._own_constraints:
-            check_parameters(one, {key: one._own_constraints[key]})
-    clash = any(getattr(step, key) is not None or key in candidates for key in step._may_clash)
-    few = math.prod(map(len, listed.values())) <= MOST_COMBINATIONS
-    if clash and few and len(listed) == len(candidates):
-        for values in itertools.product(*listed.values()):
-            clone(step).set_params(**dict(zip(listed, values, strict=True)))._check_public()
+    for choice, one in found:
+        own = one._own_constraints
+        check_parameters(one, {key: own[key] for key in choice if key in own})
+        if together:
+            one._check_public()
     return [one for _, one in found]
 
 

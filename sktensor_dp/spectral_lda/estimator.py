@@ -238,7 +238,6 @@ class PrivateSpectralLDA(
     _unit = "document"
     _input_tags = COUNTS
     _preserves_dtype = True
-    _may_clash = ("public_components",)
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "doc_topic_prior": [Number(0, LARGEST_PRIOR), NONE, OneOf("auto")],

@@ -150,7 +150,7 @@ def test_charges_once_before_anything_is_read(made):
 
     made.clear()
     with pytest.raises(BudgetError):
-        clone(search).fit(Unread(), Unread())
+        clone(search).fit(Unread(), np.zeros(2000))
     assert not made
     assert len(budget.entries) == 1
 

@@ -124,20 +124,26 @@ ODD = ["x", "1", b"1", None, 1j, 2**70, 10**400, float("nan"), "nan", [1, 2], [[
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("place", [0, 500, 999])
 def test_no_label_changes_the_scores_of_other_rows(metric, place):
-    """One label changes the mean of a thousand scores by a thousandth of their range, at most."""
+    """By a thousandth of their range at most; what is no number is refused unspent, and not shown."""
     low, high = METRICS[metric]
-    scorer = make_private_scorer(metric, bounds=(low, high), epsilon=INF)
+    budget = BudgetAccountant()
+    scorer = make_private_scorer(metric, bounds=(low, high), epsilon=INF, accountant=budget)
     X, y = np.zeros((1000, 1)), [1] * 1000
     before = scorer(constant(1), X, y)
     assert before == high
     for odd in ODD:
-        changed = [*y[:place], odd, *y[place + 1 :]]
-        assert abs(scorer(constant(1), X, changed) - before) <= (high - low) / 1000 * (1 + 1e-9)
+        changed, spent = [*y[:place], odd, *y[place + 1 :]], budget.entries
+        try:
+            found = scorer(constant(1), X, changed)
+        except (TypeError, ValueError) as error:
+            assert str(error).startswith("y ")
+            assert budget.entries == spent
+        else:
+            assert abs(found - before) <= (high - low) / 1000 * (1 + 1e-9)
 
 
 def test_rows_of_objects_are_asked_about_one_by_one():
-    """Of a list with one text in it numpy would make texts of all."""
-
+    """Of a list with one text in it numpy would make texts of all: it is refused."""
     total = answering(lambda X: np.asarray(X).sum(axis=1))
     X, y = [[i, 1.0] for i in range(200)], [i + 1.0 for i in range(200)]
     scorer = make_private_scorer("neg_mean_squared_error", bounds=(-1, 0), epsilon=INF)
@@ -148,8 +154,11 @@ def test_rows_of_objects_are_asked_about_one_by_one():
             array = np.empty((200, 2), dtype=object)
             array[:] = rows
             tables += [array, pd.DataFrame(array)]
-        for table in tables:
+        for table in tables[1:]:
             assert scorer(total, table, y) == pytest.approx(-1 / 200)
+        if odd != [2**70, 1.0]:
+            with pytest.raises((TypeError, ValueError), match="^X "):
+                scorer(total, rows, y)
 
 
 def test_documents_of_a_list_are_asked_about_together():
