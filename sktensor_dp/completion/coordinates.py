@@ -15,7 +15,6 @@ from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.inputs import (
     check_columns,
     computed,
-    has_columns,
     is_lazy,
     partitions_beside,
     refuse_other_kinds,
@@ -170,19 +169,13 @@ def entry_chunks(
 
 def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     """Numbers of shape (n, n_modes) from what may be a frame or a list."""
-    numbers = X if _is_plain(estimator, X, reset) else _array_of(estimator, X, reset=reset)
+    numbers = _array_of(estimator, X, reset=reset)
     if reset and numbers.dtype.kind in "if" and (numbers < 0).any():
         raise ValueError(
             "Negative values in data: X must have coordinates >= 0 to fit. Leave out entries whose "
             "category is unknown; predict takes them."
         )
     return numbers
-
-
-def _is_plain(estimator: Any, X: Any, reset: bool) -> bool:
-    """Whether validation would leave an array as it is."""
-    plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "iuf"
-    return plain and (X.shape[1] > 1 if reset else has_columns(estimator, X.shape[1], reset))
 
 
 def _array_of(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:

@@ -6,11 +6,9 @@ publishing writes on other objects: a fit that is refused or fails changes nothi
 
 import inspect
 import math
-import os
-import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from types import MappingProxyType
@@ -254,8 +252,6 @@ COUNTS: Mapping[str, bool] = {"sparse": True, "positive_only": True, "categorica
 NEIGHBOURS: Mapping[str, Iterable[Constraint]] = {
     "neighbours": [OneOf("replace_one", "add_remove")],
 }
-# Names of the files of libraries of linear algebra.
-PRODUCTS = re.compile("blas|blis|lapack|mkl|flexi|accelerate|veclib", re.IGNORECASE)
 # Conversions of epsilon overflow above the first; below the second pure noise has no grid.
 LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9
 # Gaussian noise has no grid below LEAST_MU, checked where epsilon is small; calibration lacks
@@ -322,20 +318,9 @@ class PlannedFit(Generic[Curator]):
         return replanned
 
 
-class _Products(ThreadpoolController):
-    """Thread pools of libraries of linear algebra."""
-
-    def _make_controller_from_path(self, filepath: str) -> Any:
-        # Following the links of every loaded file takes longer than a small fit. Where the
-        # controller has no such method, it looks at them all.
-        if PRODUCTS.search(os.path.basename(filepath)):
-            return super()._make_controller_from_path(filepath)
-        return None
-
-
 @cache
-def _libraries() -> _Products:
-    return _Products()
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def is_read_in_parts(X: Any) -> bool:
@@ -494,15 +479,10 @@ class PrivateEstimatorMixin(
     ) -> Fitted:
         """Charge a plan, run its recipe and write the report."""
         # Products are small or bound by memory: threads that wait for each other made fits ten
-        # times slower on a busy machine, and none faster on an idle one. For little data the
-        # libraries take one by themselves, and take longer to find.
-        few = planned.by_count is None and getattr(planned.chunks, "few", False)
-        with nullcontext() if few else _libraries().limit(limits=1, user_api="blas"):
-            opened = planned.chunks, planned.releases
-            curator = self._open_curator(
-                planned.kind, *opened, progress=progress, **planned.options
-            )
-            with curator:
+        # times slower on a busy machine, and none faster on an idle one.
+        with _libraries().limit(limits=1, user_api="blas"):
+            opened = planned.kind, planned.chunks, planned.releases
+            with self._open_curator(*opened, progress=progress, **planned.options) as curator:
                 replanned = planned.after_count(curator) if planned.by_count else planned
                 fitted = replanned.recipe(curator)
                 report = curator.report((*replanned.notes, *fitted.notes))

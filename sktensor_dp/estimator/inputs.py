@@ -109,8 +109,6 @@ def checked_table(
     refuse_other_kinds(X, "X")
     if least == 0:
         refuse_lists(X)
-    if _needs_no_conversion(estimator, X, reset, least):
-        return X
     X = in_chunks(X)
     kinds = list(KEPT)
 
@@ -143,33 +141,6 @@ def as_validated(convert: Callable[[Any], Rows], X: Any) -> Rows:
 def precision_of(X: Any) -> type[np.floating[Any]]:
     """Precision of the result of a transform, as scikit-learn preserves it."""
     return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-
-
-def _needs_no_conversion(estimator: Any, X: Any, reset: bool, least: int) -> bool:
-    """Validate quickly what needs no conversion; False leaves it to scikit-learn."""
-    # It asks all installed packages whether an object is a data frame of theirs, once in a process:
-    # a fifth of the first fit of a small table. Whatever is refused, is refused by it.
-    if type(X) not in (np.ndarray, sp.csr_matrix, sp.csr_array) or X.ndim != 2:
-        return False
-    n_features = X.shape[1]
-    if X.dtype not in KEPT or X.shape[0] < least or n_features == 0:
-        return False
-    with np.errstate(all="ignore"):
-        values = X.data if sp.issparse(X) else X
-        if X.dtype.kind == "f" and not math.isfinite(values.sum()):
-            return False
-    return has_columns(estimator, n_features, reset)
-
-
-def has_columns(estimator: Any, n_features: int, reset: bool) -> bool:
-    """Match unnamed columns with those of an estimator, or set them by `reset`."""
-    named = hasattr(estimator, "feature_names_in_")
-    if not reset:
-        return not named and getattr(estimator, "n_features_in_", n_features) == n_features
-    if named:
-        del estimator.feature_names_in_
-    estimator.n_features_in_ = n_features
-    return True
 
 
 def refuse_lists(X: Any) -> None:
@@ -301,7 +272,7 @@ def check_same(name: str, before: Any, now: Any) -> None:
     """Refuse a batch with another parameter than was charged for."""
     if before != now:
         raise ValueError(
-            f"{name} must be that of the first batch, {before!r}, which was charged for; got "
+            f"{name} must be as in the first batch, {before!r}, which was charged for; got "
             f"{now!r}. fit() starts anew."
         )
 

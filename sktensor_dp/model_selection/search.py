@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.model_selection import ParameterSampler
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -130,7 +131,7 @@ class Trials:
         # An error leaves the search at once, as if trials that fail had the highest score:
         # that, too, is a selection of the best.
         rng = secret_random_state(bits)
-        params = draw_candidate(self.distributions, rng)
+        (params,) = ParameterSampler(self.distributions, 1, random_state=rng)
         template = configured(self.search.estimator, params, rng)
         scores: list[float] = []
         parts: list[Part] = []
@@ -209,19 +210,6 @@ def secret_random_state(bits: Sequence[int]) -> np.random.RandomState:
     return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(list(bits))))
 
 
-def draw_candidate(
-    distributions: Sequence[Mapping[str, Any]], rng: np.random.RandomState
-) -> dict[str, Any]:
-    """Draw a mapping evenly, and from it a value for every name, independently."""
-    chosen = distributions[rng.randint(len(distributions))]
-    return {
-        name: values.rvs(random_state=rng)
-        if hasattr(values, "rvs")
-        else values[rng.randint(len(values))]
-        for name, values in sorted(chosen.items())
-    }
-
-
 # Below it the cost of a trial vanishes.
 LEAST_EPSILON = 1e-6
 HEAD = ("best candidate", "value")
@@ -257,8 +245,8 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         ``FunctionTransformer``, whose function is called for each row by itself and has to
         accept a blank row (zeros, or an empty text), which stands for each row on which it fails.
     param_distributions : dict or list of dicts
-        Names of parameters, with lists of values or distributions with ``rvs``. Of
-        several dicts one is drawn evenly, then a value for each of its names.
+        Names of parameters, with lists of values or distributions with ``rvs``, drawn from
+        as by ``sklearn.model_selection.ParameterSampler``.
     n_trials : float, default=10.0
         Expected number of trials, >= 1. Ten cost a third of the signal-to-noise ratio of
         a single fit (on ``mu``; see ``docs/tuning.md``), fifty a half.

@@ -28,6 +28,7 @@ from sktensor_dp.estimator.base import (
 from sktensor_dp.estimator.forecast import Forecast
 from sktensor_dp.estimator.inputs import (
     as_validated,
+    check_same,
     check_same_unit,
     checked_grouping,
     checked_table,
@@ -473,7 +474,8 @@ class PrivateTensorPowerMethod(
         self._check_combination(("auto", "stream"), "partial_fit")
         stream = getattr(self, "_stream", None)
         if stream is not None:
-            stream.check_budget(self.epsilon, self.delta, self.data_norm)
+            now = (self.epsilon, self.delta, self.data_norm)
+            check_same("epsilon, delta and data_norm", stream.budget, now)
         batch = row_chunks(self, checked, SampleChunks, X, groups, n_samples, reset=stream is None)
         earlier = None if stream is None else self.privacy_report_
         return self._run(self._planned_batch(batch, stream, columns_of(checked), earlier))

@@ -43,14 +43,6 @@ class ComponentStream:
     budget: tuple[float, float, float]  # epsilon, delta and data_norm of every batch
     ticket: str | None = None  # what the next batch shows to the ledger that was charged
 
-    def check_budget(self, *now: float | None) -> None:
-        """Refuse a batch at another budget than the first one's, which was charged."""
-        if self.budget != now:
-            raise ValueError(
-                f"epsilon, delta and data_norm must be those of the first batch, "
-                f"{self.budget}, which were charged; got {now}. fit() starts a new stream."
-            )
-
     @property
     def found(self) -> FittedComponents:
         """Components so far."""

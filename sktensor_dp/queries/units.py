@@ -242,8 +242,6 @@ Chunk = TypeVar("Chunk", bound="RowChunk")
 # Whose rows can be cut apart without copying what they hold.
 BY_ROWS = (np.ndarray, sp.csr_matrix, sp.csr_array)
 Prepared = Callable[[Iterable[Any]], Iterable[Any]]
-# Features as components, to the fourth power, are below 2^18; so are rows times their square.
-FEW_FEATURES, FEW_NUMBERS = 20, 2**12
 # Random keys of the rows of units, by labels and sizes of these: so many of each unit are chosen.
 RowChoice = tuple[int, Callable[[NDArray[Any], Integers], NDArray[np.uint64]]]
 
@@ -402,9 +400,6 @@ class RowChunks(Generic[Chunk]):
         Whether units are groups of rows, as far as is known before reading.
     announced : bool
         Whether only reading shows that chunks are what was announced.
-    few : bool
-        Whether no product of rows, or of as many components as features, takes more than 2^18
-        multiplications. As private as the number of units.
     """
 
     # Chunks are cut where they hold more than 2**14 rows, so that sums over the rows of one stay
@@ -450,9 +445,6 @@ class RowChunks(Generic[Chunk]):
         self.announced = self._whole is None and not self.apart
         # Whether a unit may have several rows, which can be made one.
         self.joinable = self.grouped or self._whole is None
-        one_by_one = self._whole is not None and groups is None
-        few = 0 < self.n_units * n_features <= FEW_NUMBERS and n_features <= FEW_FEATURES
-        self.few = one_by_one and few
 
     def _validated(self, part: Any) -> Any:
         """Rows of a chunk of the caller's."""

@@ -24,6 +24,7 @@ from sktensor_dp.estimator.base import (
 )
 from sktensor_dp.estimator.inputs import (
     as_validated,
+    check_same,
     check_same_unit,
     checked_table,
     computed,
@@ -420,7 +421,7 @@ class PrivateSpectralLDA(
             chunks = row_chunks(self, checked, CountChunks, X, groups, n_samples)
             plan = partial(self._fit_of, chunks, columns_of(checked), begins=True)
             return self._run_counted(chunks, plan)
-        stream.check_budget(self.epsilon, self.delta)
+        check_same("epsilon and delta", stream.budget, (self.epsilon, self.delta))
         chunks = row_chunks(self, self, CountChunks, X, groups, n_samples, reset=False)
         self._check_batch(chunks, stream)
         return self._run_counted(chunks, partial(self._step_of, chunks, stream))

@@ -24,14 +24,6 @@ class TopicStream:
     budget: tuple[float, float]  # epsilon and delta that every batch may cost
     ticket: str | None = None  # what the next batch shows to the ledger that was charged
 
-    def check_budget(self, *now: float) -> None:
-        """Refuse a batch at another budget than the first one's, which was charged."""
-        if self.budget != now:
-            raise ValueError(
-                f"epsilon and delta must be those of the first batch, {self.budget}, which "
-                f"were charged; got {now}. fit() starts a new stream."
-            )
-
 
 def continue_stream(
     curator: DocumentCurator,

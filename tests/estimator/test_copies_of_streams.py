@@ -158,7 +158,7 @@ def test_a_step_that_failed_after_its_noise_is_charged_again(kind: str) -> None:
     go_on(model, 1)
     assert n_charged(budget) == 2
     # One that was refused before has made none.
-    with pytest.raises(ValueError, match="must be those of the first batch"):
+    with pytest.raises(ValueError, match="must be as in the first batch"):
         go_on(model.set_params(epsilon=2.0), 2)
     go_on(model.set_params(epsilon=1.0), 2)
     assert n_charged(budget) == 2

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -48,53 +47,6 @@ COLUMNS = {
     "pyarrow": lambda values: pa.chunked_array([values[:200], values[200:]]),
     "record batch": pa.array,
 }
-
-
-# Tables, and whether scikit-learn's validation would give back the same object.
-ARRAYS = {
-    "floats": (COUNTS.astype(float), True),
-    "single precision, by column": (np.asfortranarray(COUNTS, dtype=np.float32), True),
-    "integers": (COUNTS, True),
-    "sparse": (sp.csr_matrix(COUNTS, dtype=float), True),
-    "sparse array": (sp.csr_array(COUNTS), True),
-    "short integers": (COUNTS.astype(np.int32), False),
-    "other bytes": (COUNTS.astype(">f8"), False),
-    "sparse by column": (sp.csc_matrix(COUNTS), False),
-    "matrix": (COUNTS.view(np.matrix), None),
-    "no rows": (COUNTS[:0], None),
-    "no columns": (COUNTS[:, :0], None),
-    "not finite": (np.where(COUNTS == 0, np.nan, COUNTS), None),
-    "infinite": (sp.csr_matrix([[np.inf, 1.0]]), None),
-}
-
-
-@pytest.mark.parametrize("name", ARRAYS)
-@pytest.mark.parametrize("reset", [True, False])
-def test_arrays_that_validation_would_not_change_do_not_go_through_it(name, reset, monkeypatch):
-    """It would ask all installed packages whether they know the array."""
-    X, unchanged = ARRAYS[name]
-    estimator, beside = BaseEstimator(), BaseEstimator()
-    for one in (estimator, beside):
-        if reset:
-            one.feature_names_in_ = np.array(NAMES, dtype=object)  # of an earlier fit
-        else:
-            one.n_features_in_ = COUNTS.shape[1]
-    if unchanged is None:
-        for check in (
-            inputs.checked_table,
-            lambda *given, reset: validate_data(*given, reset=reset),
-        ):
-            with pytest.raises((ValueError, TypeError)):
-                check(estimator, X, reset=reset)
-        return
-    kinds = list(inputs.KEPT)
-    expected = validate_data(beside, X, reset=reset, accept_sparse="csr", dtype=kinds)
-    assert (expected is X) == unchanged
-    found = inputs.checked_table(estimator, X, reset=reset)
-    assert (type(found), found.dtype) == (type(expected), expected.dtype)
-    assert (found is X) == unchanged
-    assert (found != expected).sum() == 0
-    assert vars(estimator) == vars(beside) == {"n_features_in_": 6}
 
 
 def test_what_validation_tells_of_arrays_is_still_told():

@@ -257,7 +257,7 @@ def test_all_batches_have_the_neighbours_of_the_first(build):
     for first, then in (("add_remove", "replace_one"), ("replace_one", "add_remove")):
         model = build().set_params(neighbours=first).partial_fit(X)
         before = state(model.privacy_report_)
-        with pytest.raises(ValueError, match="neighbours must be that of the first batch"):
+        with pytest.raises(ValueError, match="neighbours must be as in the first batch"):
             model.set_params(neighbours=then).partial_fit(X)
         assert state(model.privacy_report_) == before
 

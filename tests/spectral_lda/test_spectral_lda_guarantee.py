@@ -132,7 +132,7 @@ def test_a_stream_is_charged_once():
 def test_a_stream_keeps_the_budget_it_was_charged_for(change):
     lda = PrivateSpectralLDA(2).partial_fit(counts())
     before = lda.components_
-    with pytest.raises(ValueError, match="epsilon and delta must be those of the first batch"):
+    with pytest.raises(ValueError, match="epsilon and delta must be as in the first batch"):
         lda.set_params(**change).partial_fit(counts(seed=1))
     assert lda.components_ is before
     lda.fit(counts())
