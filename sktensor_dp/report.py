@@ -93,7 +93,7 @@ def _explained(report: PrivacyReport) -> Iterator[str]:
     """What a statement says, line by line."""
     assert report.composition is not None
     seeded = "seeded" if report.seeded else "not seeded"
-    yield f"Unit: {printable(report.unit)}. Noise: {report.sampler}, {seeded}."
+    yield f"Unit: {printable(report.unit)}. Noise: on a grid, {seeded}."
     yield "How it adds up:"
     yield from _tree(report.composition, "  ")
     yield "Releases:"

@@ -120,7 +120,7 @@ def test_names_cannot_forge_lines(path: str, capsys: pytest.CaptureFixture[str])
     row = ReleaseRecord(evil, evil, 0.1, 0.5, 0.2, 0.0, 0.0, 1, "gaussian")
     whole = Composition("releases", rows=(row,))
     forged = PrivacyReport(
-        whole.epsilon_at(0.1), 0.1, evil, evil, 20, "grid", False, (row,), (evil,), whole
+        whole.epsilon_at(0.1), 0.1, evil, evil, 20, False, (row,), (evil,), whole
     )
     Path(path).write_text(forged.to_json(), "utf-8")
     assert main(["check", path]) == 0

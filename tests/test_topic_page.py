@@ -45,7 +45,6 @@ def report(**changes):
         "unit": "document",
         "neighbours": "replace_one",
         "n_units": 12345,
-        "sampler": "grid",
         "seeded": False,
         "rows": (row,),
         "notes": ("a note",),
@@ -138,11 +137,6 @@ def test_page_without_privacy_says_so_and_claims_nothing(tmp_path, changes):
     assert "-differential privacy for" not in words
     assert "What is protected" not in words
     assert "is protected as stated" not in words
-
-
-def test_floating_point_noise_is_said(tmp_path):
-    words = write(tmp_path, reports={"topics": report(sampler="float")}).words
-    assert "low-order digits" in words
 
 
 def test_optional_parts_may_be_left_out(tmp_path):

@@ -118,13 +118,12 @@ def report_of_search(
         "the best was released alone: the guarantee is that of the whole search."
     )
     one, notes = reports[-1], dict.fromkeys(note for one in reports for note in one.notes)
-    sampler = min(each.sampler for each in reports)  # "float" before "grid"
     whole = Composition(
         "selection", parts=(Part("trial", n_units, trial),), n_trials=n_trials, epsilon=epsilon,
         delta=delta,
     )  # fmt: skip
     return PrivacyReport(
-        epsilon, delta, one.unit, one.neighbours, n_units, sampler,
+        epsilon, delta, one.unit, one.neighbours, n_units,
         any(each.seeded for each in reports), whole.all_rows(), (*notes, note), whole,
     )  # fmt: skip
 

@@ -300,7 +300,6 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             neighbours=self._neighbours,
             # Of a fit that released nothing the number stays private: none is told.
             n_units=self.n_units if rows or self._neighbours != "add_remove" else 0,
-            sampler=self._noise.sampler,
             seeded=self._noise.seeded,
             rows=rows,
             notes=(*self._residuals, *notes),

@@ -3,18 +3,12 @@
 Noise comes from ChaCha20, a cryptographically secure generator, keyed with 256
 bits of the operating system's entropy; nothing that seeds an algorithm reaches
 it. Every release arrives here as a vector of coordinates in an orthonormal basis,
-divided by its sensitivity, and leaves with noise added:
-
-``grid`` (default)
-    The coordinates are rounded to a grid whose step is 2^-m times the scale of the
-    noise, and exact samples of continuous noise, rounded to the same grid, are added
-    as integers. The sum equals the continuous mechanism's output rounded afterwards,
-    so the guarantee is that of the continuous law, and no digit finer than the step
-    leaves. Rounding may move neighbours apart by the grid's covering diameter, which
-    is added to the sensitivity.
-``float``
-    Plain floating-point addition, as in textbook implementations: its low-order
-    digits can give the statistic away. For benchmarks and tests, by :func:`noise_sampler`.
+divided by its sensitivity. They are rounded to a grid whose step is 2^-m times the
+scale of the noise, and exact samples of continuous noise, rounded to the same grid,
+are added as integers. The sum equals the continuous mechanism's output rounded
+afterwards, so the guarantee is that of the continuous law, and no digit finer than
+the step leaves. Rounding may move neighbours apart by the grid's covering diameter,
+which is added to the sensitivity.
 """
 
 import contextlib
@@ -28,7 +22,6 @@ import secrets
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +32,6 @@ from sktensor_dp.privacy.sampling import BLOCK, GAUSSIAN, LAPLACE, MAX_BITS, Law
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Sampler = Literal["grid", "float"]
 
 # The covering diameter may add this much to a unit sensitivity: 0.024 %.
 DIAMETER = 2.0**-12
@@ -54,43 +46,20 @@ FORKED = (
 )
 
 
-class _Block:
-    """A choice that holds as long as the ``with`` block in which it was made is open."""
+class _Seeds:
+    """Seeds of successive fits, for as long as their ``with`` block is open."""
 
-    def __init__(self, choice: Any) -> None:
-        self.choice = choice
+    def __init__(self, seed: int) -> None:
+        self.of_fits = (np.random.SeedSequence((seed, fit)) for fit in itertools.count())
         self.is_open = True
 
 
-Blocks = contextvars.ContextVar[tuple[_Block, ...]]
-_samplers: Blocks = contextvars.ContextVar("samplers", default=())
-_seeds: Blocks = contextvars.ContextVar("seeds", default=())
+_seeds: contextvars.ContextVar[tuple[_Seeds, ...]] = contextvars.ContextVar("seeds", default=())
 
 
-def _chosen(blocks: Blocks) -> Any:
-    """The choice of the innermost open block; None without one."""
-    return next((block.choice for block in reversed(blocks.get()) if block.is_open), None)
-
-
-@contextlib.contextmanager
-def _block(blocks: Blocks, choice: Any) -> Iterator[None]:
-    # A generator that yields inside a block is left when it goes on or is collected: after later
-    # blocks were entered, or in another thread. Its choice ends then, and no other's; a token of
-    # the variable would bring back whatever there was before.
-    own = _Block(choice)
-    blocks.set((*(block for block in blocks.get() if block.is_open), own))
-    try:
-        yield
-    finally:
-        own.is_open = False
-        blocks.set(tuple(block for block in blocks.get() if block.is_open))
-
-
-@contextlib.contextmanager
-def noise_sampler(sampler: Sampler) -> Iterator[None]:
-    """Choose the sampler for the fits inside a ``with`` block: for benchmarks and tests."""
-    with _block(_samplers, sampler):
-        yield
+def _open_seeds() -> tuple[_Seeds, ...]:
+    """Seeds of the open blocks, the innermost last."""
+    return tuple(seeds for seeds in _seeds.get() if seeds.is_open)
 
 
 @contextlib.contextmanager
@@ -131,8 +100,16 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
         PrivacyLeakWarning,
         stacklevel=3,
     )
-    with _block(_seeds, (np.random.SeedSequence((seed, fit)) for fit in itertools.count())):
+    # A generator that yields inside a block is left when it goes on or is collected: after later
+    # blocks were entered, or in another thread. Its seeds end then, and no other's; a token of the
+    # variable would bring back whatever there was before.
+    own = _Seeds(seed)
+    _seeds.set((*_open_seeds(), own))
+    try:
         yield
+    finally:
+        own.is_open = False
+        _seeds.set(_open_seeds())
 
 
 @dataclass(frozen=True)
@@ -140,13 +117,13 @@ class Grid:
     """Where noise of a given scale is placed."""
 
     scale: float  # of the noise, with the cost of rounding
-    bits: int | None  # the step is ``2^-bits`` times the scale; None without a grid
+    bits: int  # the step is ``2^-bits`` times the scale
     diameter: float  # how far apart rounding moves neighbours at most
 
     @property
     def step(self) -> float:
-        """Distance of neighbouring points of the grid; 0 without one."""
-        return 0.0 if self.bits is None else math.ldexp(self.scale, -self.bits)
+        """Distance of neighbouring points of the grid."""
+        return math.ldexp(self.scale, -self.bits)
 
 
 class OneProcess:
@@ -165,13 +142,13 @@ class NoiseSource:
     """Noise for the releases of one fit, in the process that made it."""
 
     def __init__(self) -> None:
-        seeds = _chosen(_seeds)
-        self.seeded = seeds is not None
-        self.sampler: Sampler = _chosen(_samplers) or "grid"
-        if seeds is None:
-            key = secrets.randbits(256)
+        seeds = _open_seeds()
+        self.seeded = bool(seeds)
+        if seeds:
+            state = next(seeds[-1].of_fits).generate_state(8, np.uint32)
+            key = int.from_bytes(state.tobytes(), "little")
         else:
-            key = int.from_bytes(next(seeds).generate_state(8, np.uint32).tobytes(), "little")
+            key = secrets.randbits(256)
         self._keyed, self.process = _generator(key), OneProcess()
 
     @property
@@ -194,10 +171,6 @@ class NoiseSource:
             return coordinates
         size = coordinates.size if size is None else size
         grid = self.grid(1 / epsilon, size)
-        if grid.bits is None:
-            noise = self._generator.standard_exponential(coordinates.size)
-            noise -= self._generator.standard_exponential(coordinates.size)
-            return coordinates + grid.scale * noise
         return _on_grid(coordinates, self._steps(LAPLACE, coordinates.size, grid.bits), grid)
 
     def spherical_laplace(
@@ -218,7 +191,7 @@ class NoiseSource:
             square += float(self._generator.chisquare(hidden))
         norm = float(self._generator.standard_gamma(size + hidden)) * grid.scale
         direction *= norm / math.sqrt(square)
-        return self._add_rounded(coordinates, direction, grid)
+        return _on_grid(coordinates, _rounded(direction, grid.step), grid)
 
     def spherical_laplace_rows(self, coordinates: Floats, epsilon: float) -> Floats:
         """Add noise of density ``exp(-epsilon |b|_2)`` to each row, rows being independent."""
@@ -232,7 +205,7 @@ class NoiseSource:
         norms = self._generator.standard_gamma(size, n_rows) * grid.scale
         norms /= np.sqrt(np.square(direction).sum(axis=1))
         direction *= norms[:, None]
-        return self._add_rounded(coordinates, direction, grid)
+        return _on_grid(coordinates, _rounded(direction, grid.step), grid)
 
     def integers(self, below: int, size: int) -> NDArray[np.uint64]:
         """Draw integers evenly from ``0 .. below - 1``, below at most ``2^64``."""
@@ -246,26 +219,15 @@ class NoiseSource:
 
     def standard_normal(self, size: int) -> Floats:
         """Draw normals that a mechanism shapes; they are within 2^-52 of exact ones."""
-        if self.sampler == "float":
-            return self._generator.standard_normal(size)
         steps = rounded_samples(GAUSSIAN, size, MAX_BITS, self._words)
         return np.ldexp(steps.astype(np.float64), -MAX_BITS)
 
-    def grid(
-        self,
-        scale: float,
-        diameter_per_step: float,
-        *,
-        slope: float = 1.0,
-        diameter: float = DIAMETER,
-    ) -> Grid:
+    def grid(self, scale: float, diameter_per_step: float, *, diameter: float = DIAMETER) -> Grid:
         """Choose the grid for noise, and the noise that pays for the grid."""
-        if self.sampler == "float":
-            return Grid(scale, None, 0.0)
         steps = max(diameter_per_step, 1.0)
-        finest = steps * max(scale, 1.0) * (1 + slope * diameter) / diameter
+        finest = steps * max(scale, 1.0) * (1 + diameter) / diameter
         bits = min(math.ceil(math.log2(finest)), MAX_BITS)
-        excess = slope * math.ldexp(scale * steps, -bits)
+        excess = math.ldexp(scale * steps, -bits)
         if excess > 0.5:
             raise ValueError(
                 f"noise of scale {scale:.3g} per unit of sensitivity has no grid fine enough for "
@@ -274,28 +236,9 @@ class NoiseSource:
         scale *= ROUNDED_UP / (1 - excess)
         return Grid(scale, bits, math.ldexp(scale * steps, -bits))
 
-    def add_gaussian(self, coordinates: Floats, grid: Grid, extra: Floats | None = None) -> Floats:
-        """Add Gaussian noise of the grid's scale, and independent noise of any other law."""
-        # The sum of the two is rounded to the grid; `extra` is only ever as good as the floating-
-        # point numbers it is made of.
-        size = coordinates.size
-        if grid.bits is None:
-            noise = grid.scale * self._generator.standard_normal(size)
-            return coordinates + noise if extra is None else coordinates + noise + extra
-        if extra is None:
-            return _on_grid(coordinates, self._steps(GAUSSIAN, size, grid.bits), grid)
-        # On a fine grid first: the Gaussian part smooths what rounding `extra` does.
-        steps = self._steps(GAUSSIAN, size, MAX_BITS)
-        steps += _rounded(extra, math.ldexp(grid.scale, -MAX_BITS))
-        coarser = MAX_BITS - grid.bits
-        steps += (1 << coarser) >> 1
-        steps >>= coarser
-        return _on_grid(coordinates, steps, grid)
-
-    def _add_rounded(self, coordinates: Floats, noise: Floats, grid: Grid) -> Floats:
-        if grid.bits is None:
-            return coordinates + noise
-        return _on_grid(coordinates, _rounded(noise, grid.step), grid)
+    def add_gaussian(self, coordinates: Floats, grid: Grid) -> Floats:
+        """Add Gaussian noise of the grid's scale."""
+        return _on_grid(coordinates, self._steps(GAUSSIAN, coordinates.size, grid.bits), grid)
 
     def _steps(self, law: Law, size: int, bits: int) -> Integers:
         self.process.check()

@@ -17,7 +17,6 @@ COUNT, COUNT_FRACTION = "unit_count", 0.01
 BY_COUNT = "shared_out_by_unit_count"
 # Bytes where the system does not tell: beyond what is common.
 UNKNOWN_SIZE = 2.0**37
-# Numbers that every sampler draws at once.
 
 
 class FitBudget(TypedDict):

@@ -79,8 +79,6 @@ class PrivacyReport(Shown):
         neighbours in words.
     n_units : int
         Number of units; public, or with ``"add_remove"`` the noisy count that was released.
-    sampler : str
-        How noise was drawn: ``"grid"``, or ``"float"`` in benchmarks.
     seeded : bool
         True if the noise was seeded: then nothing is protected.
     rows : tuple of ReleaseRecord
@@ -93,7 +91,7 @@ class PrivacyReport(Shown):
     Examples
     --------
     >>> row = ReleaseRecord("mean", "a mean", 0.1, 0.5, 0.2, 0.0, 0.0, 1, "gaussian")
-    >>> report = PrivacyReport(1.0, 1e-6, "document", "replace_one", 20, "grid", False, (row,))
+    >>> report = PrivacyReport(1.0, 1e-6, "document", "replace_one", 20, False, (row,))
     >>> print(report)
     (epsilon = 1, delta = 1e-06)-differential privacy for replacing one document of 20
     release  mechanism  sensitivity  sigma   mu  epsilon  uses  fraction of mu^2
@@ -105,7 +103,6 @@ class PrivacyReport(Shown):
     unit: str
     neighbours: str
     n_units: int
-    sampler: str
     seeded: bool
     rows: tuple[ReleaseRecord, ...]
     notes: tuple[str, ...] = ()
@@ -127,12 +124,8 @@ class PrivacyReport(Shown):
             )
         elif self.neighbours != "replace_one":
             change = f"between {self.neighbours}"
-        text = (
-            f"(epsilon = {self.epsilon:.6g}, delta = {self.delta:g})-differential privacy {change}"
-        )
-        if self.sampler == "float":
-            text += "; floating-point noise: open to attacks on low-order digits"
-        return text
+        numbers = f"(epsilon = {self.epsilon:.6g}, delta = {self.delta:g})"
+        return f"{numbers}-differential privacy {change}"
 
     @property
     def fractions(self) -> tuple[float | None, ...]:
@@ -178,7 +171,6 @@ class PrivacyReport(Shown):
             epsilon=epsilon,
             delta=delta,
             n_units=self.n_units + later.n_units,
-            sampler=min(self.sampler, later.sampler),  # "float" before "grid"
             seeded=self.seeded or later.seeded,
             rows=merged((*self.rows, *later.rows)),
             notes=(*dict.fromkeys(n for n in notes if n != DISJOINT), DISJOINT),
@@ -257,7 +249,7 @@ def written(report: PrivacyReport) -> dict[str, Any]:
             "relation": report.neighbours if known else "in_words",
             "in_words": RELATIONS[report.neighbours] if known else report.neighbours,
         },
-        "noise": {"sampler": report.sampler, "seeded": report.seeded},
+        "noise": {"sampler": "grid", "seeded": report.seeded},
         "composition": _node(report),
         "notes": list(report.notes),
         "not_covered": [{"what": what, "in_words": NOT_COVERED[what]} for what in NOT_COVERED],
@@ -274,8 +266,6 @@ def guarantee_in_words(report: PrivacyReport) -> str:
     text = f"{numbers}-differential privacy {change}."
     if report.epsilon == float("inf"):
         text = f"Nothing is protected: no noise was added {numbers}, {change}."
-    if report.sampler == "float":
-        text += " Noise has floating-point digits, which can give away what it hides."
     if report.seeded:
         return f"Nothing is protected: the noise was seeded. With secret noise it would be: {text}"
     return text

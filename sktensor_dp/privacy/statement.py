@@ -185,7 +185,7 @@ def load_statement(data: str | bytes) -> PrivacyReport:
     --------
     >>> from sktensor_dp.privacy.report import PrivacyReport
     >>> from sktensor_dp.privacy.composition import Composition
-    >>> empty = PrivacyReport(0.0, 0.0, "document", "replace_one", 20, "grid", False, ())
+    >>> empty = PrivacyReport(0.0, 0.0, "document", "replace_one", 20, False, ())
     >>> load_statement(empty.to_json())
     Traceback (most recent call last):
     ...
@@ -263,7 +263,6 @@ def _report(stated: dict[str, Any]) -> PrivacyReport:
         unit=stated["unit"]["name"],
         neighbours=relation["in_words"] if in_words else relation["relation"],
         n_units=stated["unit"]["number"],
-        sampler=stated["noise"]["sampler"],
         seeded=stated["noise"]["seeded"],
         rows=whole.all_rows(),
         notes=tuple(stated["notes"]),

@@ -94,9 +94,6 @@ def releases_section(reports: Mapping[str, PrivacyReport], total: tuple[float, f
         for row, share in zip(report.rows, report.fractions, strict=True)
     )
     notes = dict.fromkeys(note for report in reports.values() for note in report.notes)
-    for report in reports.values():
-        if report.sampler == "float":
-            notes["Floating-point noise: open to attacks on low-order digits."] = None
     items = "".join(f"<li>{escape(note)}</li>" for note in notes)
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Step", "Release", "Noise"))
     for name in ("Sensitivity", "σ", "μ", "ε", "Uses", "Share"):
@@ -226,7 +223,7 @@ def write_topic_page(
     >>> from pathlib import Path
     >>> from sktensor_dp import PrivacyReport
     >>> from sktensor_dp.topic_page import Topic, write_topic_page
-    >>> report = PrivacyReport(1.0, 1e-6, "document", "replace_one", 20, "grid", False, ())
+    >>> report = PrivacyReport(1.0, 1e-6, "document", "replace_one", 20, False, ())
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = write_topic_page(
     ...         Path(folder, "topics.html"), topics=[Topic(1, 1.0, ("ship", "sail"))],

@@ -19,7 +19,7 @@ from scipy import stats
 from scipy.special import gammainc, kolmogi
 
 from sktensor_dp.privacy import mechanisms
-from sktensor_dp.privacy.noise import NoiseSource, noise_sampler
+from sktensor_dp.privacy.noise import NoiseSource
 
 Z = 4.9  # two-sided 1e-6 point of the normal
 N = 48_000
@@ -61,18 +61,13 @@ def lies_on(values: Floats, step: float) -> bool:
 # Numbers one by one
 
 
-def source(sampler: str) -> NoiseSource:
-    with noise_sampler(sampler):
-        return NoiseSource()
-
-
-def vector_row(law: str, strength: float, sampler: str, n: int = N) -> Row:
+def vector_row(law: str, strength: float, n: int = N) -> Row:
     of = (stats.norm if law == "gaussian" else stats.laplace)(scale=1 / strength)
     root = n if law == "laplace" else math.sqrt(n)
     return Row(
-        f"{law}, {sampler}, strength {strength:g}",
-        lambda _: {"noise": (getattr(source(sampler), law)(np.zeros(n), strength), of)},
-        step=None if sampler == "float" else lambda: NoiseSource().grid(1 / strength, root).step,
+        f"{law}, strength {strength:g}",
+        lambda _: {"noise": (getattr(NoiseSource(), law)(np.zeros(n), strength), of)},
+        step=lambda: NoiseSource().grid(1 / strength, root).step,
     )
 
 
@@ -294,8 +289,8 @@ def subspace_row(name: str, add: Any, deviations: dict[int, float]) -> Row:
 
 
 ROWS = [
-    *(vector_row(law, strength, sampler) for law in ("gaussian", "laplace")
-      for strength in (0.02, 0.7, 30.0) for sampler in ("grid", "float")),
+    *(vector_row(law, strength) for law in ("gaussian", "laplace")
+      for strength in (0.02, 0.7, 30.0)),
     mechanism_row("gaussian"),
     mechanism_row("laplace"),
     spherical_row(2, None, 1.0, 24_000),

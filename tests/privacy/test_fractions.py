@@ -25,9 +25,7 @@ def report_of(plan: ReleasePlan) -> PrivacyReport:
         )
         for one in plan.releases
     )
-    return PrivacyReport(
-        plan.epsilon, plan.delta, "document", "replace_one", 9, "grid", False, rows
-    )
+    return PrivacyReport(plan.epsilon, plan.delta, "document", "replace_one", 9, False, rows)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -65,7 +63,7 @@ def test_a_mixture_says_what_each_share_is_of() -> None:
         ReleaseRecord("choice", "", 1.0, 2.0, 0.0, 0.5, 0.0, 1, "laplace"),
         ReleaseRecord("mean", "", 1.0, 9.0, gaussian_mu(2.0, 1e-6) / 2, 0.0, 0.0, 1, "gaussian"),
     )
-    report = PrivacyReport(2.0, 1e-6, "document", "replace_one", 9, "grid", False, rows)
+    report = PrivacyReport(2.0, 1e-6, "document", "replace_one", 9, False, rows)
     assert report.fractions == pytest.approx((0.25, 0.25))
     assert report.fractions_of == "budget"
 

@@ -10,6 +10,7 @@ import pytest
 from contracts.rows_of_laws import ISOTROPIC, projected
 from seeded_sources import same_noise
 
+from sktensor_dp.privacy import noise
 from sktensor_dp.privacy.mechanisms import (
     Mechanism,
     gaussian_matrix,
@@ -37,16 +38,16 @@ def symmetric_value(order: int, k: int = K) -> np.ndarray:
 def test_pair_masses_are_weighted_by_1_unless_told() -> None:
     value = symmetric_value(2)
     for release in (gaussian_pair_masses, laplace_pair_masses):
-        default = release(value.copy(), SENSITIVITY, STRENGTH, same_noise("grid", 11))
-        told = release(value.copy(), SENSITIVITY, STRENGTH, same_noise("grid", 11), 1.0)
+        default = release(value.copy(), SENSITIVITY, STRENGTH, same_noise(11))
+        told = release(value.copy(), SENSITIVITY, STRENGTH, same_noise(11), 1.0)
         assert np.array_equal(default, told)
 
 
 def test_a_matrix_gets_what_its_coordinates_get() -> None:
     """To the last bit: where noise is added in place, and where coordinates are formed for it."""
     value = symmetric_value(2)
-    in_place = gaussian_matrix(value.copy(), SENSITIVITY, STRENGTH, same_noise("grid", 11))
-    by_coordinates = gaussian_symmetric(value, SENSITIVITY, STRENGTH, same_noise("grid", 11))
+    in_place = gaussian_matrix(value.copy(), SENSITIVITY, STRENGTH, same_noise(11))
+    by_coordinates = gaussian_symmetric(value, SENSITIVITY, STRENGTH, same_noise(11))
     assert np.array_equal(in_place, by_coordinates)
 
 
@@ -80,15 +81,17 @@ def test_statistics_are_kept_and_returned_without_noise_where_none_is_asked(name
 
 
 @pytest.mark.parametrize("name", RELEASES)
-def test_digits_below_the_step_leave_no_trace(name: str) -> None:
+def test_digits_below_the_step_leave_no_trace(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Halves of steps move no statistic that lies on the grid, as zero does.
     base = np.zeros((K, K))
     moved = base + 1e-9
-    first = RELEASES[name](base, same_noise("grid", 11), STRENGTH)
-    second = RELEASES[name](moved, same_noise("grid", 11), STRENGTH)
-    leaky = RELEASES[name](moved, same_noise("float", 11), STRENGTH)
+    first = RELEASES[name](base, same_noise(11), STRENGTH)
+    second = RELEASES[name](moved, same_noise(11), STRENGTH)
     assert np.array_equal(first, second)
-    assert not np.array_equal(leaky, RELEASES[name](base, same_noise("float", 11), STRENGTH))
+    # They do where the same noise is added to what was not rounded.
+    monkeypatch.setattr(noise, "_on_grid", lambda x, steps, grid: x + steps * grid.step)
+    leaky = [RELEASES[name](x, same_noise(11), STRENGTH) for x in (base, moved)]
+    assert not np.array_equal(*leaky)
 
 
 def test_mechanism_reads_its_part_of_the_cost() -> None:
@@ -122,17 +125,17 @@ def test_noise_in_place_is_that_of_the_whole(
     value += value.T
     cache_of(4 * at_once)
     taken = value.copy()
-    released = law(taken, SENSITIVITY, STRENGTH, same_noise("grid"), weight)
+    released = law(taken, SENSITIVITY, STRENGTH, same_noise(), weight)
     assert released is taken
     np.testing.assert_array_equal(released, released.T)
     turned = np.asfortranarray(value)
-    by_columns = law(turned, SENSITIVITY, STRENGTH, same_noise("grid"), weight)
+    by_columns = law(turned, SENSITIVITY, STRENGTH, same_noise(), weight)
     assert by_columns.flags.c_contiguous
     assert np.shares_memory(by_columns, turned)
     np.testing.assert_array_equal(by_columns, released)
     size = d * (d + 1) // 2
     diameter = math.sqrt(size) if law is gaussian_pair_masses else size
-    step = same_noise("grid").grid(1 / STRENGTH, diameter).step
+    step = same_noise().grid(1 / STRENGTH, diameter).step
     masses = released * 2 / SENSITIVITY
     masses[np.diag_indices(d)] *= weight / 2
     places = masses / step

@@ -15,7 +15,7 @@ from internals import generator_of
 from seeded_sources import same_noise
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.privacy.noise import NoiseSource, noise_sampler
+from sktensor_dp.privacy.noise import NoiseSource
 
 LAWS = ("gaussian", "laplace", "spherical_laplace")
 
@@ -27,25 +27,10 @@ def test_no_noise_without_privacy(law: str) -> None:
 
 
 def test_statistic_is_not_overwritten() -> None:
-    for sampler in ("grid", "float"):
-        with noise_sampler(sampler):
-            source = NoiseSource()
-        for law in LAWS:
-            value = np.full(50, 0.3)
-            getattr(source, law)(value, 1.0)
-            assert np.array_equal(value, np.full(50, 0.3))
-
-
-def test_sampler_is_chosen_by_context_and_reported() -> None:
-    assert NoiseSource().sampler == "grid"
-    with noise_sampler("float"):
-        assert NoiseSource().sampler == "float"
-        with noise_sampler("grid"):
-            assert NoiseSource().sampler == "grid"
-        with pytest.raises(KeyError), noise_sampler("grid"):
-            raise KeyError
-        assert NoiseSource().sampler == "float"
-    assert NoiseSource().sampler == "grid"
+    for law in LAWS:
+        value = np.full(50, 0.3)
+        getattr(NoiseSource(), law)(value, 1.0)
+        assert np.array_equal(value, np.full(50, 0.3))
 
 
 def test_seeded_noise_is_reproducible_flagged_and_differs_between_fits(seed: int) -> None:
@@ -151,13 +136,6 @@ def test_blocks_that_are_left_in_another_order_end_all_the_same() -> None:
             assert NoiseSource().seeded
             blocks[left].close()
             assert NoiseSource().seeded == (place < 2)
-    blocks = [in_a_block(noise_sampler(noise)) for noise in ("float", "grid")]
-    for block in blocks:
-        next(block)
-    blocks[0].close()
-    assert NoiseSource().sampler == "grid"
-    blocks[1].close()
-    assert NoiseSource().sampler == "grid"
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")

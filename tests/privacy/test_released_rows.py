@@ -113,7 +113,7 @@ def test_rows_have_noise_of_the_law_of_the_whole(law, of_law, n_matrices, seed, 
     # standard errors.
     size, weight = 330, 0.25
     cache_of(25 * size)
-    diagonal, above, noise = [], [], same_noise("grid", seed)
+    diagonal, above, noise = [], [], same_noise(seed)
 
     def add_noise(rows: np.ndarray, part: NoiseSource) -> None:
         law(rows, size, 0.3, 1.7, part, weight)
@@ -154,7 +154,7 @@ def test_data_that_changes_between_products_changes_none(seed):
 
 def test_rows_that_differ_from_what_they_were_never_leave():
     raw = np.zeros((D, D))
-    released = ReleasedRows(lambda words: raw[words].copy(), D, lambda *_: None, same_noise("grid"))
+    released = ReleasedRows(lambda words: raw[words].copy(), D, lambda *_: None, same_noise())
     released.product(np.eye(D))
     raw[D - 1, D - 1] = 1e-9
     with pytest.raises(RuntimeError, match="differ from what they were"):
@@ -164,22 +164,22 @@ def test_rows_that_differ_from_what_they_were_never_leave():
 @pytest.mark.parametrize("take", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_keys_of_noise_leave_in_no_file(take):
     for secret in (
-        RepeatableNoise(same_noise("grid"), 2),
-        ReleasedRows(np.zeros((D, D)).__getitem__, D, lambda *_: None, same_noise("grid")),
+        RepeatableNoise(same_noise(), 2),
+        ReleasedRows(np.zeros((D, D)).__getitem__, D, lambda *_: None, same_noise()),
     ):
         with pytest.raises(TypeError, match="secret"):
             take(secret)
 
 
 def test_parts_are_drawn_again_and_are_unlike_each_other():
-    noise = RepeatableNoise(same_noise("grid"), 3)
+    noise = RepeatableNoise(same_noise(), 3)
     draws = [noise.part(number).standard_normal(50) for number in (0, 1, 2, 0)]
     np.testing.assert_array_equal(draws[0], draws[3])
     assert len(np.unique(np.concatenate(draws[:3]))) == 150
 
 
 def test_another_release_has_other_keys():
-    source = same_noise("grid")
+    source = same_noise()
     first, second = (RepeatableNoise(source, 1).part(0).standard_normal(9) for _ in range(2))
     assert not np.isin(first, second).any()
 

@@ -33,7 +33,6 @@ def report(**changes: object) -> PrivacyReport:
         "unit": "document",
         "neighbours": "replace_one",
         "n_units": 20,
-        "sampler": "grid",
         "seeded": False,
         "rows": (record(), record(name="pairs", sigma=0.0, mu=math.inf)),
         "notes": ("a note",),
@@ -58,11 +57,10 @@ def test_text_states_guarantee_rows_and_notes() -> None:
 
 
 def test_seeded_noise_is_called_not_private_everywhere() -> None:
-    for sampler in ("grid", "float"):
-        seeded = report(seeded=True, sampler=sampler)
-        for text in (seeded.guarantee, str(seeded), seeded._repr_html_()):
-            assert "NOT PRIVATE" in text
-            assert "differential privacy" not in text
+    seeded = report(seeded=True)
+    for text in (seeded.guarantee, str(seeded), seeded._repr_html_()):
+        assert "NOT PRIVATE" in text
+        assert "differential privacy" not in text
     stated = json.loads(seeded.to_json())
     assert stated["noise"]["seeded"] is True
     assert stated["guarantee"]["protects"] is False
@@ -72,11 +70,6 @@ def test_no_noise_is_called_not_private() -> None:
     bare = report(epsilon=math.inf)
     assert bare.guarantee == "epsilon: inf (no noise, not private)"
     assert "NOT PRIVATE" in report(epsilon=math.inf, seeded=True).guarantee
-
-
-def test_floating_point_noise_is_named() -> None:
-    assert "low-order digits" in report(sampler="float").guarantee
-    assert "low-order digits" not in report().guarantee
 
 
 def test_json_is_strict_and_complete() -> None:
@@ -122,24 +115,9 @@ def test_reports_of_nothing_can_be_shown() -> None:
 
 
 def test_disjoint_batches_cost_what_the_dearest_costs() -> None:
-    later = report(
-        epsilon=0.5, delta=1e-5, n_units=7, seeded=True, sampler="float", rows=(record(),)
-    )
+    later = report(epsilon=0.5, delta=1e-5, n_units=7, seeded=True, rows=(record(),))
     joined = report().joined(later)
     assert (joined.epsilon, joined.delta, joined.n_units) == (1.0, 1e-5, 27)
     assert joined.seeded
-    assert joined.sampler == "float"
     assert [row.name for row in joined.rows] == ["mean", "pairs", "mean"]
     assert "disjoint" in str(joined)
-
-
-@pytest.mark.parametrize(
-    ("first", "later", "joined"),
-    [("grid", "grid", "grid"), ("grid", "float", "float")],
-)
-def test_reports_name_the_weaker_sampler(first: str, later: str, joined: str) -> None:
-    reports = [
-        PrivacyReport(1.0, 1e-6, "row", "replace_one", 9, s, False, ()) for s in (first, later)
-    ]
-    assert reports[0].joined(reports[1]).sampler == joined
-    assert reports[1].joined(reports[0]).sampler == joined

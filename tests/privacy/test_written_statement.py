@@ -5,7 +5,6 @@ import json
 import math
 import re
 import tomllib
-import warnings
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -23,7 +22,6 @@ from sktensor_dp import (
 )
 from sktensor_dp.privacy.composition import Composition, Part, ReleaseRecord
 from sktensor_dp.privacy.mechanisms import Mechanism
-from sktensor_dp.privacy.noise import noise_sampler
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.privacy.report import PrivacyReport, norm_of
@@ -89,16 +87,6 @@ def test_ways_to_fit_compose_in_all_ways_but_conversion() -> None:
     found = set().union(*map(kinds, nodes))
     assert found == {"releases", "sequence", "parallel", "overlapping", "selection"}
     assert any(node.get("unused") for node in nodes)
-
-
-@pytest.mark.parametrize("sampler", ["grid", "float"])
-def test_statements_tell_how_noise_was_drawn(sampler: str) -> None:
-    with warnings.catch_warnings(), noise_sampler(sampler):
-        warnings.simplefilter("ignore")
-        report = PrivateTensorPowerMethod(1, data_norm=2.0).fit(SAMPLES).privacy_report_
-    assert checked(report).sampler == sampler
-    words = json.loads(report.to_json())["guarantee"]["in_words"]
-    assert ("floating-point" in words) == (sampler == "float")
 
 
 def test_spherical_noise_has_notes_and_adds_up() -> None:
@@ -218,7 +206,7 @@ def test_persons_and_noisy_counts_have_room() -> None:
     row = ReleaseRecord("unit_count", "number of units", 1.0, 10.0, 0.1, 0.0, 0.0, 1, "gaussian")
     whole = Composition("releases", rows=(row,))
     report = PrivacyReport(
-        whole.epsilon_at(1e-6), 1e-6, "person", "add_remove", 1000, "grid", False, (row,), (), whole
+        whole.epsilon_at(1e-6), 1e-6, "person", "add_remove", 1000, False, (row,), (), whole
     )
     assert checked(report) == report
     stated = json.loads(report.to_json())
@@ -226,7 +214,7 @@ def test_persons_and_noisy_counts_have_room() -> None:
     assert "label" in stated["unit"]["in_words"]
     # In a ledger of replacements both numbers double.
     part = PrivacyReport(
-        whole.epsilon_at(1e-6), 1e-6, "person", "add_remove", 1000, "grid", False, (row,), (), whole
+        whole.epsilon_at(1e-6), 1e-6, "person", "add_remove", 1000, False, (row,), (), whole
     )
     assert part.epsilon < _converted(part).epsilon
     assert checked(_converted(part)).neighbours == "replace_one"
@@ -270,7 +258,7 @@ def test_numbers_of_numpy_are_written_as_numbers() -> None:
     whole = Composition("releases", rows=(row,))
     epsilon = whole.epsilon_at(1e-6)
     report = PrivacyReport(
-        np.float64(epsilon), 1e-6, "document", "replace_one", np.int64(20), "grid", False, (row,),
+        np.float64(epsilon), 1e-6, "document", "replace_one", np.int64(20), False, (row,),
         (), whole,
     )  # fmt: skip
     assert checked(report) == report

@@ -93,9 +93,7 @@ def axe_source() -> str:
 
 def report() -> PrivacyReport:
     row = ReleaseRecord("moments", "means of pairs", 0.0123, 0.456, 0.02697, 0.0, 0.0, 3, "gauss")
-    return PrivacyReport(
-        1.5, 1e-6, "document", "replace_one", 12345, "grid", False, (row,), ("a note",)
-    )
+    return PrivacyReport(1.5, 1e-6, "document", "replace_one", 12345, False, (row,), ("a note",))
 
 
 def model() -> PrivateSpectralLDA:

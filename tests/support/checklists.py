@@ -29,7 +29,7 @@ from sktensor_dp.privacy.audit import audit_samples
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.mechanisms import Mechanism
-from sktensor_dp.privacy.noise import NoiseSource, noise_sampler
+from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import Family, Release
 
@@ -142,14 +142,8 @@ class MechanismDraft:
     proved: bool = True
     query: Any = None
 
-    def noisy(
-        self, value: Floats, sensitivity: float, strength: float, how: str = "grid"
-    ) -> Floats:
-        with (
-            pytest.warns(PrivacyLeakWarning),
-            unsafe_seeded_noise(self.seed),
-            noise_sampler(how),
-        ):
+    def noisy(self, value: Floats, sensitivity: float, strength: float) -> Floats:
+        with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(self.seed):
             source = NoiseSource()
         return self.mechanism.apply(value, sensitivity, strength, source, self.query)
 

@@ -28,7 +28,6 @@ def fake_report(step, n_samples, groups=None):
         "document" if groups is None else "group of documents",
         "replace_one",
         n_samples if groups is None else len(set(groups)),
-        "grid",
         False,
         (row,),
     )

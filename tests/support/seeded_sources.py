@@ -3,14 +3,10 @@
 import pytest
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.privacy.noise import NoiseSource, noise_sampler
+from sktensor_dp.privacy.noise import NoiseSource
 
 
-def same_noise(sampler: str = "grid", seed: int = 5) -> NoiseSource:
+def same_noise(seed: int = 5) -> NoiseSource:
     """Sources that draw the same noise whenever they are asked the same."""
-    with (
-        pytest.warns(PrivacyLeakWarning),
-        unsafe_seeded_noise(seed),
-        noise_sampler(sampler),
-    ):
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
         return NoiseSource()
