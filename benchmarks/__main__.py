@@ -19,6 +19,7 @@ from benchmarks import (
     decomposition_accuracy,
     implicit_feedback,
     laws,
+    laws_of_completions,
     laws_of_components,
     long_documents,
     noise,
@@ -50,6 +51,7 @@ BENCHES = (
     "power_method_speed",
     "power_method",
     "laws_of_components",
+    "laws_of_completions",
     "completion",
     "ratings",
     "ablations_of_completions",
@@ -119,6 +121,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         power_method.run(report)
     elif name == "laws_of_components":
         laws_of_components.run(report)
+    elif name == "laws_of_completions":
+        laws_of_completions.run(report)
     elif name == "completion":
         completion.run(report, options.data)
     elif name == "ratings":

@@ -25,7 +25,7 @@ from sktensor_dp.completion.users import (
     MOST_CHANCE,
     chance,
     columns_worth,
-    shows,
+    gain_of_components,
     trial_sweeps,
 )
 from sktensor_dp.privacy.mechanisms import piecewise_variance
@@ -146,25 +146,23 @@ def of_slices(
     prior = 1 / LEVEL_VARIANCE
     own = (bias * prior**2 + left * each) / (each + prior) ** 2
     if len(shape) == 2 and plan.n_sweeps > 0:
-        search = _Search(each, shape, plan, assumed, rank)
-        explained = search.explained()
+        rows = _rows(each, shape, plan, left, bias)
+        after = _rows(each, shape, plan, left, bias, plan.n_sweeps - trial_sweeps(plan))
+        explained = _Search(each, shape, plan, assumed, rank, rows - after).explained()
         if explained is not None:
-            rows = _rows(each, shape, plan, left, bias, all_of_it=False)
             return math.sqrt(left + own + rows), math.sqrt(left + own + rows - explained)
-    rows = _rows(each, shape, plan, left, bias, all_of_it=plan.by_directions)
+    rows = _rows(each, shape, plan, left, bias, plan.n_sweeps if plan.by_directions else 0)
     return math.sqrt(left + own + rows), None
 
 
 def _rows(
-    each: float, shape: tuple[int, ...], plan: SlicePlan, left: float, bias: float, all_of_it: bool
+    each: float, shape: tuple[int, ...], plan: SlicePlan, left: float, bias: float, sweeps: int = 0
 ) -> float:
-    """What is left of the biases of the shared modes."""
+    """Variance of biases that is left, with the budget of so many sweeps beside their own."""
     # Rounds add up to one release for all of their budget.
     cost = PrivacyCost.total([plan.releases.cost_of("shared_row_sums")] * plan.n_rounds)
-    if all_of_it:
-        # Where no components show, biases get the rest.
-        rest = plan.releases.cost_of("shared_factor_sums")
-        cost = PrivacyCost.total([cost, *[rest] * plan.n_sweeps])
+    if sweeps:
+        cost = PrivacyCost.total([cost, *[plan.releases.cost_of("shared_factor_sums")] * sweeps])
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
     noise = 0.0 if math.isinf(strength) else (SharedRowSums.farthest / strength) ** 2
     gain = clipped_response(defaults.EFFECT_CLIP)
@@ -191,7 +189,9 @@ class _Search:
         plan: SlicePlan,
         assumed: Assumed,
         rank: int,
+        gain_of_biases: float,
     ) -> None:
+        self._gain_of_biases = gain_of_biases
         n_units, n_rows = shape[plan.unit_mode], shape[1 - plan.unit_mode]
         self._each, self._plan, self._n_units = each, plan, n_units
         self._weight = n_units * math.sqrt(each) / n_rows
@@ -226,7 +226,8 @@ class _Search:
             ratio = total**2 / (variance + by_units)
             self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
             found.append(self._found() / self._columns)
-            if step + 1 == trial and not self._shows(found):
+            by_chance = self._by_chance * by_units / (by_units + variance)
+            if step + 1 == trial and not self._pay(found, by_chance):
                 return None
         seen = self._seen()
         known = self._number * self._share * self.overlap
@@ -247,15 +248,14 @@ class _Search:
         """Components that directions explain, each of the variance assumed."""
         return self._number * self._share * self.overlap / defaults.COMPONENT_VARIANCE
 
-    def _shows(self, found: list[float]) -> bool:
-        noise = self._deviation * self._columns / (MOMENT_WEIGHT * self._n_units)
+    def _pay(self, found: list[float], by_chance: float) -> bool:
+        """Compare gains, as `Directions.pay` does."""
+        last, r = max(len(found) // 2, 2), self._columns
         none = 1 / (1 + defaults.COMPONENT_VARIANCE * self._each)
-        # As `Directions.shows` has it.
-        for last, taken in ((2, 0.0), (max(len(found) // 2, 2), self._by_chance)):
-            certain = noise * math.sqrt(1 / last + 1 / self._columns) / (1 - none) ** 2
-            if shows(math.fsum(found[-last:]) / last - taken, certain, self._columns):
-                return True
-        return False
+        noise = self._deviation / (MOMENT_WEIGHT * self._n_units) * math.sqrt(r / last + 1)
+        explained = math.fsum(found[-last:]) / last - noise / (1 - none) ** 2 - by_chance
+        gain = gain_of_components(explained, r, self._each, 1.0)
+        return gain * self._left > self._gain_of_biases
 
 
 @dataclass(frozen=True, repr=False)

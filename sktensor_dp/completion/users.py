@@ -124,6 +124,12 @@ class EffectRounds:
         """What of it they explain."""
         return float(self.shares @ self.effects.effects**2)
 
+    def gain_of(self, rest: float) -> float:
+        """Variance of a value that more releases will explain, of so many times the budget."""
+        scale, variances = self.effects.scale, self.effects.variances
+        seen = np.maximum(scale / np.maximum(variances, LEAST_VARIANCE * scale) - 1, 0.0)
+        return float(self.shares @ (variances - scale / (1 + (1 + rest) * seen)))
+
     def _ask(
         self,
         deviation: float,
@@ -277,9 +283,8 @@ MOST_CHANCE = 0.25
 # Share of the sweeps, last ones, by which the variance of components is estimated; and how many
 # of them it is estimated by while directions turn.
 LAST, LATELY = 1 / 4, 3
-# Deviations of noise that what is explained must exceed, and least part of what is assumed of
-# components that must be explained after the trial.
-CERTAIN, LEAST_SHARE = 3.0, 0.03
+# Deviations of noise that what a direction explains must exceed.
+CERTAIN = 3.0
 
 
 class Directions:
@@ -329,17 +334,19 @@ class Directions:
         found = r * self._moment(last) - none * np.eye(r)
         return found / (1 - none), self._moment_noise(last) / (1 - none)
 
-    def shows(self, trial: int) -> bool:
-        """Whether components do, after so many sweeps."""
-        # The last two know directions best. Of few units their moments are mostly noise, and
-        # more of them say it of directions that were found long before. They are of the same
-        # units, so that what these have by chance does not average out.
-        by_chance = chance(self._part.weights, self._curator.n_units)
-        for last, taken in ((2, 0.0), (max(trial // 2, 2), by_chance)):
-            found, noise = self.explained(last)
-            if shows(float(np.trace(found)) / len(found) - taken, noise, len(found)):
-                return True
-        return False
+    def pay(self, trial: int, rest: float) -> bool:
+        """Estimate whether components gain more than biases would by so many times their budget."""
+        # A standard error is taken off, and what directions explain of the units that they are
+        # found from by chance, as far as these and not noise turn them.
+        moment, noise = self.explained(max(trial // 2, 2))
+        part, r = self._part, self._axes.shape[1]
+        found = (float(np.trace(moment)) - noise * math.sqrt(r)) / r
+        by_units = self._by_units() * float(np.mean(part.weights))
+        by_chance = chance(part.weights, self._curator.n_units)
+        by_chance *= by_units / (by_units + float(np.mean(self._covariance.diagonal())))
+        left = part.noise_variance() / part.deviation**2
+        gain = gain_of_components(found - by_chance, r, self._each, left)
+        return gain * part.deviation**2 > part.gain_of(rest)
 
     def factor(self) -> Floats:
         """Directions times the roots of the variances that they explain."""
@@ -380,13 +387,17 @@ class Directions:
         r, weights = self._sums.shape[1], self._part.weights
         grams = weights[:, None, None] * np.eye(r)
         noise = np.broadcast_to((self._covariance + self._covariance.T) / 2, grams.shape)
-        # A unit of m entries adds one over m times a square of mean 1 / r.
-        total = max(float(weights.sum()), 1.0)
-        by_units = float(np.mean(self._unit.diagonal())) ** 2
-        residual = by_units * min(self._curator.n_units / total, 1.0) / r
+        residual = self._by_units()
         variance = float(np.mean(self._covariance.diagonal()))
         prior = (variance / max(float(np.mean(weights)) ** 2, 1e-100)) or 1.0
         return posterior_rows(self._sums, grams, noise, residual, prior)
+
+    def _by_units(self) -> float:
+        """Variance that units' own entries give to a row of the sums, over its weight."""
+        # A unit of m entries adds one over m times a square of mean 1 / r.
+        total = max(float(self._part.weights.sum()), 1.0)
+        counted = float(np.mean(self._unit.diagonal())) ** 2
+        return counted * min(self._curator.n_units / total, 1.0) / self._axes.shape[1]
 
     def _scaled(self, rows: Floats) -> Floats:
         """Columns at right angles and of the assumed size, turned as little as possible."""
@@ -404,10 +415,10 @@ def found_components(
         return None
     start = options.random_state.standard_normal((curator.shape[1 - plan.unit_mode], rank))
     search = Directions(curator, part, start[:, :n_columns], plan.n_sweeps)
-    trial = trial_sweeps(plan)
+    trial, rest = trial_sweeps(plan), rest_after_trial(plan)
     for step in range(plan.n_sweeps):
         search.sweep()
-        if step + 1 == trial and not search.shows(trial):
+        if step + 1 == trial and not search.pay(trial, rest):
             return None
     factor = search.factor() / np.sqrt(options.regularization)
     padded = np.pad(factor, ((0, 0), (0, rank - n_columns)))
@@ -419,9 +430,18 @@ def trial_sweeps(plan: SlicePlan) -> int:
     return round(defaults.DIRECTION_TRIAL * plan.n_sweeps)
 
 
-def shows(explained: float, noise: float, n_columns: int) -> bool:
-    """Whether what columns explain on average is more than noise, and enough to go on."""
-    return explained >= max(CERTAIN * noise / math.sqrt(n_columns), LEAST_SHARE)
+def rest_after_trial(plan: SlicePlan) -> float:
+    """What the trial leaves of the budget, relative to what biases have had."""
+    left = plan.n_sweeps - trial_sweeps(plan)
+    rest = left * plan.releases.cost_of("shared_factor_sums").mu ** 2
+    return rest / (plan.n_rounds * plan.releases.cost_of("shared_row_sums").mu ** 2)
+
+
+def gain_of_components(explained: float, n_columns: int, each: float, left: float) -> float:
+    """Variance of values that own weights explain, in columns that explain so much on average."""
+    # In units of the variance of values, of which `left` is not known, as `each` entries show it.
+    variance = defaults.COMPONENT_VARIANCE * max(explained, 0.0)
+    return n_columns * variance * each * variance / (each * variance + left)
 
 
 def chance(weights: Floats, n_units: int) -> float:
