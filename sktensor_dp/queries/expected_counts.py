@@ -1,175 +1,22 @@
 """Expected counts of words per topic, the sums of one EM step."""
 
 import math
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.queries.counts import CountChunk, CountNorm, norms_of_mean_counts
-from sktensor_dp.queries.proportions import (
-    Space,
-    filled_rows,
-    mean_field,
-    run_in_batches,
-    single_precision,
-)
 from sktensor_dp.queries.query import LIMIT, NORM_SLACK, NonNegative, check_array, check_number
 from sktensor_dp.queries.units import rows_of, scale_to, sum_over_rows
-from sktensor_dp.tensor.arrays import Floats, Singles, of_same_shape
+from sktensor_dp.tensor.arrays import Floats, Integers, Singles, of_same_shape, rows_at_once
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
-
-# Products of one document at a time pay from so many numbers that it has; below, documents are
-# the last axis in memory. Of one with more words than this many times the topics, words are.
-FEW_NUMBERS, LONG = 500, 3
-# Of documents and topics, that a batch works in.
-ARRAYS = ("gamma", "moved", "expected", "spare", "prior", "least")
-# Documents whose counts are added up in single precision before they are in double.
-ROWS = 2**11
-# exp(psi(y + 1 / 2)) = y + y / (this y^2 + this), for y >= 1 / 2, with a relative error of .00041:
-# the two numbers whose largest error is least.
-SQUARED, CORRECTION = np.float32(25.23), np.float32(1.859)
-# exp of it is the least proportion, of a topic that has a fortieth of a token: products with
-# topics stay normal numbers, which are much faster than those below.
-LEAST_EXPONENT = np.float32(-40)
-LEAST_PROBABILITY = 1e-30
-# Then no count over what the least proportion makes of this overflows.
-LEAST_TOPIC = np.float32(1e-12)
-
-
-def counts_of_one_topic(chunk: CountChunk, topics: Floats, weights: Floats) -> Floats:
-    """Sum over documents of one topic each; (n_features, n_components)."""
-    order, counts = chunk.by_words
-    log_topics = np.log(np.maximum(topics.T, LEAST_PROBABILITY)).astype(np.float32)
-    posterior = counts @ log_topics
-    posterior += np.log(np.maximum(weights, LEAST_PROBABILITY)).astype(np.float32)
-    posterior -= posterior.max(axis=1, keepdims=True)
-    np.exp(posterior, out=posterior)
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    return _summed(chunk, counts, posterior, order)
-
-
-def counts_of_mixtures(chunk: CountChunk, topics: Singles, prior: Singles, n_iter: int) -> Floats:
-    """Sum over documents that mix topics, by mean field; (n_features, n_components).
-
-    To be multiplied by the topics. Steps are those of
-    :func:`sktensor_dp.queries.proportions.mean_field`.
-    """
-    order, counts = chunk.by_words
-    steps = _Steps(counts, topics, prior.ravel(), n_iter)
-    run_in_batches(steps.batch, counts, len(topics), caches=1 / 2)
-    return _summed(chunk, of_same_shape(counts, steps.ratios), steps.expected, order)
-
-
-def _summed(
-    chunk: CountChunk, values: sp.csr_matrix, shares: Singles, order: NDArray[np.intp]
-) -> Floats:
-    """``values.T @ shares``, every row counted as a part of its unit."""
-    if not chunk.units.are_rows:
-        shares *= chunk.units.shares[order, None].astype(np.float32)
-    total = np.zeros((values.shape[1], shares.shape[1]))
-    for start in range(0, len(shares), ROWS):
-        rows = slice(start, min(start + ROWS, len(shares)))
-        total += rows_of(values, rows).T @ shares[rows]
-    return total
-
-
-class _Steps:
-    """Arrays of a chunk's documents, each batch of which is filled in by one thread."""
-
-    # Axes are documents, words and topics, in whatever order memory has them.
-
-    def __init__(self, counts: sp.csr_matrix, topics: Singles, prior: Singles, n_iter: int) -> None:
-        self._counts, self._prior, self._n_iter = counts, prior, n_iter
-        self._topics = np.maximum(topics, LEAST_TOPIC)
-        self._by_word = np.ascontiguousarray(self._topics.T)
-        self.expected = np.zeros((counts.shape[0], len(prior)), dtype=np.float32)
-        self.ratios = np.zeros(counts.nnz, dtype=np.float32)
-
-    def batch(self, batch: slice, space: Space) -> None:
-        """Work on one batch."""
-        counts, words, used = filled_rows(self._counts, batch)
-        (n, longest), k = counts.shape, len(self._prior)
-        few = longest * k < FEW_NUMBERS
-        own = self._at_own_words(words, few, space)
-
-        def taken(name: str, *shape: int) -> Singles:
-            return space.take(name, shape[::-1]).T if few else space.take(name, shape)
-
-        ratios = taken("ratios", n, longest)
-        gamma, moved, expected, spare, prior, least = (taken(name, n, k) for name in ARRAYS)
-        prior[...], least[...] = self._prior, LEAST_EXPONENT
-        expected[...] = np.float32(1)
-        if (self._prior != self._prior[0]).any():  # proportions begin even under an even prior
-            np.add(prior, counts.sum(axis=1, keepdims=True) / np.float32(k), out=gamma)
-            _exp_digamma(gamma, expected, spare, least)
-        for step in range(self._n_iter + 1):
-            _mixed(own, expected, ratios, few)
-            np.divide(counts, ratios, out=ratios)
-            if step == self._n_iter:
-                break
-            _shared(own, ratios, moved, few)
-            moved *= expected
-            moved += prior
-            if 0 < step < self._n_iter - 1:  # as far again, half-way to the prior at most
-                np.add(moved, prior, out=spare)
-                spare *= np.float32(0.5)
-                moved += moved
-                moved -= gamma
-                np.maximum(moved, spare, out=moved)
-            gamma, moved = moved, gamma
-            _exp_digamma(gamma, expected, spare, least)
-        self.expected[batch] = expected
-        stored = slice(self._counts.indptr[batch.start], self._counts.indptr[batch.stop])
-        self.ratios[stored] = ratios.ravel() if used is None else ratios[used]
-
-    def _at_own_words(self, words: NDArray[np.integer], few: bool, space: Space) -> Singles:
-        """Topics at the words of each document; the last axis in memory is a long one."""
-        (n, longest), k = words.shape, len(self._prior)
-        if few:
-            own = space.take("own", (k, longest, n))
-            np.take(self._topics, words.T, axis=1, out=own, mode="clip")
-            return own.T
-        if longest > LONG * k:
-            own = space.take("own", (k, n, longest))
-            np.take(self._topics, words, axis=1, out=own, mode="clip")
-            return own.transpose(1, 2, 0)
-        own = space.take("own", (n, longest, k))
-        np.take(self._by_word, words, axis=0, out=own, mode="clip")
-        return own
-
-
-def _mixed(own: Singles, expected: Singles, out: Singles, few: bool) -> None:
-    """Expected word probabilities of each document under its proportions."""
-    if few:
-        np.einsum("nlk,nk->nl", own, expected, out=out)
-    else:
-        np.matmul(own, expected[:, :, None], out=out[:, :, None])
-
-
-def _shared(own: Singles, ratios: Singles, out: Singles, few: bool) -> None:
-    """The words of each document, added up by topics."""
-    if few:
-        np.einsum("nlk,nl->nk", own, ratios, out=out)
-    else:
-        np.matmul(ratios[:, None], own, out=out[:, None])
-
-
-def _exp_digamma(gamma: Singles, found: Singles, spare: Singles, least: Singles) -> None:
-    """``exp(psi(gamma))``, nearly: psi(x) = psi(x + 1) - 1 / x."""
-    np.add(gamma, np.float32(0.5), out=found)
-    np.multiply(found, found, out=spare)
-    spare *= SQUARED
-    spare += CORRECTION
-    np.divide(found, spare, out=spare)
-    found += spare
-    np.divide(np.float32(-1), gamma, out=spare)
-    # A full array: by a lone number this takes three times as long.
-    np.maximum(spare, least, out=spare)
-    found *= np.exp(spare, out=spare)
-
 
 # Beyond any prior that can be told from an infinite one; sums with counts stay far from
 # overflow in single precision, where infinity less infinity is a NaN.
@@ -178,6 +25,26 @@ LARGEST_PRIOR = 1e30
 SCALES = (1e-3, 1e3)
 # Rows of topics are distributions up to rounding.
 LARGEST_SHARE = 1 + 1e-6
+# Array operations release the interpreter's lock; more threads would wait for memory.
+N_THREADS = min(os.cpu_count() or 1, 4)
+# Batches below which threads cost more than they gain.
+FEWEST_BATCHES = 8
+PROPORTIONS = 2**15
+# Documents are computed by this many, or some by other instructions than the rest.
+LANES = 16
+# Least probability of a word in single precision: its square does not underflow, or a
+# norm could come out as 0.
+TINY = 1e-15
+# Its reciprocal is finite in single precision.
+LEAST_PRIOR = 1e-30
+# exp(psi(y + 1 / 2)) = y + sum_i SERIES[i] y^(-1 - 2 i) for y >= 2.5, with a relative error of
+# 1.4e-8: the polynomial whose largest error is least.
+SERIES = tuple(map(np.float32, (0.0416648801, -0.00635123769, 0.00267505036)))
+# A proportion is at least exp of this of the largest: products with topics stay normal numbers,
+# which are much faster than those below.
+LEAST_EXPONENT = np.float32(-50)
+# Arrays of topics by documents that a batch works in.
+ARRAYS = ("gamma", "moved", "prior", "expected", "lost", "inverse", "square")
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,18 +85,10 @@ class ExpectedCounts(NonNegative):
     def total(self, chunk: CountChunk) -> Floats:
         """Array of shape (n_components, n_features)."""
         with np.errstate(all="ignore"):
-            if math.isinf(self.limit) and self.scales is None:
-                return self._unlimited(chunk)
             ratios, scaled = (self._single if self.single else self._mixed)(chunk)
             # In double precision: sums of many documents must not round.
             result = sum_over_rows(len(scaled), lambda rows: rows_of(ratios, rows).T @ scaled[rows])
         return result.T if self.single else result.T * self.topics
-
-    def _unlimited(self, chunk: CountChunk) -> Floats:
-        """Expected counts without clipping, for fits without noise."""
-        if self.single:
-            return counts_of_one_topic(chunk, self.topics, self.prior).T
-        return counts_of_mixtures(chunk, *self._single_precision, self.n_iter).T * self.topics
 
     def _single(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         blocks = [rows_in(chunk.X, block) for block in row_blocks(chunk.X)]
@@ -249,7 +108,7 @@ class ExpectedCounts(NonNegative):
         asked = self._asks(norms)
         alone = (asked & (units.sizes == 1))[units.of_rows]
         weights = None if self.scales is None else (1 / self.scales).astype(np.float32)
-        field = mean_field(chunk, *self._single_precision, self.n_iter, alone, weights)
+        field = MeanField(chunk, *self._single_precision, self.n_iter, alone, weights)
         expected, ratios = field.expected, field.ratios
         # NaN is no more than a limit: a document that has any adds nothing.
         lost = np.asarray(~np.isfinite(expected).all(axis=1))
@@ -287,3 +146,210 @@ class ExpectedCounts(NonNegative):
     @cached_property
     def _single_precision(self) -> tuple[Singles, Singles]:
         return single_precision(self.topics, self.prior)
+
+
+class Space:
+    """Arrays that are used again by the next batch: fresh memory is slow."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, Singles] = {}
+
+    def take(self, name: str, shape: tuple[int, ...]) -> Singles:
+        """Uninitialised array of a shape."""
+        size = math.prod(shape)
+        if name not in self._arrays or self._arrays[name].size < size:
+            self._arrays[name] = np.empty(size, dtype=np.float32)
+        return self._arrays[name][:size].reshape(shape)
+
+
+def single_precision(topics: Floats, prior: Floats) -> tuple[Singles, Singles]:
+    """Topics, and the prior as a column, away from underflow."""
+    singles = np.maximum(topics, TINY).astype(np.float32)
+    return np.ascontiguousarray(singles), np.maximum(prior, LEAST_PRIOR).astype(np.float32)[:, None]
+
+
+class MeanField:
+    """Mean field steps of a chunk's documents, and norms of those that are asked for.
+
+    All steps but the first and the last go twice as far as mean field does, but no more than half
+    the way from there to the prior, from which documents hardly come back. Seven or thirteen come
+    as near to the fixed point as ten or twenty plain ones.
+
+    Attributes
+    ----------
+    order : ndarray of shape (n_documents,)
+        Documents by their number of words; rows of all else are in this order.
+    expected : ndarray of shape (n_documents, n_components)
+        Proportions of topics, of which the largest is 1.
+    ratios : csr_matrix of shape (n_documents, n_features)
+        Counts over their mixture of topics, times the weights of words, if there are any.
+    norms : ndarray of shape (n_documents,)
+        Euclidean norms of ``ratios * expected @ topics``; infinity where nobody asked.
+    """
+
+    # Each document is computed by itself, to the last bit: see `LANES`.
+
+    def __init__(
+        self,
+        chunk: CountChunk,
+        topics: Singles,
+        prior: Singles,
+        n_iter: int,
+        asked: NDArray[np.bool_],
+        weights: Singles | None = None,
+    ) -> None:
+        self.order, counts = chunk.by_words
+        self._counts, self._topics, self._prior = counts, topics, prior
+        self._n_iter, self._asked, self._weights = n_iter, asked[self.order], weights
+        self._even_counts = (chunk.lengths[self.order] / len(prior)).astype(np.float32)
+        # Under an even prior the first proportions are even, and as good as 1. Of each word its
+        # topics are added up once, one after the other.
+        self._evenly = np.add.reduce(topics) if n_iter and (prior == prior[0]).all() else None
+        self.expected = np.zeros((counts.shape[0], len(prior)), dtype=np.float32)
+        self.ratios = of_same_shape(counts, np.zeros(counts.nnz, dtype=np.float32))
+        self.norms = np.full(counts.shape[0], np.inf)
+        run_in_batches(self._work, counts, len(prior))
+
+    def _work(self, batch: slice, space: Space) -> None:
+        """Work on one batch."""
+        counts, words, used = columns(self._counts, batch)
+        n, (longest, width), k = batch.stop - batch.start, counts.shape, len(self._prior)
+        own = space.take("own", (k, longest, width))
+        np.take(self._topics, words, axis=1, out=own, mode="clip")
+        ratios = space.take("ratios", counts.shape)
+        gamma, moved, prior, *arrays = (space.take(name, (k, width)) for name in ARRAYS)
+        prior[...] = self._prior
+        if self._evenly is not None:
+            np.divide(counts, np.take(self._evenly, words), out=ratios)
+            np.einsum("kln,ln->kn", own, ratios, out=gamma)
+            gamma += prior
+        else:
+            gamma[...] = prior
+            gamma[:, :n] += self._even_counts[batch]
+        for step in range(self._evenly is not None, self._n_iter + 1):
+            expected = exp_digamma(gamma, *arrays, moved)
+            if step == self._n_iter:
+                expected /= expected.max(axis=0)
+            np.einsum("kln,kn->ln", own, expected, out=ratios)
+            if step == self._n_iter:  # before, the largest is 2.5 or more
+                np.maximum(ratios, np.float32(TINY), out=ratios)
+            np.divide(counts, ratios, out=ratios)
+            if step < self._n_iter:
+                np.einsum("kln,ln->kn", own, ratios, out=moved)
+                moved *= expected
+                moved += prior
+                if 0 < step < self._n_iter - 1:  # as far again
+                    nearer = np.add(moved, prior, out=arrays[-1])
+                    nearer *= np.float32(0.5)
+                    moved += moved
+                    moved -= gamma
+                    np.maximum(moved, nearer, out=moved)
+                gamma, moved = moved, gamma
+        if self._weights is not None:
+            ratios *= np.take(self._weights, words)
+        self.expected[batch] = expected[:, :n].T
+        ends = self._counts.indptr
+        self.ratios.data[ends[batch.start] : ends[batch.stop]] = ratios.T[:n][used]
+        asked = np.flatnonzero(self._asked[batch])
+        if len(asked):
+            self.norms[batch.start + asked] = _norms(own, expected, ratios, asked)
+
+
+def exp_digamma(gamma: Singles, *space: Singles) -> Singles:
+    """``exp(psi(gamma))`` up to a factor for each column, in the first of five more arrays."""
+    # psi(x) = psi(y + 1 / 2) - 1 / x - 1 / (x + 1) - 1 / (x + 2), y = x + 5 / 2. The factor makes
+    # the last three terms 0 where they are least, so that the largest value is 2.5 or more.
+    value, lost, inverse, square, series = space
+    np.add(gamma, np.float32(2), out=lost)
+    lost *= gamma
+    np.divide(np.float32(2), lost, out=lost)
+    lost += np.float32(3)
+    np.add(gamma, np.float32(1), out=value)
+    lost /= value
+    np.subtract(np.minimum.reduce(lost), lost, out=lost)
+    np.maximum(lost, LEAST_EXPONENT, out=lost)
+    np.exp(lost, out=lost)
+    np.add(gamma, np.float32(2.5), out=value)
+    np.reciprocal(value, out=inverse)
+    np.multiply(inverse, inverse, out=square)
+    np.multiply(square, SERIES[2], out=series)
+    series += SERIES[1]
+    series *= square
+    series += SERIES[0]
+    series *= inverse
+    value += series
+    value *= lost
+    return value
+
+
+def _norms(own: Singles, expected: Singles, ratios: Singles, asked: Integers) -> Floats:
+    """Euclidean norms of ``ratios * expected * own``, in the columns that are asked for."""
+    # Columns are repeated up to a full number of lanes. They are taken, not indexed: that may
+    # change the order of memory, and with it that of sums.
+    columns = np.resize(asked, -(-len(asked) // LANES) * LANES)
+    of_topics, of_words = own.take(columns, axis=2), ratios.take(columns, axis=1)
+    squares = np.einsum("kln,kn->ln", of_topics**2, expected.take(columns, axis=1) ** 2)
+    terms = squares.astype(np.float64) * of_words.astype(np.float64) ** 2
+    norms: Floats = np.sqrt(terms.sum(axis=0)[: len(asked)])
+    return norms
+
+
+def run_in_batches(
+    work: Callable[[slice, Space], None], counts: sp.csr_matrix, n_components: int
+) -> None:
+    """Work on each batch of documents that are sorted by their numbers of words."""
+    # At most 4 MB of singles to a batch, and enough batches for threads, unless they get smaller
+    # than 1 MB. Calls on small arrays are slow.
+    least, most = rows_at_once(1, 1 / 2), rows_at_once(1, 2)
+    room = min(max(counts.nnz * n_components // FEWEST_BATCHES, least), most)
+    batches = list(batches_of(np.diff(counts.indptr), n_components, room))
+
+    def run(some: list[slice]) -> None:
+        space = Space()
+        # A thread does not know what its caller ignores, and warnings are outputs.
+        with np.errstate(all="ignore"):
+            for batch in some:
+                work(batch, space)
+
+    if N_THREADS == 1 or len(batches) < FEWEST_BATCHES:
+        run(batches)
+    else:
+        with ThreadPoolExecutor(N_THREADS) as pool:
+            shares = [list(islice(batches, i, None, N_THREADS)) for i in range(N_THREADS)]
+            list(pool.map(run, shares))
+
+
+def batches_of(n_words: NDArray[np.integer], n_components: int, room: int) -> Iterator[slice]:
+    """Documents, sorted by their numbers of words, in batches of about as many words."""
+    stop, first = len(n_words), int(np.searchsorted(n_words, 1))
+    filled = np.concatenate([[0], np.cumsum(n_words, dtype=np.int64)])
+    while stop > first:
+        longest = int(n_words[stop - 1])
+        most = min(room // longest, PROPORTIONS) // n_components
+        most = max(most // LANES * LANES, LANES)
+        least = max(stop - most, first)
+        equal = int(np.searchsorted(n_words, longest))
+        if equal <= (least + stop) // 2:
+            start = max(equal, least)
+        else:
+            places = np.arange(least, stop)
+            spare = longest * (stop - places) - (filled[stop] - filled[least:stop])
+            # Filling shorter documents up with some words is cheaper than another batch.
+            start = least + int((spare > rows_at_once(64 * n_components)).sum())
+        yield slice(start, stop)
+        stop = start
+
+
+def columns(
+    counts: sp.csr_matrix, batch: slice
+) -> tuple[Singles, NDArray[np.integer], NDArray[np.bool_]]:
+    """Counts and words with a column for each document, and which are used, by documents."""
+    ends = counts.indptr[batch.start : batch.stop + 1]
+    per_row = np.diff(ends)
+    n, longest = len(per_row), int(per_row[-1])
+    used = np.arange(longest) < per_row[:, None]
+    shape = longest, -(-n // LANES) * LANES
+    data, words = np.zeros(shape, counts.dtype), np.zeros(shape, counts.indices.dtype)
+    data.T[:n][used] = counts.data[ends[0] : ends[-1]]
+    words.T[:n][used] = counts.indices[ends[0] : ends[-1]]
+    return data, words, used

@@ -11,12 +11,23 @@ import scipy.sparse as sp
 
 from sktensor_dp.queries.counts import CountChunk
 from sktensor_dp.queries.error_sanitising import read
-from sktensor_dp.queries.expected_counts import LARGEST_SHARE
-from sktensor_dp.queries.proportions import collapsed_shares, log_mixtures
+from sktensor_dp.queries.expected_counts import LARGEST_SHARE, Space, columns, run_in_batches
 from sktensor_dp.queries.query import SCORE, SUM_SLACK, check_array, check_number
 from sktensor_dp.queries.units import Units
-from sktensor_dp.tensor.arrays import Floats, of_same_shape
+from sktensor_dp.tensor.arrays import Floats, Singles, of_same_shape
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
+
+# The sum of logarithms that one document can count for, on either side.
+MOST_GAIN = 5.0
+# Steps of inference: more change a document's gain by little.
+N_STEPS = 5
+# Any prior that a fit can have is below.
+LARGEST_CONCENTRATION = 1e20
+# Least probability of a word: logarithms and quotients stay finite where it has none.
+LEAST_SUM = 1e-30
+# Least share of the largest probability that a word has in any topic, and least prior: their
+# product does not underflow, so that no quotient is 0 / 0.
+LEAST_SHARE, LEAST_COLLAPSED_PRIOR = 1e-15, 1e-20
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +115,6 @@ class HeldOutScores:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self.score(chunk.X, chunk.y)
-
-
-# The sum of logarithms that one document can count for, on either side.
-MOST_GAIN = 5.0
-# Steps of inference: more change a document's gain by little.
-N_STEPS = 5
-# Any prior that a fit can have is below.
-LARGEST_CONCENTRATION = 1e20
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,3 +208,71 @@ def _gains(seen: CountChunk, asked: CountChunk, gain: TopicGain, over: Floats) -
         prior = gain.weights * gain.concentration
         shares = collapsed_shares(seen, gain.topics, prior, N_STEPS)
     return log_mixtures(asked, gain.topics, over, shares)
+
+
+def collapsed_shares(chunk: CountChunk, topics: Floats, prior: Floats, n_iter: int) -> Singles:
+    """Shares of topics in each document, of the words of a chunk (CVB0).
+
+    As :func:`sktensor_dp.topics.inference.collapsed_proportions`, in single precision.
+    """
+    order, counts = chunk.by_words
+    topics, k = np.maximum(topics, LEAST_SUM), len(topics)
+    # A factor of a word's own changes nothing: the largest is 1. Last is a word of no topic.
+    of_words = np.zeros((k, topics.shape[1] + 1), dtype=np.float32)
+    of_words[:, :-1] = np.maximum(topics / topics.max(axis=0), LEAST_SHARE)
+    prior = np.maximum(prior, LEAST_COLLAPSED_PRIOR)
+    added = prior.astype(np.float32)[:, None]
+    sorted_shares = np.tile((prior / prior.sum()).astype(np.float32), (counts.shape[0], 1))
+
+    def work(batch: slice, space: Space) -> None:
+        own_counts, words, _ = columns(counts, batch)
+        words[own_counts == 0] = of_words.shape[1] - 1
+        (longest, width), n = own_counts.shape, batch.stop - batch.start
+        own, of_tokens = (space.take(name, (k, longest, width)) for name in ("own", "of_tokens"))
+        np.take(of_words, words, axis=1, out=own, mode="clip")
+        sums, current = space.take("sums", own_counts.shape), space.take("current", (k, width))
+        for step in range(n_iter):
+            if step == 0:
+                np.multiply(own, added[:, None], out=of_tokens)
+            else:
+                # Counts are 1 or more and all terms 0 or more: the sum is no less than any of
+                # them, rounded as it is, and what is left no less than the prior.
+                np.subtract(current[:, None], of_tokens, out=of_tokens)
+                of_tokens += added[:, None]
+                of_tokens *= own
+            np.add.reduce(of_tokens, axis=0, out=sums)
+            np.maximum(sums, np.float32(LEAST_SUM), out=sums)
+            of_tokens *= np.reciprocal(sums, out=sums)
+            np.einsum("kln,ln->kn", of_tokens, own_counts, out=current)
+        current += added
+        current /= np.add.reduce(current, axis=0)
+        sorted_shares[batch] = current[:, :n].T
+
+    run_in_batches(work, counts, k)
+    shares = np.empty_like(sorted_shares)
+    shares[order] = sorted_shares
+    return shares
+
+
+def log_mixtures(chunk: CountChunk, topics: Floats, over: Floats, shares: Floats) -> Floats:
+    """Log-probability of each document's words under its shares, over other probabilities."""
+    order, counts = chunk.by_words
+    ratios = (np.maximum(topics, LEAST_SUM) / np.maximum(over, LEAST_SUM)).astype(np.float32)
+    k, sorted_shares = len(topics), shares[order].astype(np.float32)
+    sums = np.zeros(counts.shape[0])
+
+    def work(batch: slice, space: Space) -> None:
+        own_counts, words, _ = columns(counts, batch)
+        (longest, width), n = own_counts.shape, batch.stop - batch.start
+        own, own_shares = space.take("own", (k, longest, width)), space.take("shares", (k, width))
+        np.take(ratios, words, axis=1, out=own, mode="clip")
+        own_shares[:, :n], own_shares[:, n:] = sorted_shares[batch].T, np.float32(1 / k)
+        mixtures = np.einsum("kln,kn->ln", own, own_shares).astype(np.float64)
+        terms = np.log(mixtures, out=mixtures)
+        terms *= own_counts
+        sums[batch] = np.add.reduce(terms, axis=0)[:n]
+
+    run_in_batches(work, counts, k)
+    found = np.empty_like(sums)
+    found[order] = sums
+    return found

@@ -17,8 +17,8 @@ from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, NormHistogram, WordFrequencies
+from sktensor_dp.queries.expected_counts import N_THREADS, run_in_batches
 from sktensor_dp.queries.moments import PairMoments
-from sktensor_dp.queries.proportions import N_THREADS, run_in_batches
 
 # The data is too small for anything but these tests, and some fits say so.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")

@@ -6,8 +6,7 @@ import scipy.sparse as sp
 from batchings import random_batchings
 
 from sktensor_dp.queries.counts import CountChunk
-from sktensor_dp.queries.proportions import collapsed_shares
-from sktensor_dp.queries.scores import TopicGain, gains_of
+from sktensor_dp.queries.scores import TopicGain, collapsed_shares, gains_of
 from sktensor_dp.topics.inference import collapsed_proportions, topic_posterior
 
 

@@ -7,8 +7,13 @@ from batchings import random_batchings
 from scipy.special import psi
 
 from sktensor_dp.queries.counts import CountChunk
-from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.proportions import batches_of, exp_digamma, mean_field, single_precision
+from sktensor_dp.queries.expected_counts import (
+    ExpectedCounts,
+    MeanField,
+    batches_of,
+    exp_digamma,
+    single_precision,
+)
 from sktensor_dp.queries.query import NORM_SLACK
 from sktensor_dp.topics.inference import expected_log_proportions, variational_proportions
 
@@ -23,7 +28,7 @@ def corpus(rng, n, d, longest):
 
 def fields(X, topics, prior, n_iter=10):
     """Proportions, ratios at every word, and norms, document by document."""
-    field = mean_field(
+    field = MeanField(
         CountChunk(X), *single_precision(topics, prior), n_iter, np.ones(X.shape[0], dtype=bool)
     )
     back = np.argsort(field.order)
