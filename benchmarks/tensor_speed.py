@@ -6,8 +6,7 @@ process of its own prints its CPU seconds and how far the peak rises above what 
 before, values and coordinates included there. *Sweep*: alternating least squares on the
 same, rank 10, biases and all variances with it; an iteration of conjugate gradients of cmfrec
 and of implicit takes turns in the same process, in single precision and on one thread.
-*Power method*: as in ``power_method_speed``, but the estimator, validation and report
-included; TensorLy takes turns in the same process. *Slices*: 66 690 units of 80 columns, of
+*Slices*: 66 690 units of 80 columns, of
 which 4 700 000 entries are drawn and the distinct ones kept, rank 10. *Tensors*: as in
 ``completion_kernels``. Times are medians, with their ranges.
 """
@@ -26,11 +25,11 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
-from benchmarks import completion_kernels, power_method_speed
+from benchmarks import completion_kernels
 from benchmarks.peak_memory import peak
 from benchmarks.report import Cell, Report
 from benchmarks.seeding import reproducible_noise
-from sktensor_dp import PrivateCPCompletion, PrivateTensorPowerMethod
+from sktensor_dp import PrivateCPCompletion
 from sktensor_dp.tensor.cp_completion import complete_cp
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
@@ -41,7 +40,6 @@ SLICES, SMALL_SLICES = (66_690, 80, 4_700_000), (3_000, 80, 200_000)
 RATIO_BAR, BYTES_BAR = 1.5, 100.0
 # A sweep in iterations of a peer.
 SWEEP_BARS = {"cmfrec": 0.57, "implicit": 0.5}
-POWER_BARS = {100: (45.0, 2), 200: (150.0, 1)}
 SLICE_BARS = {math.inf: 30.0, 10.0: 10.0}
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -49,7 +47,6 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 def run(report: Report) -> None:
     with threadpool_limits(1, "blas"):
-        measure_power_method(report)
         measure_slices(report)
         measure_sweep(report)
         completion_kernels.measure_speed(report)
@@ -79,34 +76,6 @@ def ratings(n_rows: int, n_columns: int, n: int, rank: int, power: float) -> tup
         rows, places = coordinates[first : first + 2**20].T
         values[first : first + 2**20] += np.sum(A[rows] * B[places], axis=1) / math.sqrt(rank)
     return coordinates, values
-
-
-def measure_power_method(report: Report) -> None:
-    baseline = power_method_speed.load_baseline()
-    if baseline is None:
-        report.note("NOT RUN: TensorLy is missing; pip install tensorly")
-        return
-    counts: dict[str, Any] = {"n_restarts": 10, "max_iter": 10}
-    for dim, (bar, repeats) in ({40: (1.0, 1)} if report.quick else POWER_BARS).items():
-        T, V = power_method_speed.noisy_tensor(dim)
-        seconds: dict[str, list[float]] = {"fit_tensor": [], "TensorLy": []}
-        cosines = []
-        for repeat in range(repeats):
-            seconds["TensorLy"].append(cpu(partial(baseline, T)))
-            for turn in range(5):
-                model = PrivateTensorPowerMethod(
-                    power_method_speed.N_COMPONENTS, epsilon=math.inf, whiten=False,
-                    perturbation="iteration", random_state=5 * repeat + turn, **counts,
-                )  # fmt: skip
-                seconds["fit_tensor"].append(cpu(partial(model.fit_tensor, T)))
-                cosines.append(power_method_speed.least_cosine(V, model.components_))
-        rows = [[name, *spread(times)] for name, times in seconds.items()]
-        title = f"power method without noise, d = {dim}"
-        report.table(title, ["method", "median s", "min", "max"], rows)
-        ratio = float(np.median(seconds["TensorLy"]) / np.median(seconds["fit_tensor"]))
-        report.bar(f"{title}: times faster", ratio, bar, at_least=True)
-        cosine_bar = power_method_speed.COSINE_BAR
-        report.bar(f"{title}: least |cosine|", min(cosines), cosine_bar, at_least=True)
 
 
 def measure_slices(report: Report) -> None:

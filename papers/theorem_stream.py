@@ -92,7 +92,7 @@ def errors(d: int, trial: int) -> list[dict[str, Any]]:
 
 def fitted(d: int, n: int, rng: np.random.Generator) -> Floats:
     """Vectors found from a stream of which every step reads the next n samples."""
-    method = OnlinePowerMethod(
+    method = OnlinePowerMethod.begin(
         d, len(WEIGHTS), n_restarts=N_RESTARTS, max_iter=MAX_ITER, random_state=rng
     )
     while not method.is_complete:
@@ -124,7 +124,7 @@ def peak_memory(d: int) -> float:
     X = next(samples(d, 50, rng))
     tracemalloc.start()
     try:
-        method = OnlinePowerMethod(
+        method = OnlinePowerMethod.begin(
             d, len(WEIGHTS), n_restarts=N_RESTARTS, max_iter=MAX_ITER, random_state=rng
         )
         while not method.is_complete:

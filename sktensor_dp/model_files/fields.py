@@ -172,8 +172,6 @@ def write(kind: Any, value: Any, arrays: Arrays, where: str = "") -> Any:
         if dtype is np.object_:
             return _write_words(value, arrays, where)
         return arrays.add(np.asarray(value, dtype=dtype), where)
-    if hasattr(kind, "from_state"):
-        return write_parameter(value.state(), arrays, where)
     if hasattr(kind, "_plain_parameter"):
         return write_parameter(value._plain_parameter(), arrays, where)
     if origin in (list, tuple):
@@ -208,9 +206,8 @@ class Reader:
             if dtype is np.object_:
                 return np.array(self._words(value, where, spec), dtype=object)
             return self._numbers(value, np.dtype(dtype), where, spec)
-        if hasattr(kind, "from_state") or hasattr(kind, "_plain_parameter"):
-            build = kind.from_state if hasattr(kind, "from_state") else kind._of
-            return made(lambda: build(read_parameter(value, self.arrays)), where)
+        if hasattr(kind, "_plain_parameter"):
+            return made(lambda: kind._of(read_parameter(value, self.arrays)), where)
         if origin in (list, tuple):
             return origin(self._items(kind, value, where, spec))
         if origin is dict:

@@ -29,12 +29,7 @@ from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.power_method import (
-    OnlinePowerMethod,
-    sketch_pays,
-    sketched_power_method,
-    tensor_pairs,
-)
+from sktensor_dp.tensor.power_method import OnlinePowerMethod
 from sktensor_dp.tensor.symmetric import multilinear, n_unique, symmetric_product, tensor_oracle
 from sktensor_dp.tensor.whitening import NoisyWhitener, Whitener, noisy_whitener
 
@@ -89,17 +84,12 @@ def planned_topics(
 def planned_tensor(model: Any, tensor: Floats, bound: float) -> PlannedFit[TensorCurator]:
     """Plan to decompose a tensor whose entries are private."""
     plan = plan_moments(model, 1, len(tensor), "iteration")
-    recipe: Callable[[Any, MomentPlan], FittedComponents] = fit_by_steps
-    n_steps = plan.n_components * (plan.max_iter + 1)
-    if math.isinf(model.epsilon) and sketch_pays(len(tensor), plan.n_components):
-        # Without noise steps cost no privacy: those of the core may be followed by all.
-        n_steps, recipe = n_steps + plan.max_iter + 3, fit_by_sketch
-    name = "tensor_power_iterations"
+    name, n_steps = "tensor_power_iterations", plan.n_components * (plan.max_iter + 1)
     releases = ReleasePlan.split(model.epsilon, model.delta, {name: 1.0}, {name: n_steps})
     neighbours = f"tensors that differ by {bound:g} in each of the six orders of one entry"
     return PlannedFit(
-        TensorCurator, TensorChunk(tensor_oracle(tensor), pairs=tensor_pairs(tensor)), releases,
-        partial(run_recipe, recipe=recipe, plan=plan), {"n_features_in_": len(tensor)},
+        TensorCurator, TensorChunk(tensor_oracle(tensor)), releases,
+        partial(run_recipe, recipe=fit_by_steps, plan=plan), {"n_features_in_": len(tensor)},
         {"known": bound, "unit": "entry", "neighbours": neighbours},
         warnings_of_cap(model.n_components, len(tensor)),
     )  # fmt: skip
@@ -143,22 +133,9 @@ def fit_by_steps(curator: SampleCurator | TensorCurator, plan: MomentPlan) -> Fi
     return components_of(method, sigma)
 
 
-def fit_by_sketch(curator: TensorCurator, plan: MomentPlan) -> FittedComponents:
-    """Power method without noise on the core of a large tensor, or on all of it."""
-    found = sketched_power_method(
-        lambda starts: curator.power_iterations(starts).value, curator.exact_pairs,
-        plan.n_features, plan.n_components, n_restarts=plan.n_restarts,
-        max_iter=plan.max_iter, random_state=check_random_state(plan.random_state),
-    )  # fmt: skip
-    if found is None:
-        return fit_by_steps(curator, plan)
-    weights, vectors = found
-    return FittedComponents(vectors, weights, int((weights > 0).sum()))
-
-
 def new_method(plan: MomentPlan) -> OnlinePowerMethod:
     """Power method before its first step."""
-    return OnlinePowerMethod(
+    return OnlinePowerMethod.begin(
         plan.n_features, plan.n_components, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
         random_state=check_random_state(plan.random_state),
     )  # fmt: skip

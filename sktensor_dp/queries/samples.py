@@ -20,7 +20,6 @@ from sktensor_dp.queries.query import (
 )
 from sktensor_dp.queries.units import RowChunk, RowChunks, rows_of, scale_to, sum_over_rows
 from sktensor_dp.tensor.arrays import Floats, rows_at_once
-from sktensor_dp.tensor.power_method import Pairs
 from sktensor_dp.tensor.symmetric import (
     HALVED_FROM,
     Oracle,
@@ -437,7 +436,6 @@ class TensorChunk:
 
     oracle: Oracle  # maps U of shape (d, L) to T(I, u, u) for its columns u
     n_units: int = 1
-    pairs: Pairs | None = None  # maps Q of shape (d, s) to T(I, Q, Q), for fits without noise
 
     # Entries are at most this many times the largest change: beside much larger ones rounding of an
     # answer would outweigh it.
@@ -486,19 +484,6 @@ class TensorPowerIterations:
     def total(self, chunk: TensorChunk) -> Floats:
         """Answers to all starts at once."""
         return chunk.oracle(self.starts)
-
-
-@dataclass(frozen=True, eq=False)
-class TensorPairs:
-    """``T(I, u, v)`` of all pairs of starts; only where there is no noise."""
-
-    starts: Floats
-
-    def total(self, chunk: TensorChunk) -> Floats:
-        """Answers to all pairs at once."""
-        if chunk.pairs is None:
-            raise ValueError("the chunk does not say what pairs of starts have.")
-        return chunk.pairs(self.starts)
 
 
 def _squares(rows: Floats) -> Floats:

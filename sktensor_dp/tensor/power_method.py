@@ -1,11 +1,10 @@
-"""Orthogonal decomposition of symmetric tensors: one by one, at once, online, by a sketch."""
+"""Orthogonal decomposition of symmetric third-order tensors: one by one, at once, online."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, cast
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import eigh
+from numpy.typing import ArrayLike
 
 from sktensor_dp.tensor.arrays import (
     Floats,
@@ -26,7 +25,6 @@ def simultaneous_power_iteration(
     n_components: int,
     *,
     dim: int | None = None,
-    order: int | None = None,
     starts: ArrayLike | None = None,
     n_restarts: int = 10,
     max_iter: int = 100,
@@ -36,15 +34,15 @@ def simultaneous_power_iteration(
     """Orthogonalised power iteration on all components at once.
 
     An orthonormal frame V is replaced by the polar factor of
-    [T(v_j, ..., v_j) T(I, v_j, ..., v_j)]_j, the direction in which the diagonal
-    energy sum_j T(v_j, ..., v_j)^2 rises fastest. A frame that maximises it is
+    [T(v_j, v_j, v_j) T(I, v_j, v_j)]_j, the direction in which the diagonal
+    energy sum_j T(v_j, v_j, v_j)^2 rises fastest. A frame that maximises it is
     the least-squares fit to `T` by an orthogonally decomposable tensor, hence
     the maximum-likelihood fit under isotropic Gaussian noise. Without deflation
     no component inherits the errors of the others.
 
     Parameters
     ----------
-    T : array-like of shape (k, ..., k), or callable
+    T : array-like of shape (k, k, k), or callable
         As in `robust_tensor_power_method`. An oracle is queried for
         `n_components` columns per restart, at most ``max_iter + 1`` times, and
         as often again for the best restart.
@@ -52,8 +50,6 @@ def simultaneous_power_iteration(
         Number of components, at most k.
     dim : int, optional
         Length k of a mode; required with an oracle, else read from `T`.
-    order : int, optional
-        Number of modes; 3 by default with an oracle, else read from `T`.
     starts : array-like of shape (n_components, k), optional
         Rows to start one more restart from, after orthonormalisation.
     n_restarts : int, default=10
@@ -68,8 +64,8 @@ def simultaneous_power_iteration(
     Returns
     -------
     weights : ndarray of shape (n_components,)
-        T(v, ..., v), decreasing in magnitude, for the restart of largest
-        diagonal energy. Non-negative if the order is odd.
+        T(v, v, v), non-negative and decreasing, for the restart of largest
+        diagonal energy.
     vectors : ndarray of shape (n_components, k)
         Orthonormal rows.
 
@@ -97,7 +93,7 @@ def simultaneous_power_iteration(
     (array([2., 1.]), array([[ 0., -1.],
            [ 1.,  0.]]))
     """
-    oracle, k, n_modes = resolve(T, dim, n_components, order)
+    oracle, k = resolve(T, dim, n_components)
     check_at_least(1, n_restarts=n_restarts + (starts is not None), max_iter=max_iter)
     rng = as_generator(random_state)
     frames = np.linalg.qr(rng.standard_normal((n_restarts, k, n_components)))[0]
@@ -108,17 +104,17 @@ def simultaneous_power_iteration(
     frames, values = _iterate_frames(oracle, frames, max_iter, tol)
     best = int(np.argmax(np.sum(values**2, axis=1)))
     frames, values = _iterate_frames(oracle, frames[[best]], max_iter, tol)
-    signs = np.where((values[0] < 0) & (n_modes % 2 == 1), -1.0, 1.0)
+    signs = np.where(values[0] < 0, -1.0, 1.0)
     weights, vectors = values[0] * signs, (frames[0] * signs).T
-    weights[np.abs(weights) <= NULL_WEIGHT * np.abs(weights).max()] = 0.0
-    found = np.argsort(-np.abs(weights), kind="stable")
+    weights[weights <= NULL_WEIGHT * weights.max()] = 0.0
+    found = np.argsort(-weights, kind="stable")
     return weights[found], vectors[found]
 
 
 def _iterate_frames(
     oracle: Oracle, frames: Floats, max_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Orthogonalised iterations on a stack (L, k, n) of frames, and T(v, ..., v)."""
+    """Orthogonalised iterations on a stack (L, k, n) of frames, and T(v, v, v)."""
     answers, values = _contract_frames(oracle, frames)
     for _ in range(max_iter):
         moved = _polar(answers * values[:, None, :])
@@ -131,7 +127,7 @@ def _iterate_frames(
 
 
 def _contract_frames(oracle: Oracle, frames: Floats) -> tuple[Floats, Floats]:
-    """T(I, v, ..., v) and T(v, ..., v) for the columns of a stack of frames."""
+    """T(I, v, v) and T(v, v, v) for the columns of a stack of frames."""
     n_frames, k, n = frames.shape
     columns = np.moveaxis(frames, 0, 1).reshape(k, n_frames * n)
     answers = np.moveaxis(oracle(columns).reshape(k, n_frames, n), 1, 0)
@@ -144,7 +140,7 @@ def _polar(M: Floats) -> Floats:
     return cast(Floats, left @ right)
 
 
-# Restarts compete by T(u, ..., u), whose relative error is of the order of the
+# Restarts compete by T(u, u, u), whose relative error is of the order of the
 # square of their movement: at this one it is a few percent.
 _BASIN_TOL = 0.2
 
@@ -154,7 +150,6 @@ def robust_tensor_power_method(
     n_components: int,
     *,
     dim: int | None = None,
-    order: int | None = None,
     n_restarts: int = 10,
     max_iter: int = 100,
     tol: float = 1e-10,
@@ -163,26 +158,23 @@ def robust_tensor_power_method(
     """Robust tensor power method: one component at a time, with deflation.
 
     Each component starts from `n_restarts` uniform points of the unit sphere,
-    iterates u <- T(I, u, ..., u) / |T(I, u, ..., u)|, keeps the restart of
-    largest |T(u, ..., u)|, and polishes it alone. Deflation is kept as weights
+    iterates u <- T(I, u, u) / |T(I, u, u)|, keeps the restart of largest
+    |T(u, u, u)|, and polishes it alone. Deflation is kept as weights
     and vectors: `T` is never copied or changed.
 
     Parameters
     ----------
-    T : array-like of shape (k, ..., k), or callable
-        Symmetric tensor of order 3 or more (not checked: a dense one may be
-        read by half, see `tensor_oracle`), or an oracle that maps U of shape
-        (k, L) to the (k, L) array of T(I, u, ..., u) for the columns u of U. An
-        oracle may be noisy. It is queried once for all starting points, of all
-        components; then per component for at most `n_restarts` columns and, while
-        polishing, for one, each at most `max_iter` times. Columns that have
-        stopped moving are left out of queries.
+    T : array-like of shape (k, k, k), or callable
+        Symmetric tensor (not checked: it may be read by half, see
+        `tensor_oracle`), or an oracle that maps U of shape (k, L) to the (k, L)
+        array of T(I, u, u) for the columns u of U. An oracle may be noisy. It is
+        queried once for all starting points, of all components; then per component
+        for at most `n_restarts` columns and, while polishing, for one, each at most
+        `max_iter` times. Columns that have stopped moving are left out of queries.
     n_components : int
         Number of components, at most k.
     dim : int, optional
         Length k of a mode; required with an oracle, else read from `T`.
-    order : int, optional
-        Number of modes; 3 by default with an oracle, else read from `T`.
     n_restarts : int, default=10
         Starting points per component (L in the papers).
     max_iter : int, default=100
@@ -197,14 +189,11 @@ def robust_tensor_power_method(
     Returns
     -------
     weights : ndarray of shape (n_components,)
-        T(v, ..., v) after deflation, decreasing in magnitude; exactly 0 beyond
-        the rank of `T`. Positive if the order is odd. If it is even, T(v, ..., v)
-        has the same sign for v and -v: weights may be negative.
+        T(v, v, v) after deflation, positive and decreasing; exactly 0 beyond the
+        rank of `T`.
     vectors : ndarray of shape (n_components, k)
-        Unit vectors as rows, signed so that weights of odd order are positive;
-        of even order their signs are arbitrary. Under noise they are only nearly
-        orthogonal. Those of weight 0 are arbitrary unit vectors orthogonal to
-        the others.
+        Unit vectors as rows. Under noise they are only nearly orthogonal. Those of
+        weight 0 are arbitrary unit vectors orthogonal to the others.
 
     Raises
     ------
@@ -231,7 +220,7 @@ def robust_tensor_power_method(
     (array([2., 1.]), array([[-0.8,  0.6],
            [ 0.6,  0.8]]))
     """
-    oracle, k, n_modes = resolve(T, dim, n_components, order)
+    oracle, k = resolve(T, dim, n_components)
     check_at_least(1, n_restarts=n_restarts, max_iter=max_iter)
     rng = as_generator(random_state)
     weights, vectors = np.zeros(n_components), np.zeros((n_components, k))
@@ -242,7 +231,7 @@ def robust_tensor_power_method(
     # Deflation is a separate term: one query answers for the starts of all components.
     first = np.hsplit(oracle(np.hstack(list(starts))), n_components)
     for j in range(n_components):
-        subtracted = _deflation(weights[:j], vectors[:j], n_modes)
+        subtracted = _deflation(weights[:j], vectors[:j])
 
         def residual(U: Floats, subtracted: Oracle = subtracted) -> Floats:
             return oracle(U) - subtracted(U)
@@ -252,12 +241,12 @@ def robust_tensor_power_method(
         best = [int(np.argmax(np.abs(np.sum(ends * answers, axis=0))))]
         end, answer = _iterate(residual, ends[:, best], answers[:, best], max_iter, tol)
         value = float(np.sum(end * answer))
-        if abs(value) <= NULL_WEIGHT * np.abs(weights).max():
+        if abs(value) <= NULL_WEIGHT * weights.max():
             vectors[j:] = _orthogonal_rows(vectors[:j], n_components - j, rng)
             break
-        weights[j] = abs(value) if n_modes % 2 else value
-        vectors[j] = _signed_end(end, answer, n_modes, tol)
-    descending = np.argsort(-np.abs(weights), kind="stable")
+        weights[j] = abs(value)
+        vectors[j] = _signed_end(end, answer, tol)
+    descending = np.argsort(-weights, kind="stable")
     return weights[descending], vectors[descending]
 
 
@@ -265,36 +254,33 @@ def orthogonal_decomposition(
     T: ArrayLike | Oracle,
     n_components: int,
     *,
-    method: Literal["power", "simultaneous", "best"] = "best",
     dim: int | None = None,
-    order: int | None = None,
     n_restarts: int = 10,
     max_iter: int = 100,
     tol: float = 1e-10,
     random_state: RandomState = None,
 ) -> tuple[Floats, Floats]:
-    """Components of a nearly orthogonally decomposable symmetric tensor.
+    """Decompose a nearly orthogonally decomposable tensor by both iterations.
+
+    `simultaneous_power_iteration` from random frames and from the components of
+    `robust_tensor_power_method`; the restart of largest diagonal energy
+    sum_j T(v_j, v_j, v_j)^2 wins.
 
     Parameters
     ----------
-    T : array-like of shape (k, ..., k), or callable
+    T : array-like of shape (k, k, k), or callable
         As in `robust_tensor_power_method`.
     n_components : int
         Number of components, at most k.
-    method : {"best", "power", "simultaneous"}, default="best"
-        "power": `robust_tensor_power_method`. "simultaneous":
-        `simultaneous_power_iteration` from random frames. "best": the latter
-        from random frames and from the result of the former; the restart of
-        largest diagonal energy sum_j T(v_j, ..., v_j)^2 wins.
-    dim, order, n_restarts, max_iter, tol, random_state
+    dim, n_restarts, max_iter, tol, random_state
         As in those functions.
 
     Returns
     -------
     weights : ndarray of shape (n_components,)
-        Decreasing in magnitude; non-negative if the order is odd.
+        Non-negative and decreasing.
     vectors : ndarray of shape (n_components, k)
-        Unit rows; orthonormal unless `method` is "power".
+        Orthonormal rows.
 
     Raises
     ------
@@ -311,23 +297,17 @@ def orthogonal_decomposition(
     ====================  =====  =====  =====  =====
     10 components of 10   s=.03  s=.1   s=.2   s=.3
     ====================  =====  =====  =====  =====
-    power                 .0309  .104   .218   .379
-    simultaneous, best    .0188  .063   .131   .210
+    robust                .0309  .104   .218   .379
+    simultaneous, both    .0188  .063   .131   .210
     ====================  =====  =====  =====  =====
 
     ====================  =====  =====  =====  =====
     4 components of 20    s=.03  s=.1   s=.2   s=.3
     ====================  =====  =====  =====  =====
-    power                 .0489  .167   .481   .745
+    robust                .0489  .167   .481   .745
     simultaneous          .0459  .156   .435   .730
-    best                  .0459  .156   .451   .735
+    both                  .0459  .156   .451   .735
     ====================  =====  =====  =====  =====
-
-    So the simultaneous iteration is 1.6 to 1.75 times as accurate when the
-    components fill the space, as they do after whitening, in a third to a half
-    of the time of "best", which finds the same maximum except where noise has
-    all but destroyed the components. (To leave the columns of the iteration
-    unweighted by T(v_j, v_j, v_j) gave 2 to 3 % more error.)
 
     Examples
     --------
@@ -338,55 +318,38 @@ def orthogonal_decomposition(
     >>> orthogonal_decomposition(T, 3, random_state=0)[0].round(6)
     array([3., 2., 1.])
     """
-    if method not in ("power", "simultaneous", "best"):
-        raise ValueError(f"method must be 'power', 'simultaneous' or 'best'; got {method!r}.")
     rng = as_generator(random_state)
-    starts = None
-    if method != "simultaneous":
-        weights, starts = robust_tensor_power_method(
-            T, n_components, dim=dim, order=order, n_restarts=n_restarts,
-            max_iter=max_iter, tol=tol, random_state=rng,
-        )  # fmt: skip
-        if method == "power":
-            return weights, starts
+    starts = robust_tensor_power_method(
+        T, n_components, dim=dim, n_restarts=n_restarts, max_iter=max_iter, tol=tol,
+        random_state=rng,
+    )[1]  # fmt: skip
     return simultaneous_power_iteration(
-        T, n_components, dim=dim, order=order, starts=starts, n_restarts=n_restarts,
-        max_iter=max_iter, tol=tol, random_state=rng,
+        T, n_components, dim=dim, starts=starts, n_restarts=n_restarts, max_iter=max_iter, tol=tol,
+        random_state=rng,
     )  # fmt: skip
 
 
-def resolve(
-    T: ArrayLike | Oracle, dim: int | None, n_components: int, order: int | None = None
-) -> tuple[Oracle, int, int]:
-    """Oracle, mode length and order of a tensor given in either form."""
-    if callable(T):
-        if dim is None:
-            raise ValueError("dim, the length of a mode, is required when T is an oracle.")
-        oracle, k, n_modes = T, int(dim), 3 if order is None else int(order)
-        check_at_least(3, order=n_modes)
-    else:
-        oracle, k, n_modes = tensor_oracle(T), np.shape(T)[0], np.ndim(T)
+def resolve(T: ArrayLike | Oracle, dim: int | None, n_components: int) -> tuple[Oracle, int]:
+    """Oracle and mode length of a tensor given in either form."""
+    if not callable(T):
+        oracle, k = tensor_oracle(T), len(np.asarray(T))
         if dim not in (None, k):
             raise ValueError(f"dim must be {k}, the length of the modes of T; got {dim}.")
-        if order not in (None, n_modes):
-            raise ValueError(f"order must be {n_modes}, the number of modes of T; got {order}.")
+    elif dim is None:
+        raise ValueError("dim, the length of a mode, is required when T is an oracle.")
+    else:
+        oracle, k = T, int(dim)
     check_components(n_components, k)
-    return oracle, k, n_modes
+    return oracle, k
 
 
-def _deflation(weights: Floats, vectors: Floats, order: int) -> Oracle:
-    """Oracle of sum_j weights[j] v_j (x) ... (x) v_j, to be subtracted."""
-
-    def contract(U: Floats) -> Floats:
-        powers = (vectors @ U) ** (order - 1)
-        return vectors.T @ (weights[:, None] * powers)
-
-    return contract
+def _deflation(weights: Floats, vectors: Floats) -> Oracle:
+    """Oracle of sum_j weights[j] v_j (x) v_j (x) v_j, to be subtracted."""
+    return lambda U: vectors.T @ (weights[:, None] * (vectors @ U) ** 2)
 
 
 def _moved(U: Floats, answers: Floats) -> tuple[Floats, Floats]:
     """Answers brought to unit length, and how far they are from U up to sign."""
-    # Where T(u, ..., u) is negative and the order even, u changes sign at every step.
     norms = np.sqrt(np.einsum("ij,ij->j", answers, answers))
     if norms.all():
         moved = answers / norms
@@ -414,15 +377,14 @@ def _iterate(
     return U, answers
 
 
-def _signed_end(end: Floats, answer: Floats, order: int, tol: float) -> Floats:
-    """Unit vector of a component, of positive T(v, ..., v) if the order is odd."""
+def _signed_end(end: Floats, answer: Floats, tol: float) -> Floats:
+    """Unit vector of a component, of positive T(v, v, v)."""
     # The last step of at most `tol` needs no query for its end: it is taken, so that deflation
     # leaves nothing that could be mistaken for another component.
     moved, change = _moved(end, answer)
     if change[0] <= tol and np.any(answer):
         return moved[:, 0]
-    negative = order % 2 == 1 and np.sum(end * answer) < 0
-    return -end[:, 0] if negative else end[:, 0]
+    return -end[:, 0] if np.sum(end * answer) < 0 else end[:, 0]
 
 
 def _orthogonal_rows(found: Floats, n_missing: int, rng: np.random.Generator) -> Floats:
@@ -435,11 +397,9 @@ def _orthogonal_rows(found: Floats, n_missing: int, rng: np.random.Generator) ->
     return block.T
 
 
-GENERATOR = "PCG64"
-
-
+@dataclass(eq=False)
 class OnlinePowerMethod:
-    """Robust tensor power method that asks and is told.
+    """Robust tensor power method with an ask-and-tell interface.
 
     Each answer may come from another batch of samples or carry fresh noise: nothing
     is asked twice. A component takes ``max_iter + 1`` answers for all its starts at
@@ -447,32 +407,34 @@ class OnlinePowerMethod:
     iterate of it. Once all components are found, further answers polish them: each
     is one step for all components, averaged over the steps so far.
 
-    Memory is O(d (k + L)): components found, and starts.
-
-    Parameters
-    ----------
-    dim : int
-        Length d of a mode.
-    n_components : int
-        Number k of components, at most d.
-    n_restarts : int, default=10
-        Starts per component (L).
-    max_iter : int, default=10
-        Iterations per component (R).
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds the starts.
+    The attributes are its state, of O(d (k + L)) numbers: a method made of them goes on
+    from there. Use :meth:`begin` for a new one.
 
     Attributes
     ----------
+    n_components, n_restarts, max_iter : int
+        Components k, starts per component L, and iterations per component R.
+    seed : int
+        Seeds the starts, of each component its own.
     n_answers : int
-        Number of answers told so far.
-    n_answers_needed : int
-        Number after which all components are found: ``k (max_iter + 1)``.
+        Answers told so far.
+    weights : ndarray of shape (n,)
+        Of the components found.
+    vectors : ndarray of shape (n, d)
+        Components found, unit rows.
+    starts : ndarray of shape (d, L)
+        Iterates of the component at work, unit columns.
+    best_weight : float
+        Largest T(u, u, u) of the last answers.
+    best_vector : ndarray of shape (d,)
+        Iterate of the start that had it.
+    polished : ndarray of shape (d, k)
+        Mean answer of polishing steps.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range.
+        If no steps lead to such a state.
 
     References
     ----------
@@ -486,7 +448,7 @@ class OnlinePowerMethod:
     >>> from sktensor_dp.tensor import symmetric_outer_sum, tensor_oracle
     >>> from sktensor_dp.tensor.power_method import OnlinePowerMethod
     >>> oracle = tensor_oracle(symmetric_outer_sum([3.0, 2.0], np.eye(2)))
-    >>> method = OnlinePowerMethod(2, 2, random_state=0)
+    >>> method = OnlinePowerMethod.begin(2, 2, random_state=0)
     >>> while not method.is_complete:
     ...     method.tell(oracle(method.ask()))
     >>> weights, vectors = method.components()
@@ -495,38 +457,72 @@ class OnlinePowerMethod:
            [0., 1.]]))
     """
 
-    def __init__(
-        self,
+    n_components: int
+    n_restarts: int
+    max_iter: int
+    seed: int
+    n_answers: int
+    weights: Floats
+    vectors: Floats
+    starts: Floats
+    best_weight: float
+    best_vector: Floats
+    polished: Floats
+
+    def __post_init__(self) -> None:
+        check_at_least(1, n_restarts=self.n_restarts, max_iter=self.max_iter)
+        check_components(self.n_components, len(self.starts))
+        begun, n_found = self.n_answers // (self.max_iter + 1), len(self.weights)
+        if n_found != min(begun, self.n_components) or self.vectors.shape[0] != n_found:
+            raise ValueError("n_answers must be of as many components as there are weights.")
+
+    @classmethod
+    def begin(
+        cls,
         dim: int,
         n_components: int,
         *,
         n_restarts: int = 10,
         max_iter: int = 10,
         random_state: RandomState = None,
-    ) -> None:
-        check_at_least(1, n_restarts=n_restarts, max_iter=max_iter)
-        check_components(n_components, dim)
-        self.n_answers = 0
-        self.n_answers_needed = n_components * (max_iter + 1)
-        self._n_components = n_components
-        self._n_restarts = n_restarts
-        self._max_iter = max_iter
-        self._rng = as_generator(random_state)
-        self._weights = np.zeros(0)
-        self._vectors = np.zeros((0, dim))
-        self._polished: Floats | None = None
-        self._iteration = 0
-        self._starts = self._new_starts()
-        self._best: tuple[float, Floats] = (0.0, self._starts[:, 0])
+    ) -> "OnlinePowerMethod":
+        """Return a method that has been told nothing.
+
+        Parameters
+        ----------
+        dim : int
+            Length d of a mode.
+        n_components : int
+            Number k of components, at most d.
+        n_restarts : int, default=10
+            Starts per component (L).
+        max_iter : int, default=10
+            Iterations per component (R).
+        random_state : int, Generator, RandomState or None, default=None
+            Seeds the starts.
+        """
+        check_at_least(1, n_restarts=n_restarts)
+        seed = int(as_generator(random_state).integers(2**32))
+        starts = _starts(seed, 0, dim, n_restarts)
+        return cls(
+            n_components=n_components, n_restarts=n_restarts, max_iter=max_iter, seed=seed,
+            n_answers=0, weights=np.zeros(0), vectors=np.zeros((0, dim)), starts=starts,
+            best_weight=0.0, best_vector=starts[:, 0], polished=np.zeros((dim, n_components)),
+        )  # fmt: skip
+
+    @property
+    def n_answers_needed(self) -> int:
+        """Number of answers after which all components are found: ``k (max_iter + 1)``."""
+        return self.n_components * (self.max_iter + 1)
 
     @property
     def is_complete(self) -> bool:
-        """Whether all components are found."""
-        return len(self._weights) == self._n_components
+        """True once all components are found."""
+        return len(self.weights) == self.n_components
 
     def ask(self) -> Floats:
         """Unit columns u, of shape (d, n), for which T(I, u, u) is wanted next."""
-        return self._vectors.T if self.is_complete else self._starts
+        return self.vectors.T if self.is_complete else self.starts
 
     def tell(self, answers: Floats) -> None:
         """Take the answers to the last question and move on."""
@@ -538,203 +534,44 @@ class OnlinePowerMethod:
 
     def components(self) -> tuple[Floats, Floats]:
         """Weights, and unit vectors as rows, found so far, the one at work included."""
-        weights, vectors = self._weights, self._vectors
+        weights, vectors = self.weights, self.vectors
         if not self.is_complete:
-            weights = np.append(weights, self._best[0])
-            vectors = np.vstack([vectors, self._best[1]])
+            weights = np.append(weights, self.best_weight)
+            vectors = np.vstack([vectors, self.best_vector])
         order = np.argsort(-weights, kind="stable")
         return weights[order], vectors[order]
 
-    def state(self) -> dict[str, Any]:
-        """Progress so far as plain values, of which :meth:`from_state` goes on."""
-        rng: Mapping[str, Any] = self._rng.bit_generator.state
-        if rng["bit_generator"] != GENERATOR:
-            raise ValueError(f"random_state must be of {GENERATOR}; got {rng['bit_generator']}.")
-        value, vector = self._best
-        return {
-            "n_answers": self.n_answers, "n_components": self._n_components,
-            "n_restarts": self._n_restarts, "max_iter": self._max_iter,
-            "iteration": self._iteration, "weights": self._weights, "vectors": self._vectors,
-            "starts": self._starts, "polished": self._polished, "best_value": value,
-            "best_vector": vector,
-            "generator": [*rng["state"].values(), rng["has_uint32"], rng["uinteger"]],
-        }  # fmt: skip
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> "OnlinePowerMethod":
-        """Method that goes on from where another was."""
-        _check_state(state)
-        rng = np.random.Generator(np.random.PCG64(0))
-        method = cls(
-            len(state["best_vector"]), state["n_components"], n_restarts=state["n_restarts"],
-            max_iter=state["max_iter"], random_state=rng,
-        )  # fmt: skip
-        value, inc, has_uint32, uinteger = state["generator"]
-        rng.bit_generator.state = {
-            "bit_generator": GENERATOR, "state": {"state": value, "inc": inc},
-            "has_uint32": has_uint32, "uinteger": uinteger,
-        }  # fmt: skip
-        method.n_answers, method._iteration = state["n_answers"], state["iteration"]
-        method._weights, method._vectors = state["weights"], state["vectors"]
-        method._starts, method._polished = state["starts"], state["polished"]
-        method._best = (state["best_value"], state["best_vector"])
-        return method
-
-    def _new_starts(self) -> Floats:
-        starts = self._rng.standard_normal((self._vectors.shape[1], self._n_restarts))
-        return starts / np.linalg.norm(starts, axis=0)
-
     def _iterate(self, answers: Floats) -> None:
-        deflation = self._weights[:, None] * (self._vectors @ self._starts) ** 2
-        answers = answers - self._vectors.T @ deflation
-        values = np.einsum("ij,ij->j", self._starts, answers)
-        moved = _unit(answers, self._starts)
+        answers = answers - _deflation(self.weights, self.vectors)(self.starts)
+        values = np.einsum("ij,ij->j", self.starts, answers)
+        moved = _unit(answers, self.starts)
         best = int(np.argmax(values))
-        self._best = (float(values[best]), moved[:, best])
-        self._iteration += 1
-        if self._iteration <= self._max_iter:
-            self._starts = moved
-            return
-        self._weights = np.append(self._weights, self._best[0])
-        self._vectors = np.vstack([self._vectors, self._best[1]])
-        self._iteration, self._starts = 0, self._new_starts()
+        self.best_weight, self.best_vector = float(values[best]), moved[:, best]
+        self.starts = moved
+        if self.n_answers % (self.max_iter + 1) == 0:
+            self.weights = np.append(self.weights, self.best_weight)
+            self.vectors = np.vstack([self.vectors, self.best_vector])
+            self.starts = _starts(self.seed, len(self.weights), *self.starts.shape)
 
     def _polish(self, answers: Floats) -> None:
         """Average the noise of polishing steps; what they start from is forgotten quadratically."""
-        overlaps = (self._vectors @ self._vectors.T) ** 2
+        overlaps = (self.vectors @ self.vectors.T) ** 2
         np.fill_diagonal(overlaps, 0.0)
-        answers = answers - self._vectors.T @ (self._weights[:, None] * overlaps)
+        answers = answers - self.vectors.T @ (self.weights[:, None] * overlaps)
         n_steps = self.n_answers - self.n_answers_needed
-        mean = np.zeros_like(answers) if self._polished is None else self._polished
-        self._polished = mean + (answers - mean) / n_steps
-        vectors = _unit(self._polished, self._vectors.T)
-        self._weights = np.einsum("ij,ij->j", vectors, self._polished)
-        self._vectors = vectors.T
+        self.polished = self.polished + (answers - self.polished) / n_steps
+        vectors = _unit(self.polished, self.vectors.T)
+        self.weights = np.einsum("ij,ij->j", vectors, self.polished)
+        self.vectors = vectors.T
+
+
+def _starts(seed: int, component: int, dim: int, n_restarts: int) -> Floats:
+    """Uniform unit columns of one component."""
+    starts = np.random.default_rng([seed, component]).standard_normal((dim, n_restarts))
+    return cast(Floats, starts / np.linalg.norm(starts, axis=0))
 
 
 def _unit(columns: Floats, otherwise: Floats) -> Floats:
     """Columns of length 1; those of length 0 are replaced."""
     norms = np.linalg.norm(columns, axis=0)
     return np.divide(columns, norms, out=otherwise.copy(), where=norms > 0)
-
-
-def _check_state(state: Mapping[str, Any]) -> None:
-    def require(condition: bool, wanted: str) -> None:
-        if not condition:
-            raise ValueError(f"state must be one that steps lead to: {wanted}.")
-
-    d, n, k = len(state["best_vector"]), len(state["weights"]), state["n_components"]
-    per_component = state["max_iter"] + 1
-    require(1 <= k <= d and n <= k, "components are at most as many as features")
-    require(state["starts"].shape == (d, state["n_restarts"]), "starts fit the features")
-    require(state["vectors"].shape == (n, d), "vectors fit the features")
-    polished = state["polished"]
-    require(polished is None or polished.shape == (d, k), "polished vectors fit")
-    require(0 <= state["iteration"] < per_component, "iterations do not exceed max_iter")
-    begun = n * per_component + state["iteration"]
-    answered = state["n_answers"] >= begun if n == k else state["n_answers"] == begun
-    require(answered, "answers are as many as the steps made")
-    polishing = state["n_answers"] > k * per_component
-    require((polished is not None) == polishing, "polishing follows on the last component")
-    value, inc, has_uint32, uinteger = state["generator"]
-    words = 0 <= value < 2**128 and 0 <= inc < 2**128 and inc % 2 == 1
-    require(words and has_uint32 in (0, 1) and 0 <= uinteger < 2**32, "the generator has one")
-
-
-Pairs = Callable[[Floats], Floats]
-
-# Directions of the core beyond the components, and of the sketch to those of the core.
-_EXTRA, _SKETCH = 10, 2
-# The core has to be this much shorter than the tensor: else it saves nothing.
-_SHORTER = 4
-# Polishing stops once no component moves further; it starts from errors of a few percent,
-# and what is left is forgotten by more than their square.
-_SETTLED = 1e-4
-# A component counts as seen in the core if its weight there is this share of that in the
-# tensor; two that are so much alike are one.
-_SEEN, _ALIKE = 0.8, 0.5
-# The last direction of the core, relative to the last component's: above, components that
-# the core has no room for may be among those sought.
-_LEFT_OUT = 0.7
-
-
-def sketch_pays(dim: int, n_components: int) -> bool:
-    """Whether a core is much smaller than the tensor."""
-    return dim >= _SHORTER * _SKETCH * (n_components + _EXTRA) // 2
-
-
-def tensor_pairs(T: Floats) -> Pairs:
-    """Function that maps Q of shape (d, s) to T(I, Q, Q), of shape (d, s, s)."""
-    d = len(T)
-
-    def pairs(Q: Floats) -> Floats:
-        half = (T.reshape(d * d, d) @ Q).reshape(d, d, -1)
-        return np.asarray(np.matmul(Q.T, half), dtype=np.float64)
-
-    return pairs
-
-
-def sketched_power_method(
-    oracle: Oracle,
-    pairs: Pairs,
-    dim: int,
-    n_components: int,
-    *,
-    n_restarts: int,
-    max_iter: int,
-    random_state: RandomState = None,
-) -> tuple[Floats, Floats] | None:
-    """Weights and unit vectors, as rows, of the largest components, or None.
-
-    None means that the core cannot be trusted to hold them: of many components that are
-    about as large, say.
-    """
-    # N. Halko, P. G. Martinsson, J. A. Tropp, "Finding structure with randomness", SIAM
-    # Review 2011, with the unfolding in the place of a matrix.
-    rng, size = as_generator(random_state), n_components + _EXTRA
-    basis = np.linalg.qr(oracle(rng.standard_normal((dim, _SKETCH * size))))[0]
-    basis, lengths = _directions(pairs(basis).reshape(dim, -1), size)
-    if lengths[size - 1] > _LEFT_OUT * lengths[n_components - 1]:
-        return None
-    core = (basis.T @ pairs(basis).reshape(dim, -1)).reshape(size, -1)
-    method = OnlinePowerMethod(
-        size, n_components, n_restarts=n_restarts, max_iter=max_iter, random_state=rng
-    )
-    while not method.is_complete:
-        starts = method.ask()
-        products = starts[:, None, :] * starts[None, :, :]
-        method.tell(core @ products.reshape(size * size, -1))
-    seen, vectors = method.components()
-    weights, vectors, settled = _polished(oracle, seen, vectors @ basis.T, max_iter)
-    alike = np.abs(vectors @ vectors.T - np.eye(n_components)).max()
-    if not settled or alike > _ALIKE or (seen < _SEEN * weights).any():
-        return None
-    order = np.argsort(-weights, kind="stable")
-    return weights[order], vectors[order]
-
-
-def _directions(answers: Floats, size: int) -> tuple[Floats, Floats]:
-    """Leading left singular vectors and values of a matrix of many columns."""
-    # Of its Gram matrix, which has a quarter of the work. What squares lose is polished away.
-    d = len(answers)
-    squares, vectors = eigh(answers @ answers.T, subset_by_index=[d - size, d - 1])
-    return np.ascontiguousarray(vectors[:, ::-1]), np.sqrt(np.maximum(squares[::-1], 0.0))
-
-
-def _polished(
-    oracle: Oracle, weights: Floats, vectors: Floats, max_iter: int
-) -> tuple[Floats, Floats, bool]:
-    """Deflated steps of all components at once, and whether they have settled."""
-    for _ in range(max_iter):
-        overlaps: NDArray[np.float64] = (vectors @ vectors.T) ** 2
-        np.fill_diagonal(overlaps, 0.0)
-        answers = oracle(np.ascontiguousarray(vectors.T)).T
-        answers = answers - (weights[:, None] * overlaps).T @ vectors
-        weights = np.einsum("ij,ij->i", vectors, answers)
-        lengths = np.linalg.norm(answers, axis=1, keepdims=True)
-        moved = np.divide(answers, lengths, out=vectors.copy(), where=lengths > 0)
-        change = np.linalg.norm(moved - vectors, axis=1).max()
-        vectors = moved
-        if change <= _SETTLED:
-            return weights, vectors, True
-    return weights, vectors, False

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor.arrays import (
     Floats,
-    check_at_least,
     check_finite,
     check_shape,
     spans,
@@ -328,8 +327,8 @@ def multilinear(T: ArrayLike, A: ArrayLike) -> NDArray[Any]:
     return product
 
 
-def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike, order: int = 3) -> NDArray[Any]:
-    """Symmetric tensor sum_j weights[j] v_j (x) ... (x) v_j.
+def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike) -> NDArray[Any]:
+    """Symmetric tensor sum_j weights[j] v_j (x) v_j (x) v_j.
 
     Parameters
     ----------
@@ -337,18 +336,16 @@ def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike, order: int = 3) -> NDA
         Weights, of any sign.
     V : array-like of shape (n, k)
         The vectors v_j as rows.
-    order : int, default=3
-        Number of modes, at least 2.
 
     Returns
     -------
-    ndarray of shape (k, ..., k)
+    ndarray of shape (k, k, k)
         Symmetric up to rounding.
 
     Raises
     ------
     ValueError
-        If the shapes do not fit or `order` is below 2.
+        If the shapes do not fit.
 
     Examples
     --------
@@ -363,16 +360,13 @@ def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike, order: int = 3) -> NDA
         raise ValueError(
             f"weights and V must have shapes (n,) and (n, k); got {w.shape} and {vectors.shape}."
         )
-    check_at_least(2, order=order)
     n, k = vectors.shape
-    total = np.zeros((k, k ** (order - 1)), dtype=np.result_type(w, vectors))
-    for rows in spans(n, k ** (order - 1), caches=8):
+    total = np.zeros((k, k**2), dtype=np.result_type(w, vectors))
+    for rows in spans(n, k**2, caches=8):
         block = vectors[rows]
-        products = block
-        for _ in range(order - 2):
-            products = (products[:, :, None] * block[:, None, :]).reshape(len(block), -1)
-        total += (block * w[rows, None]).T @ products
-    return total.reshape((k,) * order)
+        pairs = (block[:, :, None] * block[:, None, :]).reshape(len(block), -1)
+        total += (block * w[rows, None]).T @ pairs
+    return total.reshape(k, k, k)
 
 
 def symmetric_product(A: ArrayLike, v: ArrayLike) -> NDArray[Any]:
@@ -418,28 +412,26 @@ def tensor_oracle(T: ArrayLike) -> Oracle:
 
     Parameters
     ----------
-    T : array-like of shape (k, ..., k)
-        Symmetric tensor of order 3 or more, which is not checked: of a tensor
-        that is not symmetric the answers mean nothing (see `symmetrize`). It is
-        not copied if it is a float64 array.
+    T : array-like of shape (k, k, k)
+        Symmetric tensor, which is not checked: of a tensor that is not symmetric
+        the answers mean nothing (see `symmetrize`). It is not copied if it is a
+        float64 array.
 
     Returns
     -------
     callable
-        Maps U of shape (k, L) to the (k, L) array of T(I, u, ..., u) for the
-        columns u of U.
+        Maps U of shape (k, L) to the (k, L) array of T(I, u, u) for the columns u
+        of U.
 
     Raises
     ------
     ValueError
-        If `T` does not have three or more modes of equal length, or is not
-        finite.
+        If `T` does not have three modes of equal length, or is not finite.
 
     Notes
     -----
-    Third-order tensors of at least 64 rows are read by half: of the slices
-    T[j] only the rows from a multiple of the block size up to j on, since
-    T[j, l] = T[l, j].
+    Tensors of at least 64 rows are read by half: of the slices T[j] only the rows
+    from a multiple of the block size up to j on, since T[j, l] = T[l, j].
 
     Examples
     --------
@@ -452,25 +444,19 @@ def tensor_oracle(T: ArrayLike) -> Oracle:
            [0.]])
     """
     tensor = np.asarray(T, dtype=np.float64)
-    if tensor.ndim < 3 or len(set(tensor.shape)) > 1 or tensor.size == 0:
-        raise ValueError(
-            "T must have shape (k, k, k), k >= 1, or more modes of equal length; "
-            f"got shape {tensor.shape}."
-        )
+    if tensor.ndim != 3 or len(set(tensor.shape)) > 1 or tensor.size == 0:
+        raise ValueError(f"T must have shape (k, k, k), k >= 1; got shape {tensor.shape}.")
     check_finite("T", tensor)
-    k, order = tensor.shape[0], tensor.ndim
-    if order == 3 and k >= HALVED_FROM:
+    k = len(tensor)
+    if k >= HALVED_FROM:
         return lambda U: _contract_by_half(tensor, U)
-    flat = tensor.reshape(k, -1)
 
     def contract(U: Floats) -> Floats:
         answer = np.empty(U.shape)
-        for columns in spans(U.shape[1], k ** (order - 1), caches=8):
+        for columns in spans(U.shape[1], k**2, caches=8):
             block = U[:, columns]
-            products = block
-            for _ in range(order - 2):
-                products = (products[:, None, :] * block).reshape(-1, block.shape[1])
-            answer[:, columns] = flat @ products
+            products = (block[:, None, :] * block).reshape(-1, block.shape[1])
+            answer[:, columns] = tensor.reshape(k, -1) @ products
         return answer
 
     return contract

@@ -63,7 +63,7 @@ def test_exact_stream_is_the_online_power_method():
     parts, _ = batches(2000, 12)
     estimator = model(epsilon=INF, max_iter=3)
     # The estimator hands on the legacy generator that scikit-learn makes of a seed.
-    method = OnlinePowerMethod(6, 3, max_iter=3, random_state=np.random.RandomState(0))
+    method = OnlinePowerMethod.begin(6, 3, max_iter=3, random_state=np.random.RandomState(0))
     for X in parts:
         estimator.partial_fit(X)
         scales = np.minimum(1, 1 / (NORM_SLACK * np.linalg.norm(X, axis=1)))

@@ -12,7 +12,6 @@ from sktensor_dp.queries.samples import (
     PowerIterations,
     ProjectedThirdMoments,
     SecondMoments,
-    TensorPairs,
     TensorPowerIterations,
     ThirdMomentHistogram,
     ThirdMoments,
@@ -115,10 +114,3 @@ class TensorCurator(DataCurator):
         """Answers ``T(I, u, u)`` for every column u."""
         noisy = self.noisy("tensor_power_iterations", TensorPowerIterations(starts, self._known))
         return Noisy(noisy.value, self._deviation(noisy.sigma, noisy.value.size))
-
-    def exact_pairs(self, basis: Floats) -> Floats:
-        """``T(I, u, v)`` of all pairs of columns, without noise."""
-        # Only under `epsilon=inf`: noise and its bound are those of equal starts.
-        query = TensorPowerIterations(basis, self._known)
-        self._admit_exact("tensor_power_iterations", query)
-        return self._mean(TensorPairs(basis))
